@@ -35,8 +35,8 @@ class Decoded:
         wide = [pa.field(f.name, pa.int64() if pa.types.is_integer(f.type) else f.type) for f in table.schema]
         self._table, self.rows = table.cast(pa.schema(wide)), len(table)
 
-    def share(self, rows: tuple[int, int], number: int, shares: int) -> tuple[int, int]:
-        return cut(*rows, number, shares), cut(*rows, number + 1, shares)
+    def row_range(self, rows: tuple[int, int], number: int, count: int) -> tuple[int, int]:
+        return cut(*rows, number, count), cut(*rows, number + 1, count)
 
     def read(self, start: int, stop: int, columns: Collection[str]) -> pa.RecordBatch:
         names = [name for name in self._table.schema.names if name in columns or name == MULT]

@@ -90,7 +90,7 @@ class Scan(Node):
 
 @dataclass(frozen=True, slots=True)
 class Window(Node):
-    """The rows of a stream that a window shows; `time` is the column that it goes by, None for their number."""
+    """The rows of a stream that are in a window; `time` is its time column, None for row numbers."""
 
     input_fields = ("child",)
     child: Node
@@ -297,7 +297,7 @@ class Repeat(Node):
 
 @dataclass(frozen=True, slots=True)
 class Sort(Node):
-    """ORDER BY, for what is printed."""
+    """ORDER BY of the printed result."""
 
     input_fields = ("child",)
     child: Node
@@ -343,7 +343,7 @@ class TopN(Node):
 
 @dataclass(frozen=True, slots=True)
 class Limit(Node):
-    """LIMIT and OFFSET, for what is printed."""
+    """LIMIT and OFFSET of the printed result."""
 
     input_fields = ("child",)
     child: Node

@@ -42,13 +42,13 @@ class LocalExecutor:
         self._store.renew()
         with self._trace("feed"):
             computed = compute(self._plan, self._matrices, self.next, self._trace)
-            share = self._sender.read(self.next, 0, 1, self._store.dictionary, computed)
+            part = self._sender.read(self.next, 0, 1, self._store.dictionary, computed)
         read = perf_counter()
         with self._trace("statements"):
-            change, _ = self._stage.apply(self._store, [*share.deltas, *(delta for _, delta in share.ledgers)])
+            change, _ = self._stage.apply(self._store, [*part.deltas, *(delta for _, delta in part.ledgers)])
         with self._trace("result"):
             changes = self._result.apply(self._store, [change], self.next == 0, self._wanted)
-        stats = share.stats | {"trigger_seconds": perf_counter() - read} | self._stage.notes
+        stats = part.stats | {"trigger_seconds": perf_counter() - read} | self._stage.notes
         stats["duplicates"] += self._result.duplicates
         if self._measured:
             stats["views"] = self._store.usage()

@@ -175,7 +175,7 @@ class PartitionedEngine(MemoryEngine):
     def _run(self, batch: int) -> Changes | None:
         sent: list[list[bytes]] = [[] for _ in self._nodes]
         plan = self._compiled.plan
-        rows = {name: stop - start for name, (start, stop) in self._input.shares(batch, 0, 1).items()}
+        rows = {name: stop - start for name, (start, stop) in self._input.row_ranges(batch, 0, 1).items()}
         planned = self.policy and self.policy.before(rows_by_side(plan, rows))
         stages, batch_plan = len(plan.stages), planned.plan if planned else None
         for target, message in self._read(batch, encode_plan(batch_plan)):
@@ -256,7 +256,7 @@ class KilledEngine(DriverEngine):
         """The driver at work, as a run makes it: it looks at the first batch."""
         from squallpy.runtime.spark.coordinator import BatchCoordinator
 
-        first = {name: stop - start for name, (start, stop) in self._input.shares(0, 0, 1).items()}
+        first = {name: stop - start for name, (start, stop) in self._input.row_ranges(0, 0, 1).items()}
         coordinator = BatchCoordinator(self._compiled.plan, self._input, self._at, self._committed.facts, first)
         self._feed, self._apply = coordinator.stages(self.SPLITS)
         return coordinator

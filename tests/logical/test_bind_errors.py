@@ -263,7 +263,7 @@ UNSUPPORTED = {
         "ROW_NUMBER by so many keys, none of which",
     ),
     "SELECT KURTOSIS(a) OVER (ORDER BY a) FROM r": (8, "KURTOSIS"),
-    "SELECT LAG(a, 2) IGNORE NULLS OVER (ORDER BY a) FROM r": (18, "IGNORE NULLS for NTH_VALUE or rows further"),
+    "SELECT LAG(a, 2) IGNORE NULLS OVER (ORDER BY a) FROM r": (18, "IGNORE NULLS for NTH_VALUE, or for LAG"),
     "SELECT SUM(a) IGNORE NULLS OVER (ORDER BY a) FROM r": (15, "IGNORE NULLS here"),
     "SELECT a FROM r WHERE COALESCE(t - d, t - d) > INTERVAL '1' DAY": (23, "an INTERVAL that is chosen or looked up"),
     "SELECT REGEXP_LIKE(s, 'a', 'x') FROM r": (8, "a regular expression with the flags"),
@@ -276,7 +276,10 @@ UNSUPPORTED = {
     "SELECT ROUND(a, a) FROM r": (8, "ROUND to anything but a constant number of digits"),
     "SELECT a FROM r EXCEPT BY NAME SELECT a FROM u": (24, "INTERSECT or EXCEPT BY NAME"),
     "SELECT x.a FROM (r JOIN u USING (a)) x": (38, "a name for a join in parentheses"),
-    "SELECT a FROM r WHERE EXISTS (SELECT 1 FROM (u JOIN u w ON w.a = r.a))": (46, "a join in parentheses that reads"),
+    "SELECT a FROM r WHERE EXISTS (SELECT 1 FROM (u JOIN u w ON w.a = r.a))": (
+        46,
+        "a parenthesised join in a correlated",
+    ),
     "SELECT 1 FROM r JOIN (u JOIN u w USING (a)) USING (a)": (23, "USING next to a parenthesised join with USING"),
     "SELECT NOW() FROM r": (8, "NOW"),
     "SELECT SPLIT(s, ',') FROM r": (8, "SPLIT"),
@@ -302,7 +305,7 @@ UNSUPPORTED = {
     "SELECT CURRENT_DATE FROM r": (8, "CURRENT_DATE"),
     "SELECT 1 FROM (SELECT a + 1 FROM r ORDER BY a, b, s, d, t, f LIMIT 3) t": (
         62,
-        "LIMIT inside a query by more than",
+        "LIMIT in a subquery with more than",
     ),
     "WITH RECURSIVE w AS (SELECT a FROM r) SELECT a FROM w": (6, "WITH RECURSIVE"),
 }

@@ -182,14 +182,14 @@ def test_a_sum_that_overflows_is_named_as_the_query_has_it(room: Path, squall: S
 @pytest.mark.parametrize(
     ("query", "told"),
     [
-        ("SELECT CAST(z AS INT) AS a FROM t", "SQ5002 CAST(z AS INT): 3000000000 does not fit INT, TRY_CAST makes"),
+        ("SELECT CAST(z AS INT) AS a FROM t", "SQ5002 CAST(z AS INT): 3000000000 does not fit INT, TRY_CAST returns"),
         ("SELECT SUM(CAST(z + i AS INT)) AS a FROM t", "SQ5002 CAST(z + i AS INT): 3000000001 does not fit INT"),
         ("SELECT cast(sum(z) as int) AS a FROM t", "SQ5002 CAST(SUM(z) AS INT): 3000000000 does not fit INT"),
         ("SELECT a.i FROM t a JOIN t b ON CAST(a.z AS INT) = b.i", "SQ5002 CAST(z AS INT): 3000000000 does not fit"),
         ("SELECT i FROM t WHERE CAST(p AS DECIMAL(2,1)) > 0", "SQ5002 CAST(p AS DECIMAL(2,1)): -12.50 does not fit"),
         ("SELECT CAST(d AS BIGINT) AS a FROM t", "SQ5002 CAST(d AS BIGINT): 1e+300 does not fit BIGINT, TRY_CAST"),
         ("SELECT FLOOR(d) AS a FROM t", "SQ5002 FLOOR(d): 1e+300 does not fit BIGINT\n"),
-        ("SELECT CAST(s AS DATE) AS a FROM t", "SQ5002 CAST(s AS DATE): 'x' does not parse as DATE, TRY_CAST makes"),
+        ("SELECT CAST(s AS DATE) AS a FROM t", "SQ5002 CAST(s AS DATE): 'x' does not parse as DATE, TRY_CAST returns"),
         ("SELECT z * 4000000000 AS a FROM t", "SQ5001 z * 4000000000: 12000000000000000000 does not fit BIGINT"),
         (
             "SELECT CAST(z AS DECIMAL(38,0)) * 100000000000000000000000000000 AS a FROM t",

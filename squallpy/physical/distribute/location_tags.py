@@ -68,19 +68,18 @@ def join_location(a: Location, b: Location) -> Location | None:
     return a if a == b and a not in (RANDOM, SOURCE) else None
 
 
+@dataclass(frozen=True, slots=True)
 class _Properties:
     """Properties of an expression, derived once from its parts, as rules read them again and again."""
 
-    __slots__ = ()
-    at: Location
-    variables: frozenset[Column]
-    reads: tuple["Read", ...]
+    variables: frozenset[Column] = field(init=False, repr=False, compare=False)
+    reads: tuple["Read", ...] = field(init=False, repr=False, compare=False)
     """Its views and deltas."""
-    is_delta: bool
+    is_delta: bool = field(init=False, repr=False, compare=False)
     """True if it holds no more than a batch brings."""
-    stays: bool
+    stays: bool = field(init=False, repr=False, compare=False)
     """True if nothing is moved."""
-    hashed: int
+    hashed: int = field(init=False, repr=False, compare=False)
 
     def _set_properties(
         self, at: Location, variables: frozenset[Column], reads: tuple["Read", ...], is_delta: bool, stays: bool,
@@ -102,11 +101,6 @@ class Read(_Properties):
     ref: Ref
     at: Location
     delta: bool = False
-    variables: frozenset[Column] = field(init=False, repr=False, compare=False)
-    reads: tuple["Read", ...] = field(init=False, repr=False, compare=False)
-    is_delta: bool = field(init=False, repr=False, compare=False)
-    stays: bool = field(init=False, repr=False, compare=False)
-    hashed: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         bound = frozenset(self.ref.bound)
@@ -123,11 +117,6 @@ class Join(_Properties):
     left: "Expression"
     right: "Expression"
     at: Location = field(init=False, repr=False, compare=False)
-    variables: frozenset[Column] = field(init=False, repr=False, compare=False)
-    reads: tuple[Read, ...] = field(init=False, repr=False, compare=False)
-    is_delta: bool = field(init=False, repr=False, compare=False)
-    stays: bool = field(init=False, repr=False, compare=False)
-    hashed: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         at = join_location(self.left.at, self.right.at)
@@ -148,11 +137,6 @@ class Sum(_Properties):
     keys: tuple[Column, ...]
     child: "Expression"
     at: Location = field(init=False, repr=False, compare=False)
-    variables: frozenset[Column] = field(init=False, repr=False, compare=False)
-    reads: tuple[Read, ...] = field(init=False, repr=False, compare=False)
-    is_delta: bool = field(init=False, repr=False, compare=False)
-    stays: bool = field(init=False, repr=False, compare=False)
-    hashed: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not has_whole_groups(self.keys, self.child):
@@ -175,11 +159,6 @@ class Move(_Properties):
     to: Location
     child: "Expression"
     at: Location = field(init=False, repr=False, compare=False)
-    variables: frozenset[Column] = field(init=False, repr=False, compare=False)
-    reads: tuple[Read, ...] = field(init=False, repr=False, compare=False)
-    is_delta: bool = field(init=False, repr=False, compare=False)
-    stays: bool = field(init=False, repr=False, compare=False)
-    hashed: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         assert self.to not in (RANDOM, SOURCE), "nothing is moved to just anywhere"

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from squallpy.physical.joins.grid import Grid, side_by_side
-from squallpy.physical.joins.mapping import Mapping, Mask, Numbers, Side, Tickets, square_mapping
+from squallpy.physical.joins.mapping import Mapping, Mask, Numbers, Tickets, square_mapping
 
 
 def powers_of_two(joiners: int) -> tuple[int, ...]:
@@ -53,25 +53,10 @@ def meet(stored: tuple[Mask, Mask], order: tuple[Numbers, Numbers]) -> Mask:
     return one & other | one & ~other & (first < second) | ~one & other & (second < first)
 
 
-def covering_joiners(small: Grid, big: Grid, joiner: int) -> Numbers:
-    """Find the joiners of a larger group that receive the tuples of this joiner, if the mappings divide each other."""
-    inside = [_within(small.mapping, big.mapping, side) for side in Side]
-    own = [small.coordinates_of(side, np.array([joiner])) for side in Side]
-    numbers = big.numbers
-    of_r, of_s = (np.equal(big.coordinates_of(side, numbers) // inside[side], own[side]) for side in Side)
-    return numbers[of_r & of_s]
-
-
 def stored_load(groups: Sequence[Mapping], r: float, s: float) -> float:
     """Compute the tuples stored by the fullest joiner: in group i, J_i / J of its grid's load."""
     total = sum(m.joiners for m in groups)
     return max(m.joiners / total * m.load(r, s) for m in groups)
-
-
-def _within(small: Mapping, big: Mapping, side: Side) -> int:
-    if big.cuts(side) % small.cuts(side):
-        raise ValueError(f"{small} does not divide {big}")
-    return big.cuts(side) // small.cuts(side)
 
 
 def _mix_bits(tickets: Tickets) -> Tickets:

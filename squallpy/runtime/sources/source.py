@@ -37,7 +37,7 @@ class SourceFile(Protocol):
     def rows(self) -> int: ...
     @property
     def seams(self) -> tuple[int, ...]:
-        """The rows before which what is decoded together ends."""
+        """Row numbers at which jointly decoded rows begin."""
         ...
 
     @property
@@ -107,7 +107,7 @@ class Rows(Protocol):
 
     @property
     def rows(self) -> int: ...
-    def share(self, rows: tuple[int, int], number: int, shares: int) -> tuple[int, int]: ...
+    def row_range(self, rows: tuple[int, int], number: int, count: int) -> tuple[int, int]: ...
     def read(self, start: int, stop: int, columns: tuple[str, ...]) -> pa.Table: ...
 
 
@@ -144,9 +144,9 @@ class Source:
     def _seams(self) -> tuple[int, ...]:
         return tuple(start + seam for start, part in zip(self.starts, self.parts, strict=False) for seam in part.seams)
 
-    def share(self, rows: tuple[int, int], number: int, shares: int) -> tuple[int, int]:
-        """Cut one of so many shares of some rows; if possible, no two readers decode a row group."""
-        return cut(*rows, number, shares, self._seams), cut(*rows, number + 1, shares, self._seams)
+    def row_range(self, rows: tuple[int, int], number: int, count: int) -> tuple[int, int]:
+        """Cut one of `count` equal parts from some rows; if possible, no two readers decode a row group."""
+        return cut(*rows, number, count, self._seams), cut(*rows, number + 1, count, self._seams)
 
     def read(self, start: int, stop: int, columns: tuple[str, ...]) -> pa.Table:
         """Read some columns of the rows start..stop, with `__mult` (±1) for a change stream and, in ARRIVAL, their
@@ -200,15 +200,15 @@ class Source:
         return mark_skipped(take_rows(table, good), Skipped(len(rows), examples))
 
 
-def cut(start: int, stop: int, number: int, shares: int, seams: Sequence[int] = ()) -> int:
-    """Find where a share of the rows start..stop begins: shares are equal, or end at the seam next to that.
+def cut(start: int, stop: int, number: int, count: int, seams: Sequence[int] = ()) -> int:
+    """Find where a part of the rows start..stop begins: parts are equal, or end at the seam next to that.
 
     cut(0, 100, 1, 2)   →   50            cut(0, 100, 1, 2, (40, 80))   →   40
     """
-    even = start + (stop - start) * number // shares
+    even = start + (stop - start) * number // count
     at = bisect_left(seams, even)
     near = min(seams[max(0, at - 1) : at + 1], key=lambda seam: abs(seam - even), default=even)
-    return near if 0 < number < shares and 2 * shares * abs(near - even) < stop - start else even
+    return near if 0 < number < count and 2 * count * abs(near - even) < stop - start else even
 
 
 def numbered(table: pa.Table, start: int, wanted: bool = True) -> pa.Table:

@@ -126,7 +126,7 @@ def _sample_key_counts(plan: Plan, input: Input, first: Mapping[str, int]) -> Ma
     if plan.matrices or plan.grid or not plan.on_grid:
         return None
     rows = max([1, *first.values()])  # NB: it may be empty
-    return Sender(plan, input).often(0, 0, -(-rows // SAMPLE))
+    return Sender(plan, input).sample_keys(0, 0, -(-rows // SAMPLE))
 
 
 class BatchCoordinator:
@@ -169,7 +169,7 @@ class BatchCoordinator:
 
     def prepare(self, batch: int) -> None:
         """Prepare a batch; called again if the batch is repeated."""
-        rows = {name: stop - start for name, (start, stop) in self._input.shares(batch, 0, 1).items()}
+        rows = {name: stop - start for name, (start, stop) in self._input.row_ranges(batch, 0, 1).items()}
         self._planned = self.policy and self.policy.before(rows_by_side(self._plan, rows))
         if self._matrices:
             hand_over(self._place.durable, batch, self._matrices.begin(batch, self._encoded()))

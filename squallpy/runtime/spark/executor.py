@@ -59,7 +59,7 @@ class SparkExecutor:
         `begin` is called before the first, when Spark is up.
         """
         committed = Committed(self._location.durable)
-        first = {name: stop - start for name, (start, stop) in self._input.shares(0, 0, 1).items()}
+        first = {name: stop - start for name, (start, stop) in self._input.row_ranges(0, 0, 1).items()}
         coordinator = BatchCoordinator(self._plan, self._input, self._location, committed.facts, first)
 
         def prepare(batch: int) -> None:
