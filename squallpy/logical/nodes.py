@@ -46,12 +46,12 @@ class Node:
 
     @Remembered
     def ids(self) -> frozenset[int]:
-        """The ids of its columns."""
+        """Ids of its columns."""
         return frozenset(column.id for column in self.output)
 
     @Remembered
     def size(self) -> int:
-        """The number of operators in its tree; one that is read twice counts twice."""
+        """Number of operators in its tree; one that is read twice counts twice."""
         return 1 + sum(child.size for child in self.inputs)
 
     @property
@@ -90,7 +90,7 @@ class Scan(Node):
 
 @dataclass(frozen=True, slots=True)
 class Window(Node):
-    """The rows of a stream that a window shows; `time` is the column that it goes by, None for their number."""
+    """The rows of a stream that are in a window; `time` is its time column, None for row numbers."""
 
     input_fields = ("child",)
     child: Node
@@ -297,7 +297,7 @@ class Repeat(Node):
 
 @dataclass(frozen=True, slots=True)
 class Sort(Node):
-    """ORDER BY, for what is printed."""
+    """ORDER BY of the printed result."""
 
     input_fields = ("child",)
     child: Node
@@ -343,7 +343,7 @@ class TopN(Node):
 
 @dataclass(frozen=True, slots=True)
 class Limit(Node):
-    """LIMIT and OFFSET, for what is printed."""
+    """LIMIT and OFFSET of the printed result."""
 
     input_fields = ("child",)
     child: Node
@@ -379,7 +379,7 @@ def nodes(plan: Node) -> Iterator[Node]:
 
 
 def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
-    """The node over other inputs; itself if they are the same objects."""
+    """Replace a node's inputs; itself if they are the same objects."""
     if all(a is b for a, b in zip(node.inputs, inputs, strict=True)):
         return node
     if isinstance(node, Union | SetOperation):

@@ -112,7 +112,7 @@ class _Names:
         return f"{call} OVER ({' '.join(part for part in parts if part)})"
 
     def named(self, column: Column, expr: Expr) -> str:
-        """Show a column that an operator makes of an expression."""
+        """Show a column that an operator computes by an expression."""
         name, text = self(column), self(expr)
         return name if name == text else f"{name} := {text}"
 
@@ -178,6 +178,6 @@ def _numbers(node: TopN | Limit) -> str:
 
 
 def order(text: str, descending: bool, nulls_first: bool) -> str:
-    """Show a sort key without what is Spark's default: NULLs first when ascending, last when descending."""
+    """Show a sort key without Spark's defaults: NULLs first when ascending, last when descending."""
     nulls = "" if nulls_first != descending else f" NULLS {'FIRST' if nulls_first else 'LAST'}"
     return f"{text}{' DESC' if descending else ''}{nulls}"

@@ -26,8 +26,8 @@ from squallpy.maintain.matrix.nodes import (
     product,
     shape,
     stack,
+    stack_rows,
     transpose,
-    upon,
 )
 from squallpy.maintain.matrix.program import Input, Program, Statement
 
@@ -161,7 +161,7 @@ def programs(draw: Any, ring: Semiring) -> Program:
         rows, cols = draw(st.sampled_from(SHAPES)), draw(st.sampled_from(SHAPES))
         value = draw(expressions(rows, cols, ring, draw(st.integers(1, 3)), scope))
         if draw(st.booleans()) and len(statements) == 0:
-            value = stack(value, value) if draw(st.booleans()) else upon(value, value)
+            value = stack(value, value) if draw(st.booleans()) else stack_rows(value, value)
         name = Name(f"out{at}", *shape(value))
         statements.append(Statement(name, value))
         scope = (*scope, name)

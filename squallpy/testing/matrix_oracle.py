@@ -13,7 +13,7 @@ from squallpy.catalog.matrices import Matrix, cells
 from squallpy.catalog.relation import Relation
 from squallpy.logical.bind import Script
 from squallpy.maintain.matrix.program import Program
-from squallpy.maintain.matrix.script_programs import asked
+from squallpy.maintain.matrix.script_programs import prune_program
 from squallpy.testing.matrices import Array, naive
 
 MULT = "__mult"
@@ -56,7 +56,10 @@ class CellsFromScratch:
             for output, values in inputs.items():
                 yield f"{name}.{output}", _table(values, program.ring)
             for output in program.outputs:
-                yield f"{name}.{output}", _table(self._evaluated(asked(program, [output]), inputs), program.ring)
+                yield (
+                    f"{name}.{output}",
+                    _table(self._evaluated(prune_program(program, [output]), inputs), program.ring),
+                )
         for name, matrix in self._matrices.items():
             yield name, _table(self._values(matrix, ARITHMETIC), ARITHMETIC)
 

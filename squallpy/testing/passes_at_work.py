@@ -1,6 +1,6 @@
 """Step tests that show a pass or rule at work: `squall explain trace` has it.
 
-python -m squallpy.testing.passes_at_work     rewrite tests/passes/at_work.txt: for each the ten shortest of them
+python -m squallpy.testing.passes_at_work     rewrite tests/passes/at_work.list: for each the ten shortest of them
 """
 
 from collections.abc import Collection
@@ -15,10 +15,10 @@ from squallpy.logical.bind import compile_script
 from squallpy.maintain.matrix.script_programs import Programs
 from squallpy.optimizer.passes import Observer
 from squallpy.optimizer.pipeline import ALL
-from squallpy.runtime.evaluate.constants import constant
+from squallpy.runtime.evaluate.constants import fold_constant
 from squallpy.testing.step_tests import list_step_tests, read_steps
 
-AT_WORK = Path(__file__).parents[2] / "tests" / "passes" / "at_work.txt"
+AT_WORK = Path(__file__).parents[2] / "tests" / "passes" / "at_work.list"
 MOST = 10
 # NB: the view in which LAG looks rows up by their key, and which a broken key shows, is made by a pass
 NEEDS_ITS_PASSES = {"key_broken_lag"}
@@ -46,7 +46,7 @@ def passes_at_work(path: Path) -> Collection[str]:
     """Find the passes and rules that change a step test's query, of those that can be switched off."""
     steps, changes = read_steps(path), _Changes()
     try:
-        compiled = compile_script(steps.script, path.name, lambda relation: (), Programs().outputs, constant)
+        compiled = compile_script(steps.script, path.name, lambda relation: (), Programs().outputs, fold_constant)
         for query in compiled.queries:
             to_program(query, observer=changes)
     except SquallError:

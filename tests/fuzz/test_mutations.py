@@ -22,7 +22,7 @@ from squallpy.logical.bind import compile_script
 from squallpy.logical.nodes import Query
 from squallpy.maintain.matrix.script_programs import Programs
 from squallpy.program.show import program_text
-from squallpy.runtime.evaluate.constants import constant
+from squallpy.runtime.evaluate.constants import fold_constant
 from squallpy.session import RunOptions, Session
 from squallpy.testing.engines import VolatileEngine
 from squallpy.testing.mutations import mutate_bytes, mutate_script
@@ -49,7 +49,7 @@ class Nobody:
 
 def compile_whole(script: str) -> None:
     """Up to the trigger program."""
-    for query in compile_script(script, "q.sql", lambda relation: (), Programs().outputs, constant).queries:
+    for query in compile_script(script, "q.sql", lambda relation: (), Programs().outputs, fold_constant).queries:
         program_text(to_program(query).program)
 
 
@@ -92,7 +92,8 @@ def test_mutated_queries_run_or_are_refused(tmp_path: Path) -> None:
 def has_one_query_over(script: str, original: str) -> bool:
     """True if a script has one query, and the relations of another; raises SquallError where it cannot be bound."""
     bound, before = (
-        compile_script(text, "q.sql", lambda relation: (), Programs().outputs, constant) for text in (script, original)
+        compile_script(text, "q.sql", lambda relation: (), Programs().outputs, fold_constant)
+        for text in (script, original)
     )
     return len(bound.queries) == 1 and bound.relations == before.relations
 

@@ -32,7 +32,7 @@ def laid_out(array: NDArray[Any], how: str) -> NDArray[Any]:
     elif how == "apart":
         room = np.empty((2 * len(array), 3 * array.shape[1]), array.dtype)[::2, ::3]
     else:
-        return np.asfortranarray(array) if how == "F" else np.ascontiguousarray(array)
+        return np.array(array, order="F" if how == "F" else "C")
     room[:] = array
     return room
 

@@ -108,9 +108,7 @@ def go_on(
 
 @settings(max_examples=200, deadline=None)
 @given(histories())
-def property_pool_equals_dictionary(
-    history: History,
-) -> None:
+def property_pool_equals_dictionary(history: History) -> None:
     width, rings, slices, batches = history
     pool, model = Pool(width, Payload(rings), slices), {}
     for batch in batches:
@@ -123,6 +121,24 @@ def property_pool_equals_dictionary(
 @settings(max_examples=100, deadline=None)
 @given(histories(), st.randoms(use_true_random=False))
 def property_ordered_pool_equals_dictionary(history: History, random: Random) -> None:
+    """In one sorted index or in two, of any columns."""
+    width, rings, _, batches = history
+    if not width:
+        return
+    orders = tuple(Order(tuple(random.sample(range(width), width)), random.randrange(width)) for _ in range(2))
+    pool, model = SortedPool(width, Payload(rings), orders[: random.randint(1, 2)]), {}
+    for batch in batches:
+        go_on(pool, model, batch)
+        assert len(pool) == len(model) == pool.usage["records"]
+        assert contents(pool) == model
+        arranged = pool.keys[:, pool.sorted[0].order.columns].tolist()
+        assert arranged == sorted(arranged) and np.array_equal(pool.words, pool.rows()[1])
+        assert all(len(index) == len(model) for index in pool.sorted)
+
+
+@settings(max_examples=100, deadline=None)
+@given(histories())
+def property_listed_pool_has_what_came(history: History) -> None:
     """Row by row; added up it is what another has."""
     width, rings, _, batches = history
     pool, model, came = RowList(width, Payload(rings)), {}, []

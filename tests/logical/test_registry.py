@@ -34,7 +34,7 @@ from squallpy.logical.coercion import convert
 from squallpy.logical.expressions import Expr
 from squallpy.logical.nodes import Project
 from squallpy.runtime.auxiliary.folds import FOLDS
-from squallpy.runtime.evaluate.constants import constant
+from squallpy.runtime.evaluate.constants import fold_constant
 from squallpy.runtime.evaluate.evaluators import EVALUATORS
 from squallpy.runtime.evaluate.functions import CATEGORIES
 from squallpy.session import RunOptions, Session
@@ -54,7 +54,7 @@ def value_of(text: str) -> Expr:
 
 def result_of(text: str) -> str:
     """The value of a constant expression, as CAST writes it."""
-    literal = constant(value_of(text))
+    literal = fold_constant(value_of(text))
     assert literal is not None, text
     if literal.value is None or literal.type == NULL:
         return "NULL"

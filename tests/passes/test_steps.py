@@ -1,6 +1,6 @@
 """Each pass and rule switched off in step tests where it is at work: answers and changes stay the same.
 
-`make test` runs ten for each, recorded in `at_work.txt`, `make passes` all that there are.
+`make test` runs ten for each, recorded in `at_work.list`, `make passes` all that there are.
 """
 
 from pathlib import Path
@@ -49,5 +49,5 @@ def differential_without_each_pass(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.passes
 def golden_shortest_step_tests() -> None:
-    """What `at_work.txt` says: `python -m squallpy.testing.passes_at_work` rewrites it."""
+    """What `at_work.list` says: `python -m squallpy.testing.passes_at_work` rewrites it."""
     assert choose() == CHOSEN

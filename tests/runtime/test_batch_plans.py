@@ -391,9 +391,9 @@ def property_what_is_copied_is_what_joiners_will_have(seed: int, script: str, tm
                 holders = {joiner, *(j for m in moving.migrations for j in m.senders(joiner, view.side).tolist())}
                 keys, words = map(np.concatenate, zip(*(had[j] for j in sorted(holders)), strict=True))
                 senders = moving.handing_off.senders(joiner)
-                letters = engine._post.fetch(batch, joiner, senders)
+                handed = engine._hand_offs.read(batch, joiner, senders)
                 sent = [
-                    d for letter in letters for d in unpack_deltas(letter, store.dictionary)[1] if d.name == view.view
+                    d for message in handed for d in unpack_deltas(message, store.dictionary)[1] if d.name == view.view
                 ]
                 found = added([store[moving.other_pool(view.view)].rows(), *((d.keys, d.words) for d in sent)])
                 tickets = tickets_of(keys, columns, range(len(columns)), store.dictionary)
@@ -552,7 +552,7 @@ def differential_keys_that_are_heavy_in_a_sample(tmp_path: Path) -> None:
 
     first, *later = (batch(number, 0.6 * (number == 0)) for number in range(5))
     sampled.push(first)
-    often = sampled._sender.often(0, 0, 4)
+    often = sampled._sender.sample_keys(0, 0, 4)
     engines = Expecting(often), PartitionedEngine(4, join_operator="SHJ")
     for number, engine in enumerate(engines):
         (tmp_path / str(number)).mkdir()
@@ -580,7 +580,7 @@ def differential_begins_with_nothing(kills: float, tmp_path: Path) -> None:
         engine.start(script, tmp_path / str(number), {})
     for pushed in ({}, *({"r": rows(random, 400, 0.6, "a"), "s": rows(random, 60, 0.3, "b")} for _ in range(4)), {}):
         assert not difference(*(engine.push(pushed) for engine in engines))
-        moved += len(engines[0]._helm.policy.plan.moves)
+        moved += len(engines[0]._coordinator.policy.plan.moves)
     assert moved
 
 
@@ -604,8 +604,8 @@ def assert_records_are_at_home(engine: PartitionedEngine | Expecting, moves: Any
         columns = next(pool.keys for pool in plan.pools if pool.name == view.view)
         found, wanted = Counter(), Counter()
         for joiner, (_, store) in enumerate(engine._nodes):
-            letters = engine._post.fetch(engine._batches.batches - 1, joiner, senders_to(moves, joiner))
-            sent = [d for letter in letters for d in unpack_deltas(letter, store.dictionary)[1] if d.name == view.view]
+            handed = engine._hand_offs.read(engine._batches.batches - 1, joiner, senders_to(moves, joiner))
+            sent = [d for message in handed for d in unpack_deltas(message, store.dictionary)[1] if d.name == view.view]
             parts = [store[view.view].rows(), *((delta.keys, delta.words) for delta in sent)]
             keys, words = map(np.concatenate, zip(*parts, strict=True))
             by, tickets = (

@@ -9,7 +9,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.trace import SILENT, Trace
 from squallpy.runtime.observers.profile import Profile
 from squallpy.runtime.spark.stream import BatchTimes
-from squallpy.runtime.spark.tasks import Work
+from squallpy.runtime.spark.tasks import TaskProfile
 from squallpy.runtime.spark.timeline import timeline
 
 
@@ -72,13 +72,13 @@ def test_a_file_that_cannot_be_written_is_said_before_the_run(tmp_path: Path) ->
 
 
 def test_a_job_is_laid_out_by_the_clock_and_its_slowest_tasks() -> None:
-    works = (
-        Work(0, 10.25, 10.5, {("read r",): 0.125}),
-        Work(0, 10.25, 10.75, {("read r",): 0.375}),
-        Work(1, 11.0, 11.5, {("log",): 0.25}),
+    profiles = (
+        TaskProfile(0, 10.25, 10.5, {("read r",): 0.125}),
+        TaskProfile(0, 10.25, 10.75, {("read r",): 0.375}),
+        TaskProfile(1, 11.0, 11.5, {("log",): 0.25}),
     )
     spark = {"durationMs": {"walCommit": 100, "commitOffsets": 300, "addBatch": 2000}}
-    times = BatchTimes(1, 2.0, 0.5, 0.5, 0.5, spark, began=10.0, built=0.125, works=works)
+    times = BatchTimes(1, 2.0, 0.5, 0.5, 0.5, spark, began=10.0, built=0.125, profiles=profiles)
     assert {"/".join(way): seconds for way, seconds in timeline(times).items() if seconds} == {
         "Spark between batches": 0.5,
         "Spark between batches/write-ahead log": 0.1,

@@ -146,7 +146,7 @@ def test_empty_row_groups(tmp_path: Path) -> None:
 
 
 def shares(source: Source, start: int, stop: int, count: int) -> list[tuple[int, int]]:
-    return [source.share((start, stop), number, count) for number in range(count)]
+    return [source.row_range((start, stop), number, count) for number in range(count)]
 
 
 def test_readers_share_rows_where_row_groups_end(tmp_path: Path) -> None:

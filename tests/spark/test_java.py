@@ -9,7 +9,7 @@ import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.runtime.spark import java
-from squallpy.runtime.spark.archive import archive_of, reading_options
+from squallpy.runtime.spark.archive import archive_options, archive_path
 from squallpy.runtime.spark.cluster import java_options
 from squallpy.runtime.spark.java import Java, find_java
 
@@ -55,11 +55,11 @@ def test_major_version(version: str, major: int) -> None:
 def test_the_class_archive_is_used_only_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.prefix", str(tmp_path))
     one, other = Java(tmp_path / "one", "17.0.15"), Java(tmp_path / "other", "17.0.15")
-    assert reading_options(one) == ""
-    archive_of(one).parent.mkdir(parents=True)
-    archive_of(one).touch()
-    assert reading_options(one).startswith(f"-XX:SharedArchiveFile={tmp_path}/share/squallpy/spark-")
-    assert reading_options(other) == ""
+    assert archive_options(one) == ""
+    archive_path(one).parent.mkdir(parents=True)
+    archive_path(one).touch()
+    assert archive_options(one).startswith(f"-XX:SharedArchiveFile={tmp_path}/share/squallpy/spark-")
+    assert archive_options(other) == ""
 
 
 @pytest.mark.spark

@@ -23,9 +23,9 @@ from pyspark.serializers import SpecialLengths
 from squallpy import __version__
 from squallpy.base.errors import SquallError
 from squallpy.runtime.spark import planned_job, stream, tasks
-from squallpy.runtime.spark.planned_job import Planned
+from squallpy.runtime.spark.planned_job import PlannedJob
 from squallpy.runtime.spark.stream import run
-from squallpy.runtime.spark.tasks import Shipment
+from squallpy.runtime.spark.tasks import PickledStages
 from tests.spark import wordcount
 from tests.spark.wordcount import PARTITIONS, SPLITS, Fault, counted, expected, job, words
 
@@ -56,9 +56,9 @@ def test_every_batch_comes_once_and_in_order(cluster: Any, tmp_path: Path) -> No
         assert outputs[2] == []  # applied, though nothing came
         sent = [word for split in range(SPLITS) for word in words(batch, split)]
         assert outputs[0] == [word for word in sent if wordcount.WORDS.index(word) % 2 == 0]  # in order
-    metrics = seen.times[-1].metrics()
-    assert metrics["batch"] == 4 and metrics["job"] > metrics["feed"] + metrics["apply"]
-    assert metrics["spark"]["batchId"] == 3 and metrics["spark"]["durationMs"]
+    times = seen.times[-1]
+    assert times.batch == 4 and times.job > times.feed + times.apply
+    assert times.spark["batchId"] == 3 and times.spark["durationMs"]
 
 
 def test_a_finished_job_has_nothing_more_to_do_until_it_grows(cluster: Any, tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_a_finished_job_has_nothing_more_to_do_until_it_grows(cluster: Any, tmp_
 def test_several_batches_go_to_a_tick(cluster: Any, tmp_path: Path) -> None:
     """Each comes once and in order, the caller counts them: a run goes on in the middle of a tick."""
     first, second = Seen(lambda batch: batch != 4), Seen()
-    together = replace(job(tmp_path, 9), together=3)
+    together = replace(job(tmp_path, 9), batches_per_tick=3)
     assert run(cluster.session, together, first) == 4
     assert first.batches == [0, 1, 2, 3, 4] and counted(tmp_path) == expected(5)
     assert [times.spark.get("batchId") for times in first.times] == [None, None, None, 0, None]
@@ -84,7 +84,7 @@ def test_several_batches_go_to_a_tick(cluster: Any, tmp_path: Path) -> None:
 
 
 def test_what_only_reads_is_planned_once_for_a_tick_and_reads_each_batch(cluster: Any, tmp_path: Path) -> None:
-    reads = replace(job(tmp_path, 5), stages=0, together=4)
+    reads = replace(job(tmp_path, 5), stages=0, batches_per_tick=4)
     found = {}
     Fault(str(tmp_path)).plan("feed-2-1-0")
 
@@ -103,7 +103,7 @@ def test_a_plan_does_for_some_batches_and_then_there_is_another(
     """What is exchanged is exchanged anew for each batch, whichever plan it is of."""
     made, dropped = [], []
 
-    class Counted(Planned):
+    class Counted(PlannedJob):
         def __init__(self, rows: Any) -> None:
             super().__init__(rows)
             made.append(self)
@@ -112,10 +112,10 @@ def test_a_plan_does_for_some_batches_and_then_there_is_another(
             dropped.append(self)
             super().drop()
 
-    monkeypatch.setattr(stream, "Planned", Counted)
-    monkeypatch.setattr(planned_job, "_WORN", 3)
+    monkeypatch.setattr(stream, "PlannedJob", Counted)
+    monkeypatch.setattr(planned_job, "_MOST_RUNS", 3)
     seen = Seen()
-    assert run(cluster.session, replace(job(tmp_path, 7), together=4), seen) == 6
+    assert run(cluster.session, replace(job(tmp_path, 7), batches_per_tick=4), seen) == 6
     assert counted(tmp_path) == expected(7)
     assert [plan.used for plan in made] == [3, 3, 1] and dropped == made
     assert all(len(plan._exchanges) == 1 for plan in made)
@@ -123,19 +123,19 @@ def test_a_plan_does_for_some_batches_and_then_there_is_another(
 
 def test_a_task_of_a_batch_takes_no_messages_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "_batch", lambda: 7)
-    rows = [tasks.packed(0, 7, 1, b"b"), planned_job.NOTHING, tasks.packed(0, 7, 0, b"a")]
-    assert tasks._arrived(rows)[0] == {0: [b"a", b"b"]}
+    rows = [tasks.pack_row(0, 7, 1, b"b"), planned_job.NOTHING, tasks.pack_row(0, 7, 0, b"a")]
+    assert tasks._receive(rows)[0] == {0: [b"a", b"b"]}
     with pytest.raises(RuntimeError, match="a task of batch 7 was sent messages of batch 8"):
-        tasks._arrived([*rows, tasks.packed(0, 8, 2, b"c")])
+        tasks._receive([*rows, tasks.pack_row(0, 8, 2, b"c")])
 
 
 @pytest.mark.parametrize("cut", range(1, 18))
 def test_rows_are_all_there_or_it_is_an_error(cut: Any) -> None:
     """Spark closes the stream where it cannot go on: else a stage would apply a part of a batch."""
     stream = struct.pack(">i2si3si", 2, b"ab", 3, b"cde", SpecialLengths.END_OF_DATA_SECTION)
-    assert list(planned_job.Whole().load_stream(io.BytesIO(stream))) == [b"ab", b"cde"]
+    assert list(planned_job.CompleteRows().load_stream(io.BytesIO(stream))) == [b"ab", b"cde"]
     with pytest.raises((EOFError, struct.error)):
-        list(planned_job.Whole().load_stream(io.BytesIO(stream[:-cut])))
+        list(planned_job.CompleteRows().load_stream(io.BytesIO(stream[:-cut])))
 
 
 @pytest.fixture
@@ -199,7 +199,7 @@ def test_what_the_caller_raises_reaches_the_caller(cluster: Any, tmp_path: Path)
 
 
 def test_an_executor_of_another_version_is_told(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "Shipment", partial(Shipment, version="0.0.9"))
+    monkeypatch.setattr(stream, "PickledStages", partial(PickledStages, version="0.0.9"))
     with pytest.raises(
         SquallError, match=r"SQ8005 the driver is squallpy 0\.0\.9, but the executor on .* is "
     ) as error:
@@ -211,7 +211,7 @@ def test_an_executor_of_another_version_is_told(cluster: Any, tmp_path: Path, mo
 def test_what_tasks_tell_comes_with_the_batch(cluster: Any, tmp_path: Path) -> None:
     seen = Seen()
     run(cluster.session, job(tmp_path, 2), seen)
-    assert [sorted(told["partition"] for told in times.told) for times in seen.times] == [[0, 1, 2]] * 2
+    assert [sorted(told["partition"] for told in times.reports) for times in seen.times] == [[0, 1, 2]] * 2
 
 
 def test_a_bug_in_a_worker_is_told_with_its_traceback(cluster: Any, tmp_path: Path) -> None:

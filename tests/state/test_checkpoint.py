@@ -16,9 +16,9 @@ from squallpy.base.errors import SquallError
 from squallpy.base.location import local_path
 from squallpy.base.settings import Settings
 from squallpy.logical.nodes import Query
-from squallpy.runtime.checkpoint.checkpoint import MadeFor, is_used, open_checkpoint
-from squallpy.runtime.checkpoint.durable import LocalDurable, open_durable, within
-from squallpy.runtime.checkpoint.folders import Place
+from squallpy.runtime.checkpoint.checkpoint import CheckpointIdentity, is_used, open_checkpoint
+from squallpy.runtime.checkpoint.durable import LocalDurable, join_path, open_durable
+from squallpy.runtime.checkpoint.folders import StateLocation
 from squallpy.runtime.checkpoint.record import read_record, write_record
 from squallpy.runtime.sources import replay
 from squallpy.runtime.sources.replay import Again, Replay
@@ -125,7 +125,7 @@ def fault_checkpoint_of_another_version_is_refused(script: Path, format: int, ag
     made_for = record(folder) | {"format": format, "query": "another"}
     write_record(open_durable(str(folder)), "made-for", json.dumps(made_for))
     with pytest.raises(
-        SquallError, match=rf"SQ6001 the checkpoint .*/kept was made by {age} version, begin in a new folder"
+        SquallError, match=rf"SQ6001 the checkpoint .*/kept was made by {age} version, start in a new folder"
     ):
         run(script, str(folder))
     assert record(folder) == made_for
@@ -169,8 +169,8 @@ def test_mapped_state_of_an_earlier_plan_goes(tmp_path: Path) -> None:
     """A run that was killed has left it, and none will take it up."""
     local = tmp_path / "local"
 
-    def opened(plan: str) -> Place:
-        return open_checkpoint(str(tmp_path / "kept"), MadeFor("query", plan, {}), 1, str(local), 1 << 20)
+    def opened(plan: str) -> StateLocation:
+        return open_checkpoint(str(tmp_path / "kept"), CheckpointIdentity("query", plan, {}), 1, str(local), 1 << 20)
 
     for plan in ("one", "another", "one"):
         (opened(plan).local / "partition-0").mkdir(parents=True)
@@ -224,8 +224,8 @@ def fault_a_folder_that_only_looks_like_one(script: Path, mine: str) -> None:
 
 
 def test_names_within_a_place() -> None:
-    assert within("/a/b", "c") == "/a/b/c"
-    assert within("s3://a/b/?region=eu", "c") == "s3://a/b/c?region=eu"
+    assert join_path("/a/b", "c") == "/a/b/c"
+    assert join_path("s3://a/b/?region=eu", "c") == "s3://a/b/c?region=eu"
     assert local_path("file:///a%20b/c") == Path("/a b/c") and local_path("s3://a/b") is None
 
 

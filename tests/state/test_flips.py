@@ -118,13 +118,13 @@ def test_a_head_is_believed_whole_only(tmp_path: Path) -> None:
 
 
 def test_local_folders_are_the_users_own(tmp_path: Path) -> None:
-    folders.own(tmp_path / "new")
+    folders.make_private(tmp_path / "new")
     (tmp_path / "lax").mkdir(mode=0o777)
-    folders.own(tmp_path / "lax")
+    folders.make_private(tmp_path / "lax")
     assert [(tmp_path / name).stat().st_mode & 0o777 for name in ("new", "lax")] == [0o700, 0o700]
     (tmp_path / "link").symlink_to("new")
     with pytest.raises(SquallError, match=r"SQ6003 .*another user's"):
-        folders.own(tmp_path / "link")
+        folders.make_private(tmp_path / "link")
 
 
 def test_what_is_in_memory_is_known() -> None:

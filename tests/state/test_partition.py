@@ -246,7 +246,7 @@ def fault_after_a_reboot_local_files_count_for_nothing(
     answers = [partition.apply(batch, batch_messages(batch)) for batch in range(5)]
     for file in (tmp_path / "a").glob("state.*/pool*"):
         file.write_bytes(b"\xff" * file.stat().st_size)
-    monkeypatch.setattr(partitions, "boot", lambda: "x" * 36)
+    monkeypatch.setattr(partitions, "boot_id", lambda: "x" * 36)
     finish(tmp_path, answers, undisturbed)
 
 

@@ -73,6 +73,6 @@ def test_a_singular_matrix_is_told_once() -> None:
     for number, stats in enumerate((singular, singular, fine, singular)):
         quiet.batch(number, None, None, stats)
     assert log.getvalue().splitlines() == [
-        "batch 0: X' * X is singular and has no inverse; what ols makes of that has no cells until it has one",
-        "batch 3: X' * X is singular and has no inverse; what ols makes of that has no cells until it has one",
+        "batch 0: X' * X is singular and has no inverse; all of ols that needs it is empty until it is regular",
+        "batch 3: X' * X is singular and has no inverse; all of ols that needs it is empty until it is regular",
     ]

@@ -13,7 +13,7 @@ from squallpy.logical.expressions import (
     column_of,
     substitute,
 )
-from squallpy.logical.interning import Spelling
+from squallpy.logical.interning import PlanInterner
 from squallpy.logical.nodes import Aggregate, Node, Repeat, Scan, Window
 from squallpy.maintain.lowering.block import Block
 from squallpy.maintain.lowering.views import group_view
@@ -38,7 +38,7 @@ class AuxiliaryRelations:
         """
         self.relations: list[AuxiliaryRelation] = []
         self.ids, self._names, self._expand = ids, names, expand
-        self._spelling = Spelling()
+        self._spelling = PlanInterner()
         self._known: dict[int, AuxiliaryRelation] = {}  # by how it is spelled
 
     def of_groups(self, node: Aggregate | Repeat) -> Scan:

@@ -13,9 +13,9 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 
 from squallpy.base.semirings import Semiring
-from squallpy.maintain.matrix.cost import Guess, Tree, chained
-from squallpy.maintain.matrix.language import fresh
-from squallpy.maintain.matrix.meta_information import Known, infer, mirrored
+from squallpy.maintain.matrix.cost import Guess, Tree, cheapest_order
+from squallpy.maintain.matrix.language import fresh_name
+from squallpy.maintain.matrix.meta_information import Known, infer, mirror
 from squallpy.maintain.matrix.nodes import (
     Diagonal,
     Fill,
@@ -101,7 +101,7 @@ class Builder:
         while isinstance(value, Let):
             value = self._let(value)
         operation = self._operation(value)
-        known = operation if _is_leaf(operation) else self._found(operation)
+        known = operation if _is_leaf(operation) else self._find(operation)
         if known is not None and name.name not in self.kept:
             self._aliases[name.name] = known
             return known
@@ -123,20 +123,20 @@ class Builder:
         operation = self._operation(value)
         if _is_leaf(operation):
             return operation
-        found = self._found(operation)
+        found = self._find(operation)
         if found is None:
-            found = Name(fresh(f"{self.prefix}{len(self._numbered)}", self.taken), *shape(value))
+            found = Name(fresh_name(f"{self.prefix}{len(self._numbered)}", self.taken), *shape(value))
             self._numbered.append(found)
             self._add(found, operation)
         return found
 
-    def _found(self, operation: Matrix) -> Matrix | None:
+    def _find(self, operation: Matrix) -> Matrix | None:
         """Find the operand that equals an operation, perhaps transposed."""
         if operation in self._known:
             return self._known[operation]
-        mirror = mirrored(operation, self.facts) if isinstance(operation, Product | Stack) else None
-        if mirror is not None and mirror in self._known:
-            return self._straight(transpose(self._known[mirror]))
+        mirrored = mirror(operation, self.facts) if isinstance(operation, Product | Stack) else None
+        if mirrored is not None and mirrored in self._known:
+            return self._straight(transpose(self._known[mirrored]))
         return None
 
     def _straight(self, leaf: Matrix) -> Matrix:
@@ -147,7 +147,7 @@ class Builder:
         match value:
             case Product(factors):
                 leaves = [self.leaf(factor) for factor in factors]
-                _, (left, right) = chained(leaves, self.guess, self.facts)  # type: ignore[misc]
+                _, (left, right) = cheapest_order(leaves, self.guess, self.facts)  # type: ignore[misc]
                 return self._pair(self._tree(left), self._tree(right))
             case Sum(terms):
                 return add(*(self._term(term) for term in terms))
@@ -168,10 +168,10 @@ class Builder:
         """
         pair = product(left, right)
         for stacked, other, before in ((right, left, False), (transpose(left), transpose(right), True)):
-            if not isinstance(stacked, Name) or stacked.name not in self._stacks or self._found(pair) is not None:
+            if not isinstance(stacked, Name) or stacked.name not in self._stacks or self._find(pair) is not None:
                 continue
             parts = self._stacks[stacked.name]
-            if any(self._found(product(other, part)) is not None for part in parts):
+            if any(self._find(product(other, part)) is not None for part in parts):
                 made = stack(*(self.leaf(self._pair(other, part)) for part in parts))
                 return Transpose(made) if before else made
         return pair

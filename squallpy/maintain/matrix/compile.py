@@ -13,7 +13,7 @@ from squallpy.base.errors import SquallError, nearest
 from squallpy.maintain.matrix.anf import Anf, normalise
 from squallpy.maintain.matrix.cost import Guess
 from squallpy.maintain.matrix.dimensions import Sizes
-from squallpy.maintain.matrix.iterative_models import WRITTEN, models, rewritten
+from squallpy.maintain.matrix.iterative_models import WRITTEN, rewrite_iterations, write_models
 from squallpy.maintain.matrix.materialise import Maintained, maintain, maintain_normalised
 from squallpy.maintain.matrix.meta_information import Facts, infer
 from squallpy.maintain.matrix.nodes import Iterate, Matrix, walk
@@ -81,8 +81,8 @@ def compile_program(
         growing: The symbols that may grow.
     """
     compiler = _Compiler(changing, Guess(sizes), options)
-    modelled, iterations = compiler.modelled(program)
-    searched, searches = compiler.searched(modelled)
+    modelled, iterations = compiler.choose_models(program)
+    searched, searches = compiler.search_statements(modelled)
     made = maintain(searched, changing, compiler.guess, options.dense, growing)
     return Compiled(made, Report(iterations, searches), options)
 
@@ -109,16 +109,16 @@ class _Compiler:
         triggers = sum(trigger_price(made, t, 1, self.guess.known, LEFT).total for t in made.triggers.values())
         return triggers, evaluation_price(made, self.guess.known).total, len(made.kept)
 
-    def modelled(self, program: Program) -> tuple[Program, tuple[tuple[str, tuple[Way, ...]], ...]]:
+    def choose_models(self, program: Program) -> tuple[Program, tuple[tuple[str, tuple[Way, ...]], ...]]:
         """Rewrite each iteration in its best model."""
         found = []
-        while (place := _iteration(program)) is not None:
+        while (place := _find_iteration(program)) is not None:
             at, iteration = place
-            ways = self._forced(models(iteration, _facts(program, at), program.ring))
+            ways = self._forced(write_models(iteration, _infer_facts(program, at), program.ring))
             weighed = []
             for model, written in ways.items():
                 candidate = _replaced(program, at, iteration, written)
-                weighed.append((Way(model, *self.price(_unrolled(candidate))), candidate))
+                weighed.append((Way(model, *self.price(_unroll_others(candidate))), candidate))
             weighed.sort(key=lambda pair: (pair[0].trigger, pair[0].evaluation, pair[0].views))
             anew = min(weighed, key=lambda pair: pair[0].evaluation)
             if self.options.strategy == AUTO and weighed[0][0].trigger > anew[0].evaluation:
@@ -139,7 +139,7 @@ class _Compiler:
             raise SquallError("SQ7003", f'"{self.options.model}" is no iterative model of this program', hint=hint)
         return {model: ways[model]}
 
-    def searched(self, program: Program) -> tuple[Program, tuple[tuple[str, Found], ...]]:
+    def search_statements(self, program: Program) -> tuple[Program, tuple[tuple[str, Found], ...]]:
         """Rewrite each statement in its cheapest form.
 
         Where addition is idempotent it stays: forms differ in how soon an update ends there, which depends on the
@@ -151,7 +151,7 @@ class _Compiler:
         for at, statement in enumerate(program.statements):
             if len(normalise(program, self.guess).definitions) > MOST_SEARCHED:
                 continue
-            first = simplify(statement.value, _facts(program, at), program.ring)
+            first = simplify(statement.value, _infer_facts(program, at), program.ring)
 
             def cost(form: Matrix, at: int = at, program: Program = program) -> float:
                 triggers, evaluation, _ = self.price(_with(program, at, form))
@@ -164,7 +164,7 @@ class _Compiler:
         return program, tuple(found)
 
 
-def _iteration(program: Program) -> tuple[int, Iterate] | None:
+def _find_iteration(program: Program) -> tuple[int, Iterate] | None:
     """Find the first iteration that has none inside."""
     for at, statement in enumerate(program.statements):
         inner = [node for node in walk(statement.value) if isinstance(node, Iterate)]
@@ -174,15 +174,15 @@ def _iteration(program: Program) -> tuple[int, Iterate] | None:
 
 
 def _replaced(program: Program, at: int, iteration: Iterate, written: Matrix) -> Program:
-    value = rewritten(program.statements[at].value, lambda node: written if node == iteration else None)
+    value = rewrite_iterations(program.statements[at].value, lambda node: written if node == iteration else None)
     return _with(program, at, value)
 
 
-def _unrolled(program: Program) -> Program:
+def _unroll_others(program: Program) -> Program:
     """Rewrite the other iterations in any of their models."""
-    while (place := _iteration(program)) is not None:
+    while (place := _find_iteration(program)) is not None:
         at, iteration = place
-        ways = models(iteration, _facts(program, at), program.ring)
+        ways = write_models(iteration, _infer_facts(program, at), program.ring)
         program = _replaced(program, at, iteration, list(ways.values())[-1])
     return program
 
@@ -193,7 +193,7 @@ def _with(program: Program, at: int, value: Matrix) -> Program:
     return replace(program, statements=tuple(statements))
 
 
-def _facts(program: Program, at: int) -> Facts:
+def _infer_facts(program: Program, at: int) -> Facts:
     """Infer the facts of all names that a statement may read."""
     facts = {i.name.name: i.known for i in program.inputs}
     for statement in program.statements[:at]:

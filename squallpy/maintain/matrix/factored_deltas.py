@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import product as every
 
-from squallpy.maintain.matrix.cost import Guess, chained
+from squallpy.maintain.matrix.cost import Guess, cheapest_order
 from squallpy.maintain.matrix.dimensions import Scalar, Size, arithmetic
 from squallpy.maintain.matrix.meta_information import Facts
 from squallpy.maintain.matrix.nodes import (
@@ -33,8 +33,8 @@ from squallpy.maintain.matrix.nodes import (
     names,
     product,
     stack,
+    stack_rows,
     transpose,
-    upon,
     zeros,
 )
 
@@ -53,7 +53,7 @@ class Factors:
 
     @property
     def v(self) -> Matrix:
-        return upon(*(v for _, v in self.blocks))
+        return stack_rows(*(v for _, v in self.blocks))
 
     @property
     def rank(self) -> Size:
@@ -71,46 +71,46 @@ class Chain:
         return str(_scaled(self.by, product(*self.factors)))
 
 
-def chains(delta: Matrix, factors: Mapping[str, Factors]) -> list[Chain]:
+def expand_chains(delta: Matrix, factors: Mapping[str, Factors]) -> list[Chain]:
     """Expand a delta to a sum of chains, its delta variables replaced by their factors."""
     match delta:
         case Name(name) if name in factors:
             return [Chain(pair) for pair in factors[name].blocks]
         case Sum(terms):
-            return [chain for term in terms for chain in chains(term, factors)]
+            return [chain for term in terms for chain in expand_chains(term, factors)]
         case Scale(by, of):
-            return [Chain(chain.factors, times(by, chain.by)) for chain in chains(of, factors)]
+            return [Chain(chain.factors, multiply_optional(by, chain.by)) for chain in expand_chains(of, factors)]
         case Transpose(of):
-            return [Chain(tuple(map(transpose, reversed(c.factors))), c.by) for c in chains(of, factors)]
+            return [Chain(tuple(map(transpose, reversed(c.factors))), c.by) for c in expand_chains(of, factors)]
         case Stack(parts):
-            return [chain for at in range(len(parts)) for chain in _placed(parts, at, factors)]
+            return [chain for at in range(len(parts)) for chain in _pull_out_stack(parts, at, factors)]
         case Product(parts):
-            operands = [chains(part, factors) for part in parts]
+            operands = [expand_chains(part, factors) for part in parts]
             return [reduce(_joined, choice) for choice in every(*operands)]
     return [Chain((delta,))]
 
 
-def times(by: Scalar | None, other: Scalar | None) -> Scalar | None:
+def multiply_optional(by: Scalar | None, other: Scalar | None) -> Scalar | None:
     """Multiply two optional numbers."""
     return other if by is None else by if other is None else arithmetic("*", by, other)
 
 
 def _joined(left: Chain, right: Chain) -> Chain:
-    return Chain((*left.factors, *right.factors), times(left.by, right.by))
+    return Chain((*left.factors, *right.factors), multiply_optional(left.by, right.by))
 
 
-def _placed(parts: tuple[Matrix, ...], at: int, factors: Mapping[str, Factors]) -> Iterator[Chain]:
+def _pull_out_stack(parts: tuple[Matrix, ...], at: int, factors: Mapping[str, Factors]) -> Iterator[Chain]:
     """Pull a stack out of a factored delta: 0 ⇒ U·V ⇒ 0 → U · (0 ⇒ V ⇒ 0)."""
     if isinstance(parts[at], Fill):
         return
-    for chain in chains(parts[at], factors):
+    for chain in expand_chains(parts[at], factors):
         *before, last = chain.factors
         wide: list[Matrix] = [zeros(last.rows, part.cols) for part in parts]
         wide[at] = last
         yield Chain((*before, stack(*wide)), chain.by)
 
 
-def related(delta: Matrix, factors: Mapping[str, Factors], blocks: Mapping[str, Factors]) -> dict[str, Factors]:
+def choose_factors(delta: Matrix, factors: Mapping[str, Factors], blocks: Mapping[str, Factors]) -> dict[str, Factors]:
     """Choose the factors of each delta variable that is read, block by block or whole.
 
     Block by block where it has one in common with another, so that these can be joined; else whole, for a product of
@@ -170,8 +170,8 @@ class _Joining:
         ]
         self._numbers: dict[tuple[bool, Half], int] = {}
         self._shared = Counter(group for options in self._options for group in {option.group for option in options})
-        self._choices = [self._numbered(options) for options in self._options]
-        self._least_after = self._floors()
+        self._choices = [self._number_options(options) for options in self._options]
+        self._least_after = self._bound_costs()
         self._left = MOST_PLANS
         self._least = math.inf
         self._found: list[_Option] = []
@@ -181,9 +181,9 @@ class _Joining:
         groups: dict[tuple[bool, Half], list[_Option]] = {}
         for option in self._found:
             groups.setdefault(option.group, []).append(option)
-        return Factors(tuple(_halves(options) for options in groups.values()))
+        return Factors(tuple(_build_halves(options) for options in groups.values()))
 
-    def _numbered(self, options: Sequence[_Option]) -> list[tuple[float, float, int, int]]:
+    def _number_options(self, options: Sequence[_Option]) -> list[tuple[float, float, int, int]]:
         """Number each option that may be best by price, base, place and group.
 
         The search compares numbers, not expressions. An option that no other chain can join is only a candidate if it
@@ -197,7 +197,7 @@ class _Joining:
             if place == least or self._shared[o.group] > 1
         ]
 
-    def _floors(self) -> list[float]:
+    def _bound_costs(self) -> list[float]:
         """Bound from below the cost of the chains from each one on, whatever groups there are."""
         floors = [0.0]
         for choices in reversed(self._choices):
@@ -244,7 +244,7 @@ class _Joining:
 
     def _price(self, half: Half) -> float:
         if half not in self._prices:
-            self._prices[half] = chained(half, self._guess, self._facts)[0]
+            self._prices[half] = cheapest_order(half, self._guess, self._facts)[0]
         return self._prices[half]
 
 
@@ -252,7 +252,7 @@ def _width(cut: tuple[Half, Half]) -> Size:
     return cut[0][-1].cols if cut[0] else cut[1][0].rows
 
 
-def _halves(options: Sequence[_Option]) -> tuple[Matrix, Matrix]:
+def _build_halves(options: Sequence[_Option]) -> tuple[Matrix, Matrix]:
     """Build U and V of a group."""
     first = options[0]
     width = _width((first.shared, first.other) if first.left else (first.other, first.shared))

@@ -29,15 +29,15 @@ from squallpy.maintain.matrix.nodes import (
     product,
     shape,
     stack,
+    stack_rows,
     substitute,
     transpose,
-    upon,
     walk,
 )
 from squallpy.maintain.matrix.program import Input, Program, Statement
 
 
-def fresh(name: str, taken: set[str]) -> str:
+def fresh_name(name: str, taken: set[str]) -> str:
     """Choose a name like the one wanted that is not taken, and add it to those taken."""
     chosen, number = name, 1
     while chosen in taken:
@@ -46,7 +46,7 @@ def fresh(name: str, taken: set[str]) -> str:
     return chosen
 
 
-def scaled(by: Scalar, of: Matrix, ring: Semiring) -> Matrix:
+def scale(by: Scalar, of: Matrix, ring: Semiring) -> Matrix:
     """Multiply a matrix by a number; SQ3002 if it is negative and the semiring cannot negate."""
     if isinstance(by, Number) and by.value == -1 and not ring.negates:
         raise SquallError(
@@ -56,7 +56,7 @@ def scaled(by: Scalar, of: Matrix, ring: Semiring) -> Matrix:
 
 
 def subtracted(left: Matrix, right: Matrix, ring: Semiring) -> Matrix:
-    return add(left, scaled(Number(-1), right, ring))
+    return add(left, scale(Number(-1), right, ring))
 
 
 def power(base: Matrix, exponent: int, ring: Semiring, taken: set[str]) -> Matrix:
@@ -73,7 +73,7 @@ def power(base: Matrix, exponent: int, ring: Semiring, taken: set[str]) -> Matri
         return Diagonal(base.rows)
     if exponent == 1:
         return base
-    name = Name(fresh("power", taken), *shape(base))
+    name = Name(fresh_name("power", taken), *shape(base))
     return Iterate(exponent - 1, base, name, product(base, name))
 
 
@@ -104,18 +104,18 @@ class Symbolic:
         return self._new(subtracted(self.node, _node(other), self.ring))
 
     def __neg__(self) -> "Symbolic":
-        return self._new(scaled(Number(-1), self.node, self.ring))
+        return self._new(scale(Number(-1), self.node, self.ring))
 
     def __mul__(self, by: object) -> "Symbolic":
         if isinstance(by, Symbolic):
             hint = "products of entries have no delta of low rank; a product of matrices is A @ B"
             raise SquallError("SQ3002", "entries are not multiplied one by one", hint=hint)
-        return self._new(scaled(scalar(by), self.node, self.ring))
+        return self._new(scale(scalar(by), self.node, self.ring))
 
     __rmul__ = __mul__
 
     def __truediv__(self, by: object) -> "Symbolic":
-        return self._new(scaled(arithmetic("/", Number(1), scalar(by)), self.node, self.ring))
+        return self._new(scale(arithmetic("/", Number(1), scalar(by)), self.node, self.ring))
 
     def __pow__(self, exponent: int) -> "Symbolic":
         return self._new(power(self.node, exponent, self.ring, names(self.node)))
@@ -159,7 +159,7 @@ def hstack(*matrices: Symbolic) -> Symbolic:
 
 def vstack(*matrices: Symbolic) -> Symbolic:
     """Stack matrices one upon the other."""
-    return matrices[0]._new(upon(*(_node(m) for m in matrices)))
+    return matrices[0]._new(stack_rows(*(_node(m) for m in matrices)))
 
 
 def eye(size: Size | int | str) -> Symbolic:
@@ -189,7 +189,7 @@ def iterate(count: int, start: Symbolic, step: Callable[[Symbolic], Symbolic]) -
     passing = Name(f"acc {id(step)}", *shape(start.node))  # NB: unlike those of iterations around this one
     body = _node(step(Symbolic(passing, start.ring)))
     taken = {m.name for m in (*walk(body), *walk(start.node)) if isinstance(m, Name)}
-    name = Name(fresh("acc", taken), *shape(start.node))
+    name = Name(fresh_name("acc", taken), *shape(start.node))
     return start._new(Iterate(count, start.node, name, substitute(body, passing.name, name)))
 
 

@@ -16,9 +16,9 @@ from squallpy.maintain.matrix.anf import Anf, Builder, normalise
 from squallpy.maintain.matrix.cost import Guess
 from squallpy.maintain.matrix.derivation import Derived, derive, label
 from squallpy.maintain.matrix.dimensions import Number, Size
-from squallpy.maintain.matrix.factored_deltas import Factors, chains, factorise, related
-from squallpy.maintain.matrix.growth import in_place, with_constants
-from squallpy.maintain.matrix.language import fresh
+from squallpy.maintain.matrix.factored_deltas import Factors, choose_factors, expand_chains, factorise
+from squallpy.maintain.matrix.growth import grows_in_place, name_constants
+from squallpy.maintain.matrix.language import fresh_name
 from squallpy.maintain.matrix.nodes import (
     Diagonal,
     Inverse,
@@ -105,7 +105,7 @@ class Maintained:
         """Find an input, a constant or a definition."""
         return next(n for n in (*self.kept, *self.program.names()) if n.name == name)
 
-    def written(self, matrix: Matrix) -> Matrix:
+    def in_own_names(self, matrix: Matrix) -> Matrix:
         """Rewrite an expression in names that the program has itself."""
         for definition in reversed(self.anf.definitions):
             if definition.name.name not in self.program.outputs:
@@ -133,19 +133,19 @@ def maintain_normalised(
     anf: Anf, changing: Sequence[str], guess: Guess, dense: bool | None = None, growing: Sequence[str] = ()
 ) -> Maintained:
     """Write the triggers of a program in ANF, as `maintain` does."""
-    growing = tuple(symbol for symbol in growing if in_place(anf, {symbol}))
-    anf = with_constants(anf, growing)
-    triggers = {name: trigger(anf, name, guess, dense) for name in (*changing, *anf.constants)}
-    kept, inputs = _kept(anf, list(triggers.values())), {i.name.name for i in anf.program.inputs}
-    pruned = {name: _pruned(trigger, kept | ({name} & inputs)) for name, trigger in triggers.items()}
+    growing = tuple(symbol for symbol in growing if grows_in_place(anf, {symbol}))
+    anf = name_constants(anf, growing)
+    triggers = {name: write_trigger(anf, name, guess, dense) for name in (*changing, *anf.constants)}
+    kept, inputs = _collect_kept(anf, list(triggers.values())), {i.name.name for i in anf.program.inputs}
+    pruned = {name: _prune(trigger, kept | ({name} & inputs)) for name, trigger in triggers.items()}
     constants = tuple(anf.source(name) for name in anf.constants if name in kept)
     views = tuple(d.name for d in anf.definitions if d.name.name in kept)
     return Maintained(anf, pruned, (*constants, *views), growing)
 
 
-def trigger(anf: Anf, changed: str, guess: Guess, dense: bool | None = None) -> Trigger:
+def write_trigger(anf: Anf, changed: str, guess: Guess, dense: bool | None = None) -> Trigger:
     """Write the trigger of one input, with an update of every view that it changes."""
-    return _Writer(anf, changed, guess, dense).written()
+    return _Writer(anf, changed, guess, dense).in_own_names()
 
 
 class _Writer:
@@ -154,10 +154,10 @@ class _Writer:
     def __init__(self, anf: Anf, changed: str, guess: Guess, dense: bool | None) -> None:
         self._anf, self._dense, self._source = anf, dense, anf.source(changed)
         self._taken = {name.name for name in anf.program.names()} | anf.program.symbols()
-        rank = Size.of(fresh(RANK, self._taken))
+        rank = Size.of(fresh_name(RANK, self._taken))
         letters = changed if changed not in anf.constants else ""
-        self._u = Name(fresh(f"u{letters}", self._taken), self._source.rows, rank)
-        self._v = Name(fresh(f"v{letters}", self._taken), rank, self._source.cols)
+        self._u = Name(fresh_name(f"u{letters}", self._taken), self._source.rows, rank)
+        self._v = Name(fresh_name(f"v{letters}", self._taken), rank, self._source.cols)
         known = {**guess.known, rank.symbols[0][0]: 1}
         self._builder = Builder(Guess(known), anf.program.ring, dict(anf.facts), self._taken, prefix="t")
         self._derived = derive(anf, changed)
@@ -166,7 +166,7 @@ class _Writer:
         self._factored: list[Statement] = []
         self._updates: list[Update] = []
 
-    def written(self) -> Trigger:
+    def in_own_names(self) -> Trigger:
         self._update(self._source, self._derived.deltas[self._source.name], self._u, self._v)
         definitions = {d.name.name: d for d in self._anf.definitions}
         names_of = {delta.name: name for name, delta in self._derived.deltas.items()}
@@ -186,11 +186,13 @@ class _Writer:
         self._blocks[delta.name.name] = Factors(tuple((self._leaf(a), self._leaf(b)) for a, b in made.blocks))
 
     def _factors(self, definition: Statement, delta: Statement) -> Factors:
-        known, builder = related(delta.value, self._whole, self._blocks), self._builder
+        known, builder = choose_factors(delta.value, self._whole, self._blocks), self._builder
         if isinstance(definition.value, Inverse):
-            inner = factorise(chains(_changed(delta.value), known), False, builder.guess, builder.facts)
+            inner = factorise(
+                expand_chains(_change_of_inverse(delta.value), known), False, builder.guess, builder.facts
+            )
             return woodbury(definition.name, inner)
-        return factorise(chains(delta.value, known), self._dense, builder.guess, builder.facts)
+        return factorise(expand_chains(delta.value, known), self._dense, builder.guess, builder.facts)
 
     def _update(self, view: Name, delta: Name, u: Matrix, v: Matrix) -> None:
         """Add an update of a view by u·v; all else follows from its new part, where addition is idempotent."""
@@ -199,11 +201,11 @@ class _Writer:
         self._updates.append(Update(view, u, v, left))
 
     def _left(self, u: Matrix, v: Matrix) -> tuple[Name, Name]:
-        left, right = (Name(fresh(f"{half}~", self._taken), *shape(half)) for half in (u, v))
+        left, right = (Name(fresh_name(f"{half}~", self._taken), *shape(half)) for half in (u, v))
         return left, right
 
     def _named(self, wanted: str, half: Matrix) -> Matrix:
-        name = Name(fresh(wanted, self._taken), *shape(half))
+        name = Name(fresh_name(wanted, self._taken), *shape(half))
         self._factored.append(Statement(name, half))
         return self._builder.define(name, self._simple(half))
 
@@ -214,7 +216,7 @@ class _Writer:
         return simplify(half, self._builder.facts, self._builder.ring)
 
 
-def _changed(delta: Matrix) -> Matrix:
+def _change_of_inverse(delta: Matrix) -> Matrix:
     """Match the change of an inverted matrix.
 
     (m + δ)⁻¹ - m⁻¹   →   δ
@@ -234,18 +236,18 @@ def woodbury(inverse: Name, of: Factors) -> Factors:
     return Factors(((Scale(Number(-1), product(inverse, of.u)), product(small, of.v, inverse)),))
 
 
-def _kept(anf: Anf, triggers: Sequence[Trigger]) -> set[str]:
+def _collect_kept(anf: Anf, triggers: Sequence[Trigger]) -> set[str]:
     """Collect the outputs, and the views that triggers read to maintain those that are kept."""
     kept, inputs = set(anf.program.outputs), {i.name.name for i in anf.program.inputs}
     views = {d.name.name for d in anf.definitions} | set(anf.constants)
     while True:
-        read = set[str]().union(*(_pruned(trigger, kept | inputs).reads() for trigger in triggers)) & views
+        read = set[str]().union(*(_prune(trigger, kept | inputs).reads() for trigger in triggers)) & views
         if read <= kept:
             return kept
         kept |= read
 
 
-def _pruned(trigger: Trigger, kept: set[str]) -> Trigger:
+def _prune(trigger: Trigger, kept: set[str]) -> Trigger:
     """Drop the updates of views that are not kept, and the steps that only those need."""
     renamed = {
         name.name: half
@@ -253,12 +255,12 @@ def _pruned(trigger: Trigger, kept: set[str]) -> Trigger:
         if update.view.name not in kept and update.left
         for name, half in zip(update.left, (update.u, update.v), strict=True)
     }
-    updates = [_renamed(update, renamed) for update in trigger.updates if update.view.name in kept]
+    updates = [_rename(update, renamed) for update in trigger.updates if update.view.name in kept]
     needed = set[str]().union(*(names(update.u) | names(update.v) for update in updates))
     steps = []
     for step in reversed(trigger.steps):
         if step.name.name in needed:
-            steps.append(Statement(step.name, _substituted(step.value, renamed)))
+            steps.append(Statement(step.name, _substitute_all(step.value, renamed)))
             needed |= names(steps[-1].value)
     told = tuple(
         replace(update, left=None) if update.left and not {n.name for n in update.left} & needed else update
@@ -267,11 +269,11 @@ def _pruned(trigger: Trigger, kept: set[str]) -> Trigger:
     return replace(trigger, steps=tuple(reversed(steps)), updates=told)
 
 
-def _renamed(update: Update, renamed: Mapping[str, Matrix]) -> Update:
-    return replace(update, u=_substituted(update.u, renamed), v=_substituted(update.v, renamed))
+def _rename(update: Update, renamed: Mapping[str, Matrix]) -> Update:
+    return replace(update, u=_substitute_all(update.u, renamed), v=_substitute_all(update.v, renamed))
 
 
-def _substituted(matrix: Matrix, renamed: Mapping[str, Matrix]) -> Matrix:
+def _substitute_all(matrix: Matrix, renamed: Mapping[str, Matrix]) -> Matrix:
     """Substitute names until none is left, for what a name stands for may itself be renamed."""
     while used := names(matrix) & set(renamed):
         for name in used:

@@ -92,7 +92,7 @@ class Sum(_Shaped):
 
     def __str__(self) -> str:
         first, *others = self.terms
-        return str(first) + "".join(f" - {_tight(t)}" if (t := negated(o)) else f" + {o}" for o in others)
+        return str(first) + "".join(f" - {_tight(t)}" if (t := negated_operand(o)) else f" + {o}" for o in others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class Inverse(_Shaped):
 
     def __post_init__(self) -> None:
         if self.of.rows != self.of.cols:
-            raise SquallError("SQ2011", f"only a square matrix has an inverse, {described(self.of)} is none")
+            raise SquallError("SQ2011", f"only a square matrix has an inverse, {describe(self.of)} is none")
 
     @property
     def like(self) -> "Matrix":
@@ -251,13 +251,13 @@ def shape(matrix: Matrix) -> Shape:
     return matrix.rows, matrix.cols
 
 
-def described(matrix: Matrix) -> str:
+def describe(matrix: Matrix) -> str:
     """Show an expression with its shape: `X * Y` (m × n)."""
     return f"{matrix} ({matrix.rows} × {matrix.cols})"
 
 
 def misfit(verb: str, left: Matrix, right: Matrix, hint: str) -> SquallError:
-    return SquallError("SQ2011", f"cannot {verb} {described(left)} and {described(right)}", hint=hint)
+    return SquallError("SQ2011", f"cannot {verb} {describe(left)} and {describe(right)}", hint=hint)
 
 
 def product(*factors: Matrix) -> Matrix:
@@ -278,7 +278,7 @@ def stack(*parts: Matrix) -> Matrix:
     return flat[0] if len(flat) == 1 else Stack(flat)
 
 
-def upon(*parts: Matrix) -> Matrix:
+def stack_rows(*parts: Matrix) -> Matrix:
     """Stack parts one upon the other: (pᵀ ⇒ qᵀ)ᵀ."""
     for part in parts[1:]:
         if part.cols != parts[0].cols:
@@ -294,7 +294,7 @@ def zeros(rows: Size, cols: Size) -> Fill:
     return Fill(rows, cols, ZERO)
 
 
-def negated(matrix: Matrix) -> Matrix | None:
+def negated_operand(matrix: Matrix) -> Matrix | None:
     """Return the matrix of which this one is written as (-1) times; else None."""
     return matrix.of if isinstance(matrix, Scale) and matrix.by == Number(-1) else None
 

@@ -29,7 +29,7 @@ class Programs:
         """Read a program: the names of its statements, and of the matrices that it reads."""
         body, ring = declared.body, SEMIRINGS[declared.semiring]
         inputs = [input_of(matrix) for matrix in matrices.values()]
-        program = asked(read_program("", inputs, ring, body.script, body.start, body.end))
+        program = prune_program(read_program("", inputs, ring, body.script, body.start, body.end))
         lower = [name.lower() for name in program.outputs]
         for name in program.outputs:
             if lower.count(name.lower()) > 1:
@@ -41,10 +41,10 @@ class Programs:
 
 def input_of(matrix: catalog.Matrix) -> Input:
     """Convert a matrix of a script to an input of a program."""
-    return Input(Name(matrix.name, Size.of(matrix.rows), Size.of(matrix.cols)), known_of(matrix))
+    return Input(Name(matrix.name, Size.of(matrix.rows), Size.of(matrix.cols)), declared_properties(matrix))
 
 
-def known_of(matrix: catalog.Matrix) -> Known:
+def declared_properties(matrix: catalog.Matrix) -> Known:
     """Return the properties that a declaration states."""
     if "DIAGONAL" in matrix.known:
         return Known(True, True, True)
@@ -52,13 +52,13 @@ def known_of(matrix: catalog.Matrix) -> Known:
     return replace(NOTHING, **said)  # type: ignore[arg-type]
 
 
-def alone(matrix: catalog.Matrix, relation: Relation) -> Program:
+def program_of_matrix(matrix: catalog.Matrix, relation: Relation) -> Program:
     """Build the program of a matrix that is read by itself, whose cells are the rows of a relation."""
     ring: Semiring = BOOLEAN if relation.fields[-1].type == TRUTH else ARITHMETIC
     return Program((input_of(matrix),), (), (), ring)
 
 
-def asked(program: Program, outputs: Iterable[str] | None = None) -> Program:
+def prune_program(program: Program, outputs: Iterable[str] | None = None) -> Program:
     """Prune a program to some outputs (None: all), the statements that these need, and inputs.
 
     Inputs stay that are read, that are outputs, or that alone say how large a dimension is.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from squallpy.base.semirings import Semiring
 from squallpy.maintain.matrix.dimensions import ONE, ZERO, Number, Scalar, arithmetic
-from squallpy.maintain.matrix.language import fresh
+from squallpy.maintain.matrix.language import fresh_name
 from squallpy.maintain.matrix.meta_information import Facts, infer
 from squallpy.maintain.matrix.nodes import (
     Diagonal,
@@ -210,10 +210,10 @@ def unroll_iterate(node: Matrix, facts: Facts, ring: Semiring) -> Matrix | None:
         case Iterate(0, start, _, _):
             return start
         case Iterate(count, start, name, body):
-            taken = {m for step in (start, body) for m in occurring(step)} | {name.name}
+            taken = {m for step in (start, body) for m in all_names(step)} | {name.name}
             result, lets = start, list[tuple[Name, Matrix]]()
             for _ in range(count):
-                step = Name(fresh(name.name, taken), *shape(body))
+                step = Name(fresh_name(name.name, taken), *shape(body))
                 lets.append((step, substitute(body, name.name, result)))
                 result = step
             for step, value in reversed(lets):
@@ -222,7 +222,7 @@ def unroll_iterate(node: Matrix, facts: Facts, ring: Semiring) -> Matrix | None:
     return None
 
 
-def occurring(matrix: Matrix) -> set[str]:
+def all_names(matrix: Matrix) -> set[str]:
     """Collect all names that occur, bound ones too."""
     bound = {m.name.name for m in walk(matrix) if isinstance(m, Let | Iterate)}
     return bound | {m.name for m in walk(matrix) if isinstance(m, Name)}

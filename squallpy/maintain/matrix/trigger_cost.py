@@ -21,7 +21,7 @@ from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.materialise import Maintained, Trigger
 from squallpy.maintain.matrix.meta_information import NOTHING
 from squallpy.maintain.matrix.nodes import Matrix, Product, names, product
-from squallpy.maintain.matrix.visits import Visited, visits
+from squallpy.maintain.matrix.visits import Visited, count_visits
 
 # measured, in operations of a product of large matrices
 FEW = 1.3  # an operation on few columns
@@ -67,7 +67,7 @@ class TriggerPricing:
         self._done += [(product(update.u, update.v), left ** matters(update.u, update.v)) for update in trigger.updates]
         self._visited = {
             view: sum(left**turn if turn < math.inf else 0 for turn in turns)
-            for view, turns in visits(trigger, views).items()
+            for view, turns in count_visits(trigger, views).items()
         }
 
     def price(self, rank: int, sizes: Sizes) -> Price:
@@ -92,7 +92,7 @@ def evaluation_price(maintained: Maintained, sizes: Sizes) -> Price:
     return _Pricing(maintained, Guess(sizes)).price([(d.value, 1.0) for d in definitions], visited, few=False)
 
 
-def sparse(maintained: Maintained) -> dict[str, float]:
+def sparse_inputs(maintained: Maintained) -> dict[str, float]:
     """Collect the inputs that are known to be stored as cells, with their densities."""
     program, found = maintained.program, dict[str, float]()
     for name in (i.name.name for i in program.inputs if program.ring.dtype == "float64"):
@@ -108,7 +108,7 @@ class _Pricing:
     def __init__(self, maintained: Maintained, guess: Guess) -> None:
         program, anf = maintained.program, maintained.anf
         self._ring, self._facts, self._guess = program.ring, anf.facts, guess
-        self._sparse = sparse(maintained)
+        self._sparse = sparse_inputs(maintained)
         self._names = {name.name: name for name in (*program.names(), *map(anf.source, anf.constants))}
 
     def price(self, done: Iterable[tuple[Matrix, float]], visited: Mapping[str, float], few: bool) -> Price:

@@ -54,10 +54,10 @@ class Visited:
             self._left[name] = 1 + self.left(update.u, update.v)
 
 
-def visits(trigger: Trigger, views: set[str]) -> dict[str, list[float]]:
+def count_visits(trigger: Trigger, views: set[str]) -> dict[str, list[float]]:
     """View → its visits, for each the fewest updates of which only what is left matters there; ∞ if it is as good as
     none."""
-    visited, picks, found = Visited(trigger, views), _picks(trigger), dict[str, dict[int, float]]()
+    visited, picks, found = Visited(trigger, views), _picking_factors(trigger), dict[str, dict[int, float]]()
 
     def visit(view: str, turn: int, left: float) -> None:
         turns = found.setdefault(view, {})
@@ -75,7 +75,7 @@ def visits(trigger: Trigger, views: set[str]) -> dict[str, list[float]]:
     return {view: list(turns.values()) for view, turns in found.items()}
 
 
-def _picks(trigger: Trigger) -> set[str]:
+def _picking_factors(trigger: Trigger) -> set[str]:
     """Collect the factors of the change itself that pick rows or columns."""
     first = trigger.updates[0]
     told = {name.name for name in first.left or ()} if first.view == trigger.input else set[str]()

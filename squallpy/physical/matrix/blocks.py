@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from squallpy.base.semirings import ARITHMETIC
 from squallpy.maintain.matrix.cost import Guess
-from squallpy.maintain.matrix.drift_probe import Look, Probe, probe
+from squallpy.maintain.matrix.drift_probe import Look, Probe, write_probe
 from squallpy.maintain.matrix.materialise import Maintained
 from squallpy.maintain.matrix.nodes import (
     Diagonal,
@@ -38,7 +38,7 @@ from squallpy.maintain.matrix.nodes import (
     names,
 )
 from squallpy.maintain.matrix.program import Statement
-from squallpy.physical.matrix.passes import Pass, passes, read_of
+from squallpy.physical.matrix.passes import Pass, match_read, schedule_passes
 
 Numbers = npt.NDArray[np.int64]
 
@@ -199,7 +199,7 @@ class Blocks:
         look: The supersteps of the probe.
     """
 
-    kinds: Layouts
+    layouts: Layouts
     by_columns: frozenset[str]
     triggers: Mapping[str, tuple[Superstep, ...]]
     evaluation: tuple[Superstep, ...]
@@ -224,27 +224,27 @@ class Blocks:
         return line
 
 
-def blocks(made: Maintained) -> Blocks:
+def plan_blocks(made: Maintained) -> Blocks:
     """Cut the triggers and the evaluation of a program into supersteps."""
     views = {name.name for name in made.stored}
-    kinds, definitions, asked = _choose_layouts(made)
+    layouts, definitions, asked = _choose_layouts(made)
     asked &= views
-    work = {name: passes(trigger, made.matrices) for name, trigger in made.triggers.items()}
-    seen = probe(made)
+    work = {name: schedule_passes(trigger, made.matrices) for name, trigger in made.triggers.items()}
+    seen = write_probe(made)
     looked = [*_by_depth(seen.steps, views), CompareDrift(seen.looks)] if made.program.ring is ARITHMETIC else []
     visits = [item for items in (*work.values(), looked) for item in items if isinstance(item, Pass)]
-    asked |= {visit.view.name for visit in visits if _reads_columns(visit, kinds)}
+    asked |= {visit.view.name for visit in visits if _reads_columns(visit, layouts)}
     stored = {name: _forms(name, asked) for name in views}
     lasting, triggers = set[Value]().union(*stored.values()), {}
     for name, items in work.items():
         halves = {(half.name, Form.WHOLE) for half in (made.triggers[name].u, made.triggers[name].v)}
-        triggers[name] = _supersteps(items, kinds, lasting | halves, lasting)
+        triggers[name] = _supersteps(items, layouts, lasting | halves, lasting)
     fetched = [item for definition in definitions for item in _with_arrival(definition, asked)]
     given = set[Value]().union(*(stored[i.name.name] for i in made.program.inputs))
-    evaluation = _supersteps(fetched, kinds, given, lasting)
+    evaluation = _supersteps(fetched, layouts, given, lasting)
     vectors = {(vector.name, Form.WHOLE) for vector in seen.vectors}
-    look = _supersteps(looked, kinds, lasting | vectors, lasting)
-    return Blocks(kinds, frozenset(asked), triggers, evaluation, seen, look)
+    look = _supersteps(looked, layouts, lasting | vectors, lasting)
+    return Blocks(layouts, frozenset(asked), triggers, evaluation, seen, look)
 
 
 def _by_depth(steps: Sequence[Statement], views: set[str]) -> list[Item]:
@@ -252,7 +252,7 @@ def _by_depth(steps: Sequence[Statement], views: set[str]) -> list[Item]:
     depth, items = dict[str, int](), list[tuple[int, bool, Item]]()
     for step in steps:
         before = max((depth[name] for name in names(step.value) if name in depth), default=0)
-        found = read_of(step, views)
+        found = match_read(step, views)
         depth[step.name.name] = before + (found is not None)
         items.append((before, found is not None, Pass(found[0], (found[1],), None) if found else step))
     return [item for _, _, item in sorted(items, key=lambda entry: entry[:2])]
@@ -265,20 +265,24 @@ def _choose_layouts(made: Maintained) -> tuple[Layouts, list[Define], set[str]]:
     tall = {n.name for n in made.stored if n.rows != n.cols and guess(n.rows) >= guess(n.cols)}
     tall -= symmetric
     while True:
-        kinds = Layouts(symmetric, frozenset(tall))
-        kinds = replace(kinds, shares=frozenset(d.name.name for d in made.anf.definitions if kinds.shared(d.value)))
-        definitions = _definitions(made, kinds)
-        asked = {name for d in definitions for name, form in _values_needed(d, kinds) if form is Form.COLUMNS}
+        layouts = Layouts(symmetric, frozenset(tall))
+        layouts = replace(
+            layouts, shares=frozenset(d.name.name for d in made.anf.definitions if layouts.shared(d.value))
+        )
+        definitions = _definitions(made, layouts)
+        asked = {name for d in definitions for name, form in _values_needed(d, layouts) if form is Form.COLUMNS}
         if not tall & asked:
-            return kinds, definitions, asked
+            return layouts, definitions, asked
         tall -= asked
 
 
-def _definitions(made: Maintained, kinds: Layouts) -> list[Define]:
+def _definitions(made: Maintained, layouts: Layouts) -> list[Define]:
     kept = {name.name for name in made.kept}
     constants = [Statement(made.anf.source(name), value) for name, value in made.anf.constants.items()]
     return [
-        Define(statement, statement.name.name in kept, Form.SHARE if statement.name.name in kinds.shares else Form.ROWS)
+        Define(
+            statement, statement.name.name in kept, Form.SHARE if statement.name.name in layouts.shares else Form.ROWS
+        )
         for statement in (*constants, *made.anf.definitions)
     ]
 
@@ -297,21 +301,23 @@ def _forms(name: str, by_columns: set[str]) -> set[Value]:
     return {(name, Form.ROWS), *([(name, Form.COLUMNS)] if name in by_columns else [])}
 
 
-def _reads_columns(visit: Pass, kinds: Layouts) -> bool:
+def _reads_columns(visit: Pass, layouts: Layouts) -> bool:
     """True if a pass reads a view by columns."""
     view = visit.view.name
-    turned = view not in kinds.symmetric and any(read.transposed for read in visit.reads)
-    return view not in kinds.tall and (turned or bool(visit.update and visit.update.left))
+    turned = view not in layouts.symmetric and any(read.transposed for read in visit.reads)
+    return view not in layouts.tall and (turned or bool(visit.update and visit.update.left))
 
 
-def _supersteps(items: Sequence[Item], kinds: Layouts, there: set[Value], lasting: set[Value]) -> tuple[Superstep, ...]:
+def _supersteps(
+    items: Sequence[Item], layouts: Layouts, there: set[Value], lasting: set[Value]
+) -> tuple[Superstep, ...]:
     """Work in its order, cut where it needs what the partitions have not sent yet. Some values are `there` from the
     start, some are `lasting`: views have them."""
     known, made = set(there), dict[Value, int]()
     work: list[list[Item]] = [[]]
     sends: list[list[Value]] = [[]]
     for item in items:
-        missing = sorted(_values_needed(item, kinds) - known)
+        missing = sorted(_values_needed(item, layouts) - known)
         if any(max(made.get((name, form), 0) for form in OWN) == len(work) - 1 for name, _ in missing):
             work.append([])
             sends.append([])
@@ -322,14 +328,14 @@ def _supersteps(items: Sequence[Item], kinds: Layouts, there: set[Value], lastin
         if isinstance(item, Pass) and item.update:
             known.discard((item.view.name, Form.WHOLE))
             made[item.view.name, Form.ROWS] = len(work) - 1
-        made |= dict.fromkeys(_values_made(item, kinds), len(work) - 1)
-        known |= {*missing, *_values_made(item, kinds)}
+        made |= dict.fromkeys(_values_made(item, layouts), len(work) - 1)
+        known |= {*missing, *_values_made(item, layouts)}
     turned = frozenset(name for item in items if isinstance(item, Pass) for name in _turned(item))
     return tuple(
         Superstep(
             tuple(some),
             tuple(told),
-            _values_kept(at, work, sends, kinds, made | dict.fromkeys(there, 0), lasting),
+            _values_kept(at, work, sends, layouts, made | dict.fromkeys(there, 0), lasting),
             turned,
         )
         for at, (some, told) in enumerate(zip(work, sends, strict=True))
@@ -346,17 +352,17 @@ def _values_kept(
     at: int,
     work: list[list[Item]],
     sends: list[list[Value]],
-    kinds: Layouts,
+    layouts: Layouts,
     made: Mapping[Value, int],
     lasting: set[Value],
 ) -> tuple[Value, ...]:
     """List the values that exist after a superstep, are needed in a later one, and are no view's."""
-    needed = {value for some in work[at + 1 :] for item in some for value in _values_needed(item, kinds)}
+    needed = {value for some in work[at + 1 :] for item in some for value in _values_needed(item, layouts)}
     needed |= {(name, form) for some in sends[at + 1 :] for name, _ in some for form in OWN}
     return tuple(sorted(value for value in needed - lasting if made.get(value, at + 1) <= at))
 
 
-def _values_needed(item: Item, kinds: Layouts) -> set[Value]:
+def _values_needed(item: Item, layouts: Layouts) -> set[Value]:
     """Collect the values that an item of work needs."""
     match item:
         case Statement(_, value):
@@ -365,11 +371,11 @@ def _values_needed(item: Item, kinds: Layouts) -> set[Value]:
             halves = (update.u, update.v) if update else ()
             return set[Value]().union(*(_whole(matrix) for matrix in (*(read.by for read in reads), *halves)))
         case Define(Statement(_, value), _, Form.SHARE):
-            (_, right), of = children(value), kinds.shared(value)
+            (_, right), of = children(value), layouts.shared(value)
             assert of
-            return {(of.name, Form.ROWS)} | values_needed_for_rows(right, kinds)
+            return {(of.name, Form.ROWS)} | values_needed_for_rows(right, layouts)
         case Define(Statement(_, value)):
-            return values_needed_for_rows(value, kinds)
+            return values_needed_for_rows(value, layouts)
         case Fetch(view, form):
             return {(view, form)}
         case CompareDrift(looks):
@@ -377,13 +383,13 @@ def _values_needed(item: Item, kinds: Layouts) -> set[Value]:
     raise AssertionError(item)
 
 
-def _values_made(item: Item, kinds: Layouts) -> set[Value]:
+def _values_made(item: Item, layouts: Layouts) -> set[Value]:
     """Collect the values that an item of work produces."""
     match item:
         case Statement(name, _):
             return {(name.name, Form.WHOLE)}
         case Pass(view, reads, update):
-            by_shares = view.name in kinds.tall
+            by_shares = view.name in layouts.tall
             found = {(r.name.name, Form.SHARE if by_shares and r.transposed else Form.ROWS) for r in reads}
             left = update.left if update else None
             halves = zip(left, (Form.ROWS, Form.SHARE if by_shares else Form.ROWS), strict=True) if left else ()
@@ -393,21 +399,21 @@ def _values_made(item: Item, kinds: Layouts) -> set[Value]:
     return set()
 
 
-def values_needed_for_rows(value: Matrix, kinds: Layouts) -> set[Value]:
+def values_needed_for_rows(value: Matrix, layouts: Layouts) -> set[Value]:
     """Collect the values that a partition needs for its rows of an expression."""
     match value:
-        case Name(name) | Transpose(Name(name)) if name in kinds.shares:
+        case Name(name) | Transpose(Name(name)) if name in layouts.shares:
             return {(name, Form.WHOLE)}
         case Name(name):
             return {(name, Form.ROWS)}
         case Transpose(Name(name)):
-            return {(name, Form.ROWS if name in kinds.symmetric else Form.COLUMNS)}
+            return {(name, Form.ROWS if name in layouts.symmetric else Form.COLUMNS)}
         case Product((left, right)):
-            return values_needed_for_rows(left, kinds) | _whole(right)
+            return values_needed_for_rows(left, layouts) | _whole(right)
         case Sum(parts) | Stack(parts):
-            return set[Value]().union(*(values_needed_for_rows(part, kinds) for part in parts))
+            return set[Value]().union(*(values_needed_for_rows(part, layouts) for part in parts))
         case Scale(_, of):
-            return values_needed_for_rows(of, kinds)
+            return values_needed_for_rows(of, layouts)
         case Fill() | Diagonal():
             return set()
     return _whole(value)

@@ -11,7 +11,7 @@ from squallpy.catalog.matrices import Matrix
 from squallpy.logical.expressions import MIRRORED, Call, Column, Expr, Literal, conjuncts, disjuncts
 from squallpy.maintain.matrix.compile import Options, compile_program
 from squallpy.maintain.matrix.program import Program
-from squallpy.maintain.matrix.script_programs import alone, asked
+from squallpy.maintain.matrix.script_programs import program_of_matrix, prune_program
 from squallpy.physical.matrix.plan import ALL, Interval, KeptProgram, MatrixPlan, Reading, Some
 from squallpy.physical.plan import Feed
 from squallpy.program.calculus import Cmp
@@ -74,9 +74,9 @@ def _compile_kept(
     options: Options,
 ) -> KeptProgram:
     if name in programs:
-        program = asked(programs[name], (cells_read.output for cells_read in readings))
+        program = prune_program(programs[name], (reading.output for reading in readings))
     else:
-        program = alone(matrices[name], readings[0].relation)
+        program = program_of_matrix(matrices[name], readings[0].relation)
     changing = [i.name.name for i in program.inputs if matrices[i.name.name].stream]
     compiled = compile_program(program, changing, {}, options, sorted(program.symbols()))
     return KeptProgram(name, program, compiled, tuple(readings))

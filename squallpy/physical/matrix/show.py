@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from squallpy.maintain.matrix.show import phases_text, report_text
-from squallpy.physical.matrix.blocks import Superstep, blocks
-from squallpy.physical.matrix.passes import passes
+from squallpy.physical.matrix.blocks import Superstep, plan_blocks
+from squallpy.physical.matrix.passes import schedule_passes
 from squallpy.physical.matrix.plan import KeptProgram, MatrixPlan
 
 
@@ -40,13 +40,13 @@ def _passes(kept: KeptProgram) -> list[str]:
     lines = [f"MATRICES {kept.name} over {kept.program.ring}: {', '.join(_views(kept))}"]
     for trigger in made.triggers.values():
         lines.append(f"  ON {trigger.input} += {trigger.u} * {trigger.v}")
-        lines += [f"    {work}" for work in passes(trigger, made.matrices)]
+        lines += [f"    {work}" for work in schedule_passes(trigger, made.matrices)]
     return [*lines, *(f"  READ {reading}" for reading in kept.readings)]
 
 
 def _in_blocks(kept: KeptProgram, parts: int) -> list[str]:
     """Show supersteps; a send is an exchange of all partitions, for which the work after it waits."""
-    made, plan = kept.compiled.maintained, blocks(kept.compiled.maintained)
+    made, plan = kept.compiled.maintained, plan_blocks(kept.compiled.maintained)
     views = [f"{name} by rows and columns" if name in plan.by_columns else f"{name} by rows" for name in _views(kept)]
     lines = [f"MATRICES {kept.name} over {kept.program.ring}, in blocks on {parts} partitions: {', '.join(views)}"]
     for name, trigger in made.triggers.items():
@@ -71,7 +71,7 @@ def supersteps_text(plan: MatrixPlan) -> str:
     """Show the stages of matrices in blocks, which come before those of the query."""
     lines = []
     for kept in plan.programs if plan.parts else ():
-        made = blocks(kept.compiled.maintained)
+        made = plan_blocks(kept.compiled.maintained)
         counts = [
             f"{len(steps)} when {name} changes" for name, steps in made.triggers.items() if kept.program.input(name)
         ]

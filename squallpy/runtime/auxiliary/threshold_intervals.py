@@ -18,7 +18,7 @@ from squallpy.logical.expressions import Column
 from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.program.auxiliary.threshold_intervals import ThresholdIntervals
 from squallpy.runtime.auxiliary.rows import COUNT, Maintainer, RowDeltas, TouchedGroups
-from squallpy.runtime.evaluate.functions import compiled
+from squallpy.runtime.evaluate.functions import compile_expression
 from squallpy.runtime.evaluate.logic import is_true
 from squallpy.runtime.evaluate.vectors import Frame, Vec, full, take
 from squallpy.runtime.kernels.dictionary import Dictionary
@@ -67,7 +67,7 @@ class IntervalMaintainer(Maintainer):
         self._rows, self._group = RowDeltas(feed), list(aux.group)
         self._titles = {title: (i, c) for i, (title, c) in enumerate(aux.output.items) if isinstance(c, Column)}
         self._total = kind.total
-        self._where = [compiled(predicate) for predicate in kind.where]
+        self._where = [compile_expression(predicate) for predicate in kind.where]
         self._printer = Printer(aux.output, aux.source)
         self._measures = aux.output.measures
         self._context = [

@@ -11,11 +11,11 @@
 A migration takes several batches, and none of them waits for it: their tuples are joined as they come, on the grid that
 there is. Beside it each joiner fills a second pool for each view, with the records of its place on the other grid: with
 every batch a fraction of all, from the joiner that has them, and of those copied before the changes of the batch.
-Records for others are handed off: the next batch begins with them (`hand_off.py`), so no batch has one more stage. The
-joiners of a core copy in turns, more at a time, for to begin costs one more than to copy a little. When all are copied,
-the next batch is on the new grid, and its joiners read the second pools. So each pair meets once, on one grid, whatever
-statements do with it. The paper's joiners, which no batches keep in step, need sets of old and new tuples for that
-(`adaptive-online-joins` Alg. 3, `physical/joins/protocol.py`).
+Records for others are handed off: the next batch begins with them (`hand_off_store.py`), so no batch has one more
+stage. The joiners of a core copy in turns, more at a time, for to begin costs one more than to copy a little. When all
+are copied, the next batch is on the new grid, and its joiners read the second pools. So each pair meets once, on one
+grid, whatever statements do with it. The paper's joiners, which no batches keep in step, need sets of old and new
+tuples for that (`adaptive-online-joins` Alg. 3, `physical/joins/protocol.py`).
 """
 
 import json

@@ -73,8 +73,8 @@ class Joiner:
             case KeyMoves() if plan.moves:
                 for view in self._views:
                     copies += self._moved(store, plan, view)
-        letters = [(target, delta) for target, delta in copies if target != self._number]
-        return letters, sum(len(delta.keys) for _, delta in copies)
+        handed = [(target, delta) for target, delta in copies if target != self._number]
+        return handed, sum(len(delta.keys) for _, delta in copies)
 
     def _moved(self, store: Store, plan: KeyMoves, view: OnGrid) -> Iterator[tuple[int, Delta]]:
         """Yield its tuples of keys that move, for the joiners that lack them; delete those that it is not to keep."""

@@ -7,7 +7,7 @@ import numpy as np
 from squallpy.base.semirings import ARITHMETIC
 from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.drift_probe import Look, Probe
-from squallpy.physical.matrix.passes import read_of
+from squallpy.physical.matrix.passes import match_read
 from squallpy.runtime.matrix.algebra import evaluate, norm
 from squallpy.runtime.matrix.views import Array, View
 
@@ -25,7 +25,7 @@ def measure_drift(probe: Probe, views: Mapping[str, View], sizes: Sizes, seed: i
     """Compute the largest relative difference between a view and its definition."""
     values = random_vectors(probe, sizes, seed)
     for step in probe.steps:
-        found = read_of(step, set(views))
+        found = match_read(step, set(views))
         if found is None:
             values[step.name.name] = evaluate(step.value, values.__getitem__, sizes, ARITHMETIC)
             continue

@@ -7,7 +7,7 @@ from typing import Any
 from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.physical.matrix.plan import MatrixPlan
 from squallpy.runtime.batch.node import Input
-from squallpy.runtime.formats.file_rows import Sums
+from squallpy.runtime.formats.file_rows import ReadStats
 from squallpy.runtime.formats.skipped_rows import skipped
 from squallpy.runtime.matrix.rows import Rows, columns_read, extract_rows
 
@@ -27,9 +27,14 @@ class Incoming:
 
     def read(self, batch: int) -> tuple[dict[str, Rows], dict[str, Any]]:
         """Read the rows of a batch by matrix, and statistics of them; SQ5010 for rows outside of their matrix."""
-        shares, rows, left_out, sums = self.input.shares(batch, 0, 1), dict[str, Rows](), dict[str, int](), Sums()
+        ranges, rows, left_out, sums = (
+            self.input.row_ranges(batch, 0, 1),
+            dict[str, Rows](),
+            dict[str, int](),
+            ReadStats(),
+        )
         for name, matrix in self.plan.matrices.items():
-            start, stop = shares.get(matrix.relation, (0, 0))
+            start, stop = ranges.get(matrix.relation, (0, 0))
             if start < stop:
                 table = self.input.sources[matrix.relation].read(start, stop, columns_read(matrix))
                 rows[name] = extract_rows(matrix, table)

@@ -18,7 +18,7 @@ import numpy as np
 from squallpy.base.errors import SquallError
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS
 from squallpy.maintain.matrix.dimensions import Sizes
-from squallpy.maintain.matrix.drift_probe import probe
+from squallpy.maintain.matrix.drift_probe import write_probe
 from squallpy.maintain.matrix.materialise import Maintained, Trigger
 from squallpy.maintain.matrix.meta_information import NOTHING
 from squallpy.runtime.kernels.factors import compress
@@ -63,7 +63,7 @@ class MaintainedProgram:
     ) -> None:
         self.maintained, self.ring, self.counts = maintained, maintained.program.ring, Counts()
         self.singular: SingularError | None = None
-        self._strategy, self._probe = strategy, probe(maintained)
+        self._strategy, self._probe = strategy, write_probe(maintained)
         self._views = ProgramViews(maintained, inputs)
         self._triggers, self._evaluation = Triggers(self._views), Evaluation(self._views)
         self._price()

@@ -21,6 +21,7 @@ from squallpy.physical.matrix.plan import KeptProgram
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.matrix.cells import Cells, as_words, of_words
+from squallpy.runtime.matrix.decide import reason_to_rebuild
 from squallpy.runtime.matrix.maintained_program import MaintainedProgram
 from squallpy.runtime.matrix.memory_check import check_memory
 from squallpy.runtime.matrix.normalised_rows import NormalisedRows
@@ -36,7 +37,7 @@ class ChangedCells:
 
     inputs: list[tuple[Words, Words]] = field(default_factory=list)
     """(input, i, j, value): cells of inputs that went and came; rows, where these are stored or cells are shares."""
-    subscriptions: list[tuple[Words, Words]] = field(default_factory=list)
+    outputs: list[tuple[Words, Words]] = field(default_factory=list)
     """(reading, i, j, value)"""
 
 
@@ -118,29 +119,27 @@ class QueryProgram:
 
     def _apply(self, sizes: Sizes, more: Mapping[str, Cells], other: Mapping[str, Cells]) -> dict[str, Any]:
         rank = max((cells.rank for cells in (*more.values(), *other.values())), default=0)
-        live, why = self._program, ""
-        grown = {symbol for symbol, size in sizes.items() if live is None or size > live.sizes[symbol]}
-        if live is None or not self._grows_in_place(live, grown):
-            why = "a dimension has grown" if live else "the first rows"
-            self._program = live = self._restart(sizes, more, other)
-            return self._figures(live, rank, why)
+        program, maintained = self._program, self.kept.compiled.maintained
+        grown = {symbol for symbol, size in sizes.items() if program is None or size > program.sizes[symbol]}
+        is_singular = program is not None and program.singular is not None
+        why = reason_to_rebuild(maintained, grown, is_first=program is None, is_singular=is_singular)
+        if program is None or why:
+            self._program = program = self._restart(sizes, more, other)
+            return self._figures(program, rank, why)
         if grown:
-            self._check_memory(sizes, live.sparse)
-            live.grow(sizes)
+            self._check_memory(sizes, program.sparse)
+            program.grow(sizes)
         if other:
             mixed = {n: Cells(c.rows, c.cols, self._ring.add(self._values(n, c), c.values)) for n, c in more.items()}
-            why = live.replace({**mixed, **other})
+            why = program.replace({**mixed, **other})
         elif more:
-            why = live.add(more)
-        return self._figures(live, rank, why)
+            why = program.add(more)
+        return self._figures(program, rank, why)
 
-    def _figures(self, live: MaintainedProgram, rank: int, why: str) -> dict[str, Any]:
-        figures = {"rank": rank, "how": "evaluated" if why else "incremental", "why": why, "bytes": live.nbytes,
-                   "drift": live.counts.drift}  # fmt: skip
-        return figures | ({"singular": live.singular.message} if live.singular else {})
-
-    def _grows_in_place(self, live: MaintainedProgram, grown: set[str]) -> bool:
-        return not grown or (grown <= set(self.kept.compiled.maintained.growing) and not live.singular)
+    def _figures(self, program: MaintainedProgram, rank: int, why: str) -> dict[str, Any]:
+        figures = {"rank": rank, "how": "evaluated" if why else "incremental", "why": why, "bytes": program.nbytes,
+                   "drift": program.counts.drift}  # fmt: skip
+        return figures | ({"singular": program.singular.message} if program.singular else {})
 
     def _restart(self, sizes: Sizes, more: Mapping[str, Cells], other: Mapping[str, Cells]) -> MaintainedProgram:
         """Evaluate the program over its inputs with the changes of a batch."""
@@ -173,16 +172,16 @@ class QueryProgram:
         for source in self._inputs.values():
             name = source.name.name
             inputs[name] = SparseView(sparse[name], extents[name], self._ring) if name in sparse else whole(source)
-        live = MaintainedProgram(self.kept.compiled.maintained, inputs, self.kept.compiled.options.strategy)
+        program = MaintainedProgram(self.kept.compiled.maintained, inputs, self.kept.compiled.options.strategy)
         if self._program is not None:
-            live.counts = self._program.counts
-        return live
+            program.counts = self._program.counts
+        return program
 
     def _check_memory(self, sizes: Sizes, cells: Mapping[str, int]) -> None:
         """Check that views and readings fit in memory, some inputs as so many cells; SQ5013."""
         shapes = {n.name: (n.rows.at(sizes), n.cols.at(sizes)) for n in self.kept.program.names()}
-        told = sum(shown.nbytes(shapes[shown.reading.output]) for shown in self.subscriptions.values())
-        check_memory(self.kept.name, self.kept.compiled.maintained, sizes, told, cells)
+        more = sum(each.nbytes(shapes[each.reading.output]) for each in self.subscriptions.values())
+        check_memory(self.kept.name, self.kept.compiled.maintained, sizes, more, cells)
 
     def _extents(self, sizes: Sizes) -> dict[str, tuple[int, int]]:
         """Compute the rows and columns of each input."""
@@ -211,14 +210,14 @@ class QueryProgram:
         """Add the changed cells of readings to the changes."""
         assert self._program is not None
         touched = self._program.take_touched()
-        for number, shown in self.subscriptions.items():
-            name = shown.reading.output
-            shown.resize(self._shape(name))
+        for number, subscription in self.subscriptions.items():
+            name = subscription.reading.output
+            subscription.resize(self._shape(name))
             if touched is not None and name not in touched:
                 continue
             read = partial(self._program.read, name) if self._program.has(name) else None
-            keys, mult = shown.change(read, None if touched is None else touched[name])
-            changes.subscriptions.append((np.column_stack([np.full(len(keys), number), keys]), mult))
+            keys, mult = subscription.change(read, None if touched is None else touched[name])
+            changes.outputs.append((np.column_stack([np.full(len(keys), number), keys]), mult))
 
     def _shape(self, name: str) -> tuple[int, int]:
         assert self._program is not None
@@ -240,6 +239,6 @@ class QueryProgram:
         self._program = None
         self._program = self._start(mine, cells, lambda source: self._whole_input(source, mine, cells, {}))
         self._program.take_touched()  # NB: what is off in the last bit only is not told again
-        for number, told in self.subscriptions.items():
-            told.resize(self._shape(told.reading.output))
-            told.restore(shown[shown[:, 0] == number, 1:])
+        for number, subscription in self.subscriptions.items():
+            subscription.resize(self._shape(subscription.reading.output))
+            subscription.restore(shown[shown[:, 0] == number, 1:])

@@ -1,6 +1,6 @@
 """Cells of a matrix as a query has last been told them, and their changes.
 
-shown.change(read, touched)   →   the cells that went and came, as words: (i, j, value), -1 and +1
+subscription.change(read, touched)   →   the cells that went and came, as words: (i, j, value), -1 and +1
 """
 
 from collections.abc import Callable, Sequence
@@ -49,10 +49,10 @@ class Subscription:
     What that holds is still there when another one of these is made for it."""
 
     def __init__(
-        self, reading: Reading, ring: Semiring, part: Part = ALONE, told: Sequence[Block] | None = None
+        self, reading: Reading, ring: Semiring, part: Part = ALONE, blocks: Sequence[Block] | None = None
     ) -> None:
         self.reading, self._ring, self._part = reading, ring, part
-        self._values, *most = told or allocate_blocks(HEAP, ring)
+        self._values, *most = blocks or allocate_blocks(HEAP, ring)
         self._largest = most[0] if most else None
         self._shape = (0, 0)
         self._numbers: tuple[Array, Array] = (np.zeros(0, np.int64), np.zeros(0, np.int64))  # of rows and columns

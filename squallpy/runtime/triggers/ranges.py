@@ -28,12 +28,12 @@ from squallpy.logical.expressions import (
     not_null,
     uncast,
 )
-from squallpy.logical.isolate_column import solved
+from squallpy.logical.isolate_column import isolate
 from squallpy.physical.plan import Lookup
-from squallpy.runtime.evaluate.functions import compiled
+from squallpy.runtime.evaluate.functions import compile_expression
 from squallpy.runtime.evaluate.logic import is_true
-from squallpy.runtime.evaluate.numbers import LIMIT, largest, masked
-from squallpy.runtime.evaluate.vectors import Frame, Vec, both, full
+from squallpy.runtime.evaluate.numbers import LIMIT, largest_magnitude, masked
+from squallpy.runtime.evaluate.vectors import Frame, Vec, all_valid, full
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.radix_sort import ascending
 from squallpy.runtime.kernels.regions import Words
@@ -114,10 +114,10 @@ class _Side:
         parts = () if predicate is None else conjuncts(predicate)
         compared = [_compared(part, variable) for part in parts]
         self.searched = None in compared
-        self._predicate = compiled(TRUE if predicate is None else predicate)
+        self._predicate = compile_expression(TRUE if predicate is None else predicate)
         self._bounds = [] if self.searched else [bound for bound in compared if bound]
         guess = next((expr for part in parts if (expr := _near(part, variable))), None)
-        self._guess = None if guess is None else (compiled(guess), guess)
+        self._guess = None if guess is None else (compile_expression(guess), guess)
 
     def test(self, frame: Frame) -> Any:
         return is_true(self._predicate(frame))
@@ -197,7 +197,7 @@ class _Bound:
 
     def __init__(self, terms: Sequence[tuple[int, Expr]], strict: bool, optional: bool = False) -> None:
         self.terms, self.strict, self.optional = tuple(terms), strict, optional
-        self._functions = [(sign, compiled(term), term.type) for sign, term in terms]
+        self._functions = [(sign, compile_expression(term), term.type) for sign, term in terms]
 
     def find(self, type: Type, rising: bool, index: SortedIndex, frame: Frame, names: Dictionary) -> tuple[Words, Any]:
         """Find the first (or last) rank that qualifies, row by row, NULL where a term is NULL; and whether there is
@@ -222,13 +222,13 @@ class _Bound:
         """Sum the terms and `step`, exactly; and mark where none of the terms is NULL."""
         vecs = [(sign, _settled(function(frame), type, frame.rows)) for sign, function, type in self._functions]
         values = [(sign, masked(vec)) for sign, vec in vecs]
-        wide = 1 + sum(largest(part) for _, part in values) >= LIMIT
+        wide = 1 + sum(largest_magnitude(part) for _, part in values) >= LIMIT
         total: Any = np.full(frame.rows, step, object if wide else np.int64)
         for sign, part in values:
             if wide:
                 part = part.astype(object) if np.ndim(part) else int(part)
             (np.add if sign > 0 else np.subtract)(total, part, out=total)
-        return total, both(*(vec.valid for _, vec in vecs))
+        return total, all_valid(*(vec.valid for _, vec in vecs))
 
 
 def _settled(vec: Vec, type: Type, rows: int) -> Vec:
@@ -254,7 +254,7 @@ def _compared(predicate: Expr, variable: Column) -> _Bound | None:
             plain = variable in (a, b) and variable not in columns(other)
             if plain and held_alike(other.type, variable.type) and not (other.type.is_wide or variable.type.is_wide):
                 return _Bound([(1, other)], name in ("<", ">"))
-            found = solved(predicate, variable)
+            found = isolate(predicate, variable)
             return found and _Bound(*found)
     return None
 

@@ -75,7 +75,7 @@ class Notes:
             self.late_rows.setdefault(window.stream, []).extend(window.late_rows)
 
 
-class Machine:
+class StageExecutor:
     """A stage of the trigger program in one partition. Deterministic: all its memory is in the store."""
 
     def __init__(

@@ -18,7 +18,7 @@ from squallpy.physical.plan import Let, Lookup, Update, Where
 from squallpy.runtime.auxiliary.groups import RowsOf
 from squallpy.runtime.auxiliary.rows import Touched
 from squallpy.runtime.evaluate.evaluators import Function
-from squallpy.runtime.evaluate.functions import compiled
+from squallpy.runtime.evaluate.functions import compile_expression
 from squallpy.runtime.evaluate.logic import is_true
 from squallpy.runtime.evaluate.vectors import Frame, Vec, full
 from squallpy.runtime.joiners.joiner import Changes
@@ -79,7 +79,7 @@ class Statement:
         self._payload = payloads[update.delta]
         self._variables = {v.id: v for v in _variables(update)}
         self._functions: dict[int, Function] = {
-            i: compiled(part.predicate if isinstance(part, Where) else part.value)
+            i: compile_expression(part.predicate if isinstance(part, Where) else part.value)
             for i, part in enumerate(self._code.parts)
             if isinstance(part, Where | Let)
         }
@@ -91,7 +91,9 @@ class Statement:
         self._numbers = {id(step): n for n, step in enumerate(lookups, 1)}
         rings = payloads[update.target].rings
         self._computed = [
-            (compiled(f), f.type, ring) for lane, ring in zip(update.lanes, rings, strict=True) for f in lane or ()
+            (compile_expression(f), f.type, ring)
+            for lane, ring in zip(update.lanes, rings, strict=True)
+            for f in lane or ()
         ]
         self._program: Words | None = None  # all there is to do, if it is one program
         if not self._code.parts and not self._computed:

@@ -93,7 +93,7 @@ def differential_right_wherever_a_view_is_set_to_be(tmp_path: Path, query: str) 
         (
             "extreme",
             "M_S=c",
-            "SQ7003 partition.M_S=c: the groups of N1 would be torn apart, spread it by b",
+            "SQ7003 partition.M_S=c: the groups of N1 would be split, spread it by b",
         ),
     ],
 )

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from squallpy.base.semirings import ARITHMETIC, COUNTING, MAX_PLUS, MIN_PLUS, Semiring
 from squallpy.maintain.matrix.compile import STRATEGIES, Options, compile_program
 from squallpy.maintain.matrix.dimensions import Size
-from squallpy.maintain.matrix.drift_probe import probe
+from squallpy.maintain.matrix.drift_probe import write_probe
 from squallpy.maintain.matrix.nodes import Name
 from squallpy.maintain.matrix.parser import read_program
 from squallpy.maintain.matrix.program import Input
@@ -114,7 +114,7 @@ def test_a_look_is_as_long_as_the_program() -> None:
     """Each step reads the one before it twice; followed from each of its readers it would be read 2⁴⁰ times."""
     text = "r := iterate[40](fill(n, 1, 1))(r => let x := A * r in x + A * ones(n, n) * x)"
     program = read_program(text, [Input(Name("A", Size.of("n"), Size.of("n")))])
-    assert len(probe(compile_program(program, [], {"n": 4}).maintained).steps) < 40 * 8
+    assert len(write_probe(compile_program(program, [], {"n": 4}).maintained).steps) < 40 * 8
 
 
 def test_views_of_triggers_that_never_pay_are_not_kept() -> None:

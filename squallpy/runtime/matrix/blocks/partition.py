@@ -16,9 +16,9 @@ from typing import Any
 from squallpy.physical.matrix.blocks import Form, Part, Phase
 from squallpy.physical.plan import Plan
 from squallpy.runtime.batch.node import Computed, Input, Sender, pack_parcels
-from squallpy.runtime.matrix.commands import Arrays, Commands, pack_arrays, unpack_arrays
-from squallpy.runtime.matrix.superstep import BlockProgram, SuperstepExecutor
-from squallpy.runtime.matrix.superstep_state import Parts, SuperstepState, array_key
+from squallpy.runtime.matrix.blocks.commands import Arrays, Commands, pack_arrays, unpack_arrays
+from squallpy.runtime.matrix.blocks.superstep import BlockProgram, SuperstepExecutor
+from squallpy.runtime.matrix.blocks.superstep_state import Parts, SuperstepState, array_key
 from squallpy.runtime.state.store import Store, StoreLayout
 
 Parcel = tuple[int, bytes]
@@ -34,7 +34,7 @@ class BlockPartition:
 
     @property
     def layout(self) -> StoreLayout:
-        return StoreLayout(blocks=tuple(block for share in self._programs.values() for block in share.layouts()))
+        return StoreLayout(blocks=tuple(block for program in self._programs.values() for block in program.layouts()))
 
     @property
     def runs(self) -> tuple[Callable[[Store, list[bytes]], bytes], ...]:
@@ -48,8 +48,8 @@ class BlockPartition:
         theirs = [(head["from"], some) for head, some in received if "from" in head]
         commands, states = Commands.of(head, arrays), dict[str, SuperstepState]()
         is_last = stage == supersteps(self._programs.values(), commands) - 1
-        for name, share in self._programs.items():
-            executor = SuperstepExecutor(share, store, commands.sizes[name])
+        for name, program in self._programs.items():
+            executor = SuperstepExecutor(program, store, commands.sizes[name])
             if stage:
                 executor.state = SuperstepState.of(head["states"][name], arrays, name)
             else:
@@ -63,7 +63,7 @@ class BlockPartition:
             return pack_parcels(
                 self._sender.messages(commands.batch, part.number, part.count, commands.course, computed=computed)
             )
-        begun = {name: share.count_begun(stage, commands.phases[name]) for name, share in self._programs.items()}
+        begun = {name: program.count_begun(stage, commands.phases[name]) for name, program in self._programs.items()}
         return pack_parcels(self._parcels_between(commands.without_begun(begun), states))
 
     def _parcels_between(self, commands: Commands, states: Mapping[str, SuperstepState]) -> list[Parcel]:
@@ -90,13 +90,13 @@ class BlockPartition:
 
 def supersteps(programs: Iterable[BlockProgram], commands: Commands) -> int:
     """Count the supersteps of a batch, which are those of the program with most."""
-    return max(len(share.blocks.timeline(commands.phases[share.kept.name])) for share in programs)
+    return max(len(program.blocks.timeline(commands.phases[program.kept.name])) for program in programs)
 
 
 def most_supersteps(programs: Iterable[BlockProgram]) -> int:
     """Count the supersteps of the longest batch, in which all phases occur."""
-    fired = ((share, [Phase("fire", name) for name in share.blocks.triggers]) for share in programs)
-    return max(len(share.blocks.timeline([*phases, Phase("look"), Phase("evaluate")])) for share, phases in fired)
+    fired = ((program, [Phase("fire", name) for name in program.blocks.triggers]) for program in programs)
+    return max(len(program.blocks.timeline([*phases, Phase("look"), Phase("evaluate")])) for program, phases in fired)
 
 
 def _parts(name: str, theirs: Iterable[tuple[int, Arrays]]) -> Parts:

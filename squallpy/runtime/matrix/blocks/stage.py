@@ -21,14 +21,14 @@ from squallpy.physical.matrix.blocks import ALONE, Phase
 from squallpy.physical.matrix.plan import KeptProgram, MatrixPlan
 from squallpy.runtime.batch.node import Input
 from squallpy.runtime.matrix.algebra import depends_on, factor_growth
+from squallpy.runtime.matrix.blocks.commands import Commands
+from squallpy.runtime.matrix.blocks.partition import supersteps
+from squallpy.runtime.matrix.blocks.superstep import BlockProgram
 from squallpy.runtime.matrix.cells import Cells
-from squallpy.runtime.matrix.commands import Commands
 from squallpy.runtime.matrix.decide import Prices, reason_to_evaluate
 from squallpy.runtime.matrix.drift import CHECK, random_vectors
 from squallpy.runtime.matrix.incoming import Incoming, grown_sizes
-from squallpy.runtime.matrix.partition import supersteps
 from squallpy.runtime.matrix.rows import Rows, check_declared, sum_rows
-from squallpy.runtime.matrix.superstep import BlockProgram
 from squallpy.runtime.matrix.views import Array
 
 Given = tuple[Phase, dict[str, Array]]  # with its operands
@@ -79,31 +79,31 @@ class BlockMatrices:
         """Decide on a batch and return the commands for its partitions; `directive` is for the stages behind."""
         rows, figures = self._incoming.read(batch)
         sizes = grown_sizes(self._known.sizes, rows)
-        phases, arrays, told = dict[str, list[Phase]](), dict[str, Array](), dict[str, Any]()
+        phases, arrays, of_programs = dict[str, list[Phase]](), dict[str, Array](), dict[str, Any]()
         updates, mine = dict(self._known.updates), dict[str, dict[str, int]]()
-        for share in self._programs:
-            kept, name = share.kept, share.kept.name
+        for program in self._programs:
+            kept, name = program.kept, program.kept.name
             mine[name] = {symbol: sizes[symbol] for symbol in kept.program.symbols()}
-            decision = self._decide(share, _cells(kept, rows, self.plan), mine[name])
-            phases[name], told[name] = [phase for phase, _ in decision.phases], decision.figures
+            decision = self._decide(program, _cells(kept, rows, self.plan), mine[name])
+            phases[name], of_programs[name] = [phase for phase, _ in decision.phases], decision.figures
             for number, (_, given) in enumerate(decision.phases):
                 arrays |= {f"{name}/{number}/{which}": array for which, array in given.items()}
             updates[name] = 0 if decision.why else updates[name] + sum(phase.do == "fire" for phase in phases[name])
-        commands = Commands(batch, mine, phases, arrays, {**figures, "matrices": told}, directive)
+        commands = Commands(batch, mine, phases, arrays, {**figures, "matrices": of_programs}, directive)
         steps = self._known.steps + supersteps(self._programs, commands)
         self._next = Known(sizes, steps, updates, self._known.singular)
         return commands.packed()
 
     def end(self, figures: Mapping[str, Mapping[str, Any]]) -> None:
         """Take note of which matrices are singular after a batch."""
-        evaluated = {name for name, told in figures.items() if told["how"] == "evaluated"}
+        evaluated = {name for name, of_program in figures.items() if of_program["how"] == "evaluated"}
         still = {name for name in self._known.singular if name not in evaluated}
-        now = still | {name for name, told in figures.items() if "singular" in told}
+        now = still | {name for name, of_program in figures.items() if "singular" in of_program}
         self._known = replace(self._next, singular=tuple(sorted(now)))
 
-    def _decide(self, share: BlockProgram, cells: Mapping[str, Cells], sizes: Sizes) -> "_Decision":
+    def _decide(self, program: BlockProgram, cells: Mapping[str, Cells], sizes: Sizes) -> "_Decision":
         """Decide on a program in a batch: its triggers, one after the other, or evaluation."""
-        kept, made, known = share.kept, share.maintained, self._known
+        kept, made, known = program.kept, program.maintained, self._known
         ranks = {name: some.rank for name, some in cells.items()}
         rank = max(ranks.values(), default=0)
         before = {symbol: known.sizes[symbol] for symbol in sizes}
@@ -122,15 +122,15 @@ class BlockMatrices:
             shape = source.name.rows.at(sizes), source.name.cols.at(sizes)
             fired.append((made.triggers[name], *some.factors(shape, kept.program.ring)))
         return _Decision(
-            [*_firing(fired), *self._phases_behind(share, [trigger for trigger, *_ in fired], sizes)], rank
+            [*_firing(fired), *self._phases_behind(program, [trigger for trigger, *_ in fired], sizes)], rank
         )
 
-    def _phases_behind(self, share: BlockProgram, fired: Sequence[Trigger], sizes: Sizes) -> Iterator[Given]:
+    def _phases_behind(self, program: BlockProgram, fired: Sequence[Trigger], sizes: Sizes) -> Iterator[Given]:
         """List the phases behind triggers: a look every CHECK updates, and an evaluation if that or an inverse asks."""
-        before = self._known.updates[share.kept.name]
-        look = share.ring is ARITHMETIC and before // CHECK < (before + len(fired)) // CHECK
+        before = self._known.updates[program.kept.name]
+        look = program.ring is ARITHMETIC and before // CHECK < (before + len(fired)) // CHECK
         if look:
-            yield Phase("look"), random_vectors(share.blocks.probe, sizes, before)
+            yield Phase("look"), random_vectors(program.blocks.probe, sizes, before)
         if look or any(isinstance(step.value, Inverse) for trigger in fired for step in trigger.steps):
             yield Phase("evaluate", if_asked=True), {}
 

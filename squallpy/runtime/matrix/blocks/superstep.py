@@ -33,20 +33,20 @@ from squallpy.physical.matrix.blocks import (
     Phase,
     Superstep,
     Value,
-    blocks,
+    plan_blocks,
 )
 from squallpy.physical.matrix.passes import Pass
 from squallpy.physical.matrix.plan import KeptProgram
 from squallpy.runtime.kernels import bits
 from squallpy.runtime.matrix.algebra import SingularError, add_matrices, apply_operation, evaluate, product
+from squallpy.runtime.matrix.blocks.commands import Arrays
+from squallpy.runtime.matrix.blocks.superstep_state import Parts, SuperstepState
 from squallpy.runtime.matrix.cells import Cells
-from squallpy.runtime.matrix.commands import Arrays
 from squallpy.runtime.matrix.drift import DRIFT, largest_difference
 from squallpy.runtime.matrix.errors import NamingOverflow, overflow, singular
 from squallpy.runtime.matrix.memory_check import bytes_available, memory_error
 from squallpy.runtime.matrix.packed_boolean import Packed
 from squallpy.runtime.matrix.subscription import Read, Subscription, decode_rows, subscription_layouts
-from squallpy.runtime.matrix.superstep_state import Parts, SuperstepState
 from squallpy.runtime.matrix.touched import touch
 from squallpy.runtime.matrix.views import Array, BitView, View, visit_view, wrap_view
 from squallpy.runtime.state.matrices import BlockLayout
@@ -59,7 +59,7 @@ class BlockProgram:
     def __init__(self, kept: KeptProgram, part: Part) -> None:
         self.kept, self.part = kept, part
         self.maintained, self.ring = kept.compiled.maintained, kept.program.ring
-        self.blocks = blocks(self.maintained)
+        self.blocks = plan_blocks(self.maintained)
         self.stored = [name.name for name in self.maintained.stored]
 
     def layouts(self) -> Iterator[BlockLayout]:
@@ -93,9 +93,9 @@ class BlockProgram:
 class SuperstepExecutor:
     """A superstep of a program, on the blocks in a store."""
 
-    def __init__(self, share: BlockProgram, store: Store, sizes: Sizes) -> None:
-        self._share, self._store, self._sizes = share, store, dict(sizes)
-        self._part, self._ring, self._maintained = share.part, share.ring, share.maintained
+    def __init__(self, program: BlockProgram, store: Store, sizes: Sizes) -> None:
+        self._program, self._store, self._sizes = program, store, dict(sizes)
+        self._part, self._ring, self._maintained = program.part, program.ring, program.maintained
         self.state = SuperstepState()
 
     def run(self, stage: int, given: Sequence[tuple[Phase, Arrays]], parts: Parts) -> None:
@@ -107,16 +107,16 @@ class SuperstepExecutor:
 
     def _run(self, stage: int, given: Sequence[tuple[Phase, Arrays]], parts: Parts) -> None:
         phases = [phase for phase, _ in given]
-        line = self._share.blocks.timeline(phases)
+        line = self._program.blocks.timeline(phases)
         here = line[stage] if stage < len(line) else []
         if here and stage:
             number, at = line[stage - 1][-1]
             if self._is_active(phases[number]):
-                self._receive(self._share.blocks.supersteps(phases[number])[at], parts, phases[number].name)
+                self._receive(self._program.blocks.supersteps(phases[number])[at], parts, phases[number].name)
         sends: tuple[Value, ...] = ()
         keeps: tuple[Value, ...] = ()
         for number, at in here:
-            superstep = self._share.blocks.supersteps(phases[number])[at]
+            superstep = self._program.blocks.supersteps(phases[number])[at]
             if at == 0:
                 self._begin(*given[number])
             if self._is_active(phases[number]):
@@ -129,16 +129,16 @@ class SuperstepExecutor:
 
     def resize(self) -> None:
         """Resize all blocks to the dimensions; SQ5013 if memory is short."""
-        share, more = self._share, 0
-        shapes = {(name, form): self._extent(name, form) for name in share.stored for form in share.forms(name)}
+        program, more = self._program, 0
+        shapes = {(name, form): self._extent(name, form) for name in program.stored for form in program.forms(name)}
         for view, (rows, columns) in shapes.items():
             shapes[view] = rows, bits.words(columns) if self._ring is BOOLEAN else columns
-            before = self._store.blocks[share.block(*view)].shape
+            before = self._store.blocks[program.block(*view)].shape
             more += shapes[view][0] * shapes[view][1] - before[0] * before[1]
         if 8 * more > (free := bytes_available()):
-            raise memory_error(share.kept.name, 8 * more, free, self._sizes)
+            raise memory_error(program.kept.name, 8 * more, free, self._sizes)
         for view, shape in shapes.items():
-            self._store.blocks[share.block(*view)].resize(shape, 0 if self._ring is BOOLEAN else self._ring.zero)
+            self._store.blocks[program.block(*view)].resize(shape, 0 if self._ring is BOOLEAN else self._ring.zero)
 
     def _extent(self, name: str, form: Form) -> tuple[int, int]:
         """Compute the shape of this partition's block of a matrix."""
@@ -150,7 +150,7 @@ class SuperstepExecutor:
         return named.rows.at(self._sizes), named.cols.at(self._sizes)
 
     def _view(self, name: str, form: Form) -> View:
-        values = self._store.blocks[self._share.block(name, form)].values
+        values = self._store.blocks[self._program.block(name, form)].values
         return BitView(values, self._extent(name, form)[1]) if self._ring is BOOLEAN else wrap_view(values, self._ring)
 
     def _value(self, name: str, form: Form) -> Array:
@@ -232,7 +232,7 @@ class SuperstepExecutor:
 
     def _add(self, name: str, cells: Cells) -> None:
         """Add to cells, those of them that are here."""
-        for form in self._share.forms(name):
+        for form in self._program.forms(name):
             by_rows = form is Form.ROWS
             own = self._part.owns(cells.rows if by_rows else cells.cols)
             rows, cols, values = cells.rows[own], cells.cols[own], cells.values[own]
@@ -243,7 +243,7 @@ class SuperstepExecutor:
     def _visit(self, item: Pass) -> None:
         """Visit the rows and columns of a view that are in this partition."""
         view, update, own = item.view.name, item.update, self._part.own
-        across = [read for read in item.reads if read.transposed and view not in self._share.blocks.kinds.symmetric]
+        across = [read for read in item.reads if read.transposed and view not in self._program.blocks.layouts.symmetric]
         straight = [read for read in item.reads if read not in across]
         x, y = ([self._evaluated(read.by) for read in reads] for reads in (straight, across))
         u, v = (self._evaluated(half) for half in (update.u, update.v)) if update else (None, None)
@@ -252,13 +252,13 @@ class SuperstepExecutor:
         prune = left is not None
         more: Sequence[Any] = []
         right: Any = None
-        if view in self._share.blocks.kinds.tall:
+        if view in self._program.blocks.layouts.tall:
             form = Form.SHARE
             mine_y = [half[own] for half in y]
             found, more, rows, right = visit_view(self._view(view, Form.ROWS), mine, v, x, mine_y, prune)
         else:
             found, _, rows, _ = visit_view(self._view(view, Form.ROWS), mine, v, x, [], prune)
-        if view in self._share.blocks.by_columns:
+        if view in self._program.blocks.by_columns:
             _, more, _, right = visit_view(self._view(view, Form.COLUMNS), u, there, [], y, prune)
         self.state.values |= {(r.name.name, Form.ROWS): _plain(f) for r, f in zip(straight, found, strict=True)}
         self.state.values |= {(r.name.name, form): _plain(f) for r, f in zip(across, more, strict=True)}
@@ -287,7 +287,7 @@ class SuperstepExecutor:
 
     def _summand(self, matrix: Matrix) -> Array:
         """Compute this partition's summand of a product, from its rows of both factors."""
-        of, (_, right) = self._share.blocks.kinds.shared(matrix), children(matrix)
+        of, (_, right) = self._program.blocks.layouts.shared(matrix), children(matrix)
         assert of
         return product(self._value(of.name, Form.ROWS).T, self._rows(right), self._ring)
 
@@ -297,25 +297,25 @@ class SuperstepExecutor:
         if form is Form.COLUMNS:
             self._assign(view, form, values)
             return
-        for kept in self._share.forms(view):
+        for kept in self._program.forms(view):
             self._assign(view, kept, values[own] if kept is Form.ROWS else values[:, own])
 
     def _assign(self, name: str, form: Form, values: Array) -> None:
         plain = bits.pack(np.ascontiguousarray(values)) if self._ring is BOOLEAN else values
-        self._store.blocks[self._share.block(name, form)].assign(plain)
+        self._store.blocks[self._program.block(name, form)].assign(plain)
 
     def _rows(self, matrix: Matrix) -> Array:
         """Compute this partition's rows of a value, from those that `values_needed_for_rows` lists."""
-        part, sizes, ring, kinds = self._part, self._sizes, self._ring, self._share.blocks.kinds
+        part, sizes, ring, layouts = self._part, self._sizes, self._ring, self._program.blocks.layouts
         match matrix:
-            case Name(name) if name in kinds.shares:
+            case Name(name) if name in layouts.shares:
                 return self.state.values[name, Form.WHOLE][part.own]
-            case Transpose(Name(name)) if name in kinds.shares:
+            case Transpose(Name(name)) if name in layouts.shares:
                 return self.state.values[name, Form.WHOLE].T[part.own]
             case Name(name):
                 return self._value(name, Form.ROWS)
             case Transpose(Name(name)):
-                turned = name not in kinds.symmetric
+                turned = name not in layouts.symmetric
                 return self._value(name, Form.COLUMNS).T if turned else self._value(name, Form.ROWS)
             case Product((left, right)):
                 return product(self._rows(left), self._evaluated(right), ring)
@@ -362,9 +362,9 @@ class SuperstepExecutor:
 
     def update_subscriptions(self) -> None:
         """Compute the changed cells of readings in this partition's rows."""
-        share, ring = self._share, self._ring
-        for number, reading in enumerate(share.kept.readings):
-            name, layouts = reading.output, subscription_layouts(share.subscription_name(number), ring)
+        program, ring = self._program, self._ring
+        for number, reading in enumerate(program.kept.readings):
+            name, layouts = reading.output, subscription_layouts(program.subscription_name(number), ring)
             blocks = [self._store.blocks[layout.name] for layout in layouts]
             subscription = Subscription(reading, ring, self._part, blocks)
             subscription.resize(self._shape(name))
@@ -372,7 +372,7 @@ class SuperstepExecutor:
             if self.state.touches_all or name in self.state.touched:
                 keys, mult = subscription.change(self._reader(name), self._touched(name))
             self.state.changed.append((reading, decode_rows(reading, keys, mult)))
-        self.state.nbytes = sum(self._store.blocks[layout.name].nbytes for layout in share.layouts())
+        self.state.nbytes = sum(self._store.blocks[layout.name].nbytes for layout in program.layouts())
 
     def _reader(self, name: str) -> Read | None:
         """Return a function that reads a view by global row numbers; None if it is zero."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from squallpy.physical.matrix.blocks import Form, Value
-from squallpy.runtime.matrix.commands import Arrays
+from squallpy.runtime.matrix.blocks.commands import Arrays
 from squallpy.runtime.matrix.views import Array
 
 Parts = dict[Value, dict[int, Array]]  # by value and partition: what was sent
