@@ -25,14 +25,14 @@ class Aggregation(Aggregates):
     asked: list[tuple[Expr, exp.Expr]] = field(default_factory=list)  # the same, and where
 
     def grouping(self, key: Expr, node: exp.Expr) -> Column:
-        """The column of GROUPING(key): 1 where rows are not grouped by it."""
+        """Return the column of GROUPING(key): 1 where rows are not grouped by it."""
         self.asked.append((key, node))
         if key not in self.groupings:
             self.groupings[key] = self.allocator.column(f"GROUPING({key})", INT, False)
         return self.groupings[key]
 
     def over_sets(self, plan: Node, keys: Mapping[Expr, Column], sets: Sequence[tuple[Expr, ...]]) -> Node:
-        """The Aggregates of several sets of keys, under NULLs for those that a set lacks.
+        """Build the Aggregates of several sets of keys, with NULLs for those that a set lacks.
 
         GROUP BY ROLLUP (a)  →  Union(a, SUM(x) of (Aggregate by a: SUM(x));  NULL, SUM(x) of (Aggregate: SUM(x)))
         """
