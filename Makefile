@@ -5,7 +5,7 @@ DEVELOP := .venv/developed
 # NB: a process that compiles to bytecode all that it imports takes 2 s of processor time for it
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup run demo check test long cluster fuzz plans bench bench-joins bench-matrix table clean
+.PHONY: help setup run demo check test long passes cluster wheel fuzz plans bench bench-joins bench-matrix table clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,8 +33,14 @@ test: setup  ## every test but those of `make long` and `make cluster`
 long: setup  ## what `make test` leaves out: each step test on the other executors
 	$(BIN)/python -m pytest -m long
 
+passes: setup  ## each step test without each pass and rule that changes its plan; `make test` has ten for each
+	$(BIN)/python -m pytest -m passes
+
 cluster: setup  ## whole runs whose masters, workers and drivers are killed, most on a standalone cluster
 	$(BIN)/python -m pytest -m cluster -n 0
+
+wheel: setup  ## the wheel in an empty environment, as README installs it, answers README's query
+	PYTHON=$(BIN)/python tools/wheel.sh
 
 N ?= 1000
 fuzz: setup  ## random queries on random streams, N of them for each executor, a tenth of it on Spark; 8 N mutated scripts, N run, 4 N files of each format: make fuzz N=10000

@@ -22,7 +22,7 @@ from squallpy.physical.matrix.programs import plan_matrices
 from squallpy.physical.plan import Plan
 from squallpy.physical.planner import place, set_join_parameters
 from squallpy.program.program import Lowered, Program
-from squallpy.runtime.evaluate.constants import constant
+from squallpy.runtime.evaluate.constants import fold_constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +50,15 @@ def to_program(
 
     Args:
         report_late: Rows that come after their window has passed are reported.
-        observer: Hears of each pass.
+        observer: Called after each pass.
     """
     settings = settings or Settings()
     disabled = disabled_passes(settings.passes, settings.optimizer)
-    context = PassContext(constant, report_late, disabled, ids=fresh_ids(query.plan))
+    context = PassContext(fold_constant, report_late, disabled, ids=fresh_ids(query.plan))
     plan = run_passes(query.plan, PLAN_PASSES, context, observer)
     optimised = query if plan is query.plan else replace(query, plan=plan)
-    lowered = lower(optimised, context.ids, None if "fold_constant" in disabled else constant, context.empty_groups)
+    fold = None if "fold_constant" in disabled else fold_constant
+    lowered = lower(optimised, context.ids, fold, context.empty_groups)
     lowered = run_passes(lowered, CALCULUS_PASSES, context, observer)
     program = run_passes(materialise(lowered, settings.statements), PROGRAM_PASSES, context, observer)
     return CompiledProgram(query, optimised, lowered, program)

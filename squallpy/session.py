@@ -28,14 +28,14 @@ from squallpy.physical.matrix.show import matrices_text
 from squallpy.physical.plan import Plan
 from squallpy.physical.show import plan_text
 from squallpy.program.show import program_text
-from squallpy.runtime.evaluate.constants import constant
+from squallpy.runtime.evaluate.constants import fold_constant
 
 if TYPE_CHECKING:  # what rows flow through is loaded when they do: EXPLAIN starts at once
     import pyarrow as pa
 
     from squallpy.runtime.batch.node import Input
-    from squallpy.runtime.checkpoint.checkpoint import MadeFor
-    from squallpy.runtime.checkpoint.folders import Place
+    from squallpy.runtime.checkpoint.checkpoint import CheckpointIdentity
+    from squallpy.runtime.checkpoint.folders import StateLocation
     from squallpy.runtime.checkpoint.input_files import Inputs
     from squallpy.runtime.checkpoint.lease import Lease
     from squallpy.runtime.observers.profile import Profile
@@ -97,7 +97,7 @@ class Session:
     def script(self) -> Script:
         """Text → statements → bound queries."""
         return run_deep(
-            lambda: compile_script(self.text, str(self.path), self._infer, self._programs.outputs, constant)
+            lambda: compile_script(self.text, str(self.path), self._infer, self._programs.outputs, fold_constant)
         )
 
     @cached_property
@@ -161,12 +161,12 @@ class Session:
     @contextmanager
     def _lease(self, options: RunOptions) -> "Iterator[Lease | None]":
         """Hold the lease of the checkpoint, if there is one."""
-        from squallpy.runtime.checkpoint.checkpoint import hold
+        from squallpy.runtime.checkpoint.checkpoint import hold_lease
 
         if options.checkpoint is None or options.lease:
             yield options.lease
             return
-        with hold(options.checkpoint) as lease:
+        with hold_lease(options.checkpoint) as lease:
             yield lease
 
     def _run(
@@ -213,29 +213,34 @@ class Session:
 
     @contextmanager
     def _place(
-        self, query: Query, options: RunOptions, made_for: "MadeFor", batch_rows: int, inputs: "Inputs | None"
-    ) -> Iterator["Place | None"]:
+        self,
+        query: Query,
+        options: RunOptions,
+        made_for: "CheckpointIdentity",
+        batch_rows: int,
+        inputs: "Inputs | None",
+    ) -> Iterator["StateLocation | None"]:
         """Open the state of the query; None for a local run that is not to be resumed."""
         from squallpy.runtime.checkpoint.checkpoint import open_checkpoint
-        from squallpy.runtime.checkpoint.durable import open_durable, within
-        from squallpy.runtime.checkpoint.folders import temporary_place
+        from squallpy.runtime.checkpoint.durable import join_path, open_durable
+        from squallpy.runtime.checkpoint.folders import temporary_location
 
         snapshot, local = self.settings.snapshot_mb << 20, self.settings.local_dir
         if options.checkpoint:
             several = len(self.script.queries) > 1
-            folder = within(options.checkpoint, f"query-{query.number}") if several else options.checkpoint
+            folder = join_path(options.checkpoint, f"query-{query.number}") if several else options.checkpoint
             place = open_checkpoint(folder, made_for, batch_rows, local, snapshot, inputs)
             yield place
             if inputs:
                 inputs.save(open_durable(folder, "driver"), ended=True)
-            place.forget_local()  # NB: only after a clean end; what a crash leaves is taken up again
+            place.delete_local()  # NB: only after a clean end; after a crash it is reused
         elif options.backend == "spark":
-            with temporary_place(local, made_for.plan, snapshot) as place:
+            with temporary_location(local, made_for.plan, snapshot) as place:
                 yield place
         else:
             yield None
 
-    def _executor(self, plan: Plan, input: "Input", place: "Place | None", options: RunOptions) -> "Executor":
+    def _executor(self, plan: Plan, input: "Input", place: "StateLocation | None", options: RunOptions) -> "Executor":
         trace = Trace(on=options.profile is not None)
         if options.backend == "spark":
             from squallpy.runtime.spark.executor import SparkExecutor
@@ -246,8 +251,8 @@ class Session:
         from squallpy.runtime.local import DurableLocalExecutor, LocalExecutor
 
         if place is not None:
-            return DurableLocalExecutor(plan, input, place, wanted=options.changes, trace=trace)
-        return LocalExecutor(plan, input, wanted=options.changes, measured=options.measured, trace=trace)
+            return DurableLocalExecutor(plan, input, place, with_changes=options.changes, trace=trace)
+        return LocalExecutor(plan, input, with_changes=options.changes, measured=options.measured, trace=trace)
 
     def _queries(self) -> Iterator[Query]:
         if not self.script.queries:
@@ -273,9 +278,9 @@ class Session:
         return sizes
 
 
-def fingerprint(compiled: CompiledQuery, batch_rows: int, order: str, sizes: dict[str, int]) -> "MadeFor":
+def fingerprint(compiled: CompiledQuery, batch_rows: int, order: str, sizes: dict[str, int]) -> "CheckpointIdentity":
     """Compute the identity of a checkpoint from program and replay; if only the plan differs, its state is rebuilt."""
-    from squallpy.runtime.checkpoint.checkpoint import MadeFor
+    from squallpy.runtime.checkpoint.checkpoint import CheckpointIdentity
 
     read = columns_read(compiled)
     relations = [(r.name, _read_of(r, read), r.format, _how_read(r)) for r in compiled.relations]
@@ -284,7 +289,7 @@ def fingerprint(compiled: CompiledQuery, batch_rows: int, order: str, sizes: dic
     if matrices := compiled.plan.matrices:
         query += matrices_text(matrices)
         plan += f"{matrices.by_rows} {matrices.parts} {' '.join(map(str, matrices.readings))}"
-    return MadeFor(_hash(query), _hash(plan), sizes)
+    return CheckpointIdentity(_hash(query), _hash(plan), sizes)
 
 
 def _read_of(relation: Relation, read: Mapping[str, tuple[str, ...]]) -> list[Field]:
@@ -317,7 +322,7 @@ def columns_read(compiled: CompiledQuery) -> dict[str, tuple[str, ...]]:
 
 
 def inputs_of(compiled: CompiledQuery, sources: "Mapping[str, Source]", replay: "Replay") -> "Inputs":
-    """Collect what a checkpoint has to know of the files that a query reads."""
+    """Describe the files that a query reads, for its checkpoint."""
     from squallpy.runtime.checkpoint.input_files import Inputs
     from squallpy.runtime.formats.change_operations import columns_of_change
     from squallpy.runtime.matrix.incoming import under_matrices
@@ -335,9 +340,9 @@ def _hash(text: str) -> str:
 
 
 class Progress:
-    """Counts batches on their way to the sink, which hears of each by its `number` in the replay.
+    """A counter of batches on their way to the sink, which gets each by its `number` in the replay.
 
-    The `lease` is looked at before the sink has a batch, and again before that counts as done.
+    The `lease` is checked before the sink gets a batch, and again before the batch is committed.
     """
 
     def __init__(

@@ -15,7 +15,7 @@ from squallpy.runtime.observers.profile import Profile
 from squallpy.runtime.spark.cluster import start
 from squallpy.runtime.spark.executor import TOGETHER
 from squallpy.runtime.spark.stream import BatchTimes, StreamJob, run
-from squallpy.runtime.spark.tasks import Told
+from squallpy.runtime.spark.tasks import Reports
 from squallpy.runtime.spark.timeline import timeline
 
 PARTITIONS = 2
@@ -31,7 +31,7 @@ class Feed:
         return [(target, self.payload) for target in range(PARTITIONS)]
 
 
-def apply(batch: int, partition: int, stage: int, messages: list[bytes]) -> tuple[list[tuple[int, bytes]], Told]:
+def apply(batch: int, partition: int, stage: int, messages: list[bytes]) -> tuple[list[tuple[int, bytes]], Reports]:
     """How many messages came."""
     return [(partition, str(len(messages)).encode())], ()
 
@@ -55,7 +55,7 @@ def main() -> None:
             return True
 
         feed, checkpoint = Feed(bytes(given.payload)), str(Path(room) / "checkpoint")
-        job = StreamJob(given.batches, 2, PARTITIONS, feed, apply, checkpoint, trace=Trace(), together=TOGETHER)
+        job = StreamJob(given.batches, 2, PARTITIONS, feed, apply, checkpoint, trace=Trace(), batches_per_tick=TOGETHER)
         run(cluster.session, job, on_batch)
         done = perf_counter()
     print(f"session up {started:.2f} s, first answer {answers[0]:.2f} s, stop {perf_counter() - done:.2f} s")

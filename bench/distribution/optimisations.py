@@ -19,7 +19,7 @@ from bench.engines.shared_cluster import warm
 from bench.engines.squall_local import open_sources
 from squallpy.base.settings import Settings
 from squallpy.runtime.batch.node import Input
-from squallpy.runtime.checkpoint.folders import temporary_place
+from squallpy.runtime.checkpoint.folders import temporary_location
 from squallpy.runtime.result.result import Changes
 from squallpy.runtime.spark.executor import SparkExecutor
 from squallpy.session import Session
@@ -65,9 +65,9 @@ def measure(stream: Stream, settings: Settings, batches: int) -> Measured:
         received.append(stats["received_bytes"])
         return len(seconds) < WARM + batches
 
-    with temporary_place(settings.local_dir, "bench", settings.snapshot_mb << 20) as place:
+    with temporary_location(settings.local_dir, "bench", settings.snapshot_mb << 20) as place:
         input = Input(open_sources(stream), stream.replay)
-        SparkExecutor(plan, input, place, MASTER, settings.splits, wanted=True).run(on_batch)
+        SparkExecutor(plan, input, place, MASTER, settings.splits, with_changes=True).run(on_batch)
     return Measured(1 + len(plan.stages), statistics.median(received[WARM:]), statistics.median(seconds[WARM:]))
 
 

@@ -35,8 +35,8 @@ class Decoded:
         wide = [pa.field(f.name, pa.int64() if pa.types.is_integer(f.type) else f.type) for f in table.schema]
         self._table, self.rows = table.cast(pa.schema(wide)), len(table)
 
-    def share(self, rows: tuple[int, int], number: int, shares: int) -> tuple[int, int]:
-        return cut(*rows, number, shares), cut(*rows, number + 1, shares)
+    def row_range(self, rows: tuple[int, int], number: int, count: int) -> tuple[int, int]:
+        return cut(*rows, number, count), cut(*rows, number + 1, count)
 
     def read(self, start: int, stop: int, columns: Collection[str]) -> pa.RecordBatch:
         names = [name for name in self._table.schema.names if name in columns or name == MULT]
@@ -109,13 +109,13 @@ class Local:
     def run(self, stream: Stream, watch: Watch) -> pa.Table | None:
         plan, leaps = plan_of(stream, 1), Leaps(stream.replay, watch.plan(stream.batches))
         input = Input(self._sources(stream), cast(Replay, leaps))
-        executor = LocalExecutor(plan, input, wanted=self.changes)
+        executor = LocalExecutor(plan, input, with_changes=self.changes)
         chosen, done = set(leaps.chosen), Done()
         for first, _ in leaps.steps:
             start = perf_counter()
             changes, _ = executor.step()
             seconds = perf_counter() - start
-            done.note(first, executor._machine.work, changes)
+            done.note(first, executor._stage.work, changes)
             if first in chosen and not watch.record(first, seconds):
                 break
         if executor.next < leaps.batches or leaps.steps[-1][1] < stream.batches:

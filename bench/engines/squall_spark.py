@@ -13,7 +13,7 @@ from bench.engines.squall_local import Local, open_sources, plan_of
 from bench.measure.batches import Watch
 from squallpy.base.settings import Settings
 from squallpy.runtime.batch.node import Input
-from squallpy.runtime.checkpoint.folders import temporary_place
+from squallpy.runtime.checkpoint.folders import temporary_location
 from squallpy.runtime.result.result import Changes
 from squallpy.runtime.spark.executor import SparkExecutor
 
@@ -41,9 +41,9 @@ class Squall:
             before, until, last = until, perf_counter(), batch
             return watch.record(batch, until - before)
 
-        with temporary_place(settings.local_dir, "bench", settings.snapshot_mb << 20) as place:
+        with temporary_location(settings.local_dir, "bench", settings.snapshot_mb << 20) as place:
             plan = plan_of(stream, settings.partitions)
-            squall = SparkExecutor(plan, input, place, MASTER, settings.splits, wanted=True)
+            squall = SparkExecutor(plan, input, place, MASTER, settings.splits, with_changes=True)
             squall.run(on_batch)
             return squall.final() if last + 1 == stream.batches else None
 

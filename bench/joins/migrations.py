@@ -27,7 +27,7 @@ from bench.joins.operators import LINEITEM, MASTER, skewed
 from bench.measure.processes import busy, work
 from squallpy.base.settings import JoinOperator, Settings
 from squallpy.runtime.batch.node import Input
-from squallpy.runtime.checkpoint.folders import temporary_place
+from squallpy.runtime.checkpoint.folders import temporary_location
 from squallpy.runtime.sources import open_source
 from squallpy.runtime.spark.executor import SparkExecutor
 from squallpy.session import Session
@@ -107,9 +107,9 @@ def run(k: int, folder: Path, given: argparse.Namespace) -> list[Batch]:
         until = perf_counter()
         return True
 
-    with temporary_place(settings.local_dir, "bench", settings.snapshot_mb << 20) as place:
+    with temporary_location(settings.local_dir, "bench", settings.snapshot_mb << 20) as place:
         input: Input = memory_input(sources, batches)
-        SparkExecutor(plan, input, place, MASTER, settings.splits, wanted=True).run(on_batch)
+        SparkExecutor(plan, input, place, MASTER, settings.splits, with_changes=True).run(on_batch)
     return found
 
 

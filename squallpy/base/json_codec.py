@@ -3,7 +3,8 @@
     to_json(Mapping(8, 2))                      →   {"rows": 8, "columns": 2}
     from_json(Mapping, {"rows": 8, "columns": 2}) → Mapping(8, 2)
 
-What a value is, its class says: dataclasses by their fields, tuples and arrays of numbers as lists.
+The class of a value determines its form: dataclasses by their fields, tuples and arrays of numbers as lists. Of
+a union of dataclasses it is the one with those fields.
 """
 
 from dataclasses import fields, is_dataclass
@@ -33,8 +34,10 @@ def from_json(cls: type[T], data: Any) -> T:
 def _read(kind: Any, data: Any) -> Any:
     origin, parts = get_origin(kind), get_args(kind)
     if origin is UnionType:
-        (some,) = (part for part in parts if part is not NoneType)
-        return None if data is None else _read(some, data)
+        some = [part for part in parts if part is not NoneType]
+        if len(some) > 1:  # dataclasses
+            some = [part for part in some if {f.name for f in fields(part)} == data.keys()]
+        return None if data is None else _read(some[0], data)
     if origin is tuple:
         kinds = [parts[0]] * len(data) if parts[-1] is Ellipsis else parts
         return tuple(_read(part, item) for part, item in zip(kinds, data, strict=True))
@@ -46,6 +49,6 @@ def _read(kind: Any, data: Any) -> Any:
     return data
 
 
-@cache  # each message of a batch has a course
+@cache  # each message of a batch has its plan
 def _hints(kind: type) -> dict[str, Any]:
     return get_type_hints(kind)

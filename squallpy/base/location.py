@@ -47,7 +47,7 @@ def local_path(place: str) -> Path | None:
 def output_path(place: str, option: str) -> Path:
     """Find the local file that an option names for output; SQ7003 for any other place."""
     if not place.strip():
-        raise SquallError("SQ7003", f"{option} names nothing", hint="name a file")
+        raise SquallError("SQ7003", f"{option} has an empty name", hint="name a file")
     if "\0" in place:
         raise SquallError("SQ7003", f"{option} names no file: a path has no NUL")
     try:

@@ -44,7 +44,7 @@ def setting(
     return field(default=default, metadata={"meaning": meaning, "limits": limits, "name": name})
 
 
-_PARTITION = "partition"  # the setting that there is for each view
+_PARTITION = "partition"  # the setting that exists for each view
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Settings:
     )
     join_epsilon: float = setting(
         0.25,
-        "share of a relation that has to change before a grid of joiners may migrate: less keeps the load nearer to "
+        "fraction of a relation that has to change before a grid of joiners may migrate: less keeps the load nearer to "
         "the optimum, and moves more state",
         0.01,
         name="join.epsilon",

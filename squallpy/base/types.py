@@ -84,11 +84,11 @@ MOST_DIGITS = 38
 """The digits of the longest DECIMAL."""
 
 YEARS = {Kind.DATE: (-719_162, 2_932_896), Kind.TIMESTAMP: (-62_135_596_800_000_000, 253_402_300_799_999_999)}
-"""The first and the last value of the years 1 to 9999, outside of which there are no DATEs and TIMESTAMPs."""
+"""First and last values of DATEs and TIMESTAMPs: those of the years 1 to 9999."""
 
 
 def decimal(precision: int, scale: int) -> Type:
-    """DECIMAL with the precision capped at 38 digits."""
+    """Make a DECIMAL, the precision capped at 38 digits."""
     return Type(Kind.DECIMAL, min(MOST_DIGITS, max(precision, scale, 1)), scale)
 
 
@@ -120,7 +120,7 @@ def common(left: Type, right: Type) -> Type | None:
 
 
 def unify(types: list[Type]) -> Type | None:
-    """The common type of several; None if there is none."""
+    """Find the common type of several; None if there is none."""
     result = types[0]
     for type in types[1:]:
         merged = common(result, type)

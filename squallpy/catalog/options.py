@@ -38,7 +38,7 @@ def check_option(format: str, key: str, value: str, given: Mapping[str, str]) ->
     if key.lower() not in OPTIONS:
         raise SquallError("SQ7002", f'unknown option "{key}"', hint=nearest(key, OPTIONS))
     if OPTIONS[key.lower()].startswith("csv:") and format != "csv":
-        raise SquallError("SQ7002", f'option "{key}" is for csv, not for {format}', hint="take it away")
+        raise SquallError("SQ7002", f'option "{key}" is for csv, not for {format}', hint="remove it")
     if key.lower() == "path" and not value:
         raise SquallError("SQ7002", f'option "{key}" is empty', hint="name a file, a folder or a glob")
     kept = ALIASES.get(key.lower(), key.lower())

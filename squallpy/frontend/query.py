@@ -79,7 +79,7 @@ def tokenize(text: str) -> list[Any]:
 
 
 def parse_select(script: ScriptText, start: int, end: int) -> SelectText:
-    """Parse script[start:end]; raises SQ1001 where sqlglot cannot go on, SQ3001 for what is no query."""
+    """Parse script[start:end]; raises SQ1001 where sqlglot cannot go on, SQ3001 if it is not a query."""
     from sqlglot.errors import ParseError, TokenError
 
     from squallpy.frontend.dialect import Squall
@@ -141,7 +141,7 @@ def refuse_stray_commas(query: SelectText) -> None:
     for token, word in zip(query.tokens, following, strict=True):
         if token.text == "," and token.token_type.name == "COMMA" and word in CLOSING:
             span = query.script.span(query.start + token.start)
-            raise SquallError("SQ1001", "a comma that nothing follows", span, "take it away")
+            raise SquallError("SQ1001", "a comma that nothing follows", span, "remove it")
 
 
 def parse_error(script: ScriptText, start: int, end: int, error: Any) -> SquallError:

@@ -34,7 +34,7 @@ def decode_script(data: bytes, file: str) -> str:
         at = text.index("\ufffd")
         line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
         place = Span(file, line, column)
-        raise SquallError("SQ4001", "this is not text in UTF-8", place, "a script is a text file") from None
+        raise SquallError("SQ4001", "this is not UTF-8 text", place, "a script is a text file") from None
     return text
 
 

@@ -54,7 +54,7 @@ CLAUSES: dict[str, Unsupported] = {
     "ordinality": Unsupported("WITH ORDINALITY", "WITH", "use POSEXPLODE, which counts from 0"),
     "Unnest.offset": Unsupported("WITH ORDINALITY", "WITH", "use POSEXPLODE, which counts from 0"),
     "With.recursive": Unsupported("WITH RECURSIVE", "RECURSIVE"),
-    "stream_window": Unsupported("a window behind parentheses", "", "write it inside the SELECT that it is for"),
+    "stream_window": Unsupported("a window after parentheses", "", "write it inside the SELECT that it applies to"),
     "In.unnest": Unsupported("IN UNNEST", "IN", "put the values in IN (…)"),
     "Cast.format": Unsupported("CAST … FORMAT", "FORMAT"),
     "Cast.default": Unsupported("CAST … DEFAULT", "DEFAULT"),
@@ -74,8 +74,8 @@ JOINS: dict[str, Unsupported] = {
 NODES: dict[str, Unsupported] = {
     "Select": Unsupported("a subquery in an expression", "SELECT"),
     "Subquery": Unsupported("a subquery in an expression", "SELECT"),
-    "Any": Unsupported("ANY (…) of what is no query", "ANY", "write OR"),
-    "All": Unsupported("ALL (…) of what is no query", "ALL", "write AND"),
+    "Any": Unsupported("ANY (…) here", "ANY", "write OR"),
+    "All": Unsupported("ALL (…) here", "ALL", "write AND"),
     "IgnoreNulls": Unsupported("IGNORE NULLS here", "IGNORE"),
     "RespectNulls": Unsupported("RESPECT NULLS here", "RESPECT"),
     "Lateral": Unsupported("LATERAL here", "LATERAL"),
@@ -117,7 +117,7 @@ AGGREGATES: dict[str, str] = {
     ),
 }  # fmt: skip
 
-# what is the time, in calls and, some of them, without parentheses
+# functions of the current time, some of them without parentheses
 NOW = (
     "CURDATE", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_TIMEZONE", "GETDATE", "LOCALTIME",
     "LOCALTIMESTAMP", "NOW", "SYSDATE",
@@ -153,63 +153,63 @@ FUNCTIONS: dict[str, str] = {
     ),
 }  # fmt: skip
 
-# shapes of queries, by what the binder calls them
+# forms of queries, by the binder's names
 QUERIES: dict[str, Unsupported] = {
-    "outer join inside": Unsupported(
-        "a RIGHT or FULL JOIN beside columns from around the query", "JOIN", "write a LEFT JOIN"
-    ),
+    "outer join inside": Unsupported("a RIGHT or FULL JOIN in a correlated subquery", "JOIN", "write a LEFT JOIN"),
     "outer join after comma": Unsupported(
         "a RIGHT or FULL JOIN after a comma", "JOIN", "write CROSS JOIN, or parentheses: a, (b RIGHT JOIN c ON …)"
     ),
     "EXPLODE": Unsupported("EXPLODE of anything but SPLIT(x, 'p') or SEQUENCE(a, b)", "", "there are no other arrays"),
     "generator joined": Unsupported(
-        "a join with rows made of columns beside it, by a condition",
+        "a join with EXPLODE or UNNEST by a condition",
         "JOIN",
         "write a comma, or LEFT JOIN … ON TRUE, and WHERE",
     ),
     "generator first": Unsupported(
-        "rows made of columns from around the query", "", "make them in the FROM that has the columns"
+        "EXPLODE or UNNEST of columns of the outer query", "", "write it in the FROM that has the columns"
     ),
     "two windows": Unsupported("a second time window in a query", "WINDOW", "nest the queries"),
     "window as a value": Unsupported("WINDOW as a value", "WINDOW", "take its start and end"),
     "WINDOW of what is not read": Unsupported(
-        "WINDOW with a slide over what is not read from one stream or table", "", "use it in a query inside"
+        "WINDOW with a slide over columns not of one stream or table", "", "use it in a subquery in FROM"
     ),
-    "SPLIT item": Unsupported("SPLIT(x, 'p')[i] by what is no plain text", "", "take REGEXP_EXTRACT"),
+    "SPLIT item": Unsupported("SPLIT(x, 'p')[i] by a regular expression", "", "take REGEXP_EXTRACT"),
     "EXPLODE of what is not read": Unsupported(
-        "EXPLODE of what is not read from one stream or table",
+        "EXPLODE of columns not of one stream or table",
         "",
-        "explode in a query inside, before rows are joined or aggregated",
+        "explode in a subquery in FROM, before rows are joined or aggregated",
     ),
-    "parentheses inside": Unsupported("a join in parentheses that reads columns from around the query"),
+    "parentheses inside": Unsupported("a parenthesised join in a correlated subquery"),
     "rows of a query": Unsupported(
         "a row compared with a query", "", "write IN, = ANY, or EXISTS with the comparison in its WHERE"
     ),
-    "USING twice": Unsupported("USING beside a join in parentheses that has USING", "", "write ON"),
+    "USING twice": Unsupported("USING next to a parenthesised join with USING", "", "write ON"),
     "STRICT": Unsupported("STRICT CORRESPONDING", "STRICT", "write CORRESPONDING BY (…)"),
     "window after set": Unsupported(
-        "a window at the end of UNION, INTERSECT or EXCEPT", "", "put the SELECT that it is for in parentheses"
+        "a window at the end of UNION, INTERSECT or EXCEPT", "", "put the SELECT that it applies to in parentheses"
     ),
     "rows of changes": Unsupported(
-        "ROWS over a stream of changes, which deletes have no place in", "", "use RANGE, with TIMESTAMP BY"
+        "ROWS over a change stream, whose deletes have no row number", "", "use RANGE, with TIMESTAMP BY"
     ),
     "LIMIT": Unsupported(
-        "LIMIT inside a query by more than five keys, none of which is known to tell rows apart,",
+        "LIMIT in a subquery with more than five ORDER BY keys and no known unique key",
         "LIMIT",
-        "declare a PRIMARY KEY and have it in FROM",
+        "declare the PRIMARY KEY of a relation in FROM",
     ),
     "DISTINCT ON": Unsupported(
-        "DISTINCT ON by more than five keys, none of which is known to tell rows apart,",
+        "DISTINCT ON with more than five ORDER BY keys and no known unique key",
         "DISTINCT",
-        "declare a PRIMARY KEY and have it in FROM",
+        "declare the PRIMARY KEY of a relation in FROM",
     ),
     "FETCH": Unsupported(
         "FETCH … PERCENT", "PERCENT", "write QUALIFY PERCENT_RANK() OVER (ORDER BY …) < 0.1 for ten percent"
     ),
     "frame": Unsupported("a frame with EXCLUDE"),
-    "frame of ends": Unsupported("NTH_VALUE in a frame that begins or ends some rows away", "", "use LAG and LEAD"),
-    "ignored": Unsupported("IGNORE NULLS for NTH_VALUE or rows further away", "IGNORE", "use MAX_BY with FILTER"),
-    "no FROM": Unsupported("a script of no relation", "SELECT", "declare a STREAM or TABLE first"),
+    "frame of ends": Unsupported("NTH_VALUE in a frame with an offset", "", "use LAG and LEAD"),
+    "ignored": Unsupported(
+        "IGNORE NULLS for NTH_VALUE, or for LAG and LEAD beyond 1 row", "IGNORE", "use MAX_BY with FILTER"
+    ),
+    "no FROM": Unsupported("a script without a STREAM or TABLE", "SELECT", "declare a STREAM or TABLE first"),
     "table function": Unsupported(
         "a table function", "", "there are matrix_power, reachability, shortest_paths and ols (docs/matrix.md)"
     ),

@@ -12,7 +12,7 @@ class GraphFunction:
     semiring: str
     text: str
     called: str
-    """What users call the number of steps."""
+    """Name its argument in messages."""
     pairs: bool = False
     """Its result has no values: a cell is there, or it is not."""
 
@@ -20,7 +20,7 @@ class GraphFunction:
         return self.text.format(A=matrix, n=dimension, steps=steps)
 
 
-_HOPS = "R := iterate[{steps}](eye({n}))(acc => {A} * acc + eye({n}))"  # in at most so many, also in none
+_HOPS = "R := iterate[{steps}](eye({n}))(acc => {A} * acc + eye({n}))"  # in at most that many hops, or in none
 GRAPHS = {
     "matrix_power": GraphFunction("arithmetic", "R := {A}^{steps}", "the power"),
     "reachability": GraphFunction("boolean", _HOPS, "the number of hops", pairs=True),
@@ -28,12 +28,15 @@ GRAPHS = {
 }
 
 
-DAMPING, STEPS = 0.85, 50  # of pagerank, unless it is told
+DAMPING, STEPS = 0.85, 50  # defaults of PageRank
 
 
 def pagerank(shares: str, dimension: str, damping: float, steps: int) -> str:
-    """R (n, 1): from where all places are alike, `damping` of what is at a place goes by its shares, and all else, also
-    what is where nothing leads on, to all places alike."""
+    """Write PageRank as power iteration from the uniform vector.
+
+    A fraction `damping` of each node's rank follows its out-edges by weight; the rest, and the rank of dangling nodes,
+    is spread uniformly.
+    """
     alike = f"fill({dimension}, 1, 1 / {dimension})"
     step = f"let x := {damping!r} * ({shares}' * r) in x - {alike} * (ones(1, {dimension}) * x) + {alike}"
     return f"R := iterate[{steps}]({alike})(r => {step})"

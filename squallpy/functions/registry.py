@@ -50,5 +50,5 @@ AGGREGATE_OPERATIONS: dict[str, AggregateOperation] = {
 }
 """Aggregates by their names in plans."""
 
-WINDOWS: dict[str, WindowFunction] = {function.name: function for function in WINDOW_FUNCTIONS}
-"""Functions that only stand before OVER."""
+WINDOWS: dict[str, WindowFunction] = {name: each for each in WINDOW_FUNCTIONS for name in each.names}
+"""Functions that stand before OVER, by their names in queries and their aliases."""

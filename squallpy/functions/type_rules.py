@@ -1,4 +1,4 @@
-"""Type rules of operations: from the types of arguments to those that they are coerced to, and that of the result.
+"""Type rules of operations: from argument types to the types they are coerced to, and the result's.
 
 additive("+", (INT, DECIMAL(2,1)))  →  (DECIMAL(11,1), DECIMAL(2,1)), DECIMAL(12,1)
 """
@@ -13,7 +13,7 @@ DAYS, TIMES, MOMENTS = (Kind.DATE,), (Kind.TIMESTAMP,), (Kind.DATE, Kind.TIMESTA
 
 
 def mismatch(name: str, args: Arguments, hint: str = "") -> SquallError:
-    """The error for arguments that a function does not take."""
+    """Describe arguments that a function does not take."""
     types = ", ".join(str(arg.type) for arg in args)
     return SquallError("SQ2005", f"{name.upper()} does not take ({types})", hint=hint)
 
@@ -36,7 +36,7 @@ def smallest(arg: Argument) -> Type:
 
 
 def numbers(name: str, args: Arguments) -> Arguments:
-    """Two numbers, both DOUBLE or both exact."""
+    """Check for two numbers, both DOUBLE or both exact."""
     args = typed(args)
     if not all(arg.type.is_numeric for arg in args):
         hint = "CAST the text to a number" if any(arg.type == VARCHAR for arg in args) else ""
@@ -77,7 +77,7 @@ def multiplicative(name: str, args: Arguments) -> Typing:
 
 
 def rounded_decimals(name: str, args: Arguments) -> Typing:
-    """DECIMALs whose exact result takes more than 38 digits: it keeps the digits before the point, and six behind it.
+    """Type DECIMALs whose exact result takes more than 38 digits: digits before the point stay, and six after it.
 
     DECIMAL(38,18) * DECIMAL(38,18)  →  DECIMAL(38,6)        DECIMAL(38,0) + DECIMAL(30,20)  →  DECIMAL(38,6)
 
@@ -113,7 +113,7 @@ def whole_quotient(name: str, args: Arguments) -> Typing:
 
 
 def signed(name: str, args: Arguments) -> Typing:
-    """A number; INT gives BIGINT, as the least INT has no opposite among them."""
+    """Type a number; INT yields BIGINT, as the least INT has no opposite in INT."""
     args = typed(args)
     if not args[0].type.is_numeric:
         raise mismatch(name, args)
@@ -121,7 +121,7 @@ def signed(name: str, args: Arguments) -> Typing:
 
 
 def comparable(name: str, args: Arguments) -> Typing:
-    """Arguments of a common type, whose comparison is BOOLEAN."""
+    """Type arguments of a common type, whose comparison is BOOLEAN."""
     return (compared_type(args),) * len(args), BOOLEAN
 
 
@@ -173,7 +173,7 @@ def takes(result: Type, *accepted: tuple[Kind, ...]) -> Rule:
 
 
 def as_texts(name: str, args: Arguments) -> Typing:
-    """Values of any type, as CAST writes them."""
+    """Accept values of any type, as CAST writes them."""
     if any(arg.type.kind is Kind.INTERVAL for arg in args):
         raise mismatch(name, args)
     return (VARCHAR,) * len(args), VARCHAR
@@ -187,7 +187,7 @@ def real(name: str, args: Arguments) -> Typing:
 
 
 def whole(name: str, args: Arguments) -> Typing:
-    """FLOOR and CEIL: integers as they are, DECIMAL without a scale, BIGINT of a DOUBLE."""
+    """Type FLOOR and CEIL: integers unchanged, DECIMAL without a scale, BIGINT for a DOUBLE."""
     args = typed(args)
     (arg,) = args
     if not arg.type.is_numeric:
@@ -198,7 +198,7 @@ def whole(name: str, args: Arguments) -> Typing:
 
 
 def rounded(name: str, args: Arguments) -> Typing:
-    """A DOUBLE, or an exact number to tens, hundreds …: those have no digits after the point."""
+    """Type a DOUBLE, or an exact number rounded to tens, hundreds …, without digits after the point."""
     if args[0].type.is_integer:
         return types(args), BIGINT
     if args[0].type.kind is Kind.DECIMAL:
@@ -207,7 +207,7 @@ def rounded(name: str, args: Arguments) -> Typing:
 
 
 def truncated(name: str, args: Arguments) -> Typing:
-    """A DOUBLE, an integer to tens, hundreds …, or a DECIMAL to fewer digits after the point than it has."""
+    """Type a DOUBLE, an integer truncated to tens, hundreds …, or a DECIMAL with fewer digits after the point."""
     wanted, _ = takes(DOUBLE, NUMERIC, WHOLE)(name, args)
     number, places = wanted[0], args[1]
     if number.kind is not Kind.DECIMAL:
@@ -218,7 +218,7 @@ def truncated(name: str, args: Arguments) -> Typing:
 
 
 def bits(name: str, args: Arguments) -> Typing:
-    """Integers, as 64 bits."""
+    """Type integers as 64 bits."""
     args = typed(args)
     if not all(arg.type.is_integer for arg in args):
         raise mismatch(name, args)
@@ -230,28 +230,28 @@ def unchanged(name: str, args: Arguments) -> Typing:
 
 
 def moments(name: str, args: Arguments) -> Typing:
-    """COUNT(x), SUM(x), SUM(x * x)"""
+    """Type COUNT(x), SUM(x), SUM(x * x)."""
     count, total, squares = types(args)
     assert count == BIGINT and squares.scale == 2 * total.scale
     return types(args), DOUBLE
 
 
 def mixed_moments(name: str, args: Arguments) -> Typing:
-    """COUNT(*), SUM(y), SUM(x), SUM(y * x)"""
+    """Type COUNT(*), SUM(y), SUM(x), SUM(y * x)."""
     count, first, second, product = types(args)
     assert count == BIGINT and product.scale == first.scale + second.scale
     return types(args), DOUBLE
 
 
 def checked_sum(name: str, args: Arguments) -> Typing:
-    """SUM(x), SUM(CAST(x AS DOUBLE))"""
+    """Type SUM(x), SUM(CAST(x AS DOUBLE))."""
     total, near = types(args)
     assert total.kind is Kind.DECIMAL and near == DOUBLE
     return types(args), total
 
 
 def single_value(name: str, args: Arguments) -> Typing:
-    """A value, how many rows have one, and the query."""
+    """Type a value, the number of its rows, and the query."""
     value, rows, query = args
     assert rows.type == BIGINT and query.is_literal
     return types(args), value.type
@@ -262,18 +262,18 @@ def months(name: str, args: Arguments) -> Typing:
 
 
 def pattern(name: str, args: Arguments) -> Typing:
-    """A text, a pattern, and a literal escape character."""
+    """Type a text, a pattern, and a literal escape character."""
     assert all(arg.is_literal for arg in args[2:])
     return takes(BOOLEAN, TEXT)(name, args)
 
 
 def series(name: str, args: Arguments) -> Typing:
-    """A start, a stop, and a step: a number, or months, days and microseconds."""
+    """Type a start, a stop, and a step: a number, or months, days and microseconds."""
     assert args[0].type == args[1].type and len(args) in (3, 5)
     return types(args), args[0].type
 
 
 def listed(name: str, args: Arguments) -> Typing:
-    """A value and literals to compare it with."""
+    """Type a value and literals to compare it with."""
     assert all(arg.is_literal for arg in args[1:])
     return comparable(name, args)

@@ -11,7 +11,8 @@ from enum import Enum
 from squallpy.base.errors import Span
 from squallpy.base.types import BOOLEAN
 from squallpy.logical.expressions import TRUE, Column, Expr
-from squallpy.logical.nodes import Node, Remembered, check, check_all
+from squallpy.logical.nodes import Node, check, check_all
+from squallpy.logical.remembered import Remembered
 
 
 class Domain(Node):

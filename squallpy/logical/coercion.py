@@ -22,7 +22,7 @@ CASTS: dict[Kind, frozenset[Kind]] = {
 
 
 def number_literal(text: str) -> Literal:
-    """A number as SQL types it.
+    """Parse a number as SQL types it.
 
     1  →  INT        3000000000  →  BIGINT        0.06  →  DECIMAL(2,2)        1e3  →  DOUBLE
     """
@@ -42,14 +42,14 @@ def number_literal(text: str) -> Literal:
 
 
 def same_values(source: Type, target: Type) -> bool:
-    """Whether both types hold a value alike, so that no cast is needed to compare or add."""
+    """True if both types store a value alike, so that comparing or adding them needs no cast."""
     if source.is_integer and target.is_integer:
         return True
     return source.kind is target.kind is Kind.DECIMAL and source.scale == target.scale
 
 
 def coerce(expr: Expr, target: Type) -> Expr:
-    """`expr` as `target` for an operator: a literal is converted now, anything else gets a Cast if its values differ.
+    """Convert an operand to a type: a literal at once, another expression by a Cast if its values differ.
 
     1 as DECIMAL(12,2)  →  1.00        a INT as BIGINT  →  a        a INT as DOUBLE  →  CAST(a AS DOUBLE)
     """
@@ -60,14 +60,14 @@ def coerce(expr: Expr, target: Type) -> Expr:
     return expr if same_values(expr.type, target) else Cast(expr, target)
 
 
-def exactly(expr: Expr, target: Type) -> Expr:
-    """`expr` with exactly the type `target`, as the branches of a CASE need it."""
+def coerce_exactly(expr: Expr, target: Type) -> Expr:
+    """Convert an expression to exactly the type `target`, as the branches of a CASE need it."""
     coerced = coerce(expr, target)
     return coerced if coerced.type == target else Cast(coerced, target)
 
 
 def cast(expr: Expr, target: Type) -> Expr:
-    """CAST(expr AS target) as written by a user; raises SQ2005 where no such cast exists."""
+    """Build CAST(expr AS target) as written by a user; SQ2005 where no such cast exists."""
     source = expr.type
     possible = source == target or source.kind is Kind.NULL or target.kind in CASTS.get(source.kind, frozenset())
     if not possible:
@@ -78,7 +78,7 @@ def cast(expr: Expr, target: Type) -> Expr:
 
 
 def convert(value: Any, source: Type, target: Type) -> Any:
-    """A physical value of one type as one of another, as the runtime casts columns; SQ2005 if it has none there."""
+    """Convert a physical value to another type, as the runtime casts columns; SQ2005 if it has no value there."""
     if value is None or source == target:
         return value
     try:
@@ -112,7 +112,7 @@ def _within(value: int, least: int, end: int) -> int:
 
 
 def _scaled(value: Any, source: Type, scale: int) -> int:
-    """value · 10^scale, half away from zero; doubles are multiplied as doubles."""
+    """Compute value · 10^scale, rounded half away from zero; doubles are multiplied as doubles."""
     if source.kind is Kind.DOUBLE:
         product = value * 10.0**scale
         return int(product + copysign(0.5, product))
@@ -126,7 +126,7 @@ def _number(value: Any, source: Type) -> Decimal:
 
 
 def _text(literal: Literal) -> str:
-    """A value as CAST writes it, unlike a literal without quotes and in lower case."""
+    """Write a value as CAST does: a literal without quotes and in lower case."""
     text = str(literal)
     match literal.type.kind:
         case Kind.DATE | Kind.TIMESTAMP:

@@ -1,4 +1,4 @@
-"""Constants: what reads no column is computed once, and what they decide is decided."""
+"""Constant folding: expressions without columns are computed once, and so are the conditions that they decide."""
 
 from collections.abc import Callable
 
@@ -34,7 +34,7 @@ def length_of(name: str, args: tuple[Expr, ...]) -> int:
 
 
 def fold_constant(evaluate: Evaluate) -> Callable[[Expr], Expr | None]:
-    """1 + 10 → 11;  what fails, or is too long, is left to fail at run time, if any row gets there"""
+    """Fold constants: 1 + 10 → 11; a call that fails, or makes too long a text, is left to run time."""
 
     def fold_constant(expr: Expr) -> Expr | None:
         match expr:

@@ -1,4 +1,4 @@
-"""Containment: what is seen to be among the rows, or the values, of another plan.
+"""Containment: proofs that a plan's rows, or values, are among those of another.
 
 σ_p(L)                         is within   L
 the values of k in σ_p(L)      are within  those of k in L, scanned a second time
@@ -6,11 +6,11 @@ the values of k in σ_p(L)      are within  those of k in L, scanned a second ti
 
 from squallpy.logical.apply import Apply, Domain
 from squallpy.logical.expressions import Column, Expr, conjuncts, substitute, transform
-from squallpy.logical.nodes import ConditionalJoin, Filter, Join, Node, Project, Scan
+from squallpy.logical.nodes import ConditionalJoin, Filter, Join, Node, Project, Scan, WindowFunctions
 
 
 def has_no_more(plan: Node, part: Node) -> bool:
-    """Are the rows of `part` that a plan joins, or filters, all in `part`?"""
+    """True if the rows of `part` that a plan joins or filters are all in `part`."""
     if _is_within(plan, part):
         return True
     match plan:
@@ -24,16 +24,18 @@ def has_no_more(plan: Node, part: Node) -> bool:
 
 
 def _is_within(node: Node, whole: Node) -> bool:
-    """The same inputs, perhaps with more asked of them?"""
+    """True if both plans read the same inputs, the first perhaps with more predicates."""
     match node, whole:
         case _ if node == whole:
             return True
-        case Filter(child, predicate), Filter(other, asked) if set(conjuncts(asked)) <= set(conjuncts(predicate)):
+        case Filter(child, predicate), Filter(other, predicates) if set(conjuncts(predicates)) <= set(
+            conjuncts(predicate)
+        ):
             return _is_within(child, other)
         case Filter(child), _:
             return _is_within(child, whole)
-        case Join(a, b, on), Join(c, d, asked):
-            known, all = (set() if p is None else set(conjuncts(p)) for p in (on, asked))
+        case Join(a, b, on), Join(c, d, predicates):
+            known, all = (set() if p is None else set(conjuncts(p)) for p in (on, predicates))
             return all <= known and _is_within(a, c) and _is_within(b, d)
     return False
 
@@ -49,7 +51,7 @@ def narrowed(plan: Node, needed: set[int]) -> Node:
             return plan
         case Join(left, right):
             sides = (left, right)
-        case ConditionalJoin(left) | Apply(left):
+        case ConditionalJoin(left) | Apply(left) | WindowFunctions(left):
             sides = (left,)
         case Filter(child):
             found = narrowed(child, needed)
@@ -60,41 +62,41 @@ def narrowed(plan: Node, needed: set[int]) -> Node:
 
 
 def values_within(node: Node, exprs: tuple[Expr, ...], whole: Node, others: tuple[Expr, ...]) -> bool:
-    """Is each combination of values that `exprs` have in a plan one that `others` have in `whole`?
+    """True if each combination of values of `exprs` in a plan is one of `others` in `whole`.
 
-    Seen where both are one relation, and less is asked of the second.
+    Proven if both read one relation, and the second has fewer predicates.
     """
-    mine, theirs = _restricted(node, exprs), _restricted(whole, others)
-    if mine is None or theirs is None or mine[0].relation != theirs[0].relation:
+    part, other_part = _restricted(node, exprs), _restricted(whole, others)
+    if part is None or other_part is None or part[0].relation != other_part[0].relation:
         return False
-    (scan, exprs, more), (other, others, asked) = mine, theirs
+    (scan, exprs, more), (other, others, predicates) = part, other_part
     names: dict[int, Expr] = {a.id: b for a, b in zip(scan.columns, other.columns, strict=True)}
-    same = [_plain(substitute(expr, names)) for expr in exprs] == [_plain(expr) for expr in others]
-    return same and {_plain(p) for p in asked} <= {_plain(substitute(p, names)) for p in more}
+    same = [_by_ids(substitute(expr, names)) for expr in exprs] == [_by_ids(expr) for expr in others]
+    return same and {_by_ids(p) for p in predicates} <= {_by_ids(substitute(p, names)) for p in more}
 
 
 def _restricted(node: Node, exprs: tuple[Expr, ...]) -> tuple[Scan, tuple[Expr, ...], list[Expr]] | None:
-    """The scan below filters and projections, with the expressions and all that is asked in terms of its columns."""
-    below, made, asked = peeled(node)
-    return (below, tuple(substitute(e, made) for e in exprs), asked) if isinstance(below, Scan) else None
+    """Find the scan below filters and projections, with expressions and predicates over its columns."""
+    below, made, predicates = strip_projections(node)
+    return (below, tuple(substitute(e, made) for e in exprs), predicates) if isinstance(below, Scan) else None
 
 
-def _plain(expr: Expr) -> Expr:
-    """Columns by their ids alone: one that is NOT NULL again above an outer join is the same."""
+def _by_ids(expr: Expr) -> Expr:
+    """Reduce columns to their ids: a column that is NOT NULL again above an outer join is the same."""
     return transform(expr, lambda e: Column(e.id, "", e.type) if isinstance(e, Column) else None)
 
 
-def peeled(node: Node) -> tuple[Node, dict[int, Expr], list[Expr]]:
-    """What is below projections and filters, the columns above in terms of its own, and what the filters ask."""
+def strip_projections(node: Node) -> tuple[Node, dict[int, Expr], list[Expr]]:
+    """Strip projections and filters: the plan below, the columns above in its terms, and the predicates."""
     above = list[Project | Filter]()
     while isinstance(node, Project | Filter):
         above.append(node)
         node = node.child
     shown: dict[int, Expr] = {}
-    asked: list[tuple[Expr, ...]] = []
+    predicates: list[tuple[Expr, ...]] = []
     for each in reversed(above):
         if isinstance(each, Project):
             shown = {c.id: substitute(expr, shown) for c, expr in each.items}
         else:
-            asked.append(tuple(substitute(p, shown) for p in conjuncts(each.predicate)))
-    return node, shown, [p for some in reversed(asked) for p in some]
+            predicates.append(tuple(substitute(p, shown) for p in conjuncts(each.predicate)))
+    return node, shown, [p for some in reversed(predicates) for p in some]

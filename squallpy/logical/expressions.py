@@ -41,7 +41,7 @@ class Literal:
     depth: ClassVar[int] = 0
 
     def __eq__(self, other: object) -> bool:
-        """True if nothing tells them apart: 0.0 is not -0.0, and NaN is NaN."""
+        """True if they are indistinguishable: 0.0 is not -0.0, and NaN is NaN."""
         if not isinstance(other, Literal) or self.type != other.type:
             return False
         if isinstance(self.value, float):
@@ -61,7 +61,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Compound:
-    """An expression made of others; its depth and its hash are found once, from theirs."""
+    """An expression made of others; its depth and its hash are computed once."""
 
     depth: int = field(init=False, repr=False, compare=False)
     _hash: int = field(init=False, repr=False, compare=False)
@@ -153,22 +153,22 @@ COMPARISONS = tuple(MIRRORED)
 
 
 def conjuncts(predicate: Expr) -> tuple[Expr, ...]:
-    """a AND (b AND c)  →  a, b, c"""
+    """List the operands of AND: a AND (b AND c)  →  a, b, c."""
     return _operands(predicate, "and")
 
 
 def disjuncts(predicate: Expr) -> tuple[Expr, ...]:
-    """a OR (b OR c)  →  a, b, c"""
+    """List the operands of OR: a OR (b OR c)  →  a, b, c."""
     return _operands(predicate, "or")
 
 
 def conjunction(operands: Iterable[Expr]) -> Expr:
-    """a, b AND c, a  →  a AND b AND c; of nothing TRUE"""
+    """Join predicates by AND: a, b AND c, a  →  a AND b AND c; of none TRUE."""
     return _combined("and", operands, TRUE)
 
 
 def disjunction(operands: Iterable[Expr]) -> Expr:
-    """a, b OR c, a  →  a OR b OR c; of nothing FALSE"""
+    """Join predicates by OR: a, b OR c, a  →  a OR b OR c; of none FALSE."""
     return _combined("or", operands, FALSE)
 
 
@@ -190,22 +190,22 @@ OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}  #
 
 
 def column_of(expr: Expr, id: int) -> Column:
-    """A column for the values of an expression."""
+    """Make a column for the values of an expression."""
     return Column(id, expr.name if isinstance(expr, Column) else "x", expr.type, expr.nullable)
 
 
 def is_null(expr: Expr) -> Call:
-    """expr IS NULL"""
+    """Build expr IS NULL."""
     return Call("is_null", (expr,), BOOLEAN, False)
 
 
 def not_null(expr: Expr) -> Call:
-    """NOT expr IS NULL"""
+    """Build NOT expr IS NULL."""
     return Call("not", (is_null(expr),), BOOLEAN, False)
 
 
 def uncast(expr: Expr) -> Expr:
-    """CAST(a AS BIGINT) of an INT a  →  a: they are held alike, so that a cast between them makes no new value"""
+    """Strip a cast that changes no value: CAST(a AS BIGINT) of an INT a  →  a."""
     match expr:
         case Cast(Column() as column, type) if column.type.is_integer and type.kind is Kind.BIGINT:
             return column
@@ -213,7 +213,7 @@ def uncast(expr: Expr) -> Expr:
 
 
 def held_alike(a: Type, b: Type) -> bool:
-    """Equal types, or types held alike: a join variable may stand for an INT and for a BIGINT column."""
+    """True if values of both types are stored alike: a join variable may stand for an INT and for a BIGINT column."""
     return a == b or (a.is_integer and b.is_integer) or (a.kind is b.kind is Kind.DECIMAL and a.scale == b.scale)
 
 
@@ -229,7 +229,7 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 
 
 def rebuild(expr: Expr, new: tuple[Expr, ...]) -> Expr:
-    """`expr` over other children; the same object when none changed."""
+    """Replace the children of an expression; the same object when none changed."""
     if all(a is b for a, b in zip(children(expr), new, strict=True)):
         return expr
     match expr:
@@ -243,7 +243,7 @@ def rebuild(expr: Expr, new: tuple[Expr, ...]) -> Expr:
 
 
 def transform(expr: Expr, rule: Callable[[Expr], Expr | None]) -> Expr:
-    """Bottom-up rewriting with one rule; None leaves a node as it is."""
+    """Rewrite bottom-up by one rule; None leaves a node unchanged."""
     below = children(expr)
     node = rebuild(expr, tuple([transform(child, rule) for child in below])) if below else expr
     changed = rule(node)
@@ -251,13 +251,16 @@ def transform(expr: Expr, rule: Callable[[Expr], Expr | None]) -> Expr:
 
 
 class Rewriter:
-    """Bottom-up rewriting by one rule, which sees each part once, however many expressions share it."""
+    """A bottom-up rewriting by one rule, which sees each part once, however many expressions share it."""
 
     def __init__(self, rule: Callable[[Expr], Expr | None]) -> None:
-        self._rule, self._known = rule, dict[int, tuple[Expr, Expr]]()  # by id; what has it is not to be freed
+        self._rule, self._known = (
+            rule,
+            dict[int, tuple[Expr, Expr]](),
+        )  # by id; keeps the objects alive, so that ids stay theirs
 
     def __call__(self, expr: Expr) -> Expr:
-        """The expression as the rule has it; itself if nothing changes."""
+        """Rewrite an expression; itself if nothing changes."""
         if (known := self._known.get(id(expr))) is None:
             below = children(expr)
             node = rebuild(expr, tuple([self(child) for child in below])) if below else expr
@@ -268,7 +271,7 @@ class Rewriter:
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
-    """The expression and everything below it, top down."""
+    """Yield the expression and all its descendants, top down."""
     waiting = [expr]
     while waiting:
         yield (node := waiting.pop())
@@ -276,7 +279,7 @@ def walk(expr: Expr) -> Iterator[Expr]:
 
 
 def columns(expr: Expr) -> frozenset[Column]:
-    """The columns that an expression reads, found once."""
+    """Collect the columns that an expression reads, once."""
     match expr:
         case Column():
             return frozenset((expr,))
@@ -316,7 +319,7 @@ def replace_known(expr: Expr, known: Mapping[Expr, Column]) -> Expr:
 
 
 def show_literal(literal: Literal) -> str:
-    """As SQL would write it."""
+    """Write a literal as SQL."""
     value = literal.value
     if value is None:
         return "NULL"
@@ -336,7 +339,7 @@ def show_literal(literal: Literal) -> str:
 
 
 ROUNDED = {"total": "+", "difference": "-", "product": "*", "remainder": "%"}
-"""The operators of DECIMALs that round, by how they are written."""
+"""Operators of DECIMALs that round, by operation."""
 INFIX = {
     "+", "-", "*", "/", "%", "||", "=", "<=>", "<>", "<", "<=", ">", ">=", "and", "or", "like", "similar", *ROUNDED,
 }  # fmt: skip

@@ -11,7 +11,7 @@ from squallpy.base.types import MOST_DIGITS, Kind, unify
 from squallpy.functions.function import Argument, Operation
 from squallpy.functions.registry import OPERATIONS
 from squallpy.functions.type_rules import booleans, smallest, typed
-from squallpy.logical.coercion import coerce, exactly
+from squallpy.logical.coercion import coerce, coerce_exactly
 from squallpy.logical.expressions import ROUNDED, Call, Case, Expr, Literal, not_null
 
 Args = tuple[Expr, ...]
@@ -20,7 +20,7 @@ OPERATORS = {operator: name for name, operator in ROUNDED.items()}
 
 
 def arithmetic(operator: str, left: Expr, right: Expr) -> Call:
-    """Two numbers and an operator, exact; where that may take more than 38 digits, rounded as in Spark."""
+    """Build arithmetic on two numbers, exact; where that may take more than 38 digits, rounded as in Spark."""
     args = typed((argument(left), argument(right)))
     if (
         operator in OPERATORS
@@ -36,7 +36,7 @@ def arithmetic(operator: str, left: Expr, right: Expr) -> Call:
 
 
 def argument(expr: Expr) -> Argument:
-    """An expression as type rules see it."""
+    """Describe an expression for type rules."""
     return Argument(expr.type, expr.value, True) if isinstance(expr, Literal) else Argument(expr.type)
 
 
@@ -50,7 +50,7 @@ def call(name: str, *args: Expr) -> Call:
         wanted = " to ".join(map(str, counts)) + ("" if operation.most else " or more")
         raise SquallError("SQ2005", f"{name.upper()} takes {wanted} arguments, not {len(args)}")
     types, type = operation.rule(name, [argument(arg) for arg in args])
-    fit = exactly if operation.is_exactly_typed else coerce
+    fit = coerce_exactly if operation.is_exactly_typed else coerce
     fitted = tuple(fit(arg, wanted) for arg, wanted in zip(args, types, strict=True))
     return Call(name, fitted, type, is_nullable(operation, fitted))
 
@@ -68,7 +68,7 @@ def is_nullable(operation: Operation, args: Args) -> bool:
 
 
 def case(whens: list[tuple[Expr, Expr]], otherwise: Expr) -> Case | Literal:
-    """CASE with its values cast to their common type, a bare NULL if they all are; SQ2005 if they have none."""
+    """Build a CASE with values of their common type, a bare NULL if they all are; SQ2005 if they have none."""
     values = [value for _, value in whens] + [otherwise]
     target = unify([value.type for value in values])
     if target is None:
@@ -77,16 +77,16 @@ def case(whens: list[tuple[Expr, Expr]], otherwise: Expr) -> Case | Literal:
     conditions = [coerce(condition, booleans("when", [argument(condition)])[1]) for condition, _ in whens]
     if target.kind is Kind.NULL:
         return Literal(None, target)
-    fitted = tuple((c, exactly(v, target)) for c, (_, v) in zip(conditions, whens, strict=True))
-    return Case(fitted, exactly(otherwise, target), target)
+    fitted = tuple((c, coerce_exactly(v, target)) for c, (_, v) in zip(conditions, whens, strict=True))
+    return Case(fitted, coerce_exactly(otherwise, target), target)
 
 
 def not_distinct(a: Expr, b: Expr) -> Call:
-    """a = b, or both are NULL."""
+    """Test that a = b, or both are NULL."""
     return call("<=>" if a.nullable or b.nullable else "=", a, b)
 
 
 def coalesce(*args: Expr) -> Expr:
-    """COALESCE(a, b)  →  CASE WHEN NOT a IS NULL THEN a ELSE b END"""
+    """Build COALESCE(a, b)  →  CASE WHEN NOT a IS NULL THEN a ELSE b END."""
     *tested, last = args
     return case([(not_null(arg), arg) for arg in tested], last) if tested else last

@@ -1,4 +1,4 @@
-"""Which way a predicate goes as a column grows: what a sorted index can look up.
+"""Monotonicity of predicates in a column, which makes them bounds that a sorted index can look up.
 
 direction(a.price > b.price + 10, a.price)   →   +1     once TRUE it stays TRUE
 direction(a.price > b.price + 10, b.price)   →   −1     once not TRUE it stays so
@@ -14,9 +14,9 @@ RISING, STEADY, FALLING = 1, 0, -1
 
 
 def direction(predicate: Expr, column: Column) -> int | None:
-    """RISING, FALLING, or STEADY if it does not read the column; None if it cannot be told.
+    """Find the direction of a predicate: RISING, FALLING, or STEADY if it does not read the column; None if unknown.
 
-    A predicate that rises or falls is not TRUE where the column is NULL.
+    A rising or falling predicate is not TRUE where the column is NULL.
     """
     if column not in columns(predicate):
         return STEADY
@@ -26,25 +26,25 @@ def direction(predicate: Expr, column: Column) -> int | None:
         case Call(">" | ">=", (great, small)):
             return _least(great, small, column)
         case Call("and", args):
-            return _joint(*(direction(arg, column) for arg in args))
+            return _common_direction(*(direction(arg, column) for arg in args))
         case Call("or", args) if not column.nullable or all(_rejects_null(arg, column) for arg in args):
-            return _joint(*(direction(arg, column) for arg in args))
+            return _common_direction(*(direction(arg, column) for arg in args))
         case Call("not", (Call("is_null", (arg,)),)) if arg == column:
             return STEADY
     return None
 
 
 def _rejects_null(predicate: Expr, column: Column) -> bool:
-    """Is it not TRUE where the column is NULL?"""
+    """True if it is not TRUE where the column is NULL."""
     return fold_nulls(substitute(predicate, {column.id: Literal(None, column.type)})) in (FALSE, Literal(None, BOOLEAN))
 
 
 def _least(great: Expr, small: Expr, column: Column) -> int | None:
-    return _joint(slope(great, column), _reverse(slope(small, column)))
+    return _common_direction(slope(great, column), _reverse(slope(small, column)))
 
 
 def slope(expr: Expr, column: Column) -> int | None:
-    """The same of a value: does it grow (or fall, or at least not the other way) with the column?"""
+    """Find the direction in which a value changes with the column, never the opposite."""
     if expr == column:
         return RISING
     if column not in columns(expr):
@@ -56,9 +56,9 @@ def slope(expr: Expr, column: Column) -> int | None:
         return None
     match expr:
         case Call("+" | "add_days" | "add_micros", (a, b)):
-            return _joint(slope(a, column), slope(b, column))
+            return _common_direction(slope(a, column), slope(b, column))
         case Call("-" | "days_between", (a, b)):
-            return _joint(slope(a, column), _reverse(slope(b, column)))
+            return _common_direction(slope(a, column), _reverse(slope(b, column)))
         case Call("negate", (a,)):
             return _reverse(slope(a, column))
         case Call("micros", (a,)):
@@ -73,7 +73,7 @@ def slope(expr: Expr, column: Column) -> int | None:
 
 
 def sign(expr: Expr) -> int | None:
-    """Of a constant that is not 0."""
+    """Find the sign of a constant that is not 0."""
     match expr:
         case Cast(arg):
             return sign(arg)
@@ -84,14 +84,14 @@ def sign(expr: Expr) -> int | None:
     return None
 
 
-def _reverse(way: int | None) -> int | None:
-    return None if way is None else -way
+def _reverse(slope_: int | None) -> int | None:
+    return None if slope_ is None else -slope_
 
 
-def _times(factor: int | None, way: int | None) -> int | None:
-    return None if factor is None or way is None else factor * way
+def _times(factor: int | None, slope_: int | None) -> int | None:
+    return None if factor is None or slope_ is None else factor * slope_
 
 
-def _joint(*ways: int | None) -> int | None:
-    told = {way for way in ways if way != STEADY}
-    return STEADY if not told else told.pop() if len(told) == 1 else None
+def _common_direction(*all_directions: int | None) -> int | None:
+    directions = {each for each in all_directions if each != STEADY}
+    return STEADY if not directions else directions.pop() if len(directions) == 1 else None

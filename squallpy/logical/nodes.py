@@ -3,41 +3,19 @@
 Limit(Sort(Project(Filter(Aggregate(Filter(Join(Scan, Scan)))))))
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from itertools import chain
-from typing import Any, ClassVar, Generic, TypeVar, cast
+from typing import Any, ClassVar, cast
 
 from squallpy.base.errors import Span
 from squallpy.base.types import BIGINT, BOOLEAN
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.stream_window import WindowSpec
-from squallpy.functions.aggregate.aggregate import Maintenance
-from squallpy.functions.registry import AGGREGATE_OPERATIONS
+from squallpy.functions.registry import WINDOWS
+from squallpy.logical.calls import Agg, SortKeys, WindowFunction
 from squallpy.logical.expressions import Column, Expr, columns
-
-T = TypeVar("T")
-SortKeys = tuple[tuple[Expr, bool, bool], ...]  # expressions, descending, NULLs first
-
-
-class Remembered(Generic[T]):
-    """A property of an operator that is computed at its first reading; `output` is remembered in the slot `_output`.
-
-    Of a chain of n operators each would else ask all that are below it.
-    """
-
-    def __init__(self, compute: Callable[[Any], T]) -> None:
-        self._compute, self._slot = compute, f"_{compute.__name__}"
-
-    def __get__(self, node: "Node", owner: type["Node"]) -> T:
-        try:
-            return cast(T, getattr(node, self._slot))
-        except AttributeError:
-            value = self._compute(node)
-        if not node.borrows:
-            object.__setattr__(node, self._slot, value)
-        return value
+from squallpy.logical.remembered import Remembered
 
 
 class Node:
@@ -68,12 +46,12 @@ class Node:
 
     @Remembered
     def ids(self) -> frozenset[int]:
-        """The ids of its columns."""
+        """Ids of its columns."""
         return frozenset(column.id for column in self.output)
 
     @Remembered
     def size(self) -> int:
-        """The number of operators in its tree; one that is read twice counts twice."""
+        """Number of operators in its tree; one that is read twice counts twice."""
         return 1 + sum(child.size for child in self.inputs)
 
     @property
@@ -112,7 +90,7 @@ class Scan(Node):
 
 @dataclass(frozen=True, slots=True)
 class Window(Node):
-    """The rows of a stream that a window shows; `time` is the column that it goes by, None for their number."""
+    """The rows of a stream that are in a window; `time` is its time column, None for row numbers."""
 
     input_fields = ("child",)
     child: Node
@@ -220,25 +198,6 @@ class AntiJoin(ConditionalJoin):
 
 
 @dataclass(frozen=True, slots=True)
-class Beside(Node):
-    """A join of the rows of a subquery with what is known of the same rows, for each of the domain's values by itself.
-
-    `lost`: rows of `left` stay that find none. The pass `decorrelate` replaces it.
-    """
-
-    input_fields = ("left", "right")
-    left: Node
-    right: Node
-    on: Expr
-    lost: bool
-
-    @property
-    def output(self) -> tuple[Column, ...]:
-        right = self.right.output
-        return (*self.left.output, *((replace(c, nullable=True) for c in right) if self.lost else right))
-
-
-@dataclass(frozen=True, slots=True)
 class Union(Node):
     """UNION ALL: the rows of all inputs under new `columns`, position by position, of the inputs' types."""
 
@@ -282,61 +241,6 @@ class SetOperation(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Agg:
-    """SUM, AVG, MIN or MAX(arg), COUNT(arg) or COUNT(*) (arg None); NULL, COUNT aside, over no non-NULL value.
-
-    MAX_BY and MIN_BY are of the row in which the one key of `order` is greatest or least.
-
-    Of the n values in order one is at the `share` q of them: the one BELOW q · (n − 1), or ABOVE, both counted from 0;
-    the one that REACHES q · n, counted from 1; or, from behind, the one that is LEFT by that. LISTAGG has the texts of
-    all values with a `separator` between them, in the `order` of keys as those of a Sort, and where these are alike in
-    their own. Of rows that are alike in `distinct` one counts.
-    """
-
-    function: str  # a key of `functions.registry.AGGREGATE_OPERATIONS`
-    arg: Expr | None
-    share: Fraction | None = None
-    separator: str | None = None
-    order: SortKeys = ()
-    distinct: tuple[Expr, ...] = ()
-
-    def __post_init__(self) -> None:
-        assert (self.share is not None) == (self.maintenance is Maintenance.ORDER_STATISTIC)
-        assert (self.separator is not None) == (self.function == "listagg")
-
-    @property
-    def maintenance(self) -> Maintenance:
-        return AGGREGATE_OPERATIONS[self.function].maintenance
-
-    @property
-    def extreme(self) -> bool:
-        """One of the values themselves, or made of all of them, which no sum can give."""
-        return self.maintenance is not Maintenance.SUM
-
-    @property
-    def args(self) -> tuple[Expr, ...]:
-        """All that is read."""
-        return (*(() if self.arg is None else (self.arg,)), *(key for key, _, _ in self.order), *self.distinct)
-
-    def with_args(self, args: Iterable[Expr]) -> "Agg":
-        """Build the same aggregate of other arguments, in the order of `args`."""
-        given = iter(args)
-        arg = None if self.arg is None else next(given)
-        order = tuple((next(given), down, nulls) for _, down, nulls in self.order)
-        return replace(self, arg=arg, order=order, distinct=tuple(next(given) for _ in self.distinct))
-
-    def __str__(self) -> str:
-        if self.distinct:
-            return f"{self.function.upper()}(DISTINCT {', '.join(map(str, self.distinct))})"
-        told = "" if self.share is None else f", {float(self.share)}"
-        told += "" if self.separator is None else f", {self.separator!r}"
-        keys = ", ".join(f"{key}{' DESC' if down else ''}" for key, down, _ in self.order)
-        if self.maintenance is Maintenance.ARG_EXTREME and keys:
-            return f"{self.function.upper()}({self.arg}, {keys})"
-        return f"{self.function.upper()}({'*' if self.arg is None else self.arg}{told}{' BY ' if keys else ''}{keys})"
-
-
-@dataclass(frozen=True, slots=True)
 class Aggregate(Node):
     """GROUP BY `keys` with `aggs`; no keys: exactly one row, also over nothing. No aggs: DISTINCT."""
 
@@ -352,6 +256,24 @@ class Aggregate(Node):
     @Remembered
     def output(self) -> tuple[Column, ...]:
         return tuple(column for column, _ in (*self.keys, *self.aggs))
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFunctions(Node):
+    """The rows of the child, each with the value of every window function, under the column that names it."""
+
+    input_fields = ("child",)
+    child: Node
+    functions: tuple[tuple[Column, WindowFunction], ...]
+
+    def __post_init__(self) -> None:
+        for _, function in self.functions:
+            assert isinstance(function.function, Agg) or function.function in WINDOWS
+            check_all(function.expressions, self.child)
+
+    @Remembered
+    def output(self) -> tuple[Column, ...]:
+        return (*self.child.output, *(column for column, _ in self.functions))
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,7 +297,7 @@ class Repeat(Node):
 
 @dataclass(frozen=True, slots=True)
 class Sort(Node):
-    """ORDER BY, for what is printed."""
+    """ORDER BY of the printed result."""
 
     input_fields = ("child",)
     child: Node
@@ -421,7 +343,7 @@ class TopN(Node):
 
 @dataclass(frozen=True, slots=True)
 class Limit(Node):
-    """LIMIT and OFFSET, for what is printed."""
+    """LIMIT and OFFSET of the printed result."""
 
     input_fields = ("child",)
     child: Node
@@ -457,7 +379,7 @@ def nodes(plan: Node) -> Iterator[Node]:
 
 
 def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
-    """The node over other inputs; itself if they are the same objects."""
+    """Replace a node's inputs; itself if they are the same objects."""
     if all(a is b for a, b in zip(node.inputs, inputs, strict=True)):
         return node
     if isinstance(node, Union | SetOperation):

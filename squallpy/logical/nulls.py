@@ -1,8 +1,8 @@
-"""What NULL does to expressions, as far as it can be told without rows."""
+"""Folding of NULLs: simplifications that need no rows."""
 
 from squallpy.base.types import BOOLEAN
 from squallpy.functions.registry import OPERATIONS
-from squallpy.logical.coercion import exactly
+from squallpy.logical.coercion import coerce_exactly
 from squallpy.logical.expressions import (
     FALSE,
     TRUE,
@@ -21,8 +21,9 @@ from squallpy.logical.expressions import (
 
 
 def fold_nulls(expr: Expr) -> Expr:
-    """NULL + x → NULL;  NULL IS NULL → TRUE;  a NOT NULL column IS NULL → FALSE;  x AND FALSE → FALSE
+    """Fold NULLs in an expression.
 
+    NULL + x → NULL;  NULL IS NULL → TRUE;  a NOT NULL column IS NULL → FALSE;  x AND FALSE → FALSE
     x = x → TRUE if x is NOT NULL
     CASE WHEN NULL IS NULL THEN x ELSE y END → x;  CASE WHEN p THEN 1 END IS NULL → NOT p
     """
@@ -30,7 +31,8 @@ def fold_nulls(expr: Expr) -> Expr:
 
 
 def fold_case(expr: Expr) -> Expr | None:
-    """CASE WHEN FALSE THEN a WHEN p THEN b WHEN TRUE THEN c … END → CASE WHEN p THEN b ELSE c END"""
+    """Fold literal conditions: CASE WHEN FALSE THEN a WHEN p THEN b WHEN TRUE THEN c … END → CASE WHEN p THEN b ELSE
+    c END."""
     match expr:
         case Case(whens, otherwise, type) if any(isinstance(condition, Literal) for condition, _ in whens):
             arms: list[tuple[Expr, Expr]] = []
@@ -40,12 +42,12 @@ def fold_case(expr: Expr) -> Expr | None:
                     break
                 if not isinstance(condition, Literal):
                     arms.append((condition, value))
-            return Case(tuple(arms), otherwise, type) if arms else exactly(otherwise, type)
+            return Case(tuple(arms), otherwise, type) if arms else coerce_exactly(otherwise, type)
     return None
 
 
 def fold_coalesce(expr: Expr) -> Expr | None:
-    """Flatten: COALESCE(COALESCE(a, b), NULL, a, c) → COALESCE(a, b, c);  COALESCE(a, b) → a if a is NOT NULL
+    """Flatten COALESCE: COALESCE(COALESCE(a, b), NULL, a, c) → COALESCE(a, b, c); COALESCE(a, b) → a if a is NOT NULL
 
     Nested in each other, as the keys of FULL JOIN … USING are, they would double in size with each.
     """
@@ -75,20 +77,22 @@ def _coalesced(expr: Expr) -> tuple[Expr, ...] | None:
     return None
 
 
-def decided(condition: Expr) -> Expr:
-    """CASE WHEN p THEN TRUE WHEN q THEN NULL ELSE FALSE END → p, where NULL does what FALSE does, as in WHERE
+def fold_condition(condition: Expr) -> Expr:
+    """Simplify a condition where NULL acts as FALSE, as in WHERE.
 
-    NB: below a NOT it does not.
+    CASE WHEN p THEN TRUE WHEN q THEN NULL ELSE FALSE END → p
+
+    NB: below a NOT that does not hold.
     """
     match condition:
         case Literal(None):
             return FALSE
         case Call("and"):
-            return conjunction(map(decided, conjuncts(condition)))
+            return conjunction(map(fold_condition, conjuncts(condition)))
         case Call("or"):
-            return disjunction(map(decided, disjuncts(condition)))
+            return disjunction(map(fold_condition, disjuncts(condition)))
         case Case(whens, otherwise, type):
-            arms, last = [(decided(c), decided(value)) for c, value in whens], decided(otherwise)
+            arms, last = [(fold_condition(c), fold_condition(value)) for c, value in whens], fold_condition(otherwise)
             while arms and arms[-1][1] == last:
                 arms.pop()
             if len(arms) == 1 and (arms[0][1], last) == (TRUE, FALSE):
@@ -99,7 +103,7 @@ def decided(condition: Expr) -> Expr:
 
 
 def fold_null(expr: Expr) -> Expr | None:
-    """The rule of `fold_nulls` for one expression whose parts are folded."""
+    """Fold one expression whose parts are folded."""
     match expr:
         case Call("is_null", (Case(((condition, value),), otherwise),)) if _is_null(otherwise) and not (
             condition.nullable or value.nullable

@@ -1,4 +1,4 @@
-"""How many rows a query may have, told from its plan while it is bound."""
+"""Cardinality and unique keys of a query, derived from its plan while it is bound."""
 
 from collections.abc import Set
 from dataclasses import replace
@@ -24,7 +24,6 @@ from squallpy.logical.functions import case
 from squallpy.logical.nodes import (
     Aggregate,
     AntiJoin,
-    Beside,
     ConditionalJoin,
     Filter,
     Join,
@@ -38,6 +37,7 @@ from squallpy.logical.nodes import (
     Sort,
     TopN,
     Window,
+    WindowFunctions,
     nodes,
 )
 from squallpy.logical.nulls import fold_nulls
@@ -47,11 +47,11 @@ MOST_OPERATORS = 10_000
 
 
 def has_row(node: Node) -> bool:
-    """Whether a query has a row whatever there is: an aggregate without GROUP BY or HAVING."""
+    """True if a query always has a row, as an aggregate without GROUP BY or HAVING."""
     match node:
         case Domain() | Aggregate(_, ()):
             return True
-        case Project(child) | Sort(child) | LeftJoin(child):
+        case Project(child) | Sort(child) | LeftJoin(child) | WindowFunctions(child):
             return has_row(child)
         case Apply(left, kind=kind):
             return kind.keeps_rows and has_row(left)
@@ -61,11 +61,11 @@ def has_row(node: Node) -> bool:
 
 
 def has_one_row(node: Node, fixed: frozenset[int], declared: bool = False) -> bool:
-    """Whether a query has at most one row where some columns, by id, have one value: those from around it.
+    """True if a query has at most one row for each value of some columns, by id: those of the outer query.
 
-    SELECT SUM(x) FROM s WHERE s.k = r.k GROUP BY s.k   →   yes: r.k is from around, hence s.k has one value
+    SELECT SUM(x) FROM s WHERE s.k = r.k GROUP BY s.k   →   yes: r.k is of the outer query, hence s.k has one value
 
-    `declared`: a PRIMARY KEY is believed.
+    `declared`: rely on PRIMARY KEYs.
     """
     match node:
         case Domain() | Aggregate(_, ()):
@@ -74,11 +74,11 @@ def has_one_row(node: Node, fixed: frozenset[int], declared: bool = False) -> bo
             key = _primary_key(node)
             return bool(key) and {c.id for c in key} <= fixed
         case Filter(child, predicate):
-            return has_one_row(child, settled(fixed, conjuncts(predicate)), declared)
+            return has_one_row(child, add_equal_columns(fixed, conjuncts(predicate)), declared)
         case Project(child, items):
-            return has_one_row(child, fixed | _renamed(items, fixed), declared)
+            return has_one_row(child, fixed | _inputs_of(items, fixed), declared)
         case Aggregate(child, keys, _):
-            below = settled(fixed | _renamed(keys, fixed), holding(child))
+            below = add_equal_columns(fixed | _inputs_of(keys, fixed), conditions_of(child))
             return all(_known(expr, below) for _, expr in keys) or has_one_row(child, below, declared)
         case TopN(child, partition=partition):
             is_first = node.is_first_row and all(_known(expr, fixed) for expr in partition)
@@ -87,33 +87,33 @@ def has_one_row(node: Node, fixed: frozenset[int], declared: bool = False) -> bo
             return not node.all and node.ids <= fixed
         case LeftJoin(left, right, on) | Join(left, right, on):
             met = conjuncts(on) if on is not None else ()
-            mine = fixed if isinstance(node, LeftJoin) else settled(fixed, met)
-            theirs = settled(mine | {c.id for c in left.output}, met)
+            mine = fixed if isinstance(node, LeftJoin) else add_equal_columns(fixed, met)
+            theirs = add_equal_columns(mine | {c.id for c in left.output}, met)
             return has_one_row(left, mine, declared) and has_one_row(right, theirs, declared)
         case Apply(left, right, kind, parameters, on) if kind.makes_pairs:
             given = {c.id for c in (*left.output, *(column for column, _ in parameters))}
-            theirs = settled(fixed | given, conjuncts(on))
+            theirs = add_equal_columns(fixed | given, conjuncts(on))
             return has_one_row(left, fixed, declared) and has_one_row(right, theirs, declared)
         case Repeat(Aggregate(_, keys), _, number) if number is not None:
             return number.id in fixed and all(column.id in fixed for column, _ in keys)
-        case ConditionalJoin(left) | Apply(left) | Sort(left) | Window(left) | Beside(left):
+        case ConditionalJoin(left) | Apply(left) | Sort(left) | Window(left) | WindowFunctions(left):
             return has_one_row(left, fixed, declared)
     return False
 
 
 def _primary_key(scan: Scan) -> tuple[Column, ...]:
-    """The columns of a declared PRIMARY KEY."""
+    """List the columns of a declared PRIMARY KEY."""
     names = {name.lower() for name in scan.relation.primary_key}
     return tuple(c for f, c in zip(scan.relation.fields, scan.columns, strict=True) if f.name.lower() in names)
 
 
 def unique_columns(node: Node, declared: bool = False, held: tuple[Expr, ...] = ()) -> tuple[Column, ...] | None:
-    """Columns in which no two rows of a query are alike, by GROUP BY; None if its output has not got them.
+    """Find columns that identify a query's rows; None if its output lacks them.
 
-    orders JOIN customers ON orders.customer = customers.id   →   orders.id: of customers there is one at most
+    orders JOIN customers ON orders.customer = customers.id   →   orders.id: each order has at most one customer
 
     Args:
-        declared: A PRIMARY KEY is believed.
+        declared: Rely on PRIMARY KEYs.
         held: Predicates that are TRUE of the rows.
     """
     found: tuple[Column, ...] | None = None
@@ -134,7 +134,7 @@ def unique_columns(node: Node, declared: bool = False, held: tuple[Expr, ...] = 
             found = (*(column for column, _ in keys), number)
         case Filter(child, predicate):
             found = unique_columns(child, declared, (*held, *conjuncts(predicate)))
-        case Sort(child) | Window(child) | SemiJoin(child) | AntiJoin(child) | Beside(child):
+        case Sort(child) | Window(child) | WindowFunctions(child) | SemiJoin(child) | AntiJoin(child):
             found = unique_columns(child, declared, held)
         case Apply(left, kind=kind) if not kind.makes_pairs:
             found = unique_columns(left, declared, held)
@@ -154,40 +154,47 @@ def _unique_of_pairs(
 ) -> tuple[Column, ...] | None:
     """List the unique columns of a join: of one side where each of its rows has one match at most, else of both."""
     left, right, given = node.left, node.right, {c.id for c in node.left.output}
-    lost = isinstance(node, LeftJoin) or (isinstance(node, Apply) and node.kind is ApplyKind.LEFT)
-    met = (*held, *(conjuncts(node.on) if node.on is not None else ()))
-    ours, theirs = unique_columns(left, declared, held if lost else met), unique_columns(right, declared, met)
+    is_outer = isinstance(node, LeftJoin) or (isinstance(node, Apply) and node.kind is ApplyKind.LEFT)
+    conditions = (*held, *(conjuncts(node.on) if node.on is not None else ()))
+    left_key, right_key = (
+        unique_columns(left, declared, held if is_outer else conditions),
+        unique_columns(right, declared, conditions),
+    )
     if isinstance(node, Apply):
         given |= {column.id for column, _ in node.parameters}
-    if ours is not None and has_one_row(right, settled(given, met), declared):
-        return ours
-    one_sided = lost or isinstance(node, Apply)
-    if theirs is not None and not one_sided and has_one_row(left, settled({c.id for c in right.output}, met), declared):
-        return theirs
-    return None if ours is None or theirs is None else (*ours, *theirs)
+    if left_key is not None and has_one_row(right, add_equal_columns(given, conditions), declared):
+        return left_key
+    one_sided = is_outer or isinstance(node, Apply)
+    if (
+        right_key is not None
+        and not one_sided
+        and has_one_row(left, add_equal_columns({c.id for c in right.output}, conditions), declared)
+    ):
+        return right_key
+    return None if left_key is None or right_key is None else (*left_key, *right_key)
 
 
-def _renamed(items: tuple[tuple[Column, Expr], ...], fixed: frozenset[int]) -> frozenset[int]:
-    """The inputs of columns that have one value."""
+def _inputs_of(items: tuple[tuple[Column, Expr], ...], fixed: frozenset[int]) -> frozenset[int]:
+    """Find the inputs of columns that have one value."""
     return frozenset(expr.id for column, expr in items if column.id in fixed and isinstance(expr, Column))
 
 
-def holding(node: Node) -> tuple[Expr, ...]:
-    """What is TRUE of every row of FROM and WHERE."""
+def conditions_of(node: Node) -> tuple[Expr, ...]:
+    """List the predicates that are TRUE of every row of FROM and WHERE."""
     match node:
         case Filter(child, predicate):
-            return (*conjuncts(predicate), *holding(child))
+            return (*conjuncts(predicate), *conditions_of(child))
         case Join(left, right, on):
-            return (*(conjuncts(on) if on is not None else ()), *holding(left), *holding(right))
+            return (*(conjuncts(on) if on is not None else ()), *conditions_of(left), *conditions_of(right))
         case Apply(left, kind=ApplyKind.CROSS, on=on):
-            return (*conjuncts(on), *holding(left))
-        case ConditionalJoin(left) | Apply(left):
-            return holding(left)
+            return (*conjuncts(on), *conditions_of(left))
+        case ConditionalJoin(left) | Apply(left) | WindowFunctions(left):
+            return conditions_of(left)
     return ()
 
 
-def settled(fixed: Set[int], conditions: tuple[Expr, ...]) -> frozenset[int]:
-    """With the columns that equal something that has one value."""
+def add_equal_columns(fixed: Set[int], conditions: tuple[Expr, ...]) -> frozenset[int]:
+    """Add the columns that equal an expression with one value."""
     fixed, before = frozenset(fixed), None
     while before != fixed:
         before = fixed
@@ -203,18 +210,20 @@ def _known(expr: Expr, fixed: frozenset[int]) -> bool:
     return all(c.id in fixed for c in columns(expr))
 
 
-def at_nothing(node: Node) -> dict[int, Expr] | None:
-    """What the columns of an aggregate without GROUP BY are if FROM has no row, NULL where HAVING then has none either;
-    None if it need not have a row then."""
-    found = _at_nothing(node)
+def values_of_empty(node: Node) -> dict[int, Expr] | None:
+    """Compute the columns of an aggregate without GROUP BY over empty input.
+
+    They are NULL where HAVING then removes the row; None for a query that need not have a row.
+    """
+    found = _row_of_empty(node)
     if found is None:
         return None
     values, having = found
     if having == TRUE:
         return values
-    lost = having in (FALSE, Literal(None, BOOLEAN))
+    is_outer = having in (FALSE, Literal(None, BOOLEAN))
     nothing: dict[int, Expr] = {c: Literal(None, v.type) for c, v in values.items()}
-    return nothing if lost else {c: case([(having, v)], nothing[c]) for c, v in values.items()}
+    return nothing if is_outer else {c: case([(having, v)], nothing[c]) for c, v in values.items()}
 
 
 def check_size(plan: Node) -> None:
@@ -227,30 +236,30 @@ def check_size(plan: Node) -> None:
 
 def value_of_nothing(plan: Node, value: Column) -> Expr | None:
     """Tell the value of a scalar subquery that aggregates no row; None if it need not have a row then."""
-    nothing = at_nothing(plan)
+    nothing = values_of_empty(plan)
     return None if nothing is None else fold_nulls(nothing[value.id])
 
 
-def _at_nothing(node: Node) -> tuple[dict[int, Expr], Expr] | None:
-    """The columns of the row, and whether it is there."""
+def _row_of_empty(node: Node) -> tuple[dict[int, Expr], Expr] | None:
+    """Compute the columns of the row, and the condition that it exists."""
     match node:
-        case Project(child, items) if found := _at_nothing(child):
+        case Project(child, items) if found := _row_of_empty(child):
             values, having = found
             return {c.id: substitute(expr, values) for c, expr in items}, having
-        case Filter(child, predicate) if found := _at_nothing(child):
+        case Filter(child, predicate) if found := _row_of_empty(child):
             values, having = found
             return values, fold_nulls(conjunction([having, substitute(predicate, values)]))
         case Sort(child):
-            return _at_nothing(child)
+            return _row_of_empty(child)
         case Aggregate(_, (), aggs):
             return {c.id: Literal(0 if agg.function == "count" else None, c.type) for c, agg in aggs}, TRUE
         case Join(left, _, None) | LeftJoin(left) | Apply(left, made=(_, *_)):
-            return _at_nothing(left)
+            return _row_of_empty(left)
     return None
 
 
 def without_having(ctx: Context, node: Node) -> Node:
-    """SELECT x FROM … HAVING p   →   SELECT CASE WHEN p THEN x END FROM …, of an aggregate without GROUP BY."""
+    """Rewrite HAVING of an aggregate without GROUP BY: SELECT x … HAVING p → SELECT CASE WHEN p THEN x END …."""
     items = node.items if isinstance(node, Project) else tuple((c, c) for c in node.output)
     plan, kept = _without_having(ctx, node.child if isinstance(node, Project) else node)
     if kept == TRUE:
@@ -260,7 +269,7 @@ def without_having(ctx: Context, node: Node) -> Node:
 
 
 def _without_having(ctx: Context, node: Node) -> tuple[Node, Expr]:
-    """The plan without HAVING, and what that asks of its columns."""
+    """Split the plan from the condition of its HAVING."""
     match node:
         case Project(child, items):
             plan, kept = _without_having(ctx, child)
@@ -280,5 +289,5 @@ def _without_having(ctx: Context, node: Node) -> tuple[Node, Expr]:
 
 
 def is_bare_null(plan: Node, column: Column) -> bool:
-    """Whether a query selects a bare NULL, which has any type."""
+    """True if a query selects a bare NULL, which has any type."""
     return isinstance(plan, Project) and dict(plan.items)[column] == Literal(None, VARCHAR)

@@ -10,12 +10,11 @@ from dataclasses import replace
 from itertools import chain, count
 
 from squallpy.logical.apply import Apply, Domain
-from squallpy.logical.expressions import TRUE, Column, Expr, substitute
+from squallpy.logical.calls import Agg, SortKeys, WindowFunction
+from squallpy.logical.expressions import TRUE, Column, Expr, Literal, substitute
 from squallpy.logical.nodes import (
-    Agg,
     Aggregate,
     AntiJoin,
-    Beside,
     Filter,
     Join,
     LeftJoin,
@@ -27,12 +26,13 @@ from squallpy.logical.nodes import (
     SemiJoin,
     SetOperation,
     Sort,
-    SortKeys,
     TopN,
     Union,
     Window,
+    WindowFunctions,
     nodes,
 )
+from squallpy.logical.window_frame import DEFAULT_FRAME
 
 
 def show(plan: Node, *, types: bool = False) -> str:
@@ -95,8 +95,24 @@ class _Names:
         """Show an aggregate."""
         return str(agg.with_args(substitute(arg, self._columns) for arg in agg.args))
 
+    def function(self, function: WindowFunction) -> str:
+        """Show a window function."""
+        function = function.with_expressions(substitute(e, self._columns) for e in function.expressions)
+        over, agg, most = function.over, function.function, len(function.args)
+        while most and function.args[most - 1] == Literal(None, function.args[most - 1].type):
+            most -= 1
+        call = str(agg) if isinstance(agg, Agg) else f"{agg}({', '.join(map(str, function.args[:most]))})"
+        call += " IGNORE NULLS" if function.ignores_nulls else ""
+        keys = ", ".join(order(str(key), down, nulls) for key, down, nulls in over.order)
+        parts = (
+            f"PARTITION BY {', '.join(map(str, over.partition))}" if over.partition else "",
+            f"ORDER BY {keys}" if keys else "",
+            str(over.frame) if over.frame != DEFAULT_FRAME else "",
+        )
+        return f"{call} OVER ({' '.join(part for part in parts if part)})"
+
     def named(self, column: Column, expr: Expr) -> str:
-        """Show a column that an operator makes of an expression."""
+        """Show a column that an operator computes by an expression."""
         name, text = self(column), self(expr)
         return name if name == text else f"{name} := {text}"
 
@@ -125,8 +141,6 @@ def _describe(node: Node, names: _Names) -> str:
         case Apply(_, _, kind, _, on, made):
             adds = " " + ", ".join(map(names, made)) if made else ""
             return f"Apply {kind.value}{adds}" + (f" on {names(on)}" if on != TRUE else "")
-        case Beside(_, _, on, lost):
-            return f"{'Left join' if lost else 'Join'} on {names(on)}"
         case Domain():
             return "Outer row"
         case Union(_, columns):
@@ -136,6 +150,8 @@ def _describe(node: Node, names: _Names) -> str:
         case Aggregate(_, keys, aggs):
             by = " by " + ", ".join(names.named(column, expr) for column, expr in keys) if keys else ""
             return f"Aggregate{by}" + (": " + ", ".join(names.agg(agg) for _, agg in aggs) if aggs else "")
+        case WindowFunctions(_, functions):
+            return "WindowFunctions " + ", ".join(f"{names(column)} := {names.function(f)}" for column, f in functions)
         case Repeat(_, times, number):
             return f"Repeat {names(times)} times" + ("" if number is None else f", {names(number)} from 0")
         case Sort(_, keys):
@@ -162,6 +178,6 @@ def _numbers(node: TopN | Limit) -> str:
 
 
 def order(text: str, descending: bool, nulls_first: bool) -> str:
-    """Show a sort key without what is Spark's default: NULLs first when ascending, last when descending."""
+    """Show a sort key without Spark's defaults: NULLs first when ascending, last when descending."""
     nulls = "" if nulls_first != descending else f" NULLS {'FIRST' if nulls_first else 'LAST'}"
     return f"{text}{' DESC' if descending else ''}{nulls}"

@@ -7,9 +7,10 @@ from itertools import count, islice
 from time import perf_counter
 from typing import Any, Generic, TypeVar
 
+from squallpy.logical.apply import Apply
 from squallpy.logical.column_allocator import ColumnAllocator
 from squallpy.logical.constant_folding import Evaluate
-from squallpy.logical.expressions import Expr, transform
+from squallpy.logical.expressions import Expr, columns, transform
 from squallpy.logical.nodes import (
     Aggregate,
     ConditionalJoin,
@@ -18,7 +19,10 @@ from squallpy.logical.nodes import (
     Node,
     Project,
     Repeat,
+    SetOperation,
     Sort,
+    Union,
+    WindowFunctions,
     nodes,
     with_inputs,
 )
@@ -26,12 +30,12 @@ from squallpy.logical.nodes import (
 T = TypeVar("T")
 NodeRule = Callable[[Node], Node | None]
 ExprRule = Callable[[Expr], Expr | None]
-Rewritten = dict[int, tuple[Node, Node]]  # by its id: an operator, and what a rule makes of it
+Rewritten = dict[int, tuple[Node, Node]]  # by its id: an operator, and its rewritten form
 
 
 @dataclass(frozen=True, slots=True)
 class PassContext(ColumnAllocator):
-    """Inputs of passes beside what they rewrite, and new columns.
+    """Inputs of passes besides the query, and new columns.
 
     Args:
         evaluate: Computes a constant expression as the runtime would.
@@ -105,13 +109,13 @@ class RulePass(Pass[Node]):
 
 
 class Observer:
-    """A listener to passes at work; this one ignores what it hears."""
+    """An observer of running passes; this one does nothing."""
 
     def stepped(self, name: str, before: Any, after: Any) -> None:
-        """Hear what the step `name` has made of the query, which may be what it was."""
+        """Receive the query after the step `name`, changed or not."""
 
     def took(self, name: str, seconds: float) -> None:
-        """Hear how long a pass has taken."""
+        """Receive the seconds of a pass."""
 
 
 def run_passes(value: T, passes: Sequence[Pass[T]], context: PassContext, observer: Observer | None = None) -> T:
@@ -175,7 +179,7 @@ def _over_expressions(rule: ExprRule) -> Callable[[Node], Node]:
 
 
 def _rewritten(node: Node, change: Callable[[Node], Node], known: Rewritten) -> Node:
-    """Change each operator until it stays as it is, behind its inputs; what is pushed down a chain is at its end then.
+    """Rewrite each operator until nothing changes, after its inputs; pushed predicates reach the end of a chain.
 
     Args:
         known: Operators and what became of them, in earlier turns as well.
@@ -199,15 +203,32 @@ def expressions(node: Node) -> tuple[Expr, ...]:
             return (on,)
         case ConditionalJoin(_, _, on):
             return (on,)
+        case Apply(_, _, _, parameters, on):
+            return (*(expr for _, expr in parameters), on)
         case Project(_, items):
             return tuple(expr for _, expr in items)
         case Aggregate(_, keys, aggs):
             return (*(expr for _, expr in keys), *(arg for _, agg in aggs for arg in agg.args))
         case Sort(_, keys):
             return tuple(expr for expr, _, _ in keys)
+        case WindowFunctions(_, functions):
+            return tuple(expr for _, function in functions for expr in function.expressions)
         case Repeat(_, times):
             return (times,)
     return ()
+
+
+def columns_read(plan: Node) -> dict[int, frozenset[int]]:
+    """Find the columns of each operator, by its identity, that operators above it read or that come out of the plan."""
+    read: dict[int, frozenset[int]] = {id(plan): plan.ids}
+    for node in reversed(list(nodes(plan))):
+        own = frozenset(c.id for expr in expressions(node) for c in columns(expr))
+        if not isinstance(node, Project | Aggregate):
+            own |= read[id(node)]
+        for child in node.inputs:
+            mine = child.ids if isinstance(node, Union | SetOperation) else own & child.ids
+            read[id(child)] = read.get(id(child), frozenset()) | mine
+    return read
 
 
 def with_expressions(node: Node, new: tuple[Expr, ...]) -> Node:
@@ -228,6 +249,9 @@ def with_expressions(node: Node, new: tuple[Expr, ...]) -> Node:
             )
         case Sort(_, keys):
             return replace(node, keys=tuple((next(rest), down, nulls) for _, down, nulls in keys))
+        case WindowFunctions(_, functions):
+            new_ones = ((c, f.with_expressions(islice(rest, len(f.expressions)))) for c, f in functions)
+            return replace(node, functions=tuple(new_ones))
         case Repeat():
             return replace(node, times=next(rest))
     raise AssertionError(f"{type(node).__name__} computes nothing")

@@ -22,6 +22,7 @@ from squallpy.optimizer.plan.assign_window_clocks import assign_window_clocks
 from squallpy.optimizer.plan.decorrelate import decorrelate
 from squallpy.optimizer.plan.distinct_aggregates import expand_distinct_aggregates
 from squallpy.optimizer.plan.exists_not_equal import exists_not_equal
+from squallpy.optimizer.plan.exists_to_semi import exists_to_semi
 from squallpy.optimizer.plan.expand_arg_extremes import expand_arg_extremes
 from squallpy.optimizer.plan.expand_outer_joins import expand_outer_joins
 from squallpy.optimizer.plan.groupjoin import groupjoin
@@ -30,14 +31,20 @@ from squallpy.optimizer.plan.materialise_outer_joins import materialise_outer_jo
 from squallpy.optimizer.plan.set_operations import expand_set_operation
 from squallpy.optimizer.plan.split_aggregates import split_aggregates
 from squallpy.optimizer.plan.top_n import expand_top_n
+from squallpy.optimizer.plan.window_functions.expand import expand_window_functions
 from squallpy.optimizer.program.inline_auxiliary import inline_auxiliary
 from squallpy.optimizer.program.schedule import schedule
 from squallpy.program.program import Lowered, Program
 
 PLAN_PASSES: tuple[Pass[Node], ...] = (
     FunctionPass(
+        "exists_to_semi",
+        "before subqueries become joins: a filter that requires a row of a subquery need not know who has none",
+        lambda plan, _: exists_to_semi(plan),
+    ),
+    FunctionPass(
         "decorrelate",
-        "first: no other pass knows subqueries, whose joins it makes",
+        "before all rules: no other pass knows subqueries, whose joins it makes",
         lambda plan, context: decorrelate(plan, context),
         required=True,
     ),
@@ -51,6 +58,12 @@ PLAN_PASSES: tuple[Pass[Node], ...] = (
         "expand_top_n",
         "before all rules: these know ranks, joins and aggregates, of which each first row takes the cheapest",
         expand_top_n,
+        required=True,
+    ),
+    FunctionPass(
+        "expand_window_functions",
+        "before filters are pushed, which then reach the aggregates; FIRST_VALUE is MIN_BY, which is expanded next",
+        expand_window_functions,
         required=True,
     ),
     node_pass(

@@ -94,11 +94,11 @@ Term = Rel | Cmp | Assign | Values | Prod | Plus | Sum
 Factor = Rel | Cmp | Assign
 
 ZERO = Plus(())
-MINUS = Literal(-1, INT)  # the factor of what is taken away
+MINUS = Literal(-1, INT)  # the factor of subtracted terms
 
 
 def variables(term: Term) -> frozenset[Column]:
-    """Every variable that a term mentions."""
+    """Collect all variables of a term."""
     match term:
         case Rel() | Cmp():
             return term.reads
@@ -112,8 +112,8 @@ def variables(term: Term) -> frozenset[Column]:
             return frozenset(keys) | variables(inner)
 
 
-def renamed(factor: Factor, names: dict[int, Expr]) -> Factor:
-    """A factor in other variables; `names` are variables, by the ids of those that they replace."""
+def rename_factor(factor: Factor, names: dict[int, Expr]) -> Factor:
+    """Replace the variables of a factor; `names` are columns by the ids of those that they replace."""
 
     def name(v: Column) -> Column:
         found = substitute(v, names)
@@ -130,7 +130,7 @@ def renamed(factor: Factor, names: dict[int, Expr]) -> Factor:
 
 
 def relations(term: Term) -> frozenset[str]:
-    """Names of the relations (not the deltas) that a term reads."""
+    """Collect the names of the relations, not the deltas, that a term reads."""
     match term:
         case Rel(relation, _, delta):
             return frozenset() if delta else frozenset((relation.name,))
@@ -142,7 +142,7 @@ def relations(term: Term) -> frozenset[str]:
 
 
 def ring(lane: Lane) -> Ring:
-    """The smallest ring that holds the sums of a lane: ⟨⟩ and ⟨-1⟩ → COUNT, ⟨price⟩ → EXACT, ⟨ratio⟩ → REAL."""
+    """Choose the smallest ring for the sums of a lane: ⟨⟩ and ⟨-1⟩ → COUNT, ⟨price⟩ → EXACT, ⟨ratio⟩ → REAL."""
     kinds = {factor.type.kind for factor in lane if factor != MINUS}
     if Kind.DOUBLE in kinds:
         return Ring.REAL
@@ -150,5 +150,5 @@ def ring(lane: Lane) -> Ring:
 
 
 def scale(lane: Lane) -> int:
-    """Decimal digits after the point in the sums of a lane."""
+    """Count the decimal digits after the point in the sums of a lane."""
     return sum(factor.type.scale for factor in lane)

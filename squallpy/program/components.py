@@ -1,8 +1,8 @@
-"""Units: the pieces of a monomial that are materialised, each on its own.
+"""Components: the parts of a monomial that are materialised separately.
 
     ΔS(b,c) ⋈ R(a,b) ⋈ T(c,d) ⋈ (a > 3)    →    ΔS(b,c) | R(a,b) ⋈ (a > 3) | T(c,d)
 
-Each delta atom is a unit (its batch is pre-aggregated); the other atoms fall apart into components connected by
+Each delta atom is a component (its batch is pre-aggregated); the other atoms form components connected by
 variables that the deltas do not bind (`dbtoaster-batch-ivm` §2.2 and its footnote 2). A unit is read either as it was
 before the batch or as it is after it, so the atoms of the relation that changes are all the one or all the other.
 """
@@ -17,9 +17,11 @@ from squallpy.program.calculus import MINUS, Assign, Cmp, Factor, Lane, Rel, Val
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
-    """Factors to be materialised together, the variables that others need, and one lane for each target lane. It is
-    read as it is `after` the batch, or as it was before."""
+class Component:
+    """Factors to be materialised together, the variables that others need, and a lane for each target lane.
+
+    It is read as it is `after` the batch, or as it was before.
+    """
 
     body: tuple[Factor, ...]
     keys: tuple[Column, ...]
@@ -33,15 +35,15 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A monomial as units (deltas first), and what only the statement can evaluate."""
+    """A monomial as components (deltas first), and the factors that only the statement can evaluate."""
 
-    units: tuple[Unit, ...]
+    components: tuple[Component, ...]
     filters: tuple[Factor, ...]
     lanes: tuple[Lane | None, ...]
 
 
 class Mixed(Exception):
-    """A component has atoms from before the batch and from after it: `atom` is one from after it that joins others."""
+    """A component with atoms from before and from after the batch; `atom` is one from after it that joins others."""
 
     def __init__(self, atom: Rel) -> None:
         super().__init__(atom)
@@ -49,7 +51,11 @@ class Mixed(Exception):
 
 
 def split(
-    factors: Sequence[Factor], values: Values, keys: Iterable[Column], apart: bool = False, torn: bool = False
+    factors: Sequence[Factor],
+    values: Values,
+    keys: Iterable[Column],
+    each_atom: bool = False,
+    split_versions: bool = False,
 ) -> Split:
     """Cut a monomial into units; predicates and scalar factors go into the units that bind all they read.
 
@@ -60,7 +66,11 @@ def split(
     atoms = [f for f in factors if isinstance(f, Rel)]
     rest = [f for f in factors if not isinstance(f, Rel)]
     groups = [_attach(atom, rest) for atom in atoms]
-    groups = sorted(groups, key=lambda group: not _is_delta(group)) if apart else _components(groups, rest, torn)
+    groups = (
+        sorted(groups, key=lambda group: not _is_delta(group))
+        if each_atom
+        else _components(groups, rest, split_versions)
+    )
     bodies = [(*group, *_covered(group, rest)) for group in groups]
     inside = {id(f) for body in bodies for f in body}
     filters = tuple(f for f in rest if id(f) not in inside)
@@ -84,25 +94,25 @@ def split(
 
     outside = frozenset(keys) | variables(Values(tuple(residual))) | frozenset().union(*map(variables, filters))
     shared = Counter(v for scope in scopes for v in scope)
-    units = []
+    components = []
     for i, body in enumerate(bodies):
         unit_keys = tuple(v for v in _in_order(body) if v in outside or shared[v] > 1)
         after = any(isinstance(f, Rel) and f.after for f in body)
         body = tuple(replace(f, after=False) if isinstance(f, Rel) else f for f in body) if after else body
-        units.append(Unit(prune(body, unit_keys, picked[i]), unit_keys, tuple(picked[i]), after))
-    return Split(tuple(units), filters, tuple(residual))
+        components.append(Component(prune(body, unit_keys, picked[i]), unit_keys, tuple(picked[i]), after))
+    return Split(tuple(components), filters, tuple(residual))
 
 
 def _covered(group: tuple[Factor, ...], rest: Sequence[Factor]) -> Iterator[Factor]:
-    """The other factors that read no more than a group binds."""
+    """List the other factors that read only variables bound by a group."""
     scope, own = bound_by(group), {id(f) for f in group}
     return (f for f in rest if id(f) not in own and _covers(scope, f))
 
 
 def _without_implied(body: tuple[Factor, ...]) -> tuple[Factor, ...]:
-    """The body without what only asks that a variable be not NULL to which it binds fields that are all NOT NULL.
+    """Drop NOT NULL tests of a variable that is bound to NOT NULL fields only.
 
-    NB: one such field would do, but the others' own views keep the factor, and are to be the same wherever they are.
+    NB: one such field would do, but the others' own views keep the test, and have to be the same everywhere.
     """
     asked = {id(f): v for f in body if (v := _asked_not_null(f))}
     if not asked:
@@ -131,16 +141,16 @@ def prune(body: tuple[Factor, ...], keys: Iterable[Column], lanes: Iterable[Lane
     while idle := [f for f in body if isinstance(f, Assign) and not is_read(f.variable)]:
         body = tuple(f for f in body if f not in idle)
         times.subtract(v for f in idle for v in variables(f))
-    return tuple(_narrowed(f, [p for p in f.fields if is_read(p[1])]) if isinstance(f, Rel) else f for f in body)
+    return tuple(_with_fields(f, [p for p in f.fields if is_read(p[1])]) if isinstance(f, Rel) else f for f in body)
 
 
-def _narrowed(atom: Rel, fields: list[tuple[str, Column]]) -> Rel:
-    """The atom with those of its fields; the same object if they are all."""
+def _with_fields(atom: Rel, fields: list[tuple[str, Column]]) -> Rel:
+    """Restrict an atom to some fields; the same object if these are all."""
     return atom if len(fields) == len(atom.fields) else replace(atom, fields=tuple(fields))
 
 
 def _attach(atom: Rel, rest: Sequence[Factor]) -> tuple[Factor, ...]:
-    """The atom with the assignments that it can compute alone, in an order in which they can be evaluated.
+    """Add to an atom the assignments that it can compute alone, in an order of evaluation.
 
     A variable that it binds already is for another atom to compute: a + 1 = b AND b + 1 = a.
     """
@@ -150,64 +160,68 @@ def _attach(atom: Rel, rest: Sequence[Factor]) -> tuple[Factor, ...]:
     return tuple(body)
 
 
-def _components(groups: list[tuple[Factor, ...]], rest: Sequence[Factor], torn: bool) -> list[tuple[Factor, ...]]:
-    """Deltas each alone, first; then the connected components of the others, cut where they would not stay small.
-    Raises Mixed unless those of two versions are to be `torn`."""
+def _components(
+    groups: list[tuple[Factor, ...]], rest: Sequence[Factor], split_versions: bool
+) -> list[tuple[Factor, ...]]:
+    """Group factors: each delta alone, first, then connected components of the others, cut where they grow large.
+
+    Raises Mixed unless components of two versions may be split.
+    """
     deltas = [g for g in groups if _is_delta(g)]
     given = bound_by(f for g in deltas for f in g)
     pieces = []
-    for component in _compared(_connected([g for g in groups if not _is_delta(g)], given), given, rest):
+    for component in _join_compared(_connected([g for g in groups if not _is_delta(g)], given), given, rest):
         fact = _fact(component, deltas, given)
         if fact is None:
-            pieces += _cut(component, given)
+            pieces += _split_component(component, given)
             continue
         known = given | bound_by(fact)
         pieces.append([fact])
         for part in _connected([g for g in component if g is not fact], known):
-            pieces += _cut(part, known)
+            pieces += _split_component(part, known)
     changing = {f.relation for g in deltas for f in g if isinstance(f, Rel)}
-    pieces = [part for piece in pieces for part in _of_one_version(piece, given, changing, torn)]
-    return deltas + [_merged(piece) for piece in pieces]
+    pieces = [part for piece in pieces for part in _of_one_version(piece, given, changing, split_versions)]
+    return deltas + [_concatenate(piece) for piece in pieces]
 
 
 def _of_one_version(
-    piece: list[tuple[Factor, ...]], given: frozenset[Column], changing: Collection[Relation], torn: bool
+    piece: list[tuple[Factor, ...]], given: frozenset[Column], changing: Collection[Relation], split_versions: bool
 ) -> list[list[tuple[Factor, ...]]]:
-    """The piece, or its parts from before and after the batch where it has both; raises Mixed unless it may be `torn`.
+    """Split a piece that has atoms from before and from after the batch; raises Mixed unless that is allowed.
 
     ΔR(b,c):  NEW R(a,b) ⋈ R(c,a)   →   NEW R(a,b)  |  R(c,a)
     """
-    news = [group for group in piece if any(isinstance(f, Rel) and f.after for f in group)]
-    if not news:
+    new_groups = [group for group in piece if any(isinstance(f, Rel) and f.after for f in group)]
+    if not new_groups:
         return [piece]
-    others = [group for group in piece if group not in news]
-    olds = [g for g in others if any(isinstance(f, Rel) and f.relation in changing for f in g)]
-    if not olds:
+    others = [group for group in piece if group not in new_groups]
+    old_groups = [g for g in others if any(isinstance(f, Rel) and f.relation in changing for f in g)]
+    if not old_groups:
         return [piece]
-    if not torn:
+    if not split_versions:
         known = bound_by(f for g in others for f in g) - given
-        group = next((g for g in news if bound_by(g) & known), news[0])
+        group = next((g for g in new_groups if bound_by(g) & known), new_groups[0])
         raise Mixed(next(f for f in group if isinstance(f, Rel)))
-    return [*_connected(news, given), *_connected(others, given)]
+    return [*_connected(new_groups, given), *_connected(others, given)]
 
 
 def _connected(groups: list[tuple[Factor, ...]], given: frozenset[Column]) -> list[list[tuple[Factor, ...]]]:
-    """Groups that variables tie together, those `given` aside."""
+    """Group by shared variables, apart from the `given` ones."""
     components: list[tuple[frozenset[Column], list[tuple[Factor, ...]]]] = []  # with the variables that they bind
     for group in groups:
         scope, joined = bound_by(group) - given, [group]
-        apart = [c for c in components if not c[0] & scope]
+        each_atom = [c for c in components if not c[0] & scope]
         for theirs, near in reversed([c for c in components if c[0] & scope]):
             scope, joined = scope | theirs, [*near, *joined]
-        components = [*apart, (scope, joined)]
+        components = [*each_atom, (scope, joined)]
     return [component for _, component in components]
 
 
-def _compared(
+def _join_compared(
     components: list[list[tuple[Factor, ...]]], given: frozenset[Column], rest: Sequence[Factor]
 ) -> list[list[tuple[Factor, ...]]]:
-    """Components that nothing ties to the deltas put together where a predicate compares them: their join is the same
-    for all of the batch.
+    """Join components that share no variable with the deltas where a predicate compares them: the whole batch uses
+    their join.
 
     ΔASKS(p):  BIDS(broker, q) | N8(low, high) | (q >= low)   →   BIDS(broker, q) ⋈ N8(low, high) ⋈ (q >= low)
     """
@@ -219,16 +233,16 @@ def _compared(
         near = [i for i, scope in enumerate(scopes) if isinstance(f, Cmp) and scope & f.reads]
         scope = frozenset[Column]().union(*(scopes[i] for i in near))
         if isinstance(f, Cmp) and len(near) > 1 and f.reads <= scope and not scope & tied:
-            apart = [i for i in range(len(components)) if i not in near]
-            components = [*(components[i] for i in apart), [g for i in near for g in components[i]]]
-            scopes = [*(scopes[i] for i in apart), scope]
+            each_atom = [i for i in range(len(components)) if i not in near]
+            components = [*(components[i] for i in each_atom), [g for i in near for g in components[i]]]
+            scopes = [*(scopes[i] for i in each_atom), scope]
     return components
 
 
 def _fact(
     component: list[tuple[Factor, ...]], deltas: list[tuple[Factor, ...]], given: frozenset[Column]
 ) -> tuple[Factor, ...] | None:
-    """The atom of several that names the deltas, and all others, by their primary keys; it becomes a piece of its own.
+    """Find the atom that determines the deltas, and all others, by their primary keys; it becomes a piece of its own.
 
     TPC-H Q9, ΔP(pk):  L(ok, pk, sk) ⋈ O(ok, year) ⋈ S(sk, n)   →   L(ok, pk, sk)  |  O(ok, year)  |  S(sk, n)
 
@@ -239,9 +253,9 @@ def _fact(
     if len(component) < 2:
         return None
     for group in component:
-        if all(_named(delta, bound_by(group)) for delta in deltas):
+        if all(_is_determined(delta, bound_by(group)) for delta in deltas):
             known, waiting = given | bound_by(group), [g for g in component if g is not group]
-            while found := [g for g in waiting if _named(g, known)]:
+            while found := [g for g in waiting if _is_determined(g, known)]:
                 known |= bound_by(f for g in found for f in g)
                 waiting = [g for g in waiting if g not in found]
             if not waiting:
@@ -249,22 +263,22 @@ def _fact(
     return None
 
 
-def _named(group: tuple[Factor, ...], known: frozenset[Column]) -> bool:
-    """Do variables in `known` name one row of the group's atom, by its primary key?"""
+def _is_determined(group: tuple[Factor, ...], known: frozenset[Column]) -> bool:
+    """True if variables in `known` determine one row of the group's atom, by its primary key."""
     (atom,) = (f for f in group if isinstance(f, Rel))
     by_name = dict(atom.fields)
     key = atom.relation.primary_key
     return bool(key) and all(by_name.get(name) in known for name in key)
 
 
-def _merged(groups: list[tuple[Factor, ...]]) -> tuple[Factor, ...]:
-    """The factors of all groups; what several of them compute alike, once."""
+def _concatenate(groups: list[tuple[Factor, ...]]) -> tuple[Factor, ...]:
+    """Concatenate the factors of all groups; equal ones once."""
     factors = [f for group in groups for f in group]
     return tuple(f for i, f in enumerate(factors) if isinstance(f, Rel) or f not in factors[:i])
 
 
-def _cut(component: list[tuple[Factor, ...]], given: frozenset[Column]) -> list[list[tuple[Factor, ...]]]:
-    """Part a component that several atoms tie to the deltas by different variables, each part around one of them.
+def _split_component(component: list[tuple[Factor, ...]], given: frozenset[Column]) -> list[list[tuple[Factor, ...]]]:
+    """Split a component that several atoms connect to the deltas by different variables, each part around one of them.
 
     TPC-H Q5, ΔL(ok, sk):  O(ok, ck) ⋈ C(ck, n) ⋈ S(sk, n)   →   O(ok, ck) ⋈ C(ck, n)  |  S(sk, n)
 
@@ -281,7 +295,7 @@ def _cut(component: list[tuple[Factor, ...]], given: frozenset[Column]) -> list[
         for i, group in enumerate(component):
             if i not in place:
                 near = [j for j in place if (bound_by(component[j]) & bound_by(group)) - given]
-                named = [j for j in near if _named(group, bound_by(component[j]))]
+                named = [j for j in near if _is_determined(group, bound_by(component[j]))]
                 if near:
                     ring[i] = min(place[j] for j in named or near)
         place |= ring
@@ -293,7 +307,7 @@ def _is_delta(body: tuple[Factor, ...]) -> bool:
 
 
 def bound_by(body: Iterable[Factor]) -> frozenset[Column]:
-    """The variables that a body binds."""
+    """Collect the variables that a body binds."""
     return frozenset(_in_order(body))
 
 
@@ -309,7 +323,8 @@ def _in_order(body: Iterable[Factor]) -> tuple[Column, ...]:
 
 
 def _covers(bound: frozenset[Column], factor: Factor) -> bool:
-    """Whether all is bound that a predicate or assignment reads. A predicate may go into several units: 1·1 = 1.
+    """True if all variables that a predicate or assignment reads are bound. A predicate may go into several units: 1·1
+    = 1.
 
     A second name for a variable is for the statement to give: kept in a view, it would be the same column twice.
     """

@@ -1,4 +1,4 @@
-"""Programs as people read them, in the notation of `dbtoaster-batch-ivm`.
+"""Texts of programs, in the notation of `dbtoaster-batch-ivm`.
 
 ON UPDATE R BY ΔR
   ΔR(b)      := Sum_[b](R(a, b))
@@ -35,7 +35,7 @@ def _factor(factor: Expr, names: Names) -> str:
 
 
 def definition(view: View) -> str:
-    """Sum_[keys](body ⋈ ⟨lanes⟩) + …"""
+    """Write Sum_[keys](body ⋈ ⟨lanes⟩) + …."""
     sums = []
     for term in view.terms:
         names = Names(_scope(view.keys, term.body))
@@ -71,7 +71,7 @@ def _term(factor: Factor, names: Names) -> str:
 
 
 def _field(relation: Relation, field: str, variable: str) -> str:
-    """The variable that a field is bound to, with the field's name where the variable is called like another field."""
+    """Write the variable of a field, with the field's name if the variable has the name of another field."""
     mistaken = variable.lower() != field.lower() and relation.field(variable) is not None
     return f"{field}: {variable}" if mistaken else variable
 
@@ -88,7 +88,7 @@ def _ref(ref: Ref, names: Names, wide: bool) -> str:
 
 
 def statement_text(statement: Statement) -> str:
-    """target(keys) += Sum_[keys](…), or := for a partial product."""
+    """Write target(keys) += Sum_[keys](…), or := for a partial product."""
     scope = [*statement.keys, *(v for ref in statement.refs for v in ref.bound)]
     names = Names([*scope, *(v for f in statement.filters for v in variables(f)), *variables(Values(statement.lanes))])
     terms = [_ref(ref, names, wide=False) for ref in statement.refs]
@@ -98,7 +98,10 @@ def statement_text(statement: Statement) -> str:
 
 
 def trigger_text(trigger: Trigger, aux: AuxiliaryRelation | None = None, costs: Sequence[str] = ()) -> str:
-    """ON UPDATE R BY ΔR; of an auxiliary relation first its change. `costs` are of that and of each statement."""
+    """Write ON UPDATE R BY ΔR and the statements.
+
+    For an auxiliary relation its change comes first. `costs` are those of that and of each statement.
+    """
     name = trigger.relation.name.upper()
     verb = "ON UPDATE" if trigger.relation.stream else "ON LOAD"
     lines = [f"{head(d)} := {definition(d)}" for d in trigger.deltas]
@@ -121,7 +124,7 @@ def lowered_text(lowered: Lowered) -> str:
 
 
 def _align(lines: list[str]) -> list[str]:
-    """Line up := and += where that fits the page; fold what is longer."""
+    """Align := and += where that fits the page; fold longer lines."""
     parts = [line.partition(" := Sum" if " := Sum" in line.split(" += ")[0] else " += Sum") for line in lines]
     width = max(len(left) for left, _, _ in parts)
     short = all(width + len(middle) + len(right) <= WIDTH for _, middle, right in parts)
@@ -131,7 +134,7 @@ def _align(lines: list[str]) -> list[str]:
 
 
 def fold(line: str) -> str:
-    """A long formula over several lines, broken before a ⋈ or after the sign."""
+    """Fold a long formula into several lines, broken before a ⋈ or after the sign."""
     if len(line) <= WIDTH:
         return line
     sign = " := " if " := Sum" in line.split(" += ")[0] else " += "
@@ -160,7 +163,7 @@ def measure_text(measure: Measure, view: View) -> str:
 
 
 def program_text(program: Program, costs: Sequence[Sequence[str]] = ()) -> str:
-    """Views, triggers, with what their statements cost, and the result, as `squall explain triggers` prints them."""
+    """Write views, triggers with the costs of statements, and the result, as `squall explain triggers` prints them."""
     output, result = program.output, program.result
     names = Names(_scope(result.keys, result.terms[0].body))
     lines = [measure_text(m, result) for m in output.measures]

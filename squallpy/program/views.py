@@ -33,20 +33,19 @@ class View:
 
     @property
     def degree(self) -> int:
-        """How many relation atoms the view joins: its complexity."""
+        """Number of relation atoms that the view joins, its complexity."""
         return max(len(term.atoms) for term in self.terms)
 
     @property
     def rings(self) -> tuple[Ring, ...]:
-        """For each lane the smallest ring that holds its sums."""
+        """Smallest ring for the sums of each lane."""
         columns = zip(*(term.lanes for term in self.terms), strict=True)
         return tuple(max(ring(lane) for lane in column if lane is not None) for column in columns)
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The fields that are read of an auxiliary relation's row, by the variables that they bind; the row is that of
-    `before` the batch, or of after it."""
+    """The fields read from an auxiliary relation's row, with their variables; `before`: as it was before the batch."""
 
     relation: str
     fields: tuple[tuple[str, Column], ...]
@@ -55,9 +54,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """A use of a view or delta: the variables in the place of its keys, and which lane goes into each lane.
+    """A use of a view or delta: the variables of its keys, and the lane that goes into each lane.
 
-    A view that the trigger changes is read as it is `after` that, or as it was before. With `row`, what is used is the
+    A view that the trigger changes is read as it is `after` that, or as it was before. With `row`, it reads the
     row that an auxiliary relation makes of the view's payload.
     """
 

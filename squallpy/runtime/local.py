@@ -1,4 +1,4 @@
-"""The local executor: the plan in this process, in one partition. Durable only if it has a checkpoint."""
+"""The local executor: the plan in this process, in one partition, durable only with a checkpoint."""
 
 from collections.abc import Callable
 from time import perf_counter
@@ -8,31 +8,31 @@ import pyarrow as pa
 from squallpy.base.trace import SILENT, Trace
 from squallpy.physical.plan import Plan
 from squallpy.runtime.batch.node import Input, Node, Publisher, Sender, Stats, unpack_changes
-from squallpy.runtime.checkpoint.folders import Committed, Place
+from squallpy.runtime.checkpoint.folders import Committed, StateLocation
 from squallpy.runtime.formats.file_rows import READ
 from squallpy.runtime.matrix.stage import compute, open_matrices
 from squallpy.runtime.result.result import Changes, Result, result_layout
 from squallpy.runtime.state.store import Store, StoreLayout
-from squallpy.runtime.triggers.stage_executor import Machine, store_layout
+from squallpy.runtime.triggers.stage_executor import StageExecutor, store_layout
 
 OnBatch = Callable[[int, Changes | None, Stats], bool]  # batch, printed changes, statistics → go on?
 
 
 class LocalExecutor:
-    """Runs a plan of one partition over its input, batch by batch, from batch 0.
+    """The executor of a plan of one partition over its input, batch by batch, from batch 0.
 
-    `measured`: the statistics of each batch say what its state takes, which costs as much as a very small batch.
+    `measured`: the statistics of each batch include the size of its state, which costs as much as a very small batch.
     """
 
     def __init__(
-        self, plan: Plan, input: Input, wanted: bool = True, measured: bool = False, trace: Trace = SILENT
+        self, plan: Plan, input: Input, with_changes: bool = True, measured: bool = False, trace: Trace = SILENT
     ) -> None:
         assert plan.partitions == 1 and len(plan.stages) == 1
         self._plan, self._input = plan, input
-        self._wanted, self._measured, self._trace = wanted, measured, trace
+        self._wanted, self._measured, self._trace = with_changes, measured, trace
         self._sender, self._result = Sender(plan, input, trace), Result(plan)
         self._matrices = open_matrices(plan, input)
-        self._machine = Machine(plan, plan.stages[0], trace=trace)
+        self._stage = StageExecutor(plan, plan.stages[0], trace=trace)
         self._store = Store(StoreLayout((*store_layout(plan).pools, *result_layout(plan).pools)))
         self.schema = self._result.schema
         self.next = 0
@@ -42,13 +42,13 @@ class LocalExecutor:
         self._store.renew()
         with self._trace("feed"):
             computed = compute(self._plan, self._matrices, self.next, self._trace)
-            share = self._sender.read(self.next, 0, 1, self._store.dictionary, computed)
+            part = self._sender.read(self.next, 0, 1, self._store.dictionary, computed)
         read = perf_counter()
         with self._trace("statements"):
-            change, _ = self._machine.apply(self._store, [*share.deltas, *(delta for _, delta in share.ledgers)])
+            change, _ = self._stage.apply(self._store, [*part.deltas, *(delta for _, delta in part.ledgers)])
         with self._trace("result"):
             changes = self._result.apply(self._store, [change], self.next == 0, self._wanted)
-        stats = share.stats | {"trigger_seconds": perf_counter() - read} | self._machine.notes
+        stats = part.stats | {"trigger_seconds": perf_counter() - read} | self._stage.notes
         stats["duplicates"] += self._result.duplicates
         if self._measured:
             stats["views"] = self._store.usage()
@@ -64,26 +64,28 @@ class LocalExecutor:
                 return
 
     def final(self) -> pa.Table:
-        """The printed result as of the last batch."""
+        """Return the printed result as of the last batch."""
         return self._result.final(self._store)
 
 
 class DurableLocalExecutor:
-    """The same with its state in a checkpoint: started again over it, it goes on where it was."""
+    """The local executor with its state in a checkpoint, from which it resumes."""
 
-    def __init__(self, plan: Plan, input: Input, place: Place, wanted: bool = True, trace: Trace = SILENT) -> None:
+    def __init__(
+        self, plan: Plan, input: Input, location: StateLocation, with_changes: bool = True, trace: Trace = SILENT
+    ) -> None:
         assert plan.partitions == 1
         self._plan, self._input, self._trace = plan, input, trace
-        self._sender, self._publisher = Sender(plan, input, trace), Publisher(plan, wanted, trace)
-        self._matrices = open_matrices(plan, input, place)
+        self._sender, self._publisher = Sender(plan, input, trace), Publisher(plan, with_changes, trace)
+        self._matrices = open_matrices(plan, input, location)
         self.schema = self._publisher.result.schema
-        self._node = place.partition("partition-0", store_layout(plan), *Node(plan, trace=trace).runs, trace=trace)
-        self._result = place.partition("result", result_layout(plan), self._publisher.run, trace=trace)
-        self._committed = Committed(place.durable)
+        self._node = location.partition("partition-0", store_layout(plan), *Node(plan, trace=trace).runs, trace=trace)
+        self._result = location.partition("result", result_layout(plan), self._publisher.run, trace=trace)
+        self._committed = Committed(location.durable)
         self.next = self._committed.batches
 
     def step(self) -> tuple[Changes | None, Stats]:
-        """Apply the next batch, once: a batch that an earlier run applied gives the output that it had then."""
+        """Apply the next batch exactly once: if an earlier run applied it, return the output of then."""
         started = perf_counter()
         with self._trace("feed"):
             computed = compute(self._plan, self._matrices, self.next, self._trace)
@@ -98,7 +100,7 @@ class DurableLocalExecutor:
         return changes, stats
 
     def commit(self) -> None:
-        """The batch has reached its sink."""
+        """Note that the batch has reached its sink."""
         self.next += 1
         self._committed.commit(self.next)
 

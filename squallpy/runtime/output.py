@@ -1,4 +1,4 @@
-"""From the keys and payloads of the result view to printed columns: measures, HAVING, the SELECT list, ORDER BY."""
+"""Printed columns of the result view's keys and payloads: measures, HAVING, the SELECT list, ORDER BY."""
 
 from collections.abc import Callable
 from functools import cache
@@ -12,9 +12,9 @@ from squallpy.base.types import Kind, Type
 from squallpy.logical.expressions import Column, columns
 from squallpy.physical.plan import PoolPlan
 from squallpy.program.output import Measure, OutputSpec
-from squallpy.runtime.evaluate.functions import compiled
+from squallpy.runtime.evaluate.functions import compile_expression
 from squallpy.runtime.evaluate.logic import is_true
-from squallpy.runtime.evaluate.numbers import LIMIT, first_of, largest, overflow
+from squallpy.runtime.evaluate.numbers import LIMIT, first_chosen, largest_magnitude, overflow_error
 from squallpy.runtime.evaluate.sort_keys import ordinals
 from squallpy.runtime.evaluate.vectors import Frame, Vec, arrow_type, full, take, to_arrow
 from squallpy.runtime.kernels.dictionary import Dictionary
@@ -26,7 +26,7 @@ _Terms = tuple[tuple[int, int], ...]  # of a sum: coefficients and lanes
 
 
 class Groups(Frame):
-    """Groups as a frame: key columns and measures; `pick` gives some of them."""
+    """Groups as a frame: key columns and measures; `pick` selects groups."""
 
     def __init__(self, keys: Words, load: Callable[[int], Vec], pick: Callable[[Words], "Groups"]) -> None:
         super().__init__(len(keys), {}, load)
@@ -34,22 +34,22 @@ class Groups(Frame):
 
 
 class Printer:
-    """From keys and payloads to printed columns."""
+    """The conversion of keys and payloads to printed columns."""
 
     def __init__(self, output: OutputSpec, pool: PoolPlan) -> None:
         self._output, self._keys, self._payload = output, pool.keys, pool.payload
-        self._having = None if output.having is None else compiled(output.having)
-        self._times = None if output.times is None else compiled(output.times)
-        self._items = [(compiled(e), e.type) for _, e in output.items]
-        self._order = [(compiled(e), e.type, down, nulls) for e, down, nulls in output.order]
-        self._by_keys = [(compiled(key), key.type, False, False) for key in pool.keys]
+        self._having = None if output.having is None else compile_expression(output.having)
+        self._times = None if output.times is None else compile_expression(output.times)
+        self._items = [(compile_expression(e), e.type) for _, e in output.items]
+        self._order = [(compile_expression(e), e.type, down, nulls) for e, down, nulls in output.order]
+        self._by_keys = [(compile_expression(key), key.type, False, False) for key in pool.keys]
         measures = {m.column.id for m in output.measures}
         self._measured = {i for i, (_, e) in enumerate(output.items) if any(c.id in measures for c in columns(e))}
         self.schema = pa.schema([(name, arrow_type(e.type)) for name, e in output.items])
         self.in_key_order = _in_key_order(output, pool)
 
     def frame(self, keys: Words, words: Words, names: Dictionary) -> Groups:
-        """Key columns and measures."""
+        """Build the frame of key columns and measures."""
         places = {k.id: i for i, k in enumerate(self._keys)}
         measures = {m.column.id: m for m in self._output.measures}
         total = cache(lambda terms: self._sum(terms, words))  # measures are often over the same rows
@@ -62,15 +62,16 @@ class Printer:
         return Groups(keys, load, lambda rows: self.frame(keys.take(rows, axis=0), words.take(rows, axis=0), names))
 
     def count(self, words: Words) -> Words:
-        """How many rows each group has."""
+        """Read the number of rows of each group."""
         return np.asarray(words[:, self._payload.offsets[self._output.count]])
 
     def present(self, measure: Measure, words: Words) -> Any:
-        """How many of them an aggregate is over: those whose value is not NULL."""
+        """Count the rows of each group whose value is not NULL."""
         return self._sum(measure.present, words)
 
     def times(self, frame: Frame, words: Words) -> Words:
-        """How often each row is printed: its multiplicity, or once where its group exists and HAVING is TRUE."""
+        """Compute how often each row is printed: its multiplicity, or once where its group exists and HAVING is
+        TRUE."""
         count = self.count(words)
         if self._output.repeat:
             return np.maximum(count, 0)
@@ -84,24 +85,27 @@ class Printer:
         return np.asarray(shown).astype(np.int64)
 
     def item(self, name: str, frame: Frame) -> Vec:
-        """A printed column."""
+        """Compute a printed column."""
         function, type = self._items[self.schema.get_field_index(name)]
         return full(function(frame), type, frame.rows)
 
     def table(self, frame: Frame) -> pa.Table:
-        """The printed rows of a frame."""
+        """Print the rows of a frame."""
         return self._printed([full(f(frame), type, frame.rows) for f, type in self._items])
 
     def changes(self, frame: Groups, gone: Words, come: Words) -> tuple[pa.Table, pa.Table]:
-        """Rows that went, and that came: how often each group was printed, and is, which stands in the first half of a
-        frame as it was, and in the second as it is. What depends on keys alone is looked at where it is printed."""
+        """Print the rows that went and that came.
+
+        The frame has the groups as they were in its first half and as they are in the second; `gone` and `come` count
+        how often each was and is printed. Items of keys alone are computed only for printed rows.
+        """
         items = list(enumerate(self._items))
         measured: dict[int, Vec] = {}
         same = np.ones(len(gone), bool)
         for i, (f, type) in items:
             if i in self._measured and same.any():
                 measured[i] = full(f(frame), type, frame.rows)
-                same &= _alike(measured[i], len(gone))
+                same &= _equal_halves(measured[i], len(gone))
         kept = np.where(same, np.minimum(gone, come), 0)
         rows = np.repeat(np.arange(frame.rows), np.concatenate([gone - kept, come - kept]))
         some = frame.pick(rows)
@@ -115,61 +119,63 @@ class Printer:
         columns = [to_arrow(vec, type, len(vec.values)) for vec, (_, type) in zip(items, self._items, strict=True)]
         return pa.Table.from_arrays(columns, schema=self.schema)
 
-    def not_after_last(self, frame: Groups) -> Any:
-        """Rows that sort before the last by ORDER BY, or with it: a filter before the sort."""
-        near, tied = np.zeros(frame.rows, bool), np.arange(frame.rows)
+    def up_to_last(self, frame: Groups) -> Any:
+        """Mark rows that sort before or with the last by ORDER BY: a filter before the sort."""
+        chosen, tied = np.zeros(frame.rows, bool), np.arange(frame.rows)
         for function, type, down, nulls_first in self._order:
-            some = frame if len(tied) == frame.rows else frame.pick(tied)
+            compared = frame if len(tied) == frame.rows else frame.pick(tied)
             still = np.ones(len(tied), bool)
-            for rank in _ranks(full(function(some), type, some.rows), type, down, nulls_first, _from_last):
-                near[tied[still & (rank < rank[-1])]] = True
+            for rank in _ranks(
+                full(function(compared), type, compared.rows), type, down, nulls_first, _compare_with_last
+            ):
+                chosen[tied[still & (rank < rank[-1])]] = True
                 still &= rank == rank[-1]
             tied = tied[still]
             if len(tied) == 1:
                 break
-        near[tied] = True
-        return near
+        chosen[tied] = True
+        return chosen
 
-    def ordered(self, frame: Groups, rows: Words) -> Words:
-        """`rows` by ORDER BY, then by their keys, so that equal rows have one order too; stable.
+    def sort_rows(self, frame: Groups, rows: Words) -> Words:
+        """Sort `rows` by ORDER BY, then by their keys, so that equal rows have one order too.
 
-        What the first column leaves equal is looked at more closely; of a group with itself there is nothing to say.
+        Only rows that the first column leaves tied are compared further.
         """
         rows, tied = rows.copy(), np.arange(len(rows))
-        label = np.zeros(len(rows), np.int64)  # what is equal so far
+        label = np.zeros(len(rows), np.int64)  # numbers the groups that are equal so far
         for some_columns in (self._order[:1], self._order[1:], self._by_keys):
             if len(tied) < 2:
                 break
-            chosen, ranks = rows[tied], list[Any]()
-            some = frame.pick(chosen) if len(chosen) < frame.rows else frame
+            sorted_rows, ranks = rows[tied], list[Any]()
+            compared = frame.pick(sorted_rows) if len(sorted_rows) < frame.rows else frame
             for function, type, down, nulls_first in some_columns:
-                vec = full(function(some), type, some.rows)
-                ranks += _ranks(vec if some is not frame else take(vec, chosen), type, down, nulls_first)
+                vec = full(function(compared), type, compared.rows)
+                ranks += _ranks(vec if compared is not frame else take(vec, sorted_rows), type, down, nulls_first)
             moved = np.lexsort([*ranks[::-1], label])
-            rows[tied] = chosen = chosen[moved]
-            apart = label[1:] != label[:-1]
+            rows[tied] = sorted_rows = sorted_rows[moved]
+            differs = label[1:] != label[:-1]
             for rank in ranks:
                 rank = rank[moved]
-                apart |= rank[1:] != rank[:-1]
-            equal = np.flatnonzero(~apart)
-            equal = equal[(frame.keys[chosen[equal]] != frame.keys[chosen[equal + 1]]).any(axis=1)]
+                differs |= rank[1:] != rank[:-1]
+            equal = np.flatnonzero(~differs)
+            equal = equal[(frame.keys[sorted_rows[equal]] != frame.keys[sorted_rows[equal + 1]]).any(axis=1)]
             if not len(equal):
                 break
-            label = np.append(0, apart).cumsum()
-            going = np.zeros(len(label), bool)
-            going[label[equal]] = True
-            tied, label = tied[going[label]], label[going[label]]
+            label = np.append(0, differs).cumsum()
+            unresolved = np.zeros(len(label), bool)
+            unresolved[label[equal]] = True
+            tied, label = tied[unresolved[label]], label[unresolved[label]]
         return rows
 
     def _sum(self, terms: _Terms, words: Words) -> Any:
-        """Σ coefficient · lane."""
+        """Compute Σ coefficient · lane."""
         total: Any = None
         for coefficient, lane in terms:
             at, ring = self._payload.offsets[lane], self._payload.rings[lane]
             values: Any = unpack(words[:, at : at + ring.words], ring)
             if len(terms) == 1 and coefficient == 1:
                 return values
-            if values.dtype == np.int64 and largest(values) * (abs(coefficient) + 1) * len(terms) >= LIMIT:
+            if values.dtype == np.int64 and largest_magnitude(values) * (abs(coefficient) + 1) * len(terms) >= LIMIT:
                 values = values.astype(object)
             part = values if coefficient == 1 else values * coefficient
             with np.errstate(invalid="ignore"):  # ∞ − ∞
@@ -185,11 +191,11 @@ class Printer:
             with np.errstate(all="ignore"):
                 mean = np.asarray(value / np.where(valid, count, 1), np.float64) / 10.0**measure.scale
             return Vec(mean, valid)
-        return Vec(_fitted(value, measure.column), valid)
+        return Vec(_check_range(value, measure.column), valid)
 
 
 def _in_key_order(output: OutputSpec, pool: PoolPlan) -> bool:
-    """Does the order of groups follow from their keys, whatever their payloads are?"""
+    """True if the order of groups follows from their keys alone."""
     left, measures = {key.id for key in pool.keys}, {m.column.id for m in output.measures}
     for expr, _, _ in output.order:
         if left and any(c.id in measures for c in columns(expr)):
@@ -200,17 +206,17 @@ def _in_key_order(output: OutputSpec, pool: PoolPlan) -> bool:
 
 
 def _ranks(
-    vec: Vec, type: Type, down: bool, nulls_first: bool, ordered: Callable[[Vec, Type], Any] = ordinals
+    vec: Vec, type: Type, down: bool, nulls_first: bool, sort_rows: Callable[[Vec, Type], Any] = ordinals
 ) -> list[Any]:
-    """What to sort by, first things first."""
-    rank = ~ordered(vec, type) if down else ordered(vec, type)
+    """List the sort keys of a column, the most significant first."""
+    rank = ~sort_rows(vec, type) if down else sort_rows(vec, type)
     if vec.valid is None:
         return [rank]
     return [vec.valid if nulls_first else ~vec.valid, np.where(vec.valid, rank, 0)]
 
 
-def _from_last(vec: Vec, type: Type) -> Any:
-    """As `ordinals`, but only good for comparing with the last value: texts need not be sorted for that."""
+def _compare_with_last(vec: Vec, type: Type) -> Any:
+    """Compare values with the last one: like `ordinals`, but texts need not be sorted."""
     if type.kind is not Kind.VARCHAR:
         return ordinals(vec, type)
     values = pc.fill_null(vec.values, "") if vec.values.null_count else vec.values
@@ -218,8 +224,8 @@ def _from_last(vec: Vec, type: Type) -> Any:
     return more.astype(np.int64) - less
 
 
-def _alike(vec: Vec, half: int) -> Any:
-    """Which values of the first half are those of the second: NULL is NULL, and NaN is NaN."""
+def _equal_halves(vec: Vec, half: int) -> Any:
+    """Mark the values of the first half that equal those of the second; NULL equals NULL, and NaN equals NaN."""
     values, valid = vec
     if isinstance(values, pa.Array | pa.ChunkedArray):
         equal = np.asarray(pc.fill_null(pc.equal(values.slice(0, half), values.slice(half)), False))
@@ -233,12 +239,12 @@ def _alike(vec: Vec, half: int) -> Any:
     return np.where(valid[:half], equal & valid[half:], ~valid[half:])
 
 
-def _fitted(total: Any, column: Column) -> Any:
-    """A sum in the range of its type."""
+def _check_range(total: Any, column: Column) -> Any:
+    """Check that a sum is in the range of its type."""
     type = column.type
     if total.dtype != object:
         return total
     least, end = (1 - 10**38, 10**38) if type.kind is Kind.DECIMAL else (-LIMIT, LIMIT)
     if np.any(wrong := (total < least) | (total >= end)):
-        raise overflow(column, type, first_of(total, wrong))
+        raise overflow_error(column, type, first_chosen(total, wrong))
     return total if type.kind is Kind.DECIMAL else total.astype(np.int64)

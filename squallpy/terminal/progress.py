@@ -1,6 +1,6 @@
-"""One line on stderr while a run goes on, that erases itself; and what is said at the end.
+"""A progress line on stderr that erases itself, and the summary at the end.
 
-Without a terminal on stderr there is no such line, and no summary: a log or a pipe is told only what matters, which is
+Without a terminal on stderr there is no such line, and no summary: a log or a pipe only gets
 errors and rows that were left out.
 """
 
@@ -77,11 +77,11 @@ class Progress:
 
     def batch(self, number: int, deletes: "pa.Table | None", inserts: "pa.Table | None", stats: dict[str, Any]) -> None:
         for path in sorted({path for rebuilt in stats.get("rebuilt", ()) for path in rebuilt["damaged"]}):
-            self.say(f"{path} was damaged; the state was made anew from what was before it, and nothing is lost")
+            self.say(f"{path} was damaged; the state was rebuilt from what was written before it, and nothing is lost")
         for name, figures in stats.get("matrices", {}).items():
             singular = figures.get("singular")
             if singular and singular != self._singular.get(name):
-                self.say(f"batch {number:,}: {singular}; what {name} makes of that has no cells until it has one")
+                self.say(f"batch {number:,}: {singular}; all of {name} that needs it is empty until it is regular")
             self._singular[name] = singular
         self._text = f"batch {number + 1:,} of {self._batches:,}  {stats.get('total_tuples', 0):,} tuples"
 

@@ -1,4 +1,4 @@
-"""`squall run`: what the options ask for, put together, and run."""
+"""`squall run`: assembles a run from its options."""
 
 import os
 import sys
@@ -63,7 +63,7 @@ def choose(request: RunRequest, terminal: bool, redraws: bool = True) -> Choice:
     if request.mode == "live" and not terminal:
         raise SquallError("SQ7003", "--mode live needs a terminal on stdout", hint="--mode changes or final")
     if request.mode == "live" and not redraws:
-        why = "--mode live draws its table anew, and this terminal does not (TERM=dumb, or a notebook)"
+        why = "--mode live redraws its table, which this terminal cannot (TERM=dumb, or a notebook)"
         raise SquallError("SQ7003", why, hint="--mode changes or final")
     if request.mode == "live" and request.format not in (None, "table"):
         raise SquallError("SQ7003", f"--mode live shows a table, not {request.format}", hint="--mode changes or final")
@@ -78,16 +78,16 @@ def choose(request: RunRequest, terminal: bool, redraws: bool = True) -> Choice:
 
 
 def spark_settings(request: RunRequest) -> dict[str, str]:
-    """Read the settings of --conf, by name; SQ7003 for an assignment that is none, or without Spark."""
+    """Read the settings of --conf, by name; SQ7003 for an invalid assignment, or without Spark."""
     if request.conf and request.backend != "spark":
         raise SquallError("SQ7003", f"--conf is for Spark, not for --backend {request.backend}", hint="leave one out")
     settings = {}
     for given in request.conf:
         name, equals, value = given.partition("=")
         if not equals or not name.startswith("spark."):
-            raise SquallError("SQ7003", f"--conf {given} is no setting of Spark's", hint="--conf spark.NAME=VALUE")
+            raise SquallError("SQ7003", f"--conf {given} is not a setting of Spark", hint="--conf spark.NAME=VALUE")
         if name == "spark.master":
-            raise SquallError("SQ7003", "--conf spark.master is said with --master", hint=f"--master {value}")
+            raise SquallError("SQ7003", "--conf spark.master is set by --master", hint=f"--master {value}")
         settings[name] = value
     return settings
 
@@ -105,10 +105,10 @@ def import_without_extras() -> None:
 def run_script(request: RunRequest) -> None:
     """Run a script to its end; raises Interrupted when the user ended it before."""
     import_without_extras()
-    from squallpy.runtime.checkpoint.checkpoint import hold
+    from squallpy.runtime.checkpoint.checkpoint import hold_lease
 
     if request.checkpoint is not None and not request.checkpoint.strip():
-        raise SquallError("SQ7003", "--checkpoint names nothing", hint="name a folder, or a URI that Arrow knows")
+        raise SquallError("SQ7003", "--checkpoint has an empty name", hint="name a folder, or a URI that Arrow knows")
     choice = choose(request, sys.stdout.isatty(), can_redraw(sys.stdout))
     _check_distinct(request)
     conf = spark_settings(request)
@@ -123,7 +123,7 @@ def run_script(request: RunRequest) -> None:
     try:
         with interruptible(progress.say) as interruption, progress.running(), ExitStack() as opened:
             # NB: before any file is touched that another run may write
-            lease = opened.enter_context(hold(request.checkpoint)) if request.checkpoint else None
+            lease = opened.enter_context(hold_lease(request.checkpoint)) if request.checkpoint else None
             options = RunOptions(
                 backend=request.backend,
                 master=request.master,
@@ -166,7 +166,7 @@ def _check_distinct(request: RunRequest) -> None:
 def _sinks(
     request: RunRequest, choice: Choice, several: bool, marks: bool, progress: Progress, opened: ExitStack
 ) -> Iterator[Sink]:
-    """Make the sinks of a run, besides its progress; those `opened` are closed at its end."""
+    """Make the sinks of a run except its progress; those `opened` are closed at its end."""
     from squallpy.runtime.checkpoint.checkpoint import is_used
 
     resumed = request.checkpoint is not None and is_used(request.checkpoint)

@@ -9,14 +9,14 @@ from dataclasses import fields
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import parse_settings
 from squallpy.frontend.source_text import read_script
-from squallpy.runtime.spark.submit import Line, submit_line
+from squallpy.runtime.spark.submit import SubmitCommand, submit_command
 from squallpy.session import Session
 from squallpy.terminal.run import RunRequest, choose
 
 _SAID_ELSEWHERE = {"script", "text", "backend", "master", "conf"}  # in the line
 
 
-def line_of(request: RunRequest, deploy_mode: str, given: Sequence[str]) -> Line:
+def line_of(request: RunRequest, deploy_mode: str, given: Sequence[str]) -> SubmitCommand:
     """Make the command line of spark-submit, after checks that need no Spark."""
     settings = parse_settings(request.settings)
     choose(request, terminal=False)
@@ -26,10 +26,10 @@ def line_of(request: RunRequest, deploy_mode: str, given: Sequence[str]) -> Line
         read_script(request.script)
     if given and not given[0].startswith("-"):
         raise SquallError("SQ7004", f'unexpected argument "{given[0]}"', hint="options of spark-submit come after --")
-    return submit_line(request.script, tuple(_options(request)), request.master, deploy_mode, given)
+    return submit_command(request.script, tuple(_options(request)), request.master, deploy_mode, given)
 
 
-def run_line(line: Line) -> int:
+def run_line(line: SubmitCommand) -> int:
     """Run the command line and return its exit status; Ctrl-C is left to the query, which ends after its batch."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:

@@ -23,13 +23,14 @@ from squallpy.base.settings import Settings
 from squallpy.catalog.relation import CONSTANT
 from squallpy.compiler import CompiledQuery
 from squallpy.physical.plan import Plan
-from squallpy.runtime.batch.node import Input, Node, Publisher, Sender, parted, unpack_changes, unpack_parcels
+from squallpy.runtime.batch.node import Input, Node, Publisher, Sender, split_hand_offs, unpack_changes, unpack_parcels
 from squallpy.runtime.checkpoint.checkpoint import open_checkpoint
-from squallpy.runtime.checkpoint.folders import Committed, Place
-from squallpy.runtime.joiners.batch_plan import Pilot, pilot_of, rows_of, told
-from squallpy.runtime.joiners.hand_off import Post
+from squallpy.runtime.checkpoint.folders import Committed, StateLocation
+from squallpy.runtime.joiners.batch_plan import encode_plan, hands_off, senders_to
+from squallpy.runtime.joiners.hand_off_store import HandOffStore
+from squallpy.runtime.joiners.migration_policy import MigrationPolicy, open_policy, rows_by_side
 from squallpy.runtime.local import DurableLocalExecutor, LocalExecutor
-from squallpy.runtime.matrix.partition import BlockPartition
+from squallpy.runtime.matrix.blocks.partition import BlockPartition
 from squallpy.runtime.matrix.stage import compute, open_matrices
 from squallpy.runtime.result.result import Changes, result_layout
 from squallpy.runtime.sources import open_source
@@ -40,7 +41,7 @@ from squallpy.testing.memory_source import MemorySource, PushedBatches, memory_i
 
 if TYPE_CHECKING:
     from squallpy.runtime.spark.cluster import Cluster
-    from squallpy.runtime.spark.coordinator import Helm
+    from squallpy.runtime.spark.coordinator import BatchCoordinator
 
 
 class MemoryEngine:
@@ -95,7 +96,7 @@ class MemoryEngine:
         """Run the last batch."""
         raise NotImplementedError
 
-    def _place(self) -> Place:
+    def _place(self) -> StateLocation:
         made_for = fingerprint(self._compiled, 1, "pushed", {})
         return open_checkpoint(str(self._folder / "state"), made_for, 1, str(self._folder / "local"), 1 << 20)
 
@@ -166,21 +167,21 @@ class PartitionedEngine(MemoryEngine):
         self._matrices = open_matrices(plan, input)
         self._blocks = Blocks(plan, input) if plan.matrices and plan.matrices.parts else None
         self._nodes = [(Node(plan, p).runs, Store(store_layout(plan))) for p in range(plan.partitions)]
-        self._result, self._post = Store(result_layout(plan)), Post(str(self._folder / "letters"))
-        self.pilot = self._pilot(plan)
+        self._result, self._hand_offs = Store(result_layout(plan)), HandOffStore(str(self._folder / "hand-offs"))
+        self.policy = self._policy(plan)
         for batch in range(self._batches.batches):
             self._run(batch)
 
     def _run(self, batch: int) -> Changes | None:
         sent: list[list[bytes]] = [[] for _ in self._nodes]
         plan = self._compiled.plan
-        rows = {name: stop - start for name, (start, stop) in self._input.shares(batch, 0, 1).items()}
-        steered = self.pilot and self.pilot.before(rows_of(plan, rows))
-        stages, course = len(plan.stages), steered.course if steered else None
-        for target, message in self._read(batch, told(steered)):
+        rows = {name: stop - start for name, (start, stop) in self._input.row_ranges(batch, 0, 1).items()}
+        planned = self.policy and self.policy.before(rows_by_side(plan, rows))
+        stages, batch_plan = len(plan.stages), planned.plan if planned else None
+        for target, message in self._read(batch, encode_plan(batch_plan)):
             sent[target].append(message)
         for target, messages in enumerate(sent):
-            messages += self._post.fetch(batch - 1, target, course.senders(target)) if course else []
+            messages += self._hand_offs.read(batch - 1, target, senders_to(batch_plan, target))
         outputs = [message for messages in sent for message in messages]
         for stage in range(stages):
             outputs = [runs[stage](store, messages) for (runs, store), messages in zip(self._nodes, sent, strict=True)]
@@ -189,13 +190,13 @@ class PartitionedEngine(MemoryEngine):
                 for target, message in unpack_parcels(output):
                     sent[target].append(message)
         for sender, output in enumerate(outputs):
-            if course and course.sends(sender):
-                outputs[sender], letters = parted(output)
-                self._post.leave(batch, sender, letters)
+            if hands_off(batch_plan, sender):
+                outputs[sender], handed = split_hand_offs(output)
+                self._hand_offs.write(batch, sender, handed)
         first = b"first" if batch == 0 else b""
         changes, self.stats = unpack_changes(self._publisher.run(self._result, [first, *outputs]))
-        if steered:
-            self.figures, self.pilot = steered.figures(self.stats), steered.after(self.stats)
+        if planned:
+            self.figures, self.policy = planned.figures(self.stats), planned.after(self.stats)
         if self._matrices:
             self._matrices.end(self.stats["matrices"])
         return changes
@@ -210,9 +211,9 @@ class PartitionedEngine(MemoryEngine):
             own = computed.split(split, self.SPLITS) if computed else None
             yield from self._sender.messages(batch, split, self.SPLITS, course, computed=own)
 
-    def _pilot(self, plan: Plan) -> Pilot | None:
-        """Who steers the grid, if there is one."""
-        return pilot_of(plan)
+    def _policy(self, plan: Plan) -> MigrationPolicy | None:
+        """Open the policy of the join, if it may migrate."""
+        return open_policy(plan)
 
     def _step(self) -> Changes | None:
         return self._run(self._batches.batches - 1)
@@ -249,16 +250,16 @@ class KilledEngine(DriverEngine):
 
     def _open(self, input: Input) -> None:
         self._open_checkpoint(input)
-        self._helm: Helm | None = None
+        self._coordinator: BatchCoordinator | None = None
 
-    def _begin(self) -> "Helm":
+    def _begin(self) -> "BatchCoordinator":
         """The driver at work, as a run makes it: it looks at the first batch."""
-        from squallpy.runtime.spark.coordinator import Helm
+        from squallpy.runtime.spark.coordinator import BatchCoordinator
 
-        first = {name: stop - start for name, (start, stop) in self._input.shares(0, 0, 1).items()}
-        helm = Helm(self._compiled.plan, self._input, self._at, self._committed.facts, first)
-        self._feed, self._apply = helm.stages(self.SPLITS)
-        return helm
+        first = {name: stop - start for name, (start, stop) in self._input.row_ranges(0, 0, 1).items()}
+        coordinator = BatchCoordinator(self._compiled.plan, self._input, self._at, self._committed.facts, first)
+        self._feed, self._apply = coordinator.stages(self.SPLITS)
+        return coordinator
 
     def _step(self) -> Changes | None:
         while True:
@@ -269,9 +270,9 @@ class KilledEngine(DriverEngine):
 
     def _run(self, batch: int) -> Changes | None:
         partitions = range(self._compiled.plan.partitions)
-        helm = self._helm = self._helm or self._begin()
-        helm.before(batch)
-        stages, course = helm.course()
+        coordinator = self._coordinator = self._coordinator or self._begin()
+        coordinator.prepare(batch)
+        stages, course = coordinator.directive()
         told = (course,) if course else ()
         sent: dict[int, list[bytes]] = {partition: [] for partition in partitions}
         for split in range(self.SPLITS):
@@ -289,10 +290,10 @@ class KilledEngine(DriverEngine):
         outputs = [output for messages in sent.values() for output in messages]
         printed = self._result.apply(batch, [b"first" if batch == 0 else b"", *outputs])
         changes, stats = unpack_changes(printed)
-        helm.after(stats)
+        coordinator.complete(stats)
         self._survive()
-        self._committed.commit(batch + 1, helm.facts)
-        helm.drop(batch + 1)
+        self._committed.commit(batch + 1, coordinator.facts)
+        coordinator.drop_hand_offs(batch + 1)
         return changes
 
     def _survive(self) -> None:
@@ -352,15 +353,15 @@ class SparkEngine(DriverEngine):
                 super()._take(some)
 
     def _open(self, input: Input) -> None:
-        from squallpy.runtime.spark.coordinator import Helm
+        from squallpy.runtime.spark.coordinator import BatchCoordinator
 
         self._open_checkpoint(input)
-        self._helm = Helm(self._compiled.plan, self._input, self._at, self._committed.facts)
+        self._coordinator = BatchCoordinator(self._compiled.plan, self._input, self._at, self._committed.facts)
 
     @property
-    def pilot(self) -> Pilot | None:
-        """Who steers the grid, if there is one."""
-        return self._helm.pilot
+    def policy(self) -> MigrationPolicy | None:
+        """Policy of the join, if it may migrate."""
+        return self._coordinator.policy
 
     def _step(self) -> Changes | None:
         if not self._done:
@@ -372,19 +373,20 @@ class SparkEngine(DriverEngine):
         """Run all batches that were taken in."""
         from squallpy.runtime.spark.stream import StreamJob, run
 
-        plan, helm = self._compiled.plan, self._helm
+        plan, coordinator = self._compiled.plan, self._coordinator
         job = StreamJob(
-            self._batches.batches, self.SPLITS, plan.partitions, *helm.stages(self.SPLITS),
-            str(self._folder / "state" / "spark"), len(plan.stages), course=helm.course, before=helm.before,
-            skips_feed=helm.skips_feed(is_small=plan.partitions > 2),
+            self._batches.batches, self.SPLITS, plan.partitions, *coordinator.stages(self.SPLITS),
+            str(self._folder / "state" / "spark"), len(plan.stages),
+            directive=coordinator.directive, prepare=coordinator.prepare,
+            skips_feed=coordinator.skips_feed(is_small=plan.partitions > 2),
         )  # fmt: skip
 
         def publish(batch: int, outputs: Iterable[bytes], _: Any) -> bool:
             printed = self._result.apply(batch, [b"first" if batch == 0 else b"", *outputs])
             changes, stats = unpack_changes(printed)
-            helm.after(stats)
-            self._committed.commit(batch + 1, helm.facts)
-            helm.drop(batch + 1)
+            coordinator.complete(stats)
+            self._committed.commit(batch + 1, coordinator.facts)
+            coordinator.drop_hand_offs(batch + 1)
             self._done.append((changes, self._publisher.result.final(self._result.store())))
             return True
 

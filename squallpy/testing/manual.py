@@ -84,8 +84,7 @@ def _functions(title: str, functions: Sequence[Function | Aggregate | WindowFunc
 def _entry(function: Function | Aggregate | WindowFunction) -> tuple[str, ...]:
     """LENGTH(s)  →  `LENGTH(s)`, also `LEN`  |  what it gives  |  `LENGTH('abc')` → `3`"""
     syntax = _syntax(function.syntax)
-    names = () if isinstance(function, WindowFunction) else function.names
-    aliases = ", ".join(f"`{name}`" for name in names[1:])
+    aliases = ", ".join(f"`{name}`" for name in function.names[1:])
     return (f"{syntax}, also {aliases}" if aliases else syntax, function.doc, _code(function.example))
 
 

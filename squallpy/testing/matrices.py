@@ -26,8 +26,8 @@ from squallpy.maintain.matrix.nodes import (
     product,
     shape,
     stack,
+    stack_rows,
     transpose,
-    upon,
 )
 from squallpy.maintain.matrix.program import Input, Program, Statement
 
@@ -36,7 +36,7 @@ Values = Mapping[str, Array]
 
 
 def naive(program: Program, inputs: Values, sizes: Mapping[str, int]) -> dict[str, Array]:
-    """The value of every statement, each operation as its definition says."""
+    """Evaluate every statement, each operation by its definition."""
     values = dict(inputs)
     for statement in program.statements:
         values[statement.name.name] = _naive(statement.value, values, sizes, program.ring)
@@ -87,7 +87,7 @@ def _naive(matrix: Matrix, values: Values, sizes: Mapping[str, int], ring: Semir
 
 
 def multiplied(left: Array, right: Array, ring: Semiring) -> Array:
-    """left ⊗ right by its definition: ⊕ over l of left[i, l] ⊗ right[l, j]."""
+    """Multiply left ⊗ right by definition: ⊕ over l of left[i, l] ⊗ right[l, j]."""
     out = np.full((left.shape[0], right.shape[1]), ring.zero, ring.dtype)
     for at in range(left.shape[1]):
         a, b = left[:, at, None], right[None, at, :]
@@ -108,7 +108,7 @@ INPUTS = tuple(
 
 @st.composite
 def expressions(draw: Any, rows: str, cols: str, ring: Semiring, depth: int, scope: tuple[Name, ...]) -> Matrix:
-    """Any expression of a shape over the names in scope; inverses only of what has one."""
+    """Draw an expression of a shape over the names in scope; inverses only of invertible matrices."""
     want = (Size.of(rows), Size.of(cols))
     leaves: list[Matrix] = [name for name in scope if shape(name) == want]
     leaves += [transpose(name) for name in scope if shape(transpose(name)) == want]
@@ -154,14 +154,14 @@ def _factors(ring: Semiring) -> list[Any]:
 
 @st.composite
 def programs(draw: Any, ring: Semiring) -> Program:
-    """A program of one or two statements over INPUTS, the second may read the first."""
+    """Draw a program of one or two statements over INPUTS, of which the second may read the first."""
     scope: tuple[Name, ...] = tuple(i.name for i in INPUTS)
     statements: list[Statement] = []
     for at in range(draw(st.integers(1, 2))):
         rows, cols = draw(st.sampled_from(SHAPES)), draw(st.sampled_from(SHAPES))
         value = draw(expressions(rows, cols, ring, draw(st.integers(1, 3)), scope))
         if draw(st.booleans()) and len(statements) == 0:
-            value = stack(value, value) if draw(st.booleans()) else upon(value, value)
+            value = stack(value, value) if draw(st.booleans()) else stack_rows(value, value)
         name = Name(f"out{at}", *shape(value))
         statements.append(Statement(name, value))
         scope = (*scope, name)
@@ -169,7 +169,7 @@ def programs(draw: Any, ring: Semiring) -> Program:
 
 
 def entries(random: np.random.Generator, rows: int, cols: int, ring: Semiring) -> Array:
-    """A matrix of a semiring: small numbers, many of them zero."""
+    """Draw a matrix of a semiring: small numbers, many of them zero."""
     shape = (rows, cols)
     if ring is BOOLEAN:
         return random.random(shape) < 0.2

@@ -13,7 +13,7 @@ from squallpy.catalog.matrices import Matrix, cells
 from squallpy.catalog.relation import Relation
 from squallpy.logical.bind import Script
 from squallpy.maintain.matrix.program import Program
-from squallpy.maintain.matrix.script_programs import asked
+from squallpy.maintain.matrix.script_programs import prune_program
 from squallpy.testing.matrices import Array, naive
 
 MULT = "__mult"
@@ -50,13 +50,16 @@ class CellsFromScratch:
                         self._extents[size] = max(self._extents[size], index + 1)
 
     def tables(self) -> Iterator[tuple[str, pa.Table]]:
-        """The cells of each relation that are not zero."""
+        """Yield the cells of each relation that are not zero."""
         for name, program in self._programs.items():
             inputs = {i.name.name: self._values(self._matrices[i.name.name], program.ring) for i in program.inputs}
             for output, values in inputs.items():
                 yield f"{name}.{output}", _table(values, program.ring)
             for output in program.outputs:
-                yield f"{name}.{output}", _table(self._evaluated(asked(program, [output]), inputs), program.ring)
+                yield (
+                    f"{name}.{output}",
+                    _table(self._evaluated(prune_program(program, [output]), inputs), program.ring),
+                )
         for name, matrix in self._matrices.items():
             yield name, _table(self._values(matrix, ARITHMETIC), ARITHMETIC)
 
@@ -69,7 +72,7 @@ class CellsFromScratch:
         return np.empty((0, 0)) if singular else values
 
     def _values(self, matrix: Matrix, ring: Semiring) -> Array:
-        """The matrix that the rows make."""
+        """Build a matrix from the rows."""
         shape = [size if isinstance(size, int) else self._extents[size] for size in (matrix.rows, matrix.cols)]
         values, terms = np.full(shape, ring.zero, ring.dtype), dict[tuple[int, int], list[Any]]()
         for (i, j, value), times in self._rows[matrix.name].items():
@@ -86,7 +89,7 @@ class CellsFromScratch:
 
 
 def _cells(matrix: Matrix, row: Mapping[str, Any]) -> Iterator[Row]:
-    """What a row adds, and where."""
+    """Yield the places and entries that a row adds."""
     if matrix.outer:
         left, right = ([float(row[name]) if name else 1.0 for name in names] for names in matrix.outer)
         yield from ((i, j, x * y) for i, x in enumerate(left) for j, y in enumerate(right))

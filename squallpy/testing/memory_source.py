@@ -39,8 +39,8 @@ class MemorySource:
         rows = with_mult(rows, 1) if MULT not in rows.column_names else rows
         self.table = pa.concat_tables([self.table, rows.select(self.table.column_names).cast(self.table.schema)])
 
-    def share(self, rows: tuple[int, int], number: int, shares: int) -> tuple[int, int]:
-        return cut(*rows, number, shares), cut(*rows, number + 1, shares)
+    def row_range(self, rows: tuple[int, int], number: int, count: int) -> tuple[int, int]:
+        return cut(*rows, number, count), cut(*rows, number + 1, count)
 
     def read(self, start: int, stop: int, columns: tuple[str, ...]) -> pa.Table:
         names = [*(name for name in columns if name != ARRIVAL), *([MULT] if self.relation.op else [])]

@@ -22,7 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
-from squallpy.runtime.spark.archive import reading_options
+from squallpy.runtime.spark.archive import archive_options
 from squallpy.runtime.spark.java import find_java
 
 T = TypeVar("T")
@@ -138,7 +138,7 @@ class Standalone:
             "JAVA_HOME": str(java.home),
             "SPARK_HOME": str(home),
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": f"{_JVM} {reading_options(java)}",
+            "SPARK_DAEMON_JAVA_OPTS": f"{_JVM} {archive_options(java)}",
             "PYSPARK_PYTHON": sys.executable,
             **self._more,
             **(environment or {}),

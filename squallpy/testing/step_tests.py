@@ -164,11 +164,11 @@ class _Given:
     def __init__(self, steps: Steps) -> None:
         from squallpy.logical.bind import compile_script
         from squallpy.maintain.matrix.script_programs import Programs
-        from squallpy.runtime.evaluate.constants import constant
+        from squallpy.runtime.evaluate.constants import fold_constant
         from squallpy.testing.matrix_oracle import CellsFromScratch
 
         programs = Programs()
-        compiled = compile_script(steps.script, steps.path.name, lambda relation: (), programs.outputs, constant)
+        compiled = compile_script(steps.script, steps.path.name, lambda relation: (), programs.outputs, fold_constant)
         (query,) = compiled.queries  # a step test has one
         relations = dict(compiled.relations)
         oracle = None

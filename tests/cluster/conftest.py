@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from squallpy.runtime.spark.package import packed
+from squallpy.runtime.spark.package import package_archive
 from squallpy.testing.standalone import Standalone
 
 
 @pytest.fixture(scope="session", autouse=True)
 def archive() -> None:
     """The package as executors unpack it, made beforehand: who makes it says so on stderr."""
-    packed()
+    package_archive()
 
 
 @pytest.fixture(scope="session")

@@ -54,7 +54,7 @@ ERRORS = {
     "CREATE STREEM x": 'SQ1001 q.sql:1:8: unexpected "STREEM", expected MATRIX or STREAM or TABLE or VIEW',
     "CREATE TABLE z (a INT)": "SQ1001 q.sql:1:23: the script ends too early, expected USING",
     "SELECT a FROM\n  r WHERE WHERE x": 'SQ1001 q.sql:2:11: unexpected "WHERE"',
-    "SELECT a,\n  b, FROM r": "SQ1001 q.sql:2:4: a comma that nothing follows, take it away",
+    "SELECT a,\n  b, FROM r": "SQ1001 q.sql:2:4: a comma that nothing follows, remove it",
     "SELECT 'a FROM r": "SQ1001 q.sql:1:8: a ' that is not closed",
     "SELECT a FROM r WHERE": "SQ1001 q.sql:1:17: the query ends too early",
     "SELECT a FROM r PIVOT (SUM(a))": "SQ1001 q.sql:1:30: the query ends too early, expecting FOR",

@@ -4,9 +4,11 @@ A few in each run of the tests; `make fuzz N=10000` tries as many as it is told.
 """
 
 import io
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,9 +19,10 @@ from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
 from squallpy.compiler import to_program
 from squallpy.logical.bind import compile_script
+from squallpy.logical.nodes import Query
 from squallpy.maintain.matrix.script_programs import Programs
 from squallpy.program.show import program_text
-from squallpy.runtime.evaluate.constants import constant
+from squallpy.runtime.evaluate.constants import fold_constant
 from squallpy.session import RunOptions, Session
 from squallpy.testing.engines import VolatileEngine
 from squallpy.testing.mutations import mutate_bytes, mutate_script
@@ -38,15 +41,15 @@ def scripts() -> tuple[str, ...]:
 class Nobody:
     """A sink of which nobody reads anything."""
 
-    def begin(self, *_): ...
-    def batch(self, *_): ...
-    def final(self, _): ...
-    def finish(self, _): ...
+    def begin(self, *_: int | pa.Schema | Query) -> None: ...
+    def batch(self, *_: dict[str, Callable[..., Any] | float] | int | None) -> None: ...
+    def final(self, _: pa.Table) -> None: ...
+    def finish(self, _: dict[str, bool | float]) -> None: ...
 
 
 def compile_whole(script: str) -> None:
     """Up to the trigger program."""
-    for query in compile_script(script, "q.sql", lambda relation: (), Programs().outputs, constant).queries:
+    for query in compile_script(script, "q.sql", lambda relation: (), Programs().outputs, fold_constant).queries:
         program_text(to_program(query).program)
 
 
@@ -89,7 +92,8 @@ def test_mutated_queries_run_or_are_refused(tmp_path: Path) -> None:
 def has_one_query_over(script: str, original: str) -> bool:
     """True if a script has one query, and the relations of another; raises SquallError where it cannot be bound."""
     bound, before = (
-        compile_script(text, "q.sql", lambda relation: (), Programs().outputs, constant) for text in (script, original)
+        compile_script(text, "q.sql", lambda relation: (), Programs().outputs, fold_constant)
+        for text in (script, original)
     )
     return len(bound.queries) == 1 and bound.relations == before.relations
 

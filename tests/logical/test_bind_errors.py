@@ -244,7 +244,7 @@ ERRORS = {
 UNSUPPORTED = {
     "SELECT a FROM r WHERE EXISTS (SELECT 1 FROM u RIGHT JOIN u w ON w.a = r.a)": (
         47,
-        "a RIGHT or FULL JOIN beside columns from around the query",
+        "a RIGHT or FULL JOIN in a correlated subquery",
     ),
     "SELECT a FROM r WHERE (a, s) < (SELECT 1, 'x')": (40, "a row compared with a query"),
     "SELECT a FROM r WHERE (a, s) = (SELECT a, v FROM u)": (40, "a row compared with a query"),
@@ -252,7 +252,7 @@ UNSUPPORTED = {
     "SELECT (a, s) FROM r": (9, "a row value (a, b) here"),
     "SELECT NTH_VALUE(a, 2) OVER (ORDER BY a ROWS 3 PRECEDING) FROM r": (
         46,
-        "NTH_VALUE in a frame that begins or ends some rows away",
+        "NTH_VALUE in a frame with an offset",
     ),
     "SELECT SUM(a) OVER (ORDER BY a RANGE UNBOUNDED PRECEDING EXCLUDE TIES) FROM r": (
         8,
@@ -263,7 +263,7 @@ UNSUPPORTED = {
         "ROW_NUMBER by so many keys, none of which",
     ),
     "SELECT KURTOSIS(a) OVER (ORDER BY a) FROM r": (8, "KURTOSIS"),
-    "SELECT LAG(a, 2) IGNORE NULLS OVER (ORDER BY a) FROM r": (18, "IGNORE NULLS for NTH_VALUE or rows further"),
+    "SELECT LAG(a, 2) IGNORE NULLS OVER (ORDER BY a) FROM r": (18, "IGNORE NULLS for NTH_VALUE, or for LAG"),
     "SELECT SUM(a) IGNORE NULLS OVER (ORDER BY a) FROM r": (15, "IGNORE NULLS here"),
     "SELECT a FROM r WHERE COALESCE(t - d, t - d) > INTERVAL '1' DAY": (23, "an INTERVAL that is chosen or looked up"),
     "SELECT REGEXP_LIKE(s, 'a', 'x') FROM r": (8, "a regular expression with the flags"),
@@ -276,15 +276,18 @@ UNSUPPORTED = {
     "SELECT ROUND(a, a) FROM r": (8, "ROUND to anything but a constant number of digits"),
     "SELECT a FROM r EXCEPT BY NAME SELECT a FROM u": (24, "INTERSECT or EXCEPT BY NAME"),
     "SELECT x.a FROM (r JOIN u USING (a)) x": (38, "a name for a join in parentheses"),
-    "SELECT a FROM r WHERE EXISTS (SELECT 1 FROM (u JOIN u w ON w.a = r.a))": (46, "a join in parentheses that reads"),
-    "SELECT 1 FROM r JOIN (u JOIN u w USING (a)) USING (a)": (23, "USING beside a join in parentheses that has USING"),
+    "SELECT a FROM r WHERE EXISTS (SELECT 1 FROM (u JOIN u w ON w.a = r.a))": (
+        46,
+        "a parenthesised join in a correlated",
+    ),
+    "SELECT 1 FROM r JOIN (u JOIN u w USING (a)) USING (a)": (23, "USING next to a parenthesised join with USING"),
     "SELECT NOW() FROM r": (8, "NOW"),
     "SELECT SPLIT(s, ',') FROM r": (8, "SPLIT"),
     "SELECT DATE_FORMAT(d, 'yw') FROM r": (8, "DATE_FORMAT with w"),
     "SELECT DATE_FORMAT(d, s) FROM r": (8, "DATE_FORMAT with a computed pattern"),
     "SELECT XXHASH64(s) FROM r": (8, "XXHASH64"),
     "SELECT a FROM r LIMIT 1 BY a": (25, "LIMIT … BY"),
-    "SELECT a FROM r WHERE s LIKE ANY (SELECT s FROM r)": (30, "ANY (…) of what is no query"),
+    "SELECT a FROM r WHERE s LIKE ANY (SELECT s FROM r)": (30, "ANY (…) here"),
     "SELECT a FROM r UNION SELECT a FROM u ORDER BY (SELECT MAX(a) FROM u)": (
         49,
         "a subquery in ORDER BY of a set operation",
@@ -302,7 +305,7 @@ UNSUPPORTED = {
     "SELECT CURRENT_DATE FROM r": (8, "CURRENT_DATE"),
     "SELECT 1 FROM (SELECT a + 1 FROM r ORDER BY a, b, s, d, t, f LIMIT 3) t": (
         62,
-        "LIMIT inside a query by more than",
+        "LIMIT in a subquery with more than",
     ),
     "WITH RECURSIVE w AS (SELECT a FROM r) SELECT a FROM w": (6, "WITH RECURSIVE"),
 }

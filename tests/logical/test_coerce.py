@@ -6,7 +6,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, VARCHAR, Type, decimal
 from squallpy.logical.coercion import cast, coerce
 from squallpy.logical.expressions import Cast, Literal
-from squallpy.runtime.evaluate.constants import constant
+from squallpy.runtime.evaluate.constants import fold_constant
 
 WIDE = 12345678901234567890123456789012345678
 VALUES: list[tuple[object, Type]] = [
@@ -38,7 +38,7 @@ def differential_literal_casts(value: object, source: Type, target: Type) -> Non
             return
         found = None
     if source != target:
-        assert repr(found) == repr(constant(Cast(literal, target)))
+        assert repr(found) == repr(fold_constant(Cast(literal, target)))
 
 
 def test_wide_literals_keep_every_digit() -> None:

@@ -28,14 +28,13 @@ from squallpy.functions.table import SEQUENCE
 from squallpy.functions.window import WINDOW_FUNCTIONS, WindowFunction
 from squallpy.logical.bind import compile_script
 from squallpy.logical.bind.aggregates.derived import DERIVED, PAIRED
-from squallpy.logical.bind.over.window_functions import NEIGHBOURS, RANKS, SHARES
 from squallpy.logical.bind.scalar.expansion import EXPANSIONS
 from squallpy.logical.bind.scalar_functions import EXPANDED
 from squallpy.logical.coercion import convert
 from squallpy.logical.expressions import Expr
 from squallpy.logical.nodes import Project
 from squallpy.runtime.auxiliary.folds import FOLDS
-from squallpy.runtime.evaluate.constants import constant
+from squallpy.runtime.evaluate.constants import fold_constant
 from squallpy.runtime.evaluate.evaluators import EVALUATORS
 from squallpy.runtime.evaluate.functions import CATEGORIES
 from squallpy.session import RunOptions, Session
@@ -55,7 +54,7 @@ def value_of(text: str) -> Expr:
 
 def result_of(text: str) -> str:
     """The value of a constant expression, as CAST writes it."""
-    literal = constant(value_of(text))
+    literal = fold_constant(value_of(text))
     assert literal is not None, text
     if literal.value is None or literal.type == NULL:
         return "NULL"
@@ -138,10 +137,6 @@ def test_every_form_of_an_aggregate_is_built() -> None:
     direct = {each.form.operation for each in AGGREGATED if isinstance(each.form, Direct)}
     assert direct <= AGGREGATE_OPERATIONS.keys()
     assert {o.name for o in AGGREGATE_OPERATIONS.values() if o.maintenance is Maintenance.FOLD} == {*FOLDS, "listagg"}
-
-
-def test_every_window_function_is_bound() -> None:
-    assert {*RANKS, *NEIGHBOURS, *SHARES, "NTH_VALUE"} == WINDOWS.keys()
 
 
 def test_no_function_is_also_refused() -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.logical.similar_to import MOST_NESTED, expression_of
-from squallpy.runtime.evaluate.scalar.text import similar
+from squallpy.runtime.evaluate.scalar.text import similar_to
 
 MATCHES = [  # pattern, escape, what matches, what does not
     ("a(b|c)*%", "\\", ["a", "abx", "abcbc"], ["", "b"]),
@@ -52,7 +52,7 @@ REFUSED = {
 
 @pytest.mark.parametrize(("pattern", "escape", "yes", "no"), MATCHES)
 def test_patterns_match(pattern: str, escape: str | None, yes: list[str], no: list[str]) -> None:
-    found = similar(pa.array(yes + no), pattern, escape)
+    found = similar_to(pa.array(yes + no), pattern, escape)
     assert found.to_pylist() == [True] * len(yes) + [False] * len(no)
 
 

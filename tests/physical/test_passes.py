@@ -12,8 +12,8 @@ from squallpy.maintain.matrix.materialise import Trigger, Update
 from squallpy.maintain.matrix.nodes import Name, add, product, stack
 from squallpy.maintain.matrix.parser import read_program
 from squallpy.maintain.matrix.program import Input, Statement
-from squallpy.maintain.matrix.visits import visits
-from squallpy.physical.matrix.passes import Pass, passes
+from squallpy.maintain.matrix.visits import count_visits
+from squallpy.physical.matrix.passes import Pass, schedule_passes
 
 N, K = Size.of("n"), Size.of("k")
 A, B, C = (Name(name, N, N) for name in "ABC")
@@ -39,19 +39,21 @@ def test_no_view_is_visited_more_often_than_it_must_be(text: str, ring: Semiring
     shapes = {"A": ("n", "n"), "B": ("n", "p"), "T0": ("n", "p")}
     inputs = [Input(Name(name, Size.of(rows), Size.of(cols))) for name, (rows, cols) in shapes.items()]
     made = compile_program(read_program(text, inputs, ring), ["A"], {"n": 2000, "p": p}).maintained
-    found = Counter(work.view.name for work in passes(made.triggers["A"], made.matrices) if isinstance(work, Pass))
-    assert found == {view: len(turns) for view, turns in visits(made.triggers["A"], set(made.matrices)).items()}
+    found = Counter(
+        work.view.name for work in schedule_passes(made.triggers["A"], made.matrices) if isinstance(work, Pass)
+    )
+    assert found == {view: len(turns) for view, turns in count_visits(made.triggers["A"], set(made.matrices)).items()}
 
 
 def test_what_reads_a_view_that_is_no_product_is_done_before_it_changes() -> None:
     """s waits for w, and A with it: in one visit it would change before s is there."""
     steps = [Statement(T, product(A, U)), Statement(W, product(B, T)), Statement(S, add(product(C, W), U))]
     wide = Statement(Name("x", N, N + K), stack(A, W))
-    order = list(map(str, passes(trigger([*steps[:2], wide], [Update(A, U, V)]), ["A", "B"])))
+    order = list(map(str, schedule_passes(trigger([*steps[:2], wide], [Update(A, U, V)]), ["A", "B"])))
     assert order == ["pass A: t := A * u", "pass B: w := B * t", "x := [A, w]", "pass A: A += u * v"]
 
 
 def test_what_another_view_changes_by_is_taken_before_it_changes() -> None:
     updates = [Update(A, U, V), Update(B, A, C)]
-    order = list(map(str, passes(trigger([], updates), ["A", "B", "C"])))
+    order = list(map(str, schedule_passes(trigger([], updates), ["A", "B", "C"])))
     assert order == ["pass B: B += A * C", "pass A: A += u * v"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from squallpy.runtime.evaluate.scalar.json import at, path
+from squallpy.runtime.evaluate.scalar.json import parse_path, value_at_path
 
 BOOK = '{"a": {"b": [1.50, "x\\"é", null, {"c" : [ true, 1e5 ], "d.e": ""}]}, "a": 7}'
 
@@ -27,14 +27,14 @@ BOOK = '{"a": {"b": [1.50, "x\\"é", null, {"c" : [ true, 1e5 ], "d.e": ""}]}, "
     ],
 )
 def test_what_stands_at_a_path(where: str, expected: str | None) -> None:
-    assert at(BOOK, path(where)) == expected
+    assert value_at_path(BOOK, parse_path(where)) == expected
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1,]", "NaN", "{'a': 1}", "[" * 100_000])
 def test_what_is_no_json_has_nothing(text: str) -> None:
-    assert at(text, path("$")) is None
+    assert value_at_path(text, parse_path("$")) is None
 
 
 @pytest.mark.parametrize("text", ["1", "[]", '{"a":[{},"b",1.0]}', "true"])
 def test_the_path_of_all(text: str) -> None:
-    assert at(text, path("$")) == text
+    assert value_at_path(text, parse_path("$")) == text

@@ -9,7 +9,7 @@ from squallpy.base.types import INT, VARCHAR
 from squallpy.logical.coercion import cast
 from squallpy.logical.expressions import Column, Expr, Literal
 from squallpy.logical.functions import call, case
-from squallpy.runtime.evaluate.functions import compiled
+from squallpy.runtime.evaluate.functions import compile_expression
 from squallpy.runtime.evaluate.vectors import Frame, Vec, to_arrow
 
 TEXT = Column(1, "s", VARCHAR, True)
@@ -19,7 +19,7 @@ NUMBER, IS_NUMBER = cast(TEXT, INT), call("rlike", TEXT, Literal("^[0-9]+$", VAR
 def evaluated(expr: Expr, *texts: str | None) -> list[object]:
     valid = np.array([text is not None for text in texts], bool)
     frame = Frame(len(texts), {1: Vec(pa.array([text or "" for text in texts], pa.string()), valid)})
-    return to_arrow(compiled(expr)(frame), expr.type, len(texts)).to_pylist()
+    return to_arrow(compile_expression(expr)(frame), expr.type, len(texts)).to_pylist()
 
 
 def test_an_arm_is_of_the_rows_that_get_there() -> None:

@@ -17,8 +17,8 @@ from squallpy.catalog.relation import Field, Relation
 from squallpy.logical.coercion import convert
 from squallpy.logical.expressions import Cast, Column, Literal
 from squallpy.logical.functions import call
-from squallpy.runtime.evaluate.constants import constant
-from squallpy.runtime.evaluate.functions import compiled
+from squallpy.runtime.evaluate.constants import fold_constant
+from squallpy.runtime.evaluate.functions import compile_expression
 from squallpy.runtime.evaluate.text_casts import column_type, parse_texts
 from squallpy.runtime.evaluate.vectors import Frame, Vec, from_arrow, to_arrow
 from squallpy.runtime.formats.skipped_rows import skipped
@@ -128,15 +128,15 @@ def differential_constants_and_columns_are_cast_alike(name: str) -> None:
     for text in TEXTS:
         value, strict, lenient = parsed(text, type), Cast(column, type), call("tried", Cast(column, type))
         frame = Frame(1, {1: from_arrow(pa.array([text]), VARCHAR)})
-        folded = constant(Cast(Literal(text, VARCHAR), type))
-        got = to_arrow(compiled(lenient)(frame), type, 1)[0].as_py()
+        folded = fold_constant(Cast(Literal(text, VARCHAR), type))
+        got = to_arrow(compile_expression(lenient)(frame), type, 1)[0].as_py()
         assert repr(got) == repr(value)
         if value is None:
             assert folded is None
             with pytest.raises(SquallError, match="SQ2005"):
                 convert(text, VARCHAR, type)
             with pytest.raises(SquallError, match="SQ5002"):
-                compiled(strict)(frame)
+                compile_expression(strict)(frame)
         else:
             assert repr(folded) == repr(Literal(convert(text, VARCHAR, type), type))
-            assert repr(to_arrow(compiled(strict)(frame), type, 1)[0].as_py()) == repr(value)
+            assert repr(to_arrow(compile_expression(strict)(frame), type, 1)[0].as_py()) == repr(value)

@@ -13,7 +13,7 @@ from squallpy.runtime.messages.deltas import Delta
 from squallpy.runtime.result import top_n
 from squallpy.runtime.result.result import Result, result_layout
 from squallpy.runtime.state.store import Store, StoreLayout
-from squallpy.runtime.triggers.stage_executor import Machine, store_layout
+from squallpy.runtime.triggers.stage_executor import StageExecutor, store_layout
 
 STREAM = "CREATE STREAM r (k INT NOT NULL, v INT NOT NULL) USING csv OPTIONS (path '-', op 'op');"
 QUERIES = [
@@ -40,7 +40,7 @@ def property_shown_rows_are_the_first_of_all(sql: str, spare: int, monkeypatch: 
 
     for seed in range(8):
         draw, rows, shown = Random(seed), [], Counter()
-        feeder, machine, result = Feeder(plan.feeds[0], 1), Machine(plan, plan.stages[0]), Result(plan)
+        feeder, stage, result = Feeder(plan.feeds[0], 1), StageExecutor(plan, plan.stages[0]), Result(plan)
         store = Store(StoreLayout((*store_layout(plan).pools, *result_layout(plan).pools)))
         for batch in range(20):
             changes = []
@@ -50,7 +50,7 @@ def property_shown_rows_are_the_first_of_all(sql: str, spare: int, monkeypatch: 
                 else:
                     rows.append((draw.randrange(40), draw.randrange(90)))
                     changes.append((*rows[-1], 1))
-            change, _ = machine.apply(store, feeder(table(changes), store.dictionary))
+            change, _ = stage.apply(store, feeder(table(changes), store.dictionary))
             said = result.apply(store, [Delta("Q", change.keys, change.words)], batch == 0)
             assert said is not None
             shown.subtract(said.deletes.to_pylist() and map(tuple, (r.values() for r in said.deletes.to_pylist())))

@@ -11,7 +11,7 @@ import pytest
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, VARCHAR, Type, decimal
 from squallpy.catalog.relation import Field, Relation
-from squallpy.runtime.formats.csv import fits
+from squallpy.runtime.formats.csv import fits_precision
 from squallpy.runtime.formats.skipped_rows import skipped
 from squallpy.runtime.sources import infer_fields, open_source
 
@@ -140,7 +140,7 @@ def test_a_column_with_what_is_no_number_is_inferred_as_text(tmp_path: Path) -> 
 def test_the_widest_decimals_fit(tmp_path: Path) -> None:
     """Python's decimals round to 28 digits unless told otherwise, and the parser does not look at the precision."""
     most = 10**38 - 1
-    assert fits(pa.chunked_array([pa.array([Decimal(-most), None, Decimal(most)], pa.decimal128(38, 0))]))
+    assert fits_precision(pa.chunked_array([pa.array([Decimal(-most), None, Decimal(most)], pa.decimal128(38, 0))]))
     table = read(tmp_path, f"{most}\n-{most}\n", {"d": decimal(38, 0)})
     assert table["d"].to_pylist() == [Decimal(most), Decimal(-most)]
 

@@ -55,14 +55,14 @@ def test_now_and_then_all_is_looked_at_if_what_is_frozen_has_grown_by_half(monke
 FAULTS = """
 import resource
 import numpy
-from squallpy.runtime.spark.daemon import keep_freed
+from squallpy.runtime.spark.daemon import keep_freed_memory
 
 def batch():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     columns = [numpy.ones(1 << 20) for _ in range(8)]
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
-keep_freed()
+keep_freed_memory()
 print(*[batch() for _ in range(3)])
 """
 

@@ -87,12 +87,12 @@ def test_joined(sql: Any) -> None:
 
 ERRORS = {
     "SELECT * FROM matrix_power(TABLE(edges), -1)": "SQ2012 the power is -1, it is a number from 0 to",
-    "SELECT * FROM reachability(TABLE(obs), 2)": "SQ2005 edges are two whole numbers and a number, not id int",
-    "SELECT * FROM ols(TABLE(obs), 'z')": 'SQ2003 the table has no column "z" of numbers',
+    "SELECT * FROM reachability(TABLE(obs), 2)": "SQ2005 edges are two integers and a number, not id int",
+    "SELECT * FROM ols(TABLE(obs), 'z')": 'SQ2003 the table has no numeric column "z"',
     "SELECT * FROM ols(TABLE(SELECT a, a AS b, y FROM obs), 'y')": "SQ5011",
-    "SELECT * FROM pagerank(TABLE(edges), damping => 2)": "SQ2012 a damping of 2.0",
-    "SELECT * FROM matrix_power(TABLE(SELECT -1, 1), 2)": "SQ5010 a negative number of a place",
-    "SELECT * FROM matrix_power(TABLE(SELECT 1 AS a, 1 AS b, CAST('NaN' AS DOUBLE) AS v), 2)": "SQ5012 nan is no",
+    "SELECT * FROM pagerank(TABLE(edges), damping => 2)": "SQ2012 the damping is 2.0",
+    "SELECT * FROM matrix_power(TABLE(SELECT -1, 1), 2)": "SQ5010 a negative node number",
+    "SELECT * FROM matrix_power(TABLE(SELECT 1 AS a, 1 AS b, CAST('NaN' AS DOUBLE) AS v), 2)": "SQ5012 nan is not",
     "SELECT * FROM matrix_power(TABLE(SELECT 1, 10000000000), 2)": "SQ5013 the matrices of the edges need",
 }
 

@@ -10,12 +10,15 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
-from squallpy.runtime.checkpoint.checkpoint import hold
+from squallpy.logical.nodes import Query
+from squallpy.runtime.checkpoint.checkpoint import hold_lease
 from squallpy.runtime.checkpoint.durable import open_durable
 from squallpy.runtime.checkpoint.lease import NAME, Lease, Owner, hold_shared
 from squallpy.session import RunOptions, Session
@@ -32,8 +35,8 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 HOLDER = """
 import sys, time
-from squallpy.runtime.checkpoint.checkpoint import hold
-with hold(sys.argv[1]):
+from squallpy.runtime.checkpoint.checkpoint import hold_lease
+with hold_lease(sys.argv[1]):
     print("held", flush=True)
     time.sleep(600)
 """
@@ -54,10 +57,10 @@ def test_a_second_run_is_kept_out_by_name_and_a_killed_one_at_once_has_nothing(p
     with holder(place) as running:
         before = (tmp_path / "kept" / NAME).read_bytes()
         told = rf"SQ6007 the checkpoint .*kept is in use by process {running.pid} on"
-        with pytest.raises(SquallError, match=told), hold(place):
+        with pytest.raises(SquallError, match=told), hold_lease(place):
             pass
         assert (tmp_path / "kept" / NAME).read_bytes().startswith(before[:40])
-    with hold(place) as lease:
+    with hold_lease(place) as lease:
         lease.check()
     assert list((tmp_path / "kept").iterdir()) == []  # as new
 
@@ -65,19 +68,19 @@ def test_a_second_run_is_kept_out_by_name_and_a_killed_one_at_once_has_nothing(p
 def test_a_stopped_run_keeps_its_lease(tmp_path: Path) -> None:
     with holder(str(tmp_path / "kept")) as running:
         running.send_signal(signal.SIGSTOP)
-        with pytest.raises(SquallError, match="SQ6007"), hold(str(tmp_path / "kept")):
+        with pytest.raises(SquallError, match="SQ6007"), hold_lease(str(tmp_path / "kept")):
             pass
 
 
 def test_a_path_and_a_uri_of_one_folder_are_one_checkpoint(tmp_path: Path) -> None:
     with holder(str(tmp_path / "kept")) as running:
         for place in (f"fsspec+file://{tmp_path}/kept", f"file:{tmp_path}/kept"):
-            with pytest.raises(SquallError, match=f"SQ6007 .*process {running.pid}"), hold(place):
+            with pytest.raises(SquallError, match=f"SQ6007 .*process {running.pid}"), hold_lease(place):
                 pass
 
 
 def test_who_lost_it_is_told(place: str, tmp_path: Path) -> None:
-    with hold(place) as lease:
+    with hold_lease(place) as lease:
         (tmp_path / "kept" / NAME).write_bytes(ELSEWHERE.packed())
         with pytest.raises(SquallError, match=r"SQ6008 .*was taken over by process 7 on elsewhere while"):
             lease.check()
@@ -87,15 +90,15 @@ def test_who_lost_it_is_told(place: str, tmp_path: Path) -> None:
 
 
 def test_a_lease_that_was_lost_is_not_given_back(place: str, tmp_path: Path) -> None:
-    with hold(place):
+    with hold_lease(place):
         (tmp_path / "kept" / NAME).write_bytes(ELSEWHERE.packed())
     assert Owner.read((tmp_path / "kept" / NAME).read_bytes()) == ELSEWHERE
 
 
 def test_a_folder_that_is_made_again_is_another(tmp_path: Path) -> None:
-    with hold(str(tmp_path / "kept")) as first:
+    with hold_lease(str(tmp_path / "kept")) as first:
         shutil.rmtree(tmp_path / "kept")
-        with hold(str(tmp_path / "kept")) as second:
+        with hold_lease(str(tmp_path / "kept")) as second:
             second.check()
             with pytest.raises(SquallError, match=f"SQ6008 .*taken over by process {os.getpid()}"):
                 first.check()
@@ -103,10 +106,10 @@ def test_a_folder_that_is_made_again_is_another(tmp_path: Path) -> None:
 
 def test_no_process_that_is_started_holds_it_on(tmp_path: Path) -> None:
     """As a JVM is, and a worker from that: it lives on when the run is dead."""
-    with hold(str(tmp_path / "kept")):
+    with hold_lease(str(tmp_path / "kept")):
         child = subprocess.Popen(["sleep", "600"], close_fds=False)
     try:
-        with hold(str(tmp_path / "kept")) as lease:
+        with hold_lease(str(tmp_path / "kept")) as lease:
             lease.check()
     finally:
         child.kill()
@@ -160,7 +163,7 @@ def test_of_two_that_write_at_once_one_has_it(tmp_path: Path) -> None:
 def test_a_record_that_names_nobody_keeps_nobody_out(place: str, tmp_path: Path, record: bytes) -> None:
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept" / NAME).write_bytes(record)
-    with hold(place) as lease:
+    with hold_lease(place) as lease:
         lease.check()
 
 
@@ -170,17 +173,23 @@ class Thief:
     def __init__(self, checkpoint: Path, after: int) -> None:
         self.checkpoint, self.after, self.batches = checkpoint, after, []
 
-    def begin(self, query, schema, batches): ...
+    def begin(self, query: Query, schema: pa.Schema, batches: int) -> None: ...
 
-    def batch(self, number, deletes, inserts, stats):
+    def batch(
+        self,
+        number: int,
+        deletes: pa.Table,
+        inserts: pa.Table,
+        stats: dict[str, Callable[..., Any] | dict[str, dict[str, int] | int] | float],
+    ) -> None:
         self.batches.append(number)
         if number == self.after:
             (self.checkpoint / NAME).write_bytes(ELSEWHERE.packed())
 
-    def final(self, table):
+    def final(self, table: Any) -> None:
         pytest.fail("a result of a run that has lost its checkpoint")
 
-    def finish(self, summary): ...
+    def finish(self, summary: Any) -> None: ...
 
 
 def fault_a_run_that_lost_its_lease_commits_nothing_more(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from squallpy.testing.engines import (
     SparkEngine,
     VolatileEngine,
 )
+from squallpy.testing.passes_at_work import NEEDS_ITS_PASSES
 from squallpy.testing.step_tests import STEPS, list_step_tests, run_steps
 
 FILES = list_step_tests()
@@ -91,10 +92,6 @@ def is_elsewhere(path: Path) -> bool:
     return crc32(path.stem.encode()) // len(MORE) % 3 == 0
 
 
-# NB: the view in which LAG looks rows up by their key, and which a broken key shows, is made by a pass
-CHECKED_BY_PASSES = {"key_broken_lag"}
-
-
 @pytest.mark.parametrize(
     ("path", "engine"),
     [
@@ -103,7 +100,7 @@ CHECKED_BY_PASSES = {"key_broken_lag"}
         )
         for path in FILES.values()
         for engine in ENGINES
-        if not (engine == "plain" and path.stem in CHECKED_BY_PASSES)
+        if not (engine == "plain" and path.stem in NEEDS_ITS_PASSES)
     ],
 )
 def step_local(path: Path, engine: str, tmp_path: Path) -> None:
@@ -138,4 +135,4 @@ def step_spark_while_a_grid_behind_windows_changes(tmp_path: Path, cluster: Any)
     """With an exchange before the grid."""
     engine = SparkEngine(cluster, 4, join_operator="Dynamic")
     run_steps(FILES["windows_band"], engine, tmp_path)
-    assert engine.pilot and engine.pilot.course.epoch == 1
+    assert engine.policy and engine.policy.plan.epoch == 1

@@ -29,7 +29,7 @@ SCRIPTS = {
         'SQ7002 q.sql:3:43: option "path" is empty, name a file, a folder or a glob'
     ),
     "CREATE TABLE u (a INT) USING parquet OPTIONS (path 'u', header 'true'); SELECT a FROM u;": (
-        'SQ7002 q.sql:3:57: option "header" is for csv, not for parquet, take it away'
+        'SQ7002 q.sql:3:57: option "header" is for csv, not for parquet, remove it'
     ),
     "": "SQ1002 q.sql: the script has no SELECT, add one; it is kept fresh",
 }
@@ -74,9 +74,9 @@ COMMANDS = {
     "run q.sql --conf spark.ui.port=1 --backend local": (
         "SQ7003 --conf is for Spark, not for --backend local, leave one out"
     ),
-    "run q.sql --conf memory=8g": "SQ7003 --conf memory=8g is no setting of Spark's, --conf spark.NAME=VALUE",
-    "run q.sql --conf spark.memory": "SQ7003 --conf spark.memory is no setting of Spark's, --conf spark.NAME=VALUE",
-    "run q.sql --conf spark.master=yarn": "SQ7003 --conf spark.master is said with --master, --master yarn",
+    "run q.sql --conf memory=8g": "SQ7003 --conf memory=8g is not a setting of Spark, --conf spark.NAME=VALUE",
+    "run q.sql --conf spark.memory": "SQ7003 --conf spark.memory is not a setting of Spark, --conf spark.NAME=VALUE",
+    "run q.sql --conf spark.master=yarn": "SQ7003 --conf spark.master is set by --master, --master yarn",
     "explain logicl q.sql": 'SQ7004 unknown stage "logicl", did you mean "logical"?',
     "explain logical": "SQ7004 explain takes a stage and one script, squall explain triggers query.sql",
 }
@@ -98,8 +98,8 @@ def golden_command_errors(command: str, line: str, squall: Squall) -> None:
     [
         ("qq.sql", 'SQ4001 cannot read the script qq.sql: no such file or directory, did you mean "q.sql"?'),
         (".", "SQ4001 cannot read the script .: is a directory"),
-        ("latin.sql", "SQ4001 latin.sql:2:12: this is not text in UTF-8, a script is a text file"),
-        ("binary.sql", "SQ4001 binary.sql:1:3: this is not text in UTF-8, a script is a text file"),
+        ("latin.sql", "SQ4001 latin.sql:2:12: this is not UTF-8 text, a script is a text file"),
+        ("binary.sql", "SQ4001 binary.sql:1:3: this is not UTF-8 text, a script is a text file"),
     ],
 )
 def golden_scripts_that_cannot_be_read(script: str, line: str, room: Path, squall: Squall) -> None:
@@ -116,7 +116,7 @@ def test_a_script_with_a_byte_order_mark(room: Path, squall: Squall) -> None:
 
 def test_a_checkpoint_without_a_name(room: Path, squall: Squall) -> None:
     """As of a variable of the shell that nobody has set: nothing would be kept."""
-    line = "SQ7003 --checkpoint names nothing, name a folder, or a URI that Arrow knows\n"
+    line = "SQ7003 --checkpoint has an empty name, name a folder, or a URI that Arrow knows\n"
     assert squall("run", "q.sql", "--backend", "local", "--checkpoint", "") == Ended(2, "", line)
 
 
@@ -182,14 +182,14 @@ def test_a_sum_that_overflows_is_named_as_the_query_has_it(room: Path, squall: S
 @pytest.mark.parametrize(
     ("query", "told"),
     [
-        ("SELECT CAST(z AS INT) AS a FROM t", "SQ5002 CAST(z AS INT): 3000000000 does not fit INT, TRY_CAST makes"),
+        ("SELECT CAST(z AS INT) AS a FROM t", "SQ5002 CAST(z AS INT): 3000000000 does not fit INT, TRY_CAST returns"),
         ("SELECT SUM(CAST(z + i AS INT)) AS a FROM t", "SQ5002 CAST(z + i AS INT): 3000000001 does not fit INT"),
         ("SELECT cast(sum(z) as int) AS a FROM t", "SQ5002 CAST(SUM(z) AS INT): 3000000000 does not fit INT"),
         ("SELECT a.i FROM t a JOIN t b ON CAST(a.z AS INT) = b.i", "SQ5002 CAST(z AS INT): 3000000000 does not fit"),
         ("SELECT i FROM t WHERE CAST(p AS DECIMAL(2,1)) > 0", "SQ5002 CAST(p AS DECIMAL(2,1)): -12.50 does not fit"),
         ("SELECT CAST(d AS BIGINT) AS a FROM t", "SQ5002 CAST(d AS BIGINT): 1e+300 does not fit BIGINT, TRY_CAST"),
         ("SELECT FLOOR(d) AS a FROM t", "SQ5002 FLOOR(d): 1e+300 does not fit BIGINT\n"),
-        ("SELECT CAST(s AS DATE) AS a FROM t", "SQ5002 CAST(s AS DATE): 'x' does not parse as DATE, TRY_CAST makes"),
+        ("SELECT CAST(s AS DATE) AS a FROM t", "SQ5002 CAST(s AS DATE): 'x' does not parse as DATE, TRY_CAST returns"),
         ("SELECT z * 4000000000 AS a FROM t", "SQ5001 z * 4000000000: 12000000000000000000 does not fit BIGINT"),
         (
             "SELECT CAST(z AS DECIMAL(38,0)) * 100000000000000000000000000000 AS a FROM t",

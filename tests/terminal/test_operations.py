@@ -89,9 +89,9 @@ def test_progress_is_only_of_mz_diff(squall: Squall, tmp_path: Path) -> None:
         ("UPDATE", "'UPDATE' is an update"),
         ("upsert", "'upsert' is an update"),
         ("t", "'t' is neither an insert nor a delete"),
-        ("2", "'2' is no operation, write \\+ or -; how often rows come or go is read from a column called mz_diff"),
-        ("0", "'0' is no operation"),
-        ("", "is NULL, which is no operation|'' is neither"),
+        ("2", "'2' is not an operation, write \\+ or -; multiplicities are read from a column called mz_diff"),
+        ("0", "'0' is not an operation"),
+        ("", "is NULL, which is not an operation|'' is neither"),
     ],
 )  # fmt: skip
 def test_an_unknown_operation_is_never_left_out(

@@ -83,7 +83,7 @@ def test_file_uris_that_name_no_file_here_are_refused(place: str, room: Path, sq
 @pytest.mark.parametrize("place", ["", "  "])
 def test_nothing_is_no_place(place: str, option: str, squall: Squall) -> None:
     ended = squall("run", "q.sql", *LOCAL, option, place)
-    assert ended.status == 2 and ended.err.startswith(f"SQ7003 {option} names nothing")
+    assert ended.status == 2 and ended.err.startswith(f"SQ7003 {option} has an empty name")
 
 
 def test_sources_and_checkpoints_take_file_uris(room: Path, squall: Squall) -> None:

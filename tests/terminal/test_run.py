@@ -270,7 +270,7 @@ def test_mode_and_format_follow_the_terminal() -> None:
         choice(True, mode="live", format="csv")
     dumb = RunRequest(Path("q.sql"))
     assert choose(dumb, terminal=True, redraws=False) == Choice("final", "table")
-    with pytest.raises(SquallError, match="SQ7003 --mode live draws its table anew"):
+    with pytest.raises(SquallError, match="SQ7003 --mode live redraws its table"):
         choose(replace(dumb, mode="live"), terminal=True, redraws=False)
 
 

@@ -42,7 +42,7 @@ def test_explain_says_of_them_what_it_says_of_a_file(
     ("text", "line"),
     [
         (WRONG.encode(), 'SQ2003 {name}:3:8: unknown column "usr", did you mean "user"?'),
-        (b"SELECT 1;\nSELECT '\xff'", "SQ4001 {name}:2:9: this is not text in UTF-8, a script is a text file"),
+        (b"SELECT 1;\nSELECT '\xff'", "SQ4001 {name}:2:9: this is not UTF-8 text, a script is a text file"),
         (b"", "SQ1002 {name}: the script has no SELECT, add one; it is kept fresh"),
         (b"-- nothing\n", "SQ1002 {name}: the script has no SELECT, add one; it is kept fresh"),
         (

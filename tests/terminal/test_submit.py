@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from squallpy.runtime.spark.masters import look_for
-from squallpy.runtime.spark.package import UNPACKED, packed
-from squallpy.runtime.spark.submit import submit_line
+from squallpy.runtime.spark.masters import check_reachable
+from squallpy.runtime.spark.package import UNPACKED, package_archive
+from squallpy.runtime.spark.submit import submit_command
 from tests.terminal.conftest import ROOT, STREAM, Ended, Squall
 from tests.terminal.wheel import printed_line, unpacked_wheel, without_us
 
@@ -42,7 +42,7 @@ def nobody() -> Iterator[int]:
         (
             "q.sql --master yarn",
             3,
-            "SQ8003 nothing says where YARN is, set HADOOP_CONF_DIR to the folder of its site files",
+            "SQ8003 the address of YARN is not configured, set HADOOP_CONF_DIR to the folder of its site files",
         ),
         (
             "q.sql --master spark://127.0.0.1:{port}",
@@ -64,8 +64,8 @@ def golden_what_is_wrong_before_it_runs(
 
 def golden_no_spark_submit(squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_HOME", "/nowhere")
-    line = "SQ8004 no spark-submit: /nowhere/bin/spark-submit is not there, or cannot be run"
-    assert squall("submit", "q.sql") == Ended(3, "", f"{line}, set SPARK_HOME to where Spark is\n")
+    line = "SQ8004 no spark-submit: /nowhere/bin/spark-submit does not exist or is not executable"
+    assert squall("submit", "q.sql") == Ended(3, "", f"{line}, set SPARK_HOME to Spark's folder\n")
 
 
 def test_a_run_does_not_wait_for_a_master_that_is_not_there(nobody: int, squall: Squall) -> None:
@@ -78,9 +78,9 @@ def test_one_of_several_masters_is_enough(nobody: int) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        look_for(f"spark://127.0.0.1:{nobody},127.0.0.1:{port}")
-        look_for(f"k8s://http://127.0.0.1:{port}")
-    look_for("local[2]")
+        check_reachable(f"spark://127.0.0.1:{nobody},127.0.0.1:{port}")
+        check_reachable(f"k8s://http://127.0.0.1:{port}")
+    check_reachable("local[2]")
 
 
 def test_the_line_says_what_spark_has_to_know_before_it_starts(room: Path, squall: Squall) -> None:
@@ -102,23 +102,23 @@ def test_what_spark_submit_says_is_what_we_say(room: Path, squall: Squall, monke
 
 def test_a_driver_in_the_cluster_takes_script_and_package_along(tmp_path: Path) -> None:
     environment = os.environ | {"HADOOP_CONF_DIR": str(tmp_path)}
-    line = submit_line(Path("a/q.sql"), (), "yarn", "cluster", (), environment).command
+    line = submit_command(Path("a/q.sql"), (), "yarn", "cluster", (), environment).command
     assert line[line.index("--files") + 1] == "a/q.sql" and line[-1] == "q.sql"
     archive, name = line[line.index("--archives") + 1].split("#")
     assert Path(archive).exists() and f"spark.executorEnv.PYTHONPATH={name}" in line
     own = ("--archives", "env.tar.gz#env", "--conf", "spark.pyspark.python=env/bin/python")
-    line = submit_line(Path("a/q.sql"), (), "yarn", "cluster", own, environment).command
+    line = submit_command(Path("a/q.sql"), (), "yarn", "cluster", own, environment).command
     assert line.count("--archives") == 1 and not any(UNPACKED in part for part in line)
 
 
 def test_the_archive_is_the_package(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    archive = packed(tmp_path)
+    archive = package_archive(tmp_path)
     assert capsys.readouterr().err.splitlines()[-1].startswith("squallpy: packing ")
-    assert packed(tmp_path) == archive and list(tmp_path.iterdir()) == [archive]
+    assert package_archive(tmp_path) == archive and list(tmp_path.iterdir()) == [archive]
     assert capsys.readouterr().err == ""
     for number in range(20):
         os.utime(shutil.copy(archive, tmp_path / f"{UNPACKED}-{number}.zip"), (number, number))
-    assert packed(tmp_path) == archive and len(list(tmp_path.iterdir())) == 8
+    assert package_archive(tmp_path) == archive and len(list(tmp_path.iterdir())) == 8
     with zipfile.ZipFile(archive) as file:
         file.extractall(tmp_path / "there")
     there = [sys.executable, "-c", "import squallpy; print(squallpy.__file__); import squallpy.frontend.script"]

@@ -1,6 +1,6 @@
 """Entries of aggregates.
 
-An `Aggregate` is what a query writes, an `AggregateOperation` what a plan maintains; `form` says how the first is made
+An `Aggregate` is written by a query, an `AggregateOperation` maintained by a plan; `form` says how the first is made
 of the second. Examples are over the rows EXAMPLE_ROWS.
 
     aggregate("SUM(x)", Direct("sum"), "the sum; NULL over no value", "SUM(x) → 10")
@@ -20,12 +20,12 @@ EXAMPLE_ROWS = ((1, 3.0, "b"), (2, 5.0, "a"), (2, 5.0, "a"), (5, 11.0, "c"))
 
 
 class Maintenance(Enum):
-    """How an aggregate of a group is kept up to date."""
+    """The maintenance of an aggregate's groups."""
 
     SUM = "sums of a ring, to which changes are added"
     EXTREME = "the first or last value of a sorted group"
     ORDER_STATISTIC = "the value at a share of a sorted group"
-    FOLD = "made anew of all values of a group that has changed"
+    FOLD = "recomputed from all values of a changed group"
     ARG_EXTREME = "by other aggregates, as which the pass expand_arg_extremes writes it"
 
 
@@ -119,7 +119,7 @@ class Aggregate:
 
     @property
     def has_accuracy(self) -> bool:
-        """Can a call end with a constant that says how exact an approximation has to be?"""
+        """True if a call can end with a constant accuracy of an approximation."""
         return "accuracy" in self.syntax
 
 

@@ -49,5 +49,8 @@ OPERATIONS = (
     ),
     AggregateOperation("mode", Maintenance.ARG_EXTREME, same_type),
 )
-"""Of n values in order the one just below q · (n − 1) or above it, counted from 0; the one that reaches q · n, counted
-from 1; and the one that is left by that, from behind."""
+"""Neighbours of a percentile q among n sorted values.
+
+Below and above position q · (n − 1), counted from 0; or at position ⌈q · n⌉ from the start or from the end, counted
+from 1.
+"""

@@ -14,7 +14,8 @@ def number(name: str, type: Type | None) -> Type:
 
 
 def total(name: str, type: Type | None) -> Type:
-    """Integers give BIGINT, DECIMALs the widest of their scale: sums of exact numbers are exact."""
+    """Type a sum: BIGINT for integers, the widest DECIMAL of their scale for DECIMALs, so that exact sums stay
+    exact."""
     given = number(name, type)
     return decimal(38, given.scale) if given.kind is Kind.DECIMAL else given if given == DOUBLE else BIGINT
 

@@ -5,7 +5,7 @@ from squallpy.functions.type_rules import extreme
 
 
 def every(count: int) -> list[list[int]]:
-    """All arguments have one type."""
+    """Group all arguments as one type."""
     return [list(range(count))]
 
 
@@ -14,7 +14,7 @@ def all_but_first(count: int) -> list[list[int]]:
 
 
 def keys_and_values(count: int) -> list[list[int]]:
-    """DECODE(x, key, value, …, default): x and the keys; the values."""
+    """Group the arguments of DECODE(x, key, value, …, default): x with the keys; the values."""
     default = [count - 1] if count % 2 == 0 else []
     return [[0, *range(1, count - 1, 2)], [*range(2, count, 2), *default]]
 

@@ -6,13 +6,13 @@ from squallpy.functions.type_rules import DAYS, MOMENTS, TEXT, TIMES, WHOLE, mon
 
 
 def _part(syntax: str, part: str, doc: str, result: int, aliases: str = "") -> Function:
-    """A part of a DATE or TIMESTAMP."""
+    """Declare a function that extracts a part of a DATE or TIMESTAMP."""
     example = f"{syntax[: syntax.index('(')]}(DATE '2026-03-01') → {result}"
     return native(syntax, takes(INT, MOMENTS), doc, example, aliases, call=f"extract_{part}")
 
 
 def _part_of_time(syntax: str, result: int) -> Function:
-    """A part of a TIMESTAMP's time."""
+    """Declare a function that extracts a part of a TIMESTAMP's time."""
     name = syntax[: syntax.index("(")]
     example = f"{name}(TIMESTAMP '2026-03-01 14:05:59') → {result}"
     return native(syntax, takes(INT, TIMES), f"the {name.lower()}, whole", example, call=f"extract_{name.lower()}")

@@ -5,7 +5,7 @@ from squallpy.functions.type_rules import bits, real, rounded, signed, truncated
 
 
 def _real(syntax: str, doc: str, example: str) -> Function:
-    """A function of one DOUBLE, NULL only of NULL."""
+    """Declare a function of one DOUBLE, NULL only for NULL."""
     return native(syntax, real, doc, example)
 
 

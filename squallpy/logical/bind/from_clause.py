@@ -19,21 +19,10 @@ from squallpy.logical.bind.pivot import turned
 from squallpy.logical.bind.scope import Outer, Scope, Source, seen_from
 from squallpy.logical.bind.stream_windows import windowed
 from squallpy.logical.bind.subqueries import Inner, Subqueries, without_domain
+from squallpy.logical.calls import Agg
 from squallpy.logical.expressions import FALSE, TRUE, Column, Expr, Literal, columns, conjunction, conjuncts
 from squallpy.logical.functions import call, coalesce
-from squallpy.logical.nodes import (
-    Agg,
-    Aggregate,
-    AntiJoin,
-    Filter,
-    Join,
-    LeftJoin,
-    Node,
-    Project,
-    Scan,
-    SemiJoin,
-    Union,
-)
+from squallpy.logical.nodes import Aggregate, AntiJoin, Filter, Join, LeftJoin, Node, Project, Scan, SemiJoin, Union
 from squallpy.logical.properties import is_bare_null
 
 

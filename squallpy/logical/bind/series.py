@@ -13,7 +13,7 @@ from squallpy.logical.bind.aggregates.calls import head
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.datetime import intervals
 from squallpy.logical.bind.expressions import Scalars
-from squallpy.logical.coercion import coerce, exactly
+from squallpy.logical.coercion import coerce, coerce_exactly
 from squallpy.logical.expressions import Column, Expr, Literal
 from squallpy.logical.functions import call, case
 from squallpy.logical.nodes import Scan
@@ -61,7 +61,7 @@ def series(s: Scalars, node: exp.Anonymous, kept: bool) -> tuple[Expr, Series]:
         raise SquallError("SQ2005", f"{name} does not take ({types})", head(s, node), hint)
     if type.is_integer and step is not None:
         type = unify([type, step.type]) or type
-    start, stop = (exactly(bound, type) for bound in bounds)
+    start, stop = (coerce_exactly(bound, type) for bound in bounds)
     if step is None and is_moments and name != "SEQUENCE":
         raise SquallError("SQ2005", f"{name} of moments needs a step", head(s, node), "write INTERVAL 1 DAY")
     if step is None:
@@ -85,4 +85,4 @@ def from_zero(value: Expr, zero: Column) -> Expr:
     """Rewrite a constant series as one of the row whose column is 0, so that it is a column's."""
     start, *others = value.args  # type: ignore[union-attr]
     moved = {DATE: "add_days", TIMESTAMP: "add_micros"}.get(start.type, "+")
-    return call("sequence", exactly(call(moved, start, zero), start.type), *others)
+    return call("sequence", coerce_exactly(call(moved, start, zero), start.type), *others)

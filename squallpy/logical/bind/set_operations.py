@@ -14,7 +14,7 @@ from squallpy.logical.bind.from_clause import bind_nested
 from squallpy.logical.bind.limit import bind_inner_limit, bind_ties
 from squallpy.logical.bind.order_by import bind_limit, bind_order, place_sort
 from squallpy.logical.bind.scope import Outer, Scope, Source
-from squallpy.logical.coercion import exactly
+from squallpy.logical.coercion import coerce_exactly
 from squallpy.logical.expressions import Column, Expr, Literal
 from squallpy.logical.nodes import Node, Project, SetOperation, Union
 from squallpy.logical.properties import is_bare_null
@@ -116,7 +116,7 @@ def aligned(
             raise SquallError("SQ2005", message, ctx.query.keyword(queries[odd], word), "CAST one side")
         columns.append(ctx.column(same[0].name, VARCHAR if type == NULL else type, any(c.nullable for c in same)))
         for c, given, part in zip(same, exprs, parts, strict=True):
-            expr = exactly(c if given.type == c.type else given, columns[-1].type)
+            expr = coerce_exactly(c if given.type == c.type else given, columns[-1].type)
             part.append((ctx.column(c.name, expr.type, c.nullable), expr))
     return tuple(Project(plan, tuple(p)) for plan, p in zip(plans, parts, strict=True)), tuple(columns)
 

@@ -29,7 +29,7 @@ from squallpy.logical.expressions import (
     substitute,
 )
 from squallpy.logical.functions import call, case
-from squallpy.logical.nodes import Beside, Filter, Join, LeftJoin, Node, Project, TopN, with_inputs
+from squallpy.logical.nodes import Filter, Join, Node, Project, TopN, with_inputs
 from squallpy.logical.properties import has_one_row, has_row, is_bare_null, value_of_nothing, without_having
 
 if TYPE_CHECKING:
@@ -59,9 +59,6 @@ def without_domain(plan: Node) -> Node:
             return without_domain(right)
         case Apply(left):
             return replace(plan, left=without_domain(left))
-        case Beside(left, right, on, lost):
-            left, right = without_domain(left), without_domain(right)
-            return LeftJoin(left, right, on) if lost else Join(left, right, on if on != TRUE else None)
     return with_inputs(plan, tuple(map(without_domain, plan.inputs))) if plan.borrows else plan
 
 

@@ -6,21 +6,15 @@ from dataclasses import replace
 from itertools import chain, count
 
 from squallpy.catalog.relation import Field, Relation
+from squallpy.logical.calls import Agg
 from squallpy.logical.expressions import (
     Column,
     Expr,
     column_of,
     substitute,
 )
-from squallpy.logical.interning import Spelling
-from squallpy.logical.nodes import (
-    Agg,
-    Aggregate,
-    Node,
-    Repeat,
-    Scan,
-    Window,
-)
+from squallpy.logical.interning import PlanInterner
+from squallpy.logical.nodes import Aggregate, Node, Repeat, Scan, Window
 from squallpy.maintain.lowering.block import Block
 from squallpy.maintain.lowering.views import group_view
 from squallpy.program.auxiliary.groups import Groups
@@ -44,7 +38,7 @@ class AuxiliaryRelations:
         """
         self.relations: list[AuxiliaryRelation] = []
         self.ids, self._names, self._expand = ids, names, expand
-        self._spelling = Spelling()
+        self._spelling = PlanInterner()
         self._known: dict[int, AuxiliaryRelation] = {}  # by how it is spelled
 
     def of_groups(self, node: Aggregate | Repeat) -> Scan:

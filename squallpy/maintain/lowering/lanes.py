@@ -2,12 +2,10 @@
 
 from itertools import zip_longest
 
+from squallpy.logical.calls import Agg
 from squallpy.logical.expressions import (
     Column,
     Expr,
-)
-from squallpy.logical.nodes import (
-    Agg,
 )
 from squallpy.maintain.lowering.variables import Variables
 from squallpy.maintain.relational.linear import Polynomial, linear, present

@@ -19,7 +19,7 @@ from squallpy.logical.expressions import (
 )
 from squallpy.logical.monotonicity import FALLING, RISING, slope
 from squallpy.maintain.lowering.block import Block
-from squallpy.program.calculus import MINUS, Assign, Cmp, Factor, Lane, Rel, renamed
+from squallpy.program.calculus import MINUS, Assign, Cmp, Factor, Lane, Rel, rename_factor
 from squallpy.program.components import prune
 from squallpy.program.views import Monomial
 
@@ -70,7 +70,7 @@ class Variables:
         for own, key in zip(mine, shared, strict=True):
             if names.setdefault(own.id, key) != key:
                 copies.append(Assign(key, names[own.id]))
-        body = tuple(renamed(factor, names) for factor in self._body())
+        body = tuple(rename_factor(factor, names) for factor in self._body())
         taken = () if self._sign > 0 else (MINUS,)
         lanes = tuple(
             None if lane is None else (*(substitute(factor, names) for factor in lane), *taken) for lane in lanes
@@ -86,7 +86,7 @@ class Variables:
         return self.rename(conjunct)
 
     def _name_side(self, expr: Expr) -> Expr:
-        """A side of a comparison, as a variable if the order of no column is its order and no row computes it."""
+        """Name a side of a comparison, by a variable unless it follows the order of a column or a row computes it."""
         first, *more = columns(expr)
         ordered = not more and slope(expr, first) in (RISING, FALLING)
         if ordered or not expr.type.is_held_in_order or self.scans[self.owner(first)].relation.format == "view":
@@ -153,7 +153,7 @@ class Variables:
                     filters.append(Call("<=>", (shared, member), BOOLEAN, False))
                 elif isinstance(member, Column) and not self._keeps_variable(member, type):
                     self._variables[member.id] = shared
-                else:  # NB: a column as such would be a second name for what is held
+                else:  # NB: a bare column would be a second name for the same value
                     computed.append((shared, Cast(member, type) if isinstance(member, Column) else member))
                 taken.add(owner)
         self._computed = []

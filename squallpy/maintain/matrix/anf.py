@@ -13,9 +13,9 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 
 from squallpy.base.semirings import Semiring
-from squallpy.maintain.matrix.cost import Guess, Tree, chained
-from squallpy.maintain.matrix.language import fresh
-from squallpy.maintain.matrix.meta_information import Known, infer, mirrored
+from squallpy.maintain.matrix.cost import Guess, Tree, cheapest_order
+from squallpy.maintain.matrix.language import fresh_name
+from squallpy.maintain.matrix.meta_information import Known, infer, mirror
 from squallpy.maintain.matrix.nodes import (
     Diagonal,
     Fill,
@@ -46,10 +46,10 @@ class Anf:
     program: Program
     facts: dict[str, Known]
     constants: Mapping[str, Matrix] = field(default_factory=dict)
-    """Those that change, as their dimensions grow."""
+    """Constants that change as their dimensions grow."""
 
     def source(self, name: str) -> Name:
-        """An input or a constant."""
+        """Return an input or a constant."""
         if name in self.constants:
             return Name(name, *shape(self.constants[name]))
         found = self.program.input(name)
@@ -62,7 +62,7 @@ class Anf:
 
 
 def normalise(program: Program, guess: Guess) -> Anf:
-    """The program in ANF; names that its statements have stay."""
+    """Rewrite a program to ANF; names that its statements have stay."""
     facts = {i.name.name: i.known for i in program.inputs}
     builder = Builder(guess, program.ring, facts, {name.name for name in program.names()}, program.outputs)
     for statement in program.statements:
@@ -94,12 +94,14 @@ class Builder:
         self.define(statement.name, simplify(value, self.facts, self.ring))
 
     def define(self, name: Name, value: Matrix) -> Matrix:
-        """A statement of the program: its last operation has its name, if that is kept or it is new; the operand that
-        it is."""
+        """Write a statement's operations; returns the operand that holds its value.
+
+        The last operation gets the statement's name, if that is kept or the operation is new.
+        """
         while isinstance(value, Let):
             value = self._let(value)
         operation = self._operation(value)
-        known = operation if _is_leaf(operation) else self._found(operation)
+        known = operation if _is_leaf(operation) else self._find(operation)
         if known is not None and name.name not in self.kept:
             self._aliases[name.name] = known
             return known
@@ -110,7 +112,7 @@ class Builder:
         return simplify(substitute(let.body, let.name.name, self.leaf(let.value)), self.facts, self.ring)
 
     def leaf(self, value: Matrix) -> Matrix:
-        """The expression as an operand: computed under a name of its own unless it is one already."""
+        """Return an expression as an operand, computed under a name of its own unless it is one already."""
         if _is_leaf(value):
             return value
         match value:
@@ -121,31 +123,31 @@ class Builder:
         operation = self._operation(value)
         if _is_leaf(operation):
             return operation
-        found = self._found(operation)
+        found = self._find(operation)
         if found is None:
-            found = Name(fresh(f"{self.prefix}{len(self._numbered)}", self.taken), *shape(value))
+            found = Name(fresh_name(f"{self.prefix}{len(self._numbered)}", self.taken), *shape(value))
             self._numbered.append(found)
             self._add(found, operation)
         return found
 
-    def _found(self, operation: Matrix) -> Matrix | None:
-        """The operand that an operation is already, perhaps transposed."""
+    def _find(self, operation: Matrix) -> Matrix | None:
+        """Find the operand that equals an operation, perhaps transposed."""
         if operation in self._known:
             return self._known[operation]
-        mirror = mirrored(operation, self.facts) if isinstance(operation, Product | Stack) else None
-        if mirror is not None and mirror in self._known:
-            return self._straight(transpose(self._known[mirror]))
+        mirrored = mirror(operation, self.facts) if isinstance(operation, Product | Stack) else None
+        if mirrored is not None and mirrored in self._known:
+            return self._straight(transpose(self._known[mirrored]))
         return None
 
     def _straight(self, leaf: Matrix) -> Matrix:
         return leaf.of if isinstance(leaf, Transpose) and infer(leaf.of, self.facts).symmetric else leaf
 
     def _operation(self, value: Matrix) -> Matrix:
-        """The expression with leaves for operands."""
+        """Replace the operands of an expression by leaves."""
         match value:
             case Product(factors):
                 leaves = [self.leaf(factor) for factor in factors]
-                _, (left, right) = chained(leaves, self.guess, self.facts)  # type: ignore[misc]
+                _, (left, right) = cheapest_order(leaves, self.guess, self.facts)  # type: ignore[misc]
                 return self._pair(self._tree(left), self._tree(right))
             case Sum(terms):
                 return add(*(self._term(term) for term in terms))
@@ -160,16 +162,16 @@ class Builder:
         return self.leaf(value)
 
     def _pair(self, left: Matrix, right: Matrix) -> Matrix:
-        """left · right; of what stands side by side only those parts whose products are not there yet.
+        """Write left · right; of stacked operands only the parts whose products are not there yet.
 
         A·[u, t] with t1 = A·u   →   [t1, A·t]
         """
         pair = product(left, right)
         for stacked, other, before in ((right, left, False), (transpose(left), transpose(right), True)):
-            if not isinstance(stacked, Name) or stacked.name not in self._stacks or self._found(pair) is not None:
+            if not isinstance(stacked, Name) or stacked.name not in self._stacks or self._find(pair) is not None:
                 continue
             parts = self._stacks[stacked.name]
-            if any(self._found(product(other, part)) is not None for part in parts):
+            if any(self._find(product(other, part)) is not None for part in parts):
                 made = stack(*(self.leaf(self._pair(other, part)) for part in parts))
                 return Transpose(made) if before else made
         return pair

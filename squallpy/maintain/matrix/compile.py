@@ -13,7 +13,7 @@ from squallpy.base.errors import SquallError, nearest
 from squallpy.maintain.matrix.anf import Anf, normalise
 from squallpy.maintain.matrix.cost import Guess
 from squallpy.maintain.matrix.dimensions import Sizes
-from squallpy.maintain.matrix.iterative_models import WRITTEN, models, rewritten
+from squallpy.maintain.matrix.iterative_models import WRITTEN, rewrite_iterations, write_models
 from squallpy.maintain.matrix.materialise import Maintained, maintain, maintain_normalised
 from squallpy.maintain.matrix.meta_information import Facts, infer
 from squallpy.maintain.matrix.nodes import Iterate, Matrix, walk
@@ -39,7 +39,8 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was weighed: for each iteration its models, the chosen one first; for each statement the search."""
+    """The alternatives that were weighed: models of each iteration, the chosen one first, and the search of each
+    statement."""
 
     iterations: tuple[tuple[str, tuple[Way, ...]], ...] = ()
     searches: tuple[tuple[str, Found], ...] = ()
@@ -47,7 +48,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What can be forced: an iterative model by its name, a strategy."""
+    """Choices that can be forced: an iterative model by its name, a strategy."""
 
     model: str = AUTO
     strategy: str = AUTO
@@ -73,11 +74,15 @@ def compile_program(
     options: Options = Options(),
     growing: Sequence[str] = (),
 ) -> Compiled:
-    """The program with triggers for the inputs that change; `sizes` are those of its symbols, as far as known, and
-    `growing` the symbols that may grow."""
+    """Compile a program to triggers for the inputs that change.
+
+    Args:
+        sizes: Of its symbols, as far as known.
+        growing: The symbols that may grow.
+    """
     compiler = _Compiler(changing, Guess(sizes), options)
-    modelled, iterations = compiler.modelled(program)
-    searched, searches = compiler.searched(modelled)
+    modelled, iterations = compiler.choose_models(program)
+    searched, searches = compiler.search_statements(modelled)
     made = maintain(searched, changing, compiler.guess, options.dense, growing)
     return Compiled(made, Report(iterations, searches), options)
 
@@ -93,7 +98,7 @@ class _Compiler:
     _prices: dict[Program, Weighed] = field(default_factory=dict)
 
     def price(self, program: Program) -> Weighed:
-        """What a program costs; what is the same in ANF is weighed once."""
+        """Estimate the cost of a program; programs equal in ANF are estimated once."""
         anf = normalise(program, self.guess)
         if anf.program not in self._prices:
             self._prices[anf.program] = self._weighed(anf)
@@ -104,16 +109,16 @@ class _Compiler:
         triggers = sum(trigger_price(made, t, 1, self.guess.known, LEFT).total for t in made.triggers.values())
         return triggers, evaluation_price(made, self.guess.known).total, len(made.kept)
 
-    def modelled(self, program: Program) -> tuple[Program, tuple[tuple[str, tuple[Way, ...]], ...]]:
-        """The program without iterations, each in its best model."""
+    def choose_models(self, program: Program) -> tuple[Program, tuple[tuple[str, tuple[Way, ...]], ...]]:
+        """Rewrite each iteration in its best model."""
         found = []
-        while (place := _iteration(program)) is not None:
+        while (place := _find_iteration(program)) is not None:
             at, iteration = place
-            ways = self._forced(models(iteration, _facts(program, at), program.ring))
+            ways = self._forced(write_models(iteration, _infer_facts(program, at), program.ring))
             weighed = []
             for model, written in ways.items():
                 candidate = _replaced(program, at, iteration, written)
-                weighed.append((Way(model, *self.price(_unrolled(candidate))), candidate))
+                weighed.append((Way(model, *self.price(_unroll_others(candidate))), candidate))
             weighed.sort(key=lambda pair: (pair[0].trigger, pair[0].evaluation, pair[0].views))
             anew = min(weighed, key=lambda pair: pair[0].evaluation)
             if self.options.strategy == AUTO and weighed[0][0].trigger > anew[0].evaluation:
@@ -134,11 +139,11 @@ class _Compiler:
             raise SquallError("SQ7003", f'"{self.options.model}" is no iterative model of this program', hint=hint)
         return {model: ways[model]}
 
-    def searched(self, program: Program) -> tuple[Program, tuple[tuple[str, Found], ...]]:
-        """The program with each statement in the cheapest form.
+    def search_statements(self, program: Program) -> tuple[Program, tuple[tuple[str, Found], ...]]:
+        """Rewrite each statement in its cheapest form.
 
-        Where addition is idempotent it stays as it is: forms differ in how soon an update ends there, which depends on
-        what is in the matrices. An iteration step by step looks at what is left most often.
+        Where addition is idempotent it stays: forms differ in how soon an update ends there, which depends on the
+        entries. An iteration step by step prunes updates most often.
         """
         if program.ring.idempotent:
             return program, ()
@@ -146,7 +151,7 @@ class _Compiler:
         for at, statement in enumerate(program.statements):
             if len(normalise(program, self.guess).definitions) > MOST_SEARCHED:
                 continue
-            first = simplify(statement.value, _facts(program, at), program.ring)
+            first = simplify(statement.value, _infer_facts(program, at), program.ring)
 
             def cost(form: Matrix, at: int = at, program: Program = program) -> float:
                 triggers, evaluation, _ = self.price(_with(program, at, form))
@@ -159,8 +164,8 @@ class _Compiler:
         return program, tuple(found)
 
 
-def _iteration(program: Program) -> tuple[int, Iterate] | None:
-    """The first iteration that has none inside."""
+def _find_iteration(program: Program) -> tuple[int, Iterate] | None:
+    """Find the first iteration that has none inside."""
     for at, statement in enumerate(program.statements):
         inner = [node for node in walk(statement.value) if isinstance(node, Iterate)]
         if inner:
@@ -169,15 +174,15 @@ def _iteration(program: Program) -> tuple[int, Iterate] | None:
 
 
 def _replaced(program: Program, at: int, iteration: Iterate, written: Matrix) -> Program:
-    value = rewritten(program.statements[at].value, lambda node: written if node == iteration else None)
+    value = rewrite_iterations(program.statements[at].value, lambda node: written if node == iteration else None)
     return _with(program, at, value)
 
 
-def _unrolled(program: Program) -> Program:
-    """The other iterations in any of their models."""
-    while (place := _iteration(program)) is not None:
+def _unroll_others(program: Program) -> Program:
+    """Rewrite the other iterations in any of their models."""
+    while (place := _find_iteration(program)) is not None:
         at, iteration = place
-        ways = models(iteration, _facts(program, at), program.ring)
+        ways = write_models(iteration, _infer_facts(program, at), program.ring)
         program = _replaced(program, at, iteration, list(ways.values())[-1])
     return program
 
@@ -188,8 +193,8 @@ def _with(program: Program, at: int, value: Matrix) -> Program:
     return replace(program, statements=tuple(statements))
 
 
-def _facts(program: Program, at: int) -> Facts:
-    """What is known of the names that a statement may read."""
+def _infer_facts(program: Program, at: int) -> Facts:
+    """Infer the facts of all names that a statement may read."""
     facts = {i.name.name: i.known for i in program.inputs}
     for statement in program.statements[:at]:
         facts[statement.name.name] = infer(statement.value, facts)

@@ -1,4 +1,4 @@
-"""What expressions cost, in arithmetic operations (Fig. 5.9): a product of (n, m) and (m, p) is 2·n·m·p.
+"""Costs of expressions in arithmetic operations (Fig. 5.9): a product of (n, m) and (m, p) is 2·n·m·p.
 
 A chain of products costs what its cheapest order does (dynamic programming over its factors); a transpose is free,
 for kernels read matrices either way.
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from squallpy.maintain.matrix.dimensions import Size, Sizes
-from squallpy.maintain.matrix.meta_information import NOTHING, Facts, infer, mirrored
+from squallpy.maintain.matrix.meta_information import NOTHING, Facts, infer, mirror
 from squallpy.maintain.matrix.nodes import Inverse, Iterate, Let, Matrix, Product, Scale, Stack, Sum, children
 
 GUESS = 1000  # for a dimension that nobody knows yet
@@ -32,8 +32,8 @@ class Guess:
         return self(matrix.rows) * self(matrix.cols)
 
 
-def chained(factors: Sequence[Matrix], guess: Guess, facts: Facts) -> tuple[float, Tree]:
-    """The cost of the cheapest order of a chain, and that order; half for what is known to be symmetric.
+def cheapest_order(factors: Sequence[Matrix], guess: Guess, facts: Facts) -> tuple[float, Tree]:
+    """Find the cheapest order of a chain of products, and its cost; half for products known to be symmetric.
 
     v', A, B of (1, n), (n, n), (n, n)   →   4n², ((v', A), B)
 
@@ -46,7 +46,7 @@ def chained(factors: Sequence[Matrix], guess: Guess, facts: Facts) -> tuple[floa
     rows, cols = [guess(f.rows) for f in factors], np.array([guess(f.cols) for f in factors], float)
     if count > LONG and len({*rows, *cols}) == 1:
         return 2.0 * (count - 1) * cols[0] ** 3, _by_powers_of_two(factors)
-    mirrors = [mirrored(factor, facts) for factor in factors]
+    mirrors = [mirror(factor, facts) for factor in factors]
     best, cuts = np.zeros((count, count)), dict[tuple[int, int], int]()
     mirror_images = {(i, i) for i in range(count) if factors[i] == mirrors[i]} | {(i, i - 1) for i in range(count + 1)}
     for length in range(1, count):
@@ -79,11 +79,11 @@ def _by_powers_of_two(factors: Sequence[Matrix]) -> Tree:
 
 
 def cost(matrix: Matrix, guess: Guess, facts: Facts) -> float:
-    """Operations to evaluate an expression from its leaves."""
+    """Count the operations that evaluate an expression from its leaves."""
     inner = sum(cost(child, guess, facts) for child in children(matrix))
     match matrix:
         case Product(factors):
-            return inner + chained(factors, guess, facts)[0]
+            return inner + cheapest_order(factors, guess, facts)[0]
         case Sum(terms):
             return inner + guess.cells(matrix) * (len(terms) - 1)
         case Scale() | Stack():

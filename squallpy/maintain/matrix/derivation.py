@@ -46,7 +46,7 @@ class Derived:
 
 
 def derive(anf: Anf, changed: str) -> Derived:
-    """The deltas of a program for a change of one of its inputs."""
+    """Derive the deltas of a program for a change of one of its inputs."""
     deltas = {changed: delta_name(anf.source(changed))}
     statements = []
     for definition in anf.definitions:
@@ -59,17 +59,17 @@ def derive(anf: Anf, changed: str) -> Derived:
 
 
 def delta_name(name: Name) -> Name:
-    """x3 → δ3, B → δB"""
+    """Name the delta of a matrix: x3 → δ3, B → δB."""
     return Name(f"δ{label(name.name)}", *shape(name))
 
 
 def label(name: str) -> str:
-    """What stands behind δ, U and V for a name."""
+    """Return what stands behind δ, U and V for a name."""
     return name[1:] if name[0] == "x" and name[1:].isdigit() else name
 
 
 def delta(matrix: Matrix, deltas: Deltas, ring: Semiring, changed: str) -> Matrix | None:
-    """Δ of an operation on leaves as an input changes; None where it does not change."""
+    """Derive Δ of an operation on leaves as an input changes; None if it does not change."""
 
     match matrix:
         case Name(name):  # DELTA-VAR-EQ, DELTA-VAR-NEQ
@@ -99,7 +99,10 @@ def delta(matrix: Matrix, deltas: Deltas, ring: Semiring, changed: str) -> Matri
 def _product(
     left: Matrix, right: Matrix, left_change: Matrix | None, right_change: Matrix | None, old: bool
 ) -> Matrix | None:
-    """Δa·b + a·Δb + Δa·Δb, of a and b as they were; if one is the input and has changed, the last is in the others."""
+    """Derive Δa·b + a·Δb + Δa·Δb, of a and b as they were.
+
+    If one is the input and has changed, the last term is in the others.
+    """
     terms = []
     if left_change:
         terms.append(product(left_change, right))

@@ -44,7 +44,7 @@ class Size:
         return not self.symbols
 
     def at(self, sizes: Sizes) -> int:
-        """The number that it is; every symbol must have one."""
+        """Evaluate a dimension; every symbol must have a number."""
         return self.constant + sum(sizes[symbol] * times for symbol, times in self.symbols)
 
     def __str__(self) -> str:
@@ -129,7 +129,7 @@ def _inner(scalar: Scalar) -> str:
 
 
 def arithmetic(op: str, left: Scalar, right: Scalar) -> Scalar:
-    """Folded as far as it goes without sizes: 2 * 3 → 6, n + 1 stays a dimension."""
+    """Fold scalars as far as they go without sizes: 2 * 3 → 6, n + 1 stays a dimension."""
     match op, left, right:
         case _, Number(a), Number(b) if op != "/" or b:
             return Number(a + b if op == "+" else a - b if op == "-" else a * b if op == "*" else a / b)
@@ -143,7 +143,7 @@ def arithmetic(op: str, left: Scalar, right: Scalar) -> Scalar:
 
 
 def _size(scalar: Scalar) -> Size | None:
-    """The dimension that a scalar is, if it can be one."""
+    """Convert a scalar to a dimension; None if it cannot be one."""
     match scalar:
         case Dimension(size):
             return size
@@ -153,6 +153,6 @@ def _size(scalar: Scalar) -> Size | None:
 
 
 def as_size(scalar: Scalar) -> Size | None:
-    """A scalar where a dimension is asked for: whole, and as far as can be told not negative."""
+    """Convert a scalar to a dimension; it must be whole and not negative, as far as that is known."""
     size: Size | None = _size(scalar)
     return None if size is None or (size.fixed and size.constant < 0) else size

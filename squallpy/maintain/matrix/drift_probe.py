@@ -1,4 +1,4 @@
-"""How far views have drifted from what defines them: rounding adds up from update to update, and is seen here.
+"""Probes of drift: how far rounding has taken views from their definitions, from update to update.
 
 A view is compared with its definition on a random vector, which costs a product by a vector for each view that the
 definition reads, and never a product of matrices:
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from squallpy.maintain.matrix.anf import Builder
 from squallpy.maintain.matrix.cost import Guess
 from squallpy.maintain.matrix.dimensions import ONE, ONE_SIZE, Number, Size
-from squallpy.maintain.matrix.language import fresh
+from squallpy.maintain.matrix.language import fresh_name
 from squallpy.maintain.matrix.materialise import Maintained
 from squallpy.maintain.matrix.nodes import (
     Diagonal,
@@ -28,8 +28,8 @@ from squallpy.maintain.matrix.nodes import (
     add,
     product,
     stack,
+    stack_rows,
     transpose,
-    upon,
     zeros,
 )
 from squallpy.maintain.matrix.program import Statement
@@ -37,7 +37,7 @@ from squallpy.maintain.matrix.program import Statement
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a view is off by on a vector, beside what it should be: ‖off‖ / ‖right‖."""
+    """The difference of a view from its definition on a vector, beside the right value: ‖off‖ / ‖right‖."""
 
     view: Name
     off: Name
@@ -57,8 +57,8 @@ class _Unseen(Exception):
     """A definition that takes more than products by vectors."""
 
 
-def probe(made: Maintained) -> Probe:
-    """Of all views that are kept, but those that are defined by inverses that are not."""
+def write_probe(made: Maintained) -> Probe:
+    """Write the probe of all kept views, except of those defined by inverses that are not kept."""
     writer = _Writer(made)
     for view in made.kept:
         if view.name not in made.anf.constants:
@@ -85,7 +85,7 @@ class _Writer:
             else:
                 parts = value.parts if isinstance(value, Stack) else (value,)
                 pieces = [self._vector(part.cols) for part in parts]
-                found = self._leaf(product(view, self._leaf(upon(*pieces))))
+                found = self._leaf(product(view, self._leaf(stack_rows(*pieces))))
                 right = self._leaf(add(*(self._times(p, x) for p, x in zip(parts, pieces, strict=True))))
         except _Unseen:
             return
@@ -93,7 +93,7 @@ class _Writer:
         self.looks.append(Look(view, self._named(off), self._named(right)))
 
     def _vector(self, size: Size) -> Name:
-        self.vectors.append(Name(fresh("r", self._taken), size, ONE_SIZE))
+        self.vectors.append(Name(fresh_name("r", self._taken), size, ONE_SIZE))
         return self.vectors[-1]
 
     def _leaf(self, matrix: Matrix) -> Matrix:
@@ -103,12 +103,12 @@ class _Writer:
         leaf = self._leaf(matrix)
         if isinstance(leaf, Name):
             return leaf
-        name = Name(fresh("p", self._taken), matrix.rows, matrix.cols)
+        name = Name(fresh_name("p", self._taken), matrix.rows, matrix.cols)
         self.builder.definitions.append(Statement(name, leaf))
         return name
 
     def _times(self, matrix: Matrix, x: Matrix) -> Matrix:
-        """matrix · x as a name or the like."""
+        """Write matrix · x; returns a name or the like."""
         match matrix:
             case Name(name) | Transpose(Name(name)) if name not in self._stored:
                 if (matrix, x) not in self._found:
@@ -126,16 +126,18 @@ class _Writer:
             case Scale(by, of):
                 return self._leaf(Scale(by, self._times(of, x)))
             case Stack(parts):
-                return self._leaf(add(*(self._times(part, self._leaf(product(cut, x))) for part, cut in _cuts(parts))))
+                return self._leaf(
+                    add(*(self._times(part, self._leaf(product(cut, x))) for part, cut in _split_stack(parts)))
+                )
             case Transpose(Stack(parts)):
-                return self._leaf(upon(*(self._times(transpose(part), x) for part in parts)))
+                return self._leaf(stack_rows(*(self._times(transpose(part), x) for part in parts)))
             case Diagonal(_, value):
                 return self._leaf(Scale(value, x))
             case Fill(rows, cols, value):
                 total = self._leaf(product(Fill(ONE_SIZE, cols, ONE), x))
                 return self._leaf(product(Fill(rows, ONE_SIZE, value), total))
             case Transpose(of):
-                return self._times(_turned(of), x)
+                return self._times(_transpose_operation(of), x)
         raise _Unseen
 
     def _definition(self, name: str) -> Matrix:
@@ -144,15 +146,15 @@ class _Writer:
         return next(d.value for d in self._made.anf.definitions if d.name.name == name)
 
 
-def _cuts(parts: tuple[Matrix, ...]) -> Iterator[tuple[Matrix, Matrix]]:
-    """What stands side by side, and what cuts its share out of a vector: zeros but for ones on a diagonal."""
+def _split_stack(parts: tuple[Matrix, ...]) -> Iterator[tuple[Matrix, Matrix]]:
+    """Split stacked parts, each with the matrix of zeros and a diagonal of ones that cuts its share out of a vector."""
     for at, part in enumerate(parts):
         beside = (Diagonal(p.cols) if other == at else zeros(part.cols, p.cols) for other, p in enumerate(parts))
         yield part, stack(*beside)
 
 
-def _turned(matrix: Matrix) -> Matrix:
-    """The transpose, as an operation on transposes."""
+def _transpose_operation(matrix: Matrix) -> Matrix:
+    """Transpose an operation into one on transposes."""
     match matrix:
         case Product(factors):
             return product(*map(transpose, reversed(factors)))

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import product as every
 
-from squallpy.maintain.matrix.cost import Guess, chained
+from squallpy.maintain.matrix.cost import Guess, cheapest_order
 from squallpy.maintain.matrix.dimensions import Scalar, Size, arithmetic
 from squallpy.maintain.matrix.meta_information import Facts
 from squallpy.maintain.matrix.nodes import (
@@ -33,8 +33,8 @@ from squallpy.maintain.matrix.nodes import (
     names,
     product,
     stack,
+    stack_rows,
     transpose,
-    upon,
     zeros,
 )
 
@@ -53,7 +53,7 @@ class Factors:
 
     @property
     def v(self) -> Matrix:
-        return upon(*(v for _, v in self.blocks))
+        return stack_rows(*(v for _, v in self.blocks))
 
     @property
     def rank(self) -> Size:
@@ -71,48 +71,51 @@ class Chain:
         return str(_scaled(self.by, product(*self.factors)))
 
 
-def chains(delta: Matrix, factors: Mapping[str, Factors]) -> list[Chain]:
-    """A delta as a sum of chains, its delta variables replaced by their factors."""
+def expand_chains(delta: Matrix, factors: Mapping[str, Factors]) -> list[Chain]:
+    """Expand a delta to a sum of chains, its delta variables replaced by their factors."""
     match delta:
         case Name(name) if name in factors:
             return [Chain(pair) for pair in factors[name].blocks]
         case Sum(terms):
-            return [chain for term in terms for chain in chains(term, factors)]
+            return [chain for term in terms for chain in expand_chains(term, factors)]
         case Scale(by, of):
-            return [Chain(chain.factors, times(by, chain.by)) for chain in chains(of, factors)]
+            return [Chain(chain.factors, multiply_optional(by, chain.by)) for chain in expand_chains(of, factors)]
         case Transpose(of):
-            return [Chain(tuple(map(transpose, reversed(c.factors))), c.by) for c in chains(of, factors)]
+            return [Chain(tuple(map(transpose, reversed(c.factors))), c.by) for c in expand_chains(of, factors)]
         case Stack(parts):
-            return [chain for at in range(len(parts)) for chain in _placed(parts, at, factors)]
+            return [chain for at in range(len(parts)) for chain in _pull_out_stack(parts, at, factors)]
         case Product(parts):
-            operands = [chains(part, factors) for part in parts]
+            operands = [expand_chains(part, factors) for part in parts]
             return [reduce(_joined, choice) for choice in every(*operands)]
     return [Chain((delta,))]
 
 
-def times(by: Scalar | None, other: Scalar | None) -> Scalar | None:
-    """The product of two numbers that need not be there."""
+def multiply_optional(by: Scalar | None, other: Scalar | None) -> Scalar | None:
+    """Multiply two optional numbers."""
     return other if by is None else by if other is None else arithmetic("*", by, other)
 
 
 def _joined(left: Chain, right: Chain) -> Chain:
-    return Chain((*left.factors, *right.factors), times(left.by, right.by))
+    return Chain((*left.factors, *right.factors), multiply_optional(left.by, right.by))
 
 
-def _placed(parts: tuple[Matrix, ...], at: int, factors: Mapping[str, Factors]) -> Iterator[Chain]:
-    """0 ⇒ U·V ⇒ 0   →   U · (0 ⇒ V ⇒ 0)"""
+def _pull_out_stack(parts: tuple[Matrix, ...], at: int, factors: Mapping[str, Factors]) -> Iterator[Chain]:
+    """Pull a stack out of a factored delta: 0 ⇒ U·V ⇒ 0 → U · (0 ⇒ V ⇒ 0)."""
     if isinstance(parts[at], Fill):
         return
-    for chain in chains(parts[at], factors):
+    for chain in expand_chains(parts[at], factors):
         *before, last = chain.factors
         wide: list[Matrix] = [zeros(last.rows, part.cols) for part in parts]
         wide[at] = last
         yield Chain((*before, stack(*wide)), chain.by)
 
 
-def related(delta: Matrix, factors: Mapping[str, Factors], blocks: Mapping[str, Factors]) -> dict[str, Factors]:
-    """The factors of each delta variable that is read: block by block where it has one in common with another, so that
-    these can be joined; else whole, for a product of wide matrices is cheaper than products of narrow ones."""
+def choose_factors(delta: Matrix, factors: Mapping[str, Factors], blocks: Mapping[str, Factors]) -> dict[str, Factors]:
+    """Choose the factors of each delta variable that is read, block by block or whole.
+
+    Block by block where it has one in common with another, so that these can be joined; else whole, for a product of
+    wide matrices is cheaper than products of narrow ones.
+    """
     named = names(delta)
     read = [name for name in factors if name in named]
     halves = {name: {half for pair in blocks[name].blocks for half in pair} for name in read}
@@ -123,7 +126,11 @@ def related(delta: Matrix, factors: Mapping[str, Factors], blocks: Mapping[str, 
 
 
 def factorise(sums: Sequence[Chain], dense: bool | None, guess: Guess, facts: Facts) -> Factors:
-    """The cheapest U·V of a sum of chains; `dense`: with a unit matrix on one side, or (False) never."""
+    """Find the cheapest U·V of a sum of chains.
+
+    Args:
+        dense: With a unit matrix on one side (True), or never so (False); None: if it is cheaper.
+    """
     return _Joining(sums, dense, guess, facts).best()
 
 
@@ -139,9 +146,9 @@ class _Option:
     other: Half
     by: Scalar | None
     price: float
-    """What the other half costs, and to add it up."""
+    """The cost of the other half, and of adding it up."""
     base: float
-    """What it costs that there is such a group: the shared half, and its part of the rank."""
+    """The cost of having such a group: of the shared half, and of its part of the rank."""
 
     @property
     def group(self) -> tuple[bool, Half]:
@@ -163,8 +170,8 @@ class _Joining:
         ]
         self._numbers: dict[tuple[bool, Half], int] = {}
         self._shared = Counter(group for options in self._options for group in {option.group for option in options})
-        self._choices = [self._numbered(options) for options in self._options]
-        self._least_after = self._floors()
+        self._choices = [self._number_options(options) for options in self._options]
+        self._least_after = self._bound_costs()
         self._left = MOST_PLANS
         self._least = math.inf
         self._found: list[_Option] = []
@@ -174,12 +181,13 @@ class _Joining:
         groups: dict[tuple[bool, Half], list[_Option]] = {}
         for option in self._found:
             groups.setdefault(option.group, []).append(option)
-        return Factors(tuple(_halves(options) for options in groups.values()))
+        return Factors(tuple(_build_halves(options) for options in groups.values()))
 
-    def _numbered(self, options: Sequence[_Option]) -> list[tuple[float, float, int, int]]:
-        """Price, base, place and group of each option that may be best: the search compares numbers, not expressions.
+    def _number_options(self, options: Sequence[_Option]) -> list[tuple[float, float, int, int]]:
+        """Number each option that may be best by price, base, place and group.
 
-        What no other chain can join is but worth a look if it costs least.
+        The search compares numbers, not expressions. An option that no other chain can join is only a candidate if it
+        costs least.
         """
         number = self._numbers.setdefault
         least = min(range(len(options)), key=lambda place: options[place].price + options[place].base)
@@ -189,8 +197,8 @@ class _Joining:
             if place == least or self._shared[o.group] > 1
         ]
 
-    def _floors(self) -> list[float]:
-        """What the chains from each one on cost at least, whatever groups there are."""
+    def _bound_costs(self) -> list[float]:
+        """Bound from below the cost of the chains from each one on, whatever groups there are."""
         floors = [0.0]
         for choices in reversed(self._choices):
             floors.append(floors[-1] + min(price for price, *_ in choices))
@@ -217,7 +225,7 @@ class _Joining:
     def _allowed(
         self, chain: Chain, inside: list[tuple[Half, Half]], dense: bool | None, least: int
     ) -> list[tuple[Half, Half]]:
-        """The cuts to be weighed: at an end only where the rank may be beyond what the matrix has there."""
+        """List the cuts to be weighed: at an end only if the rank may exceed that of the matrix there."""
         ends = [(chain.factors, ()), ((), chain.factors)]
         if dense:
             return ends
@@ -236,7 +244,7 @@ class _Joining:
 
     def _price(self, half: Half) -> float:
         if half not in self._prices:
-            self._prices[half] = chained(half, self._guess, self._facts)[0]
+            self._prices[half] = cheapest_order(half, self._guess, self._facts)[0]
         return self._prices[half]
 
 
@@ -244,8 +252,8 @@ def _width(cut: tuple[Half, Half]) -> Size:
     return cut[0][-1].cols if cut[0] else cut[1][0].rows
 
 
-def _halves(options: Sequence[_Option]) -> tuple[Matrix, Matrix]:
-    """U and V of a group."""
+def _build_halves(options: Sequence[_Option]) -> tuple[Matrix, Matrix]:
+    """Build U and V of a group."""
     first = options[0]
     width = _width((first.shared, first.other) if first.left else (first.other, first.shared))
     shared = _multiplied(first.shared, width)

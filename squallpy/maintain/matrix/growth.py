@@ -28,42 +28,42 @@ from squallpy.maintain.matrix.nodes import (
 from squallpy.maintain.matrix.program import Statement
 
 
-def grows(size: Size, growing: Container[str]) -> bool:
-    """Is there a symbol in a dimension that grows?"""
+def has_growing(size: Size, growing: Container[str]) -> bool:
+    """True if a symbol of a dimension grows."""
     return any(symbol in growing for symbol, _ in size.symbols)
 
 
-def in_place(anf: Anf, growing: Container[str]) -> bool:
-    """Is a program with zeros appended to its inputs what it was, with zeros appended, but for its constants?"""
+def grows_in_place(anf: Anf, growing: Container[str]) -> bool:
+    """True if zeros appended to inputs append only zeros to a program, apart from its constants."""
     return all(_in_place(node, growing) for d in anf.definitions for node in walk(d.value))
 
 
 def _in_place(node: Matrix, growing: Container[str]) -> bool:
     match node:
         case Inverse(of):
-            return not grows(of.rows, growing)
+            return not has_growing(of.rows, growing)
         case Scale(by, _) | Fill(_, _, by) | Diagonal(_, by):
             return not _made_of(by, growing)
         case Stack(parts):
-            return not any(grows(part.cols, growing) for part in parts[:-1])
+            return not any(has_growing(part.cols, growing) for part in parts[:-1])
     return True
 
 
 def _made_of(scalar: Scalar, growing: Container[str]) -> bool:
     match scalar:
         case Dimension(size):
-            return grows(size, growing)
+            return has_growing(size, growing)
         case Arithmetic(_, left, right):
             return _made_of(left, growing) or _made_of(right, growing)
     return False
 
 
-def with_constants(anf: Anf, growing: Container[str]) -> Anf:
-    """The program with names for the constants that change as dimensions grow; they are called what they say."""
+def name_constants(anf: Anf, growing: Container[str]) -> Anf:
+    """Give names to the constants that change as dimensions grow, each its own text."""
     constants: dict[str, Matrix] = {}
 
     def named(node: Matrix) -> Matrix | None:
-        if isinstance(node, Fill | Diagonal) and (grows(node.rows, growing) or grows(node.cols, growing)):
+        if isinstance(node, Fill | Diagonal) and (has_growing(node.rows, growing) or has_growing(node.cols, growing)):
             constants[str(node)] = node
             return Name(str(node), *shape(node))
         return None

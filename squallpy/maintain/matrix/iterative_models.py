@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from squallpy.base.semirings import Semiring
-from squallpy.maintain.matrix.language import fresh
+from squallpy.maintain.matrix.language import fresh_name
 from squallpy.maintain.matrix.meta_information import Facts
 from squallpy.maintain.matrix.nodes import (
     Diagonal,
@@ -47,22 +47,22 @@ class Affine:
     right: bool
 
     def of(self, value: Matrix, constant_first: bool = False) -> Matrix:
-        """The step from a value."""
+        """Write the step from a value."""
         moved = self.applied(self.matrix, value)
         if self.constant is None:
             return moved
         return add(self.constant, moved) if constant_first else add(moved, self.constant)
 
     def applied(self, matrix: Matrix, to: Matrix | None) -> Matrix:
-        """matrix · to, in this order; nothing stands for a unit matrix."""
+        """Multiply matrix · to, in this order; None stands for a unit matrix."""
         if to is None:
             return matrix
         return product(to, matrix) if self.right else product(matrix, to)
 
 
-def models(iteration: Iterate, facts: Facts, ring: Semiring) -> dict[str, Matrix]:
-    """The ways to write an iteration, by the name of the model; `explain` and `matrix.model` call them so."""
-    step = affine(iteration.body, iteration.name, facts, ring)
+def write_models(iteration: Iterate, facts: Facts, ring: Semiring) -> dict[str, Matrix]:
+    """Write an iteration in each model, by its name in `explain` and `matrix.model`."""
+    step = match_affine(iteration.body, iteration.name, facts, ring)
     unrolled = iteration.count <= MOST_UNROLLED
     ways: dict[str, Matrix] = {}
     if unrolled or step is None:
@@ -70,65 +70,65 @@ def models(iteration: Iterate, facts: Facts, ring: Semiring) -> dict[str, Matrix
     if step is None or iteration.count < 2:
         return ways
     if unrolled:
-        ways[LINEAR] = _written(iteration, step, 1)
+        ways[LINEAR] = _write_model(iteration, step, 1)
         if iteration.body in (step.of(iteration.name), step.of(iteration.name, constant_first=True)):
             del ways[WRITTEN]  # the same
-    ways[EXPONENTIAL] = _written(iteration, step, None)
+    ways[EXPONENTIAL] = _write_model(iteration, step, None)
     skip = 2
     while skip < iteration.count:
         if iteration.count // skip <= MOST_UNROLLED:
-            ways[f"skip-{skip}"] = _written(iteration, step, skip)
+            ways[f"skip-{skip}"] = _write_model(iteration, step, skip)
         skip *= 2
     return ways
 
 
-def affine(body: Matrix, name: Name, facts: Facts, ring: Semiring) -> Affine | None:
-    """A body as M·t + C, or t·M + C.
+def match_affine(body: Matrix, name: Name, facts: Facts, ring: Semiring) -> Affine | None:
+    """Match a body as M·t + C, or t·M + C.
 
     t - X'·(X·t - Y)   →   (eye(n) - X'·X)·t + X'·Y
     """
-    terms = list(expanded(_inlined(body)))
+    terms = list(expand_products(_inline(body)))
     if any(occurrences(term, name.name) > 1 for term in terms):
         return None
     reads = [term for term in terms if occurrences(term, name.name)]
     constant = [term for term in terms if not occurrences(term, name.name)]
     for right in (False, True):
-        multiples = [_multiple(term, name, right) for term in reads]
+        multiples = [_match_multiple(term, name, right) for term in reads]
         if reads and all(multiples):
             matrix = simplify(add(*(m for m in multiples if m)), facts, ring)
             return Affine(matrix, simplify(add(*constant), facts, ring) if constant else None, right)
     return None
 
 
-def _inlined(matrix: Matrix) -> Matrix:
-    return _inlined(substitute(matrix.body, matrix.name.name, matrix.value)) if isinstance(matrix, Let) else matrix
+def _inline(matrix: Matrix) -> Matrix:
+    return _inline(substitute(matrix.body, matrix.name.name, matrix.value)) if isinstance(matrix, Let) else matrix
 
 
-def expanded(matrix: Matrix) -> Iterator[Matrix]:
-    """The terms of an expression when all its products are multiplied out: A·(B + C) → A·B, A·C."""
+def expand_products(matrix: Matrix) -> Iterator[Matrix]:
+    """Multiply out all products of an expression; returns the terms: A·(B + C) → A·B, A·C."""
     match matrix:
         case Sum(terms):
             for term in terms:
-                yield from expanded(term)
+                yield from expand_products(term)
         case Scale(by, of):
-            for term in expanded(of):
+            for term in expand_products(of):
                 yield Scale(by, term)
         case Product((first, *others)):
             rest = product(*others)
-            for left in expanded(first):
-                for right in expanded(rest) if isinstance(rest, Product | Sum | Scale) else (rest,):
+            for left in expand_products(first):
+                for right in expand_products(rest) if isinstance(rest, Product | Sum | Scale) else (rest,):
                     yield product(left, right)
         case _:
             yield matrix
 
 
-def _multiple(term: Matrix, name: Name, right: bool) -> Matrix | None:
-    """M of a term M·t, or t·M."""
+def _match_multiple(term: Matrix, name: Name, right: bool) -> Matrix | None:
+    """Match M of a term M·t, or t·M."""
     match term:
         case Name(own) if own == name.name:
             return Diagonal(name.cols if right else name.rows)
         case Scale(by, of):
-            inner = _multiple(of, name, right)
+            inner = _match_multiple(of, name, right)
             return inner and Scale(by, inner)
         case Product(factors):
             end, others = (factors[0], factors[1:]) if right else (factors[-1], factors[:-1])
@@ -136,8 +136,8 @@ def _multiple(term: Matrix, name: Name, right: bool) -> Matrix | None:
     return None
 
 
-def _written(iteration: Iterate, step: Affine, skip: int | None) -> Matrix:
-    """The iteration with P and S up to `skip`, or as far as they go."""
+def _write_model(iteration: Iterate, step: Affine, skip: int | None) -> Matrix:
+    """Write an iteration with P and S up to `skip`, or as far as they go."""
     return _Writer(iteration, step).written(skip)
 
 
@@ -162,7 +162,7 @@ class _Writer:
         while leap:
             times, count = divmod(count, leap)
             for at in range(times):
-                value = self._leapt(leap, value)
+                value = self._leap(leap, value)
                 if at + 1 < times or count:
                     value = self._let(self._iteration.name.name, value)
             leap //= 2
@@ -171,8 +171,8 @@ class _Writer:
             value = Let(name, inner, value)
         return value
 
-    def _leapt(self, leap: int, value: Matrix | None) -> Matrix:
-        """`leap` steps at once: P·t + S·C."""
+    def _leap(self, leap: int, value: Matrix | None) -> Matrix:
+        """Write `leap` steps at once: P·t + S·C."""
         moved = self._step.applied(self._power(leap), value)
         return moved if self._step.constant is None else add(moved, self._constant(leap))
 
@@ -186,7 +186,7 @@ class _Writer:
         return self._powers[leap]
 
     def _constant(self, leap: int) -> Matrix:
-        """(I + M + … + M^(leap-1)) · C, by halves: S₂ₛ·C = Pₛ·(Sₛ·C) + Sₛ·C."""
+        """Write (I + M + … + M^(leap-1)) · C, by halves: S₂ₛ·C = Pₛ·(Sₛ·C) + Sₛ·C."""
         if leap not in self._sums:
             assert self._step.constant is not None
             if leap == 1:
@@ -201,11 +201,11 @@ class _Writer:
         return value if isinstance(value, Name | Diagonal) else self._let(name, value)
 
     def _let(self, name: str, value: Matrix) -> Matrix:
-        bound = Name(fresh(f"{self._iteration.name.name}_{name}", self._taken), *shape(value))
+        bound = Name(fresh_name(f"{self._iteration.name.name}_{name}", self._taken), *shape(value))
         self._lets.append((bound, value))
         return bound
 
 
-def rewritten(matrix: Matrix, choose: Callable[[Iterate], Matrix | None]) -> Matrix:
-    """The expression with iterations, inner ones first, as chosen."""
+def rewrite_iterations(matrix: Matrix, choose: Callable[[Iterate], Matrix | None]) -> Matrix:
+    """Rewrite the iterations of an expression as chosen, inner ones first."""
     return bottom_up(matrix, lambda node: choose(node) if isinstance(node, Iterate) else None)

@@ -29,16 +29,16 @@ from squallpy.maintain.matrix.nodes import (
     product,
     shape,
     stack,
+    stack_rows,
     substitute,
     transpose,
-    upon,
     walk,
 )
 from squallpy.maintain.matrix.program import Input, Program, Statement
 
 
-def fresh(name: str, taken: set[str]) -> str:
-    """A name like the one asked for that nothing has yet; it is taken then."""
+def fresh_name(name: str, taken: set[str]) -> str:
+    """Choose a name like the one wanted that is not taken, and add it to those taken."""
     chosen, number = name, 1
     while chosen in taken:
         chosen, number = f"{name}_{number}", number + 1
@@ -46,8 +46,8 @@ def fresh(name: str, taken: set[str]) -> str:
     return chosen
 
 
-def scaled(by: Scalar, of: Matrix, ring: Semiring) -> Matrix:
-    """by · of; SQ3002 where the number is negative and the semiring has none such."""
+def scale(by: Scalar, of: Matrix, ring: Semiring) -> Matrix:
+    """Multiply a matrix by a number; SQ3002 if it is negative and the semiring cannot negate."""
     if isinstance(by, Number) and by.value == -1 and not ring.negates:
         raise SquallError(
             "SQ3002", f"the {ring} semiring has no subtraction", hint="there is no inverse of its addition"
@@ -56,11 +56,11 @@ def scaled(by: Scalar, of: Matrix, ring: Semiring) -> Matrix:
 
 
 def subtracted(left: Matrix, right: Matrix, ring: Semiring) -> Matrix:
-    return add(left, scaled(Number(-1), right, ring))
+    return add(left, scale(Number(-1), right, ring))
 
 
 def power(base: Matrix, exponent: int, ring: Semiring, taken: set[str]) -> Matrix:
-    """Aᵏ as an iteration, so that it can be multiplied in fewer steps; A⁻ᵏ is that of the inverse."""
+    """Write Aᵏ as an iteration, so that it can be multiplied in fewer steps; A⁻ᵏ is that of the inverse."""
     if base.rows != base.cols:
         raise SquallError("SQ2011", f"only a square matrix has powers, {base} ({base.rows} × {base.cols}) is none")
     if exponent > MOST_STEPS:
@@ -73,7 +73,7 @@ def power(base: Matrix, exponent: int, ring: Semiring, taken: set[str]) -> Matri
         return Diagonal(base.rows)
     if exponent == 1:
         return base
-    name = Name(fresh("power", taken), *shape(base))
+    name = Name(fresh_name("power", taken), *shape(base))
     return Iterate(exponent - 1, base, name, product(base, name))
 
 
@@ -104,18 +104,18 @@ class Symbolic:
         return self._new(subtracted(self.node, _node(other), self.ring))
 
     def __neg__(self) -> "Symbolic":
-        return self._new(scaled(Number(-1), self.node, self.ring))
+        return self._new(scale(Number(-1), self.node, self.ring))
 
     def __mul__(self, by: object) -> "Symbolic":
         if isinstance(by, Symbolic):
             hint = "products of entries have no delta of low rank; a product of matrices is A @ B"
             raise SquallError("SQ3002", "entries are not multiplied one by one", hint=hint)
-        return self._new(scaled(scalar(by), self.node, self.ring))
+        return self._new(scale(scalar(by), self.node, self.ring))
 
     __rmul__ = __mul__
 
     def __truediv__(self, by: object) -> "Symbolic":
-        return self._new(scaled(arithmetic("/", Number(1), scalar(by)), self.node, self.ring))
+        return self._new(scale(arithmetic("/", Number(1), scalar(by)), self.node, self.ring))
 
     def __pow__(self, exponent: int) -> "Symbolic":
         return self._new(power(self.node, exponent, self.ring, names(self.node)))
@@ -137,7 +137,7 @@ def _node(value: object) -> Matrix:
 
 
 def scalar(value: object) -> Scalar:
-    """A number, or a dimension, as a scalar of a program."""
+    """Convert a number, or a dimension, to a scalar of a program."""
     match value:
         case bool() | int() | float():
             return Number(value)
@@ -153,13 +153,13 @@ def inv(matrix: Symbolic) -> Symbolic:
 
 
 def hstack(*matrices: Symbolic) -> Symbolic:
-    """Side by side."""
+    """Stack matrices side by side."""
     return matrices[0]._new(stack(*(_node(m) for m in matrices)))
 
 
 def vstack(*matrices: Symbolic) -> Symbolic:
-    """One upon the other."""
-    return matrices[0]._new(upon(*(_node(m) for m in matrices)))
+    """Stack matrices one upon the other."""
+    return matrices[0]._new(stack_rows(*(_node(m) for m in matrices)))
 
 
 def eye(size: Size | int | str) -> Symbolic:
@@ -183,21 +183,20 @@ def fill(rows: Size | int | str, cols: Size | int | str, value: object) -> Symbo
 
 
 def iterate(count: int, start: Symbolic, step: Callable[[Symbolic], Symbolic]) -> Symbolic:
-    """step(… step(start)), `count` times."""
+    """Apply step(… step(start)), `count` times."""
     if not isinstance(count, int) or not 0 <= count <= MOST_STEPS:
         raise SquallError("SQ2012", f"iterate {count} times", hint=f"the count is a number from 0 to {MOST_STEPS}")
     passing = Name(f"acc {id(step)}", *shape(start.node))  # NB: unlike those of iterations around this one
     body = _node(step(Symbolic(passing, start.ring)))
     taken = {m.name for m in (*walk(body), *walk(start.node)) if isinstance(m, Name)}
-    name = Name(fresh("acc", taken), *shape(start.node))
+    name = Name(fresh_name("acc", taken), *shape(start.node))
     return start._new(Iterate(count, start.node, name, substitute(body, passing.name, name)))
 
 
 def trace(
     function: Callable[..., Any], inputs: Sequence[Input], ring: Semiring = ARITHMETIC, result: str = "result"
 ) -> Program:
-    """The program that a function of matrices is: its outputs are the entries of the mapping that it returns, or
-    `result`."""
+    """Trace a function of matrices to a program; outputs are the entries of the mapping returned, or `result`."""
     returned = function(*(Symbolic(i.name, ring) for i in inputs))
     outputs = returned if isinstance(returned, Mapping) else {result: returned}
     statements = tuple(Statement(Name(name, *shape(_node(m))), _node(m)) for name, m in outputs.items())

@@ -16,9 +16,9 @@ from squallpy.maintain.matrix.anf import Anf, Builder, normalise
 from squallpy.maintain.matrix.cost import Guess
 from squallpy.maintain.matrix.derivation import Derived, derive, label
 from squallpy.maintain.matrix.dimensions import Number, Size
-from squallpy.maintain.matrix.factored_deltas import Factors, chains, factorise, related
-from squallpy.maintain.matrix.growth import in_place, with_constants
-from squallpy.maintain.matrix.language import fresh
+from squallpy.maintain.matrix.factored_deltas import Factors, choose_factors, expand_chains, factorise
+from squallpy.maintain.matrix.growth import grows_in_place, name_constants
+from squallpy.maintain.matrix.language import fresh_name
 from squallpy.maintain.matrix.nodes import (
     Diagonal,
     Inverse,
@@ -55,8 +55,13 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """What is done when an input changes by u · v: `factored`, each delta as it was derived; `steps`, the same one
-    operation at a time, from views as they were; then `updates`."""
+    """The steps and updates that apply a change u · v of an input.
+
+    Args:
+        factored: Each delta as it was derived, in factors.
+        steps: The same one operation at a time, from views as they were.
+        updates: Of views, after the steps.
+    """
 
     input: Name
     u: Name
@@ -67,7 +72,7 @@ class Trigger:
     updates: tuple[Update, ...]
 
     def reads(self) -> set[str]:
-        """The names that its steps and updates read."""
+        """Collect the names that its steps and updates read."""
         read = [step.value for step in self.steps] + [half for update in self.updates for half in (update.u, update.v)]
         return set[str]().union(*map(names, read))
 
@@ -97,11 +102,11 @@ class Maintained:
         return [*(name.name for name in self.program.names()), *self.anf.constants]
 
     def named(self, name: str) -> Name:
-        """An input, a constant or a definition."""
+        """Find an input, a constant or a definition."""
         return next(n for n in (*self.kept, *self.program.names()) if n.name == name)
 
-    def written(self, matrix: Matrix) -> Matrix:
-        """An expression in names that the program has itself."""
+    def in_own_names(self, matrix: Matrix) -> Matrix:
+        """Rewrite an expression in names that the program has itself."""
         for definition in reversed(self.anf.definitions):
             if definition.name.name not in self.program.outputs:
                 matrix = substitute(matrix, definition.name.name, definition.value)
@@ -115,28 +120,32 @@ def maintain(
     dense: bool | None = None,
     growing: Sequence[str] = (),
 ) -> Maintained:
-    """The program with a trigger for each input that changes; `dense` forces (True) or forbids (False) dense deltas,
-    `growing` are the symbols of dimensions that may grow."""
+    """Write a trigger for each input that changes.
+
+    Args:
+        dense: Forces (True) or forbids (False) dense deltas.
+        growing: The symbols of dimensions that may grow.
+    """
     return maintain_normalised(normalise(program, guess), changing, guess, dense, growing)
 
 
 def maintain_normalised(
     anf: Anf, changing: Sequence[str], guess: Guess, dense: bool | None = None, growing: Sequence[str] = ()
 ) -> Maintained:
-    """`maintain`, of a program in ANF."""
-    growing = tuple(symbol for symbol in growing if in_place(anf, {symbol}))
-    anf = with_constants(anf, growing)
-    triggers = {name: trigger(anf, name, guess, dense) for name in (*changing, *anf.constants)}
-    kept, inputs = _kept(anf, list(triggers.values())), {i.name.name for i in anf.program.inputs}
-    pruned = {name: _pruned(trigger, kept | ({name} & inputs)) for name, trigger in triggers.items()}
+    """Write the triggers of a program in ANF, as `maintain` does."""
+    growing = tuple(symbol for symbol in growing if grows_in_place(anf, {symbol}))
+    anf = name_constants(anf, growing)
+    triggers = {name: write_trigger(anf, name, guess, dense) for name in (*changing, *anf.constants)}
+    kept, inputs = _collect_kept(anf, list(triggers.values())), {i.name.name for i in anf.program.inputs}
+    pruned = {name: _prune(trigger, kept | ({name} & inputs)) for name, trigger in triggers.items()}
     constants = tuple(anf.source(name) for name in anf.constants if name in kept)
     views = tuple(d.name for d in anf.definitions if d.name.name in kept)
     return Maintained(anf, pruned, (*constants, *views), growing)
 
 
-def trigger(anf: Anf, changed: str, guess: Guess, dense: bool | None = None) -> Trigger:
-    """The trigger of one input, with an update of every view that it changes."""
-    return _Writer(anf, changed, guess, dense).written()
+def write_trigger(anf: Anf, changed: str, guess: Guess, dense: bool | None = None) -> Trigger:
+    """Write the trigger of one input, with an update of every view that it changes."""
+    return _Writer(anf, changed, guess, dense).in_own_names()
 
 
 class _Writer:
@@ -145,10 +154,10 @@ class _Writer:
     def __init__(self, anf: Anf, changed: str, guess: Guess, dense: bool | None) -> None:
         self._anf, self._dense, self._source = anf, dense, anf.source(changed)
         self._taken = {name.name for name in anf.program.names()} | anf.program.symbols()
-        rank = Size.of(fresh(RANK, self._taken))
+        rank = Size.of(fresh_name(RANK, self._taken))
         letters = changed if changed not in anf.constants else ""
-        self._u = Name(fresh(f"u{letters}", self._taken), self._source.rows, rank)
-        self._v = Name(fresh(f"v{letters}", self._taken), rank, self._source.cols)
+        self._u = Name(fresh_name(f"u{letters}", self._taken), self._source.rows, rank)
+        self._v = Name(fresh_name(f"v{letters}", self._taken), rank, self._source.cols)
         known = {**guess.known, rank.symbols[0][0]: 1}
         self._builder = Builder(Guess(known), anf.program.ring, dict(anf.facts), self._taken, prefix="t")
         self._derived = derive(anf, changed)
@@ -157,7 +166,7 @@ class _Writer:
         self._factored: list[Statement] = []
         self._updates: list[Update] = []
 
-    def written(self) -> Trigger:
+    def in_own_names(self) -> Trigger:
         self._update(self._source, self._derived.deltas[self._source.name], self._u, self._v)
         definitions = {d.name.name: d for d in self._anf.definitions}
         names_of = {delta.name: name for name, delta in self._derived.deltas.items()}
@@ -177,24 +186,26 @@ class _Writer:
         self._blocks[delta.name.name] = Factors(tuple((self._leaf(a), self._leaf(b)) for a, b in made.blocks))
 
     def _factors(self, definition: Statement, delta: Statement) -> Factors:
-        known, builder = related(delta.value, self._whole, self._blocks), self._builder
+        known, builder = choose_factors(delta.value, self._whole, self._blocks), self._builder
         if isinstance(definition.value, Inverse):
-            inner = factorise(chains(_changed(delta.value), known), False, builder.guess, builder.facts)
+            inner = factorise(
+                expand_chains(_change_of_inverse(delta.value), known), False, builder.guess, builder.facts
+            )
             return woodbury(definition.name, inner)
-        return factorise(chains(delta.value, known), self._dense, builder.guess, builder.facts)
+        return factorise(expand_chains(delta.value, known), self._dense, builder.guess, builder.facts)
 
     def _update(self, view: Name, delta: Name, u: Matrix, v: Matrix) -> None:
-        """The view changes by u·v; of this, all else follows from what was new, where addition is idempotent."""
+        """Add an update of a view by u·v; all else follows from its new part, where addition is idempotent."""
         left = self._left(u, v) if self._anf.program.ring.idempotent else None
         self._whole[delta.name] = self._blocks[delta.name] = Factors((left or (u, v),))
         self._updates.append(Update(view, u, v, left))
 
     def _left(self, u: Matrix, v: Matrix) -> tuple[Name, Name]:
-        left, right = (Name(fresh(f"{half}~", self._taken), *shape(half)) for half in (u, v))
+        left, right = (Name(fresh_name(f"{half}~", self._taken), *shape(half)) for half in (u, v))
         return left, right
 
     def _named(self, wanted: str, half: Matrix) -> Matrix:
-        name = Name(fresh(wanted, self._taken), *shape(half))
+        name = Name(fresh_name(wanted, self._taken), *shape(half))
         self._factored.append(Statement(name, half))
         return self._builder.define(name, self._simple(half))
 
@@ -205,8 +216,11 @@ class _Writer:
         return simplify(half, self._builder.facts, self._builder.ring)
 
 
-def _changed(delta: Matrix) -> Matrix:
-    """(m + δ)⁻¹ - m⁻¹   →   δ"""
+def _change_of_inverse(delta: Matrix) -> Matrix:
+    """Match the change of an inverted matrix.
+
+    (m + δ)⁻¹ - m⁻¹   →   δ
+    """
     match delta:
         case Sum((Inverse(Sum((_, change))), _)):
             return change
@@ -214,36 +228,39 @@ def _changed(delta: Matrix) -> Matrix:
 
 
 def woodbury(inverse: Name, of: Factors) -> Factors:
-    """(m + U V)⁻¹ - m⁻¹ = -m⁻¹ U · (I + V m⁻¹ U)⁻¹ V m⁻¹     (WOODBURY FORMULA, Fig. A.2)"""
+    """Factor the change of an inverse by Woodbury's formula (Fig. A.2).
+
+    (m + U V)⁻¹ - m⁻¹ = -m⁻¹ U · (I + V m⁻¹ U)⁻¹ V m⁻¹
+    """
     small = Inverse(add(Diagonal(of.rank), product(of.v, inverse, of.u)))
     return Factors(((Scale(Number(-1), product(inverse, of.u)), product(small, of.v, inverse)),))
 
 
-def _kept(anf: Anf, triggers: Sequence[Trigger]) -> set[str]:
-    """The outputs, and what the triggers read to maintain what is kept."""
+def _collect_kept(anf: Anf, triggers: Sequence[Trigger]) -> set[str]:
+    """Collect the outputs, and the views that triggers read to maintain those that are kept."""
     kept, inputs = set(anf.program.outputs), {i.name.name for i in anf.program.inputs}
     views = {d.name.name for d in anf.definitions} | set(anf.constants)
     while True:
-        read = set[str]().union(*(_pruned(trigger, kept | inputs).reads() for trigger in triggers)) & views
+        read = set[str]().union(*(_prune(trigger, kept | inputs).reads() for trigger in triggers)) & views
         if read <= kept:
             return kept
         kept |= read
 
 
-def _pruned(trigger: Trigger, kept: set[str]) -> Trigger:
-    """Without the updates of other views, and the steps that only those need."""
+def _prune(trigger: Trigger, kept: set[str]) -> Trigger:
+    """Drop the updates of views that are not kept, and the steps that only those need."""
     renamed = {
         name.name: half
         for update in trigger.updates
         if update.view.name not in kept and update.left
         for name, half in zip(update.left, (update.u, update.v), strict=True)
     }
-    updates = [_renamed(update, renamed) for update in trigger.updates if update.view.name in kept]
+    updates = [_rename(update, renamed) for update in trigger.updates if update.view.name in kept]
     needed = set[str]().union(*(names(update.u) | names(update.v) for update in updates))
     steps = []
     for step in reversed(trigger.steps):
         if step.name.name in needed:
-            steps.append(Statement(step.name, _substituted(step.value, renamed)))
+            steps.append(Statement(step.name, _substitute_all(step.value, renamed)))
             needed |= names(steps[-1].value)
     told = tuple(
         replace(update, left=None) if update.left and not {n.name for n in update.left} & needed else update
@@ -252,12 +269,12 @@ def _pruned(trigger: Trigger, kept: set[str]) -> Trigger:
     return replace(trigger, steps=tuple(reversed(steps)), updates=told)
 
 
-def _renamed(update: Update, renamed: Mapping[str, Matrix]) -> Update:
-    return replace(update, u=_substituted(update.u, renamed), v=_substituted(update.v, renamed))
+def _rename(update: Update, renamed: Mapping[str, Matrix]) -> Update:
+    return replace(update, u=_substitute_all(update.u, renamed), v=_substitute_all(update.v, renamed))
 
 
-def _substituted(matrix: Matrix, renamed: Mapping[str, Matrix]) -> Matrix:
-    """NB: what a name stands for may itself be renamed."""
+def _substitute_all(matrix: Matrix, renamed: Mapping[str, Matrix]) -> Matrix:
+    """Substitute names until none is left, for what a name stands for may itself be renamed."""
     while used := names(matrix) & set(renamed):
         for name in used:
             matrix = substitute(matrix, name, renamed[name])

@@ -27,8 +27,8 @@ from squallpy.maintain.matrix.nodes import (
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What holds of a matrix: structure, a bound of its rank, the share of entries that are not zero (None: nobody
-    knows)."""
+    """Properties of a matrix that hold whatever its entries: structure, a bound of its rank, its density (None:
+    unknown)."""
 
     symmetric: bool = False
     lower: bool = False
@@ -41,7 +41,7 @@ class Known:
         return self.lower and self.upper
 
     def words(self) -> list[str]:
-        """As `explain` and CREATE MATRIX say it."""
+        """List the properties in the words of `explain` and CREATE MATRIX."""
         if self.diagonal:
             words = ["diagonal"]
         else:
@@ -55,10 +55,10 @@ Facts = Mapping[str, Known]  # names → what is known of them
 
 
 def infer(matrix: Matrix, facts: Facts) -> Known:
-    """What is known of an expression, from what is known of the names in it."""
+    """Infer the properties of an expression from those of the names in it."""
     match matrix:
         case Name(name):
-            return _seen(matrix, facts.get(name, NOTHING))
+            return _note_scalar(matrix, facts.get(name, NOTHING))
         case Diagonal(size, value):
             return Known(True, True, True, Size(0) if value == ZERO else size)
         case Fill(rows, cols, value):
@@ -78,7 +78,7 @@ def infer(matrix: Matrix, facts: Facts) -> Known:
             return _product(matrix, [infer(factor, facts) for factor in factors], facts)
         case Stack(parts):
             ranks = [infer(part, facts).rank for part in parts]
-            return _seen(matrix, Known(rank=_total(ranks)))
+            return _note_scalar(matrix, Known(rank=_total(ranks)))
         case Let(name, value, body):
             return infer(body, {**facts, name.name: infer(value, facts)})
         case Iterate(count, start, name, body):
@@ -87,13 +87,13 @@ def infer(matrix: Matrix, facts: Facts) -> Known:
     raise AssertionError(matrix)
 
 
-def _seen(matrix: Matrix, known: Known) -> Known:
-    """A 1 × 1 matrix is symmetric, and diagonal."""
+def _note_scalar(matrix: Matrix, known: Known) -> Known:
+    """Add that a 1 × 1 matrix is symmetric and diagonal."""
     return replace(known, symmetric=True, lower=True, upper=True) if shape(matrix) == (ONE_SIZE, ONE_SIZE) else known
 
 
 def _steady(before: Known, after: Known) -> Known:
-    """What a step leaves as it was."""
+    """Infer the properties that a step of an iteration preserves."""
     return Known(before.symmetric and after.symmetric, before.lower and after.lower, before.upper and after.upper)
 
 
@@ -107,7 +107,7 @@ def _sum(terms: list[Known]) -> Known:
 
 
 def _total(ranks: list[Size | None]) -> Size | None:
-    """Ranks add up at most."""
+    """Infer the properties of a sum; ranks add up at most."""
     total = Size(0)
     for rank in ranks:
         if rank is None:
@@ -128,26 +128,26 @@ def _product(matrix: Product, factors: list[Known], facts: Facts) -> Known:
         all(f.upper for f in factors),
         rank,
     )
-    return _seen(matrix, known)
+    return _note_scalar(matrix, known)
 
 
 def is_palindrome(factors: Sequence[Matrix], facts: Facts) -> bool:
-    """Is a product its own transpose as it is written? XᵀX, AᵀSA with S symmetric, powers of a symmetric matrix are."""
+    """True if a product is its own transpose as it is written: XᵀX, AᵀSA with S symmetric, powers of such."""
     ends = zip(factors, reversed(factors), strict=True)
-    return factors[0].rows == factors[-1].cols and all(first == mirrored(last, facts) for first, last in ends)
+    return factors[0].rows == factors[-1].cols and all(first == mirror(last, facts) for first, last in ends)
 
 
-def mirrored(matrix: Matrix, facts: Facts) -> Matrix:
-    """The transpose with Transposes only at names that are not symmetric: (A·B)ᵀ → Bᵀ·Aᵀ."""
+def mirror(matrix: Matrix, facts: Facts) -> Matrix:
+    """Transpose with Transposes only at names that are not symmetric: (A·B)ᵀ → Bᵀ·Aᵀ."""
     match matrix:
         case Product(factors):
-            return Product(tuple(mirrored(factor, facts) for factor in reversed(factors)))
+            return Product(tuple(mirror(factor, facts) for factor in reversed(factors)))
         case Sum(terms):
-            return Sum(tuple(mirrored(term, facts) for term in terms))
+            return Sum(tuple(mirror(term, facts) for term in terms))
         case Scale(by, of):
-            return Scale(by, mirrored(of, facts))
+            return Scale(by, mirror(of, facts))
         case Inverse(of):
-            return Inverse(mirrored(of, facts))
+            return Inverse(mirror(of, facts))
         case Fill(rows, cols, value):
             return Fill(cols, rows, value)
     return matrix if infer(matrix, facts).symmetric else transpose(matrix)

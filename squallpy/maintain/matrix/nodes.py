@@ -92,12 +92,12 @@ class Sum(_Shaped):
 
     def __str__(self) -> str:
         first, *others = self.terms
-        return str(first) + "".join(f" - {_tight(t)}" if (t := negated(o)) else f" + {o}" for o in others)
+        return str(first) + "".join(f" - {_tight(t)}" if (t := negated_operand(o)) else f" + {o}" for o in others)
 
 
 @dataclass(frozen=True, slots=True)
 class Scale(_Shaped):
-    """by · of, each entry multiplied by a number."""
+    """Product by · of, each entry multiplied by a number."""
 
     by: Scalar
     of: "Matrix"
@@ -136,7 +136,7 @@ class Inverse(_Shaped):
 
     def __post_init__(self) -> None:
         if self.of.rows != self.of.cols:
-            raise SquallError("SQ2011", f"only a square matrix has an inverse, {described(self.of)} is none")
+            raise SquallError("SQ2011", f"only a square matrix has an inverse, {describe(self.of)} is none")
 
     @property
     def like(self) -> "Matrix":
@@ -251,35 +251,35 @@ def shape(matrix: Matrix) -> Shape:
     return matrix.rows, matrix.cols
 
 
-def described(matrix: Matrix) -> str:
-    """`X * Y` (m × n)"""
+def describe(matrix: Matrix) -> str:
+    """Show an expression with its shape: `X * Y` (m × n)."""
     return f"{matrix} ({matrix.rows} × {matrix.cols})"
 
 
 def misfit(verb: str, left: Matrix, right: Matrix, hint: str) -> SquallError:
-    return SquallError("SQ2011", f"cannot {verb} {described(left)} and {described(right)}", hint=hint)
+    return SquallError("SQ2011", f"cannot {verb} {describe(left)} and {describe(right)}", hint=hint)
 
 
 def product(*factors: Matrix) -> Matrix:
-    """The flat product of one factor or more."""
+    """Multiply one factor or more, as a flat product."""
     flat = tuple(f for factor in factors for f in (factor.factors if isinstance(factor, Product) else (factor,)))
     return flat[0] if len(flat) == 1 else Product(flat)
 
 
 def add(*terms: Matrix) -> Matrix:
-    """The flat sum of one term or more."""
+    """Add one term or more, as a flat sum."""
     flat = tuple(t for term in terms for t in (term.terms if isinstance(term, Sum) else (term,)))
     return flat[0] if len(flat) == 1 else Sum(flat)
 
 
 def stack(*parts: Matrix) -> Matrix:
-    """The parts side by side."""
+    """Stack parts side by side."""
     flat = tuple(p for part in parts for p in (part.parts if isinstance(part, Stack) else (part,)))
     return flat[0] if len(flat) == 1 else Stack(flat)
 
 
-def upon(*parts: Matrix) -> Matrix:
-    """The parts one upon the other: (pᵀ ⇒ qᵀ)ᵀ."""
+def stack_rows(*parts: Matrix) -> Matrix:
+    """Stack parts one upon the other: (pᵀ ⇒ qᵀ)ᵀ."""
     for part in parts[1:]:
         if part.cols != parts[0].cols:
             raise misfit("put one upon the other", parts[0], part, "both must have as many columns")
@@ -294,8 +294,8 @@ def zeros(rows: Size, cols: Size) -> Fill:
     return Fill(rows, cols, ZERO)
 
 
-def negated(matrix: Matrix) -> Matrix | None:
-    """What the matrix is (-1) times of, if that is how it is written."""
+def negated_operand(matrix: Matrix) -> Matrix | None:
+    """Return the matrix of which this one is written as (-1) times; else None."""
     return matrix.of if isinstance(matrix, Scale) and matrix.by == Number(-1) else None
 
 
@@ -311,7 +311,7 @@ def children(matrix: Matrix) -> tuple[Matrix, ...]:
 
 
 def with_children(matrix: Matrix, new: tuple[Matrix, ...]) -> Matrix:
-    """The same operation on others; itself where they are the same."""
+    """Replace the operands of an operation; it is itself where they are the same."""
     if all(a is b for a, b in zip(children(matrix), new, strict=True)):
         return matrix
     match matrix:
@@ -335,7 +335,7 @@ def with_children(matrix: Matrix, new: tuple[Matrix, ...]) -> Matrix:
 
 
 def bottom_up(matrix: Matrix, rule: Callable[[Matrix], Matrix | None]) -> Matrix:
-    """The rule wherever it applies, from the leaves, until it does no more."""
+    """Apply a rule wherever it matches, from the leaves, until it matches no more."""
     parts = children(matrix)
     rebuilt = with_children(matrix, tuple([bottom_up(part, rule) for part in parts])) if parts else matrix
     changed = rule(rebuilt)
@@ -349,7 +349,7 @@ def walk(matrix: Matrix) -> Iterator[Matrix]:
 
 
 def names(matrix: Matrix) -> set[str]:
-    """The free names in an expression."""
+    """Collect the free names in an expression."""
     match matrix:
         case Name(name):
             return {name}
@@ -361,7 +361,7 @@ def names(matrix: Matrix) -> set[str]:
 
 
 def occurrences(matrix: Matrix, name: str) -> int:
-    """How often a name is free in an expression."""
+    """Count how often a name is free in an expression."""
     match matrix:
         case Name(own):
             return int(own == name)
@@ -371,7 +371,7 @@ def occurrences(matrix: Matrix, name: str) -> int:
 
 
 def substitute(matrix: Matrix, name: str, value: Matrix) -> Matrix:
-    """The expression with a free name replaced.
+    """Replace a free name in an expression.
 
     NB: names that are bound inside must not be free in the value; programs give each its own (`text`, `language`).
     """
@@ -386,11 +386,11 @@ def substitute(matrix: Matrix, name: str, value: Matrix) -> Matrix:
 
 
 def _tight(matrix: Matrix) -> str:
-    """Inside a product."""
+    """Show an operand of a product."""
     loose = isinstance(matrix, Sum | Let) or (isinstance(matrix, Scale) and matrix.by != Number(-1))
     return f"({matrix})" if loose else str(matrix)
 
 
 def _atom(matrix: Matrix) -> str:
-    """Before a prime."""
+    """Show an operand before a prime."""
     return f"({matrix})" if isinstance(matrix, Product | Sum | Scale | Let | Iterate) else str(matrix)

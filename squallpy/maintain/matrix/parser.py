@@ -22,7 +22,7 @@ from squallpy.maintain.matrix.dimensions import (
     arithmetic,
     as_size,
 )
-from squallpy.maintain.matrix.language import fresh, power, scaled, subtracted
+from squallpy.maintain.matrix.language import fresh_name, power, scale, subtracted
 from squallpy.maintain.matrix.nodes import (
     Diagonal,
     Fill,
@@ -32,12 +32,12 @@ from squallpy.maintain.matrix.nodes import (
     Matrix,
     Name,
     add,
-    described,
+    describe,
     product,
     shape,
     stack,
+    stack_rows,
     transpose,
-    upon,
 )
 from squallpy.maintain.matrix.program import Input, Program, Statement
 
@@ -55,7 +55,7 @@ def read_program(
     start: int = 0,
     end: int | None = None,
 ) -> Program:
-    """The program in text[start:end] of a script, or in a text of its own. Every statement is an output.
+    """Parse the program in text[start:end] of a script, or in a text of its own. Every statement is an output.
 
     Raises SquallError at its place: SQ1001 for what cannot be read, SQ2011 for shapes that do not fit, SQ2012 for
     names, functions and arguments that are none, SQ3002 for what the semiring has not.
@@ -103,7 +103,7 @@ class _Reader:
             raise syntax_error(self._script, parser, error, end) from None
 
     def _matrix(self, tree: Parsed, scope: Scope) -> Matrix:
-        """An expression that is a matrix."""
+        """Parse an expression that is a matrix."""
         value = self._value(tree, scope)
         if isinstance(value, _SCALARS):
             raise self._error("SQ2012", f"{value} is a number, not a matrix", tree, f"write fill(1, 1, {value})")
@@ -112,7 +112,7 @@ class _Reader:
     def _scalar(self, tree: Parsed, scope: Scope) -> Scalar:
         value = self._value(tree, scope)
         if not isinstance(value, _SCALARS):
-            raise self._error("SQ2012", f"{described(value)} is a matrix, not a number", tree)  # type: ignore[arg-type]
+            raise self._error("SQ2012", f"{describe(value)} is a matrix, not a number", tree)  # type: ignore[arg-type]
         return value
 
     def _size(self, tree: Parsed, scope: Scope) -> Size:
@@ -123,7 +123,7 @@ class _Reader:
         return size
 
     def _value(self, tree: Parsed, scope: Scope) -> Value:
-        """An expression; what does not fit is told at its place."""
+        """Parse an expression; errors have its place."""
         try:
             return self._read(tree, scope)
         except SquallError as error:
@@ -142,7 +142,7 @@ class _Reader:
                 value = self._value(tree.children[0], scope)
                 if isinstance(value, _SCALARS):
                     return arithmetic("-", Number(0), value)
-                return scaled(Number(-1), value, self._ring)  # type: ignore[arg-type]
+                return scale(Number(-1), value, self._ring)  # type: ignore[arg-type]
             case "transpose":
                 return transpose(self._matrix(tree.children[0], scope))
             case "power":
@@ -153,7 +153,7 @@ class _Reader:
                 return self._iterate(tree, scope)
             case "block":
                 rows = [stack(*(self._matrix(part, scope) for part in row.children)) for row in tree.children]
-                return upon(*rows)
+                return stack_rows(*rows)
         return self._call(tree, scope)
 
     def _named(self, tree: Parsed, scope: Scope) -> Value:
@@ -169,11 +169,11 @@ class _Reader:
             case True, True:
                 return arithmetic(op, left, right)  # type: ignore[arg-type]
             case True, False if op == "*":
-                return scaled(left, right, self._ring)  # type: ignore[arg-type]
+                return scale(left, right, self._ring)  # type: ignore[arg-type]
             case False, True if op == "*":
-                return scaled(right, left, self._ring)  # type: ignore[arg-type]
+                return scale(right, left, self._ring)  # type: ignore[arg-type]
             case False, True if op == "/":
-                return scaled(arithmetic("/", Number(1), right), left, self._ring)  # type: ignore[arg-type]
+                return scale(arithmetic("/", Number(1), right), left, self._ring)  # type: ignore[arg-type]
             case False, False if op != "/":
                 make: Callable[[Matrix, Matrix], Matrix] = {"+": add, "*": product}.get(op, self._minus)
                 return make(left, right)  # type: ignore[arg-type]
@@ -197,7 +197,7 @@ class _Reader:
     def _let(self, tree: Parsed, scope: Scope) -> Value:
         token, value_tree, body = tree.children
         value = self._matrix(value_tree, scope)
-        name = Name(fresh(str(token), self._taken), *shape(value))
+        name = Name(fresh_name(str(token), self._taken), *shape(value))
         return Let(name, value, self._matrix(body, scope | {str(token): name}))
 
     def _iterate(self, tree: Parsed, scope: Scope) -> Value:
@@ -208,7 +208,7 @@ class _Reader:
             hint = f"the count is a number from 0 to {MOST_STEPS}, known before the data"
             raise self._error("SQ2012", told, count_tree, hint)
         start = self._matrix(start_tree, scope)
-        name = Name(fresh(str(token), self._taken), *shape(start))
+        name = Name(fresh_name(str(token), self._taken), *shape(start))
         return Iterate(count.value, start, name, self._matrix(body, scope | {str(token): name}))
 
     def _call(self, tree: Parsed, scope: Scope) -> Value:
@@ -248,7 +248,7 @@ class _Reader:
                 return Dimension(of.cols)
             case "transpose" | "t", [of]:
                 return transpose(of)
-        return stack(*values) if name == "hstack" else upon(*values)
+        return stack(*values) if name == "hstack" else stack_rows(*values)
 
     def _error(self, code: str, message: str, tree: Parsed, hint: str = "") -> SquallError:
         return SquallError(code, message, self._span(tree), hint)

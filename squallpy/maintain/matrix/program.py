@@ -47,7 +47,7 @@ class Program:
         return next((i for i in self.inputs if i.name.name == name), None)
 
     def symbols(self) -> set[str]:
-        """The symbols among the dimensions."""
+        """Collect the symbols among the dimensions."""
         return {symbol for name in self.names() for size in (name.rows, name.cols) for symbol, _ in size.symbols}
 
     def names(self) -> Iterator[Name]:

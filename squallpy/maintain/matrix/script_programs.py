@@ -21,7 +21,7 @@ from squallpy.maintain.matrix.program import Input, Program
 
 @dataclass
 class Programs:
-    """What a script's programs have been read as, by name; over all matrices that were there before them."""
+    """Parsed programs of a script, by name, each over the matrices declared before it."""
 
     read: dict[str, Program] = field(default_factory=dict)
 
@@ -29,7 +29,7 @@ class Programs:
         """Read a program: the names of its statements, and of the matrices that it reads."""
         body, ring = declared.body, SEMIRINGS[declared.semiring]
         inputs = [input_of(matrix) for matrix in matrices.values()]
-        program = asked(read_program("", inputs, ring, body.script, body.start, body.end))
+        program = prune_program(read_program("", inputs, ring, body.script, body.start, body.end))
         lower = [name.lower() for name in program.outputs]
         for name in program.outputs:
             if lower.count(name.lower()) > 1:
@@ -40,27 +40,29 @@ class Programs:
 
 
 def input_of(matrix: catalog.Matrix) -> Input:
-    """A matrix of a script as an input of a program."""
-    return Input(Name(matrix.name, Size.of(matrix.rows), Size.of(matrix.cols)), known_of(matrix))
+    """Convert a matrix of a script to an input of a program."""
+    return Input(Name(matrix.name, Size.of(matrix.rows), Size.of(matrix.cols)), declared_properties(matrix))
 
 
-def known_of(matrix: catalog.Matrix) -> Known:
-    """What its declaration says."""
+def declared_properties(matrix: catalog.Matrix) -> Known:
+    """Return the properties that a declaration states."""
     if "DIAGONAL" in matrix.known:
         return Known(True, True, True)
     said = {word.lower(): word in matrix.known for word in ("SYMMETRIC", "LOWER", "UPPER")}
     return replace(NOTHING, **said)  # type: ignore[arg-type]
 
 
-def alone(matrix: catalog.Matrix, relation: Relation) -> Program:
-    """The program that a matrix is by itself, whose cells are the rows of a relation."""
+def program_of_matrix(matrix: catalog.Matrix, relation: Relation) -> Program:
+    """Build the program of a matrix that is read by itself, whose cells are the rows of a relation."""
     ring: Semiring = BOOLEAN if relation.fields[-1].type == TRUTH else ARITHMETIC
     return Program((input_of(matrix),), (), (), ring)
 
 
-def asked(program: Program, outputs: Iterable[str] | None = None) -> Program:
-    """The statements that some outputs need (None: all), and the inputs that these read, or that are outputs; of other
-    inputs those that alone say how large a dimension is."""
+def prune_program(program: Program, outputs: Iterable[str] | None = None) -> Program:
+    """Prune a program to some outputs (None: all), the statements that these need, and inputs.
+
+    Inputs stay that are read, that are outputs, or that alone say how large a dimension is.
+    """
     wanted = set(program.outputs if outputs is None else outputs)
     needed, kept = set(wanted), []
     for statement in reversed(program.statements):

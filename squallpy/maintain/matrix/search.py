@@ -1,4 +1,4 @@
-"""Search (§5.3.5): the cheapest of equivalent ways to write a statement, by the rules of Fig. A.2.
+"""Cheapest of equivalent ways to write a statement, by search with the rules of Fig. A.2 (§5.3.5).
 
     D := A * (u * v + B)      ⇄      D := A * u * v + A * B
 
@@ -44,7 +44,7 @@ class Found:
 
 
 def search(first: Matrix, cost: Callable[[Matrix], float], most: int = MOST_FORMS) -> Found:
-    """The cheapest form that is found."""
+    """Search for the cheapest form."""
     order, price = count(), cost(first)
     best, start, applications, revisits = first, price, 0, 0
     queue, seen = [(price, next(order), first)], {canonical(first)}
@@ -68,7 +68,7 @@ def search(first: Matrix, cost: Callable[[Matrix], float], most: int = MOST_FORM
 
 
 def canonical(matrix: Matrix) -> str:
-    """One text for all orders of terms."""
+    """Print an expression so that all orders of terms give one text."""
     match matrix:
         case Sum(terms):
             return f"({' + '.join(sorted(map(canonical, terms)))})"
@@ -79,7 +79,7 @@ def canonical(matrix: Matrix) -> str:
 
 
 def neighbours(matrix: Matrix) -> Iterator[tuple[str, Matrix]]:
-    """What one application of a rule, anywhere, makes of an expression."""
+    """Yield all results of one application of a rule, anywhere in an expression."""
     for rule in RULES:
         for other in rule(matrix):
             yield rule.__name__, other
@@ -90,7 +90,10 @@ def neighbours(matrix: Matrix) -> Iterator[tuple[str, Matrix]]:
 
 
 def distribute(matrix: Matrix) -> Iterator[Matrix]:
-    """A·(B + C) → A·B + A·C     DISTRIB"""
+    """Apply DISTRIB.
+
+    A·(B + C) → A·B + A·C
+    """
     if isinstance(matrix, Product):
         for at, factor in enumerate(matrix.factors):
             if isinstance(factor, Sum):
@@ -105,7 +108,10 @@ def _scaled_out(before: tuple[Matrix, ...], term: Matrix, after: tuple[Matrix, .
 
 
 def extract(matrix: Matrix) -> Iterator[Matrix]:
-    """A·B + A·C → A·(B + C)     A·B + A → A·(B + eye)     DISTRIB, the other way round"""
+    """Apply DISTRIB the other way round.
+
+    A·B + A·C → A·(B + C)     A·B + A → A·(B + eye)
+    """
     if not isinstance(matrix, Sum):
         return
     for last in (False, True):
@@ -129,7 +135,7 @@ def _end(term: Matrix, last: bool) -> Matrix:
 
 
 def _without(term: Matrix, last: bool) -> Matrix:
-    """A term without its first or last factor."""
+    """Drop the first or last factor of a term."""
     if isinstance(term, Scale):
         return Scale(term.by, _without(term.of, last))
     if isinstance(term, Product):
@@ -138,7 +144,10 @@ def _without(term: Matrix, last: bool) -> Matrix:
 
 
 def inline(matrix: Matrix) -> Iterator[Matrix]:
-    """let x = m in … x … x … → … m … m …     LET-INLINE"""
+    """Apply LET-INLINE.
+
+    let x = m in … x … x … → … m … m …
+    """
     if isinstance(matrix, Let) and not isinstance(matrix.value, Name):
         yield substitute(matrix.body, matrix.name.name, matrix.value)
 

@@ -9,17 +9,17 @@ from squallpy.maintain.matrix.compile import Compiled
 from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.materialise import Maintained, Trigger
 from squallpy.maintain.matrix.program import Program
-from squallpy.maintain.matrix.trigger_cost import Price, TriggerPricing, evaluation_price, sparse, trigger_price
+from squallpy.maintain.matrix.trigger_cost import Price, TriggerPricing, evaluation_price, sparse_inputs, trigger_price
 
 
 def program_text(program: Program) -> str:
-    """Inputs and statements."""
+    """Show inputs and statements."""
     inputs = "\n".join(f"input {i}" for i in program.inputs)
     return f"{inputs}\n{program}\n"
 
 
 def anf_text(maintained: Maintained) -> str:
-    """The definitions with what is known of them; those that are not kept are in parentheses."""
+    """Show the definitions with their properties; those that are not kept are in parentheses."""
     kept = {name.name for name in maintained.kept}
     lines = []
     for d in maintained.anf.definitions:
@@ -30,17 +30,17 @@ def anf_text(maintained: Maintained) -> str:
 
 
 def derivation_text(trigger: Trigger) -> str:
-    """The deltas, before they are factored."""
+    """Show the deltas, before they are factored."""
     return "".join(f"{statement}\n" for statement in trigger.derived.statements)
 
 
 def factorisation_text(trigger: Trigger) -> str:
-    """Each delta's factors."""
+    """Show each delta's factors."""
     return "".join(f"{statement}\n" for statement in trigger.factored)
 
 
 def trigger_text(trigger: Trigger) -> str:
-    """ON UPDATE A BY (uA, vA): steps and updates."""
+    """Show ON UPDATE A BY (uA, vA): steps and updates."""
     lines = [f"on {trigger.input} += {trigger.u} * {trigger.v}:"]
     lines += [f"  {step}" for step in trigger.steps]
     lines += [f"  {update}" for update in trigger.updates]
@@ -52,7 +52,7 @@ def triggers_text(maintained: Maintained) -> str:
 
 
 def phases_text(maintained: Maintained) -> str:
-    """All phases, one after the other."""
+    """Show all phases, one after the other."""
     parts = [("program in ANF", anf_text(maintained))]
     for trigger in maintained.triggers.values():
         parts += [
@@ -64,29 +64,31 @@ def phases_text(maintained: Maintained) -> str:
 
 
 def report_text(compiled: Compiled, sizes: Sizes) -> str:
-    """What was weighed and what it costs: iterative models, searches, triggers against evaluation."""
+    """Show the alternatives and their costs: iterative models, searches, triggers against evaluation."""
     lines = []
     for iteration, ways in compiled.report.iterations:
         lines.append(iteration)
         for chosen, way in zip("→" + " " * len(ways), ways, strict=False):
-            costs = f"{_count(way.trigger)} a trigger, {_count(way.evaluation)} anew, {way.views} views"
+            costs = f"{_count_text(way.trigger)} a trigger, {_count_text(way.evaluation)} anew, {way.views} views"
             lines.append(f"  {chosen} {way.model:<12}{costs}")
     for name, found in compiled.report.searches:
         looked = f"{found.forms} forms, {found.applications} rules applied, {found.revisits} seen before"
-        lines.append(f"{name}: {looked}, {_count(found.first)} → {_count(found.cost)}")
+        lines.append(f"{name}: {looked}, {_count_text(found.first)} → {_count_text(found.cost)}")
     made = compiled.maintained
-    lines += [f"{name} is kept as its cells that are not zero" for name in sparse(made)]
+    lines += [f"{name} is kept as its cells that are not zero" for name in sparse_inputs(made)]
     anew = evaluation_price(made, sizes)
     for name, trigger in made.triggers.items():
         each = trigger_price(made, trigger, 1, sizes)
         crossing = f"anew from rank {crossover(made, trigger, sizes)} on" if each.total <= anew.total else "always anew"
-        lines.append(f"{name} += u * v: {_count(each.total)} for rank 1, {_count(anew.total)} anew, {crossing}")
-        lines += [f"  rank 1: {_spelled(each)}", f"  anew:   {_spelled(anew)}"]
+        lines.append(
+            f"{name} += u * v: {_count_text(each.total)} for rank 1, {_count_text(anew.total)} anew, {crossing}"
+        )
+        lines += [f"  rank 1: {_price_text(each)}", f"  anew:   {_price_text(anew)}"]
     return "\n".join(lines) + "\n"
 
 
 def crossover(maintained: Maintained, trigger: Trigger, sizes: Sizes) -> int:
-    """The least rank for which evaluating anew is faster."""
+    """Find the least rank for which evaluating anew is faster."""
     anew, pricing = evaluation_price(maintained, sizes).total, TriggerPricing(maintained, trigger)
 
     def pays(rank: int) -> bool:
@@ -101,14 +103,15 @@ def crossover(maintained: Maintained, trigger: Trigger, sizes: Sizes) -> int:
     return high
 
 
-def _spelled(price: Price) -> str:
-    """What a price is made of."""
+def _price_text(price: Price) -> str:
+    """Show the parts of a price."""
     cache = f", {price.near:.0%} of them in the cache" if price.near < 1 else ", in the cache"
-    return f"{_count(price.operations)} operations, {_count(price.visited)} words visited{cache}, {price.steps} steps"
+    operations, words = _count_text(price.operations), _count_text(price.visited)
+    return f"{operations} operations, {words} words visited{cache}, {price.steps} steps"
 
 
-def _count(operations: float) -> str:
-    """1.2e+09 → 1.2 G"""
+def _count_text(operations: float) -> str:
+    """Show a number with a unit: 1.2e+09 → 1.2 G."""
     for unit in ("", "k", "M", "G", "T"):
         if operations < 1000:
             return f"{operations:.3g}{unit and ' ' + unit}"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from squallpy.base.semirings import Semiring
 from squallpy.maintain.matrix.dimensions import ONE, ZERO, Number, Scalar, arithmetic
-from squallpy.maintain.matrix.language import fresh
+from squallpy.maintain.matrix.language import fresh_name
 from squallpy.maintain.matrix.meta_information import Facts, infer
 from squallpy.maintain.matrix.nodes import (
     Diagonal,
@@ -37,7 +37,7 @@ Rule = Callable[[Matrix, Facts, Semiring], Matrix | None]
 
 
 def simplify(matrix: Matrix, facts: Facts, ring: Semiring) -> Matrix:
-    """The expression after all RULES."""
+    """Apply all RULES to an expression."""
 
     def rule(node: Matrix) -> Matrix | None:
         if isinstance(node, Name):
@@ -52,7 +52,10 @@ def simplify(matrix: Matrix, facts: Facts, ring: Semiring) -> Matrix:
 
 
 def name_units(node: Matrix, facts: Facts, ring: Semiring) -> Matrix | None:
-    """fill(n, m, 0.0) → zeros(n, m)     diag(n, 1) → eye(n), in the numbers of the semiring"""
+    """Name constants by their values, in the numbers of the semiring.
+
+    fill(n, m, 0.0) → zeros(n, m)     diag(n, 1) → eye(n)
+    """
     match node:
         case Fill(rows, cols, Number() as value) if (unit := _unit(value, ring)) is not None:
             return Fill(rows, cols, unit)
@@ -68,7 +71,10 @@ def _unit(number: Number, ring: Semiring) -> Scalar | None:
 
 
 def transpose_of_symmetric(node: Matrix, facts: Facts, ring: Semiring) -> Matrix | None:
-    """m' → m where m is symmetric"""
+    """Drop the transpose of a symmetric matrix.
+
+    m' → m
+    """
     match node:
         case Transpose(of) if infer(of, facts).symmetric:
             return of
@@ -76,7 +82,10 @@ def transpose_of_symmetric(node: Matrix, facts: Facts, ring: Semiring) -> Matrix
 
 
 def push_transpose_down(node: Matrix, facts: Facts, ring: Semiring) -> Matrix | None:
-    """(A * B)' → B' * A'     (A + B)' → A' + B'     inv(A)' → inv(A')     eye(n)' → eye(n)"""
+    """Push a transpose to the operands.
+
+    (A * B)' → B' * A'     (A + B)' → A' + B'     inv(A)' → inv(A')     eye(n)' → eye(n)
+    """
     match node:
         case Transpose(Product(factors)):
             return product(*(transpose(factor) for factor in reversed(factors)))
@@ -96,7 +105,10 @@ def push_transpose_down(node: Matrix, facts: Facts, ring: Semiring) -> Matrix | 
 
 
 def drop_zeros(node: Matrix, facts: Facts, ring: Semiring) -> Matrix | None:
-    """A + zeros → A     A * zeros → zeros     0 * A → zeros"""
+    """Drop zeros.
+
+    A + zeros → A     A * zeros → zeros     0 * A → zeros
+    """
     match node:
         case Sum(terms) if any(map(_is_zero, terms)):
             kept = [term for term in terms if not _is_zero(term)]
@@ -115,7 +127,10 @@ def _is_zero(matrix: Matrix) -> bool:
 
 
 def drop_identities(node: Matrix, facts: Facts, ring: Semiring) -> Matrix | None:
-    """A * eye(n) → A     diag(n, s) * A → s * A     inv(eye(n)) → eye(n)"""
+    """Drop unit matrices.
+
+    A * eye(n) → A     diag(n, s) * A → s * A     inv(eye(n)) → eye(n)
+    """
     match node:
         case Product(factors):
             for at, factor in enumerate(factors):
@@ -128,7 +143,10 @@ def drop_identities(node: Matrix, facts: Facts, ring: Semiring) -> Matrix | None
 
 
 def collect_scales(node: Matrix, facts: Facts, ring: Semiring) -> Matrix | None:
-    """1 * A → A     a * (b * A) → (a * b) * A     (a * A) * B → a * (A * B)"""
+    """Collect scalar factors.
+
+    1 * A → A     a * (b * A) → (a * b) * A     (a * A) * B → a * (A * B)
+    """
     match node:
         case Scale(by, of) if by == ONE or by == Number(ring.one):
             return of
@@ -144,7 +162,7 @@ def collect_scales(node: Matrix, facts: Facts, ring: Semiring) -> Matrix | None:
 
 
 def _times(a: Scalar, b: Scalar, ring: Semiring) -> Scalar | None:
-    """a ⊗ b of the semiring, where it can be told now."""
+    """Multiply scalars, a ⊗ b of the semiring, if that can be folded."""
     match a, b:
         case Number(x), Number(y):
             return Number(ring.multiply(x, y).item())
@@ -152,7 +170,10 @@ def _times(a: Scalar, b: Scalar, ring: Semiring) -> Scalar | None:
 
 
 def push_scale_into_sum(node: Matrix, facts: Facts, ring: Semiring) -> Matrix | None:
-    """s * (A + B) → s * A + s * B"""
+    """Push a scalar factor into a sum.
+
+    s * (A + B) → s * A + s * B
+    """
     match node:
         case Scale(by, Sum(terms)):
             return add(*(Scale(by, term) for term in terms))
@@ -160,7 +181,10 @@ def push_scale_into_sum(node: Matrix, facts: Facts, ring: Semiring) -> Matrix | 
 
 
 def collect_terms(node: Matrix, facts: Facts, ring: Semiring) -> Matrix | None:
-    """A + A → 2 * A, A - A → zeros where numbers add up so; A + A → A where addition is idempotent"""
+    """Collect equal terms, with a factor or, where addition is idempotent, as one.
+
+    A + A → 2 * A     A - A → zeros     A + A → A
+    """
     match node:
         case Sum(terms):
             bases = [term.of if isinstance(term, Scale) else term for term in terms]
@@ -178,15 +202,18 @@ def collect_terms(node: Matrix, facts: Facts, ring: Semiring) -> Matrix | None:
 
 
 def unroll_iterate(node: Matrix, facts: Facts, ring: Semiring) -> Matrix | None:
-    """iterate[n](m)(x => f(x)) → let x0 := f(m) in iterate[n - 1](x0)(x => f(x))"""
+    """Unroll the first step of an iteration.
+
+    iterate[n](m)(x => f(x)) → let x0 := f(m) in iterate[n - 1](x0)(x => f(x))
+    """
     match node:
         case Iterate(0, start, _, _):
             return start
         case Iterate(count, start, name, body):
-            taken = {m for step in (start, body) for m in occurring(step)} | {name.name}
+            taken = {m for step in (start, body) for m in all_names(step)} | {name.name}
             result, lets = start, list[tuple[Name, Matrix]]()
             for _ in range(count):
-                step = Name(fresh(name.name, taken), *shape(body))
+                step = Name(fresh_name(name.name, taken), *shape(body))
                 lets.append((step, substitute(body, name.name, result)))
                 result = step
             for step, value in reversed(lets):
@@ -195,14 +222,17 @@ def unroll_iterate(node: Matrix, facts: Facts, ring: Semiring) -> Matrix | None:
     return None
 
 
-def occurring(matrix: Matrix) -> set[str]:
-    """All names that occur, bound ones too."""
+def all_names(matrix: Matrix) -> set[str]:
+    """Collect all names that occur, bound ones too."""
     bound = {m.name.name for m in walk(matrix) if isinstance(m, Let | Iterate)}
     return bound | {m.name for m in walk(matrix) if isinstance(m, Name)}
 
 
 def inline_let(node: Matrix, facts: Facts, ring: Semiring) -> Matrix | None:
-    """let x := y in m → m with y for x; as well where x is read once, or never"""
+    """Inline a binding to a name, or one that is read at most once.
+
+    let x := y in m → m with y for x
+    """
     match node:
         case Let(name, Name() as value, body):
             return substitute(body, name.name, value)

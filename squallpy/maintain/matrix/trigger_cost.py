@@ -1,4 +1,4 @@
-"""What triggers and evaluations take: operations, cells of matrices that are visited, and steps, in one unit.
+"""Costs of triggers and evaluations: operations, cells of matrices that are visited, and steps, in one unit.
 
     A^16, n = 2,000     a trigger: 122 n² operations, 5 visits to n² cells, 33 steps     →   1.2 G
                         anew: 8 n³ operations, 12 visits to n² cells, 4 steps            →   65 G
@@ -21,7 +21,7 @@ from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.materialise import Maintained, Trigger
 from squallpy.maintain.matrix.meta_information import NOTHING
 from squallpy.maintain.matrix.nodes import Matrix, Product, names, product
-from squallpy.maintain.matrix.visits import Visited, visits
+from squallpy.maintain.matrix.visits import Visited, count_visits
 
 # measured, in operations of a product of large matrices
 FEW = 1.3  # an operation on few columns
@@ -36,7 +36,11 @@ LEFT = 0.25  # share of what follows from an update, where only what is left of 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What is done; `near`: the share of the matrices that are visited for which there is room in the cache."""
+    """Operations, visits and steps of a trigger or an evaluation.
+
+    Args:
+        near: The share of the visited matrices that fits in the cache.
+    """
 
     operations: float
     visited: float
@@ -44,7 +48,7 @@ class Price:
     near: float
     steps: int
     weight: float = 1.0
-    """What an operation takes."""
+    """The cost of one operation."""
 
     @property
     def total(self) -> float:
@@ -63,29 +67,33 @@ class TriggerPricing:
         self._done += [(product(update.u, update.v), left ** matters(update.u, update.v)) for update in trigger.updates]
         self._visited = {
             view: sum(left**turn if turn < math.inf else 0 for turn in turns)
-            for view, turns in visits(trigger, views).items()
+            for view, turns in count_visits(trigger, views).items()
         }
 
     def price(self, rank: int, sizes: Sizes) -> Price:
-        """What the trigger takes for an update of a rank at most."""
+        """Estimate the cost of the trigger for an update of at most a rank."""
         pricing = _Pricing(self._maintained, Guess({**sizes, self._rank: rank}))
         return pricing.price(self._done, self._visited, few=True)
 
 
 def trigger_price(maintained: Maintained, trigger: Trigger, rank: int, sizes: Sizes, left: float = 1.0) -> Price:
-    """What a trigger takes for an update of a rank at most; `left`: the share that may be expected (LEFT)."""
+    """Estimate the cost of a trigger for an update of at most a rank.
+
+    Args:
+        left: The share of the update's consequences that may be expected (LEFT).
+    """
     return TriggerPricing(maintained, trigger, left).price(rank, sizes)
 
 
 def evaluation_price(maintained: Maintained, sizes: Sizes) -> Price:
-    """What the whole program takes: each definition reads its operands and writes what it makes."""
+    """Estimate the cost of the whole program: each definition reads its operands and writes its result."""
     definitions = maintained.anf.definitions
     visited = Counter(name for d in definitions for name in (d.name.name, *names(d.value)))
     return _Pricing(maintained, Guess(sizes)).price([(d.value, 1.0) for d in definitions], visited, few=False)
 
 
-def sparse(maintained: Maintained) -> dict[str, float]:
-    """The inputs that are known to be kept as their cells, and how dense they are."""
+def sparse_inputs(maintained: Maintained) -> dict[str, float]:
+    """Collect the inputs that are known to be stored as cells, with their densities."""
     program, found = maintained.program, dict[str, float]()
     for name in (i.name.name for i in program.inputs if program.ring.dtype == "float64"):
         density = maintained.anf.facts.get(name, NOTHING).density
@@ -100,11 +108,11 @@ class _Pricing:
     def __init__(self, maintained: Maintained, guess: Guess) -> None:
         program, anf = maintained.program, maintained.anf
         self._ring, self._facts, self._guess = program.ring, anf.facts, guess
-        self._sparse = sparse(maintained)
+        self._sparse = sparse_inputs(maintained)
         self._names = {name.name: name for name in (*program.names(), *map(anf.source, anf.constants))}
 
     def price(self, done: Iterable[tuple[Matrix, float]], visited: Mapping[str, float], few: bool) -> Price:
-        """Of operations and the share of each that is done, and of visits to matrices."""
+        """Estimate the cost of operations, given the share of each that is done, and of visits to matrices."""
         counts = [cost(matrix, self._guess, self._facts) * share * self._filled(matrix) for matrix, share in done]
         words = {name: self._words(name) for name in visited}
         room, moved = 8 * sum(words.values()), sum(words[name] * times for name, times in visited.items())
@@ -115,7 +123,7 @@ class _Pricing:
         return Price(sum(counts) / (64 if self._ring is BOOLEAN else 1), moved, near, len(counts), weight)
 
     def _words(self, name: str) -> float:
-        """Of eight bytes; of what is symmetric one half is kept up to date."""
+        """Count the words of eight bytes of a matrix; of a symmetric one half is kept up to date."""
         share = 1 / 64 if self._ring is BOOLEAN else np.dtype(self._ring.dtype).itemsize / 8
         half = self._ring is ARITHMETIC and self._facts.get(name, NOTHING).symmetric
         share *= 0.5 if half else 1
@@ -124,7 +132,7 @@ class _Pricing:
         return self._guess.cells(self._names[name]) * share
 
     def _filled(self, matrix: Matrix) -> float:
-        """What a product by a sparse factor takes of one by a dense one; two sparse ones are multiplied as dense."""
+        """Estimate a product by a sparse factor relative to a dense one; two sparse ones are multiplied as dense."""
         if not isinstance(matrix, Product):
             return 1.0
         found = [self._sparse[name] for factor in matrix.factors for name in names(factor) & set(self._sparse)]

@@ -1,5 +1,6 @@
-"""How often a trigger has to visit its views: all that it reads of one is one visit, but for what depends on what it
-has read there before, and what it adds goes with the last of these.
+"""Counts of a trigger's visits to its views.
+
+All reads of a view are one visit, unless one depends on what an earlier one has read there; updates go with the last.
 
     t0 := A * uA; t1 := A * t0; A += uA * vA; P += [uA, t1] * vP     →     A twice, P once
 
@@ -17,7 +18,7 @@ from squallpy.maintain.matrix.nodes import Matrix, names
 
 
 class Visited:
-    """What has to be done before a name in a trigger has a value."""
+    """Dependencies of the names of a trigger on visits to views."""
 
     def __init__(self, trigger: Trigger, views: set[str]) -> None:
         self._told = {name.name: update for update in trigger.updates for name in update.left or ()}
@@ -29,19 +30,19 @@ class Visited:
             self._left[name] = self.left(step.value)
 
     def of(self, name: str) -> Mapping[str, int]:
-        """How often each view has been visited when a step, or what is left of an update, is there."""
+        """Count the visits to each view until a step, or what is left of an update, has its value."""
         self._follow(name)
         return self._needed.get(name, Counter())
 
     def before(self, *read: Matrix) -> Counter[str]:
-        """How often each view has been visited when all is there that is read."""
+        """Count the visits to each view until all names that are read have values."""
         most = Counter[str]()
         for name in _names(read):
             most |= Counter(self.of(name))
         return most
 
     def left(self, *read: Matrix) -> int:
-        """Of how many updates, one after the other, it is only known what is left when all is there that is read."""
+        """Count the successive updates of which only the part that made a difference is known by then."""
         for name in _names(read):
             self._follow(name)
         return max((self._left.get(name, 0) for name in _names(read)), default=0)
@@ -53,10 +54,10 @@ class Visited:
             self._left[name] = 1 + self.left(update.u, update.v)
 
 
-def visits(trigger: Trigger, views: set[str]) -> dict[str, list[float]]:
+def count_visits(trigger: Trigger, views: set[str]) -> dict[str, list[float]]:
     """View → its visits, for each the fewest updates of which only what is left matters there; ∞ if it is as good as
     none."""
-    visited, picks, found = Visited(trigger, views), _picks(trigger), dict[str, dict[int, float]]()
+    visited, picks, found = Visited(trigger, views), _picking_factors(trigger), dict[str, dict[int, float]]()
 
     def visit(view: str, turn: int, left: float) -> None:
         turns = found.setdefault(view, {})
@@ -74,8 +75,8 @@ def visits(trigger: Trigger, views: set[str]) -> dict[str, list[float]]:
     return {view: list(turns.values()) for view, turns in found.items()}
 
 
-def _picks(trigger: Trigger) -> set[str]:
-    """The factors of the change itself that pick rows or columns."""
+def _picking_factors(trigger: Trigger) -> set[str]:
+    """Collect the factors of the change itself that pick rows or columns."""
     first = trigger.updates[0]
     told = {name.name for name in first.left or ()} if first.view == trigger.input else set[str]()
     return {trigger.u.name} | ({trigger.v.name} | told if told else set())

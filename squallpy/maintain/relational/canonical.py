@@ -2,8 +2,8 @@
 
     Sum_[a](R(a, b) ⋈ S(b, c))   =   Sum_[z](S(x, y) ⋈ R(z, x))
 
-Variables are coloured by what can be said of them without their names (which fields and expressions of which factors
-they stand in, beside which colours) until nothing more comes of it: colour refinement. Where some are still alike,
+Variables are coloured by their properties without names (which fields and expressions of which factors
+they stand in, next to which colours) until nothing changes: colour refinement. If some are still equal,
 each of them is singled out in turn, and the least text wins; what leads to a text seen before is not followed further,
 for there the unit looks as it did the first time.
 
@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from squallpy.logical.expressions import Column, Expr, transform, walk
 from squallpy.program.calculus import Assign, Cmp, Factor, Rel
-from squallpy.program.components import Unit, prune
+from squallpy.program.components import Component, prune
 
 Colours = dict[int, int]  # by the ids of variables
 Path = tuple[int, ...]  # variables singled out, by id
@@ -33,7 +33,7 @@ class Spelling:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """A factor apart from the names of its variables: what it says, and the variables in the order of its places."""
+    """A factor without the names of its variables: its text, and the variables in order of position."""
 
     text: str
     variables: tuple[Column, ...]
@@ -42,7 +42,7 @@ class _Shape:
         return self.text, tuple(colours[v.id] for v in self.variables)
 
 
-def spell(unit: Unit) -> Spelling:
+def spell(unit: Component) -> Spelling:
     """Compute the spelling of a unit, whatever its lanes: fields that only lanes read are named by position."""
     core = prune(unit.body, unit.keys, ())
     shapes = [_shape(factor) for factor in core]

@@ -23,7 +23,7 @@ from squallpy.maintain.relational.deltas import delta, monomials, telescope
 from squallpy.maintain.relational.registry import Registry
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.calculus import Prod, Sum, Values
-from squallpy.program.components import Mixed, Split, Unit, split
+from squallpy.program.components import Component, Mixed, Split, split
 from squallpy.program.program import Lowered, Program, Statement, Trigger
 from squallpy.program.views import Monomial, Ref, View
 
@@ -58,7 +58,7 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Progr
     registry = Registry("M_")
     roots = (lowered.view, *(n.view for n in lowered.auxiliary))
     joined = {view.name: _relations_joined(view) for view in roots}
-    origin = {view.name: view.name for view in roots}  # of each view: what asked for it first
+    origin = {view.name: view.name for view in roots}  # of each view: its first requester
     own = {view.name: view for view in (lowered.view, *(n.view for n in lowered.auxiliary if _is_own(n)))}
     relations = (*lowered.relations, *(aux.relation for aux in lowered.auxiliary))
     views: dict[str, View] = {}
@@ -98,7 +98,7 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Progr
 
 
 def _too_many(statements: int, most: int) -> SquallError:
-    """Make the error for a query of so many statements, perhaps more."""
+    """Make the error for a query of at least this many statements."""
     told = f"the query needs at least {statements:,} statements to be kept fresh, more than {most:,}"
     return SquallError("SQ3001", told, hint=f"join fewer copies of a stream, or --set statements={10 * most}")
 
@@ -115,23 +115,23 @@ def _is_own(aux: AuxiliaryRelation) -> bool:
 
 
 def _source(aux: AuxiliaryRelation, registry: Registry) -> Ref:
-    """The view that an auxiliary relation is made of, shared where it may be."""
+    """Materialise the view that an auxiliary relation is made of, shared where possible."""
     view = aux.view
     if _is_own(aux):
         return Ref(view.name, view.keys, tuple(range(len(view.terms[0].lanes))))
     (term,) = view.terms
-    return Ref(*registry.request(Unit(term.body, view.keys, term.lanes)))
+    return Ref(*registry.request(Component(term.body, view.keys, term.lanes)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """A monomial of a delta in its parts, and the views that hold them; None for what the batch itself has."""
+    """A monomial of a delta in its components, with their views; None for a delta."""
 
     parts: Split
     refs: tuple[Ref | None, ...]
 
     def statement(self, view: View, deltas: Registry) -> Statement:
-        pairs = zip(self.parts.units, self.refs, strict=True)
+        pairs = zip(self.parts.components, self.refs, strict=True)
         refs = tuple(Ref(*deltas.request(unit)) if ref is None else ref for unit, ref in pairs)
         return Statement(view.name, view.keys, refs, self.parts.filters, self.parts.lanes)
 
@@ -141,7 +141,7 @@ def _changes(view: View, relation: Relation, views: Registry, apart: bool) -> li
     found = []
     for term in (t for t in view.terms if _reads(t, relation)):
         for parts in _split_delta(term, relation, view.keys, apart):
-            refs = (None if unit.is_delta else Ref(*views.request(unit), after=unit.after) for unit in parts.units)
+            refs = (None if unit.is_delta else Ref(*views.request(unit), after=unit.after) for unit in parts.components)
             found.append(_Change(parts, tuple(refs)))
     return found
 
@@ -170,7 +170,7 @@ def _split_delta(term: Monomial, relation: Relation, keys: tuple[Column, ...], a
         except Mixed as mixed:
             for version in (replace(mixed.atom, after=False, delta=True), replace(mixed.atom, after=False)):
                 left.append((tuple(version if f is mixed.atom else f for f in factors), values))
-    return [split(factors, values, keys, apart, torn=True) for factors, values in first] if left else found
+    return [split(factors, values, keys, apart, split_versions=True) for factors, values in first] if left else found
 
 
 def _reads(term: Monomial, relation: Relation) -> bool:

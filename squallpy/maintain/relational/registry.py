@@ -12,7 +12,7 @@ from itertools import chain, count
 from squallpy.logical.expressions import Column, Expr, columns, substitute
 from squallpy.maintain.relational.canonical import Spelling, spell
 from squallpy.program.calculus import Assign, Factor, Lane, Rel
-from squallpy.program.components import Unit, prune
+from squallpy.program.components import Component, prune
 from squallpy.program.views import Monomial, View
 
 
@@ -44,10 +44,10 @@ class Registry:
     prefix: str
     mark: str = "_"
     entries: dict[str, _Entry] = field(default_factory=dict)
-    asked: dict[Unit, Request] = field(default_factory=dict)
+    asked: dict[Component, Request] = field(default_factory=dict)
     fresh: Iterator[int] = field(default_factory=lambda: count(1_000_000))
 
-    def request(self, unit: Unit) -> Request:
+    def request(self, unit: Component) -> Request:
         """Find or make the view of a unit: its name, the unit's variables in key order, and the numbers of its lanes.
 
         A lane that is None has the number −1.
@@ -56,7 +56,7 @@ class Registry:
             self.asked[unit] = self._request(unit)
         return self.asked[unit]
 
-    def _request(self, unit: Unit) -> Request:
+    def _request(self, unit: Component) -> Request:
         spelling = spell(unit)
         entry = self.entries.get(spelling.text) or self._enter(unit, spelling)
         theirs = {spelling.renaming[v.id].id: v for v in unit.keys}
@@ -73,7 +73,7 @@ class Registry:
     def views(self) -> tuple[View, ...]:
         return tuple(entry.view for entry in self.entries.values())
 
-    def _enter(self, unit: Unit, spelling: Spelling) -> _Entry:
+    def _enter(self, unit: Component, spelling: Spelling) -> _Entry:
         core = prune(unit.body, unit.keys, ())
         kept = {atom.fields for atom in core if isinstance(atom, Rel)}
         skeleton = {v for fields in kept for _, v in fields}
@@ -100,7 +100,7 @@ class Registry:
             entry.lanes.append(tuple(substitute(f, dict(entry.own)) for f in renamed))
         return entry.numbers[product]
 
-    def _name(self, unit: Unit) -> str:
+    def _name(self, unit: Component) -> str:
         names = [f.relation.name.upper() for f in unit.body if isinstance(f, Rel)]
         base = self.prefix + ("" if all(len(n) == 1 for n in names) else "_").join(names)
         taken = {entry.name for entry in self.entries.values()}

@@ -62,23 +62,30 @@ from squallpy.program.auxiliary.properties import bounded, implies, in_order, is
 from squallpy.program.auxiliary.range_extreme_spans import RangeExtremeSpans
 from squallpy.program.auxiliary.relation import AuxiliaryRelation, Kind, auxiliary_name
 from squallpy.program.auxiliary.skyline import Skyline
-from squallpy.program.calculus import Assign, Cmp, Factor, Rel, renamed, variables
+from squallpy.program.calculus import Assign, Cmp, Factor, Rel, rename_factor, variables
 from squallpy.program.components import prune
 from squallpy.program.output import Measure
 from squallpy.program.program import Lowered
 from squallpy.program.views import Monomial, View
 
-_NEAR = {"min": (">", ">="), "max": ("<", "<=")}  # how values that are asked for compare with the one that is given
-_FURTHER = {"min": FALLING, "max": RISING}  # which way predicates go that all values fail if the decisive one does
-_ENDS = {">": ">=", ">=": ">", "<": "<=", "<=": "<"}  # how the given one compares with the neighbour on its other side
+_NEAR = {"min": (">", ">="), "max": ("<", "<=")}  # comparisons of candidate values with the given one
+_FURTHER = {"min": FALLING, "max": RISING}  # direction of predicates that all values fail if the extreme fails
+_ENDS = {
+    ">": ">=",
+    ">=": ">",
+    "<": "<=",
+    "<=": "<",
+}  # comparison of the given value with the neighbour on its other side
 
 Relations = tuple[AuxiliaryRelation, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Decided:
-    """A term domain(k, p) ⋈ rest(k, x) ⋈ asking(x, p) for which the least or greatest x that is asked for decides; of
-    all if there is no `near` (x op e(p)) among what is asked."""
+class _ExtremeMatch:
+    """A term domain(k, p) ⋈ rest(k, x) ⋈ predicates(x, p) whose result depends on one extreme x.
+
+    It is the least or greatest x that passes: next to the bound `near` (x op e(p)), or of all.
+    """
 
     aux: AuxiliaryRelation
     term: Monomial
@@ -86,7 +93,7 @@ class _Decided:
     definition: AuxiliaryRelation  # of the domain
     rest: Monomial
     keys: tuple[Column, ...]  # of the rest: k, x
-    asking: tuple[Factor, ...]
+    predicates: tuple[Factor, ...]
     function: str
     near: tuple[str, Expr] | None
 
@@ -94,9 +101,9 @@ class _Decided:
     def x(self) -> Column:
         return self.keys[-1]
 
-    def deciding(self, names: Iterator[str], fresh: Iterator[Column]) -> tuple[Relations, tuple[Monomial, ...]]:
-        """Make the auxiliary relation of the values that decide, and the term with these: of each group the one, or all
-        with their neighbours."""
+    def make_relations(self, names: Iterator[str], fresh: Iterator[Column]) -> tuple[Relations, tuple[Monomial, ...]]:
+        """Make the auxiliary relation of the deciding values, and the term over it: each group's extreme, or all
+        values with neighbours."""
         name = next(names)
         *group, x = self.keys
         titles = [f"k{i}" for i in range(1, len(self.keys))]
@@ -105,11 +112,11 @@ class _Decided:
         output = replace(self.aux.output, measures=(), over=None, single=False)
         view = View(f"G_{name.upper()}", self.keys, (self.rest,))
         kind: Kind = Groups()
-        body = [self.domain, *self.asking]
+        body = [self.domain, *self.predicates]
         if self.near:
             op, given = self.near
             fields += [Field("value", x.type, False), Field("next" if op in ("<", "<=") else "previous", x.type)]
-            value, other = x, _alike(next(fresh), fields[-1])
+            value, other = x, _with_name_and_type(next(fresh), fields[-1])
             items += [("value", x), (other.name, other)]
             body.append(Cmp(bounded(_ENDS[op], given, other)))
             kind = AdjacentPairs(x, other, op in ("<", "<="))
@@ -128,13 +135,13 @@ class _Decided:
 
 
 @dataclass(frozen=True, slots=True)
-class _Prefix(_Decided):
+class _PrefixExtreme(_ExtremeMatch):
     """A term of rest(k, x, v) whose result depends on the extreme v among the x on one side of e(p)."""
 
     nulls: Monomial | None = None  # the term of rows whose v is NULL
 
-    def deciding(self, names: Iterator[str], fresh: Iterator[Column]) -> tuple[Relations, tuple[Monomial, ...]]:
-        """Make the auxiliary relations of the skyline and of the neighbours on it, and the term with these."""
+    def make_relations(self, names: Iterator[str], fresh: Iterator[Column]) -> tuple[Relations, tuple[Monomial, ...]]:
+        """Make the auxiliary relations of the skyline and of the neighbours on it, and the term over these."""
         assert self.near is not None
         name, stream, (op, _) = next(names), self.aux.relation.stream, self.near
         titles = (*(f"k{i}" for i in range(1, len(self.keys) - 1)), "at", "value")
@@ -146,24 +153,24 @@ class _Prefix(_Decided):
         skyline = AuxiliaryRelation(relation, View(f"G_{name.upper()}", self.keys, (self.rest,)), output, line)
 
         along = Monomial((Rel(relation, items[:-1]),), ((),))
-        beside = _Decided(
+        beside = _ExtremeMatch(
             replace(self.aux, output=replace(output, count=0)), self.term, self.domain, self.definition, along,
-            self.keys[:-1], self.asking, self.function, self.near,
+            self.keys[:-1], self.predicates, self.function, self.near,
         )  # fmt: skip
-        ((between,), (term,)) = beside.deciding(names, fresh)
+        ((between,), (term,)) = beside.make_relations(names, fresh)
         term = Monomial((*term.body, Rel(relation, items)), self.term.lanes)
         return (skyline, between), (term,) if self.nulls is None else (term, self.nulls)
 
 
 @dataclass(frozen=True, slots=True)
-class _Framed(_Decided):
+class _RangeExtreme(_ExtremeMatch):
     """A term of rest(k, x, v) whose result depends on the extreme v among the x between the bounds `low` and `high`."""
 
     low: Call
     high: Call
 
-    def deciding(self, names: Iterator[str], fresh: Iterator[Column]) -> tuple[Relations, tuple[Monomial, ...]]:
-        """Make the auxiliary relation of the spans, and the term with these."""
+    def make_relations(self, names: Iterator[str], fresh: Iterator[Column]) -> tuple[Relations, tuple[Monomial, ...]]:
+        """Make the auxiliary relation of the spans, and the term over it."""
         name, stream, (x, v) = next(names), self.aux.relation.stream, self.keys[-2:]
         before, behind = (Column(next(fresh).id, title, x.type, True) for title in ("before", "behind"))
         titles = (*(f"k{i}" for i in range(1, len(self.keys) - 1)), "at", "value", "before", "behind")
@@ -174,7 +181,7 @@ class _Framed(_Decided):
         spans = RangeExtremeSpans(x, v, before, behind, self.function == "max")
         aux = AuxiliaryRelation(relation, View(f"G_{name.upper()}", self.keys, (self.rest,)), output, spans)
         outside = (Cmp(_beyond(self.low, x, before)), Cmp(_beyond(self.high, x, behind)))
-        body = (self.domain, Rel(relation, items), *self.asking, *outside)
+        body = (self.domain, Rel(relation, items), *self.predicates, *outside)
         return (aux,), (Monomial(body, self.term.lanes),)
 
 
@@ -197,31 +204,31 @@ def rewrite_extremes(lowered: Lowered, context: PassContext) -> Lowered:
             yield name
 
     for number in reversed(range(len(auxiliary))):
-        parts = _apart(auxiliary[number], auxiliary, names())
+        parts = _split_extremes(auxiliary[number], auxiliary, names())
         if len(parts) > 1:
             auxiliary = (*auxiliary[:number], *parts, *auxiliary[number + 1 :])
             view = _of_parts(view, parts)
             auxiliary = tuple(replace(aux, view=_of_parts(aux.view, parts)) for aux in auxiliary)
-    while found := next(_all_decided(view, auxiliary, made), None):
-        values, terms = found.deciding(names(), fresh)
+    while found := next(_all_matches(view, auxiliary, made), None):
+        values, terms = found.make_relations(names(), fresh)
         made |= {aux.relation for aux in values}
         every = (new for t in found.aux.view.terms for new in (terms if t == found.term else (t,)))
-        mine = replace(found.aux.view, terms=tuple(every))
-        auxiliary = tuple(replace(n, view=mine) if n is found.aux else n for n in (*auxiliary, *values))
-        whole = len(mine.terms) == 1 and (is_domain(found.aux) or found.aux.output.over)
-        if _is_plain(found.aux) and whole and variables(found.domain) <= {*mine.keys}:
-            view = _inlined(view, found, mine.terms[0], fresh)
-            auxiliary = tuple(replace(n, view=_inlined(n.view, found, mine.terms[0], fresh)) for n in auxiliary)
+        rewritten = replace(found.aux.view, terms=tuple(every))
+        auxiliary = tuple(replace(n, view=rewritten) if n is found.aux else n for n in (*auxiliary, *values))
+        whole = len(rewritten.terms) == 1 and (is_domain(found.aux) or found.aux.output.over)
+        if _is_plain(found.aux) and whole and variables(found.domain) <= {*rewritten.keys}:
+            view = _inline(view, found, rewritten.terms[0], fresh)
+            auxiliary = tuple(replace(n, view=_inline(n.view, found, rewritten.terms[0], fresh)) for n in auxiliary)
         auxiliary = needed(view, in_order(auxiliary))
     return replace(lowered, view=view, auxiliary=auxiliary)
 
 
-def _all_decided(view: View, auxiliary: Relations, made: set[Relation]) -> Iterator[_Decided]:
+def _all_matches(view: View, auxiliary: Relations, made: set[Relation]) -> Iterator[_ExtremeMatch]:
     for aux in auxiliary:
-        yield from _decided(aux, auxiliary, made, _is_asked(aux, view, auxiliary))
+        yield from _match_extremes(aux, auxiliary, made, _is_existence_only(aux, view, auxiliary))
 
 
-def _apart(aux: AuxiliaryRelation, auxiliary: Relations, names: Iterator[str]) -> Relations:
+def _split_extremes(aux: AuxiliaryRelation, auxiliary: Relations, names: Iterator[str]) -> Relations:
     """Split several extremes into one relation for each that one value decides, and one for the others.
 
     N3(k, p, most, least)   →   N3(k, p, most), N4(k, p, least)
@@ -229,13 +236,19 @@ def _apart(aux: AuxiliaryRelation, auxiliary: Relations, names: Iterator[str]) -
     output = aux.output
     if len(output.measures) < 2 or not output.over or not _is_plain(aux) or output.having or output.times:
         return (aux,)
-    alone = [(m,) for m in output.measures if any(_decided(_only(aux, (m,), aux.relation.name), auxiliary, set()))]
+    alone = [
+        (m,)
+        for m in output.measures
+        if any(_match_extremes(_keep_extremes(aux, (m,), aux.relation.name), auxiliary, set()))
+    ]
     rest = tuple(m for m in output.measures if (m,) not in alone)
     first, *more = (*alone, rest) if rest else alone
-    return _only(aux, first, aux.relation.name), *(_only(aux, measures, next(names)) for measures in more)
+    return _keep_extremes(aux, first, aux.relation.name), *(
+        _keep_extremes(aux, measures, next(names)) for measures in more
+    )
 
 
-def _only(aux: AuxiliaryRelation, measures: tuple[Measure, ...], name: str) -> AuxiliaryRelation:
+def _keep_extremes(aux: AuxiliaryRelation, measures: tuple[Measure, ...], name: str) -> AuxiliaryRelation:
     """Keep some of the extremes."""
     others = {m.column for m in aux.output.measures if m not in measures}
     items = tuple((title, expr) for title, expr in aux.output.items if expr not in others)
@@ -245,7 +258,7 @@ def _only(aux: AuxiliaryRelation, measures: tuple[Measure, ...], name: str) -> A
 
 
 def _of_parts(view: View, parts: Relations) -> View:
-    """Read the parts of a split relation of which a view reads extremes; the first one has the whole one's name."""
+    """Replace atoms of a split relation by its parts; the first one keeps its name."""
 
     def atoms(whole: Rel) -> Iterator[Rel]:
         for part in parts:
@@ -271,25 +284,26 @@ def clamp_existence_counts(lowered: Lowered, _: PassContext) -> Lowered:
     """
     view, auxiliary = lowered.view, lowered.auxiliary
     return replace(
-        lowered, auxiliary=tuple(_once(aux) if _is_asked(aux, view, auxiliary) else aux for aux in auxiliary)
+        lowered,
+        auxiliary=tuple(_clamp_counts(aux) if _is_existence_only(aux, view, auxiliary) else aux for aux in auxiliary),
     )
 
 
-def _once(aux: AuxiliaryRelation) -> AuxiliaryRelation:
-    """Counts 2, 3, … are 1."""
+def _clamp_counts(aux: AuxiliaryRelation) -> AuxiliaryRelation:
+    """Clamp counts to at most 1."""
     counts = {measure.column for measure in aux.output.measures}
     items = ((title, call("least", e, Literal(1, e.type)) if e in counts else e) for title, e in aux.output.items)
     return replace(aux, output=replace(aux.output, items=tuple(items)))
 
 
 def _is_plain(aux: AuxiliaryRelation) -> bool:
-    """Are the fields of its rows keys and measures as they are, each once?"""
+    """True if the fields of its rows are distinct keys and measures, unchanged."""
     shown = [expr for _, expr in aux.output.items]
     return len(set(shown)) == len(shown) and all(isinstance(expr, Column) for expr in shown)
 
 
-def _is_asked(aux: AuxiliaryRelation, view: View, auxiliary: Relations) -> bool:
-    """True if all that is asked of its counts is whether they are 0."""
+def _is_existence_only(aux: AuxiliaryRelation, view: View, auxiliary: Relations) -> bool:
+    """True if its counts are only compared with 0."""
     output = aux.output
     if output.over or output.having or output.times or not aux.is_by_group or not _is_plain(aux):
         return False
@@ -298,12 +312,12 @@ def _is_asked(aux: AuxiliaryRelation, view: View, auxiliary: Relations) -> bool:
     counts = {title for title, expr in output.items if expr in {measure.column for measure in output.measures}}
     for term, keys in ((term, v.keys) for v in (view, *(n.view for n in auxiliary)) for term in v.terms):
         for atom in (a for a in term.atoms if a.relation == aux.relation):
-            mine = {v for title, v in atom.fields if title in counts}
+            counts_read = {v for title, v in atom.fields if title in counts}
             lanes = (factor for lane in term.lanes for factor in lane or ())
             others = [f for f in term.body if f is not atom]
             joined = (v for f in others if isinstance(f, Rel) for v in variables(f))
-            asking = (f.value if isinstance(f, Assign) else f.predicate for f in others if not isinstance(f, Rel))
-            if any(_reads_more(expr, mine) for expr in (*keys, *lanes, *joined, *asking)):
+            predicates = (f.value if isinstance(f, Assign) else f.predicate for f in others if not isinstance(f, Rel))
+            if any(_reads_more(expr, counts_read) for expr in (*keys, *lanes, *joined, *predicates)):
                 return False
     return True
 
@@ -318,24 +332,26 @@ def _reads_more(expr: Expr, counts: set[Column]) -> bool:
     return any(_reads_more(child, counts) for child in children(expr))
 
 
-def _decided(
-    aux: AuxiliaryRelation, auxiliary: Relations, made: set[Relation], asked: bool = False
-) -> Iterator[_Decided]:
-    """Find the terms for which one value decides, and not yet one that was `made` of these; is it only `asked`
-    whether there is something to count?"""
+def _match_extremes(
+    aux: AuxiliaryRelation, auxiliary: Relations, made: set[Relation], only_existence: bool = False
+) -> Iterator[_ExtremeMatch]:
+    """Find the terms that one value decides, and that do not read relations `made` for such terms.
+
+    `only_existence`: the counts of the relation are only compared with 0.
+    """
     output = aux.output
-    domains, asked = {n.relation.name: n for n in auxiliary if is_domain(n)}, asked or is_domain(aux)
-    functions = ("max", "min") if asked else tuple(m.function for m in output.measures)
+    domains, only_existence = {n.relation.name: n for n in auxiliary if is_domain(n)}, only_existence or is_domain(aux)
+    functions = ("max", "min") if only_existence else tuple(m.function for m in output.measures)
     if not {*functions} <= _NEAR.keys():
         return  # of the values at a share
-    if output.single or not only_adds(aux) or not (asked or (output.over and len(functions) == 1)):
+    if output.single or not only_adds(aux) or not (only_existence or (output.over and len(functions) == 1)):
         return
-    for term in aux.view.terms if not asked else (t for t in aux.view.terms if not any(t.lanes)):
+    for term in aux.view.terms if not only_existence else (t for t in aux.view.terms if not any(t.lanes)):
         for domain in (atom for atom in term.atoms if atom.relation.name in domains):
             others, known = [f for f in term.body if f is not domain], variables(domain)
             own = known.difference(*(variables(f) for f in others if isinstance(f, Rel)))
-            asking = tuple(f for f in others if variables(f) & own)
-            read = frozenset().union(*map(variables, asking)) - known
+            predicates = tuple(f for f in others if variables(f) & own)
+            read = frozenset().union(*map(variables, predicates)) - known
             x, definition = next(iter(read), output.over), domains[domain.relation.name]
             if not own or x is None or not {x, output.over or x}.isdisjoint(known):
                 continue
@@ -345,79 +361,83 @@ def _decided(
                 continue
             if any(isinstance(f, Rel) and f.relation in made and (read | {x}) & variables(f) for f in others):
                 continue
-            rest = [f for f in others if f not in asking]
+            rest = [f for f in others if f not in predicates]
             if (output.over and x != output.over) or len(read) > 1:
-                yield from _parts(aux, term, domain, definition, rest, asking, read)
+                yield from _match_ranges(aux, term, domain, definition, rest, predicates, read)
                 continue
             more = [key for key in aux.view.keys if key not in known and key != output.over]
             if not x.type.is_held_in_order or x in more or (more and output.over):
                 continue
             keys = (*sorted(known - own, key=lambda v: v.id), *more, x)
-            # NB: where it is not asked for, a NULL tells, too, that there is something
-            body = _known(rest, (x,) if x in read else (), keys, term)
-            ways = {function: found for function in functions if (found := _ways(asking, x, function)) is not None}
+            # NB: if x is not read, a row with a NULL counts as existing, too
+            body = _restrict_to_known(rest, (x,) if x in read else (), keys, term)
+            ways = {function: found for function in functions if (found := _ways(predicates, x, function)) is not None}
             for function in sorted(ways, key=lambda function: len(ways[function])):
                 if len(ways[function]) < 2:
                     near = next(iter(ways[function]), None)
-                    yield _Decided(aux, term, domain, definition, body, keys, asking, function, near)
+                    yield _ExtremeMatch(aux, term, domain, definition, body, keys, predicates, function, near)
 
 
-def _parts(
+def _match_ranges(
     aux: AuxiliaryRelation, term: Monomial, domain: Rel, definition: AuxiliaryRelation, rest: list[Factor],
-    asking: tuple[Factor, ...], read: frozenset[Column],
-) -> Iterator[_Prefix | _Framed]:  # fmt: skip
-    """The term as one that asks for the least or greatest value of a prefix or of what is between two bounds, if it
-    does; or whether that is less, or more, than what is given."""
+    predicates: tuple[Factor, ...], read: frozenset[Column],
+) -> Iterator[_PrefixExtreme | _RangeExtreme]:  # fmt: skip
+    """Match a term that depends on the extreme value of a prefix, or between two bounds, or on comparing that
+    extreme."""
     known, over = variables(domain), aux.output.over
-    for x, v, function in _roles(aux, asking, read):
+    for x, v, function in _roles(aux, predicates, read):
         unknown = Cmp(is_null(v))
         if unknown in rest or not x.type.is_held_in_order or not {*aux.view.keys} <= known | {v}:
             continue
         group = known & frozenset().union(*(variables(f) for f in rest if isinstance(f, Rel)))
         keys = (*sorted(group, key=lambda v: v.id), x, v)
-        moving = [f for f in asking if not isinstance(f, Cmp) or direction(f.predicate, x) != STEADY]
-        near = _compared(moving[0], x) if len(moving) == 1 and isinstance(moving[0], Cmp) else None
+        moving = [f for f in predicates if not isinstance(f, Cmp) or direction(f.predicate, x) != STEADY]
+        near = _comparison_with(moving[0], x) if len(moving) == 1 and isinstance(moving[0], Cmp) else None
         if bounds := _bounds(moving, x):
-            body = _known(rest, (x,) if over else (x, v), keys, term)
-            yield _Framed(aux, term, domain, definition, body, keys, asking, function, None, *bounds)
+            body = _restrict_to_known(rest, (x,) if over else (x, v), keys, term)
+            yield _RangeExtreme(aux, term, domain, definition, body, keys, predicates, function, None, *bounds)
         elif near:
-            body = _known(rest, (x, v), keys, term)
+            body = _restrict_to_known(rest, (x, v), keys, term)
             nulls = Monomial((*term.body, unknown), term.lanes) if over and v.nullable else None
-            yield _Prefix(aux, term, domain, definition, body, keys, asking, function, near, nulls)
+            yield _PrefixExtreme(aux, term, domain, definition, body, keys, predicates, function, near, nulls)
 
 
 def _roles(
-    aux: AuxiliaryRelation, asking: tuple[Factor, ...], read: frozenset[Column]
+    aux: AuxiliaryRelation, predicates: tuple[Factor, ...], read: frozenset[Column]
 ) -> Iterator[tuple[Column, Column, str]]:
-    """Yield by which x the values v are chosen, and which of them decides: of an EXISTS, the one that is compared
-    alike by all that reads it, without another."""
+    """Yield the column x that selects values, the values v, and the extreme of v that decides.
+
+    In an EXISTS it is the v whose predicates all go the same way, none reading x as well.
+    """
     if aux.output.over:
         for x in read if len(read) == 1 else ():
             yield x, aux.output.over, aux.output.measures[0].function
         return
     for v in sorted(read, key=lambda v: v.id) if len(read) == 2 else ():
         (x,) = read - {v}
-        ways = {direction(f.predicate, v) if isinstance(f, Cmp) else None for f in asking if v in variables(f)}
-        apart = not any({x, v} <= variables(f) for f in asking)
+        ways = {direction(f.predicate, v) if isinstance(f, Cmp) else None for f in predicates if v in variables(f)}
+        apart = not any({x, v} <= variables(f) for f in predicates)
         for function in (function for function, way in _FURTHER.items() if ways == {way}):
             if apart and v.type.is_held_in_order:
                 yield x, v, function
 
 
-def _known(rest: list[Factor], values: tuple[Column, ...], keys: tuple[Column, ...], term: Monomial) -> Monomial:
+def _restrict_to_known(
+    rest: list[Factor], values: tuple[Column, ...], keys: tuple[Column, ...], term: Monomial
+) -> Monomial:
     """Restrict a body to values that are not NULL."""
     body = (*rest, *(Cmp(not_null(v)) for v in values if v.nullable))
     return Monomial(prune(body, keys, term.lanes), term.lanes)
 
 
-def _ways(asking: tuple[Factor, ...], x: Column, function: str) -> list[tuple[str, Expr]] | None:
+def _ways(predicates: tuple[Factor, ...], x: Column, function: str) -> list[tuple[str, Expr]] | None:
     """List the comparisons of x with the given value; None if a value other than the extreme might decide."""
     near = []
-    for factor in asking:
+    for factor in predicates:
         if not isinstance(factor, Cmp):
             return None
         if direction(factor.predicate, x) not in (_FURTHER[function], STEADY):
-            way = _compared(factor, x)
+            way = _comparison_with(factor, x)
             if way is None or way[0] not in _NEAR[function]:
                 return None
             near.append(way)
@@ -441,7 +461,7 @@ def _beyond(bound: Call, x: Column, end: Column) -> Expr:
     return disjunction((conjunction((is_null(end), *known)), substitute(out, {x.id: end})))
 
 
-def _compared(factor: Cmp, x: Column) -> tuple[str, Expr] | None:
+def _comparison_with(factor: Cmp, x: Column) -> tuple[str, Expr] | None:
     """Match x op e, where the values of e are stored as those of x are, as (op, e)."""
     match factor.predicate:
         case Call("<" | "<=" | ">" | ">=" as op, (a, b)) if x in (a, b):
@@ -451,18 +471,18 @@ def _compared(factor: Cmp, x: Column) -> tuple[str, Expr] | None:
     return None
 
 
-def _alike(column: Column, field: Field | Column) -> Column:
+def _with_name_and_type(column: Column, field: Field | Column) -> Column:
     """Copy a column with the name and type of another."""
     return Column(column.id, field.name, field.type, field.nullable)
 
 
-def _inlined(view: View, found: _Decided, term: Monomial, fresh: Iterator[Column]) -> View:
-    """Put the only term of a relation in the place of its rows, of which it has each once."""
-    return replace(view, terms=tuple(_replaced(t, view.keys, found, term, fresh) for t in view.terms))
+def _inline(view: View, found: _ExtremeMatch, term: Monomial, fresh: Iterator[Column]) -> View:
+    """Replace a relation's atom by its only term, which has each row once."""
+    return replace(view, terms=tuple(_replace_atom(t, view.keys, found, term, fresh) for t in view.terms))
 
 
-def _replaced(
-    user: Monomial, keys: tuple[Column, ...], found: _Decided, term: Monomial, fresh: Iterator[Column]
+def _replace_atom(
+    user: Monomial, keys: tuple[Column, ...], found: _ExtremeMatch, term: Monomial, fresh: Iterator[Column]
 ) -> Monomial:
     atom = next((a for a in user.atoms if a.relation == found.aux.relation), None)
     if atom is None:
@@ -472,17 +492,19 @@ def _replaced(
     for measure in output.measures:
         if measure.column.id in names:
             names[found.x.id] = names[measure.column.id]
-    if isinstance(found, _Framed) and any(names.get(found.x.id) in variables(a) for a in user.atoms if a is not atom):
+    if isinstance(found, _RangeExtreme) and any(
+        names.get(found.x.id) in variables(a) for a in user.atoms if a is not atom
+    ):
         return user  # NB: any x may have that value, and only of the relation's rows is it known which do
     for v in sorted(frozenset().union(*map(variables, term.body)), key=lambda v: v.id):
-        names.setdefault(v.id, _alike(next(fresh), v))
+        names.setdefault(v.id, _with_name_and_type(next(fresh), v))
     body = [f for f in user.body if f is not atom]
     known = _is_implied(body, found, names)
-    body += [renamed(f, names) for f in term.body if not (known and f is found.domain)]
-    return _replaced(Monomial(prune(tuple(body), keys, user.lanes), user.lanes), keys, found, term, fresh)
+    body += [rename_factor(f, names) for f in term.body if not (known and f is found.domain)]
+    return _replace_atom(Monomial(prune(tuple(body), keys, user.lanes), user.lanes), keys, found, term, fresh)
 
 
-def _is_implied(body: list[Factor], found: _Decided, names: dict[int, Expr]) -> bool:
+def _is_implied(body: list[Factor], found: _ExtremeMatch, names: dict[int, Expr]) -> bool:
     """True if the body implies that the values are in the domain."""
     definition, called = found.definition, dict(found.domain.fields)
     titles = {title for title, _ in definition.output.items}

@@ -29,19 +29,19 @@ def push_tests_into_scalars(lowered: Lowered, context: PassContext) -> Lowered:
     for name in [n.relation.name for n in auxiliary if n.is_by_group and n.output.single and not n.output.over]:
         aux = next(aux for aux in auxiliary if aux.relation.name == name)
         views = (view, *(aux.view for aux in auxiliary))
-        questions = list(dict.fromkeys(q for v in views for term in v.terms for q in _questions(aux, term, v.keys)))
-        if name in in_context or None in questions or not any(_is_part(aux, term) for v in views for term in v.terms):
+        tests = list(dict.fromkeys(t for v in views for term in v.terms for t in _tests(aux, term, v.keys)))
+        if name in in_context or None in tests or not any(_is_mixed(aux, term) for v in views for term in v.terms):
             continue
-        items = tuple((f"asked_{i}" if i else "asked", q) for i, q in enumerate(questions) if q is not None)
-        fields = tuple(Field(title, BOOLEAN, question.nullable) for title, question in items)
+        items = tuple((f"asked_{i}" if i else "asked", t) for i, t in enumerate(tests) if t is not None)
+        fields = tuple(Field(title, BOOLEAN, test.nullable) for title, test in items)
         new = replace(aux, relation=replace(aux.relation, fields=fields), output=replace(aux.output, items=items))
-        view, *others = (replace(v, terms=tuple(_asking(aux, new, t, context.ids) for t in v.terms)) for v in views)
+        view, *others = (replace(v, terms=tuple(_rewrite(aux, new, t, context.ids) for t in v.terms)) for v in views)
         auxiliary = tuple(replace(new if n is aux else n, view=v) for n, v in zip(auxiliary, others, strict=True))
     return replace(lowered, view=view, auxiliary=auxiliary)
 
 
-def _questions(aux: AuxiliaryRelation, term: Monomial, keys: tuple[Column, ...]) -> Iterator[Expr | None]:
-    """Yield what a term asks of an auxiliary relation's row, in terms of its measures; None if it reads more of it."""
+def _tests(aux: AuxiliaryRelation, term: Monomial, keys: tuple[Column, ...]) -> Iterator[Expr | None]:
+    """Yield the tests that a term makes on an auxiliary relation's row, over its measures; None if it reads more."""
     for atom in _atoms(aux, term):
         mine = variables(atom)
         if mine & {*bound_by(f for f in term.body if f is not atom), *keys}:
@@ -50,35 +50,35 @@ def _questions(aux: AuxiliaryRelation, term: Monomial, keys: tuple[Column, ...])
         if len({*named}) < len(named):  # a field of the new relation has one name
             yield None
         for expr in _expressions(term):
-            yield from (None if part in mine else _told(aux, atom, part) for part in _parts(expr, mine))
+            yield from (None if part in mine else _over_measures(aux, atom, part) for part in _parts(expr, mine))
 
 
-def _is_part(aux: AuxiliaryRelation, term: Monomial) -> bool:
-    """Is something asked together with what others say?"""
+def _is_mixed(aux: AuxiliaryRelation, term: Monomial) -> bool:
+    """True if a predicate reads it together with columns of others."""
     every = ((expr, variables(atom)) for atom in _atoms(aux, term) for expr in _expressions(term))
     return any(columns(expr) & mine and not columns(expr) <= mine for expr, mine in every)
 
 
-def _asking(aux: AuxiliaryRelation, new: AuxiliaryRelation, term: Monomial, fresh: Iterator[int]) -> Monomial:
+def _rewrite(aux: AuxiliaryRelation, new: AuxiliaryRelation, term: Monomial, fresh: Iterator[int]) -> Monomial:
     """Rewrite a term over the new auxiliary relation."""
     for atom in _atoms(aux, term):
-        term = _instead(aux, new, term, atom, fresh)
+        term = _replace_atom(aux, new, term, atom, fresh)
     return term
 
 
-def _instead(
+def _replace_atom(
     aux: AuxiliaryRelation, new: AuxiliaryRelation, term: Monomial, atom: Rel, fresh: Iterator[int]
 ) -> Monomial:
-    mine, titles = variables(atom), {question: title for title, question in new.output.items}
+    mine, titles = variables(atom), {test: title for title, test in new.output.items}
     named = _named(term, mine)
-    fields = {titles[_told(aux, atom, f.value)]: f.variable for f in named}
+    fields = {titles[_over_measures(aux, atom, f.value)]: f.variable for f in named}
 
     def ask(expr: Expr) -> Expr:
         if not columns(expr) & mine:
             return expr
-        if not _is_question(expr, mine):
+        if not _is_test(expr, mine):
             return rebuild(expr, tuple(map(ask, children(expr))))
-        title = titles[_told(aux, atom, expr)]
+        title = titles[_over_measures(aux, atom, expr)]
         return fields.setdefault(title, Column(next(fresh), title, BOOLEAN, new.relation.nullable(title)))
 
     def asking(factor: Factor) -> Factor:
@@ -101,7 +101,7 @@ def _atoms(aux: AuxiliaryRelation, term: Monomial) -> list[Rel]:
 
 def _named(term: Monomial, mine: frozenset[Column]) -> list[Assign]:
     """List the tests that are assigned to a variable."""
-    return [f for f in term.body if isinstance(f, Assign) and _is_question(f.value, mine)]
+    return [f for f in term.body if isinstance(f, Assign) and _is_test(f.value, mine)]
 
 
 def _expressions(term: Monomial) -> Iterator[Expr]:
@@ -114,18 +114,18 @@ def _expressions(term: Monomial) -> Iterator[Expr]:
 def _parts(expr: Expr, mine: frozenset[Column]) -> Iterator[Expr]:
     """List the largest tests in an expression, and the columns that it reads outside of them."""
     if columns(expr) & mine:
-        if _is_question(expr, mine) or isinstance(expr, Column):
+        if _is_test(expr, mine) or isinstance(expr, Column):
             yield expr
         else:
             yield from (part for child in children(expr) for part in _parts(child, mine))
 
 
-def _is_question(expr: Expr, mine: frozenset[Column]) -> bool:
+def _is_test(expr: Expr, mine: frozenset[Column]) -> bool:
     read = columns(expr)
     return not isinstance(expr, Column) and expr.type == BOOLEAN and bool(read) and read <= mine
 
 
-def _told(aux: AuxiliaryRelation, atom: Rel, expr: Expr) -> Expr:
+def _over_measures(aux: AuxiliaryRelation, atom: Rel, expr: Expr) -> Expr:
     """Rewrite an expression over an auxiliary relation's fields in terms of what makes them."""
     made = dict(aux.output.items)
     return substitute(expr, {v.id: made[title] for title, v in atom.fields})

@@ -4,7 +4,7 @@
  →  BIDS ⋈ ASKS ⋈ (q > p + 10)  +  BIDS ⋈ ASKS ⋈ (q < p - 10)  −  BIDS ⋈ ASKS ⋈ (q > p + 10) ⋈ (q < p - 10)
 
 As ranges of a sorted index each costs a logarithm, where the disjunction would look through all asks of a broker. n of
-them are 3ⁿ products: what is behind the first few stays a filter.
+them are 3ⁿ products: all but the first few stay filters.
 """
 
 from dataclasses import replace
@@ -16,7 +16,7 @@ from squallpy.program.calculus import MINUS, Cmp
 from squallpy.program.program import Lowered
 from squallpy.program.views import Monomial, View
 
-APART = 3  # disjunctions of a product
+MOST_SPLITS = 3  # disjunctions of a product
 
 
 def split_range_disjunctions(lowered: Lowered, _: PassContext) -> Lowered:
@@ -26,10 +26,10 @@ def split_range_disjunctions(lowered: Lowered, _: PassContext) -> Lowered:
 
 
 def _split(view: View) -> View:
-    return replace(view, terms=tuple(part for term in view.terms for part in _apart(term, APART)))
+    return replace(view, terms=tuple(part for term in view.terms for part in _split_term(term, MOST_SPLITS)))
 
 
-def _apart(term: Monomial, most: int) -> list[Monomial]:
+def _split_term(term: Monomial, most: int) -> list[Monomial]:
     for i, factor in enumerate(term.body) if most else ():
         match factor:
             case Cmp(Call("or") as predicate) if _is_split(predicate, term):
@@ -38,7 +38,9 @@ def _apart(term: Monomial, most: int) -> list[Monomial]:
                 taken = tuple(None if lane is None else (*lane, MINUS) for lane in term.lanes)
                 parts = ((one, term.lanes), (others, term.lanes), ((*one, *others), taken))
                 before, after = term.body[:i], term.body[i + 1 :]
-                return [p for body, lanes in parts for p in _apart(Monomial((*before, *body, *after), lanes), most - 1)]
+                return [
+                    p for body, lanes in parts for p in _split_term(Monomial((*before, *body, *after), lanes), most - 1)
+                ]
     return [term]
 
 

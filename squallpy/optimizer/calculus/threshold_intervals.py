@@ -34,7 +34,7 @@ from squallpy.program.auxiliary.groups import Groups
 from squallpy.program.auxiliary.properties import bounded, implies, in_order, is_domain, needed
 from squallpy.program.auxiliary.relation import AuxiliaryRelation, auxiliary_name
 from squallpy.program.auxiliary.threshold_intervals import ThresholdIntervals
-from squallpy.program.calculus import Cmp, Factor, Rel, renamed, variables
+from squallpy.program.calculus import Cmp, Factor, Rel, rename_factor, variables
 from squallpy.program.components import prune
 from squallpy.program.output import Measure, OutputSpec
 from squallpy.program.program import Lowered
@@ -65,7 +65,7 @@ class _Running:
 
     @property
     def titles(self) -> dict[Column, str]:
-        """The fields that are keys, by what the definition calls them."""
+        """Fields that are keys, by their columns in the definition."""
         keys, items = self.aux.view.keys, self.aux.output.items
         return {expr: title for title, expr in items if isinstance(expr, Column) and expr in keys}
 
@@ -73,7 +73,7 @@ class _Running:
 def maintain_threshold_intervals(lowered: Lowered, context: PassContext) -> Lowered:
     """Replace running aggregates that are only compared by the intervals in which the comparison holds."""
     view, auxiliary = lowered.view, lowered.auxiliary
-    found = [running for aux in auxiliary if (running := _running(aux, auxiliary))]
+    found = [running for aux in auxiliary if (running := _match_running(aux, auxiliary))]
     if not found:
         return lowered
     rewriting = _Rewriting(view, auxiliary, context.ids)
@@ -84,7 +84,7 @@ def maintain_threshold_intervals(lowered: Lowered, context: PassContext) -> Lowe
     return replace(lowered, view=view, auxiliary=auxiliary)
 
 
-def _running(aux: AuxiliaryRelation, auxiliary: tuple[AuxiliaryRelation, ...]) -> _Running | None:
+def _match_running(aux: AuxiliaryRelation, auxiliary: tuple[AuxiliaryRelation, ...]) -> _Running | None:
     """Match an auxiliary relation as a running aggregate."""
     output, view = aux.output, aux.view
     if output.having or output.over or output.times or not aux.is_by_group:
@@ -92,22 +92,24 @@ def _running(aux: AuxiliaryRelation, auxiliary: tuple[AuxiliaryRelation, ...]) -
     if not all(ring in (Ring.COUNT, Ring.EXACT) for ring in view.rings):
         return None
     domains = {n.relation.name: n for n in auxiliary if is_domain(n)}
-    asking = [t for t in view.terms if _is_asking(t, output)]
+    asking = [t for t in view.terms if _is_existence_term(t, output)]
     summing = [t for t in view.terms if t not in asking]
     if len(asking) > 1:
         return None
     for term in summing:
-        if found := _ranged(aux, term, domains):
+        if found := _match_prefix_sum(aux, term, domains):
             given = asking[0].body if asking else found.domain
             return replace(found, domain=given, total=bool(asking), alone=len(summing) == 1)
     return None
 
 
-def _ranged(aux: AuxiliaryRelation, term: Monomial, domains: Mapping[str, AuxiliaryRelation]) -> _Running | None:
+def _match_prefix_sum(
+    aux: AuxiliaryRelation, term: Monomial, domains: Mapping[str, AuxiliaryRelation]
+) -> _Running | None:
     """Match a term that sums up the values on one side of a key."""
     keys = set(aux.view.keys)
     atoms = [a for a in term.atoms if a.relation.name in domains and {v for _, v in a.fields} == keys]
-    atoms = [a for a in atoms if len(a.fields) == len(a.relation.fields)]  # what it leaves out may be anything
+    atoms = [a for a in atoms if len(a.fields) == len(a.relation.fields)]  # fields that it omits may have any value
     compared = [f for f in term.body if isinstance(f, Cmp) and (keys & columns(f.predicate))]
     if len(atoms) != 1 or len(compared) != 1:
         return None
@@ -128,7 +130,7 @@ def _ranged(aux: AuxiliaryRelation, term: Monomial, domains: Mapping[str, Auxili
     if len(given.view.terms) != 1:
         return None
     if not given.relation.stream and any(a.relation.stream for a in term.atoms):
-        return None  # NB: a table is loaded once, what is left of it changes
+        return None  # NB: a table is loaded once, but its join with a stream changes
     title = next(title for title, expr in aux.output.items if expr == p)
     body = prune((*body, *((Cmp(not_null(x)),) if x.nullable else ())), (*group, x), term.lanes)
     return _Running(
@@ -137,10 +139,10 @@ def _ranged(aux: AuxiliaryRelation, term: Monomial, domains: Mapping[str, Auxili
 
 
 def _definition(domain: AuxiliaryRelation, atom: Rel) -> tuple[Factor, ...]:
-    """What an atom of a domain stands for."""
+    """Copy the definition of a domain over the variables of one of its atoms."""
     mine = dict(atom.fields)
     names: dict[int, Expr] = {v.id: mine[title] for title, v in domain.output.items if isinstance(v, Column)}
-    return tuple(renamed(f, names) for f in domain.view.terms[0].body)
+    return tuple(rename_factor(f, names) for f in domain.view.terms[0].body)
 
 
 def _factors(term: Monomial) -> Iterator[Expr]:
@@ -153,8 +155,8 @@ class _Rewriting:
     def __init__(self, view: View, auxiliary: tuple[AuxiliaryRelation, ...], ids: Iterator[int]) -> None:
         self.auxiliary = list(auxiliary)
         self._single = {n.relation.name for n in auxiliary if _is_total(n)}
-        self._taken = {a.relation.name for v in (view, *(n.view for n in auxiliary)) for a in v.atoms}
-        self._taken |= {n.relation.name for n in auxiliary}
+        self._names = {a.relation.name for v in (view, *(n.view for n in auxiliary)) for a in v.atoms}
+        self._names |= {n.relation.name for n in auxiliary}
         self.made: dict[tuple[str, ...], AuxiliaryRelation] = {}
         self._fresh = ids
 
@@ -183,10 +185,10 @@ class _Rewriting:
             return None
         own = [f for f in running.term.body if f != Cmp(not_null(running.x))]
         if running.group and not implies(rest, own, {**names, running.x.id: p}):
-            return None  # NB: a group of which there is nothing to sum up has no interval
+            return None  # NB: a group without values has no interval
         lanes = {c for factor in _factors(term) for c in columns(factor)}
         if not running.alone or values & (keys | lanes) or not all(isinstance(f, Cmp) for f in asking):
-            return self._limited(term, atom, running, fields, names)
+            return self._limit(term, atom, running, fields, names)
         expressions = dict(running.aux.output.items)
         measured: dict[int, Expr] = {v.id: expressions[title] for title, v in fields.items()}
         context = self._context(rest)
@@ -196,7 +198,7 @@ class _Rewriting:
             read = columns(f.predicate) & values
             around = columns(f.predicate) - read
             if not around <= context.keys() or (around and running.group) or not _is_monotone(f.predicate, read):
-                return self._limited(term, atom, running, fields, names)
+                return self._limit(term, atom, running, fields, names)
             where.append(substitute(f.predicate, measured))
         if not all(_is_summed(expressions[title], running.aux.output) for title in fields):
             return None
@@ -209,12 +211,12 @@ class _Rewriting:
                 v.id: Literal(0 if _is_count(expressions[title], running.aux.output) else None, v.type)
                 for title, v in fields.items()
             }
-            told = (Cmp(fold_nulls(substitute(f.predicate, nothing))) for f in asking if isinstance(f, Cmp))
-            out.append(Monomial(prune((*rest, Cmp(is_null(p)), *told), keys, term.lanes), term.lanes))
+            tests = (Cmp(fold_nulls(substitute(f.predicate, nothing))) for f in asking if isinstance(f, Cmp))
+            out.append(Monomial(prune((*rest, Cmp(is_null(p)), *tests), keys, term.lanes), term.lanes))
         return out
 
     def _within(self, aux: AuxiliaryRelation, running: _Running, names: Mapping[int, Expr]) -> tuple[Factor, ...]:
-        """Is p in one of the intervals of its group?"""
+        """Test that p is in one of the intervals of its group."""
         p = names[running.p.id]
         assert isinstance(p, Column)
         *group, low, high = aux.relation.fields
@@ -227,7 +229,7 @@ class _Rewriting:
             Cmp(bounded(to_high, p, ends[1])),
         )
 
-    def _limited(
+    def _limit(
         self, term: Monomial, atom: Rel, running: _Running, fields: Mapping[str, Column], names: Mapping[int, Expr]
     ) -> list[Monomial] | None:
         """Count only at values that may pass, where a count has to stay below a bound.
@@ -239,8 +241,8 @@ class _Rewriting:
         for f in term.body:
             for predicate in _bounds(f.predicate) if isinstance(f, Cmp) else ():
                 read = columns(predicate)
-                told = {expr for c in read if (expr := measured.get(c.id)) is not None}
-                if len(read) == len(told) == 1 and all(_is_counted(expr, running.aux.output) for expr in told):
+                tests = {expr for c in read if (expr := measured.get(c.id)) is not None}
+                if len(read) == len(tests) == 1 and all(_is_counted(expr, running.aux.output) for expr in tests):
                     (value,) = read
                     if _direction(predicate, value) == FALLING:
                         where.append(substitute(predicate, measured))
@@ -250,51 +252,51 @@ class _Rewriting:
         rest = tuple(f for f in term.body if f is not atom and not variables(f) & set(fields.values()))
         if not where or not implies(rest, given.view.terms[0].body, own):
             return None
-        aux = self._counting(running, self._intervals(running, tuple(where), ()), given)
+        aux = self._restricted_aggregate(running, self._intervals(running, tuple(where), ()), given)
         if aux is None:
             return None
         body = tuple(Rel(aux.relation, atom.fields) if f is atom else f for f in term.body)
         return [replace(term, body=body)]
 
-    def _counting(
+    def _restricted_aggregate(
         self, running: _Running, within: AuxiliaryRelation, given: AuxiliaryRelation
     ) -> AuxiliaryRelation | None:
-        """The running aggregate of only the values that intervals leave, and NULL."""
+        """Make the running aggregate of only the values that pass the intervals, and of NULL."""
         view, output = running.aux.view, running.aux.output
-        spelled = (running.aux.relation.name, within.relation.name)
-        if spelled in self.made:
-            return self.made[spelled]
+        key = (running.aux.relation.name, within.relation.name)
+        if key in self.made:
+            return self.made[key]
         same: dict[int, Expr] = {key.id: key for key in view.keys}
         one: tuple[Factor, ...] = (running.given,)
         kept = [(*one, *self._within(within, running, same))]
         if running.p.nullable:
-            kept.append((*one, Cmp(is_null(running.p)), *self._behind(running, within, given)))
+            kept.append((*one, Cmp(is_null(running.p)), *self._null_test(running, within, given)))
         mine = dict(running.given.fields)
         limited = View("", view.keys, tuple(Monomial(body, ((),)) for body in kept))
         items = tuple((title, mine[title]) for title, _ in given.output.items)
-        few = self._made((*spelled, "few"), given, limited, replace(given.output, items=items))
-        asked = Rel(few.relation, running.given.fields)
+        passing = self._made((*key, "few"), given, limited, replace(given.output, items=items))
+        asked = Rel(passing.relation, running.given.fields)
         terms = []
         for term in view.terms:
-            if _is_asking(term, output):
+            if _is_existence_term(term, output):
                 terms.append(replace(term, body=(asked,)))
             elif any(atom == running.given for atom in term.atoms):
                 terms.append(replace(term, body=tuple(asked if f == running.given else f for f in term.body)))
             elif more := [f for f in term.atoms if {v for _, v in f.fields} == set(view.keys)]:
-                terms.append(replace(term, body=self._asked(term.body, more[0], asked, running, given)))
+                terms.append(replace(term, body=self._restrict(term.body, more[0], asked, running, given)))
             else:
                 return None
-        return self._made(spelled, running.aux, replace(view, terms=tuple(terms)), output)
+        return self._made(key, running.aux, replace(view, terms=tuple(terms)), output)
 
-    def _asked(
-        self, body: tuple[Factor, ...], atom: Rel, few: Rel, running: _Running, given: AuxiliaryRelation
+    def _restrict(
+        self, body: tuple[Factor, ...], atom: Rel, passing: Rel, running: _Running, given: AuxiliaryRelation
     ) -> tuple[Factor, ...]:
-        """A product with few of the values of `atom`, which may be a part of those of the running aggregate."""
-        more = self._besides(atom, running, given)
-        return (*body, few) if more is None else (*(few if f == atom else f for f in body), *more)
+        """Restrict a product to the passing values of `atom`, which may be a part of the running aggregate's."""
+        more = self._extra_predicates(atom, running, given)
+        return (*body, passing) if more is None else (*(passing if f == atom else f for f in body), *more)
 
-    def _besides(self, atom: Rel, running: _Running, given: AuxiliaryRelation) -> tuple[Factor, ...] | None:
-        """What an atom asks of the values besides that they are there; None if it is of others."""
+    def _extra_predicates(self, atom: Rel, running: _Running, given: AuxiliaryRelation) -> tuple[Factor, ...] | None:
+        """List the predicates of an atom's domain beyond the given domain; None if it is another domain."""
         domain = next((n for n in self.auxiliary if n.relation == atom.relation and is_domain(n)), None)
         if domain is None or len(domain.view.terms) != 1:
             return None
@@ -303,13 +305,13 @@ class _Rewriting:
         apart = all(isinstance(f, Cmp) and variables(f) <= keys for f in more)
         return more if apart and len(mine) == len(every) + len(more) else None
 
-    def _behind(self, running: _Running, within: AuxiliaryRelation, given: AuxiliaryRelation) -> tuple[Factor, ...]:
-        """What is asked of a NULL if it comes last: that all that is counted before may pass, for its group."""
+    def _null_test(self, running: _Running, within: AuxiliaryRelation, given: AuxiliaryRelation) -> tuple[Factor, ...]:
+        """Test a NULL that sorts last: all rows counted before it, in its group, have to pass."""
         view, output, group = running.aux.view, running.aux.output, running.group
-        asking = next((t for t in view.terms if _is_asking(t, output)), None)
+        asking = next((t for t in view.terms if _is_existence_term(t, output)), None)
         for term in view.terms:
             atom = next((f for f in term.atoms if {v for _, v in f.fields} == set(view.keys)), None)
-            if not (asking and atom and self._besides(atom, running, given) == (Cmp(is_null(running.p)),)):
+            if not (asking and atom and self._extra_predicates(atom, running, given) == (Cmp(is_null(running.p)),)):
                 continue
             body = tuple(f for f in term.body if f is not atom)
             bound = {v for f in body if isinstance(f, Rel) for _, v in f.fields}
@@ -320,13 +322,11 @@ class _Rewriting:
             measures = within.output.measures
             titles = {expr: title for title, expr in output.items}
             items = tuple((titles[c], c) for c in (*group, *(m.column for m in measures)))
-            spelled = (running.aux.relation.name, within.relation.name, "behind")
-            aux = self._made(
-                spelled, running.aux, View("", group, terms), replace(output, measures=measures, items=items)
-            )
+            key = (running.aux.relation.name, within.relation.name, "behind")
+            aux = self._made(key, running.aux, View("", group, terms), replace(output, measures=measures, items=items))
             fields = tuple(Field(title, c.type, c.nullable) for title, c in items)
             relation = replace(aux.relation, fields=fields, primary_key=tuple(titles[c] for c in group))
-            self.made[spelled] = replace(aux, relation=relation)
+            self.made[key] = replace(aux, relation=relation)
             counts = {m.column: replace(m.column, id=next(self._fresh), name=titles[m.column]) for m in measures}
             read = (*((titles[c], c) for c in group), *((titles[c], counts[c]) for c in counts))
             assert isinstance(within.kind, ThresholdIntervals)
@@ -334,14 +334,12 @@ class _Rewriting:
             return (Rel(relation, read), *(Cmp(substitute(w, names)) for w in within.kind.where))
         return ()
 
-    def _made(
-        self, spelled: tuple[str, ...], like: AuxiliaryRelation, view: View, output: OutputSpec
-    ) -> AuxiliaryRelation:
-        name = auxiliary_name(self._taken)
-        self._taken.add(name)
+    def _made(self, key: tuple[str, ...], like: AuxiliaryRelation, view: View, output: OutputSpec) -> AuxiliaryRelation:
+        name = auxiliary_name(self._names)
+        self._names.add(name)
         relation = replace(like.relation, name=name)
-        self.made[spelled] = AuxiliaryRelation(relation, replace(view, name=f"G_{name.upper()}"), output, Groups())
-        return self.made[spelled]
+        self.made[key] = AuxiliaryRelation(relation, replace(view, name=f"G_{name.upper()}"), output, Groups())
+        return self.made[key]
 
     def _context(self, body: Iterable[Factor]) -> dict[Column, tuple[str, str]]:
         """Map the variables that a relation of exactly one row binds to the relation and field that they stand for."""
@@ -353,7 +351,7 @@ class _Rewriting:
         }
 
     def _without_idle(self, body: tuple[Factor, ...], asked: set[Column]) -> tuple[Factor, ...]:
-        """Drop the relations of one row of which nothing is read."""
+        """Drop one-row relations whose columns are not read."""
 
         def idle(f: Factor) -> bool:
             if not isinstance(f, Rel) or f.relation.name not in self._single:
@@ -365,10 +363,10 @@ class _Rewriting:
 
     def _intervals(self, running: _Running, where: tuple[Expr, ...], context: Context) -> AuxiliaryRelation:
         """Make the intervals in which the aggregate exists and satisfies the predicates; equal ones are one."""
-        spelled = (running.aux.relation.name, repr([substitute(w, _titled(context)) for w in where]))
-        if spelled not in self.made:
-            name = auxiliary_name(self._taken)
-            self._taken.add(name)
+        key = (running.aux.relation.name, repr([substitute(w, _by_origin(context)) for w in where]))
+        if key not in self.made:
+            name = auxiliary_name(self._names)
+            self._names.add(name)
             ends = [Column(next(self._fresh), title, running.x.type) for title in ("low", "high")]
             titles = {c: f"{title}_of" if title in ("low", "high") else title for c, title in running.titles.items()}
             items = (*((titles[c], c) for c in running.group), *((c.name, c) for c in ends))
@@ -379,17 +377,17 @@ class _Rewriting:
             measures = tuple(m for m in running.aux.output.measures if m.column in read)
             output = replace(running.aux.output, measures=measures, items=items)
             ranged = ThresholdIntervals(running.x, running.op, where, context, running.total, running.group)
-            self.made[spelled] = AuxiliaryRelation(relation, view, output, ranged)
-        return self.made[spelled]
+            self.made[key] = AuxiliaryRelation(relation, view, output, ranged)
+        return self.made[key]
 
 
-def _titled(context: Context) -> dict[int, Expr]:
-    """Context variables by where they come from: how they are called makes no other relation."""
+def _by_origin(context: Context) -> dict[int, Expr]:
+    """Name context variables by their origin, so that other names yield the same relation."""
     return {c.id: Column(0, f"{relation}.{title}", c.type, c.nullable) for c, relation, title in context}
 
 
 def _is_total(aux: AuxiliaryRelation) -> bool:
-    """Does it always have one row?"""
+    """True if it always has one row."""
     output = aux.output
     return output.single and output.having is None and output.over is None and output.times is None
 
@@ -404,20 +402,20 @@ def _is_count(expr: Expr, output: OutputSpec) -> bool:
 
 
 def _is_summed(expr: Expr, output: OutputSpec) -> bool:
-    """Is it an aggregate that grows with one lane?"""
+    """True if it is an aggregate that grows with one lane."""
     measure = _measure(expr, output)
     if measure is None or measure.function not in ("sum", "count"):
         return False
     return all(len(lanes) == 1 and lanes[0][0] > 0 for lanes in (measure.value, measure.present))
 
 
-def _is_asking(term: Monomial, output: OutputSpec) -> bool:
-    """Does it say that groups are there, and no more?"""
+def _is_existence_term(term: Monomial, output: OutputSpec) -> bool:
+    """True if the term only makes groups exist."""
     return all(lane is None for i, lane in enumerate(term.lanes) if i != output.count)
 
 
 def _is_counted(expr: Expr, output: OutputSpec) -> bool:
-    """Is it a number of rows?"""
+    """True if it is a number of rows."""
     return _is_count(expr, output) and _is_summed(expr, output)
 
 

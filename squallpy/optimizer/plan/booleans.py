@@ -15,7 +15,7 @@ from squallpy.logical.expressions import (
     disjunction,
     disjuncts,
 )
-from squallpy.logical.nulls import decided
+from squallpy.logical.nulls import fold_condition
 
 
 def fold_constant_in_and(expr: Expr) -> Expr | None:
@@ -54,7 +54,7 @@ def decide_arms(expr: Expr) -> Expr | None:
     """Decide the conditions of a CASE as predicates: WHEN p AND NULL → WHEN p AND FALSE"""
     match expr:
         case Case(whens, otherwise, type):
-            arms = tuple((decided(condition), value) for condition, value in whens)
+            arms = tuple((fold_condition(condition), value) for condition, value in whens)
             return Case(arms, otherwise, type) if arms != whens else None
     return None
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, BOOLEAN, VARCHAR
 from squallpy.logical.apply import Apply, ApplyKind, Domain
+from squallpy.logical.calls import Agg
 from squallpy.logical.column_allocator import ColumnAllocator
 from squallpy.logical.containment import narrowed
 from squallpy.logical.expressions import (
@@ -29,15 +30,12 @@ from squallpy.logical.expressions import (
     columns,
     conjunction,
     conjuncts,
-    substitute,
     uncast,
 )
 from squallpy.logical.functions import call, case
 from squallpy.logical.nodes import (
-    Agg,
     Aggregate,
     AntiJoin,
-    Beside,
     ConditionalJoin,
     Filter,
     Join,
@@ -45,11 +43,11 @@ from squallpy.logical.nodes import (
     Node,
     Project,
     Repeat,
-    SemiJoin,
     SetOperation,
     Sort,
     TopN,
     Union,
+    WindowFunctions,
     with_inputs,
 )
 from squallpy.logical.properties import check_size, has_row, value_of_nothing
@@ -82,10 +80,15 @@ def decorrelate(plan: Node, context: ColumnAllocator) -> Node:
 def _values_input(apply: Apply) -> Node:
     """Find the least input, below other subqueries of the same clause, that has all values of the outer columns."""
     read = {c.id for _, expr in apply.parameters for c in columns(expr)}
-    node = apply.left
-    while isinstance(node, Apply) and node.made and not read & {c.id for c in node.made}:
-        node = node.left
-    return node
+    node = base = apply.left
+    while True:
+        match node:
+            case Filter(child):
+                node = child
+            case Apply(left, kind=kind, made=made) if not kind.makes_pairs and not read & {c.id for c in made}:
+                node = base = left
+            case _:
+                return base
 
 
 def _unnest(apply: Apply, base: Node, context: ColumnAllocator) -> Node:
@@ -105,17 +108,17 @@ def _unnest(apply: Apply, base: Node, context: ColumnAllocator) -> Node:
             return Join(left, below, on if on != TRUE else None)
         case ApplyKind.LEFT:
             return LeftJoin(left, below, on)
-        case ApplyKind.SEMI:
-            return SemiJoin(left, below, on)
         case ApplyKind.ANTI:
             return AntiJoin(left, below, on)
-        case ApplyKind.EXISTS:
+        case ApplyKind.EXISTS | ApplyKind.SEMI:
             mine = {c.id: c for c in below.output}
             keys = [column for column, _ in apply.parameters]
             keys += [c for conjunct in conjuncts(apply.on) for c in columns(conjunct) if c.id in mine]
             kept = dict.fromkeys(mine[c.id] for c in keys)
             one = (context.column("one", BOOLEAN, False), TRUE)
             grouped = Aggregate(below, tuple((c, c) for c in kept) or (one,), ())
+            if not made:
+                return Join(left, grouped, on if on != TRUE else None)
             return LeftJoin(left, Project(grouped, (*((c, c) for c in grouped.output), (made[0], TRUE))), on)
     value = right.output[0]
     others = ((c, c) for c in below.output if c.id != value.id)
@@ -206,8 +209,9 @@ class _Carrier:
                 grouped = self.carry(child, out)
                 assert isinstance(grouped, Aggregate)
                 return replace(node, child=grouped)
-            case Beside():
-                return self.beside(node, lax)
+            case WindowFunctions(child, functions):
+                own = tuple((column, function.partitioned(self.ours)) for column, function in functions)
+                return WindowFunctions(self.carry(child, lax=lax), own)
             case Join(left, right) | ConditionalJoin(left, right) if left.borrows:
                 return replace(node, left=self.carry(left, out, lax), right=self.carry(right, out=False))
             case Union(children, output) | SetOperation(_, _, children, output):
@@ -252,23 +256,6 @@ class _Carrier:
         mine = next(mine for known, mine in self.own if known == leaf)
         plan = Project(right, (*((c, c) for c in right.output), *mine.items()))
         return Filter(plan, on) if on is not None else plan
-
-    def beside(self, node: Beside, lax: bool) -> Node:
-        """Join two inputs on the domain's columns as well, which each has under names of its own until then."""
-        left, ours = self.rename_domain(self.carry(node.left, lax=lax), node.left)
-        right, theirs = self.rename_domain(self.carry(node.right, lax=True), node.right)
-        same = (_equal(a, b, False) for a, b in zip(ours, theirs, strict=True))
-        asked = substitute(node.on, {c.id: mine for c, mine in zip(self.ours, ours, strict=True)})
-        on = conjunction((*(c for c in (asked,) if c != TRUE), *same))
-        joined = LeftJoin(left, right, on) if node.lost else Join(left, right, on if on != TRUE else None)
-        others = ((c, c) for c in node.output if c not in self.ours)
-        return Project(joined, (*others, *zip(self.ours, ours, strict=True)))
-
-    def rename_domain(self, plan: Node, node: Node) -> tuple[Node, list[Column]]:
-        """Project a plan to the columns of `node`, which it replaces, and the domain's under new names."""
-        own = [self.context.like(c) for c in self.ours]
-        others = ((c, c) for c in node.output if c not in self.ours)
-        return Project(plan, (*others, *zip(own, self.ours, strict=True))), own
 
     def complete(self, child: Node, whole: Aggregate) -> Node:
         """Give an Aggregate without keys a row for each of the domain's values: a count of nothing is 0."""

@@ -1,9 +1,10 @@
 """Aggregates of DISTINCT values as aggregates of a union, in which each kind of values stands once."""
 
 from squallpy.base.types import INT
+from squallpy.logical.calls import Agg
 from squallpy.logical.column_allocator import ColumnAllocator
 from squallpy.logical.expressions import Case, Expr, Literal, columns, not_null, replace_known
-from squallpy.logical.nodes import Agg, Aggregate, Node, Project, Union
+from squallpy.logical.nodes import Aggregate, Node, Project, Union
 
 ROW = Literal(1, INT)
 

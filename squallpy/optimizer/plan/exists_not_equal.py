@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from squallpy.base.types import BIGINT, BOOLEAN
-from squallpy.logical.containment import has_no_more, peeled
+from squallpy.logical.calls import Agg
+from squallpy.logical.containment import has_no_more, strip_projections
 from squallpy.logical.expressions import (
     FALSE,
     TRUE,
@@ -30,17 +31,7 @@ from squallpy.logical.expressions import (
 )
 from squallpy.logical.functions import call, coalesce
 from squallpy.logical.matches import reads_only
-from squallpy.logical.nodes import (
-    Agg,
-    Aggregate,
-    AntiJoin,
-    Filter,
-    Join,
-    LeftJoin,
-    Node,
-    Project,
-    SemiJoin,
-)
+from squallpy.logical.nodes import Aggregate, AntiJoin, Filter, Join, LeftJoin, Node, Project, SemiJoin
 
 Pair = tuple[Expr, Expr]  # of the left and of the right
 
@@ -136,10 +127,10 @@ def _match_exists(join: Join | LeftJoin) -> _Exists | None:
 
     L ⋈_{l.s <=> s'} (Aggregate by s' := s of ((Aggregate by s := l.s of L) ⋈_{s <> r.s} R))    →    R, (l.s <> r.s)
     """
-    top, shown, above = peeled(join.right)
+    top, shown, above = strip_projections(join.right)
     if not isinstance(top, Aggregate) or top.aggs or above or join.on is None:
         return None
-    met, made, within = peeled(top.child)
+    met, made, within = strip_projections(top.child)
     if not isinstance(met, Join) or not isinstance(met.left, Aggregate) or met.left.aggs:
         return None
     values = met.left

@@ -8,10 +8,11 @@ Ties: SQL takes any of the rows that are alike in y; here it is the one of the l
 
 from squallpy.base.types import BIGINT
 from squallpy.functions.aggregate.aggregate import Maintenance
+from squallpy.logical.calls import Agg
 from squallpy.logical.column_allocator import ColumnAllocator, short_name
 from squallpy.logical.expressions import Column, Expr, conjunction, not_null
 from squallpy.logical.functions import call, not_distinct
-from squallpy.logical.nodes import Agg, Aggregate, Filter, Join, LeftJoin, Node, Project
+from squallpy.logical.nodes import Aggregate, Filter, Join, LeftJoin, Node, Project
 
 Items = tuple[tuple[Column, Expr], ...]
 

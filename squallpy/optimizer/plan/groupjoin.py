@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from squallpy.base.types import BIGINT, BOOLEAN
+from squallpy.logical.calls import Agg
 from squallpy.logical.containment import values_within
 from squallpy.logical.expressions import (
     FALSE,
@@ -29,19 +30,7 @@ from squallpy.logical.expressions import (
     uncast,
 )
 from squallpy.logical.functions import call
-from squallpy.logical.nodes import (
-    Agg,
-    Aggregate,
-    ConditionalJoin,
-    Filter,
-    Join,
-    LeftJoin,
-    Node,
-    Project,
-    Scan,
-    Union,
-    nodes,
-)
+from squallpy.logical.nodes import Aggregate, ConditionalJoin, Filter, Join, LeftJoin, Node, Project, Scan, Union, nodes
 from squallpy.logical.nulls import fold_nulls
 
 Rows = tuple[Node, tuple[Expr, ...]]  # an input, and expressions over its rows
@@ -178,7 +167,7 @@ def groups(left: Node, aggregate: Aggregate, pairs: tuple[Pair, ...], fresh: Ite
     def column(like: Expr) -> Column:
         return Column(next(fresh), "x", like.type, True)
 
-    # NB: what a column was equated with may be of a type held alike, BIGINT for INT
+    # NB: the equated column may have another type with the same values, BIGINT for INT
     inputs = (
         Project(node, tuple((column(like), expr) for like, expr in zip(parts[0][1], exprs, strict=True)))
         for node, exprs in parts

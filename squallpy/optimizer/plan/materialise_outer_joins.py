@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from squallpy.base.types import BIGINT, BOOLEAN
+from squallpy.logical.calls import Agg
 from squallpy.logical.expressions import (
     FALSE,
     TRUE,
@@ -31,7 +32,6 @@ from squallpy.logical.expressions import (
 from squallpy.logical.functions import call
 from squallpy.logical.matches import reads_only
 from squallpy.logical.nodes import (
-    Agg,
     Aggregate,
     AntiJoin,
     ConditionalJoin,

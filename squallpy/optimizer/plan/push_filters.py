@@ -26,7 +26,7 @@ from squallpy.logical.nodes import (
     Window,
     nodes,
 )
-from squallpy.logical.nulls import decided, fold_nulls
+from squallpy.logical.nulls import fold_condition, fold_nulls
 
 
 def decide_predicate(node: Node) -> Node | None:
@@ -34,10 +34,10 @@ def decide_predicate(node: Node) -> Node | None:
     σ_p(x)"""
     match node:
         case Filter(child, predicate):
-            after = decided(predicate)
+            after = fold_condition(predicate)
             return Filter(child, after) if after != predicate else None
         case Join(_, _, on) | ConditionalJoin(_, _, on) if on is not None:
-            after = decided(on)
+            after = fold_condition(on)
             return replace(node, on=after) if after != on else None
     return None
 

@@ -1,10 +1,11 @@
 """UNION, INTERSECT and EXCEPT as aggregates of a UNION ALL, the last two by counting which side each row comes from."""
 
 from squallpy.base.types import BIGINT, INT
+from squallpy.logical.calls import Agg
 from squallpy.logical.column_allocator import ColumnAllocator
 from squallpy.logical.expressions import Literal, conjunction
 from squallpy.logical.functions import call, case
-from squallpy.logical.nodes import Agg, Aggregate, Filter, Node, Project, Repeat, SetOperation, Union
+from squallpy.logical.nodes import Aggregate, Filter, Node, Project, Repeat, SetOperation, Union
 
 
 def expand_set_operation(node: Node, context: ColumnAllocator) -> Node | None:

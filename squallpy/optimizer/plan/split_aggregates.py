@@ -1,12 +1,13 @@
-"""Aggregates whose results are values of a group, as MIN and MAX are, stand apart from those that are sums."""
+"""Separation of aggregates that select values of a group, as MIN and MAX do, from those that are sums."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 
 from squallpy.base.types import BOOLEAN
 from squallpy.functions.aggregate.aggregate import Maintenance
+from squallpy.logical.calls import Agg
 from squallpy.logical.expressions import Call, conjunction
-from squallpy.logical.nodes import Agg, Aggregate, Join, Node, Project
+from squallpy.logical.nodes import Aggregate, Join, Node, Project
 
 
 def split_aggregates(node: Node, ids: Iterator[int]) -> Node | None:

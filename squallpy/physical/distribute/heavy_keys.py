@@ -2,9 +2,9 @@
 
     M_R(k, v) by k, M_S(k, w) by k   →   by k, if heavy by rows of its grid; by k, if heavy by columns
 
-So `auto` is Hybrid where a joiner holds tuples by key: which keys are heavy is observed, and where none is, tuples go
-where they would have gone. Nothing is observed where there can be no heavy key, or where a grid would not help: of what
-is added up before it is sent, a key has few records.
+So `auto` is Hybrid where a joiner stores tuples by key: heavy keys are found by observation, and without any, tuples
+are routed as by hashing. Nothing is observed where no key can be heavy, or where a grid would not help: pre-aggregated
+deltas have few records per key.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """The mapping with which views on a grid begin.
 
-Views at the rows of the grid are joined with views at its columns (`adaptive-online-joins` §3.1). What is known of the
-sizes of their relations chooses the mapping; of nothing, the one in the middle.
+Views at the rows of the grid are joined with views at its columns (`adaptive-online-joins` §3.1). Known sizes of their
+relations determine the mapping; otherwise it is square.
 """
 
 from collections.abc import Mapping

@@ -2,10 +2,9 @@
 
     M₁(a, b) at [a] ⋈ Move_[a](M₂(a, b) at [b])        meets at [a]
 
-The paper's transformers are one here: moving what is spread is its Repart, from the driver its Scatter, to the driver
-its Gather. EVERYWHERE is its partitioning function that maps a tuple to every node. A grid is that of the join-matrix
-model (`adaptive-online-joins` §3.1): what is by rows meets what is by columns, each pair at one node, whatever the
-predicate.
+The paper's transformers are one here: a Move of hashed data is its Repart, one from the driver its Scatter, one to the
+driver its Gather. EVERYWHERE is the partitioning function that maps a tuple to every node. A grid is the join-matrix
+model (`adaptive-online-joins` §3.1): ROWS meet COLUMNS, each pair at one node, whatever the predicate.
 """
 
 from dataclasses import dataclass, field
@@ -69,19 +68,18 @@ def join_location(a: Location, b: Location) -> Location | None:
     return a if a == b and a not in (RANDOM, SOURCE) else None
 
 
+@dataclass(frozen=True, slots=True)
 class _Properties:
     """Properties of an expression, derived once from its parts, as rules read them again and again."""
 
-    __slots__ = ()
-    at: Location
-    variables: frozenset[Column]
-    reads: tuple["Read", ...]
+    variables: frozenset[Column] = field(init=False, repr=False, compare=False)
+    reads: tuple["Read", ...] = field(init=False, repr=False, compare=False)
     """Its views and deltas."""
-    is_delta: bool
+    is_delta: bool = field(init=False, repr=False, compare=False)
     """True if it holds no more than a batch brings."""
-    stays: bool
+    stays: bool = field(init=False, repr=False, compare=False)
     """True if nothing is moved."""
-    hashed: int
+    hashed: int = field(init=False, repr=False, compare=False)
 
     def _set_properties(
         self, at: Location, variables: frozenset[Column], reads: tuple["Read", ...], is_delta: bool, stays: bool,
@@ -103,11 +101,6 @@ class Read(_Properties):
     ref: Ref
     at: Location
     delta: bool = False
-    variables: frozenset[Column] = field(init=False, repr=False, compare=False)
-    reads: tuple["Read", ...] = field(init=False, repr=False, compare=False)
-    is_delta: bool = field(init=False, repr=False, compare=False)
-    stays: bool = field(init=False, repr=False, compare=False)
-    hashed: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         bound = frozenset(self.ref.bound)
@@ -124,11 +117,6 @@ class Join(_Properties):
     left: "Expression"
     right: "Expression"
     at: Location = field(init=False, repr=False, compare=False)
-    variables: frozenset[Column] = field(init=False, repr=False, compare=False)
-    reads: tuple[Read, ...] = field(init=False, repr=False, compare=False)
-    is_delta: bool = field(init=False, repr=False, compare=False)
-    stays: bool = field(init=False, repr=False, compare=False)
-    hashed: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         at = join_location(self.left.at, self.right.at)
@@ -149,15 +137,10 @@ class Sum(_Properties):
     keys: tuple[Column, ...]
     child: "Expression"
     at: Location = field(init=False, repr=False, compare=False)
-    variables: frozenset[Column] = field(init=False, repr=False, compare=False)
-    reads: tuple[Read, ...] = field(init=False, repr=False, compare=False)
-    is_delta: bool = field(init=False, repr=False, compare=False)
-    stays: bool = field(init=False, repr=False, compare=False)
-    hashed: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not has_whole_groups(self.keys, self.child):
-            raise Misplaced("what is at several nodes in parts would count several times")
+            raise Misplaced("copies at several nodes would be summed several times")
         at = self.child.at
         is_split = isinstance(at, Dist) and not set(at.by) <= set(self.keys)
         child = self.child
@@ -176,17 +159,14 @@ class Move(_Properties):
     to: Location
     child: "Expression"
     at: Location = field(init=False, repr=False, compare=False)
-    variables: frozenset[Column] = field(init=False, repr=False, compare=False)
-    reads: tuple[Read, ...] = field(init=False, repr=False, compare=False)
-    is_delta: bool = field(init=False, repr=False, compare=False)
-    stays: bool = field(init=False, repr=False, compare=False)
-    hashed: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         assert self.to not in (RANDOM, SOURCE), "nothing is moved to just anywhere"
-        assert isinstance(self.to, Mark) or set(self.to.by) <= self.child.variables, f"{self.to} of what has none"
+        assert isinstance(self.to, Mark) or set(self.to.by) <= self.child.variables, (
+            f"{self.to} of a child without these variables"
+        )
         if isinstance(self.child.at, Line) or (self.child.at is EVERYWHERE and isinstance(self.to, Line)):
-            raise Misplaced("what several nodes have would arrive several times")
+            raise Misplaced("copies at several nodes would arrive several times")
         child = self.child
         self._set_properties(self.to, child.variables, child.reads, child.is_delta, False, self.to, child)
 

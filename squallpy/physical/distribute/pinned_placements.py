@@ -42,7 +42,7 @@ def _by_keys(view: View, text: str, program: Program) -> Placement:
         if aux.is_indivisible or not all(aux.keeps_groups_whole(i) for i in place):
             allowed = [names(view.keys[i]) for i in _allowed_keys(aux, view)]
             hint = f"spread it by {' or '.join(allowed)}" if allowed else "everywhere is all that it can be"
-            reason = f"the groups of {aux.relation.name.upper()} would be torn apart"
+            reason = f"the groups of {aux.relation.name.upper()} would be split"
             raise SquallError("SQ7003", f"partition.{view.name}={text}: {reason}", hint=hint)
     return tuple(dict.fromkeys(place))
 

@@ -1,8 +1,8 @@
 """Placement of views by cost, starting from the rule of `dbtoaster-batch-ivm` §6.2.
 
-The rule partitions a view on the primary key in its schema that has most values, and keeps one without any in one
-place. From there, and from all views by one field, one view after the other is put where the batch costs least: an
-exchange costs a round, then what the busiest node gets, then what it computes, and what all have costs memory.
+The rule partitions a view on the primary key in its schema with most values, and keeps a view without one on one node.
+From there, and from all views by one field, one view at a time is moved to the cheapest placement: an exchange costs a
+round, then count the rows that the busiest node receives and processes; copies cost memory.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -25,12 +25,12 @@ from squallpy.program.program import Program
 from squallpy.program.views import View
 
 BATCH = 100_000  # tuples of the batch whose cost is estimated
-ROUND = 30_000.0  # what an exchange costs however little is sent, in rows sent
+ROUND = 30_000.0  # fixed cost of an exchange, in rows sent
 SEEDS = 4  # fields that the search starts from
-IMPROVED = 2  # starts that are gone on from
-TRIES = 500  # statements that are placed anew from a start
-COPY = 0.02  # what a record that every node has costs a batch, in rows sent
-WORK = 1.0  # what a row costs a statement, in rows sent
+IMPROVED = 2  # starts that are improved
+TRIES = 500  # statements placed again from each start
+COPY = 0.02  # cost of a record that every node stores, in rows sent
+WORK = 1.0  # cost of processing a row in a statement, in rows sent
 
 
 def choose_placements(
@@ -53,7 +53,7 @@ def choose_placements(
     if not options:  # readers do it all
         return {}
     found = list(_starts(program, options, sizes, equated[:SEEDS]))
-    if fixed:  # what the rule leads to may not go with it
+    if fixed:  # the rule's placements may not fit it
         ends: tuple[Placement, ...] = (EVERYWHERE, ())
         found = [{**start, **fixed} for start in (*found, *(dict.fromkeys(options, end) for end in ends))]
     starts = sorted(found, key=cost_of)[:IMPROVED]

@@ -94,7 +94,7 @@ class Distribution:
         if not self._switches.fused and _are_whole(unfused := one_block_each(rest)):
             blocks = unfused
         if not _cancel_in_place(steps, places):
-            raise Misplaced("what is added at one node would be taken away at another")
+            raise Misplaced("a tuple would be added at one node and deleted at another")
         return (Block(tuple(early)), *blocks) if early else blocks
 
     def _expression(self, statement: Statement, places: Placements, deltas: Placements) -> Expression:
@@ -119,7 +119,7 @@ def _derivation(
     context = tuple(auxiliary[name].materialised.name for name in aux.kind.reads)
     place = places[source]
     if not all(places[name] in (place, EVERYWHERE) for name in context):
-        raise Misplaced("what an auxiliary relation reads besides its view is somewhere else")
+        raise Misplaced("the other views that an auxiliary relation reads are placed elsewhere")
     return Derivation(aux.relation.name, source, deltas, context, place == ())
 
 
@@ -150,7 +150,7 @@ def _looks_back(step: Compute, relation: str) -> bool:
     return any(ref.row and ref.row.relation == relation and ref.row.before for ref in step.statement.refs)
 
 
-@lru_cache(maxsize=4096)  # statements of several triggers, and of several searches, are alike
+@lru_cache(maxsize=4096)  # equal statements recur in several triggers and searches
 def _evaluated(reads: tuple[Read, ...], keys: tuple[Column, ...], target: Location | None, rules: bool) -> Expression:
     first = make_well_formed(reads, keys, target)
     return simplify_moves(first) if rules else first
@@ -171,7 +171,7 @@ def _placement_of(statement: Statement, at: Location) -> Placement:
     """Find the placement of a partial product: where it arises."""
     if isinstance(at, Dist):
         return tuple(statement.keys.index(v) for v in at.by)
-    assert isinstance(at, Mark), "what is at several nodes is not added up"
+    assert isinstance(at, Mark), "partial products are not stored at several nodes"
     return at
 
 
@@ -185,7 +185,7 @@ def _placement_of_auxiliary(
     if isinstance(place, Mark):
         return place
     if isinstance(place, Keyed):
-        raise Misplaced("the groups of an auxiliary relation would be torn apart")
+        raise Misplaced("the groups of an auxiliary relation would be split")
     by = []
     for position in place:
         printed = {title for title, expr in aux.output.items if expr == source.variables[position]}

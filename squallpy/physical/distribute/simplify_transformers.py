@@ -30,7 +30,7 @@ from squallpy.physical.distribute.location_tags import (
 )
 
 LIMIT = 6  # expressions that are rewritten
-KNOWN = 1 << 14  # expressions of which is remembered what was found: most of each is in others as well
+KNOWN = 1 << 14  # cached expressions: most subexpressions are shared
 Cost = tuple[int, int, int, int, int]
 
 

@@ -7,8 +7,7 @@
     T1.1      := Repart_[b](T1(b))
     Q(b)      += Sum_[b](T1.1(b) ⋈ L(b))
 
-What is moved to the same place twice is moved once, what is computed twice alike is computed once; what nobody reads is
-not computed at all.
+Equal moves are one, equal subexpressions are computed once, and steps whose outcome nobody reads are removed.
 """
 
 from collections import Counter
@@ -28,7 +27,7 @@ from squallpy.physical.distribute.location_tags import (
     Read,
     Sum,
 )
-from squallpy.program.calculus import Assign, Factor, renamed, variables
+from squallpy.program.calculus import Assign, Factor, rename_factor, variables
 from squallpy.program.program import Statement
 from squallpy.program.views import Ref
 
@@ -107,7 +106,7 @@ class Form:
         self.steps: list[Step] = []
         self._shared, self._written = shared, {} if written is None else written
         self._shared_names: dict[object, str] = {}
-        self._dependencies: dict[str, frozenset[str]] = {}  # what a name was made of, and that of
+        self._dependencies: dict[str, frozenset[str]] = {}  # all names that a name was made from
         self._dependents: dict[str, list[object]] = {}  # the other way round, as keys of `_made`
         self._numbers: Counter[str] = Counter()
 
@@ -194,7 +193,7 @@ def _grid_key(to: Location, variables: tuple[Column, ...]) -> tuple[int, ...]:
     """List the positions of the key by which there may be grids. Raises Misplaced."""
     key = to.key if isinstance(to, Line) else ()
     if not set(key) <= set(variables):
-        raise Misplaced("a move has summed away what is compared")
+        raise Misplaced("a move has summed away the join key")
     return tuple(variables.index(v) for v in key)
 
 
@@ -273,8 +272,8 @@ def _canonical(statement: Statement, written: Written) -> object:
     ]
     refs = tuple((ref.name, tuple(names[v.id] for v in ref.bound), ref.picks) for ref in statement.refs)
     keys = tuple(names[v.id] for v in statement.keys)
-    # NB: filters are those of the program, which outlives what is known of them
+    # NB: identified by id, as the program outlives this cache
     filters = (*map(id, statement.filters), None, *names)
     if filters not in written:
-        written[filters] = tuple(repr(renamed(f, names)) for f in statement.filters)
+        written[filters] = tuple(repr(rename_factor(f, names)) for f in statement.filters)
     return refs, repr(rows), keys, written[filters], statement.lanes

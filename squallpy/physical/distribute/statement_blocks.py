@@ -1,7 +1,7 @@
 """Statement blocks and their fusion (`dbtoaster-batch-ivm` §4.3.2, App. C.3).
 
-A block is a run of statements of one mode: what is computed at the nodes is a stage, what is moved between two stages
-is one exchange. Blocks that commute with all that is between them become one.
+A block is a run of statements of one mode: computations at the nodes form a stage, the moves between two stages one
+exchange. Blocks that commute with all steps between them become one.
 """
 
 from collections.abc import Iterable, Sequence

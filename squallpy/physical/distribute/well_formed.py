@@ -3,7 +3,7 @@
     M(a) at [a] += Sum_[a](M₁(a, b) at [a] ⋈ M₂(a, b) at [b])
     →  Repart_[a](Sum_[a](Repart_[b](M₁(a, b)) ⋈ M₂(a, b)))
 
-As in the paper no cost is looked at here: that is for `transform`.
+As in the paper, cost is ignored here: `simplify_transformers` considers it.
 """
 
 from collections.abc import Iterable, Sequence

@@ -5,9 +5,8 @@
 
 Sizes are in units of any kind: tuples, or bytes, so that τ_R and τ_S count (§4.2.2). They may be samples, scaled up.
 
-Where |R| and |S| are more than J apart, the smaller counts as a J-th of the larger (padding, without dummy tuples that
-would be stored). Deletes and expiry are changes as inserts are, and from the first one on the threshold is half as
-high.
+If |R| and |S| differ by more than a factor of J, the smaller counts as a J-th of the larger (padding without stored
+dummy tuples). Deletes and expiry are changes as inserts are, and from the first one on the threshold is half as high.
 """
 
 from dataclasses import dataclass, replace
@@ -41,10 +40,10 @@ class Sizes:
 
 
 NOTHING = Sizes()
-EPSILON = 0.25  # of what runs in batches
+EPSILON = 0.25  # default in the runtime
 BOUND, BOUND_OF_SHRINKING = 1.25, 1.4  # of ILF by ILF* (Theorems 4.1 and 4.4.4)
-COPIES = 2  # of tuples that there are for each that comes, at least, while batches migrate
-MARGIN = 0.95  # of the way to the bound, for sizes may be samples
+COPIES = 2  # tuples copied for each new one, at least, while a migration runs
+MARGIN = 0.95  # fraction of the headroom used, as sizes may be samples
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +51,10 @@ class Policy:
     """ε trades load, within (3 + 2ε) / (3 + ε) of the best, for migrations, 7/ε per tuple (thesis Theorem 4.4.2)."""
 
     epsilon: float = 1.0
-    warm_up: int = 0  # no decision before so many units are there
-    capacity: int | None = None  # units that a joiner should not hold more of: at half of it, the grid grows
+    warm_up: int = 0  # units before the first decision
+    capacity: int | None = None  # units that a joiner may store: at half of it, the grid grows
     most: int = 1 << 20  # joiners
-    worth: float = 1.0  # times the load of another mapping, above which it is worth a migration
+    worth: float = 1.0  # ratio to the best load above which a migration is worth it
 
     def __post_init__(self) -> None:
         if not 0 < self.epsilon <= 1:
@@ -77,14 +76,14 @@ DEFAULT = Policy()
 
 @dataclass(frozen=True, slots=True)
 class Controller:
-    """A grid, and what it has seen since the last decision."""
+    """A grid, with the changes since its last decision."""
 
     grid: Grid
     policy: Policy = DEFAULT
     sizes: Sizes = NOTHING  # now
     decided: Sizes = NOTHING  # |R| and |S| at the last decision
-    changed: Sizes = NOTHING  # |ΔR| and |ΔS| since: come and gone
-    shrinks: bool = False  # has anything gone?
+    changed: Sizes = NOTHING  # |ΔR| and |ΔS| since, inserts and deletes
+    shrinks: bool = False  # true after the first delete
     migrating: bool = False
 
     @property
@@ -93,7 +92,7 @@ class Controller:
 
     @property
     def load(self) -> float:
-        """The input-load factor: what a joiner holds."""
+        """The input-load factor: the tuples that a joiner stores."""
         return self.mapping.load(self.sizes.r, self.sizes.s)
 
     @property

@@ -2,8 +2,8 @@
 
     4 joiners (2, 2) grow to 16 (4, 4)    joiner 1, word 0|1  →  joiners 1, 5, 9, 13, words 00|01, 00|11, 01|01, 01|11
 
-Growth splits each joiner in four: its word gets two bits in the middle, of which the upper continues the row and the
-lower the column. The first of the four is the joiner itself; numbers of the others are new.
+Growth splits each joiner in four: its word gets two bits in the middle, the upper of the row and the lower of the
+column. The first of the four is the joiner itself; the others get new numbers.
 """
 
 from collections.abc import Sequence
@@ -96,7 +96,7 @@ class Grid:
         return out | words
 
 
-@lru_cache(maxsize=1 << 12)  # asked for by each joiner of a machine, batch after batch
+@lru_cache(maxsize=1 << 12)  # each joiner of a machine looks it up in each batch
 def _coordinate(grid: Grid, side: Side, joiner: int) -> int:
     return int(grid.coordinates_of(side, np.array([joiner]))[0])
 

@@ -2,13 +2,13 @@
 
     20 joiners  →  16 and 4    of five tuples, four stay in the first group, one in the second; both see all five
 
-Every tuple is sent to all groups, and joined there with what is stored; one group stores it, by a hash of its ticket,
-group i with probability J_i / J. In the others it visits.
+Every tuple is sent to all groups and joined with the tuples stored there; one group stores it, group i with probability
+J_i / J by a hash of its ticket. In the others it is a visitor.
 
-So that two tuples of different groups meet once, the earlier has to be stored and the later to visit, wherever they
-are. The paper forwards tuples through a machine of each block, which is only then an order if the mappings of the
-groups divide each other. Here tuples have an order of their own (offsets, say), and a visitor stays as long as an
-earlier tuple may come: till the end of the batch, or of a migration.
+Two tuples of different groups meet once if the earlier is stored and the later visits, wherever they are. The paper
+forwards tuples through a machine of each block, which is only an order if the mappings of the groups divide each other.
+Here tuples are ordered, by offsets for example, and a visitor stays as long as an earlier tuple may arrive: until the
+end of the batch, or of a migration.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from squallpy.physical.joins.grid import Grid, side_by_side
-from squallpy.physical.joins.mapping import Mapping, Mask, Numbers, Side, Tickets, square_mapping
+from squallpy.physical.joins.mapping import Mapping, Mask, Numbers, Tickets, square_mapping
 
 
 def powers_of_two(joiners: int) -> tuple[int, ...]:
@@ -53,25 +53,10 @@ def meet(stored: tuple[Mask, Mask], order: tuple[Numbers, Numbers]) -> Mask:
     return one & other | one & ~other & (first < second) | ~one & other & (second < first)
 
 
-def covering_joiners(small: Grid, big: Grid, joiner: int) -> Numbers:
-    """Find the joiners of a larger group that receive the tuples of this joiner, if the mappings divide each other."""
-    inside = [_within(small.mapping, big.mapping, side) for side in Side]
-    own = [small.coordinates_of(side, np.array([joiner])) for side in Side]
-    numbers = big.numbers
-    of_r, of_s = (np.equal(big.coordinates_of(side, numbers) // inside[side], own[side]) for side in Side)
-    return numbers[of_r & of_s]
-
-
 def stored_load(groups: Sequence[Mapping], r: float, s: float) -> float:
     """Compute the tuples stored by the fullest joiner: in group i, J_i / J of its grid's load."""
     total = sum(m.joiners for m in groups)
     return max(m.joiners / total * m.load(r, s) for m in groups)
-
-
-def _within(small: Mapping, big: Mapping, side: Side) -> int:
-    if big.cuts(side) % small.cuts(side):
-        raise ValueError(f"{small} does not divide {big}")
-    return big.cuts(side) // small.cuts(side)
 
 
 def _mix_bits(tickets: Tickets) -> Tickets:

@@ -2,18 +2,17 @@
 
     16 joiners, a key with |R_k| = 10,000 and |S_k| = 10   →   (16, 1): a sixteenth of R_k and all of S_k at each
 
-A key is a rectangle of the join matrix, and shares no state with others. What it costs is the tuples it brings and the
-pairs they make, |R_k| + |S_k| + |R_k| · |S_k|; it is heavy if that is more than a `share` of what a joiner has on
-average, and light again below a quarter of it. So there are never more than J / share heavy keys, and what is hashed
-is in pieces so small that hashing spreads it: the busiest joiner is above the mean by about √(share · 2 ln J) of it
-at worst, and by less than half of that with Zipf's law.
+A key is a rectangle of the join matrix, and shares no state with others. Its work is its tuples plus their pairs, |R_k|
++ |S_k| + |R_k| · |S_k|; it is heavy if that exceeds a fraction `share` of the mean joiner's work, and light again below
+a quarter of it. So there are at most J / share heavy keys, and the hashed keys are so small that hashing balances them:
+the busiest joiner is above the mean by about √(share · 2 ln J) at worst, and by less than half of that under Zipf's
+law.
 
-Where a move has a price of its own, keys may wait for each other, until their work together passes some thresholds. So
-the busiest joiner has no more than that above the mean.
+If a move has a fixed cost, keys may wait for each other until their joint work passes several thresholds. So the
+busiest joiner has at most that above the mean.
 
-Frequencies come from sketches of 2 J / share counters; from its promotion on, a key's changes are counted. What is in
-no sketch has less than half a threshold of tuples. It may still make more pairs than that, in a relation of many
-millions of tuples: so joiners may report what pairs they made of which keys, and a sketch of those has the same error.
+Frequencies come from sketches of 2 J / share counters; from its promotion on, the changes of a key are counted.
+A key in no sketch has less than half a threshold of tuples.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,14 +26,14 @@ from squallpy.physical.joins.controller import Controller, Policy, Sizes
 from squallpy.physical.joins.grid import Grid, single_joiner_grid
 from squallpy.physical.joins.mapping import Numbers, Side, Tickets, best_mapping, top_bits
 from squallpy.physical.joins.migration import Migration
-from squallpy.physical.joins.sketch import Frequencies, Keys, Sketch, frequencies
+from squallpy.physical.joins.sketch import Frequencies, Keys, frequencies
 
 Floats = npt.NDArray[np.float64]
 N = TypeVar("N", Numbers, Floats)
 
-SHARE = 1 / 64  # of the mean joiner's work
-LEAST = 4  # work per joiner, below which a key is not worth a grid
-LIGHTER = 4  # times less work than makes a key heavy makes it light again
+SHARE = 1 / 64  # of the mean joiner's work makes a key heavy
+LEAST = 4  # work per joiner below which a key is not worth a grid
+LIGHTER = 4  # a key is light again at this fraction of the heavy threshold
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +61,13 @@ class HeavyKeys:
     share: float
     policy: Policy
     sides: tuple[Frequencies, Frequencies]
-    pairs: Sketch
     keys: tuple[HeavyKey, ...] = ()
     hashes: Keys = field(default_factory=lambda: np.empty(0, np.uint64))
-    # by key: came of R and of S, went of R and of S
+    # by key: inserts of R and of S, deletes of R and of S
     recent: Numbers = field(default_factory=lambda: np.empty(0, np.int64))
-    # by key: |R_k| and |S_k|, slack of both, whether they shrink
+    # by key: |R_k| and |S_k|, slack of both, true after the first delete
     waits: Floats = field(default_factory=lambda: np.empty(0, np.float64))
-    together: int = 1  # thresholds that the work of keys has to reach together for them to be promoted
+    together: int = 1  # thresholds that new heavy keys have to exceed together to be promoted
 
     @property
     def grid_joiners(self) -> int:
@@ -99,19 +97,15 @@ class HeavyKeys:
         np.add.at(recent, cells, np.abs(counts[is_heavy]))
         return replace(self, sides=(sides[0], sides[1]), recent=recent)
 
-    def observe_pairs(self, keys: Keys, counts: Numbers) -> "HeavyKeys":
-        """Count the pairs that joiners produced for some light keys."""
-        return replace(self, pairs=self.pairs.add(keys, counts))
-
     def decide(self) -> tuple["HeavyKeys", tuple[tuple[int, Migration], ...]]:
         """Decide which keys are promoted, demoted or get another mapping, with their migrations."""
-        keys = np.unique(np.concatenate([self.sides[0].keys, self.sides[1].keys, self.pairs.keys]))
+        keys = np.unique(np.concatenate([self.sides[0].keys, self.sides[1].keys]))
         light = keys[_positions(self.hashes, keys) < 0]
         of_r, of_s = (self.sides[side].of(light) for side in Side)
-        work = _work(of_r, of_s, self.pairs.of(light))
+        work = _work(of_r, of_s)
         recent, waits = _rows(self.recent, 4), _rows(self.waits, 5)
         sizes = np.maximum(waits[:, :2] + recent[:, :2] - recent[:, 2:], 0)
-        heaviness = _work(sizes[:, 0], sizes[:, 1], np.zeros(len(sizes)))
+        heaviness = _work(sizes[:, 0], sizes[:, 1])
         pairs = float((work - of_r - of_s).sum() + (heaviness - sizes.sum(axis=1)).sum())
         limit = max(self.share * self._mean_work(pairs), LEAST * self.joiners)
         changed = recent[:, :2] + recent[:, 2:]
@@ -218,7 +212,7 @@ def initial_heavy_keys(
         raise ValueError(f"a join has a joiner or more, and heavy keys a share of 0 to 1, not {joiners} and {share}")
     size = int(np.ceil(2 * joiners / share))
     sides = frequencies(size), frequencies(size)
-    return HeavyKeys(joiners, share, policy or Policy(), sides, Sketch(size), together=together)
+    return HeavyKeys(joiners, share, policy or Policy(), sides, together=together)
 
 
 def _positions(sorted_keys: Keys, keys: Keys) -> Numbers:
@@ -229,10 +223,9 @@ def _positions(sorted_keys: Keys, keys: Keys) -> Numbers:
     return np.where(sorted_keys[found] == keys, found, -1)
 
 
-def _work(r: Floats | Numbers, s: Floats | Numbers, pairs: Floats | Numbers) -> Floats:
-    """Compute the work of keys: their tuples and pairs, at least as many as joiners reported."""
-    made = np.multiply(r, s, dtype=np.float64)
-    return np.add(r, s) + np.maximum(made, pairs)
+def _work(r: Floats | Numbers, s: Floats | Numbers) -> Floats:
+    """Compute the work of keys: their tuples and pairs."""
+    return np.add(r, s) + np.multiply(r, s, dtype=np.float64)
 
 
 def _with_observed(heavy: HeavyKey, recent: list[int]) -> HeavyKey:

@@ -121,7 +121,7 @@ def is_power(n: int) -> bool:
 
 def top_bits(tickets: Tickets, bits: int) -> Numbers:
     """Take the leading bits of tickets as numbers."""
-    # NB: in two shifts, for a shift by all 64 bits is none
+    # NB: two shifts, as a shift by 64 bits does nothing
     return ((tickets >> np.uint64(1)) >> np.uint64(63 - bits)).astype(np.int64)
 
 

@@ -1,11 +1,11 @@
 """Migration between two grids: tuples that a joiner keeps, and those it sends (paper §4.2.1, Lemma 4.4; Fig. 3, 4b).
 
-    (8, 2) → (4, 4)    joiners 0 and 2 exchange what they have of R; of S each keeps the half of its new column
+    (8, 2) → (4, 4)    joiners 0 and 2 exchange their tuples of R; of S each keeps the half of its new column
 
-The rule is one for all migrations: a joiner that is to have a tuple, and has not, gets it from the joiner that has it
-and shares its other coordinate: for a tuple of R its old column, for one of S its old row. There is one such joiner,
-so each tuple is sent to each once. Halving rows is then an exchange between pairs, a growth a split in four; a hashed
-key is a (1, 1)-grid, so that its promotion to a grid, and its demotion, are migrations too.
+One rule covers all migrations: a joiner that needs a tuple and lacks it gets it from the joiner that has it and shares
+the other coordinate: for a tuple of R its old column, for one of S its old row. There is one such joiner, so each tuple
+is sent once to each. Halving rows is an exchange between pairs, a growth a split in four; a hashed key is a (1,
+1)-grid, so that its promotion to a grid, and its demotion, are migrations too.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,12 +1,12 @@
 """The join operators behind one interface (paper §5; thesis §4.5).
 
     Hashed   SHJ: a tuple goes to the joiner of its key
-    Static   StaticMid, a square grid; StaticOpt, the grid that is best for sizes that are told
+    Static   StaticMid, a square grid; StaticOpt, the best grid for given sizes
     Dynamic  grids of any number of joiners, which adapt
     Hybrid   SHJ, but heavy keys have adaptive grids
 
-`route` says where tuples of a batch go; `observe` and `decide` follow what has come, and say what is to migrate;
-`finished` is told when that is done. SHJ and Hybrid ask for keys, which are hashes of what an equi-join compares.
+`route` finds the joiners of a batch's tuples; `observe` and `decide` follow the sizes, and start migrations; `finish`
+ends one. SHJ and Hybrid route by keys, which are hashes of the columns that an equi-join compares.
 """
 
 from dataclasses import dataclass, replace

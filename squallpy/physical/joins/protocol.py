@@ -1,20 +1,19 @@
 """The join protocol during a migration: each pair is joined once (paper Alg. 3; thesis Alg. 4, Theorem 4.4.6).
 
-What a joiner has is in four parts: τ it had before the migration; Δ came since, by the old mapping; Δ′ by the new one;
-μ was sent by other joiners, which had it by the old mapping. A table says what a tuple of each part meets when it
-arrives:
+A joiner has four sets of tuples: τ from before the migration; Δ, arrived since, by the old mapping; Δ′, by the new one;
+μ, sent by other joiners, which had it by the old mapping. A table says what an arriving tuple of each set is joined
+with:
 
              τ      Δ      Δ′     μ
     Δ        all    all    KEEP
     Δ′       KEEP   KEEP   all    all
     μ                      all
 
-KEEP: where old and new meet, only if the migration keeps the old tuple here; if it sends it on, the two meet there. At
+KEEP: old and new tuples meet only if the migration keeps the old tuple here; if it is sent on, the two meet there. At
 the end KEEP(τ ∪ Δ) ∪ μ ∪ Δ′ is τ.
 
-The table is all there is. Until a migration is over, what a tuple of Δ′ makes with tuples that are still to be sent
-comes out when these are: a runtime of batches, each of which has to be complete, copies state instead
-(`runtime/joiners/batch_plan.py`).
+Until a migration is over, pairs of a tuple of Δ′ and one still to be sent are delayed: a runtime of batches, each of
+which has to be complete, copies state instead (`runtime/joiners/batch_plan.py`).
 
 A delete is a tuple of multiplicity −1, which meets what an insert would.
 """

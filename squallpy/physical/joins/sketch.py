@@ -2,7 +2,7 @@
 
     size 2: a ×5, b ×3, c ×2   →   a 3, b 1, each up to 2 too low
 
-Counters beyond `size` are made room for by taking the first one too many from all. Each time that takes its value from
+Counters beyond `size` are removed by subtracting the largest of them from all. Each subtraction takes its value from
 more than `size` counters, so an estimate is at most total / (size + 1) too low, and never too high.
 """
 

@@ -61,8 +61,8 @@ class Pass:
 Work = Statement | Pass
 
 
-def passes(trigger: Trigger, views: Sequence[str]) -> tuple[Work, ...]:
-    """The steps and updates of a trigger in an order with few passes over its views."""
+def schedule_passes(trigger: Trigger, views: Sequence[str]) -> tuple[Work, ...]:
+    """Order the steps and updates of a trigger so that there are few passes over its views."""
     return tuple(_Scheduler(trigger, set(views)).run())
 
 
@@ -72,41 +72,43 @@ class _Scheduler:
     def __init__(self, trigger: Trigger, views: set[str]) -> None:
         self._views, self._visited, self._input = views, Visited(trigger, views), trigger.input.name
         self._done = views | {trigger.u.name, trigger.v.name}
-        self._steps = [s for s in trigger.steps if read_of(s, views) is None]
+        self._steps = [s for s in trigger.steps if match_read(s, views) is None]
         self._reads: dict[str, list[tuple[Name, Read]]] = {}
         self._updates = {update.view.name: update for update in trigger.updates}
         for step in trigger.steps:
-            if found := read_of(step, views):
+            if found := match_read(step, views):
                 view, read = found
                 self._reads.setdefault(view.name, []).append((view, read))
 
     def run(self) -> Iterator[Work]:
-        while self._steps or self._reads or self._early():
-            if early := self._early():
+        while self._steps or self._reads or self._find_early():
+            if early := self._find_early():
                 yield self._visit(early)
             elif ready := [step for step in self._steps if names(step.value) <= self._done]:
                 self._steps = [step for step in self._steps if step not in ready]
                 self._done |= {step.name.name for step in ready}
                 yield from ready
             else:
-                yield self._visit(min(self._reads, key=self._again))
+                yield self._visit(min(self._reads, key=self._rank))
         while self._updates:
-            update = self._updates.pop(next(filter(self._updatable, self._updates)))
+            update = self._updates.pop(next(filter(self._is_updatable, self._updates)))
             yield Pass(update.view, (), update)
 
-    def _early(self) -> str | None:
-        """A view to be updated at once: that of the input first of all, for products with it are of what it then is."""
-        return next((name for name, update in self._updates.items() if update.left and self._updatable(name)), None)
+    def _find_early(self) -> str | None:
+        """Find a view to be updated at once, the input's first, for products with it are of its new value."""
+        return next((name for name, update in self._updates.items() if update.left and self._is_updatable(name)), None)
 
-    def _again(self, view: str) -> tuple[bool, bool, int, bool]:
-        """How much of what is to be done to a view is not ready; none of its reads must be the worst, then one visit
-        more than there must be."""
+    def _rank(self, view: str) -> tuple[bool, bool, int, bool]:
+        """Rank a view by how much of its work is not ready.
+
+        No read ready is the worst, then one visit more than necessary.
+        """
         reads = [read for _, read in self._reads[view]]
         ready = [names(read.by) <= self._done for read in reads]
-        return not any(ready), self._wasted(view, reads, ready), ready.count(False), not self._updatable(view)
+        return not any(ready), self._is_wasted(view, reads, ready), ready.count(False), not self._is_updatable(view)
 
-    def _wasted(self, view: str, reads: Sequence[Read], ready: Sequence[bool]) -> bool:
-        """Does something wait, which does not depend on this visit to a view?"""
+    def _is_wasted(self, view: str, reads: Sequence[Read], ready: Sequence[bool]) -> bool:
+        """True if some read waits that does not depend on this visit to a view."""
         turns = [self._visited.of(read.name.name)[view] for read in reads]
         update, now = self._updates.get(view), min(turns)
         if any(turn == now and not there for turn, there in zip(turns, ready, strict=True)):
@@ -114,12 +116,12 @@ class _Scheduler:
         return (
             max(turns) == now
             and update is not None
-            and not self._updatable(view)
+            and not self._is_updatable(view)
             and self._visited.before(update.u, update.v)[view] < now
         )
 
-    def _updatable(self, view: str) -> bool:
-        """Is all there that a view changes by, and nothing left that needs it as it was, but for its own reads?
+    def _is_updatable(self, view: str) -> bool:
+        """True if the update of a view is known, and nothing but its own reads needs it as it was.
 
         What is left of an update may be waited for: that one need not wait, as all may read what it makes.
         """
@@ -129,7 +131,7 @@ class _Scheduler:
         return update.left is not None or not any(view in names(matrix) for matrix in self._waiting(view))
 
     def _waiting(self, view: str) -> Iterator[Matrix]:
-        """What is still to be computed, but for the products of a view."""
+        """Yield the expressions still to be computed, except products of a view."""
         yield from (step.value for step in self._steps)
         yield from (read.by for reads in self._reads.values() for _, read in reads)
         for other, update in self._updates.items():
@@ -141,7 +143,7 @@ class _Scheduler:
         ready = [(name, read) for name, read in reads if names(read.by) <= self._done and not first]
         if left := [pair for pair in reads if pair not in ready]:
             self._reads[view] = left
-        if update and (not self._updatable(view) or (left and not update.left)):
+        if update and (not self._is_updatable(view) or (left and not update.left)):
             update = None
         assert ready or update, f"{view} waits for itself"
         self._done |= {read.name.name for _, read in ready}
@@ -151,8 +153,8 @@ class _Scheduler:
         return Pass(update.view if update else ready[0][0], tuple(read for _, read in ready), update)
 
 
-def read_of(step: Statement, views: set[str]) -> tuple[Name, Read] | None:
-    """The view that a step multiplies something small by, and how."""
+def match_read(step: Statement, views: set[str]) -> tuple[Name, Read] | None:
+    """Match a step that multiplies a view by something small; returns the view and the read."""
     match step.value:
         case Product((left, right)):
             if (view := _view(left, views)) and not names(right) & views:

@@ -27,7 +27,9 @@ class Reading:
 
     def __str__(self) -> str:
         parts = [
-            f", {name} {_spelled(some)}" for name, some in (("rows", self.rows), ("columns", self.cols)) if some != ALL
+            f", {name} {_intervals_text(some)}"
+            for name, some in (("rows", self.rows), ("columns", self.cols))
+            if some != ALL
         ]
         return self.relation.name + "".join(parts)
 
@@ -68,7 +70,7 @@ class MatrixPlan:
         return {matrix.relation for matrix in self.matrices.values()}
 
 
-def _spelled(some: Some) -> str:
+def _intervals_text(some: Some) -> str:
     texts = []
     for low, high in some:
         if low == high and low is not None:

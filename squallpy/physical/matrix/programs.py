@@ -1,4 +1,4 @@
-"""What a query does with matrices: the programs that are kept fresh for it, and the cells that it reads of them.
+"""Planning of matrices: the programs that are kept fresh for a query, and the cells that it reads of them.
 
 SELECT j, value FROM p16.D WHERE i IN (3, 7)   →   p16 without what D does not need; D, rows 3 and 7
 """
@@ -11,7 +11,7 @@ from squallpy.catalog.matrices import Matrix
 from squallpy.logical.expressions import MIRRORED, Call, Column, Expr, Literal, conjuncts, disjuncts
 from squallpy.maintain.matrix.compile import Options, compile_program
 from squallpy.maintain.matrix.program import Program
-from squallpy.maintain.matrix.script_programs import alone, asked
+from squallpy.maintain.matrix.script_programs import program_of_matrix, prune_program
 from squallpy.physical.matrix.plan import ALL, Interval, KeptProgram, MatrixPlan, Reading, Some
 from squallpy.physical.plan import Feed
 from squallpy.program.calculus import Cmp
@@ -29,14 +29,14 @@ def plan_matrices(
     place: str = "auto",
     partitions: int = 1,
 ) -> MatrixPlan | None:
-    """What feeds read of matrices, and how that is kept fresh; None if nothing. SQ7003 if they cannot be in blocks."""
+    """Plan the programs under the feeds that read matrices; None if none do. SQ7003 if they cannot be in blocks."""
     by_program: dict[str, list[Reading]] = {}
     for feed in feeds:
         if feed.relation.is_computed:
             program, _, output = feed.relation.name.rpartition(".")
-            by_program.setdefault(program or output, []).append(reading(feed, output))
+            by_program.setdefault(program or output, []).append(cells_read(feed, output))
     kept = tuple(
-        _kept(name, readings, matrices, programs, options or Options()) for name, readings in by_program.items()
+        _compile_kept(name, readings, matrices, programs, options or Options()) for name, readings in by_program.items()
     )
     symbols = {symbol for k in kept for symbol in k.program.symbols()}
     used = {i.name.name for k in kept for i in k.program.inputs}
@@ -48,7 +48,7 @@ def plan_matrices(
 
 
 def _in_blocks(plan: MatrixPlan, place: str) -> bool:
-    """Are matrices on the partitions?"""
+    """True if the matrices are on the partitions."""
     rows = next((kept.name for kept in plan.programs if plan.by_rows and not kept.program.ring.negates), None)
     shares = next((matrix.name for matrix in plan.matrices.values() if matrix.shares), None)
     if place == "blocks" and (rows or shares):
@@ -59,14 +59,14 @@ def _in_blocks(plan: MatrixPlan, place: str) -> bool:
 
 
 def _large(kept: KeptProgram) -> bool:
-    """Are a program's views known to be too large for one place?"""
+    """True if a program's views are known to be too large for one process."""
     made = kept.compiled.maintained
     if made.program.symbols():
         return False
     return sum(view.rows.at({}) * view.cols.at({}) for view in made.stored) * 8 > LARGE
 
 
-def _kept(
+def _compile_kept(
     name: str,
     readings: Sequence[Reading],
     matrices: Mapping[str, Matrix],
@@ -74,47 +74,47 @@ def _kept(
     options: Options,
 ) -> KeptProgram:
     if name in programs:
-        program = asked(programs[name], (reading.output for reading in readings))
+        program = prune_program(programs[name], (reading.output for reading in readings))
     else:
-        program = alone(matrices[name], readings[0].relation)
+        program = program_of_matrix(matrices[name], readings[0].relation)
     changing = [i.name.name for i in program.inputs if matrices[i.name.name].stream]
     compiled = compile_program(program, changing, {}, options, sorted(program.symbols()))
     return KeptProgram(name, program, compiled, tuple(readings))
 
 
-def reading(feed: Feed, output: str) -> Reading:
-    """The cells that pass any of a feed's filters."""
+def cells_read(feed: Feed, output: str) -> Reading:
+    """Collect the cells that pass any of a feed's filters."""
     some: dict[str, Some] = {}
     for place in ("i", "j"):
-        terms = [_passing(term, place) for view in feed.deltas for term in view.terms]
-        some[place] = _joined(interval for term in terms for interval in term)
+        terms = [_indices_passing(term, place) for view in feed.deltas for term in view.terms]
+        some[place] = _unite(interval for term in terms for interval in term)
     return Reading(feed.relation, output, some["i"], some["j"])
 
 
-def _passing(term: Monomial, place: str) -> Some:
+def _indices_passing(term: Monomial, place: str) -> Some:
     variables = [v for atom in term.atoms for name, v in atom.fields if name == place]
     some = ALL
     for factor in term.body if variables else ():
         if isinstance(factor, Cmp):
-            some = _both(some, intervals(factor.predicate, variables[0]))
+            some = _intersect(some, intervals(factor.predicate, variables[0]))
     return some
 
 
 def intervals(predicate: Expr, variable: Column) -> Some:
-    """The values of a variable for which a predicate can be TRUE, as far as that is easy to see.
+    """Find the values of a variable for which a predicate can be TRUE, as far as that is easy to see.
 
     i IN (3, 7) AND j < i   →   [3, 3], [7, 7]        i >= 3 OR j = 1   →   all
     """
     if len(parts := conjuncts(predicate)) > 1:
         some = ALL
         for part in parts:
-            some = _both(some, intervals(part, variable))
+            some = _intersect(some, intervals(part, variable))
         return some
     if len(parts := disjuncts(predicate)) > 1:
-        return _joined(interval for part in parts for interval in intervals(part, variable))
+        return _unite(interval for part in parts for interval in intervals(part, variable))
     match predicate:
         case Call("in", (Column() as column, *values)) if column == variable:
-            return _joined((v.value, v.value) for v in values) if all(map(_whole, values)) else ALL  # type: ignore[union-attr]
+            return _unite((v.value, v.value) for v in values) if all(map(_whole, values)) else ALL  # type: ignore[union-attr]
         case Call(op, (Column() as column, Literal() as bound)) if column == variable and _whole(bound):
             return _compared(op, bound.value)
         case Call(op, (Literal() as bound, Column() as column)) if column == variable and _whole(bound):
@@ -134,8 +134,8 @@ def _compared(op: str, bound: int) -> Some:
     return known.get(op, ALL)
 
 
-def _joined(some: Iterable[Interval]) -> Some:
-    """Intervals in order, those that touch as one."""
+def _unite(some: Iterable[Interval]) -> Some:
+    """Unite intervals, in order, those that touch as one."""
     found: list[Interval] = []
     for low, high in sorted(some, key=lambda i: (i[0] is not None, i[0] or 0)):
         if found and _reaches(found[-1][1], low):
@@ -150,8 +150,8 @@ def _reaches(high: int | None, low: int | None) -> bool:
     return high is None or low is None or low <= high + 1
 
 
-def _both(some: Some, others: Some) -> Some:
-    """What is in both."""
+def _intersect(some: Some, others: Some) -> Some:
+    """Intersect intervals."""
     found: list[Interval] = []
     for a, b in some:
         for c, d in others:
@@ -159,4 +159,4 @@ def _both(some: Some, others: Some) -> Some:
             low, high = max(lows, default=None), min(highs, default=None)
             if low is None or high is None or low <= high:
                 found.append((low, high))
-    return _joined(found)
+    return _unite(found)

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 from squallpy.maintain.matrix.show import phases_text, report_text
-from squallpy.physical.matrix.blocks import Superstep, blocks
-from squallpy.physical.matrix.passes import passes
+from squallpy.physical.matrix.blocks import Superstep, plan_blocks
+from squallpy.physical.matrix.passes import schedule_passes
 from squallpy.physical.matrix.plan import KeptProgram, MatrixPlan
 
 
 def matrices_text(plan: MatrixPlan) -> str:
-    """Matrices and programs as they were read, as far as the query needs them."""
+    """Show matrices and programs as they were read, as far as the query needs them."""
     lines = [f"Matrix {matrix}" for matrix in plan.matrices.values()]
     for kept in plan.programs:
         if kept.program.statements:
@@ -19,7 +19,7 @@ def matrices_text(plan: MatrixPlan) -> str:
 
 
 def phases_of_matrices(plan: MatrixPlan) -> str:
-    """From ANF to triggers, and what each costs."""
+    """Show the phases from ANF to triggers, and costs."""
     parts = [
         f"MATRIX PROGRAM {kept.name}\n\n{phases_text(kept.compiled.maintained)}"
         f"\n-- costs, where unknown dimensions are 1,000\n{report_text(kept.compiled, {})}"
@@ -30,7 +30,7 @@ def phases_of_matrices(plan: MatrixPlan) -> str:
 
 
 def passes_text(plan: MatrixPlan) -> str:
-    """Views, what each input's trigger does to them in passes, or in supersteps, and which cells are read."""
+    """Show views, the passes or supersteps of each input's trigger, and the cells that are read."""
     texts = (_in_blocks(kept, plan.parts) if plan.parts else _passes(kept) for kept in plan.programs)
     return "\n".join("\n".join(lines) + "\n" for lines in texts)
 
@@ -40,13 +40,13 @@ def _passes(kept: KeptProgram) -> list[str]:
     lines = [f"MATRICES {kept.name} over {kept.program.ring}: {', '.join(_views(kept))}"]
     for trigger in made.triggers.values():
         lines.append(f"  ON {trigger.input} += {trigger.u} * {trigger.v}")
-        lines += [f"    {work}" for work in passes(trigger, made.matrices)]
+        lines += [f"    {work}" for work in schedule_passes(trigger, made.matrices)]
     return [*lines, *(f"  READ {reading}" for reading in kept.readings)]
 
 
 def _in_blocks(kept: KeptProgram, parts: int) -> list[str]:
-    """A send is an exchange of all partitions; what is after it waits for all of them."""
-    made, plan = kept.compiled.maintained, blocks(kept.compiled.maintained)
+    """Show supersteps; a send is an exchange of all partitions, for which the work after it waits."""
+    made, plan = kept.compiled.maintained, plan_blocks(kept.compiled.maintained)
     views = [f"{name} by rows and columns" if name in plan.by_columns else f"{name} by rows" for name in _views(kept)]
     lines = [f"MATRICES {kept.name} over {kept.program.ring}, in blocks on {parts} partitions: {', '.join(views)}"]
     for name, trigger in made.triggers.items():
@@ -68,10 +68,10 @@ def _views(kept: KeptProgram) -> list[str]:
 
 
 def supersteps_text(plan: MatrixPlan) -> str:
-    """The stages that matrices in blocks have in a batch before those of the query, if there are any."""
+    """Show the stages of matrices in blocks, which come before those of the query."""
     lines = []
     for kept in plan.programs if plan.parts else ():
-        made = blocks(kept.compiled.maintained)
+        made = plan_blocks(kept.compiled.maintained)
         counts = [
             f"{len(steps)} when {name} changes" for name, steps in made.triggers.items() if kept.program.input(name)
         ]

@@ -22,8 +22,10 @@ Columns = tuple[Column, ...]
 
 @dataclass(frozen=True, slots=True)
 class GroupIndex:
-    """The index of a source view by which a group's records are found: a sorted index in an `order`, a slice by the
-    group if `sliced`, or neither. `group`: the positions of the group in the keys of the view."""
+    """The index that finds a group's records in a source view: a sorted index in an `order`, or a slice if `sliced`.
+
+    `group`: the positions of the group in the keys of the view.
+    """
 
     group: tuple[int, ...] = ()
     order: Order | None = None
@@ -84,12 +86,12 @@ class AuxiliaryKind(ABC):
 
     @property
     def along(self) -> Columns:
-        """Keys of the view by which a group is ordered: partitioning by one of them would tear groups apart."""
+        """Keys of the view by which a group is ordered: partitioning by one of them would split groups."""
         return ()
 
     @abstractmethod
     def unique_key(self, keys: Columns, output: OutputSpec) -> tuple[str, ...] | None:
-        """Return the fields that tell rows apart whatever the data; None if there are none."""
+        """Return a key that is unique whatever the data; None if there is none."""
 
     @abstractmethod
     def index(self, keys: Columns, output: OutputSpec) -> GroupIndex:

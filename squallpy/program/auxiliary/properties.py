@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from squallpy.base.types import BOOLEAN
 from squallpy.logical.expressions import Call, Column, Expr, conjunction, disjunction, is_null, not_null
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
-from squallpy.program.calculus import MINUS, Cmp, Factor, Rel, renamed
+from squallpy.program.calculus import MINUS, Cmp, Factor, Rel, rename_factor
 from squallpy.program.views import View
 
 
@@ -21,7 +21,7 @@ def implies(body: Iterable[Factor], domain: Iterable[Factor], names: dict[int, E
 
     def search(left: list[Rel], names: dict[int, Expr]) -> bool:
         if not left:
-            return all(isinstance(f, Cmp) and renamed(f, names) in factors for f in others)
+            return all(isinstance(f, Cmp) and rename_factor(f, names) in factors for f in others)
         first, *more = left
         for f in factors:
             if isinstance(f, Rel) and f.relation == first.relation:
@@ -49,7 +49,7 @@ def bounded(op: str, value: Expr, bound: Column) -> Expr:
 
 
 def in_order(auxiliary: Iterable[AuxiliaryRelation]) -> list[AuxiliaryRelation]:
-    """Order auxiliary relations, each behind those that it reads."""
+    """Order auxiliary relations, each after those that it reads."""
     known = {aux.relation.name: aux for aux in auxiliary}
     out: dict[str, AuxiliaryRelation] = {}
 

@@ -26,11 +26,10 @@ from squallpy.program.views import Ref
 
 @dataclass(frozen=True, slots=True)
 class RangeExtremeSpans(AuxiliaryKind):
-    """Of each group and x the highest value, the greatest if `great`, else the least, and the nearest x `before` and
-    `behind` whose value is higher, NULL for none.
+    """The extreme value of each group and x, with the nearest x `before` and `behind` whose value beats it, or NULL.
 
-    x and value are keys of the view; the ends stand for themselves among the output's items. Of equal values the first
-    one is the highest; NULL is the lowest.
+    `great`: the greatest value, otherwise the least. x and value are keys of the view; the ends stand for themselves
+    among the output's items. Among equal values the first wins; NULL is the lowest.
     """
 
     x: Column
@@ -89,7 +88,7 @@ class SpanSearch:
         return (self.value,)
 
     def finds(self, variables: Columns, unbound: Collection[Column], ranged: Column, ends: tuple[bool, bool]) -> bool:
-        """True if the group is known, x has both bounds, and all else is only asked for."""
+        """True if the group is known, x has both bounds, and all other columns are only read."""
         known = not any(variables[i] in unbound for i in self.group)
         all_else = len(unbound) == len(variables) - len(self.group)
         return known and all_else and ranged == variables[self.x] and all(ends)

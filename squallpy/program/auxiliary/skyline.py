@@ -23,7 +23,7 @@ from squallpy.program.views import Ref
 
 @dataclass(frozen=True, slots=True)
 class Skyline(AuxiliaryKind):
-    """Of each group the (x, value) such that no other x up to it has a value as `great`, or as small.
+    """The (x, value) pairs of each group such that no x before has a value as `great`, or as small.
 
     Both are keys of the view; `rising`: the least x comes first.
     """

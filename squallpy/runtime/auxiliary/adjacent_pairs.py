@@ -64,7 +64,8 @@ class PairMaintainer(Maintainer):
         return self._rows.of_keys(rows, times, self._titles, store.dictionary)
 
     def _moved(self, index: SortedIndex, keys: Words, came: Mask) -> tuple[Words, Words]:
-        """Rows (group, value, neighbour) that went or came, and how often; of keys of the view that `came`, or went."""
+        """Find the rows (group, value, neighbour) that went or came, and how often, by keys of the view that `came`, or
+        went."""
         values = self._concerned(index, np.ascontiguousarray(keys[:, self._group]), keys[:, self._value], came)
         ranks = self._turned(values.along)
         new = self._beside(index, values.groups, ranks, above=self._above)
@@ -79,7 +80,7 @@ class PairMaintainer(Maintainer):
         return np.concatenate([went, come]), np.repeat([-1, 1], [len(went), len(come)])
 
     def _concerned(self, index: SortedIndex, groups: Words, codes: Words, came: Mask) -> _Values:
-        """The values that have come or gone, and those whose neighbours they are or were."""
+        """Find the values that have come or gone, and those that are or were next to one."""
         ranks = index.rank(codes)
         others = self._beside(index, groups, ranks, above=not self._above)
         n, found = len(ranks), np.concatenate([groups, groups[others.there]])
@@ -92,7 +93,7 @@ class PairMaintainer(Maintainer):
         return _Values(found[once], along[once], (arrived & ~beside)[once], (~arrived & ~beside)[once])
 
     def _beside(self, index: SortedIndex, groups: Words, ranks: Words, above: bool) -> _Beside:
-        """The neighbours of values, in their groups, by what is there now."""
+        """Find the neighbours that values have in their groups now."""
         n, last = len(ranks), GREATEST if above else LEAST
         nearest = np.where(ranks == last, last, ranks + (1 if above else -1))
         bounds = (nearest, np.full(n, GREATEST)) if above else (np.full(n, LEAST), nearest)
@@ -102,14 +103,14 @@ class PairMaintainer(Maintainer):
         return _Beside(there, out)
 
     def _before(self, values: _Values, new: _Beside) -> _Beside:
-        """The neighbours of before the batch."""
+        """Find the neighbours that values had before the batch."""
         groups, along, came, gone = values
         rows, beside = np.arange(len(along)), self._turned(new.ranks)
         begins = np.append(True, (groups[1:] != groups[:-1]).any(axis=1))
         start = np.maximum.accumulate(np.where(begins, rows, 0))
 
         def last(some: Mask) -> Words:
-            """The last of some values before each in its group, −1 where there is none."""
+            """Find the last of some values before each in its group, −1 where there is none."""
             at = np.append(-1, np.maximum.accumulate(np.where(some, rows, -1))[:-1])
             return np.where(at >= start, at, -1)
 
@@ -126,5 +127,5 @@ class PairMaintainer(Maintainer):
         return _Beside(there, np.where(there, self._turned(nearest), 0))
 
     def _turned(self, ranks: Words) -> Words:
-        """Ranks in the order from neighbours to values, and back."""
+        """Reverse ranks if the order goes from neighbours to values; its own inverse."""
         return ~ranks if self._above else ranks

@@ -100,7 +100,7 @@ class ExtremeRows:
         return self._rows(times, field, store.dictionary)
 
     def _advance(self, store: Store, keys: Words, before: Words, groups: Words, old: Words) -> Words:
-        """How many values each group has now, and its extremes; all 0 for one that has none left."""
+        """Count the values that each group has now, and find its extremes; all 0 for a group that has none left."""
         pool = store.pool(self._source)
         at = self._groups.probe(np.ascontiguousarray(keys[:, self._group]))
         codes, was = keys[:, self._value], before[:, self._count] > 0
@@ -128,7 +128,7 @@ class ExtremeRows:
         return new
 
     def _left(self, pool: Pool, groups: Words) -> tuple[Words, Words]:
-        """(group, value) of values that there are in groups, their extremes among them."""
+        """List (group, value) of values in groups, their extremes among them."""
         if self._plan.order < 0:
             rows, slots = pool.slice(self._plan.index, groups)
             there = pool.words[slots, self._count] > 0
@@ -141,13 +141,13 @@ class ExtremeRows:
         return rows, index.column(self._value, places)
 
     def _unordered(self, index: SortedIndex, groups: Words) -> tuple[Words, Words]:
-        """(group, place) of the values that are too wide to be in their order."""
+        """List (group, place) of the values that are too wide to be in their order."""
         rows, places = index.find_below(groups, self._least)
         there = index.entries[places, index.payload_at + self._count] > 0
         return rows[there], places[there]
 
     def _extreme(self, index: SortedIndex, groups: Words, greatest: bool) -> Words:
-        """The place of the least or greatest value of each group, −1 where there is none."""
+        """Find the place of the least or greatest value of each group, −1 where there is none."""
         low, high = np.full(len(groups), self._least), np.full(len(groups), GREATEST)
         return end_of(index, self._count, groups, (low, high), greatest=greatest)
 
@@ -170,9 +170,10 @@ class ExtremeRows:
 
 
 def end_of(index: SortedIndex, count: int, groups: Words, bounds: tuple[Words, Words], *, greatest: bool) -> Words:
-    """The place of the least or greatest value of each group between bounds that is there, −1 where there is none.
+    """Find the place of the least or greatest value of each group between bounds, −1 where there is none.
 
-    Word `count` of a payload says how often a value is there: less than once if its deletes came before its inserts.
+    Word `count` of a payload is the value's multiplicity: less than 1 if its deletes came before its inserts; it is
+    passed over then.
     """
     low, high = bounds
     found = index.find_ends(groups, low, high, greatest=greatest)

@@ -1,8 +1,9 @@
-"""What is made of all values of a group: LISTAGG, BIT_AND, BIT_OR, BIT_XOR and PRODUCT, exact under deletes.
+"""Aggregates that are recomputed from all values of a group: LISTAGG, BIT_AND, BIT_OR, BIT_XOR and PRODUCT, exact under
+deletes.
 
 V(k, x): (7, 'b') twice (7, 'a')    N1 = (7, LISTAGG ', ': 'a, b, b')        − (7, 'b')  →  N1 = (7, 'a, b')
 
-No sum can give these, nor take a value back: the values of a group that a batch touched are gone through again.
+They have no inverse by which a value could be taken back, so the values of a group that a batch touched are read again.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,7 +44,7 @@ class Folds:
         self._keys, self._count = source.keys, source.payload.offsets[output.count]
 
     def codes(self, store: Store, groups: Words, measure: Measure) -> Words:
-        """What a measure makes of each group."""
+        """Compute a measure of each group."""
         pool, found = store.pool(self._name), np.full(len(groups), null_of(measure.column.type))
         rows, slots = pool.slice(self._index, groups)
         keys, counts = pool.keys[slots], pool.words[slots, self._count]
@@ -65,7 +66,7 @@ class Folds:
         return found
 
     def _ranks(self, keys: Words, order: Sequence[tuple[Column, bool, bool]], names: Dictionary) -> list[Words]:
-        """What values are ordered by, the last first."""
+        """List the ranks by which values are ordered, the most significant last."""
         ranks = [ordinals(self._column(keys, self._over, names), self._over.type)]
         for key, down, nulls_first in reversed(order):
             vec = self._column(keys, key, names)
@@ -81,7 +82,7 @@ class Folds:
 
 
 def _listed(texts: pa.Array, counts: Words, starts: Words, separator: str) -> pa.Array:
-    """['a', 'b'], [1, 2], [0], ', '  →  ['a, b, b']"""
+    """Join texts: ['a', 'b'], [1, 2], [0], ', ' → ['a, b, b']."""
     ends = np.append(np.append(0, np.cumsum(counts))[starts], counts.sum())
     lists = pa.LargeListArray.from_arrays(ends, texts.take(pa.array(np.repeat(np.arange(len(counts)), counts))))
     return pc.binary_join(lists, separator)

@@ -57,7 +57,7 @@ class _SumRows:
         return self._rows(times, lambda name: self._printer.item(name, frame), store.dictionary)
 
     def _numbered(self, times: Words, frame: Frame, names: Dictionary) -> dict[str, Delta]:
-        """The rows of each group by themselves: as often as it is there."""
+        """Repeat the row of each group as often as it is there, with numbers."""
         title = next(title for title, expr in self._output.items if expr == self._output.number)
         counts = np.abs(times)
         rows = np.repeat(np.arange(len(times)), counts)
@@ -82,7 +82,7 @@ class RowsOf:
         return self._touched.addresses
 
     def __call__(self, pool: Pool, keys: Words, before: bool, names: Dictionary) -> tuple[Mask, Callable[[str], Vec]]:
-        """Which keys have a row, and the fields of all rows."""
+        """Compute the rows of keys: a mask of those that have one, and their fields."""
         words = pool.get(keys)
         if before:
             self._touched.take_back(keys, words)

@@ -22,7 +22,7 @@ from squallpy.runtime.state.store import Store
 
 
 def number_of(function: str, share: Fraction, counts: Words) -> Any:
-    """The number, from 0, of the value at a share of so many.
+    """Number the value, from 0, at a fraction `share` of so many.
 
     below, 1/2, [4, 5]  →  [1, 2]        above, 1/2, [4, 5]  →  [2, 2]
     """
@@ -49,7 +49,7 @@ class Percentiles:
         self._in_order = aux.order >= 0 and not output.over.type.is_wide
 
     def codes(self, store: Store, groups: Words, measure: Measure) -> Words:
-        """The value of each group at the share of a measure."""
+        """Find the value of each group at the fraction of a measure."""
         found, rest = np.full(len(groups), self._null), np.arange(len(groups))
         if self._in_order:
             sure = self._passed(store[self._plan.source.name].sorted[self._plan.order], groups, measure, found)
@@ -59,7 +59,7 @@ class Percentiles:
         return found
 
     def _passed(self, index: SortedIndex, groups: Words, measure: Measure, found: Words) -> Any:
-        """Write the values of groups; of which of them is it sure that they are right?"""
+        """Write the values of groups that one walk down the index finds, and mark those that are certainly right."""
         n, width = groups.shape
         least, greatest = np.full(n, LEAST), np.full(n, GREATEST)
         counts = index.sum_ranges(groups, least, greatest)[:, self._count]

@@ -30,7 +30,7 @@ _ENDS = Payload((Ring.COUNT,) * 3)  # 1, and the ends of the span
 
 
 class _Tops(NamedTuple):
-    """What is the highest at each of some places, if anything is there."""
+    """Highest values at some places, if anything is there."""
 
     there: Mask
     values: Words
@@ -74,8 +74,10 @@ class SpanMaintainer(Maintainer):
         return self._rows.of_keys(rows, times, self._titles, store.dictionary)
 
     def _moved(self, pool: Pool, state: Pool, places: Words) -> tuple[Words, Words]:
-        """The rows (group, x, value, before, behind) that go, and those that come, if something may be another at some
-        places (group, x); the state is then as it is."""
+        """Find the rows (group, x, value, before, behind) that go, and those that come, and bring the state up to date.
+
+        places: the (group, x) where the highest value may be another.
+        """
         index = state.sorted[0]
         places = _once(places)
         old, new = self._now(index, places), self._top(pool, places)
@@ -98,13 +100,13 @@ class SpanMaintainer(Maintainer):
         return gone, np.column_stack([every, ends[:, 1:]])
 
     def _now(self, index: SortedIndex, places: Words) -> _Tops:
-        """What the state has there."""
+        """Read the highest values at places from the state."""
         ranks = index.rank(places[:, self._n])
         found = index.find_ends(self._groups(places), ranks, ranks, greatest=True)
         return _tops(index, self._n + 1, found)
 
     def _top(self, pool: Pool, places: Words) -> _Tops:
-        """The highest that the view has there; NULL if it has nothing else."""
+        """Find the highest values at places of the view; NULL where it has nothing else."""
         index, every = pool.sorted[self._order], np.full(len(places), GREATEST)
         found = end_of(index, self._count, places, (~every + 1, every), greatest=self._great)
         tops = _tops(index, self._columns[-1], found)
@@ -113,7 +115,7 @@ class SpanMaintainer(Maintainer):
         return _Tops(tops.there | (pool.get(keys)[:, self._count] > 0), tops.values)
 
     def _seen(self, index: SortedIndex, places: Words, old: _Tops, new: _Tops) -> Words:
-        """The keys whose spans may begin or end elsewhere where there was another at these places."""
+        """Find the keys whose spans may begin or end elsewhere as the values at places have changed."""
         both, (a, b) = old.there & new.there, (index.height(top.values) for top in (old, new))
         low, high = np.where(both, np.minimum(a, b), NULL), np.where(both, np.maximum(a, b), np.where(old.there, a, b))
         groups, ranks, some = self._groups(places), index.rank(places[:, self._n]), high > NULL
@@ -122,7 +124,7 @@ class SpanMaintainer(Maintainer):
         return self._keys(index, np.concatenate([before, behind]))
 
     def _ends(self, index: SortedIndex, keys: Words) -> Words:
-        """The payloads of keys: the nearest before that are as high, and behind that are higher."""
+        """Find the ends of keys' spans: the nearest before that are as high, and the nearest behind that are higher."""
         groups, ranks = self._groups(keys), index.rank(keys[:, self._n])
         heights = index.height(np.ascontiguousarray(keys[:, self._n + 1]))
         out = np.full((len(keys), 3), NULL)
@@ -138,12 +140,12 @@ class SpanMaintainer(Maintainer):
         return np.ascontiguousarray(keys[:, : self._n])
 
     def _keys(self, index: SortedIndex, places: Words) -> Words:
-        """The keys at places of the state's index."""
+        """Gather the keys at places of the state's index."""
         return np.column_stack([index.column(i, places) for i in range(self._n + 2)])
 
 
 def _tops(index: SortedIndex, column: int, found: Words) -> _Tops:
-    """What stands in a column at places, −1 for none."""
+    """Gather a column at places, −1 for none."""
     there = found >= 0
     values = np.full(len(found), NULL)
     values[there] = index.column(column, found[there])
@@ -151,7 +153,7 @@ def _tops(index: SortedIndex, column: int, found: Words) -> _Tops:
 
 
 def _once(keys: Words) -> Words:
-    """Each key once, in the order in which they first come."""
+    """Drop repeated keys, keeping the order in which they first come."""
     once = Pool(keys.shape[1], COUNT)
     once.upsert(np.ascontiguousarray(keys), np.ones((len(keys), 1), np.int64))
     return once.keys.copy()

@@ -84,7 +84,7 @@ class Touched:
 
     @property
     def addresses(self) -> tuple[int, int]:
-        """Of the pool of groups and of their payloads before the batch; 0 if there are none."""
+        """Addresses of the pool of groups and of their payloads before the batch; 0 if there are none."""
         return (self._seen.address, self._before.ctypes.data) if len(self._seen) else (0, 0)
 
     def take_back(self, keys: Words, words: Words) -> None:
@@ -114,13 +114,13 @@ def came_or_went(pool: Pool, touched: TouchedGroups, count: int) -> tuple[Words,
 
 
 class RowDeltas:
-    """From rows that went and came to pre-aggregated deltas."""
+    """A converter from rows that went and came to pre-aggregated deltas."""
 
     def __init__(self, feed: Feed) -> None:
         self._groupings = [Grouping(delta, payload) for delta, payload in zip(feed.deltas, feed.payloads, strict=True)]
 
     def __call__(self, times: Words, field: Callable[[str], Vec], names: Dictionary) -> dict[str, Delta]:
-        """How often each row came, or, below 0, went; `field` has its fields."""
+        """Aggregate rows, given by their fields and how often each came or, below 0, went."""
         chosen = np.flatnonzero(times)
         out = {}
         for grouping in self._groupings:

@@ -80,7 +80,7 @@ class SkylineMaintainer(Maintainer):
         return self._rows.of_keys(rows, times, self._titles, store.dictionary)
 
     def _moved(self, index: SortedIndex, state: Pool, points: _Points, came: Mask) -> tuple[Words, Words]:
-        """The points of the skyline that go, and those that come, of points that `came` to the view, or went."""
+        """Find the points of the skyline that go, and those that come, as points `came` to the view, or went."""
         gone = points.take(~came & (state.probe(points.keys) >= 0))
         fresh = points.take(came)
         shown = self._uncovered(index, state, gone)
@@ -94,7 +94,7 @@ class SkylineMaintainer(Maintainer):
         return np.concatenate([gone.keys, every.keys[stood & ~stands]]), every.keys[stands & ~stood]
 
     def _points(self, state: Pool, keys: Words) -> _Points:
-        """Keys with their ranks."""
+        """Rank keys."""
         x = state.sorted[_BY_X].rank(keys[:, self._group])
         value = state.sorted[_BY_VALUE].rank(keys[:, self._group + 1])
         return _Points(keys, x if self._line.rising else ~x, value if self._line.great else ~value)
@@ -103,15 +103,15 @@ class SkylineMaintainer(Maintainer):
         return np.ascontiguousarray(points.keys[:, : self._group])
 
     def _between(self, low: Words, high: Words, turned: bool) -> tuple[Words, Words]:
-        """Bounds in the order of an index, from bounds along the skyline."""
+        """Convert bounds along the skyline to bounds in the order of an index."""
         return (np.maximum(~high, LEAST), ~low) if turned else (low, high)
 
     def _keys(self, index: SortedIndex, places: Words) -> Words:
-        """Keys of the skyline at places of one of its indexes."""
+        """Gather keys of the skyline at places of one of its indexes."""
         return np.column_stack([index.column(i, places) for i in range(self._group + 2)])
 
     def _uncovered(self, index: SortedIndex, state: Pool, gone: _Points) -> Words:
-        """What there is from points of the skyline that have gone up to the next ones."""
+        """Find the view's points from points of the skyline that have gone up to the next ones."""
         n, by_x = len(gone.along), state.sorted[_BY_X]
         bounds = self._between(_after(gone.along), np.full(n, GREATEST), not self._line.rising)
         following = by_x.find_ends(self._groups(gone), *bounds, greatest=not self._line.rising)
@@ -126,7 +126,7 @@ class SkylineMaintainer(Maintainer):
         return np.column_stack([index.column(column, there) for column in self._columns])
 
     def _hidden(self, state: Pool, fresh: _Points) -> Words:
-        """The points of the skyline that follow others and are no higher."""
+        """Find the points of the skyline that follow others and are no higher."""
         n, by_x, by_value = len(fresh.along), state.sorted[_BY_X], state.sorted[_BY_VALUE]
         groups = self._groups(fresh)
         bounds = self._between(np.full(n, LEAST), fresh.up, not self._line.great)
@@ -140,7 +140,7 @@ class SkylineMaintainer(Maintainer):
         return self._keys(by_x, places)
 
     def _ahead(self, state: Pool, points: _Points) -> Words:
-        """The last points of the skyline before others, or beside them."""
+        """Find the last points of the skyline before others, or beside them."""
         n, by_x = len(points.along), state.sorted[_BY_X]
         before = np.where(points.along == LEAST, LEAST, points.along - 1)
         found = []
@@ -151,7 +151,7 @@ class SkylineMaintainer(Maintainer):
         return np.concatenate(found)
 
     def _once(self, points: _Points) -> Words:
-        """Positions of points, each once, in order: by group, along the skyline, the highest first."""
+        """Sort positions of points, each once: by group, along the skyline, the highest first."""
         columns = np.column_stack([self._groups(points), points.along, ~points.up])
         order = ascending(columns)
         columns = columns[order]
@@ -159,7 +159,7 @@ class SkylineMaintainer(Maintainer):
         return np.asarray(order[first])
 
     def _tops(self, points: _Points) -> Mask:
-        """Which of the points, in order, are higher than all before them in their groups?"""
+        """Mark the points, in order, that are higher than all before them in their groups."""
         n, groups = len(points.along), self._groups(points)
         if not n:
             return np.zeros(0, bool)
@@ -175,6 +175,6 @@ def _after(along: Words) -> Words:
 
 
 def _rows_as_one(keys: Words) -> npt.NDArray[np.void]:
-    """Rows as single values, to be compared."""
+    """View rows as single values, to be compared."""
     keys = np.ascontiguousarray(keys)
     return keys.view(np.dtype((np.void, keys.dtype.itemsize * keys.shape[1]))).reshape(-1)

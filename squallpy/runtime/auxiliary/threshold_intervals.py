@@ -3,10 +3,10 @@
 prefix sums of volume by price, down from the best:   10.5: 40   10.4: 90   10.2: 130   9.9: 200
 where 0.25 * 400 > f                              →   ΔN4 = {[10.4, 10.5): −1, [10.2, 10.5): +1}
 
-The tree of the sorted index is gone down level by level. Each piece of it says between which values its prefix sums
-are: if a predicate is TRUE for both, or for neither, so it is between them; only the other pieces are looked into. With
-groups the index is by group first: what stands in front of a group is taken off, and pieces that reach beyond it are
-looked into as well.
+The tree of the sorted index is descended level by level. Each of its entries says between which values the prefix sums
+below it are: if a predicate is TRUE for both, or for neither, so it is between them; only the other subtrees are looked
+into. With groups the index is by group first: the sum in front of a group is taken off, and subtrees that reach beyond
+it are looked into as well.
 """
 
 from dataclasses import dataclass, fields
@@ -18,7 +18,7 @@ from squallpy.logical.expressions import Column
 from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.program.auxiliary.threshold_intervals import ThresholdIntervals
 from squallpy.runtime.auxiliary.rows import COUNT, Maintainer, RowDeltas, TouchedGroups
-from squallpy.runtime.evaluate.functions import compiled
+from squallpy.runtime.evaluate.functions import compile_expression
 from squallpy.runtime.evaluate.logic import is_true
 from squallpy.runtime.evaluate.vectors import Frame, Vec, full, take
 from squallpy.runtime.kernels.dictionary import Dictionary
@@ -37,8 +37,8 @@ Context = list[tuple[Column, Vec]]  # variables of one row
 
 @dataclass(frozen=True, slots=True)
 class _Runs:
-    """Children of the tree side by side, by the group they are of, in order: what stands before each, and whether the
-    predicates hold for all of it."""
+    """Adjacent subtrees in order, each with its group, the sum before it, and whether the predicates hold for all of
+    it."""
 
     groups: Words
     places: Words
@@ -46,7 +46,7 @@ class _Runs:
     verdicts: Words
 
     def opened(self, mixed: Words, others: "_Runs", below: Words) -> "_Runs":
-        """With others in the place of those that are `mixed`; `below`: of which each is."""
+        """Replace the runs that are `mixed` by others; `below` is the number of the run that each of those replaces."""
         kept = np.flatnonzero(self.verdicts != _MIXED)
         order = np.argsort(np.concatenate([kept, mixed[below]]), kind="stable")
 
@@ -67,7 +67,7 @@ class IntervalMaintainer(Maintainer):
         self._rows, self._group = RowDeltas(feed), list(aux.group)
         self._titles = {title: (i, c) for i, (title, c) in enumerate(aux.output.items) if isinstance(c, Column)}
         self._total = kind.total
-        self._where = [compiled(predicate) for predicate in kind.where]
+        self._where = [compile_expression(predicate) for predicate in kind.where]
         self._printer = Printer(aux.output, aux.source)
         self._measures = aux.output.measures
         self._context = [
@@ -102,25 +102,25 @@ class IntervalMaintainer(Maintainer):
         return self._rows.of_keys(rows, times[:, 0], self._titles, store.dictionary)
 
     def _find(self, store: Store, groups: Words) -> Words:
-        """The intervals of now: group and ends, NULL for none, in order."""
+        """Find the present intervals: group and ends, NULL for none, in order."""
         index = store[self._source].sorted[self._order]
         context, names = self._fixed(store), store.dictionary
         start = np.zeros((len(groups), index.payload.width), np.int64)
         if self._group:
             start = negated(index.sum_before(groups), index.payload)
 
-        def run(pieces: Children, mine: Words) -> tuple[_Runs, Words]:
-            """Children with what is said of them, without those that are of other groups; and of which each was."""
-            there, whole = _own(index, groups, pieces, mine)
-            verdicts = self._judge(pieces.least[there], pieces.most[there], context, names)
+        def run(subtrees: Children, mine: Words) -> tuple[_Runs, Words]:
+            """Judge subtrees, without those of other groups; and return the entry that each is below."""
+            there, whole = _own(index, groups, subtrees, mine)
+            verdicts = self._judge(subtrees.least[there], subtrees.most[there], context, names)
             verdicts = np.where(whole[there], verdicts, _MIXED)
-            return _Runs(mine[there], pieces.places[there], pieces.before[there], verdicts), pieces.rows[there]
+            return _Runs(mine[there], subtrees.places[there], subtrees.before[there], verdicts), subtrees.rows[there]
 
-        pieces = index.list_children(None, start)
-        runs, _ = run(pieces, pieces.rows)
+        subtrees = index.list_children(None, start)
+        runs, _ = run(subtrees, subtrees.rows)
         while len(mixed := np.flatnonzero(runs.verdicts == _MIXED)):
-            pieces = index.list_children(runs.places[mixed], runs.before[mixed])
-            runs = runs.opened(mixed, *run(pieces, runs.groups[mixed[pieces.rows]]))
+            subtrees = index.list_children(runs.places[mixed], runs.before[mixed])
+            runs = runs.opened(mixed, *run(subtrees, runs.groups[mixed[subtrees.rows]]))
         nothing = np.zeros((1, start.shape[1]), np.int64)
         return self._joined(index, groups, runs, int(self._judge(nothing, nothing, context, names)[0]))
 
@@ -147,7 +147,7 @@ class IntervalMaintainer(Maintainer):
         return out
 
     def _judge(self, least: Words, most: Words, context: Context, names: Dictionary) -> Words:
-        """What the predicates say of all records of each piece, whose prefix sums are between two payloads."""
+        """Judge the predicates for all records of each subtree, whose prefix sums are between two payloads."""
         printer, ends = self._printer, (least, most)
         verdicts, nowhere = np.full(len(least), _YES), np.zeros(len(least), bool)
         if not self._total:
@@ -165,7 +165,7 @@ class IntervalMaintainer(Maintainer):
         return np.where(known | nowhere, verdicts, _MIXED)
 
     def _fixed(self, store: Store) -> Context:
-        """The variables of the context, one row each."""
+        """Read the variables of the context, one row each."""
         out = []
         for column, title, source, printer in self._context:
             nothing = np.empty((1, 0), np.int64)
@@ -181,20 +181,20 @@ class IntervalMaintainer(Maintainer):
 
 
 def _same_sign(low: Any, high: Any) -> Any:
-    """Are counts between `low` and `high` all 0, or none of them?"""
+    """True if counts between `low` and `high` are all 0, or none of them is."""
     return (low > 0) | (high < 0) | ((low == 0) & (high == 0))
 
 
-def _own(index: SortedIndex, groups: Words, pieces: Children, mine: Words) -> tuple[Words, Any]:
-    """Which pieces may have records of the groups `mine`, one for each, and which have no others."""
+def _own(index: SortedIndex, groups: Words, subtrees: Children, mine: Words) -> tuple[Words, Any]:
+    """Select the subtrees that may have records of their groups, `mine`, and mark those that have no others."""
     if not groups.shape[1]:
         return np.arange(len(mine)), np.ones(len(mine), bool)
-    records = index.entries[index.first_records(pieces.places), : groups.shape[1]]
+    records = index.entries[index.first_records(subtrees.places), : groups.shape[1]]
     side = np.zeros(len(mine), np.int64)  # of the first record: −1 before the group, +1 behind it
     for a, b in zip(records.T, groups[mine].T, strict=True):
         side = np.where(side == 0, np.sign((a > b).astype(np.int64) - (a < b)), side)
-    following = np.append(side[1:], 1)  # of the next piece's first one; as far as that is known here
-    following[:-1][pieces.rows[1:] != pieces.rows[:-1]] = 1
-    if index.are_records(pieces.places):
+    following = np.append(side[1:], 1)  # of the next subtree's first one; as far as that is known here
+    following[:-1][subtrees.rows[1:] != subtrees.rows[:-1]] = 1
+    if index.are_records(subtrees.places):
         return np.flatnonzero(side == 0), side == 0
     return np.flatnonzero((side <= 0) & (following >= 0)), (side == 0) & (following == 0)

@@ -85,7 +85,7 @@ class WindowMaintainer(Maintainer):
         return b"".join(json_rows(pa.table(columns))).decode().split("\n")[:-1]
 
     def _advance(self, store: Store) -> tuple[int, int]:
-        """The bound before the batch, and that of now."""
+        """Move the bound, and return the one before the batch and the present one."""
         latest = {
             name: value for name in self._clocks if (value := time_of(store[PoolName(name, Role.CLOCK)])) is not None
         }

@@ -1,7 +1,7 @@
-"""One micro-batch, end to end, as three pure pieces that both executors share.
+"""A micro-batch, end to end, as three pure functions, which both executors run.
 
-Sender     a share of the batch's source rows  →  one message for each partition
-Node       messages, state of a partition      →  for each stage one message: parcels for others, or the result's change
+Sender     a part of the batch's source rows  →  one message for each partition
+Node       messages, state of a partition      →  for each stage one message: those for the next, or the result's change
 Publisher  the partitions' messages, result    →  the printed rows that went and came
 """
 
@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from squallpy.base.trace import SILENT, Trace
 from squallpy.physical.plan import Plan, Stage
-from squallpy.runtime.formats.file_rows import Sums
+from squallpy.runtime.formats.file_rows import ReadStats
 from squallpy.runtime.formats.skipped_rows import skipped
 from squallpy.runtime.ingest.explode import in_parts
 from squallpy.runtime.ingest.feed import Feeder
-from squallpy.runtime.joiners.batch_plan import Course, course_of
+from squallpy.runtime.joiners.batch_plan import BatchPlan, decode_plan, hands_off, is_moving
 from squallpy.runtime.joiners.joiner import Joiner
 from squallpy.runtime.joiners.routing import keys_of, spread
 from squallpy.runtime.kernels.dictionary import Dictionary
@@ -28,10 +28,10 @@ from squallpy.runtime.sources import Rows
 from squallpy.runtime.sources.replay import Again, Replay
 from squallpy.runtime.state.store import Store, StoreLayout
 from squallpy.runtime.time.clock import clock_deltas
-from squallpy.runtime.triggers.stage_executor import Machine
+from squallpy.runtime.triggers.stage_executor import StageExecutor
 
 Stats = dict[str, Any]
-COURSE = "course"  # what a message calls it
+BATCH_PLAN = "batch plan"  # in the head of a message
 
 
 @dataclass(frozen=True)
@@ -57,23 +57,25 @@ class Input:
     sources: Mapping[str, Rows]
     replay: Replay | Again
 
-    def shares(self, batch: int, split: int, splits: int) -> dict[str, tuple[int, int]]:
-        """The rows of each relation that one of `splits` tasks reads in a batch; static tables come with batch 0.
+    def row_ranges(self, batch: int, split: int, splits: int) -> dict[str, tuple[int, int]]:
+        """Choose the rows of each relation that one of `splits` tasks reads in a batch; static tables come first.
 
         Every other batch is cut up from its end: who has read the last rows reads the next, and may have them decoded.
         """
         tables = {} if batch else {name: (0, source.rows) for name, source in self.sources.items()}
         number = splits - 1 - split if batch % 2 else split
         return {
-            name: self.sources[name].share(rows, number, splits)
+            name: self.sources[name].row_range(rows, number, splits)
             for name, rows in (tables | self.replay.ranges(batch)).items()
         }
 
 
 @dataclass
-class Share:
-    """What a reader has made of its share of a batch: deltas, what ledgers and clocks are told, by partition, and what
-    was read."""
+class AggregatedPart:
+    """A part of a batch as its reader has aggregated it.
+
+    It has deltas, by partition what goes to ledgers and clocks, and statistics of what was read.
+    """
 
     deltas: list[Delta]
     ledgers: list[tuple[int, Delta]]
@@ -87,19 +89,21 @@ class Sender:
         self._plan, self._input, self._trace = plan, input, trace
         self._feeders = [Feeder(feed, plan.partitions) for feed in plan.sources]
         self._clocks, self._ledgers = tuple(plan.clocks.values()), plan.ledgers
-        self._reading = Machine(plan, plan.reading, is_last=False, trace=trace)
+        self._reading = StageExecutor(plan, plan.reading, is_last=False, trace=trace)
 
-    def read(self, batch: int, split: int, splits: int, names: Dictionary, computed: Computed | None = None) -> Share:
-        """Read and pre-aggregate a share of the batch, with its share of the rows that the first stage has computed."""
-        share, shares = Share([], [], {"tuples": 0, "skipped": 0}), self._input.shares(batch, split, splits)
-        counted, sums = set[str](), Sums()
+    def read(
+        self, batch: int, split: int, splits: int, names: Dictionary, computed: Computed | None = None
+    ) -> AggregatedPart:
+        """Read and pre-aggregate a part of the batch, with its part of the rows that the first stage has computed."""
+        part, ranges = AggregatedPart([], [], {"tuples": 0, "skipped": 0}), self._input.row_ranges(batch, split, splits)
+        counted, sums = set[str](), ReadStats()
         if computed:
             fed = {feeder.feed.relation.source.name for feeder in self._feeders}
-            share.stats["tuples"] += sum(stop - start for name, (start, stop) in shares.items() if name not in fed)
-            share.stats |= computed.stats
+            part.stats["tuples"] += sum(stop - start for name, (start, stop) in ranges.items() if name not in fed)
+            part.stats |= computed.stats
         for feeder in self._feeders:
             relation = feeder.feed.relation
-            start, stop = shares.get(relation.source.name, (0, 0))
+            start, stop = ranges.get(relation.source.name, (0, 0))
             if start < stop or relation.is_computed:
                 with self._trace(f"read {relation.name}"):
                     if relation.is_computed:
@@ -111,97 +115,109 @@ class Sender:
                     rows = one_batch(table)
                 if relation.source.name not in counted:
                     counted.add(relation.source.name)
-                    share.stats["tuples"] += stop - start
-                    share.stats["skipped"] += skipped(table).count
+                    part.stats["tuples"] += stop - start
+                    part.stats["skipped"] += skipped(table).count
                 with self._trace(f"feed {relation.name}"):
                     fed = in_parts(rows, relation)
-                    share.deltas += feeder(fed, names)
+                    part.deltas += feeder(fed, names)
                     if relation.name in self._ledgers:
-                        share.ledgers += feeder.ledger(fed)
-                    for told in clock_deltas(self._clocks, relation.source.name, rows):
-                        share.ledgers += [(partition, told) for partition in range(self._plan.partitions)]
-        share.stats = add_stats(share.stats, sums.stats)
-        return share
+                        part.ledgers += feeder.ledger(fed)
+                    for time in clock_deltas(self._clocks, relation.source.name, rows):
+                        part.ledgers += [(partition, time) for partition in range(self._plan.partitions)]
+        part.stats = add_stats(part.stats, sums.stats)
+        return part
 
-    def often(self, batch: int, split: int, splits: int) -> Mapping[str, Mapping[str, int]]:
-        """What readers tell of keys in a share of a batch (`keys_of`)."""
+    def sample_keys(self, batch: int, split: int, splits: int) -> Mapping[str, Mapping[str, int]]:
+        """Report the frequent keys of a part of a batch (`keys_of`)."""
         store, plan = Store(StoreLayout(())), self._plan
         _, sent = self._reading.apply(store, self.read(batch, split, splits, store.dictionary).deltas)
-        told: Mapping[str, Mapping[str, int]] = keys_of(plan, plan.reading.sends, sent, store.dictionary).get(
+        found: Mapping[str, Mapping[str, int]] = keys_of(plan, plan.reading.sends, sent, store.dictionary).get(
             "keys", {}
         )
-        return told
+        return found
 
     def messages(
         self,
         batch: int,
         split: int,
         splits: int,
-        course: str = "",
+        batch_plan: str = "",
         only: Collection[int] | None = None,
         computed: Computed | None = None,
     ) -> list[tuple[int, bytes]]:
-        """One message for each partition, or of `only` some, that the share concerns; the first always hears what was
-        read. All hear of a course, with the first share."""
+        """Read a part of a batch, and make a message for each partition that it concerns, or for `only` some of them.
+
+        The first partition always gets a message, with the statistics; with the first part all get one, if there is a
+        plan of the batch.
+        """
         store, plan = Store(StoreLayout(())), self._plan
-        share = self.read(batch, split, splits, store.dictionary, computed)
+        part = self.read(batch, split, splits, store.dictionary, computed)
         with self._trace("statements"):
-            change, sent = self._reading.apply(store, share.deltas)
+            change, sent = self._reading.apply(store, part.deltas)
         with self._trace("route and pack"):
-            share.stats |= keys_of(plan, plan.reading.sends, sent, store.dictionary)
-            parcels = Parcels(plan, store.dictionary, course, () if split else range(plan.partitions), only)
-            for partition, delta in share.ledgers:
-                parcels.put(partition, delta)
-            parcels.add(sent, plan.reading, change, split % plan.partitions)
-            return parcels.packed(share.stats, 0)
+            part.stats |= keys_of(plan, plan.reading.sends, sent, store.dictionary)
+            out = ExchangeMessages(plan, store.dictionary, batch_plan, () if split else range(plan.partitions), only)
+            for partition, delta in part.ledgers:
+                out.put(partition, delta)
+            out.add(sent, plan.reading, change, split % plan.partitions)
+            return out.pack(part.stats, 0)
 
 
-class Parcels:
-    """What goes from one node to the partitions of the next stage, or to `only` some. Some `hear` of its course."""
+class ExchangeMessages:
+    """Messages from one stage to the partitions of the next.
+
+    Args:
+        batch_plan: The encoded plan of the batch.
+        announce_to: Partitions that get a message with the plan in any case.
+        only: Partitions for which messages are made; None: all.
+    """
 
     def __init__(
         self,
         plan: Plan,
         names: Dictionary,
-        course: str = "",
-        hear: Collection[int] = (),
+        batch_plan: str = "",
+        announce_to: Collection[int] = (),
         only: Collection[int] | None = None,
     ) -> None:
-        self._plan, self._names, self._course, self._told = plan, names, course_of(course), course
+        self._plan, self._names, self._batch_plan, self._encoded = plan, names, decode_plan(batch_plan), batch_plan
         self._columns = {p.name: p.keys for p in (*plan.pools, *plan.deltas, plan.result)}
-        self._hear, self._only = hear if course else (), range(plan.partitions) if only is None else only
-        self._parts: dict[int, list[Delta]] = {p: [] for p in self._hear if p in self._only}
+        self._announce_to, self._only = (
+            announce_to if batch_plan else (),
+            range(plan.partitions) if only is None else only,
+        )
+        self._parts: dict[int, list[Delta]] = {p: [] for p in self._announce_to if p in self._only}
 
     def put(self, partition: int, delta: Delta) -> None:
         if partition in self._only:
             self._parts.setdefault(partition, []).append(delta)
 
     def add(self, sent: Mapping[str, Delta], stage: Stage, change: Delta, here: int) -> None:
-        """What a stage sends; what it keeps, and the change of the result, goes to partition `here`."""
+        """Add what a stage sends; what it keeps, and the change of the result, go to partition `here`."""
         for send in stage.sends:
             if send.name in sent:
                 delta = sent[send.name]
                 columns = self._columns[send.name]
-                for partition, part in spread(delta, columns, send, self._plan, self._course, self._names):
+                for partition, part in spread(delta, columns, send, self._plan, self._batch_plan, self._names):
                     self.put(partition, part)
         for delta in (*(sent[name] for name in stage.keeps if name in sent), change):
             if len(delta.keys):
                 self.put(here, delta)
 
     @property
-    def letters(self) -> list[tuple[int, bytes]]:
-        """A message for each partition that there is anything for."""
+    def messages(self) -> list[tuple[int, bytes]]:
+        """Messages for the partitions that there is anything for."""
         return [(p, self._message(p, {})) for p in sorted(self._parts)]
 
-    def packed(self, stats: Stats, told: int) -> list[tuple[int, bytes]]:
-        """A message for each partition that there is anything for; `told` hears the statistics."""
-        if told in self._only:
-            self._parts.setdefault(told, [])
-        return [(p, self._message(p, stats if p == told else {})) for p in sorted(self._parts)]
+    def pack(self, stats: Stats, reporter: int) -> list[tuple[int, bytes]]:
+        """Make a message for each partition that there is anything for; that to `reporter` has the statistics."""
+        if reporter in self._only:
+            self._parts.setdefault(reporter, [])
+        return [(p, self._message(p, stats if p == reporter else {})) for p in sorted(self._parts)]
 
     def _message(self, partition: int, stats: Stats) -> bytes:
         columned = [(delta, self._columns.get(delta.name, ())) for delta in self._parts[partition]]
-        head = stats | {COURSE: self._told} if partition in self._hear else stats
+        head = stats | {BATCH_PLAN: self._encoded} if partition in self._announce_to else stats
         return pack_deltas(columned, self._names, head)
 
 
@@ -211,75 +227,78 @@ class Node:
     def __init__(self, plan: Plan, partition: int = 0, trace: Trace = SILENT) -> None:
         self._plan, self._partition, self._trace = plan, partition, trace
         last = len(plan.stages) - 1
-        self._machines = [
-            Machine(plan, stage, partition, is_last=i == last, trace=trace) for i, stage in enumerate(plan.stages)
+        self._executors = [
+            StageExecutor(plan, stage, partition, is_last=i == last, trace=trace) for i, stage in enumerate(plan.stages)
         ]
         self._joiner = Joiner(plan, partition) if plan.on_grid else None
 
     @property
     def runs(self) -> tuple[Callable[[Store, list[bytes]], bytes], ...]:
-        """By stage: apply its part of a batch to the pools of a store; deterministic. The last answers with the change
-        of the result, and if joiners move what they have with letters (`parted`), the others with parcels."""
-        return tuple(partial(self._run, number) for number in range(len(self._machines)))
+        """Functions by stage, which apply a stage's part of a batch to the pools of a store; deterministic.
+
+        The last returns the change of the result, followed by hand-offs if joiners migrate (`split_hand_offs`); the
+        others return messages for the next stage.
+        """
+        return tuple(partial(self._run, number) for number in range(len(self._executors)))
 
     def _run(self, number: int, store: Store, messages: list[bytes]) -> bytes:
-        machine, stage = self._machines[number], self._plan.stages[number]
+        executor, stage = self._executors[number], self._plan.stages[number]
         if number == 0 and store.dictionary.is_due and not (self._joiner and _is_moving(messages)):
             store.renew()
         with self._trace("unpack"):
-            deltas, total, told = _unpacked(messages, store)
-        course, is_last = course_of(told), number == len(self._machines) - 1
+            deltas, total, encoded = _unpacked(messages, store)
+        batch_plan, is_last = decode_plan(encoded), number == len(self._executors) - 1
         rows = {str(self._partition): sum(len(delta.keys) for delta in deltas)}
-        if self._joiner and course and number == 0:
+        if self._joiner and batch_plan and number == 0:
             with self._trace("migrate"):
-                deltas = self._joiner.begin(store, course, deltas)
+                deltas = self._joiner.begin(store, batch_plan, deltas)
         with self._trace("statements"):
-            change, sent = machine.apply(store, deltas, course)
-        total = add_stats(total, machine.notes | {"received_bytes": sum(map(len, messages)), "received_rows": rows})
-        letters = None
-        if self._joiner and course:
+            change, sent = executor.apply(store, deltas, batch_plan)
+        total = add_stats(total, executor.notes | {"received_bytes": sum(map(len, messages)), "received_rows": rows})
+        handed = None
+        if self._joiner and batch_plan:
             total = add_stats(total, self._joiner.arrived(deltas, store.dictionary))
-            total = add_stats(total, self._joiner.held(store, course) if is_last else {})
-            if is_last and course.sends(self._partition):
+            total = add_stats(total, self._joiner.held(store, batch_plan) if is_last else {})
+            if is_last and hands_off(batch_plan, self._partition):
                 with self._trace("migrate"):
-                    letters, copied = self._letters(store, course)
+                    handed, copied = self._hand_offs(store, batch_plan)
                     total = add_stats(total, {"copied": copied})
         with self._trace("route and pack"):
             total = add_stats(total, keys_of(self._plan, stage.sends, sent, store.dictionary))
             if not is_last:
-                parcels = Parcels(self._plan, store.dictionary, told, (self._partition,))
-                parcels.add(sent, stage, change, self._partition)
-                return pack_parcels(parcels.packed(total, self._partition))
+                out = ExchangeMessages(self._plan, store.dictionary, encoded, (self._partition,))
+                out.add(sent, stage, change, self._partition)
+                return pack_parcels(out.pack(total, self._partition))
             answer = self._answer(store, change, total)
-            return answer if letters is None else pack_parcels([(self._partition, answer), *letters])
+            return answer if handed is None else pack_parcels([(self._partition, answer), *handed])
 
-    def _letters(self, store: Store, course: Course) -> tuple[list[tuple[int, bytes]], int]:
-        """What is sent to joiners after a batch; how many tuples were copied."""
+    def _hand_offs(self, store: Store, batch_plan: BatchPlan) -> tuple[list[tuple[int, bytes]], int]:
+        """Pack the records that a joiner hands off after a batch; count the tuples that were copied."""
         assert self._joiner
-        sent, copied = self._joiner.sent(store, course)
-        parcels = Parcels(self._plan, store.dictionary)
+        sent, copied = self._joiner.sent(store, batch_plan)
+        out = ExchangeMessages(self._plan, store.dictionary)
         for partition, delta in sent:
-            parcels.put(partition, delta)
-        return parcels.letters, copied
+            out.put(partition, delta)
+        return out.messages, copied
 
     def _answer(self, store: Store, change: Delta, total: Stats) -> bytes:
         return pack_deltas([(change, self._plan.result.keys)], store.dictionary, total | {"views": store.usage()})
 
 
-def parted(output: bytes) -> tuple[bytes, list[tuple[int, bytes]]]:
-    """What the last stage of a batch that moves something answers, and letters that the next batch begins with."""
-    (_, answer), *letters = unpack_parcels(output)
-    return answer, letters
+def split_hand_offs(output: bytes) -> tuple[bytes, list[tuple[int, bytes]]]:
+    """Separate the change of the result from the hand-offs with which the next batch begins."""
+    (_, answer), *handed = unpack_parcels(output)
+    return answer, handed
 
 
 def pack_parcels(parcels: list[tuple[int, bytes]]) -> bytes:
-    """Messages and where they go as one."""
+    """Pack messages and their receivers into one."""
     head = {"parcels": [(partition, len(message)) for partition, message in parcels]}
     return pack_head(head) + b"".join(message for _, message in parcels)
 
 
 def unpack_parcels(packed: bytes) -> list[tuple[int, bytes]]:
-    """The reverse of `pack_parcels`."""
+    """Unpack what `pack_parcels` has packed."""
     head, source = unpack_head(packed)
     return [(partition, source.read(size)) for partition, size in head["parcels"]]
 
@@ -303,27 +322,27 @@ class Publisher:
 
 
 def _is_moving(messages: list[bytes]) -> bool:
-    """Are joiners on their way from grid to grid? Then records are copied by keys or hashes, in which numbers are."""
-    told = next(filter(None, (unpack_head(message)[0].get(COURSE) for message in messages)), "")
-    course = course_of(told)
-    return course is not None and (course.moving or course.fresh or bool(course.came))
+    """True if joiners migrate: then records are copied in the order of keys or hashes, which contain numbers of
+    strings."""
+    encoded = next(filter(None, (unpack_head(message)[0].get(BATCH_PLAN) for message in messages)), "")
+    return is_moving(decode_plan(encoded))
 
 
 def _unpacked(messages: list[bytes], store: Store) -> tuple[list[Delta], Stats, str]:
-    """All that messages hold; the last is the course of the batch, as one of them tells it."""
+    """Unpack all messages, and the encoded plan of the batch that one of them has."""
     deltas: list[Delta] = []
     total: Stats = {}
-    course = ""
+    batch_plan = ""
     for message in messages:
         stats, part = unpack_deltas(message, store.dictionary)
-        course = stats.pop(COURSE, "") or course
+        batch_plan = stats.pop(BATCH_PLAN, "") or batch_plan
         deltas += part
         total = add_stats(total, stats)
-    return deltas, total, course
+    return deltas, total, batch_plan
 
 
 def add_stats(total: Stats, more: Stats) -> Stats:
-    """Numbers by name, added up; also those within."""
+    """Add up numbers by name, also nested ones."""
     added = dict(total)
     for name, value in more.items():
         known = added.get(name)
@@ -332,7 +351,7 @@ def add_stats(total: Stats, more: Stats) -> Stats:
 
 
 def one_batch(table: pa.Table | pa.RecordBatch) -> pa.RecordBatch:
-    """A table as one record batch."""
+    """Make a table one record batch."""
     if isinstance(table, pa.RecordBatch):
         return table
     batches = table.combine_chunks().to_batches()
@@ -340,7 +359,7 @@ def one_batch(table: pa.Table | pa.RecordBatch) -> pa.RecordBatch:
 
 
 def pack_changes(changes: Changes | None, stats: Stats) -> bytes:
-    """Printed changes and the statistics of their batch as one message."""
+    """Pack printed changes and the statistics of their batch into one message."""
     sink = pa.BufferOutputStream()
     sink.write(pack_head(stats))
     for table in (changes.deletes, changes.inserts) if changes else ():
@@ -350,7 +369,7 @@ def pack_changes(changes: Changes | None, stats: Stats) -> bytes:
 
 
 def unpack_changes(message: bytes) -> tuple[Changes | None, Stats]:
-    """The reverse of `pack_changes`."""
+    """Unpack what `pack_changes` has packed."""
     stats, source = unpack_head(message)
     tables = []
     while source.tell() < source.size():

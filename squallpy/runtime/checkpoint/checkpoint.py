@@ -1,12 +1,12 @@
-"""Checkpoints: the durable folder of a query, what it was made for, and how far the run has come.
+"""Checkpoints: the durable folder of a query, with its identity and its progress.
 
     made-for        {"query": "3f…", "plan": "b1…", "sizes": {"r": 1000}, "generation": 1, "before": 12}
     1/batch         how many batches of generation 1 are done
     1/partition-0   its state partitions …                                  1/result
 
 A generation has one plan, hence one number of partitions. Where a query is started again with another plan, its state
-is made anew for that, from the input so far, which comes again in a few large batches: a new generation. `before` are
-the batches that were done by then.
+is rebuilt for that by replaying the input so far in a few large batches: a new generation. `before` counts the batches
+done by then.
 """
 
 import hashlib
@@ -22,21 +22,28 @@ import pyarrow as pa
 
 from squallpy.base.errors import SquallError
 from squallpy.base.location import local_path
-from squallpy.runtime.checkpoint.durable import Durable, open_durable, within
-from squallpy.runtime.checkpoint.folders import FINGERPRINT, Committed, Place, is_ready_at_most, make_ready, writable
+from squallpy.runtime.checkpoint.durable import Durable, join_path, open_durable
+from squallpy.runtime.checkpoint.folders import (
+    FINGERPRINT,
+    Committed,
+    StateLocation,
+    initialise,
+    is_initial,
+    make_writable,
+)
 from squallpy.runtime.checkpoint.head import fresh_name
 from squallpy.runtime.checkpoint.input_files import Inputs, ReadSums
 from squallpy.runtime.checkpoint.lease import Lease, hold_folder, hold_shared
-from squallpy.runtime.checkpoint.record import damaged, read_record, write_record
+from squallpy.runtime.checkpoint.record import damaged_error, read_record, write_record
 from squallpy.runtime.sources.replay import leading
 
 _RECORD = "made-for"
-_FORMAT = 9  # of all files in a checkpoint, and of the texts that tell queries apart
+_FORMAT = 9  # of all files in a checkpoint, and of the texts that identify queries
 
 
 @dataclass(frozen=True, slots=True)
-class MadeFor:
-    """What a query is, how it is run, and the rows of its inputs."""
+class CheckpointIdentity:
+    """The identity of a checkpoint: the query, its plan and the rows of its inputs."""
 
     query: str
     plan: str
@@ -55,71 +62,76 @@ class _Record:
 
 
 def open_checkpoint(
-    where: str, made_for: MadeFor, batch_rows: int, local_dir: str, snapshot_bytes: int, inputs: Inputs | None = None
-) -> Place:
-    """The place of a query with a checkpoint at a path or URI.
+    where: str,
+    identity: CheckpointIdentity,
+    batch_rows: int,
+    local_dir: str,
+    snapshot_bytes: int,
+    inputs: Inputs | None = None,
+) -> StateLocation:
+    """Open the state of a query in the checkpoint at a path or URI.
 
-    SQ6001 if it is of another query or input, SQ6002 if it is no checkpoint, SQ6003 if it cannot be written, SQ6005 if
-    it is damaged.
+    SQ6001 if it belongs to another query or input, SQ6002 if it is no checkpoint, SQ6003 if it cannot be written,
+    SQ6005 if it is damaged.
     """
-    root = _opened(where)
-    ours = _Record(made_for.query, made_for.plan, dict(made_for.sizes), batch_rows)
+    root = _open(where)
+    wanted = _Record(identity.query, identity.plan, dict(identity.sizes), batch_rows)
     found = _read(root, where)
     if found is None:
         if not _is_new(root):
             raise SquallError("SQ6002", f"{where} is not empty and not a checkpoint", hint="choose a new folder")
-        record = _begin(root, ours)
+        record = _begin(root, wanted)
     else:
-        _compare(found, ours, where)
-        done = Committed(within(where, str(found.generation)))
+        _compare(found, wanted, where)
+        done = Committed(join_path(where, str(found.generation)))
         mixed = inputs is not None and inputs.compare(root, where, found.before, done.batches, done.read)
-        same = found.plan == ours.plan and not mixed
-        record = found if same else _begin(root, _next(found, ours, done.batches), done.all_read)
-        fingerprint = within(str(record.generation), FINGERPRINT)
+        same = found.plan == wanted.plan and not mixed
+        record = found if same else _begin(root, _next_generation(found, wanted, done.batches), done.all_read)
+        fingerprint = join_path(str(record.generation), FINGERPRINT)
         if read_record(root, fingerprint, where) is None:  # NB: a generation has one from the start
-            raise damaged(fingerprint, where)
+            raise damaged_error(fingerprint, where)
         for old in range(record.generation):
             root.drop(str(old))
-            _place(where, replace(record, generation=old), local_dir, snapshot_bytes).forget_local()
+            _location(where, replace(record, generation=old), local_dir, snapshot_bytes).delete_local()
     if inputs:
         inputs.save(root, ended=False)
-    return _place(where, record, local_dir, snapshot_bytes)
+    return _location(where, record, local_dir, snapshot_bytes)
 
 
-def _place(where: str, record: _Record, local_dir: str, snapshot_bytes: int) -> Place:
-    """The place of a generation; on each host it has a folder of that name."""
+def _location(where: str, record: _Record, local_dir: str, snapshot_bytes: int) -> StateLocation:
+    """Compute the state location of a generation; on each host it has a folder of that name."""
     absolute = where if local_path(where) is None else str(Path(local_path(where) or "").resolve())
     name = hashlib.sha256(os.fsencode(f"{absolute} {record.generation}")).hexdigest()[:16]
-    return Place(
-        within(absolute, str(record.generation)), f"squallpy-{name}", _fingerprint(record), snapshot_bytes, local_dir,
-        record.before, fresh_name(),
+    return StateLocation(
+        join_path(absolute, str(record.generation)), f"squallpy-{name}", _fingerprint(record),
+        snapshot_bytes, local_dir, record.before, fresh_name(),
     )  # fmt: skip
 
 
 @contextmanager
-def hold(where: str) -> Iterator[Lease]:
-    """The lease of the checkpoint at a path or URI, before anything there is touched.
+def hold_lease(where: str) -> Iterator[Lease]:
+    """Hold the lease of the checkpoint at a path or URI, before anything there is touched.
 
     SQ6003 if it cannot be written, SQ6007 if another run has it.
     """
-    _opened(where)
+    _open(where)
     shared, path = partial(open_durable, where, "lease"), local_path(where)
     with hold_shared(shared(), where) if path is None else hold_folder(path, shared) as lease:
         yield lease
 
 
 def is_used(where: str) -> bool:
-    """Whether anything is at a path or URI; False also if it cannot be reached, which `open_checkpoint` tells."""
+    """True if a path or URI has any files; False also if it cannot be reached, which `open_checkpoint` reports."""
     try:
         return not _is_new(open_durable(where))
     except (OSError, ImportError, ValueError, pa.ArrowException):
         return False
 
 
-def _opened(where: str) -> Durable:
+def _open(where: str) -> Durable:
     try:
         if (path := local_path(where)) is not None:
-            writable(path, "checkpoint")
+            make_writable(path, "checkpoint")
             return open_durable(where)
         name = fresh_name()
         probe = open_durable(where, name)
@@ -136,46 +148,46 @@ def _read(root: Durable, where: str) -> _Record | None:
     try:
         return None if text is None else _Record(**json.loads(text))
     except (ValueError, TypeError):
-        raise damaged(_RECORD, where) from None
+        raise damaged_error(_RECORD, where) from None
 
 
-def _compare(found: _Record, ours: _Record, where: str) -> None:
-    if found.format != ours.format:
-        age = "an earlier" if found.format < ours.format else "a later"
-        told = f"the checkpoint {where} was made by {age} version"
-        raise SquallError("SQ6001", told, hint="begin in a new folder")
-    if found.query != ours.query:
-        told = f"the checkpoint {where} is of another query, or of other settings"
-        raise SquallError("SQ6001", told, hint="give each query its own folder")
+def _compare(found: _Record, wanted: _Record, where: str) -> None:
+    if found.format != wanted.format:
+        age = "an earlier" if found.format < wanted.format else "a later"
+        message = f"the checkpoint {where} was made by {age} version"
+        raise SquallError("SQ6001", message, hint="start in a new folder")
+    if found.query != wanted.query:
+        message = f"the checkpoint {where} is of another query, or of other settings"
+        raise SquallError("SQ6001", message, hint="give each query its own folder")
     for name, rows in found.sizes.items():
-        if ours.sizes[name] != rows:
-            told = f"{name} has {ours.sizes[name]:,} rows, and had {rows:,} when the checkpoint {where} was made"
-            raise SquallError("SQ6001", told, hint="give it another folder, to begin anew")
+        if wanted.sizes[name] != rows:
+            message = f"{name} has {wanted.sizes[name]:,} rows, and had {rows:,} when the checkpoint {where} was made"
+            raise SquallError("SQ6001", message, hint="choose another folder to start over")
 
 
 def _is_new(root: Durable) -> bool:
-    """Is nothing there, or only what a beginning leaves that ended before its record?"""
+    """True if the folder is empty, or has only files of a start that was killed before its record was written."""
     names = root.list("")
     try:
-        return not names or (names == ["0"] and is_ready_at_most(root.list("0")))
+        return not names or (names == ["0"] and is_initial(root.list("0")))
     except OSError:  # a file by that name
         return False
 
 
 def _begin(root: Durable, record: _Record, read: ReadSums | None = None) -> _Record:
-    """A generation with nothing in it; after that, the checkpoint is of it. What was `read` comes again."""
+    """Start an empty generation, which the checkpoint has from then on. Its first batches repeat what was `read`."""
     root.drop(str(record.generation))
     again = leading(record.before, record.batch_rows)
-    make_ready(root, str(record.generation), _fingerprint(record), again, read)
+    initialise(root, str(record.generation), _fingerprint(record), again, read)
     write_record(root, _RECORD, json.dumps(asdict(record)))
     return record
 
 
-def _next(found: _Record, ours: _Record, done: int) -> _Record:
-    """The generation behind one that has done so many batches."""
+def _next_generation(found: _Record, wanted: _Record, done: int) -> _Record:
+    """Describe the generation after one with `done` batches."""
     again = leading(found.before, found.batch_rows)
     before = found.before if done < again else found.before + done - again
-    return replace(ours, generation=found.generation + 1, before=before)
+    return replace(wanted, generation=found.generation + 1, before=before)
 
 
 def _fingerprint(record: _Record) -> str:

@@ -4,7 +4,7 @@
     folder.write("snapshot/17", [b"…"])                          whole or not at all
     folder.append("log/18-ab", [b"…"])                           local disks only: see `appends`
 
-What is written survives the death of any process; surviving a power cut is left to the file system.
+Written files survive the death of any process; surviving a power cut is left to the file system.
 """
 
 import errno
@@ -24,12 +24,12 @@ _HOPELESS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
 
 
 class Durable(Protocol):
-    """A folder; names within it may have one `/`. What changes it raises SQ6006 if there is no room for that."""
+    """A folder; names within it may have one `/`. Writing raises SQ6006 if there is no room."""
 
     appends: bool  # can files be appended to?
 
     def read(self, name: str) -> bytes | None:
-        """All that is in a file; None if there is none."""
+        """Read a whole file; None if it does not exist."""
         try:
             with self.open(name) as source:
                 return source.read()
@@ -39,34 +39,34 @@ class Durable(Protocol):
     def open(self, name: str) -> IO[bytes]: ...
 
     def create(self, name: str, fill: Callable[[IO[bytes]], object]) -> None:
-        """Make a file with what `fill` writes; it appears when complete."""
+        """Write a file with `fill`; it appears when complete."""
 
     def append(self, name: str, parts: Iterable[bytes]) -> None: ...
 
     def list(self, folder: str) -> list[str]:
-        """Names of the complete files, and of the folders, in a folder, sorted."""
+        """List the complete files, and the folders, of a folder, sorted."""
 
     def delete(self, name: str) -> None: ...
 
     def drop(self, folder: str) -> None:
-        """Delete a folder and all in it, if it is there."""
+        """Delete a folder with its contents, if it exists."""
 
 
 @contextmanager
-def keeping(place: str) -> Iterator[None]:
-    """SQ6006 for what the operating system refuses for good, where state is written at a place."""
+def reporting_no_room(place: str) -> Iterator[None]:
+    """Raise SQ6006 for errors of the operating system that retrying does not help."""
     try:
         yield
     except OSError as error:
         if error.errno not in _HOPELESS:
             raise
         where, why = error.filename or place, (error.strerror or str(error)).lower()
-        hint = "nothing is lost: the same command goes on when there is room"
+        hint = "nothing is lost: the same command resumes when there is room"
         raise SquallError("SQ6006", f"cannot write state to {where}: {why}", hint=hint) from None
 
 
-def within(place: str, name: str) -> str:
-    """A path or URI below another: within("s3://b/q?region=eu", "3") → "s3://b/q/3?region=eu"."""
+def join_path(place: str, name: str) -> str:
+    """Append a name to a path or URI: join_path("s3://b/q?region=eu", "3") → "s3://b/q/3?region=eu"."""
     if scheme_of(place) is None:
         return f"{place}/{name}"
     path, mark, options = place.partition("?")
@@ -74,7 +74,7 @@ def within(place: str, name: str) -> str:
 
 
 def open_durable(place: str, writer: str = "") -> Durable:
-    """The folder at a path or URI, for a writer of this name: it names drafts, so that one kill leaves one at most."""
+    """Open the folder at a path or URI. Drafts are named after the `writer`, so that a kill leaves at most one."""
     if (local := local_path(place)) is not None:
         return LocalDurable(local, writer)
     files, path = pafs.FileSystem.from_uri(place)
@@ -87,7 +87,7 @@ class LocalDurable(Durable):
     appends = True
 
     def __init__(self, root: Path, writer: str) -> None:
-        self._root, self._draft = f"{root}/", f".draft-{writer}"  # NB: paths as text, of which a batch needs hundreds
+        self._root, self._draft = f"{root}/", f".draft-{writer}"  # NB: paths as text, since a batch opens hundreds
 
     def open(self, name: str) -> IO[bytes]:
         return open(self._root + name, "rb")
@@ -96,17 +96,17 @@ class LocalDurable(Durable):
         path = self._root + name
         draft = f"{os.path.dirname(path)}/{self._draft}"
         try:
-            with keeping(path):
-                with _opened(draft, "wb") as sink:
+            with reporting_no_room(path):
+                with _open_file(draft, "wb") as sink:
                     fill(sink)
                 os.replace(draft, path)
-        except BaseException:  # a full disk has no room for what was not written whole
+        except BaseException:  # frees the room of an incomplete file on a full disk
             with suppress(OSError):
                 os.unlink(draft)
             raise
 
     def append(self, name: str, parts: Iterable[bytes]) -> None:
-        with keeping(self._root + name), _opened(self._root + name, "ab", buffering=0) as file:
+        with reporting_no_room(self._root + name), _open_file(self._root + name, "ab", buffering=0) as file:
             for part in parts:
                 rest = memoryview(part)
                 while rest:
@@ -119,15 +119,15 @@ class LocalDurable(Durable):
             return []
 
     def delete(self, name: str) -> None:
-        with keeping(self._root + name), suppress(FileNotFoundError):
+        with reporting_no_room(self._root + name), suppress(FileNotFoundError):
             os.unlink(self._root + name)
 
     def drop(self, folder: str) -> None:
         shutil.rmtree(self._root + folder, ignore_errors=True)
 
 
-def _opened(path: str, mode: str, buffering: int = -1) -> Any:
-    """A file, whose folder is made if it is not there."""
+def _open_file(path: str, mode: str, buffering: int = -1) -> Any:
+    """Open a file, and create its folder if it does not exist."""
     try:
         return open(path, mode, buffering)
     except FileNotFoundError:
@@ -150,7 +150,7 @@ class ArrowDurable(Durable):
         path = f"{self._root}/{name}"
         parent = path.rpartition("/")[0]
         draft = f"{parent}/{self._draft}"
-        with keeping(path):
+        with reporting_no_room(path):
             self._files.create_dir(parent, recursive=True)
             with self._files.open_output_stream(draft) as sink:
                 fill(sink)

@@ -1,4 +1,4 @@
-"""Where a query's state is: a durable folder, in the checkpoint, and a local one of mapped files."""
+"""Locations of a query's state: a durable folder in the checkpoint, and a local one of mapped files."""
 
 import json
 import os
@@ -15,24 +15,24 @@ from typing import Any
 from squallpy.base.errors import SquallError
 from squallpy.base.location import local_path
 from squallpy.base.trace import SILENT, Trace
-from squallpy.runtime.checkpoint.durable import Durable, keeping, open_durable, within
+from squallpy.runtime.checkpoint.durable import Durable, join_path, open_durable, reporting_no_room
 from squallpy.runtime.checkpoint.input_files import ReadSums
 from squallpy.runtime.checkpoint.partition import Run, StatePartition
-from squallpy.runtime.checkpoint.record import damaged, read_record, write_record
+from squallpy.runtime.checkpoint.record import damaged_error, read_record, write_record
 from squallpy.runtime.state.store import StoreLayout
 
-FINGERPRINT = "fingerprint"  # the file in a durable folder that names what it was made for
-_BATCH = "batch"  # the one that says how far the run has come
+FINGERPRINT = "fingerprint"  # the file in a durable folder with its fingerprint
+_BATCH = "batch"  # the file with the number of committed batches
 HOST_DIR = "SQUALLPY_LOCAL_DIR"  # on a host of a cluster: its folder for mapped state
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Both folders, and what a partition there must have been made for.
+class StateLocation:
+    """The durable and the local folder of a query's state, and its fingerprint.
 
-    A place is the same on every host of a cluster: the durable folder is one that all of them reach, and `name` lies in
-    the folder that each of them has for mapped files. `before` are the batches that were done before it was made.
-    `run` names the run: files that an earlier one has left on a disk, where bits flip, are not believed.
+    A location is the same on every host of a cluster: all hosts reach the durable folder, and `name` lies in each
+    host's own folder of mapped files. `before` counts the batches done before it was made. `run` names the run: files
+    that an earlier one left on a disk, where bits may have flipped, are not trusted.
     """
 
     durable: str
@@ -45,11 +45,11 @@ class Place:
 
     @property
     def local(self) -> Path:
-        """This host's folder."""
-        return _fast(self.local_dir) / self.name
+        """Local folder of this host."""
+        return _mapping_folder(self.local_dir) / self.name
 
     def partition(self, name: str, layout: StoreLayout, *runs: Run, trace: Trace = SILENT) -> StatePartition:
-        """The named partition of the query; SQ6004 on a host that does not reach the durable folder."""
+        """Open the named partition of the query; SQ6004 on a host that does not reach the durable folder."""
         if read_record(open_durable(self.durable), FINGERPRINT, self.durable) != self.fingerprint:
             raise SquallError(
                 "SQ6004",
@@ -57,10 +57,10 @@ class Place:
                 hint="choose one on a file system that all hosts share",
             )
         local = self.local
-        own(local)
+        make_private(local)
         return StatePartition(
             local / name,
-            within(self.durable, name),
+            join_path(self.durable, name),
             layout,
             runs,
             self.fingerprint,
@@ -69,8 +69,8 @@ class Place:
             run="" if is_memory(local) else self.run,
         )
 
-    def forget_local(self, names: str = "*") -> None:
-        """Drop the mapped files that this host has of partitions by those names; what is durable stays."""
+    def delete_local(self, names: str = "*") -> None:
+        """Delete this host's mapped files of the named partitions; durable files stay."""
         for folder in self.local.glob(names):
             shutil.rmtree(folder, ignore_errors=True)
         with suppress(OSError):
@@ -78,14 +78,14 @@ class Place:
 
 
 class Committed:
-    """How many batches of a place are done: they have reached their sink. `facts` are what is known of the next."""
+    """Number of batches that have reached their sink, with driver state (`facts`) for the next."""
 
     def __init__(self, durable: str) -> None:
-        """SQ6005 if it is not known any more."""
+        """Read the record; SQ6005 if it is missing."""
         self._folder = open_durable(durable, "driver")
         line = read_record(self._folder, _BATCH, durable)
         if line is None:  # NB: a place has one from the start
-            raise damaged(_BATCH, durable)
+            raise damaged_error(_BATCH, durable)
         count, _, more = line.partition(" ")
         known = json.loads(more or "{}")
         self.batches, self.facts, self._again = int(count), known.get("facts"), known.get("again")
@@ -93,11 +93,11 @@ class Committed:
 
     @property
     def all_read(self) -> ReadSums:
-        """The checksums of what all batches have read that were ever done, also before this generation."""
+        """Checksums of the input of all batches ever committed, also before this generation."""
         return ReadSums.of(self._again["read"]) if self._again else self.read
 
     def commit(self, batches: int, facts: Any = None) -> None:
-        """So many are; SQ6001 if they have read again what another generation had read, and it has changed."""
+        """Commit batches; SQ6001 if they have repeated input of another generation, and it has changed."""
         if self._again and batches >= self._again["batches"]:
             self.read.compare(ReadSums.of(self._again["read"]))
             self._again = None
@@ -107,52 +107,51 @@ class Committed:
         self.batches, self.facts = batches, facts
 
 
-def make_ready(folder: Durable, name: str, fingerprint: str, again: int = 0, read: ReadSums | None = None) -> None:
-    """A place with no batch done, in a durable folder by that name; its first `again` batches are to read what has been
-    `read` before."""
+def initialise(folder: Durable, name: str, fingerprint: str, again: int = 0, read: ReadSums | None = None) -> None:
+    """Write the records of a location without committed batches; its first `again` batches repeat what was `read`."""
     more = json.dumps({"again": {"batches": again, "read": read.sums}}) if again and read and read.sums else ""
-    write_record(folder, within(name, _BATCH), f"0 {more}".strip())
-    write_record(folder, within(name, FINGERPRINT), fingerprint)
+    write_record(folder, join_path(name, _BATCH), f"0 {more}".strip())
+    write_record(folder, join_path(name, FINGERPRINT), fingerprint)
 
 
-def is_ready_at_most(names: Iterable[str]) -> bool:
-    """Is all that there is by these names what `make_ready` makes?"""
+def is_initial(names: Iterable[str]) -> bool:
+    """True if only files of `initialise` are among these names."""
     return {*names} <= {_BATCH, FINGERPRINT}
 
 
 @contextmanager
-def temporary_place(local_dir: str, fingerprint: str, snapshot_bytes: int) -> Iterator[Place]:
-    """A place for a run that nobody will resume, removed after it."""
-    with tempfile.TemporaryDirectory(prefix="squallpy-", dir=_fast(local_dir)) as room:
-        make_ready(open_durable(room), ".", fingerprint)
-        place = Place(room, f"{Path(room).name}-local", fingerprint, snapshot_bytes, local_dir)
+def temporary_location(local_dir: str, fingerprint: str, snapshot_bytes: int) -> Iterator[StateLocation]:
+    """Create a state location that nobody will resume, and remove it in the end."""
+    with tempfile.TemporaryDirectory(prefix="squallpy-", dir=_mapping_folder(local_dir)) as folder:
+        initialise(open_durable(folder), ".", fingerprint)
+        location = StateLocation(folder, f"{Path(folder).name}-local", fingerprint, snapshot_bytes, local_dir)
         try:
-            yield place
+            yield location
         finally:
-            place.forget_local()
+            location.delete_local()
 
 
-def _fast(local_dir: str) -> Path:
-    """The folder for mapped files: the given one, the host's own, shared memory, else the system's temporary folder."""
+def _mapping_folder(local_dir: str) -> Path:
+    """Choose the folder for mapped files: the given one, the host's, shared memory, or the temporary folder."""
     if local_dir or os.environ.get(HOST_DIR):
-        return _local(local_dir or os.environ[HOST_DIR])
+        return _local_folder(local_dir or os.environ[HOST_DIR])
     shared = Path("/dev/shm")
     return shared if shared.is_dir() and os.access(shared, os.W_OK) else Path(tempfile.gettempdir())
 
 
-def _local(given: str) -> Path:
+def _local_folder(given: str) -> Path:
     try:
         path, why = local_path(given), "only a folder of the host itself can be mapped"
     except ValueError as error:
         path, why = None, str(error)
     if path is None:
         raise SquallError("SQ6003", f"cannot keep state in the local_dir {given}: {why}")
-    return writable(path, "local_dir")
+    return make_writable(path, "local_dir")
 
 
-def own(folder: Path) -> None:
-    """Make a folder that only this user can look into; SQ6003 if another has made one by that name."""
-    with keeping(str(folder)):
+def make_private(folder: Path) -> None:
+    """Create a folder that only this user can read; SQ6003 if another user has made it."""
+    with reporting_no_room(str(folder)):
         folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
@@ -173,8 +172,8 @@ def is_memory(folder: Path) -> bool:
     return kind in ("tmpfs", "ramfs")
 
 
-def writable(folder: Path, called: str) -> Path:
-    """The folder, made if it is not there; SQ6003 if that or writing to it fails."""
+def make_writable(folder: Path, called: str) -> Path:
+    """Create a folder if it does not exist; SQ6003 if that or writing to it fails."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):

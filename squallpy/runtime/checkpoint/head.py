@@ -1,4 +1,4 @@
-"""The head of a state partition: which step its local pools are at, and whether they can be believed.
+"""The head of a state partition: the step of its local pools, and whether they can be trusted.
 
 One small record in one file, rewritten by one system call, so that a process killed at any moment leaves the old record
 or the new one. Local pools live as long as the host is up; after a reboot the head counts for nothing.
@@ -13,14 +13,20 @@ from functools import cache
 from pathlib import Path
 
 _RECORD = struct.Struct("<4sq?qq36s36s36s36s")  # magic, step, dirty, edition, logged, segment, identity, boot, run
-_CHECK = struct.Struct("<I")  # checksum of the record, behind it
+_CHECK = struct.Struct("<I")  # checksum after the record
 _MAGIC = b"SQH5"  # changes with this record, and with how the local pools look
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """step: last applied, −1 before the first; edition: directory of the pool files; logged: bytes since snapshot; run:
-    the one that can believe them, if no other can."""
+    """The state of local pools.
+
+    Args:
+        step: The last step applied, −1 before the first.
+        edition: The folder of the pool files.
+        logged: Bytes in the journal since the last snapshot.
+        run: The only run that trusts them; empty for any.
+    """
 
     step: int
     dirty: bool
@@ -33,7 +39,7 @@ class Head:
 
     @classmethod
     def read(cls, path: Path) -> "Head | None":
-        """The head in a file, None if there is none to speak of, or it is damaged."""
+        """Read the head in a file; None if it is missing, of another format or damaged."""
         try:
             data = path.read_bytes()
         except FileNotFoundError:
@@ -45,7 +51,7 @@ class Head:
         return cls(step, dirty, edition, logged, *(text.rstrip(b"\0").decode() for text in texts))
 
     def write(self, path: Path) -> "Head":
-        """Put this head in the file."""
+        """Write this head to the file."""
         texts = (text.encode() for text in (self.segment, self.identity, self.boot, self.run))
         record = _RECORD.pack(_MAGIC, self.step, self.dirty, self.edition, self.logged, *texts)
         file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
@@ -55,14 +61,14 @@ class Head:
             os.close(file)
         return self
 
-    def but(self, **changes: object) -> "Head":
-        """This head with some fields changed."""
+    def copy(self, **changes: object) -> "Head":
+        """Copy this head with some fields changed."""
         return replace(self, **changes)  # type: ignore[arg-type]
 
 
 @cache
-def boot() -> str:
-    """Names this host since it was started: 36 characters."""
+def boot_id() -> str:
+    """Identify this boot of the host: 36 characters."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:  # not Linux: the host and, as near as can be had, its start
@@ -71,5 +77,5 @@ def boot() -> str:
 
 
 def fresh_name() -> str:
-    """A name that no one else has: 36 characters."""
+    """Generate a unique name of 36 characters."""
     return str(uuid.uuid4())

@@ -1,11 +1,11 @@
-"""The files behind a checkpoint: as the last run found them, and checksums of what was read of each so far.
+"""The input files of a checkpoint: size and time in the last run, and checksums of what was read of each.
 
     inputs         {"ended": true, "sources": {"t": {"columns": ["k", "v"], "files": [["d/1.csv", 4711, 1764…], …]}}}
     1/batch        12 {"read": {"t": {"64": 9077…}}}      the checksums that batches of generation 1 have added up to
-    1/read-5c…-0   those of the files 0 … 63 of the first source, once reading is behind them
+    1/read-5c…-0   those of the files 0 … 63 of the first source, once they have been read
 
-A file of the same size and time of change is taken for the same one. Of another the checksum decides: it is accepted if
-what was read of it is still there.
+A file of the same size and time of change is taken for the same one. For another the checksum decides: it is accepted
+if the part that was read is unchanged.
 """
 
 import json
@@ -16,7 +16,7 @@ from typing import Any
 
 from squallpy.base.errors import SquallError
 from squallpy.runtime.checkpoint.durable import Durable
-from squallpy.runtime.checkpoint.record import damaged, read_record, write_record
+from squallpy.runtime.checkpoint.record import damaged_error, read_record, write_record
 from squallpy.runtime.sources.replay import Again, Replay
 from squallpy.runtime.sources.source import Source
 
@@ -27,45 +27,45 @@ Sums = dict[str, dict[int, int]]  # by source and number of the file
 
 @dataclass
 class ReadSums:
-    """Checksums that batches have added up to. `written` are the segments that have a record, by source."""
+    """Checksums of the input of batches; `written` counts the segments with a record, by source."""
 
     sums: Sums = field(default_factory=dict)
     written: dict[str, int] = field(default_factory=dict)
 
     @staticmethod
     def load(folder: Durable, place: str, facts: Mapping[str, Mapping[str, int]]) -> "ReadSums":
-        """Those of a commit, and of the records of segments; SQ6005 if one of these is damaged."""
+        """Load the checksums of a commit and of the records of segments; SQ6005 if one is damaged."""
         found = ReadSums.of(facts)
         for source, parts in found.sums.items():
             found.written[source] = min(parts) // SEGMENT
             for segment in range(found.written[source]):
                 text = read_record(folder, _segment(source, segment), place)
                 if text is None:
-                    raise damaged(_segment(source, segment), place)
+                    raise damaged_error(_segment(source, segment), place)
                 parts |= {int(part): sum for part, sum in json.loads(text).items()}
         return found
 
     @staticmethod
     def of(sums: Mapping[str, Mapping[str, int]]) -> "ReadSums":
-        """All of them, as JSON has them."""
+        """Restore checksums from JSON."""
         return ReadSums({source: {int(part): sum for part, sum in parts.items()} for source, parts in sums.items()})
 
     def add(self, read: Mapping[str, Mapping[str, int]]) -> None:
-        """What one more batch has read."""
+        """Add the checksums of one more batch."""
         for source, parts in read.items():
             known = self.sums.setdefault(source, {})
             for part, sum in parts.items():
                 known[int(part)] = (known.get(int(part), 0) + sum) % (1 << 64)
 
     def compare(self, before: "ReadSums") -> None:
-        """SQ6001 if the same batches had others before."""
+        """Raise SQ6001 if the same batches had other checksums before."""
         for source, parts in before.sums.items():
             if self.sums.get(source) != parts:
-                told = f"the files of {source} are not what they were when the checkpoint was made"
-                raise SquallError("SQ6001", told, hint="give it another folder, to begin anew")
+                message = f"the files of {source} have changed since the checkpoint was made"
+                raise SquallError("SQ6001", message, hint="choose another folder to start over")
 
     def save(self, folder: Durable) -> Sums:
-        """Write the segments that reading is behind, for good; returns the others, for the commit."""
+        """Write the segments that will not change any more; return the others, for the commit."""
         rest: Sums = {}
         for source, parts in self.sums.items():
             last = max(parts) // SEGMENT
@@ -83,16 +83,16 @@ def _segment(source: str, segment: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What a run reads: each source by the name that statistics have for it, with its columns; and in what order."""
+    """The inputs of a run: sources, by their name in statistics, with their columns, and the replay order."""
 
     sources: Mapping[str, tuple[Source, tuple[str, ...]]]
     replay: Replay
 
     def compare(self, root: Durable, where: str, before: int, batches: int, read: ReadSums) -> bool:
-        """SQ6001 if a file of which something was read, by so many batches of a generation, is not what it was.
+        """Raise SQ6001 if a file has changed in the part that the committed batches have read.
 
-        True if a file was written since, but behind what was read, and the last run did not end by itself: then what it
-        had begun and not committed may be of what the file had before.
+        True if a file was written since, after that part, and the last run did not end normally: then batches that it
+        began without committing may have read the file's former contents.
         """
         text = read_record(root, RECORD, where)
         known: dict[str, Any] = json.loads(text) if text else {"ended": True, "sources": {}}
@@ -106,19 +106,20 @@ class Inputs:
                     first = max(0, rows[name] - source.starts[number]) if part else 0
                     sum = part.checksum(first, was["columns"]) if part and first else 0
                     if sum != read.sums.get(name, {}).get(number, 0):
-                        told = f"{part.file.shown if part else file[0]} is not what it was when the checkpoint {where}"
-                        raise SquallError("SQ6001", f"{told} read it", hint="give it another folder, to begin anew")
+                        name = part.file.shown if part else file[0]
+                        message = f"{name} has changed since the checkpoint {where}"
+                        raise SquallError("SQ6001", f"{message} read it", hint="choose another folder to start over")
         return written and not known["ended"]
 
     def _rows(self, before: int, batches: int) -> dict[str, int]:
-        """How many rows of each source so many batches of a generation have read."""
+        """Count the rows of each source that these batches of a generation have read."""
         if not batches:
             return dict.fromkeys(self.sources, 0)
         ends = {name: end for name, (_, end) in Again(self.replay, before).ranges(batches - 1).items()}
         return {name: ends.get(source.relation.name, source.rows) for name, (source, _) in self.sources.items()}
 
     def save(self, root: Durable, ended: bool) -> None:
-        """Write down the files as they are now; has the run that reads them `ended` by itself?"""
+        """Record the files as they are now; `ended`: the run that reads them has ended normally."""
         sources = {
             name: {"columns": columns, "files": [[p.file.shown, p.file.size, p.file.changed] for p in source.parts]}
             for name, (source, columns) in self.sources.items()

@@ -1,4 +1,4 @@
-"""The journal of a partition: the input messages of each batch since the last snapshot, in order.
+"""The journal of a partition: input messages of each batch since the last snapshot, in order.
 
     journal.append(17, [b"…", b"…"])     →  log/00000000000000000012-3f…   one segment per writer, where files can grow
     list(journal.read(after=16))         →  [(17, [b"…", b"…"])]
@@ -44,7 +44,7 @@ class Journal:
         return _FRAME.size + size
 
     def read(self, after: int) -> Iterator[tuple[int, list[bytes]]]:
-        """The records of batches `after + 1`, `after + 2`, … as far as they go."""
+        """Read the records of the batches after `after`, in order, until one is missing."""
         self.damaged.clear()
         found: dict[int, list[tuple[str, int]]] = {}
         for name in self._durable.list("log"):
@@ -58,9 +58,9 @@ class Journal:
             after += 1
             yield after, messages
 
-    def _record(self, places: list[tuple[str, int]]) -> list[bytes] | None:
-        """The first of these records that is whole."""
-        for name, at in places:
+    def _record(self, positions: list[tuple[str, int]]) -> list[bytes] | None:
+        """Read the first of these records that is intact."""
+        for name, at in positions:
             with self._durable.open(f"log/{name}") as source:
                 source.seek(at)
                 _, check, batch, size = _FRAME.unpack(source.read(_FRAME.size))
@@ -71,17 +71,19 @@ class Journal:
         return None
 
     def drop(self, upto: int) -> None:
-        """Forget the segments that hold nothing after batch `upto`."""
+        """Delete the segments with no record after batch `upto`."""
         for name in self._durable.list("log"):
             with self._durable.open(f"log/{name}") as source:
-                spent = all(batch <= upto for batch, _, _ in _frames(source))
-            if spent:
+                is_obsolete = all(batch <= upto for batch, _, _ in _frames(source))
+            if is_obsolete:
                 self._durable.delete(f"log/{name}")
 
 
 def _frames(source: IO[bytes]) -> Iterator[tuple[int, int, int]]:
-    """(batch, position, bytes of the body) of each complete frame of a segment, the bodies unread; (−1, position, −1)
-    for a rest that is none."""
+    """List (batch, position, bytes of the body) of each complete frame of a segment, without the bodies.
+
+    A torn rest is (−1, position, −1).
+    """
     end = source.seek(0, 2)
     at = 0
     while at + _FRAME.size <= end:

@@ -23,8 +23,8 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from squallpy.base.errors import SquallError
-from squallpy.runtime.checkpoint.durable import Durable, keeping
-from squallpy.runtime.checkpoint.head import boot, fresh_name
+from squallpy.runtime.checkpoint.durable import Durable, reporting_no_room
+from squallpy.runtime.checkpoint.head import boot_id, fresh_name
 
 NAME = ".lease"  # NB: hidden, so that a folder with nothing else is a new one
 _BEAT, _STALE = 5.0, 20.0  # seconds from record to record; without a new one until its run is taken for dead
@@ -34,7 +34,7 @@ _TAKEN = (errno.EWOULDBLOCK, errno.EACCES)
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A run, as it has written itself down. `started` is its process's, in ticks since `boot`."""
+    """A run, as its record describes it. `started` is its process's start, in ticks since `boot`."""
 
     token: str
     host: str
@@ -46,20 +46,20 @@ class Owner:
 
     @classmethod
     def here(cls) -> "Owner":
-        """This process."""
+        """Describe this process."""
         me = os.getpid()
-        return cls(fresh_name(), socket.gethostname(), boot(), _space(), me, _started(me) or 0)
+        return cls(fresh_name(), socket.gethostname(), boot_id(), _space(), me, _started(me) or 0)
 
     @classmethod
     def read(cls, text: bytes | None) -> "Owner | None":
-        """The run that a record names; None if it names none."""
+        """Parse a record; None if it is invalid."""
         try:
             return None if text is None else cls(**json.loads(text))
         except (ValueError, TypeError):
             return None
 
     def packed(self) -> bytes:
-        """Its record."""
+        """Write the record."""
         return json.dumps(asdict(self)).encode()
 
     @property
@@ -67,12 +67,12 @@ class Owner:
         """True if this host can tell that the process is gone."""
         if self.host != socket.gethostname():
             return False
-        return self.boot != boot() or (self.space == _space() and _started(self.process) != self.started)
+        return self.boot != boot_id() or (self.space == _space() and _started(self.process) != self.started)
 
     @property
     def is_alive(self) -> bool:
         """True if this host can tell that the process is there, and it is another one."""
-        here = (self.host, self.boot, self.space) == (socket.gethostname(), boot(), _space())
+        here = (self.host, self.boot, self.space) == (socket.gethostname(), boot_id(), _space())
         return here and self.process != os.getpid() and _started(self.process) == self.started
 
     def __str__(self) -> str:
@@ -80,7 +80,7 @@ class Owner:
 
 
 class Lease:
-    """The right to change a checkpoint; `read` looks up who has it."""
+    """The right to change a checkpoint; `read` reads its owner."""
 
     def __init__(self, where: str, owner: Owner, read: Callable[[], Owner | None]) -> None:
         self._where, self._owner, self._read = where, owner, read
@@ -92,7 +92,7 @@ class Lease:
         return found is not None and found.token == self._owner.token
 
     def check(self) -> None:
-        """SQ6008 if the lease was lost: nothing may be written any more."""
+        """Raise SQ6008 if the lease was lost: nothing may be written any more."""
         found = self._read()
         if found is None or found.token != self._owner.token:
             by = f"taken over by {found}" if found else "removed"
@@ -102,10 +102,10 @@ class Lease:
 
 @contextmanager
 def hold_folder(folder: Path, shared: Callable[[], Durable]) -> Iterator[Lease]:
-    """The lease of a local folder; SQ6007 if another run has it. Without locks there, that of the `shared` folder."""
+    """Hold the lease of a local folder, or where it has no locks of the `shared` one; SQ6007 if another run has it."""
     path, owner = folder / NAME, Owner.here()
-    with keeping(str(path)):
-        file = _locked(path, str(folder))
+    with reporting_no_room(str(path)):
+        file = _open_locked(path, str(folder))
     if file is None:
         with hold_shared(shared(), str(folder)) as lease:
             yield lease
@@ -113,24 +113,24 @@ def hold_folder(folder: Path, shared: Callable[[], Durable]) -> Iterator[Lease]:
     try:
         if (found := _read(path)) and found.is_alive:  # by a URI, with no lock
             raise _in_use(str(folder), found)
-        with keeping(str(path)):
+        with reporting_no_room(str(path)):
             os.ftruncate(file, 0)
             os.pwrite(file, owner.packed(), 0)
         lease = Lease(str(folder), owner, lambda: _read(path))
         try:
             yield lease
         finally:
-            if lease.is_held:  # NB: while it is locked, so that nobody else's goes
+            if lease.is_held:  # NB: while it is locked, so that it is our own record
                 with suppress(OSError):
                     path.unlink()
     finally:
         os.close(file)
 
 
-def _locked(path: Path, where: str) -> int | None:
-    """The descriptor of the lock file, locked; None if this file system has no locks.
+def _open_locked(path: Path, where: str) -> int | None:
+    """Open and lock the lock file; None if this file system has no locks.
 
-    NB: a child that had it would hold the lock on when this process is dead; Python's descriptors are not inherited.
+    NB: a child that had the descriptor would keep the lock when this process is dead; Python's are not inherited.
     """
     while True:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -160,11 +160,13 @@ def _read(path: Path) -> Owner | None:
 
 @contextmanager
 def hold_shared(folder: Durable, where: str, pause: Callable[[float], None] = sleep) -> Iterator[Lease]:
-    """The lease of a folder on any file system; SQ6007 if another run has it. Waits while it is not known whether the
-    one that had it is dead."""
+    """Hold the lease of a folder on any file system; SQ6007 if another run has it.
+
+    Waits while it is unknown whether the former owner is dead.
+    """
     owner = Owner.here()
     _await_end(folder, where, pause)
-    with keeping(where):
+    with reporting_no_room(where):
         _write(folder, owner)
     pause(_SETTLE)
     lease = Lease(where, owner, lambda: Owner.read(folder.read(NAME)))
@@ -184,7 +186,7 @@ def hold_shared(folder: Durable, where: str, pause: Callable[[float], None] = sl
 
 
 def _await_end(folder: Durable, where: str, pause: Callable[[float], None]) -> None:
-    """Return when no run has the folder; SQ6007 as soon as one is seen to live."""
+    """Return when no run has the folder; SQ6007 as soon as one shows that it is alive."""
     first, waited = Owner.read(folder.read(NAME)), 0.0
     if first is not None and first.is_alive:
         raise _in_use(where, first)
@@ -198,7 +200,7 @@ def _await_end(folder: Durable, where: str, pause: Callable[[float], None]) -> N
 
 
 def _keep_alive(folder: Durable, owner: Owner, lease: Lease, ended: threading.Event) -> None:
-    """Write the record again and again, until the run ends or it is another's."""
+    """Rewrite the record regularly, until the run ends or another owns it."""
     due = monotonic() + _BEAT
     while not ended.wait(max(0.0, due - monotonic())):
         due = monotonic() + _BEAT
@@ -219,7 +221,7 @@ def _in_use(where: str, owner: Owner | None) -> SquallError:
 
 
 def _space() -> str:
-    """Name of what process ids are counted in: containers of one host have one each."""
+    """Name the namespace of process ids, of which each container has its own."""
     try:
         return os.readlink("/proc/self/ns/pid")
     except OSError:
@@ -227,7 +229,7 @@ def _space() -> str:
 
 
 def _started(process: int) -> int | None:
-    """When a process was started, in ticks since the host was; None if it is not there. 0 where that is not told."""
+    """Read the start of a process, in ticks since boot; None if it does not run, 0 if that cannot be read."""
     try:
         stat = Path(f"/proc/{process}/stat").read_text()
     except OSError:

@@ -3,16 +3,16 @@
     local/      lock   HEAD   output   state.3/pool.orders.keys.0 …        this host's, lost without harm
     durable/    identity   log/…   snapshot/17  snapshot/12             in the checkpoint, the truth
 
-    partition.apply(18, messages)    →  the output of batch 18, however often and wherever it is asked for
+    partition.apply(18, messages)    →  the output of batch 18, however often and wherever it is called
 
 A batch goes: mark dirty → log the messages → run → keep the output → HEAD = 18, clean → snapshot if it is time. Killed
-before the log has the batch, it never was; killed later, whoever comes next finds the mark (or no state at all, or
-state that is not where it should be) and rebuilds: newest snapshot, then the log through `run`, which is deterministic.
+before the log has the batch, it never happened; killed later, the next process finds the mark (or no state at all, or
+state of another step) and rebuilds: newest snapshot, then the log through `run`, which is deterministic.
 Against a power cut the durable folder is as good as its file system. All files there have checksums: a damaged snapshot
-is passed over for the one before, of which the log is kept as well; a log that does not reach far enough is an error.
+is skipped for the one before, whose log is kept as well; a log that does not reach far enough is an error.
 
-A batch may have several stages, each with messages and an output of its own; then all of that is by step, of which
-a batch has one for each of its stages, and a stage of the last batch can still be asked for when later ones are done.
+A batch may have several stages, each with its own messages and output; then everything is recorded by step, one for
+each stage of a batch, and a stage of the last batch can still be repeated when later ones are done.
 """
 
 import fcntl
@@ -28,21 +28,21 @@ from typing import IO
 
 from squallpy.base.errors import SquallError
 from squallpy.base.trace import SILENT, Trace
-from squallpy.runtime.checkpoint.durable import keeping, open_durable
-from squallpy.runtime.checkpoint.head import Head, boot, fresh_name
+from squallpy.runtime.checkpoint.durable import open_durable, reporting_no_room
+from squallpy.runtime.checkpoint.head import Head, boot_id, fresh_name
 from squallpy.runtime.checkpoint.journal import Journal
 from squallpy.runtime.checkpoint.record import ANEW, read_record, write_record
-from squallpy.runtime.checkpoint.snapshot import is_whole, read_outputs, write_snapshot
+from squallpy.runtime.checkpoint.snapshot import is_intact, read_outputs, write_snapshot
 from squallpy.runtime.state.storage import Mapped
 from squallpy.runtime.state.store import Store, StoreLayout
 
 Run = Callable[[Store, list[bytes]], bytes]
-_KEPT = 2  # snapshots, with the log since the older one
+_SNAPSHOTS = 2  # snapshots, with the log since the older one
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Those of a batch: the number of the first, and how many."""
+    """The steps of a batch: the number of the first, and their count."""
 
     first: int
     count: int
@@ -53,8 +53,8 @@ class Steps:
 
 
 @dataclass(frozen=True, slots=True)
-class Rebuilt:
-    """A rebuild: seconds it took, the step of its snapshot (−1: none), steps from the log, files that are damaged."""
+class RebuildReport:
+    """A rebuild: its seconds, the step of its snapshot (−1 without one), steps replayed, damaged files."""
 
     seconds: float
     snapshot: int
@@ -63,12 +63,14 @@ class Rebuilt:
 
 
 class StatePartition:
-    """One partition's state; objects in several processes of a host, and on several hosts, may stand for the same one.
+    """One partition's state, which objects in several processes of a host, and on several hosts, may share.
 
-    `runs`, one for each stage that a batch may have, apply messages to the store and return the stage's output.
-    `fingerprint` names all that gives the state its meaning. A snapshot is due when the log since the last one has
-    passed `snapshot_every` bytes and the size of the contents. `fault` is called at every point where a kill would be
-    interesting. `run` names who may believe local files, if no other run may.
+    Args:
+        runs: For each stage of a batch, a function that applies messages to the store and returns the stage's output.
+        fingerprint: Names all that the state depends on.
+        snapshot_every: A snapshot is due when the log since the last exceeds these bytes and the size of the contents.
+        fault: Called at every point at which tests kill the process.
+        run: The only run that trusts local files; empty for any.
     """
 
     def __init__(
@@ -88,26 +90,25 @@ class StatePartition:
         self._head, self._lock = local / "HEAD", local / "lock"
         # by stage, of the last batch, or of an earlier one if that had no such stage
         self._outputs = [local / f"output.{stage}" for stage in range(len(self._runs))]
-        writer = uuid.uuid5(uuid.NAMESPACE_OID, f"{boot()} {local.resolve()}")
+        writer = uuid.uuid5(uuid.NAMESPACE_OID, f"{boot_id()} {local.resolve()}")
         self._durable = open_durable(durable, str(writer))
         self._journal = Journal(self._durable)
         self._run = run
         self._store: Store | None = None
         self._edition = -1  # of `_store`
-        self.rebuilt: Rebuilt | None = None
+        self.rebuilt: RebuildReport | None = None
         """How the last `apply` came by its state, if it had to rebuild it from anything."""
-        with keeping(durable):
+        with reporting_no_room(durable):
             local.mkdir(parents=True, exist_ok=True)
 
     def apply(self, batch: int, messages: Sequence[bytes], stage: int = 0, steps: Steps | None = None) -> bytes:
-        """Apply a stage of a batch, once; the output that its one application had. `steps` are the batch's, if not all
-        batches have all stages.
+        """Apply a stage of a batch exactly once, and return the output of that application.
 
-        Raises SQ6001 if the durable folder is of another fingerprint; SQ6005 if files there are damaged and it
-        cannot do without, SQ6006 if there is no room to write.
+        `steps` are the batch's, if batches differ in their stages. Raises SQ6001 if the durable folder has another
+        fingerprint, SQ6005 if files there that it needs are damaged, SQ6006 if there is no room to write.
         """
         self.rebuilt = None
-        with self._locked(), keeping(self._place):
+        with self._locked(), reporting_no_room(self._place):
             return self._apply(batch, messages, stage, steps or Steps(batch * len(self._runs), len(self._runs)))
 
     def _apply(self, batch: int, messages: Sequence[bytes], stage: int, steps: Steps) -> bytes:
@@ -116,7 +117,7 @@ class StatePartition:
         head = Head.read(self._head)
         if (
             head is None
-            or not self._believes(head, identity)
+            or not self._trusts(head, identity)
             or (head.step != step - 1 and not step <= head.step < steps.end)
         ):
             head = self._rebuild(identity)
@@ -127,16 +128,16 @@ class StatePartition:
         return self._advance(head, messages, stage, is_last=step + 1 == steps.end)
 
     def store(self) -> Store:
-        """The store as of the last batch applied on this host; not to be changed."""
-        with self._locked(), keeping(self._place):
+        """Open the store as of the last batch applied on this host; it must not be changed."""
+        with self._locked(), reporting_no_room(self._place):
             identity, head = self._identity(), Head.read(self._head)
-            if head is None or not self._believes(head, identity):
+            if head is None or not self._trusts(head, identity):
                 head = self._rebuild(identity)
             return self._open(head)
 
-    def _believes(self, head: Head, identity: str) -> bool:
-        """True if local files are what the head says."""
-        ours = (head.boot, head.identity, head.run) == (boot(), identity, self._run)
+    def _trusts(self, head: Head, identity: str) -> bool:
+        """True if local files are as the head describes."""
+        ours = (head.boot, head.identity, head.run) == (boot_id(), identity, self._run)
         return ours and not head.dirty
 
     def _advance(self, head: Head, messages: Sequence[bytes], stage: int, is_last: bool) -> bytes:
@@ -144,7 +145,7 @@ class StatePartition:
         step = head.step + 1
         self._fault("before dirty")
         with self._trace("mark"):
-            head = head.but(dirty=True).write(self._head)
+            head = head.copy(dirty=True).write(self._head)
         self._fault("before log")
         with self._trace("log"):
             logged = head.logged + self._journal.append(head.segment, step, [bytes([stage]), *messages])
@@ -156,7 +157,7 @@ class StatePartition:
             self._outputs[stage].write_bytes(output)
         self._fault("before clean")
         with self._trace("mark"):
-            head = head.but(step=step, dirty=False, logged=logged).write(self._head)
+            head = head.copy(step=step, dirty=False, logged=logged).write(self._head)
         self._fault("after clean")
         if is_last and logged > self._snapshot_every and logged > store.live_nbytes:
             with self._trace("snapshot"):
@@ -174,19 +175,19 @@ class StatePartition:
         older = [int(name) for name in self._durable.list("snapshot") if int(name) < head.step]
         self._durable.create(f"snapshot/{head.step:020}", fill)
         self._fault("after snapshot")
-        head.but(logged=0, segment=fresh_name()).write(self._head)
+        head.copy(logged=0, segment=fresh_name()).write(self._head)
         self._fault("before drop")
         if older:
             self._journal.drop(older[-1])
         self._fault("before drop of snapshots")
-        for step in older[: 1 - _KEPT]:
+        for step in older[: 1 - _SNAPSHOTS]:
             self._durable.delete(f"snapshot/{step:020}")
 
     def _rebuild(self, identity: str) -> Head:
-        """Make the local state anew from the durable folder."""
+        """Rebuild the local state from the durable folder."""
         start = perf_counter()
-        editions = [int(there.suffix[1:]) for there in self._local.glob("state.*")]
-        head = Head(-1, True, max(editions, default=-1) + 1, 0, fresh_name(), identity, boot(), self._run).write(
+        editions = [int(folder.suffix[1:]) for folder in self._local.glob("state.*")]
+        head = Head(-1, True, max(editions, default=-1) + 1, 0, fresh_name(), identity, boot_id(), self._run).write(
             self._head
         )
         self._fault("before rebuild")
@@ -195,22 +196,22 @@ class StatePartition:
             shutil.rmtree(self._local / f"state.{edition}")
         store = self._open(head)
         taken, damaged = self._restore(store)
-        head = head.but(step=taken)
+        head = head.copy(step=taken)
         self._fault("inside rebuild")
         for step, ((stage,), *messages) in self._journal.read(after=taken):
             self._outputs[stage].write_bytes(self._runs[stage](store, messages))
-            head = head.but(step=step, logged=head.logged + sum(map(len, messages)))
+            head = head.copy(step=step, logged=head.logged + sum(map(len, messages)))
         self._fault("after replay")
         if head.step >= 0 or damaged:
-            self.rebuilt = Rebuilt(perf_counter() - start, taken, head.step - taken, damaged)
-        return head.but(dirty=False).write(self._head)
+            self.rebuilt = RebuildReport(perf_counter() - start, taken, head.step - taken, damaged)
+        return head.copy(dirty=False).write(self._head)
 
     def _restore(self, store: Store) -> tuple[int, tuple[str, ...]]:
         """Read the newest whole snapshot: its step, −1 without one, and the damaged ones."""
         damaged: list[str] = []
         for name in reversed(self._durable.list("snapshot")):
             with self._durable.open(f"snapshot/{name}") as source:
-                if is_whole(source):
+                if is_intact(source):
                     for stage, output in enumerate(read_outputs(source, len(self._runs))):
                         self._outputs[stage].write_bytes(output)
                     store.restore(source)
@@ -219,7 +220,7 @@ class StatePartition:
         return -1, tuple(damaged)
 
     def _check_reach(self, head: Head, step: int, batch: int) -> None:
-        """SQ6005 if what was rebuilt ends before a step that was applied once; else nobody needs damaged snapshots."""
+        """Raise SQ6005 if a rebuild ends before a step that was applied; else delete damaged snapshots."""
         damaged = self.rebuilt.damaged if self.rebuilt else ()
         if head.step < step:
             files = damaged or tuple(f"{self._place}/{name}" for name in self._journal.damaged)
@@ -229,14 +230,14 @@ class StatePartition:
             self._durable.delete(path.removeprefix(f"{self._place}/"))
 
     def _open(self, head: Head) -> Store:
-        """The store of the head's edition: a rebuild elsewhere leaves older mappings of ours on dead files."""
+        """Open the store of the head's edition; after a rebuild elsewhere, older mappings show deleted files."""
         if self._store is None or self._edition != head.edition:
             self._store = Store(self._layout, Mapped(self._local / f"state.{head.edition}"))
             self._edition = head.edition
         return self._store
 
     def _identity(self) -> str:
-        """The name that the durable folder was given when it was first used, after comparing fingerprints."""
+        """Read the name that the durable folder got at its first use, after comparing fingerprints."""
         text = read_record(self._durable, "identity", self._place)
         if text is None:
             made = json.dumps({"identity": fresh_name(), "fingerprint": self._fingerprint})

@@ -1,4 +1,4 @@
-"""Small records of a durable folder: a line of text with its checksum, so that no other text is taken for it.
+"""Small records of a durable folder: a line of text with its checksum, by which other texts are rejected.
 
 write_record(folder, "batch", "24")   →   24 3b8a2c5e
 """
@@ -6,30 +6,30 @@ write_record(folder, "batch", "24")   →   24 3b8a2c5e
 import zlib
 
 from squallpy.base.errors import SquallError
-from squallpy.runtime.checkpoint.durable import Durable, within
+from squallpy.runtime.checkpoint.durable import Durable, join_path
 
 ANEW = "bring it back from a copy, or choose a new checkpoint"
 
 
 def write_record(folder: Durable, name: str, text: str) -> None:
-    """Put it in the place of what was there."""
-    folder.create(name, lambda sink: sink.write(_sealed(text.encode())))
+    """Write a record, replacing the former one."""
+    folder.create(name, lambda sink: sink.write(_with_checksum(text.encode())))
 
 
 def read_record(folder: Durable, name: str, place: str) -> str | None:
-    """What the folder, which is at that place, has by a name; None if nothing, SQ6005 if it is damaged."""
+    """Read a record of the folder at `place`; None if there is none, SQ6005 if it is damaged."""
     data = folder.read(name)
     if data is None:
         return None
     text = data.rpartition(b" ")[0]
-    if data != _sealed(text):
-        raise damaged(name, place)
+    if data != _with_checksum(text):
+        raise damaged_error(name, place)
     return text.decode()
 
 
-def damaged(name: str, place: str) -> SquallError:
-    return SquallError("SQ6005", f"the state is lost: {within(place, name)} damaged", hint=ANEW)
+def damaged_error(name: str, place: str) -> SquallError:
+    return SquallError("SQ6005", f"the state is lost: {join_path(place, name)} damaged", hint=ANEW)
 
 
-def _sealed(text: bytes) -> bytes:
+def _with_checksum(text: bytes) -> bytes:
     return text + b" %08x" % zlib.crc32(text)

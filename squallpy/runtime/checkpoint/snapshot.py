@@ -15,20 +15,20 @@ from squallpy.runtime.state.store import Store
 
 _TRAILER = struct.Struct("<Iq4s")
 _MAGIC = b"SQS2"
-_CHUNK = 4 << 20  # bytes looked at together
+_CHUNK = 4 << 20  # bytes read at once
 
 
 def write_snapshot(sink: IO[bytes], outputs: Sequence[bytes], store: Store) -> None:
-    """Write what the steps of the last batch have put out, and the contents of the store."""
-    checked = _Checked(sink)
+    """Write the outputs of the last batch's steps, and the contents of the store."""
+    checked = _ChecksumSink(sink)
     for output in outputs:
         checked.write(len(output).to_bytes(8, "little") + output)
     store.snapshot(cast(IO[bytes], checked))
     sink.write(_TRAILER.pack(checked.check, checked.size, _MAGIC))
 
 
-def is_whole(source: IO[bytes]) -> bool:
-    """Whether a snapshot is what was written; it is then at its beginning."""
+def is_intact(source: IO[bytes]) -> bool:
+    """True if a snapshot is intact; the source is then at its beginning."""
     size = source.seek(0, 2) - _TRAILER.size
     if size < 0:
         return False
@@ -48,12 +48,12 @@ def is_whole(source: IO[bytes]) -> bool:
 
 
 def read_outputs(source: IO[bytes], count: int) -> list[bytes]:
-    """So many outputs; the store is next."""
+    """Read this many outputs; the store follows."""
     return [source.read(int.from_bytes(source.read(8), "little")) for _ in range(count)]
 
 
-class _Checked:
-    """A sink that sums up what is written to it."""
+class _ChecksumSink:
+    """A sink that computes a checksum of what is written."""
 
     def __init__(self, below: IO[bytes]) -> None:
         self._below, self.check, self.size = below, 0, 0

@@ -1,5 +1,6 @@
-"""Scalar expressions over columns, vectorised: an expression is compiled once to a function from frames to vectors.
+"""Evaluation of scalar expressions over columns: an expression is compiled once to a function from frames to vectors.
 
-`vector` holds the data; `compiled` walks expressions; `numbers`, `logic`, `texts`, `dates`, `casts` are the functions.
-`coded` makes programs of most expressions, and `batch` runs them over record batches: the same values, or no answer.
+`vectors` holds the data; `functions` compiles expressions by the evaluators of `scalar/`, on `numbers`, `logic` and
+`casts`. `kernel_programs` compiles most expressions to programs, which `kernel_runner` runs over record batches: the
+same values, or no answer.
 """

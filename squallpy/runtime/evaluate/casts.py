@@ -9,17 +9,16 @@ import pyarrow.compute as pc
 from squallpy.base.errors import SquallError, shorten
 from squallpy.base.types import INT, VARCHAR, Kind, Type
 from squallpy.logical.expressions import Cast, Literal
-from squallpy.runtime.evaluate.numbers import LIMIT, digits_bound, first_of, largest, masked
+from squallpy.runtime.evaluate.numbers import LIMIT, digits_bound, first_chosen, largest_magnitude, masked
 from squallpy.runtime.evaluate.scalar.datetime import DAY
 from squallpy.runtime.evaluate.text_casts import parse_texts
 from squallpy.runtime.evaluate.vectors import Vec, from_arrow, full, take, to_arrow
 
-TRY = "TRY_CAST makes NULL of it"
+TRY = "TRY_CAST returns NULL instead"
 
 
 def cast(vec: Vec, source: Type, target: Type, rows: int, expr: object) -> Vec:
-    """Values of type `source` as values of type `target`; SQ5002 names the `expr` of a value that does not fit or
-    parse."""
+    """Convert values between types; SQ5002 names the expression whose value does not fit or parse."""
     if source == target:
         return vec
     match source.kind, target.kind:
@@ -30,7 +29,7 @@ def cast(vec: Vec, source: Type, target: Type, rows: int, expr: object) -> Vec:
         case Kind.VARCHAR, _:
             return _from_text(vec, target, rows, expr)
         case ((Kind.INT | Kind.BIGINT | Kind.DECIMAL), Kind.DOUBLE):
-            # NB: what numpy makes of one wide number is no array
+            # NB: numpy returns no array for one wide number
             return Vec(np.asarray(np.true_divide(np.asarray(vec.values), 10**source.scale), np.float64), vec.valid)
         case Kind.DOUBLE, (Kind.INT | Kind.BIGINT | Kind.DECIMAL):
             return _from_double(vec, target, expr)
@@ -47,19 +46,19 @@ def cast(vec: Vec, source: Type, target: Type, rows: int, expr: object) -> Vec:
     raise SquallError("SQ2005", f"cannot cast {source} to {target}")
 
 
-def tried(vec: Vec, source: Type, target: Type, rows: int) -> Vec:
-    """The same, NULL where it would be an error."""
+def try_cast(vec: Vec, source: Type, target: Type, rows: int) -> Vec:
+    """Convert values between types; NULL where that is an error."""
     if source.kind is Kind.VARCHAR:
         return from_arrow(parse_texts(_texts(vec, rows), target), target)
     vec = full(vec, source, rows)
     try:
         return cast(vec, source, target, rows, target)
     except SquallError:
-        return _halves(vec, source, target, rows)
+        return _try_halves(vec, source, target, rows)
 
 
-def _halves(vec: Vec, source: Type, target: Type, rows: int) -> Vec:
-    """What fails is looked for in halves: most rows do not."""
+def _try_halves(vec: Vec, source: Type, target: Type, rows: int) -> Vec:
+    """Convert halves on their own to find the failing rows, since most do not fail."""
     try:
         return full(cast(vec, source, target, rows, target), target, rows)
     except SquallError:
@@ -67,7 +66,7 @@ def _halves(vec: Vec, source: Type, target: Type, rows: int) -> Vec:
             return full(Vec(0, False), target, 1)
     middle = rows // 2
     parts = [(np.arange(middle), middle), (np.arange(middle, rows), rows - middle)]
-    found = [_halves(take(vec, chosen), source, target, count) for chosen, count in parts]
+    found = [_try_halves(take(vec, chosen), source, target, count) for chosen, count in parts]
     valids = [np.ones(len(f.values), bool) if f.valid is None else f.valid for f in found]
     return Vec(np.concatenate([f.values for f in found]), np.concatenate(valids))
 
@@ -80,11 +79,11 @@ def _rescale(values: Any, source: Type, target: Type) -> Any:
     half = 0 if target.is_integer or step > 0 else factor // 2
 
     def widest(most: int) -> int:
-        """The greatest number on the way of a magnitude of `most`."""
-        # NB: 0 times a wide factor fits, and the factor does not
+        """Bound the intermediate results for values of a magnitude of `most`."""
+        # NB: 0 times a wide factor fits, but the factor does not
         return max(1, most) * factor if step > 0 else max(factor, most + half)
 
-    if widest(digits_bound(source)) >= LIMIT and widest(largest(values)) >= LIMIT:
+    if widest(digits_bound(source)) >= LIMIT and widest(largest_magnitude(values)) >= LIMIT:
         values = np.asarray(values).astype(object)
     if step > 0:
         return values * factor
@@ -94,17 +93,17 @@ def _rescale(values: Any, source: Type, target: Type) -> Any:
 def _checked(given: Vec, vec: Vec, source: Type, target: Type, expr: object) -> Vec:
     bound = digits_bound(target)
     up, down = max(0, target.scale - source.scale), max(0, source.scale - target.scale)
-    if digits_bound(source) * 10**up > bound * 10**down and np.any(wrong := _outside(masked(vec), target)):
-        raise _misfit(expr, Literal(int(first_of(given.values, wrong)), source), target)
+    if digits_bound(source) * 10**up > bound * 10**down and np.any(wrong := _is_out_of_range(masked(vec), target)):
+        raise _misfit_error(expr, Literal(int(first_chosen(given.values, wrong)), source), target)
     return vec
 
 
-def _misfit(expr: object, value: object, target: Type) -> SquallError:
+def _misfit_error(expr: object, value: object, target: Type) -> SquallError:
     return SquallError("SQ5002", f"{expr}: {value} does not fit {target}", hint=TRY if isinstance(expr, Cast) else "")
 
 
-def _outside(values: Any, target: Type) -> Any:
-    """Which values are out of range; that of integers has one more below zero."""
+def _is_out_of_range(values: Any, target: Type) -> Any:
+    """Mark values out of range; integers reach one further below zero."""
     bound = digits_bound(target)
     least = -bound if target.is_integer else 1 - bound
     return np.less(values, least) | np.greater_equal(values, bound)
@@ -115,8 +114,8 @@ def _from_double(vec: Vec, target: Type, expr: object) -> Vec:
         scaled = np.asarray(vec.values, np.float64) * 10.0**target.scale
         rounded = np.trunc(scaled) if target.is_integer else np.trunc(scaled + np.copysign(0.5, scaled))
     valid = np.ones(np.shape(rounded), bool) if vec.valid is None else vec.valid
-    if np.any(wrong := valid & (np.isnan(rounded) | _outside(rounded, target))):
-        raise _misfit(expr, float(first_of(vec.values, wrong)), target)
+    if np.any(wrong := valid & (np.isnan(rounded) | _is_out_of_range(rounded, target))):
+        raise _misfit_error(expr, float(first_chosen(vec.values, wrong)), target)
     rounded = np.where(np.isfinite(rounded), rounded, 0.0)
     if np.any(np.abs(rounded) >= float(LIMIT)):
         return Vec(np.frompyfunc(int, 1, 1)(rounded), vec.valid)
@@ -151,7 +150,7 @@ def _from_text(vec: Vec, target: Type, rows: int, expr: object) -> Vec:
 
 
 def _texts(vec: Vec, rows: int) -> pa.Array:
-    """Strings with their NULLs, in one piece."""
+    """Convert to one Arrow string array with NULLs."""
     values, valid = full(vec, VARCHAR, rows)
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()

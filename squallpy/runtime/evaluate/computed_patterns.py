@@ -1,6 +1,6 @@
-"""Functions with settings that are computed, such as the pattern of LIKE: once for all rows that have the same.
+"""Functions with computed settings, such as the pattern of LIKE: run once for all rows with the same settings.
 
-a LIKE b   →   for each value that b has in these rows: a LIKE that value, of the rows that have it
+a LIKE b   →   for each value of b among the rows: a LIKE this value, for the rows that have it
 """
 
 from collections.abc import Callable, Sequence
@@ -13,38 +13,41 @@ import pyarrow.compute as pc
 
 from squallpy.functions.registry import OPERATIONS
 from squallpy.logical.expressions import Call, Column, Expr, Literal
-from squallpy.runtime.evaluate.vectors import Frame, Vec, both, full, take
+from squallpy.runtime.evaluate.vectors import Frame, Vec, all_valid, full, take
 
 Function = Callable[[Frame], Vec]
-GIVEN = -1  # the id of a column that no plan has
+FIRST_ID = -1  # plans have no columns with negative ids
 
 
-def varying(call: Call, compiled: Callable[[Expr], Function]) -> Function:
-    """The function that evaluates a call whose settings read columns."""
+def compile_with_computed_settings(call: Call, compile_expression: Callable[[Expr], Function]) -> Function:
+    """Compile a call whose settings read columns."""
     first = OPERATIONS[call.name].settings
     assert first is not None
-    evaluated = [(compiled(arg), arg.type) for arg in call.args]
-    given = [Column(GIVEN - n, "given", arg.type, arg.nullable) for n, arg in enumerate(call.args[:first])]
+    evaluated = [(compile_expression(arg), arg.type) for arg in call.args]
+    arguments = [Column(FIRST_ID - n, "given", arg.type, arg.nullable) for n, arg in enumerate(call.args[:first])]
 
     def run(frame: Frame) -> Vec:
         vecs = [full(function(frame), type, frame.rows) for function, type in evaluated]
-        valid = both(*(vec.valid for vec in vecs))
-        there = np.arange(frame.rows) if valid is None else np.flatnonzero(valid)
-        vecs = [take(Vec(vec.values), there) for vec in vecs]
-        places, parts = alike(vecs[first:]), []
+        valid = all_valid(*(vec.valid for vec in vecs))
+        valid_rows = np.arange(frame.rows) if valid is None else np.flatnonzero(valid)
+        vecs = [take(Vec(vec.values), valid_rows) for vec in vecs]
+        places, parts = group_equal_rows(vecs[first:]), []
         for rows in places:
             settings = [Literal(value_at(vec, rows[0]), call.args[n].type) for n, vec in enumerate(vecs) if n >= first]
-            function = compiled(replace(call, args=(*given, *settings)))
-            part = Frame(len(rows), {c.id: take(vec, rows) for c, vec in zip(given, vecs, strict=False)})
+            function = compile_expression(replace(call, args=(*arguments, *settings)))
+            part = Frame(len(rows), {c.id: take(vec, rows) for c, vec in zip(arguments, vecs, strict=False)})
             parts.append(full(function(part), call.type, len(rows)).values)
-        order = there[np.concatenate(places)] if places else there
-        return Vec(spread(parts, order, full(compiled(Literal(None, call.type))(frame), call.type, frame.rows)), valid)
+        order = valid_rows[np.concatenate(places)] if places else valid_rows
+        return Vec(
+            scatter(parts, order, full(compile_expression(Literal(None, call.type))(frame), call.type, frame.rows)),
+            valid,
+        )
 
     return run
 
 
-def alike(settings: Sequence[Vec]) -> list[Any]:
-    """The positions of the rows that have the same, for each of what they have."""
+def group_equal_rows(settings: Sequence[Vec]) -> list[Any]:
+    """List the positions of the rows that share their settings, for each combination of settings."""
     codes = np.zeros(len(settings[0].values), np.int64)
     for values, _ in settings:
         if isinstance(values, pa.Array | pa.ChunkedArray):
@@ -61,8 +64,8 @@ def value_at(vec: Vec, row: int) -> Any:
     return value.as_py() if isinstance(value, pa.Scalar) else value.item()
 
 
-def spread(parts: list[Any], order: Any, out: Vec) -> Any:
-    """Values put where they belong, those of `out` elsewhere."""
+def scatter(parts: list[Any], order: Any, out: Vec) -> Any:
+    """Scatter parts to their rows, over the values of `out`."""
     if not parts:
         return out.values
     if isinstance(parts[0], pa.Array | pa.ChunkedArray):

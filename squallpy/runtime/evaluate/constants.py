@@ -1,23 +1,23 @@
-"""Expressions that read no column, computed once, by what would compute them for every row."""
+"""Constant folding: expressions without columns are computed once, by the evaluators that serve rows."""
 
 from squallpy.base.errors import SquallError
 from squallpy.logical.expressions import Expr, Literal
 
 
-def constant(expr: Expr) -> Literal | None:
-    """The value of an expression; None where it has none, which is an error only if it is ever needed.
+def fold_constant(expr: Expr) -> Literal | None:
+    """Compute a constant expression; None where it fails, which is an error only if the value is needed.
 
     1 + 10  →  11        1 / 0  →  NULL        9223372036854775807 + 1  →  None
     """
-    # NB: not before there is a constant; EXPLAIN does without numpy and Arrow as long as it can
-    from squallpy.runtime.evaluate.functions import compiled
+    # NB: imported when the first constant is met: EXPLAIN avoids loading numpy and Arrow
+    from squallpy.runtime.evaluate.functions import compile_expression
     from squallpy.runtime.evaluate.vectors import Frame, full
 
     try:
-        values, valid = full(compiled(expr)(Frame(1, {})), expr.type, 1)
+        values, valid = full(compile_expression(expr)(Frame(1, {})), expr.type, 1)
         value = values[0].as_py() if hasattr(values[0], "as_py") else values.tolist()[0]
         literal = Literal(value if valid is None or valid[0] else None, expr.type)
-        str(literal)  # NB: raises for a date outside the years 1 to 9999, which no literal can hold
+        str(literal)  # NB: raises for a date outside the years 1 to 9999, which cannot be a literal
     except (SquallError, ArithmeticError, ValueError):
         return None
     return literal

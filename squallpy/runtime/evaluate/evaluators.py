@@ -1,4 +1,4 @@
-"""The table of evaluators, one for each operation of the registry, and what they are made with.
+"""The table of evaluators, one for each operation of the registry, and helpers to write them.
 
 @evaluator("bit_count")
 def bit_count(call: Call, args: Evaluated) -> Function:
@@ -19,17 +19,17 @@ import pyarrow.compute as pc
 from squallpy.base.errors import SquallError
 from squallpy.functions.registry import OPERATIONS
 from squallpy.logical.expressions import Call
-from squallpy.runtime.evaluate.constants import constant
+from squallpy.runtime.evaluate.constants import fold_constant
 from squallpy.runtime.evaluate.vectors import Frame, Vec
 
 Function = Callable[[Frame], Vec]
 Evaluated = list[Function]
 """The compiled arguments of a call."""
 Values = Callable[..., Any]
-"""A function of an Arrow array of texts, and of constants, to an Arrow or numpy array."""
+"""A function from an Arrow array of texts, and constants, to an Arrow or numpy array."""
 Evaluator = Callable[[Call, Evaluated], Function]
 EVALUATORS: dict[str, Evaluator] = {}
-"""Makers of the functions that evaluate calls, by the operation's name."""
+"""Compilers of calls, by the operation's name."""
 
 
 def evaluator(*names: str) -> Callable[[Evaluator], Evaluator]:
@@ -45,15 +45,15 @@ def evaluator(*names: str) -> Callable[[Evaluator], Evaluator]:
 
 
 def parameter(call: Call, position: int) -> Any:
-    """The value of a constant argument; SQ3001 for any other."""
-    literal = constant(call.args[position])
+    """Return the value of a constant argument; SQ3001 for any other."""
+    literal = fold_constant(call.args[position])
     if literal is not None and literal.value is not None:
         return literal.value
     raise SquallError("SQ3001", f"{call.name.upper()} with a computed argument {position + 1} is not supported yet")
 
 
 def unary(arg: Function, operate: Callable[[Any], Any]) -> Function:
-    """A function of values; NULL of NULL."""
+    """Make an evaluator from a function of values; NULL yields NULL."""
 
     def run(frame: Frame) -> Vec:
         vec = arg(frame)
@@ -68,7 +68,7 @@ def binary(args: Evaluated, operate: Callable[[Vec, Vec], Vec]) -> Function:
 
 
 def of_text(arg: Function, operate: Callable[[Any], Any]) -> Function:
-    """A function of Arrow texts; NULL of NULL."""
+    """Make an evaluator from a function of Arrow texts; NULL yields NULL."""
 
     def run(frame: Frame) -> Vec:
         vec = arg(frame)
@@ -94,7 +94,7 @@ def text_evaluator(name: str) -> Callable[[Values], Values]:
 
 
 def of_each(values: Any, function: Callable[[str], Any], type: pa.DataType) -> Any:
-    """Apply a Python function once to each distinct text; of NULL the result is arbitrary."""
+    """Apply a Python function once to each distinct text; for NULL the result is arbitrary."""
     known = pc.dictionary_encode(values)
     known = known.combine_chunks() if isinstance(known, pa.ChunkedArray) else known
     made = pa.array([function(text) for text in known.dictionary.to_pylist()] or [None], type)
@@ -102,22 +102,22 @@ def of_each(values: Any, function: Callable[[str], Any], type: pa.DataType) -> A
 
 
 def of_each_text(function: Callable[..., str]) -> Values:
-    """A Python function from a text, and constants, to a text, on Arrow texts."""
+    """Lift a Python function from a text and constants to a text, onto Arrow texts."""
     return lambda values, *constants: of_each(values, lambda text: function(text, *constants), pa.string())
 
 
 def integer_of_each_text(function: Callable[..., int]) -> Values:
-    """A Python function from a text, and constants, to an integer, on Arrow texts."""
+    """Lift a Python function from a text and constants to an integer, onto Arrow texts."""
     return lambda values, *constants: integers(of_each(values, lambda text: function(text, *constants), pa.int64()))
 
 
 def integers(result: Any) -> Any:
-    """An Arrow array of integers as numpy; 0 where it is NULL."""
+    """Convert an Arrow array of integers to numpy, NULL to 0."""
     return np.asarray(pc.fill_null(result, 0)).astype(np.int64)
 
 
 def mask(result: Any) -> Any:
-    """An Arrow boolean array (or scalar) as numpy; NULLs, whose validity is kept apart, as FALSE."""
+    """Convert an Arrow boolean array or scalar to numpy, NULL to FALSE: validity is held separately."""
     if isinstance(result, pa.Scalar):
         return bool(result.as_py())
     return np.asarray(pc.fill_null(result, False))

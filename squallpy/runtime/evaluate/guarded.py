@@ -1,9 +1,9 @@
-"""What only some rows reach, which is evaluated for those alone where it fails for all.
+"""Guarded expressions, which only some rows reach: evaluated for those rows alone where they fail for all.
 
-CASE WHEN s RLIKE '^[0-9]+$' THEN CAST(s AS INT) END   →   the CAST of the texts that are numbers
+CASE WHEN s RLIKE '^[0-9]+$' THEN CAST(s AS INT) END   →   CAST of the texts that are numbers
 s RLIKE '^[0-9]+$' AND CAST(s AS INT) > 1              →   the same
 
-Vectors of all rows are quicker, and hardly ever fail.
+Evaluating all rows at once is faster, and hardly ever fails.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,39 +20,39 @@ from squallpy.runtime.evaluate.vectors import Frame, Vec, full, take
 Function = Callable[[Frame], Vec]
 
 
-def guarded(at_once: Function, by_turns: Function) -> Function:
-    """The first function, or the second where that fails."""
+def with_fallback(for_all_rows: Function, row_by_row: Function) -> Function:
+    """Try a function of all rows, and use the second where that fails."""
 
     def run(frame: Frame) -> Vec:
         try:
-            return at_once(frame)
+            return for_all_rows(frame)
         except SquallError:
-            return by_turns(frame)
+            return row_by_row(frame)
 
     return run
 
 
-def arm_by_arm(arms: Sequence[tuple[Function, Function]], otherwise: Function, type: Type) -> Function:
-    """CASE: conditions of the rows that no arm before has taken, and values of those that it takes."""
+def case_by_arms(arms: Sequence[tuple[Function, Function]], otherwise: Function, type: Type) -> Function:
+    """Evaluate CASE arm by arm, each for the rows that no arm before has matched."""
 
     def run(frame: Frame) -> Vec:
         left, taken = np.arange(frame.rows), []
         for condition, value in arms:
-            chosen = np.broadcast_to(is_true(condition(some(frame, left))), len(left))
+            chosen = np.broadcast_to(is_true(condition(take_rows(frame, left))), len(left))
             taken.append((left[chosen], value))
             left = left[~chosen]
         parts = [(rows, value) for rows, value in (*taken, (left, otherwise)) if len(rows)] or [(left, otherwise)]
-        vecs = [full(value(some(frame, rows)), type, len(rows)) for rows, value in parts]
-        return gathered(vecs, [rows for rows, _ in parts])
+        vecs = [full(value(take_rows(frame, rows)), type, len(rows)) for rows, value in parts]
+        return scatter_parts(vecs, [rows for rows, _ in parts])
 
     return run
 
 
-def one_by_one(args: Sequence[Function], is_and: bool) -> Function:
-    """AND and OR: of rows that those before do not decide."""
+def short_circuit(args: Sequence[Function], is_and: bool) -> Function:
+    """Evaluate AND or OR argument by argument, each for the rows that are not decided yet."""
     decided, together = (is_false, conjunction) if is_and else (is_true, disjunction)
     (first, *others) = args
-    rest = one_by_one(others, is_and) if others else None
+    rest = short_circuit(others, is_and) if others else None
 
     def run(frame: Frame) -> Vec:
         found = full(first(frame), BOOLEAN, frame.rows)
@@ -60,20 +60,20 @@ def one_by_one(args: Sequence[Function], is_and: bool) -> Function:
         if rest is None or np.all(done):
             return found
         left = np.flatnonzero(~done)
-        both = full(together([take(found, left), rest(some(frame, left))]), BOOLEAN, len(left))
+        both = full(together([take(found, left), rest(take_rows(frame, left))]), BOOLEAN, len(left))
         parts = [(np.flatnonzero(done), take(found, done)), (left, both)]
-        return gathered([vec for rows, vec in parts if len(rows)], [rows for rows, _ in parts if len(rows)])
+        return scatter_parts([vec for rows, vec in parts if len(rows)], [rows for rows, _ in parts if len(rows)])
 
     return run
 
 
-def some(frame: Frame, rows: Any) -> Frame:
-    """Rows of a frame, by position."""
+def take_rows(frame: Frame, rows: Any) -> Frame:
+    """Select rows of a frame by position."""
     return Frame(len(rows), {}, lambda id: take(frame[id], rows))
 
 
-def gathered(parts: Sequence[Vec], places: Sequence[Any]) -> Vec:
-    """Parts of a vector, which are whole ones of their own, put where they belong."""
+def scatter_parts(parts: Sequence[Vec], places: Sequence[Any]) -> Vec:
+    """Scatter parts of a vector to their positions."""
     order = np.empty(sum(map(len, places)), np.int64)
     order[np.concatenate(places)] = np.arange(len(order))
     values, valid = [vec.values for vec in parts], None

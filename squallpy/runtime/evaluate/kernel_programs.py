@@ -1,8 +1,8 @@
-"""Expressions → programs for `kernels/expressions.py`, which filters and evaluates a batch in one call.
+"""The compiler of expressions to programs for `kernels/expressions.py`, which filter and evaluate a batch in one call.
 
 price * (1 - discount)   →   r0 = load price | r1 = constant 100 | r2 = load discount | r3 = r1 - r2 | r4 = r0 * r3
 
-Not every expression has a program. Text functions that cannot fail are computed beforehand, as columns of their own.
+Some expressions cannot be compiled. Text functions that cannot fail are computed before, as columns of their own.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from squallpy.logical.expressions import (
     walk,
 )
 from squallpy.runtime.evaluate.evaluators import Function
-from squallpy.runtime.evaluate.functions import compiled
+from squallpy.runtime.evaluate.functions import compile_expression
 from squallpy.runtime.evaluate.numbers import LIMIT, digits_bound
 from squallpy.runtime.evaluate.scalar.datetime import DAY
 from squallpy.runtime.evaluate.vectors import Frame, Vec, full
@@ -41,48 +41,48 @@ _REAL = {"+": op.REAL_ADD, "-": op.REAL_SUBTRACT, "*": op.REAL_MULTIPLY, "/": op
 _PARTS = ("extract_year", "extract_month", "extract_day")
 _TEXT_FUNCTIONS = {"like", "startswith", "endswith", "contains", "substring", "upper", "lower", "length", "||"}
 _TEXT_FUNCTIONS |= {*COMPARISONS, "in", "and", "or", "not", "is_null"}
-_FEW = 8  # texts of a list that are compared one by one
+_FEW = 8  # texts in a list of IN up to which each is compared
 
 
-class Unknown(Exception):
-    """An expression without a program."""
+class NotCompilable(Exception):
+    """An expression that no program can evaluate."""
 
 
 @dataclass(frozen=True, slots=True)
-class Computed:
-    """A column that is computed of whole ones before a program runs."""
+class ComputedColumn:
+    """A column that is computed before a program runs."""
 
     expr: Expr
     function: Function
 
     def __call__(self, frame: Frame) -> Vec:
-        """Its values, given those of fields."""
+        """Compute its values from the fields."""
         return full(self.function(frame), self.expr.type, frame.rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Code, and where the columns that it loads come from: fields by their names, or what is computed of texts."""
+    """The code, and the columns that it loads: fields by name, or columns computed from texts."""
 
     code: Words
-    sources: tuple[str | Computed, ...]
+    sources: tuple[str | ComputedColumn, ...]
     types: tuple[Type, ...]
     registers: int
-    texts: tuple[bytes, ...]  # the code has their addresses
+    texts: tuple[bytes, ...]  # keeps alive the memory that the code addresses
 
 
 @dataclass(slots=True)
-class Coder:
-    """A program under way. `fields` are the columns that are fields of what it reads."""
+class ProgramBuilder:
+    """A program under construction. `fields` maps column ids to the fields that it reads."""
 
     fields: dict[int, str]
     _code: list[int] = field(default_factory=list)
-    _sources: list[str | Computed] = field(default_factory=list)
+    _sources: list[str | ComputedColumn] = field(default_factory=list)
     _types: list[Type] = field(default_factory=list)
     _texts: list[bytes] = field(default_factory=list)
-    _registers: dict[Expr, int] = field(default_factory=dict)  # what has been evaluated
+    _registers: dict[Expr, int] = field(default_factory=dict)  # of compiled expressions
     _assigned: dict[int, int] = field(default_factory=dict)  # variables
-    _spelled: dict[int, Expr] = field(default_factory=dict)  # variables that are texts
+    _text_variables: dict[int, Expr] = field(default_factory=dict)  # variables that are texts
     _count: int = 0
 
     def program(self) -> Program:
@@ -90,14 +90,14 @@ class Coder:
         return Program(code, tuple(self._sources), tuple(self._types), self._count, tuple(self._texts))
 
     def assign(self, variable: Column, value: Expr) -> None:
-        """A variable from here on stands for a value."""
+        """Bind a variable to a value from here on."""
         if variable.type.kind is Kind.VARCHAR:
-            self._spelled[variable.id] = substitute(value, self._spelled)
+            self._text_variables[variable.id] = substitute(value, self._text_variables)
         else:
             self._assigned[variable.id] = self.value(value)
 
     def filter(self, predicates: Sequence[Expr]) -> None:
-        """Drop the rows for which one of some predicates is not TRUE."""
+        """Drop the rows for which one of the predicates is not TRUE."""
         if predicates:
             tests = [self.value(predicate) for predicate in predicates]
             self._emit(op.FILTER, reduce(lambda a, b: self._fill(op.AND, a, b), tests))
@@ -106,29 +106,29 @@ class Coder:
                 self._emit(op.KEEP, register)
 
     def key(self, place: int, column: Column, least: int) -> None:
-        """A key: its value, which is not below `least`."""
+        """Emit a key, whose value is at least `least`."""
         register = self.value(column)
         if column.type.kind is Kind.DOUBLE:
             register = self._fill(op.REAL_KEY, register)
         self._emit(op.KEY, place, register, least)
 
     def lane(self, at: int, words: int, factors: Sequence[Expr], times: Expr | None) -> None:
-        """A lane of so many words: the product of exact factors, NULL being 0, `times` times."""
+        """Emit a lane of this many words: the product of exact factors, NULL being 0, multiplied by `times`."""
         product = [self.value(f) for f in factors] or [self.value(Literal(1, BIGINT))]
         register = reduce(lambda a, b: self._fill(op.MULTIPLY, a, b), product)
         self._emit(op.LANE, at, words, register, -1 if times is None else self.value(times))
 
     def value(self, expr: Expr) -> int:
-        """The register that holds an expression; Unknown if there is no program for it."""
+        """Return the register that holds an expression; raises NotCompilable if no program can evaluate it."""
         if isinstance(expr, Column) and expr.id in self._assigned:
             return self._assigned[expr.id]
         if expr not in self._registers:
-            self._registers[expr] = self._evaluated(expr)
+            self._registers[expr] = self._compile(expr)
         return self._registers[expr]
 
-    def _evaluated(self, expr: Expr) -> int:
+    def _compile(self, expr: Expr) -> int:
         if expr.type.kind in (Kind.VARCHAR, Kind.INTERVAL):
-            raise Unknown(expr)
+            raise NotCompilable(expr)
         match expr:
             case Column(id):
                 return self._fill(op.LOAD, self._column(self.fields[id], expr.type))
@@ -148,7 +148,7 @@ class Coder:
     def _call(self, call: Call) -> int:
         name, args = call.name, call.args
         if any(arg.type.kind is Kind.VARCHAR for arg in args):
-            return self._of_texts(call)
+            return self._call_on_texts(call)
         if name in _COMPARE:
             return self._fill(_COMPARE[name], *(self._ordinal(arg) for arg in args))
         if name == "in" and args[0].type.kind is not Kind.DOUBLE:
@@ -169,10 +169,10 @@ class Coder:
             if call.type.kind in YEARS:
                 self._emit(op.WITHIN, register, *YEARS[call.type.kind])
             return register
-        raise Unknown(call)
+        raise NotCompilable(call)
 
-    def _of_texts(self, call: Call) -> int:
-        """A function of texts: of a field compared with constants, or one that cannot fail."""
+    def _call_on_texts(self, call: Call) -> int:
+        """Compile a function of texts: a field compared with constants, or one that cannot fail."""
         match call:
             case Call(name, (Column(id), Literal(str(text)))) if name in _COMPARE and id in self.fields:
                 return self._text(_COMPARE[name], id, text)
@@ -181,10 +181,10 @@ class Coder:
             case Call("in", (Column(id), *listed)) if id in self.fields and len(listed) <= _FEW and _all_texts(listed):
                 same = [self._text(op.EQUAL, id, each.value) for each in listed if isinstance(each, Literal)]
                 return reduce(lambda a, b: self._fill(op.OR, a, b), same)
-        expr = substitute(call, self._spelled)
+        expr = substitute(call, self._text_variables)
         if not all(_cannot_fail(part) for part in walk(expr)) or any(c.id not in self.fields for c in columns(expr)):
-            raise Unknown(call)
-        source = Computed(expr, compiled(expr))
+            raise NotCompilable(call)
+        source = ComputedColumn(expr, compile_expression(expr))
         self._sources.append(source)
         self._types.append(call.type)
         return self._fill(op.LOAD, len(self._sources) - 1)
@@ -198,7 +198,7 @@ class Coder:
             return self._fill(op.TO_REAL, register, _bits(10.0**source.scale))
         step = target.scale - source.scale
         if not (source.is_exact and target.is_exact) or step < 0:
-            raise Unknown
+            raise NotCompilable
         if step:
             register = self._fill(op.MULTIPLY, register, self._constant(10**step, BIGINT))
         bound = digits_bound(target)
@@ -214,14 +214,14 @@ class Coder:
         if type.kind is Kind.DOUBLE and value is not None:
             value = _bits(value)
         if value is not None and not -LIMIT < value < LIMIT:
-            raise Unknown(value)
+            raise NotCompilable(value)
         return self._fill(op.CONSTANT, int(value or 0), int(value is None))
 
     def _text(self, comparison: int, id: int, text: str) -> int:
-        spelled = text.encode()
-        self._texts.append(spelled)
-        at = int(np.frombuffer(spelled or b"\0", np.uint8).__array_interface__["data"][0])
-        return self._fill(op.TEXT, self._column(self.fields[id], VARCHAR), comparison, at, len(spelled))
+        encoded = text.encode()
+        self._texts.append(encoded)
+        at = int(np.frombuffer(encoded or b"\0", np.uint8).__array_interface__["data"][0])
+        return self._fill(op.TEXT, self._column(self.fields[id], VARCHAR), comparison, at, len(encoded))
 
     def _column(self, name: str, type: Type) -> int:
         if name not in self._sources:
@@ -230,13 +230,13 @@ class Coder:
         return self._sources.index(name)
 
     def _fill(self, operation: int, *operands: int) -> int:
-        """An operation that fills a register of its own."""
+        """Emit an operation that fills a register of its own."""
         self._count += 1
         self._code += [operation, self._count - 1, *operands, *[0] * (op.WIDTH - 2 - len(operands))]
         return self._count - 1
 
     def _emit(self, operation: int, *operands: int) -> None:
-        """An operation that fills none."""
+        """Emit an operation without a result."""
         self._code += [operation, 0, *operands, *[0] * (op.WIDTH - 2 - len(operands))]
 
 

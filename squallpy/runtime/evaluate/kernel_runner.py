@@ -1,4 +1,4 @@
-"""Programs run over record batches, or over vectors, whose memory the kernel reads as it is."""
+"""The runner of programs over record batches, or over vectors, whose memory the kernel reads in place."""
 
 import ctypes
 from collections.abc import Callable
@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from squallpy.base.types import Kind
-from squallpy.runtime.evaluate.kernel_programs import Computed, Program
+from squallpy.runtime.evaluate.kernel_programs import ComputedColumn, Program
 from squallpy.runtime.evaluate.vectors import Frame, Vec
 from squallpy.runtime.kernels import expressions as op
 from squallpy.runtime.kernels.regions import Words
@@ -16,7 +16,7 @@ from squallpy.runtime.kernels.regions import Words
 _pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer.restype, _pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
 
-_FORMATS = {  # how a kernel reads Arrow's types, by kind of ours
+_FORMATS = {  # formats in which kernels read Arrow's types, by SQL kind
     Kind.BOOLEAN: {pa.lib.Type_BOOL: op.BITS},
     Kind.DATE: {pa.lib.Type_DATE32: op.HALVES},
     Kind.TIMESTAMP: {pa.lib.Type_TIMESTAMP: op.WORDS},
@@ -27,11 +27,11 @@ _FORMATS = {  # how a kernel reads Arrow's types, by kind of ours
     Kind.VARCHAR: {pa.lib.Type_STRING: op.TEXTS, pa.lib.Type_LARGE_STRING: op.LONG_TEXTS},
 }
 
-Found = tuple[Words, Words, Words]
+KernelResult = tuple[Words, Words, Words]
 
 
 class Batch:
-    """A record batch, exported through Arrow's C data interface: `address` is good as long as this lives."""
+    """A record batch exported through Arrow's C data interface: `address` is valid as long as this object lives."""
 
     def __init__(self, table: pa.RecordBatch) -> None:
         self.rows, self.schema = len(table), table.schema
@@ -40,60 +40,64 @@ class Batch:
 
 
 class Runner:
-    """A program made runnable. Not shared between threads: it reuses its scratch.
+    """A program with its buffers. Not shared between threads: it reuses its scratch.
 
-    What it answers with are keys, payloads and numbers of the rows that are left; None where only slower ways have an
-    answer.
+    Its results are keys, payloads and numbers of the rows that passed the filter; None if slower evaluators have to be
+    used.
     """
 
     def __init__(self, program: Program, key_width: int, payload_width: int) -> None:
         self._program, self._widths = program, (key_width, payload_width)
         self._columns = np.zeros((len(program.sources), op.COLUMN), np.int64)
-        self._computed = [(c, source) for c, source in enumerate(program.sources) if isinstance(source, Computed)]
+        self._computed = [(c, source) for c, source in enumerate(program.sources) if isinstance(source, ComputedColumn)]
         self._scratch = np.empty(op.scratch_words(program.registers), np.int64)
         self._schema: pa.Schema | None = None
         self._readable = False
 
-    def over_batch(self, batch: Batch, frame: Callable[[], Frame]) -> Found | None:
+    def over_batch(self, batch: Batch, frame: Callable[[], Frame]) -> KernelResult | None:
         """Run over a record batch, of which `frame` has the fields."""
         if self._schema is None or not self._schema.equals(batch.schema):
-            self._schema, self._readable = batch.schema, self._find(batch.schema)
+            self._schema, self._readable = batch.schema, self._locate_fields(batch.schema)
         if not self._readable:
             return None
-        held = [self._give(c, source(frame()), batch.rows) for c, source in self._computed]
-        return self._run(batch.rows, batch.address) if all(held) else None
+        owners = [self._set_column(c, source(frame()), batch.rows) for c, source in self._computed]
+        return self._run(batch.rows, batch.address) if all(owners) else None
 
-    def over_vectors(self, rows: int, read: Callable[[str], Vec], frame: Callable[[], Frame]) -> Found | None:
+    def over_vectors(self, rows: int, read: Callable[[str], Vec], frame: Callable[[], Frame]) -> KernelResult | None:
         """Run over vectors; `read` gives fields, and `frame` has them."""
         self._schema = None
-        held = []
+        owners = []
         for c, source in enumerate(self._program.sources):
-            held.append(self._give(c, source(frame()) if isinstance(source, Computed) else read(source), rows))
-            if not held[-1]:
+            owners.append(
+                self._set_column(c, source(frame()) if isinstance(source, ComputedColumn) else read(source), rows)
+            )
+            if not owners[-1]:
                 return None
         return self._run(rows, 0)
 
-    def _run(self, rows: int, address: int) -> Found | None:
+    def _run(self, rows: int, address: int) -> KernelResult | None:
         keys, words = (np.empty((rows, width), np.int64) for width in self._widths)
-        kept = np.empty(rows, np.int64)
-        left = op.run_program(self._program.code, self._columns, address, rows, self._scratch, keys, words, kept)
-        return None if left < 0 else (keys[:left], words[:left], kept[:left])
+        row_numbers = np.empty(rows, np.int64)
+        remaining = op.run_program(
+            self._program.code, self._columns, address, rows, self._scratch, keys, words, row_numbers
+        )
+        return None if remaining < 0 else (keys[:remaining], words[:remaining], row_numbers[:remaining])
 
-    def _give(self, c: int, vec: Vec, rows: int) -> Vec | None:
-        """Let a column be a vector: what holds its memory; None if it is not as programs read it."""
+    def _set_column(self, c: int, vec: Vec, rows: int) -> Vec | None:
+        """Let a column read a vector, and return the owner of its memory; None if programs cannot read it."""
         if not isinstance(vec.values, np.ndarray) or vec.values.dtype == object:
             return None
         values = np.ascontiguousarray(vec.values)
         valid = None if vec.valid is None else np.ascontiguousarray(vec.valid)
-        assert len(values) == rows and (valid is None or len(valid) == rows), "the kernel trusts this"
+        assert len(values) == rows and (valid is None or len(valid) == rows), "the kernel relies on this"
         format = op.FLAGS if values.dtype == bool else op.WORDS
         self._columns[c] = format, -1, _address(values), 0 if valid is None else _address(valid), 0, 0
         return Vec(values, valid)
 
-    def _find(self, schema: pa.Schema) -> bool:
-        """Note where in a batch the fields are; False if one is not as programs read it."""
+    def _locate_fields(self, schema: pa.Schema) -> bool:
+        """Locate the fields in a batch; False if programs cannot read one of them."""
         for c, (source, type) in enumerate(zip(self._program.sources, self._program.types, strict=True)):
-            if isinstance(source, Computed):
+            if isinstance(source, ComputedColumn):
                 continue
             child = schema.get_field_index(source)
             format = _FORMATS.get(type.kind, {}).get(schema.types[child].id) if child >= 0 else None

@@ -16,7 +16,7 @@ SEVERAL = "use MIN, MAX or another aggregate"
 
 
 def conjunction(args: list[Vec]) -> Vec:
-    """AND: FALSE beats NULL beats TRUE."""
+    """Evaluate AND: FALSE beats NULL beats TRUE."""
     if all(a.valid is None for a in args):
         return Vec(reduce(np.logical_and, (a.values for a in args)))
     true = reduce(np.logical_and, (is_true(a) for a in args))
@@ -25,7 +25,7 @@ def conjunction(args: list[Vec]) -> Vec:
 
 
 def disjunction(args: list[Vec]) -> Vec:
-    """OR: TRUE beats NULL beats FALSE."""
+    """Evaluate OR: TRUE beats NULL beats FALSE."""
     if all(a.valid is None for a in args):
         return Vec(reduce(np.logical_or, (a.values for a in args)))
     true = reduce(np.logical_or, (is_true(a) for a in args))
@@ -53,12 +53,12 @@ def is_null(arg: Vec, rows: int) -> Vec:
 
 
 def same(equal: Vec, a: Vec, b: Vec, rows: int) -> Vec:
-    """a <=> b, given a = b: TRUE also where both are NULL."""
+    """Evaluate a <=> b, given a = b: TRUE also where both are NULL."""
     return Vec(np.logical_or(is_true(equal), np.logical_and(is_null(a, rows).values, is_null(b, rows).values)))
 
 
 def member(arg: Vec, listed: list[Any], has_null: bool, type: Type) -> Vec:
-    """x IN (…); NULL where x is, or where it is not found and the list has a NULL."""
+    """Evaluate x IN (…): NULL if x is, or if it is not found and the list has a NULL."""
     if type.kind is Kind.VARCHAR:
         values = np.asarray(pc.is_in(_array(arg.values), value_set=pa.array(listed, pa.string())))
         values = values if isinstance(arg.values, pa.Array | pa.ChunkedArray) else values[0]
@@ -76,7 +76,7 @@ def _array(values: Any) -> Any:
 
 
 def case(arms: list[tuple[Vec, Vec]], otherwise: Vec, type: Type, rows: int) -> Vec:
-    """CASE: the value of the first arm whose condition is TRUE."""
+    """Evaluate CASE: the value of the first arm whose condition is TRUE."""
     out, valid = full(otherwise, type, rows)
     for condition, value in reversed(arms):
         chosen = np.broadcast_to(is_true(condition), rows)
@@ -91,8 +91,8 @@ def case(arms: list[tuple[Vec, Vec]], otherwise: Vec, type: Type, rows: int) -> 
     return Vec(out, valid)
 
 
-def best(args: list[Vec], beats: Callable[[Vec, Vec], Vec], type: Type, rows: int) -> Vec:
-    """GREATEST and LEAST: the one that beats all others, NULLs aside."""
+def greatest_or_least(args: list[Vec], beats: Callable[[Vec, Vec], Vec], type: Type, rows: int) -> Vec:
+    """Evaluate GREATEST or LEAST: the argument that beats all others, ignoring NULLs."""
     out, *others = args
     for other in others:
         better = np.logical_and(is_true(beats(other, out)), np.logical_not(is_null(other, rows).values))
@@ -100,8 +100,8 @@ def best(args: list[Vec], beats: Callable[[Vec, Vec], Vec], type: Type, rows: in
     return out
 
 
-def only(value: Vec, rows: Vec, query: str) -> Vec:
-    """The value of a query that has one row."""
+def assert_single_row(value: Vec, rows: Vec, query: str) -> Vec:
+    """Return the value of a scalar subquery; SQ5004 if it has several rows."""
     most = int(np.max(np.asarray(rows.values), initial=0))
     if most > 1:
         raise SquallError("SQ5004", f"a subquery has {most} rows where one is expected: {query}", hint=SEVERAL)

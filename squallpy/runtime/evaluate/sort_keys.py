@@ -1,4 +1,4 @@
-"""Sort keys: what ORDER BY compares, as integers."""
+"""Sort keys: the values that ORDER BY compares, as integers."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ _MAGNITUDE = 2**63 - 1  # all bits but the sign
 
 
 def ordinals(vec: Vec, type: Type) -> Any:
-    """An int64 for each value, in the order of the values; `~` turns it round. Arbitrary where a value is NULL.
+    """Map each value to an int64 of the same order; `~` reverses it. For NULL it is arbitrary.
 
     −∞ < −1.0 < −0.0 = 0.0 < ∞ < NaN        'B' < 'a' < 'é': by code point
     """

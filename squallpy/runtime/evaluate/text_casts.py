@@ -1,7 +1,7 @@
-"""Columns of texts as values, by the rule of `base/text_casts.py`.
+"""Casts of text columns, by the rule of `base/text_casts.py`.
 
-Texts in a form that Arrow certainly reads as that rule does are parsed by Arrow; what is left is parsed text by text,
-each once. So a column costs what Arrow costs, and its odd texts what they cost.
+Arrow parses the texts whose form it certainly reads as that rule does; the others are parsed one by one, each distinct
+text once. So only odd texts cost more than Arrow does.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ Column = Callable[[pa.Array], pa.Array]
 
 
 class Form(NamedTuple):
-    """A way to write values: texts that match the pattern, once tidied, all parse."""
+    """A notation of values: texts that match the pattern, once tidied, all parse."""
 
     tidied: Column
     pattern: str
@@ -32,7 +32,7 @@ class Form(NamedTuple):
 
 
 def column_type(type: Type) -> pa.DataType:
-    """The Arrow type in which a source gives columns of a SQL type: integers of either size in 64 bits."""
+    """Return the Arrow type of source columns of a SQL type: integers of either size in 64 bits."""
     return pa.int64() if type.is_integer else arrow_type(type)
 
 
@@ -50,11 +50,12 @@ def parse_texts(texts: pa.Array, type: Type) -> pa.Array:
         if every:
             return parsed
         left = pc.if_else(plain, nothing, left)
-    odd = _one_by_one(left, type)
+    odd = _parse_each(left, type)
     return odd if parsed is None else pc.coalesce(parsed, odd)
 
 
-def _one_by_one(texts: pa.Array, type: Type) -> pa.Array:
+def _parse_each(texts: pa.Array, type: Type) -> pa.Array:
+    """Parse each distinct text by the rule."""
     encoded = texts.dictionary_encode()
     values = [_value(text, type) for text in encoded.dictionary.to_pylist()]
     if type.kind is Kind.DECIMAL:
@@ -74,7 +75,7 @@ def _value(text: str, type: Type) -> Value | None:
 
 
 def _forms(type: Type) -> Iterator[Form]:
-    """The forms of a type, in the order in which they are tried."""
+    """List the forms of a type, in the order in which they are tried."""
     target = column_type(type)
     match type.kind:
         case Kind.INT:
@@ -112,17 +113,17 @@ def _trimmed(texts: pa.Array) -> pa.Array:
 
 
 def _unsigned(texts: pa.Array) -> pa.Array:
-    """Numbers without blanks around and without a plus sign."""
+    """Remove surrounding blanks and a plus sign from numbers."""
     return pc.replace_substring_regex(_trimmed(texts), r"^\+([0-9])", r"\1")
 
 
 def _cut_nanoseconds(texts: pa.Array) -> pa.Array:
-    """Times without blanks around, and with at most six digits after the second."""
+    """Remove surrounding blanks, and digits after the sixth of a second."""
     return pc.replace_substring_regex(_trimmed(texts), r"(:[0-9]{2}[.][0-9]{6})[0-9]+", r"\1")
 
 
 def _within_int(texts: pa.Array) -> pa.Array:
-    """Integers of 32 bits, held in 64; NULL beyond."""
+    """Cast to 32-bit integers, held in 64 bits; NULL beyond their range."""
     values = texts.cast(pa.int64())
     least, most = pc.min_max(values).as_py().values()
     if least is None or (least >= -(2**31) and most < 2**31):
@@ -132,7 +133,7 @@ def _within_int(texts: pa.Array) -> pa.Array:
 
 
 def _decimals(texts: pa.Array, type: Type) -> pa.Array:
-    """Decimals rounded half away from zero; NULL for one that gets a digit too many by that."""
+    """Cast to decimals, rounding half away from zero; NULL for one that rounding gives a digit too many."""
     target, wide = column_type(type), pa.decimal256(type.precision + 1, type.scale)
     try:
         return texts.cast(target)  # NB: raises rather than round

@@ -1,8 +1,8 @@
 """Vectors and frames: columns of values with validity.
 
 A vector's values are a numpy array in the physical form of its type (`base/types.py`), an Arrow string array for
-VARCHAR, or one Python scalar that stands for every row. `valid` is None (no NULL), or a boolean array or scalar. What
-stands at an invalid place is arbitrary.
+VARCHAR, or one Python scalar that stands for every row. `valid` is None (no NULL), or a boolean array or scalar. A
+value that is not valid is arbitrary.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ class Vec(NamedTuple):
 
 
 class Frame:
-    """Rows as a vector for each column id; `load` makes a column when it is first read."""
+    """Rows as a vector for each column id; `load` creates a column when it is first read."""
 
     def __init__(self, rows: int, columns: dict[int, Vec], load: Callable[[int], Vec] | None = None) -> None:
         self.rows, self._columns, self._load = rows, columns, load
@@ -36,8 +36,8 @@ class Frame:
         return found
 
 
-def both(*valids: Any) -> Any:
-    """Where all are valid."""
+def all_valid(*valids: Any) -> Any:
+    """Combine validities: valid where all are."""
     out = None
     for valid in valids:
         if valid is not None:
@@ -46,7 +46,7 @@ def both(*valids: Any) -> Any:
 
 
 def from_arrow(array: pa.Array, type: Type) -> Vec:
-    """An Arrow array in a relation's type (`sources`) as a vector."""
+    """Convert an Arrow array in a source's column type to a vector."""
     valid = None if array.null_count == 0 else np.asarray(array.is_valid())
     match type.kind:
         case Kind.VARCHAR:
@@ -80,7 +80,7 @@ def _buffer(array: pa.Array, dtype: Any) -> Any:
 
 
 def arrow_type(type: Type) -> pa.DataType:
-    """The Arrow type in which values of a SQL type enter and leave."""
+    """Return the Arrow type in which values of a SQL type enter and leave."""
     match type.kind:
         case Kind.BOOLEAN:
             return pa.bool_()
@@ -100,7 +100,7 @@ def arrow_type(type: Type) -> pa.DataType:
 
 
 def to_arrow(vec: Vec, type: Type, rows: int) -> pa.Array:
-    """A vector as an Arrow array of `rows` rows."""
+    """Convert a vector to an Arrow array of `rows` rows."""
     values, valid = full(vec, type, rows)
     nulls = None if valid is None or valid.all() else ~valid
     kind = arrow_type(type)
@@ -126,7 +126,7 @@ def to_arrow(vec: Vec, type: Type, rows: int) -> pa.Array:
 
 
 def full(vec: Vec, type: Type, rows: int) -> Vec:
-    """A vector with an array for values, and for validity if there is a NULL."""
+    """Expand scalars: values become an array, and so does validity if there is a NULL."""
     values, valid = vec
     if valid is not None and np.ndim(valid) == 0:
         valid = None if valid else np.zeros(rows, bool)
@@ -144,7 +144,7 @@ def full(vec: Vec, type: Type, rows: int) -> Vec:
 
 
 def take(vec: Vec, chosen: Any) -> Vec:
-    """Rows by position or by boolean mask."""
+    """Select rows by position or by boolean mask."""
     values, valid = vec
     if isinstance(values, pa.Array | pa.ChunkedArray):
         index = pa.array(chosen)

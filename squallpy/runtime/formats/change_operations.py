@@ -1,10 +1,10 @@
-"""The operation column of a change stream → multiplicities: +1 for a row that comes, −1 for one that goes.
+"""Decoding of a change stream's operation column to multiplicities: +1 for an insert, −1 for a delete.
 
     +  c  r  +I  -U  +U  Delete     →     1  1  1  1  -1  1  -1
 
-Known are the words of Debezium, Flink, RisingWave, Materialize (whose `mz_diff` counts), Delta and Spark. An update is
-two rows, the old one and the new one: a word for an update in one row is refused, with images or by key. Where files of
-Materialize have `mz_progressed`, a row in which that is true is a message of progress and left out.
+The words of Debezium, Flink, RisingWave, Materialize (whose `mz_diff` counts), Delta and Spark are known. An update is
+two rows, the old one and the new one: a word for an update in one row is refused. Where files of Materialize have
+`mz_progressed`, a row in which it is true is a message of progress, and is left out.
 """
 
 from dataclasses import dataclass
@@ -19,13 +19,13 @@ from squallpy.runtime.formats.conform import PROGRESS, Problem
 
 INSERTS = ("+", "i", "c", "r", "1", "+1", "insert", "create", "read", "+i")
 DELETES = ("-", "d", "-1", "delete", "-d")
-NEW = ("+u", "updateinsert", "updateafter", "updatepostimage")  # of an update
+NEW = ("+u", "updateinsert", "updateafter", "updatepostimage")  # row of an update
 OLD = ("-u", "updatedelete", "updatebefore", "updatepreimage")
 UPDATES = ("u", "update", "upsert")
-COUNTED = ("mz_diff", "diff")  # columns that say how many rows come or go
+COUNTED = ("mz_diff", "diff")  # columns with multiplicities
 
 PROGRESSED = "mz_progressed"
-MATERIALIZE = ("mz_timestamp", PROGRESSED)  # columns beside mz_diff that are of the change, not of the row
+MATERIALIZE = ("mz_timestamp", PROGRESSED)  # further columns that describe the change, not the row
 TRUE = ("true", "t", "1")
 
 OPERATION = "SQ4005"
@@ -41,7 +41,7 @@ class Operations:
 
 
 def columns_of_change(op: str | None) -> tuple[str, ...]:
-    """The columns that say what happens to a row, where a file has them: the operation column and that of progress."""
+    """Name the columns that describe a change, where a file has them: the operation column and that of progress."""
     if op is None:
         return ()
     return (op, PROGRESSED) if op.lower() == COUNTED[0] else (op,)
@@ -50,14 +50,16 @@ def columns_of_change(op: str | None) -> tuple[str, ...]:
 def decode_op(
     values: pa.ChunkedArray, progressed: pa.ChunkedArray | None = None, *, name: str, wrong: dict[int, Problem]
 ) -> Operations:
-    """The operations of rows; what is none is noted in `wrong`, except where a row has not the fields for it, and so
-    are messages of progress."""
+    """Decode the operations of rows.
+
+    Invalid ones, and messages of progress, are noted in `wrong`, except in rows with a wrong number of fields.
+    """
     texts, at = _dictionary(values)
     words = [text and text.strip().lower().replace("_", "").replace(" ", "") for text in texts]
     counts = np.array([_count(word, name) for word in words], np.int64)
     images = np.array([(word in OLD) - (word in NEW) for word in words], np.int64)
     found = counts[at]
-    for row in _progress(progressed):
+    for row in _progress_rows(progressed):
         if row not in wrong or wrong[row].code != "SQ4003":
             wrong[row], found[row] = PROGRESS, 1
     for row in np.flatnonzero(found == 0).tolist():
@@ -67,7 +69,7 @@ def decode_op(
 
 
 def _dictionary(values: pa.ChunkedArray) -> tuple[list[str | None], npt.NDArray[np.int64]]:
-    """The texts that values are, each once and NULL last, and the number of that of each row."""
+    """Encode values as distinct texts, NULL last, and each row's index among them."""
     encoded = pa.concat_arrays(values.chunks or [pa.array([], values.type)])
     if not pa.types.is_dictionary(encoded.type):
         encoded = encoded.dictionary_encode()
@@ -75,8 +77,8 @@ def _dictionary(values: pa.ChunkedArray) -> tuple[list[str | None], npt.NDArray[
     return texts, np.array(encoded.indices.cast(pa.int64()).fill_null(len(texts) - 1))
 
 
-def _progress(progressed: pa.ChunkedArray | None) -> list[int]:
-    """The rows that are messages of progress."""
+def _progress_rows(progressed: pa.ChunkedArray | None) -> list[int]:
+    """List the rows that are messages of progress."""
     if progressed is None:
         return []
     texts, at = _dictionary(progressed)
@@ -93,7 +95,7 @@ def _text(value: pa.Scalar) -> str | None:
 
 
 def _count(word: str | None, name: str) -> int:
-    """How many rows come; 0 if the word is not known. "UPDATE_BEFORE" is spelled "updatebefore" here."""
+    """Count the rows that a normalised word inserts, as in "updatebefore"; 0 if the word is unknown."""
     if word is None:
         return 0
     if word in INSERTS or word in NEW:
@@ -108,11 +110,11 @@ def _count(word: str | None, name: str) -> int:
 
 def _problem(text: str | None, word: str | None, name: str) -> Problem:
     if text is None or word is None:
-        return Problem(OPERATION, f'column "{name}" is NULL, which is no operation', "write + or -")
+        return Problem(OPERATION, f'column "{name}" is NULL, which is not an operation', "write + or -")
     shown = f'column "{name}": {shorten(repr(text))}'
     if word in UPDATES:
         return Problem(OPERATION, f"{shown} is an update in one row", IMAGES)
     if word.lstrip("+-").isdigit():
-        hint = f"write + or -; how often rows come or go is read from a column called {COUNTED[0]}"
-        return Problem(OPERATION, f"{shown} is no operation", hint)
+        hint = f"write + or -; multiplicities are read from a column called {COUNTED[0]}"
+        return Problem(OPERATION, f"{shown} is not an operation", hint)
     return Problem(OPERATION, f"{shown} is neither an insert nor a delete", "write + or -")

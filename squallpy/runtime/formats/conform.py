@@ -1,9 +1,9 @@
-"""Columns as a file holds them → the types of the relation, and the rows for which that is not possible.
+"""Conversion of a file's columns to the types of a relation, with the rows for which that is impossible.
 
     "12.50", "x", null  as DECIMAL(8,2)   →   12.50, null, null   and   row 1: SQ4004
 
-Arrow's checked casts do the work. Where one fails, the values at fault are found by halving, so that the cost of good
-rows stays that of the cast.
+Arrow's checked casts do the work. Where one fails, bisection finds the faulty values, so that good rows cost no more
+than the cast.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,18 +23,18 @@ Cast = Callable[[pa.Array], pa.Array]
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a row cannot be used. With a `hint` there is no leaving it out."""
+    """The reason why a row cannot be used. With a `hint` it ends the query even under on_error 'skip'."""
 
     code: str
     text: str
     hint: str = ""
 
 
-PROGRESS = Problem("", "it tells how far a source is, and is no row of it")  # left out and not counted
+PROGRESS = Problem("", "it is a message of progress, not a row")  # left out and not counted
 
 
 def check_names(file: str, has: Sequence[str], wanted: Iterable[str]) -> None:
-    """Every wanted column must be in the file; SQ4002."""
+    """Check that the file has every wanted column; SQ4002."""
     known = {name.lower() for name in has}
     for name in wanted:
         if name.lower() not in known:
@@ -42,7 +42,7 @@ def check_names(file: str, has: Sequence[str], wanted: Iterable[str]) -> None:
 
 
 def check_once(file: str, has: Sequence[str], read: Iterable[str]) -> None:
-    """No column that is read may be in the file twice, its name in another case; SQ4002."""
+    """Check that no column read is in the file twice, in whatever case; SQ4002."""
     known = [name.lower() for name in has]
     for name in read:
         if known.count(name.lower()) > 1:
@@ -50,7 +50,7 @@ def check_once(file: str, has: Sequence[str], read: Iterable[str]) -> None:
 
 
 def sql_type(type: pa.DataType) -> Type | None:
-    """The SQL type for a column of a file; None where there is none."""
+    """Return the SQL type for a column of a file; None where there is none."""
     if pa.types.is_dictionary(type):
         return sql_type(type.value_type)
     if pa.types.is_boolean(type):
@@ -78,8 +78,8 @@ def is_text(type: pa.DataType) -> bool:
     )  # fmt: skip
 
 
-def convertible(given: pa.DataType, type: Type) -> bool:
-    """Whether any value of a file's type can become one of the SQL type; single values may still not."""
+def is_convertible(given: pa.DataType, type: Type) -> bool:
+    """True if values of a file's type can become the SQL type; single values may still fail."""
     source = sql_type(given)
     if source is None:
         return False
@@ -91,7 +91,7 @@ def convertible(given: pa.DataType, type: Type) -> bool:
 
 
 def conform(table: pa.Table, fields: tuple[Field, ...], wrong: dict[int, Problem]) -> list[pa.Array | pa.ChunkedArray]:
-    """The columns of a table in the types of fields; what cannot be is noted in `wrong` and NULL in the result."""
+    """Convert the columns of a table to the types of fields; impossible values are noted in `wrong`, and NULL."""
     return [_field(table.column(i), f, wrong) for i, f in enumerate(fields)]
 
 
@@ -108,7 +108,7 @@ def _field(values: pa.ChunkedArray, field: Field, wrong: dict[int, Problem]) -> 
 def _convert(values: pa.ChunkedArray, field: Field, wrong: dict[int, Problem]) -> pa.ChunkedArray:
     cast, chunks, start = _cast(values.type, field.type), [], 0
     for chunk in values.chunks:
-        converted = _converted(chunk, cast)
+        converted = _cast_or_null(chunk, cast)
         if converted.null_count > chunk.null_count:
             bad = pc.and_(converted.is_null(), chunk.is_valid())
             for row in pc.indices_nonzero(bad).to_pylist():
@@ -119,7 +119,7 @@ def _convert(values: pa.ChunkedArray, field: Field, wrong: dict[int, Problem]) -
     return pa.chunked_array(chunks, column_type(field.type))
 
 
-def _converted(values: pa.Array, cast: Cast) -> pa.Array:
+def _cast_or_null(values: pa.Array, cast: Cast) -> pa.Array:
     """Cast values, with NULL for those that cannot be."""
     try:
         return cast(values)
@@ -130,7 +130,7 @@ def _converted(values: pa.Array, cast: Cast) -> pa.Array:
 
 
 def _failures(values: pa.Array, cast: Cast, start: int) -> Iterator[int]:
-    """The positions of values that cannot be cast, by halving."""
+    """Find the positions of values that cannot be cast, by bisection."""
     try:
         cast(values)
     except pa.ArrowInvalid:
@@ -169,9 +169,9 @@ def _cast(given: pa.DataType, type: Type) -> Cast:
         whole = pa.decimal128(20 if given == pa.uint64() else 19, 0)
         return lambda values: values.cast(whole).cast(target)
     if pa.types.is_floating(given) and type.kind is Kind.DECIMAL:
-        return lambda values: _same(values, values.cast(target))
+        return lambda values: _check_exact(values, values.cast(target))
     if pa.types.is_timestamp(given) and type.kind is Kind.DATE:
-        return lambda values: _in_range(_same(values, values.cast(target)), type)
+        return lambda values: _in_range(_check_exact(values, values.cast(target)), type)
     if pa.types.is_timestamp(given) and type.kind is Kind.TIMESTAMP:
         return lambda values: _in_range(_microseconds(values), type)
     if type.is_temporal:
@@ -182,7 +182,7 @@ def _cast(given: pa.DataType, type: Type) -> Cast:
 
 
 def _microseconds(values: pa.Array) -> pa.Array:
-    """Times in microseconds; nanoseconds are cut off."""
+    """Truncate times to microseconds."""
     micros = column_type(TIMESTAMP)
     try:
         return values.cast(micros)
@@ -193,7 +193,7 @@ def _microseconds(values: pa.Array) -> pa.Array:
 
 
 def _in_range(values: pa.Array, type: Type) -> pa.Array:
-    """Dates and times, NULL for those outside the years 1 to 9999."""
+    """Replace dates and times outside the years 1 to 9999 by NULL."""
     held = pa.int32() if type.kind is Kind.DATE else pa.int64()
     first, last = (pa.scalar(parse(text, type), held) for text in ("0001-01-01", "9999-12-31 23:59:59.999999"))
     numbers = values.view(held)
@@ -204,8 +204,8 @@ def _in_range(values: pa.Array, type: Type) -> pa.Array:
     return pc.if_else(fits, values, pa.scalar(None, values.type))
 
 
-def _same(values: pa.Array, result: pa.Array) -> pa.Array:
-    """The result of a cast that rounds, if it did not."""
+def _check_exact(values: pa.Array, result: pa.Array) -> pa.Array:
+    """Return the result of a cast; ArrowInvalid if it rounded."""
     if pc.all(pc.equal(result.cast(values.type), values)).as_py() is False:
         raise pa.ArrowInvalid("rounded")
     return result

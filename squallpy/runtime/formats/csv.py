@@ -1,6 +1,6 @@
-"""Delimited text: any range of rows parsed by Arrow, and where Arrow gives up, the rows and values at fault.
+"""Delimited text: Arrow parses any range of rows, and where it fails, the faulty rows and values are found.
 
-1|36901|O|173665.47|1996-01-02|   →   five fields: the empty one after the last delimiter is none
+1|36901|O|173665.47|1996-01-02|   →   five fields: the empty one after the last delimiter is ignored
 """
 
 import re
@@ -20,14 +20,14 @@ from squallpy.base.types import VARCHAR, Kind
 from squallpy.catalog.relation import MULT, Field
 from squallpy.runtime.evaluate.text_casts import column_type
 from squallpy.runtime.formats.change_operations import columns_of_change, decode_op
-from squallpy.runtime.formats.checksum import added, checksum
+from squallpy.runtime.formats.checksum import add_checksums, checksum
 from squallpy.runtime.formats.conform import Problem, check_names, check_once, conform
-from squallpy.runtime.formats.counted_table import joined
+from squallpy.runtime.formats.counted_table import concat_tables
 from squallpy.runtime.formats.csv_dialect import Dialect
-from squallpy.runtime.formats.file_rows import Piece
+from squallpy.runtime.formats.file_rows import FileRows
 from squallpy.runtime.formats.files import File, reason
 from squallpy.runtime.formats.line_index import EVERY, Index, Scan, build_index
-from squallpy.runtime.formats.numerals import EXPONENT, HEXADECIMAL, numerals
+from squallpy.runtime.formats.numerals import EXPONENT, HEXADECIMAL, find_numerals
 
 PIECE = 1 << 25  # bytes that are parsed at once
 COMPRESSED = (".gz", ".zst", ".bz2", ".zip", ".xz", ".lz4")
@@ -37,7 +37,7 @@ TRUE, FALSE = ("true", "True", "TRUE", "1", "t", "T"), ("false", "False", "FALSE
 
 @dataclass(frozen=True)
 class CsvPart:
-    """One file. `names` are its columns in order; `extra` says that its rows end with a delimiter."""
+    """A delimited file. `names` are its columns in order; `extra`: its rows end with a delimiter."""
 
     file: File
     dialect: Dialect
@@ -47,7 +47,7 @@ class CsvPart:
 
     @staticmethod
     def open(file: File, dialect: Dialect, names: Sequence[str] | None = None) -> "CsvPart":
-        """Names come from the header, else as given, else they are c0, c1, …"""
+        """Open a file; names come from the header, or as given, or are c0, c1, …"""
         with file.open() as source:
             head = source.read_at(min(5, file.size), 0)
         if file.shown.endswith(COMPRESSED) or head.startswith(MAGIC):
@@ -56,7 +56,7 @@ class CsvPart:
             raise SquallError("SQ4003", f"{file.shown} is a parquet file", hint="write USING parquet")
         part = CsvPart(file, dialect, build_index(file, dialect))
         if part.index.open_quote:
-            raise SquallError("SQ4003", f"{part.place(part.rows - 1)}: a quote that is never closed")
+            raise SquallError("SQ4003", f"{part.location(part.rows - 1)}: a quote that is never closed")
         first = part.cells(0)
         if dialect.header or names is None:
             found = first[:-1] if len(first) > 1 and not first[-1] else first
@@ -82,15 +82,15 @@ class CsvPart:
         return {name.lower(): i for i, name in enumerate(self.names)}
 
     def check(self, fields: tuple[Field, ...], op: str | None) -> None:
-        """Every column must be there; SQ4002. A file without even a header is an empty stream."""
+        """Check that every column exists; SQ4002. A file without even a header is an empty stream."""
         if self.index.rows:
             check_names(self.file.shown, self.names, (*(f.name for f in fields), *([op] if op else [])))
 
     def check_read(self, fields: Sequence[Field]) -> None:
         check_once(self.file.shown, self.names, (f.name for f in fields))
 
-    def place(self, row: int) -> str:
-        """The file and line of a row."""
+    def location(self, row: int) -> str:
+        """Describe the location of a row, as file and line."""
         row += self.dialect.header
         block = row // EVERY
         scan = Scan(self.dialect, int(self.index.lines[block]), self.index.encoding)
@@ -98,7 +98,7 @@ class CsvPart:
         return f"{self.file.shown}:{scan.line}"
 
     def hint(self, row: int) -> str:
-        """The first row may name the columns."""
+        """Suggest the option `header` if the first row names the columns."""
         if row or self.dialect.header:
             return ""
         cells = [cell.strip().lower() for cell in self.cells(0)]
@@ -106,70 +106,71 @@ class CsvPart:
         return "it names columns: write OPTIONS (header 'true')" if 2 * named >= len(cells) else ""
 
     def cells(self, row: int) -> list[str]:
-        """The fields of one row, the header being a row too; none after the last row."""
+        """Return the fields of one row, the header being row 0; none after the last row."""
         if row >= self.index.rows:
             return []
-        # NB: it is the number of fields that counts; values that are not UTF-8 are found where they are read
-        text = self._utf8(row, row + 1).decode(errors="replace").encode() + b"\n"  # NB: Arrow wants an end of it
+        # NB: only the number of fields matters here; values that are not UTF-8 are found when they are read
+        text = self._utf8(row, row + 1).decode(errors="replace").encode() + b"\n"  # NB: Arrow expects a line end
         try:
-            header = csv.read_csv(pa.BufferReader(text), _at_once(text), self._cut(None))
+            header = csv.read_csv(pa.BufferReader(text), _read_options(text), self._parse_options(None))
         except pa.ArrowInvalid as error:
             raise SquallError("SQ4003", f"{self.file.shown} cannot be read as csv: {reason(error)}") from None
         return list(header.column_names)
 
     def sample(self, rows: int, type: pa.DataType | None = None) -> pa.Table:
-        """The first rows, in types that Arrow infers or in one type; those with a wrong number of fields left out."""
+        """Read the first rows, in types that Arrow infers or in one type; rows with a wrong number of fields are
+        left out."""
         text = self._utf8(int(self.dialect.header), min(self.index.rows, rows + self.dialect.header))
         data = text.decode(errors="replace").encode()
         try:
             return self._parse(data, dict.fromkeys(range(len(self.names)), type), lambda _: "skip")
         except pa.ArrowInvalid as error:
-            told = f"{self.file.shown} cannot be read as csv: {reason(error)}"
-            raise SquallError("SQ4003", told, hint="list the columns after the name") from None
+            message = f"{self.file.shown} cannot be read as csv: {reason(error)}"
+            raise SquallError("SQ4003", message, hint="list the columns after the name") from None
 
-    def read(self, start: int, stop: int, fields: tuple[Field, ...], op: str | None, summed: bool = False) -> Piece:
-        """Rows start..stop; the checksum is that of their text, and of the header with the first of them."""
+    def read(self, start: int, stop: int, fields: tuple[Field, ...], op: str | None, summed: bool = False) -> FileRows:
+        """Read rows start..stop; the checksum covers their text, and the header with the first row."""
         if start >= stop:
             types = {f.name: column_type(f.type) for f in fields} | ({MULT: pa.int64()} if op else {})
-            return Piece(pa.schema(list(types.items())).empty_table())
+            return FileRows(pa.schema(list(types.items())).empty_table())
         wrong: dict[int, Problem] = {}
         tables, sum, images = [], 0, 0
         for first, last in self._pieces(start, stop):
             found: dict[int, Problem] = {}
             text, at = self._text(first + self.dialect.header, last + self.dialect.header)
-            table, more = self._piece(self.index.encoding.utf8(text), first, last, fields, op, found)
+            table, more = self._parse_piece(self.index.encoding.utf8(text), first, last, fields, op, found)
             tables.append(table)
             images += more
             wrong.update({first - start + row: problem for row, problem in found.items()})
-            sum = added(sum, checksum(text, at)) if summed else 0
+            sum = add_checksums(sum, checksum(text, at)) if summed else 0
         if summed and start == 0 and self.dialect.header:
-            sum = added(sum, checksum(*self._text(0, 1)))
-        return Piece(joined(tables), wrong, {"": sum} if summed else {}, images)
+            sum = add_checksums(sum, checksum(*self._text(0, 1)))
+        return FileRows(concat_tables(tables), wrong, {"": sum} if summed else {}, images)
 
     def checksum(self, rows: int, names: Sequence[str]) -> int:
-        """The checksum of the text of the first rows, and of the header with them."""
+        """Compute the checksum of the text of the first rows, and of the header with them."""
         sum, header = 0, int(self.dialect.header)
         for first, last in self._pieces(0, min(rows, self.rows)):
-            sum = added(sum, checksum(*self._text(first + header if first else 0, last + header)))
+            sum = add_checksums(sum, checksum(*self._text(first + header if first else 0, last + header)))
         return sum
 
     def _pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """At most about PIECE bytes each."""
+        """Split a range of rows into pieces of about PIECE bytes."""
         step = max(1, PIECE * self.index.rows // max(1, self.index.size))
         for first in range(start, stop, step):
             yield first, min(stop, first + step)
 
-    def _piece(
+    def _parse_piece(
         self, data: bytes, start: int, stop: int, fields: tuple[Field, ...], op: str | None, wrong: dict[int, Problem]
     ) -> tuple[pa.Table, int]:
-        """The rows start..stop from their text, and how many more are old rows of updates than new ones."""
+        """Parse the rows start..stop, and count by how much old rows of updates exceed new ones."""
         change = [Field(name, VARCHAR) for name in columns_of_change(op) if name.lower() in self.positions]
-        # NB: a piece needs a column to know how many rows it has
+        # NB: only a column tells the number of rows
         wanted = {self.positions[f.name.lower()]: f for f in (*change, *fields)} or {0: Field(self.names[0], VARCHAR)}
         try:
-            raw = self._typed(data, wanted)
-            if len(raw) != stop - start or self._overflow(raw) is not None or not all(map(fits, raw.columns)):
-                raise pa.ArrowInvalid("more than fits")
+            raw = self._parse_typed(data, wanted)
+            if len(raw) != stop - start or self._overflow(raw) is not None or not all(map(fits_precision, raw.columns)):
+                raise pa.ArrowInvalid("values do not fit")
         except pa.ArrowException:
             raw = self._parse_loosely(data, wanted, start, stop, wrong)
         own = raw.select([str(self.positions[f.name.lower()]) for f in fields])
@@ -181,10 +182,10 @@ class CsvPart:
             images = 0 if operations.images is None else int(operations.images.sum())
         return pa.table(columns, names) if columns else raw.select([]), images
 
-    def _typed(self, data: bytes, wanted: Mapping[int, Field]) -> pa.Table:
-        """The columns as Arrow parses them; as text where it may have read what is no number in SQL."""
+    def _parse_typed(self, data: bytes, wanted: Mapping[int, Field]) -> pa.Table:
+        """Parse columns by Arrow; as text where it may accept what is not a number in SQL."""
         types = {at: parsed_type(field) for at, field in wanted.items()}
-        found = numerals(np.frombuffer(data, np.uint8))
+        found = find_numerals(np.frombuffer(data, np.uint8))
         for spelling, is_read_so in ((HEXADECIMAL, pa.types.is_integer), (EXPONENT, pa.types.is_decimal)):
             if found & spelling:
                 types = {at: pa.binary() if is_read_so(type) else type for at, type in types.items()}
@@ -194,7 +195,7 @@ class CsvPart:
             raw = self._parse(data, types | dict.fromkeys(doubtful, pa.binary()))
         return raw
 
-    def _cut(self, handler: Any) -> csv.ParseOptions:
+    def _parse_options(self, handler: Any) -> csv.ParseOptions:
         d = self.dialect
         return csv.ParseOptions(
             delimiter=d.delimiter, quote_char=d.quote or False, escape_char=d.escape or False,
@@ -202,26 +203,27 @@ class CsvPart:
         )  # fmt: skip
 
     def _parse(self, data: bytes, types: Mapping[int, pa.DataType | None], handler: Any = None) -> pa.Table:
-        """The columns at some positions, called by these; the field after the last delimiter as well."""
+        """Parse the columns at these positions, named by them; with the field after the last delimiter if there is
+        one."""
         width = len(self.names) + self.extra
         kept = {**types, width - 1: pa.binary()} if self.extra else types
-        reading = _at_once(data, [str(i) for i in range(width)])
+        reading = _read_options(data, [str(i) for i in range(width)])
         converting = csv.ConvertOptions(
             column_types={str(at): type for at, type in kept.items() if type}, include_columns=[str(at) for at in kept],
             null_values=[self.dialect.null], strings_can_be_null=True, quoted_strings_can_be_null=False,
             true_values=TRUE, false_values=FALSE,
         )  # fmt: skip
-        return csv.read_csv(pa.BufferReader(data), reading, self._cut(handler), converting)
+        return csv.read_csv(pa.BufferReader(data), reading, self._parse_options(handler), converting)
 
     def _parse_loosely(
         self, data: bytes, wanted: Mapping[int, Field], start: int, stop: int, wrong: dict[int, Problem]
     ) -> pa.Table:
-        """The columns as text; rows with a wrong number of fields are noted, and NULL in all columns."""
+        """Parse columns as text; rows with a wrong number of fields are noted, and NULL in all columns."""
         invalid: dict[int, Problem] = {}
-        marked, mark = marked_bytes(data)
+        marked, mark = mark_bytes(data)
 
         def note(row: Any) -> str:
-            invalid[row.number - 1] = self._misfit(row.text, row.actual_columns)
+            invalid[row.number - 1] = self._wrong_width(row.text, row.actual_columns)
             return "skip"
 
         try:
@@ -230,9 +232,9 @@ class CsvPart:
         except pa.ArrowException:
             parsed = False
         if not parsed:
-            raise SquallError("SQ4003", f"{self.place(start)}: quotes that do not match, here or in the rows below")
+            raise SquallError("SQ4003", f"{self.location(start)}: unbalanced quotes, here or in the rows below")
         if mark:
-            raw = pa.table([unmarked(raw.column(i), mark) for i in range(raw.num_columns)], raw.column_names)
+            raw = pa.table([unmark_bytes(raw.column(i), mark) for i in range(raw.num_columns)], raw.column_names)
         if invalid:
             number = iter(range(len(raw)))
             raw = raw.take(pa.array([None if i in invalid else next(number) for i in range(stop - start)], pa.int64()))
@@ -240,33 +242,33 @@ class CsvPart:
         overflow = self._overflow(raw)
         if overflow is not None:
             for row in pc.indices_nonzero(overflow).to_pylist():
-                wrong[row] = self._misfit("", len(self.names) + 1)
+                wrong[row] = self._wrong_width("", len(self.names) + 1)
         null = pa.scalar(self.dialect.null.encode(), pa.binary())
         for i, (at, field) in enumerate(wanted.items()):
-            if field.type.kind is not Kind.VARCHAR:  # quotes matter only for text
+            if field.type.kind is not Kind.VARCHAR:  # quoted NULLs matter only for text
                 values = raw.column(str(at))
                 raw = raw.set_column(
                     i, str(at), pc.if_else(pc.equal(values, null), pa.scalar(None, pa.binary()), values)
                 )
         return raw
 
-    def _misfit(self, text: str, found: int) -> Problem:
+    def _wrong_width(self, text: str, found: int) -> Problem:
         shown = f": {shorten(repr(text))}" if text else ""
         return Problem("SQ4003", f"expected {len(self.names)} fields, found {found}{shown}")
 
     def _overflow(self, raw: pa.Table) -> Any:
-        """Where the field after the last delimiter is not empty; None if nowhere."""
+        """Mark rows whose field after the last delimiter is not empty; None if there are none."""
         if not self.extra:
             return None
         full = pc.greater(pc.fill_null(pc.binary_length(raw.column(str(len(self.names)))), 0), 0)
         return full if pc.any(full).as_py() else None
 
     def _utf8(self, start: int, stop: int) -> bytes:
-        """The text of rows start..stop, the header being a row too."""
+        """Read the text of rows start..stop as UTF-8, the header being row 0."""
         return self.index.encoding.utf8(self._text(start, stop)[0])
 
     def _text(self, start: int, stop: int) -> tuple[bytes, int]:
-        """The text of rows start..stop as the file has it, and where in the file it begins."""
+        """Read the text of rows start..stop in the file's encoding, and its offset in the file."""
         low, high = start // EVERY, -(-stop // EVERY)
         offset = self.index.offset(low)
         with self.file.open() as file:
@@ -277,37 +279,37 @@ class CsvPart:
         return data[begin:end] if begin or end < len(data) else data, offset + begin
 
     def _find(self, data: bytes, offset: int, rows: int) -> int:
-        """The offset of the start of a row, `rows` rows after one that starts at `offset`."""
+        """Find the offset of the row `rows` after the one that starts at `offset`."""
         scan = Scan(self.dialect, encoding=self.index.encoding)
         return offset + scan.run(memoryview(data)[offset:], rows)[0] if rows else offset
 
 
-def _at_once(data: bytes, names: Sequence[str] = ()) -> csv.ReadOptions:
-    """All of it in one block, for a row has to be in one; the names are those of the first row if none are given."""
+def _read_options(data: bytes, names: Sequence[str] = ()) -> csv.ReadOptions:
+    """Read all in one block, as a row has to be in one; names come from the first row if none are given."""
     return csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=list(names))
 
 
 def parsed_type(field: Field) -> pa.DataType:
-    """INT is parsed in 32 bits, so that larger numbers are found."""
+    """Choose the Arrow type to parse: INT in 32 bits, so that larger numbers fail."""
     return pa.int32() if field.type.kind is Kind.INT else column_type(field.type)
 
 
-def marked_bytes(data: bytes) -> tuple[bytes, str]:
-    """The text with each byte that is not UTF-8 written as a mark and two digits, and the mark; '' if there are none.
+def mark_bytes(data: bytes) -> tuple[bytes, str]:
+    """Replace each byte that is not UTF-8 by a mark and two digits, and return the mark; '' if there are none.
 
-    NB: Arrow gives rows with a wrong number of fields to Python as text, and stumbles over those that are none.
+    NB: Arrow passes rows with a wrong number of fields to Python as text, and fails if they are not.
     """
     try:
         data.decode()
         return data, ""
     except UnicodeDecodeError:
         text = data.decode(errors="surrogateescape")
-    mark = next(chr(c) for c in range(0xFDD0, 0xFDF0) if chr(c) not in text)  # characters that no text has
+    mark = next(chr(c) for c in range(0xFDD0, 0xFDF0) if chr(c) not in text)  # characters that no text contains
     return re.sub("[\udc80-\udcff]", lambda m: f"{mark}{ord(m[0]) - 0xDC00:02x}", text).encode(), mark
 
 
-def unmarked(values: pa.ChunkedArray, mark: str) -> pa.ChunkedArray:
-    """Values with their bytes again."""
+def unmark_bytes(values: pa.ChunkedArray, mark: str) -> pa.ChunkedArray:
+    """Restore the marked bytes."""
     some = pc.match_substring(values, mark.encode())
     if not pc.any(some).as_py():
         return values
@@ -316,10 +318,10 @@ def unmarked(values: pa.ChunkedArray, mark: str) -> pa.ChunkedArray:
     return pc.replace_with_mask(values.combine_chunks(), some.combine_chunks(), pa.array(back, pa.binary()))
 
 
-def fits(values: pa.ChunkedArray) -> bool:
-    """Whether decimals are within their precision, which Arrow's parser does not check."""
+def fits_precision(values: pa.ChunkedArray) -> bool:
+    """True if decimals are within their precision, which Arrow's parser does not check."""
     if not pa.types.is_decimal(values.type):
         return True
     least, most = pc.min_max(values).as_py().values()
     end = Decimal((0, (1,), values.type.precision - values.type.scale))
-    return most is None or -end < least <= most < end  # NB: compared and not computed with, which would round
+    return most is None or -end < least <= most < end  # NB: comparison is exact, arithmetic would round

@@ -1,4 +1,4 @@
-"""How a delimited text is cut into fields: the csv options of a relation."""
+"""The dialect of a delimited text: the csv options of a relation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,11 +11,10 @@ NAMED = {r"\t": "\t", "tab": "\t", r"\\": "\\", r"\0": "\0", r"\u0000": "\0"}
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """A character each, empty for none. `null` is the text that means NULL, where it is not in quotes.
+    """The characters of a dialect, one each, empty for none.
 
-    `encoding` is a codec of Python's, empty where files tell.
-
-    A quote within quotes is doubled (RFC 4180), and nothing escapes unless `escape` says so.
+    `null` is the text that means NULL outside quotes; `encoding` is Python's codec, empty where the file decides. A
+    quote within quotes is doubled (RFC 4180), and nothing escapes unless `escape` says so.
     """
 
     delimiter: str = ","
@@ -27,7 +26,7 @@ class Dialect:
 
     @staticmethod
     def of(options: Mapping[str, str]) -> "Dialect":
-        """From OPTIONS (...); SQ7002 for what is not one ASCII character."""
+        """Read OPTIONS (...); SQ7002 for a value that is not one ASCII character."""
         marks = {name: _mark(name, options[name]) for name in ("delimiter", "quote", "escape") if name in options}
         if marks.get("delimiter") in ("", "\0"):
             raise SquallError("SQ7002", 'option "delimiter" cannot be empty', hint="one ASCII character, or \\t")

@@ -1,7 +1,7 @@
-"""Encodings of delimited text: how its rows are found in bytes, and how it becomes UTF-8, which Arrow's parser reads.
+"""Encodings of delimited text: row boundaries in bytes, and the conversion to UTF-8, which Arrow's parser reads.
 
-Rows are found by units: a byte each, or in UTF-16 two, where every character that matters to a dialect is ASCII. So no
-encoding is here in which a byte of ASCII can be a part of another character (Shift-JIS, GBK).
+Row boundaries are found by units: single bytes, or in UTF-16 pairs. Every character that matters to a dialect is ASCII,
+so encodings in which an ASCII byte can be a part of another character (Shift-JIS, GBK) are not supported.
 """
 
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ _CODECS = {
     "utf-16": "utf-16", "utf16": "utf-16", "utf-16le": "utf-16-le", "utf-16be": "utf-16-be",
 }  # fmt: skip
 _MARKS = {b"\xef\xbb\xbf": "utf-8", b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
-HEAD = 1024  # bytes of a file that tell its encoding
+HEAD = 1024  # bytes of a file from which its encoding is found
 
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """A codec of Python's, in which every unit has `width` bytes."""
+    """An encoding by Python's codec, in which every unit has `width` bytes."""
 
     codec: str = "utf-8"
 
@@ -33,7 +33,7 @@ class Encoding:
         return 2 if self.codec.startswith("utf-16") else 1
 
     def units(self, data: Any) -> npt.NDArray[np.uint8]:
-        """One byte for each unit, the same for those of ASCII; a part of a unit at the end is none.
+        """Map each unit to one byte, keeping ASCII; an incomplete unit at the end is dropped.
 
         "a;é" in UTF-16: 61 00 3b 00 e9 00   →   61 3b 80
         """
@@ -44,7 +44,7 @@ class Encoding:
         return narrow
 
     def utf8(self, data: bytes) -> bytes:
-        """The text in UTF-8; what is no text becomes bytes that are not UTF-8, so that it is found where it is read."""
+        """Convert to UTF-8; invalid input becomes invalid UTF-8, so that it is found where it is read."""
         if self.codec == "utf-8":
             return data
         if self.width == 1:
@@ -57,7 +57,7 @@ UTF8 = Encoding()
 
 
 def codec_of(name: str) -> str:
-    """Python's name of an encoding; SQ7002 if it is not one of those that are read."""
+    """Translate the name of an encoding to Python's; SQ7002 if it is not supported."""
     codec = _CODECS.get(name.lower().replace("_", "-"))
     if codec is None:
         hint = nearest(name, ["UTF-8", "UTF-16", "UTF-16LE", "UTF-16BE", "ISO-8859-1", "windows-1252", "US-ASCII"])
@@ -66,13 +66,13 @@ def codec_of(name: str) -> str:
 
 
 def encoding_of(head: bytes, codec: str, file: str) -> tuple[Encoding, int]:
-    """The encoding of a file that begins with `head`, and where its text begins: its byte order mark decides, then what
-    is declared (`codec`, if it is not empty), else it is UTF-8.
+    """Find the encoding of a file that begins with `head`, and where its text begins.
 
-    SQ4003 for UTF-32, and for UTF-16 that neither says.
+    Its byte order mark decides, then the declared `codec`, else it is UTF-8. SQ4003 for UTF-32, and for UTF-16 that
+    neither declares.
     """
     if head.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
-        raise SquallError("SQ4003", f"{file} is in UTF-32, which is not read", hint="write it anew in UTF-8")
+        raise SquallError("SQ4003", f"{file} is in UTF-32, which is not supported", hint="convert it to UTF-8")
     for mark, marked in _MARKS.items():
         if head.startswith(mark):
             return Encoding(marked), len(mark)

@@ -1,6 +1,6 @@
-"""Rows of one file as they were read; checksums of what they were read from, and images of updates, in metadata.
+"""Rows of one file as read; checksums of the bytes read, and images of updates, travel in the table's metadata.
 
-NB: in the metadata because it then travels wherever Arrow tables go, as what was skipped does.
+NB: in the metadata, as counts of skipped rows are, because it then travels wherever Arrow tables go.
 """
 
 import json
@@ -11,18 +11,23 @@ from typing import Any
 import pyarrow as pa
 
 from squallpy.runtime.formats.conform import Problem
-from squallpy.runtime.formats.counted_table import marked
+from squallpy.runtime.formats.counted_table import with_metadata
 
 _KEY = b"squallpy.checksums"
-READ, IMAGES = "read", "images"  # as statistics call them
+READ, IMAGES = "read", "images"  # names in statistics
 Checksums = Mapping[str, Mapping[str, int]]
-"""By the number of a file of a source, and by column ('' for what all columns need): checksums of what was read."""
+"""Checksums by number of a source's file, then by column; '' for bytes that all columns need."""
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """Rows of a file; the problems of those at fault, by their number from the first; checksums by column; and how many
-    more rows are the old ones of updates than the new ones."""
+class FileRows:
+    """Rows of a file.
+
+    Args:
+        wrong: Problems of faulty rows, by their number from the first.
+        checksums: Checksums by column.
+        images: Number of old rows of updates minus that of new ones.
+    """
 
     table: pa.Table
     wrong: dict[int, Problem] = field(default_factory=dict)
@@ -31,21 +36,21 @@ class Piece:
 
 
 def mark_read(table: Any, checksums: Checksums, images: int) -> Any:
-    """The table with checksums and images in its metadata; unchanged if there are none."""
+    """Add checksums and images to the table's metadata; unchanged if there are none."""
     if not checksums and not images:
         return table
-    return marked(table, {**(table.schema.metadata or {}), _KEY: json.dumps([checksums, images]).encode()})
+    return with_metadata(table, {**(table.schema.metadata or {}), _KEY: json.dumps([checksums, images]).encode()})
 
 
-class Sums:
-    """Checksums and images of what tables of several sources were read from; what is read twice counts once."""
+class ReadStats:
+    """Checksums and images of the tables of several sources; a range that is read twice counts once."""
 
     def __init__(self) -> None:
         self._found: dict[str, dict[str, dict[str, int]]] = {}
         self._images: dict[str, int] = {}
 
     def add(self, source: str, table: Any) -> None:
-        """Take those of a table."""
+        """Add those of a table."""
         text = (table.schema.metadata or {}).get(_KEY)
         if text is None:
             return
@@ -55,7 +60,7 @@ class Sums:
 
     @property
     def stats(self) -> dict[str, Any]:
-        """As statistics of a batch, which are added up over its tasks: by source and file; none if nothing was read."""
+        """Statistics of a batch, which are added up over its tasks, by source and file; empty if nothing was read."""
         found = {s: {p: sum(sums.values()) for p, sums in parts.items()} for s, parts in self._found.items()}
         images = {source: count for source, count in self._images.items() if count}
         return ({READ: found} if found else {}) | ({IMAGES: images} if images else {})

@@ -1,4 +1,4 @@
-"""The `path` of a relation → its files, in the order in which they are read."""
+"""The files that the `path` of a relation names, in the order in which they are read."""
 
 import difflib
 import glob
@@ -15,34 +15,34 @@ from squallpy.base.location import local_path, scheme_of
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file as it was found: size and time of change tell whether it is still the same."""
+    """A file as found; its size and time of change show whether it is still the same."""
 
     path: str  # absolute, or a URI of any Arrow filesystem
     size: int
     changed: int  # ns since 1970
     shown: str  # as messages call it
-    host: str = ""  # where it was found; another host may have a copy of its own by that name
+    host: str = ""  # where it was found; another host may have its own copy by that name
 
     def open(self) -> Any:
-        """A pyarrow file for random access; SQ4001 if it cannot be read or is shorter than it was."""
+        """Open for random access by pyarrow; SQ4001 if it cannot be read or has become shorter."""
         from pyarrow import fs
 
         try:
             system, path = locate(self.path)
-            # NB: Arrow takes text for UTF-8, which a local name need not be
+            # NB: Arrow encodes text as UTF-8, but a local name may be other bytes
             file = system.open_input_file(path if "://" in self.path else os.fsencode(path))
             size = file.size()
         except OSError as error:
             raise SquallError("SQ4001", f"cannot read {self.shown}: {reason(error)}") from None
         if size < self.size:
             file.close()
-            raise SquallError("SQ4001", f"{self.shown} has become shorter while it was read")
+            raise SquallError("SQ4001", f"{self.shown} became shorter while it was read")
         assert isinstance(system, fs.FileSystem)
         self.check()
         return file
 
     def check(self) -> None:
-        """SQ4001 if it is another now, as far as a local file tells; one that has grown still has what it had."""
+        """Raise SQ4001 if a local file was replaced or overwritten; one that has grown is still valid."""
         if self.host != socket.gethostname():
             return
         try:
@@ -50,11 +50,11 @@ class File:
         except OSError as error:
             raise SquallError("SQ4001", f"cannot read {self.shown}: {reason(error)}") from None
         if about.st_size == self.size and about.st_mtime_ns != self.changed:
-            raise SquallError("SQ4001", f"{self.shown} has been written while it was read", hint="run it again")
+            raise SquallError("SQ4001", f"{self.shown} was written while it was read", hint="run the query again")
 
 
 def locate(path: str) -> tuple[Any, str]:
-    """The Arrow filesystem of a path or URI, and the path in it."""
+    """Resolve a path or URI to an Arrow filesystem and the path in it."""
     from pyarrow import fs
 
     if scheme_of(path):
@@ -63,14 +63,14 @@ def locate(path: str) -> tuple[Any, str]:
 
 
 def reason(error: Exception) -> str:
-    """Why a file could not be read, in a few words."""
+    """Describe in a few words why a file could not be read."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def find_files(path: str, base: Path) -> list[File]:
-    """What `path` stands for: one file, the files of a folder, or those of a glob, sorted by name.
+    """List the files of `path`, sorted by name: one file, those of a folder, or those of a glob.
 
     A relative path is looked up in `base`, the folder of the script, then in the working directory. Raises SQ4001.
     """
@@ -90,23 +90,23 @@ def find_files(path: str, base: Path) -> list[File]:
             return found
         if place.is_dir():
             raise SquallError("SQ4001", f"the folder {show(place)} has no files")
-    raise SquallError("SQ4001", f'no file "{path}"', hint=_elsewhere(given, places))
+    raise SquallError("SQ4001", f'no file "{path}"', hint=_suggest_file(given, places))
 
 
-def _elsewhere(given: Path, places: list[Path]) -> str:
-    """The file that may have been meant, else where the missing one belongs."""
+def _suggest_file(given: Path, places: list[Path]) -> str:
+    """Suggest the file that may have been meant, or where the missing one belongs."""
     beside = [Path(p) for place in places for p in glob.glob(f"{glob.escape(str(place.parent))}/[!_]*")]
     names = {p.stem: p.name for p in beside}
-    near = difflib.get_close_matches(given.stem, names, n=1)
-    if near:
-        return f'did you mean "{given.with_name(names[near[0]])}"?'
+    close = difflib.get_close_matches(given.stem, names, n=1)
+    if close:
+        return f'did you mean "{given.with_name(names[close[0]])}"?'
     looked = " or ".join(dict.fromkeys(show(p.parent) for p in places))
     return f"put it into {looked}, or change OPTIONS (path '…')"
 
 
 def expand(place: Path) -> list[Path]:
     if place.is_dir():
-        return sorted(p for p in place.rglob("*") if p.is_file() and not hidden(p.relative_to(place)))
+        return sorted(p for p in place.rglob("*") if p.is_file() and not is_hidden(p.relative_to(place)))
     if place.exists():
         return [place]
     if glob.has_magic(str(place)):
@@ -114,27 +114,27 @@ def expand(place: Path) -> list[Path]:
     return []
 
 
-def hidden(path: Path) -> bool:
-    """Files such as _SUCCESS and .part-0.crc are not data."""
+def is_hidden(path: Path) -> bool:
+    """True if a file such as _SUCCESS or .part-0.crc is not data."""
     return any(part.startswith(("_", ".")) for part in path.parts)
 
 
 def local_file(path: Path) -> File:
     about = path.stat()
-    if not stat.S_ISREG(about.st_mode):  # its size tells nothing, and it cannot be read twice
-        raise SquallError("SQ4001", f"{show(path)} is not a regular file", hint="write what it gives to a file first")
+    if not stat.S_ISREG(about.st_mode):  # it has no known size, and cannot be read twice
+        raise SquallError("SQ4001", f"{show(path)} is not a regular file", hint="write its output to a file first")
     return File(str(path.absolute()), about.st_size, about.st_mtime_ns, show(path), socket.gethostname())
 
 
 def show(path: Path) -> str:
-    """Relative to the working directory where it lies below it."""
+    """Format a path, relative to the working directory if it lies below it."""
     path = Path(os.path.normpath(path.absolute()))
-    near = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-    return os.fsencode(near).decode(errors="backslashreplace")
+    relative = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    return os.fsencode(relative).decode(errors="backslashreplace")
 
 
 def remote_files(uri: str) -> list[File]:
-    """The files of a URI: one, or those of a folder. Raises SQ4001; globs are for local files."""
+    """List the files of a URI: one, or those of a folder. Raises SQ4001; globs are for local files."""
     import pyarrow as pa
     from pyarrow import fs
 
@@ -144,7 +144,7 @@ def remote_files(uri: str) -> list[File]:
         if about.type == fs.FileType.Directory:
             inside = system.get_file_info(fs.FileSelector(path, recursive=True))
             below = sorted((i for i in inside if i.type == fs.FileType.File), key=lambda i: str(i.path))
-            infos = [i for i in below if not hidden(Path(os.path.relpath(i.path, path)))]
+            infos = [i for i in below if not is_hidden(Path(os.path.relpath(i.path, path)))]
         else:
             infos = [about] if about.type == fs.FileType.File else []
     except (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

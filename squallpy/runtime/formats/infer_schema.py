@@ -1,4 +1,4 @@
-"""The columns of a delimited file that is declared without: names from the header, types from the first rows.
+"""Inference of a delimited file's columns: names from the header, types from the first rows.
 
 name,n,at                     →   name VARCHAR, n BIGINT, at DATE
 a,17,2024-05-01
@@ -17,7 +17,7 @@ SAMPLE = 20_000  # rows
 
 
 def infer_csv(part: CsvPart) -> tuple[Field, ...]:
-    """Types as Arrow infers them from a sample; whole numbers too large for BIGINT are DECIMAL(38,0), not DOUBLE."""
+    """Infer types from a sample as Arrow does, but DECIMAL(38,0) for integers beyond BIGINT, not DOUBLE."""
     if not part.rows:
         return tuple(Field(name, VARCHAR) for name in part.names)
     sample = part.sample(SAMPLE)
@@ -31,6 +31,6 @@ def _type(inferred: pa.ChunkedArray, texts: pa.ChunkedArray) -> Type:
         type = BIGINT
     elif type.kind is Kind.DOUBLE and pc.all(pc.match_substring_regex(texts, r"^\s*-?\d{1,38}\s*$")).as_py():
         type = decimal(38, 0)
-    # NB: Arrow takes 0x1F for a number
+    # NB: Arrow parses 0x1F as a number
     values = [parse_texts(chunk, type) for chunk in texts.chunks]
     return type if sum(v.null_count for v in values) == texts.null_count else VARCHAR

@@ -2,7 +2,7 @@
 
     json_rows(table)  →  b'{"id": 1, "price": 1.50, "name": null}\\n'
 
-JSON has no number for a NaN or an infinity of a DOUBLE: they are the strings "NaN", "Infinity" and "-Infinity".
+JSON has no NaN or infinite numbers: they are written as the strings "NaN", "Infinity" and "-Infinity".
 """
 
 import json
@@ -17,7 +17,7 @@ _NO_NUMBER = {"nan": '"NaN"', "-nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-I
 
 
 def json_rows(table: pa.Table) -> Iterator[bytes]:
-    """The lines of a table, some at a time."""
+    """Write the lines of a table, piece by piece."""
     names = [json.dumps(name, ensure_ascii=False) for name in table.column_names]
     for piece in pieces(table):
         pairs = [
@@ -39,7 +39,7 @@ def _value(column: pa.Array) -> pa.Array:
 
 
 def _string(text: pa.Array) -> pa.Array:
-    if pc.any(pc.match_substring_regex(text, r"[\x00-\x1f]")).as_py():  # rare, and many kinds of escapes
+    if pc.any(pc.match_substring_regex(text, r"[\x00-\x1f]")).as_py():  # rare, and needs many kinds of escapes
         return pa.array(
             [None if s is None else json.dumps(s, ensure_ascii=False) for s in text.to_pylist()], pa.string()
         )

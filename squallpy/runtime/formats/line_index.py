@@ -1,7 +1,7 @@
-"""Where the rows of a delimited text start: one scan of the file, then any range of rows can be read on its own.
+"""Row offsets of a delimited text: after one scan of the file, any range of rows can be read.
 
-A row ends at a line end (\\n, \\r or both) outside quotes; empty lines are no rows. Quotes count only at the start of a
-field, as in Arrow's parser. Only the start of every EVERY-th row is kept.
+A row ends at a line end (\\n, \\r or both) outside quotes; empty lines are not rows. Quotes count only at the start of
+a field, as in Arrow's parser. Only the start of every EVERY-th row is stored.
 """
 
 from dataclasses import InitVar, dataclass, field
@@ -22,7 +22,7 @@ CHUNK = 1 << 24
 BYTES = "Array(uint8, 1, 'C', readonly=True)"
 MODE, ROWS, LINE, RETURN, FOUND = range(5)  # the words of a scan's state
 AT_LINE, AT_FIELD, INSIDE, QUOTED, CLOSING, ESCAPED, ESCAPED_QUOTED = range(7)
-NEVER = 256  # no byte: there is no quote or escape character
+NEVER = 256  # equals no byte: the dialect has no quote or escape character
 
 
 @kernel(f"int64({BYTES}, {VECTOR}, int64, int64, int64, boolean, int64, int64, {VECTOR}, {VECTOR})")
@@ -30,10 +30,10 @@ def scan(
     data: Any, state: Any, delimiter: int, quote: int, escape: int, plain: bool, every: int, limit: int,
     starts: Any, lines: Any,
 ) -> int:  # fmt: skip
-    """Go on to the end of `data`, or to the start of row `limit`; returns how far.
+    """Scan to the end of `data`, or to the start of row `limit`, and return the end.
 
-    Notes offset and line number of each `every`-th row in `starts` and `lines`, their number in state[FOUND]. `plain`
-    says that `data` holds neither quotes nor escapes, so that only line ends matter.
+    Notes offset and line number of each `every`-th row in `starts` and `lines`, their number in state[FOUND]. `plain`:
+    `data` holds neither quotes nor escapes, so that only line ends matter.
     """
     mode, rows, line, after_return, found = state[0], state[1], state[2], state[3], 0
     at, end = 0, len(data)
@@ -91,7 +91,7 @@ def scan(
 
 @dataclass(slots=True)
 class Scan:
-    """A scan under way: `rows` so far; `line` is counted from `first`. It is given whole units of the encoding."""
+    """A scan in progress: `rows` so far; `line` counts from `first`. Its input is whole units of the encoding."""
 
     dialect: Dialect
     first: InitVar[int] = 1
@@ -114,7 +114,7 @@ class Scan:
         return int(self.state[LINE])
 
     def run(self, data: Any, limit: int = -1) -> tuple[int, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """How far it went, and offsets and lines of the rows to keep."""
+        """Scan on, and return the end, with offsets and lines of the rows to index."""
         d, width = self.dialect, self.encoding.width
         bytes_ = self.encoding.units(data)
         room = len(bytes_) // EVERY + 2
@@ -133,7 +133,7 @@ def code(mark: str) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Index:
-    """The rows of a file, a header among them: how many, and where each EVERY-th starts."""
+    """The index of a file's rows, the header included: their number, and the offset of each EVERY-th."""
 
     rows: int
     size: int
@@ -143,13 +143,13 @@ class Index:
     encoding: Encoding = UTF8
 
     def offset(self, block: int) -> int:
-        """Where block `block` of EVERY rows starts; the end of the file after the last."""
+        """Return the offset of a block of EVERY rows; the end of the file after the last."""
         return int(self.starts[block]) if block < len(self.starts) else self.size
 
 
 @lru_cache(maxsize=256)
 def build_index(file: File, dialect: Dialect) -> Index:
-    """Scan a file once; the same file is not scanned again by this process."""
+    """Scan a file, once per process."""
     starts, lines = [], []
     with file.open() as stream:
         encoding, at = encoding_of(stream.read_at(min(HEAD, file.size), 0), dialect.encoding, file.shown)

@@ -1,7 +1,7 @@
-"""Spellings of numbers in bytes of text that Arrow reads by other rules than SQL.
+"""Spellings of numbers that Arrow reads by other rules than SQL.
 
-0x1F        an integer for Arrow, no number in SQL
-1e-99999    a DECIMAL, at which Arrow reads beyond its tables, or crashes
+0x1F        an integer in Arrow, not a number in SQL
+1e-99999    as a DECIMAL Arrow reads beyond its tables, or crashes
 """
 
 from typing import Any
@@ -15,10 +15,10 @@ _SMALL, _X, _E, _ZERO, _POINT, _TEN = (np.uint8(code) for code in (*b" xe0.", 10
 
 
 @kernel("uint8(Array(uint8, 1, 'C', readonly=True))")
-def numerals(data: Any) -> int:
-    """Bits HEXADECIMAL and EXPONENT, where an X stands right behind a zero, an E behind a digit or a point."""
+def find_numerals(data: Any) -> int:
+    """Set bits HEXADECIMAL for an X after a zero, and EXPONENT for an E after a digit or a point."""
     found = np.uint8(0)
-    for i in range(1, len(data)):  # NB: all in eight bits and without a branch, for LLVM to take many bytes at once
+    for i in range(1, len(data)):  # NB: 8-bit and branch-free, so that LLVM vectorises it
         letter, before = np.uint8(data[i] | _SMALL), data[i - 1]
         hexadecimal = np.uint8(letter == _X) & np.uint8(before == _ZERO)
         is_digit = np.uint8(np.uint8(before - _ZERO) < _TEN) | np.uint8(before == _POINT)

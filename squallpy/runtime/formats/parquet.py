@@ -1,6 +1,6 @@
-"""Parquet, row group by row group: decoded once, only the columns asked for, in the relation's types.
+"""Parquet by row group, decoded once: the columns that are read, in the relation's types.
 
-The row group decoded last is kept, so that batches that walk through one do not decode it again.
+The last decoded row group is cached, so that successive batches within one do not decode it again.
 """
 
 import io
@@ -24,20 +24,20 @@ from squallpy.base.types import VARCHAR
 from squallpy.catalog.relation import MULT, Field
 from squallpy.runtime.evaluate.text_casts import column_type
 from squallpy.runtime.formats.change_operations import columns_of_change, decode_op
-from squallpy.runtime.formats.checksum import added, checksum
+from squallpy.runtime.formats.checksum import add_checksums, checksum
 from squallpy.runtime.formats.conform import (
     Problem,
     check_names,
     check_once,
     conform,
-    convertible,
+    is_convertible,
     sql_type,
 )
-from squallpy.runtime.formats.counted_table import joined, of_length
-from squallpy.runtime.formats.file_rows import Piece
+from squallpy.runtime.formats.counted_table import concat_tables, table_without_columns
+from squallpy.runtime.formats.file_rows import FileRows
 from squallpy.runtime.formats.files import File, reason
 
-KEEP = 256 << 20  # bytes of decoded row groups per process, of files that are read in turns
+KEEP = 256 << 20  # bytes of decoded row groups per process, for files that are read in turns
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class ParquetPart:
 
     @staticmethod
     def open(file: File) -> "ParquetPart":
-        return ParquetPart(file, (0, *accumulate(_about(file)[1])))
+        return ParquetPart(file, (0, *accumulate(_layout(file)[1])))
 
     @property
     def rows(self) -> int:
@@ -65,45 +65,47 @@ class ParquetPart:
 
     @property
     def _schema(self) -> pa.Schema:
-        return _about(self.file)[0]
+        return _layout(self.file)[0]
 
     def fields(self) -> tuple[Field, ...]:
-        """The columns as the file has them. One without a SQL type is a VARCHAR, for who reads it to be told."""
+        """List the columns of the file; one without a SQL type is VARCHAR, and reading it raises an error."""
         return tuple(Field(c.name, sql_type(c.type) or VARCHAR, c.nullable) for c in self._schema)
 
     def check(self, fields: tuple[Field, ...], op: str | None) -> None:
-        """Every column that cannot be NULL must be there, and what is there of a type that can become the declared one;
-        SQ4002."""
+        """Check that NOT NULL columns exist, and that types can become the declared ones; SQ4002."""
         if not self.file.size:
             return
         ops = [Field(op, VARCHAR, False)] if op else []
         check_names(self.file.shown, self.columns, [f.name for f in (*fields, *ops) if not f.nullable])
         self.check_read(ops)
-        for f, type in self._given(fields):
-            if not convertible(type, f.type) and (sql_type(type) or f.type != VARCHAR):
+        for f, type in self._present_fields(fields):
+            if not is_convertible(type, f.type) and (sql_type(type) or f.type != VARCHAR):
                 raise SquallError("SQ4002", f'{self.file.shown}: column "{f.name}" is {type}, declared {f.type}')
 
     def check_read(self, fields: Sequence[Field]) -> None:
         check_once(self.file.shown, self.columns, (f.name for f in fields))
-        for f, type in self._given(fields):
+        for f, type in self._present_fields(fields):
             if sql_type(type) is None:
                 text = f'{self.file.shown}: column "{f.name}" is {type}, which has no SQL type'
                 raise SquallError("SQ4002", text, hint="leave it out of the query")
 
-    def _given(self, fields: Sequence[Field]) -> Iterator[tuple[Field, pa.DataType]]:
-        """The fields that the file has, with their types there."""
+    def _present_fields(self, fields: Sequence[Field]) -> Iterator[tuple[Field, pa.DataType]]:
+        """List the fields that the file has, with their types there."""
         given = {name.lower(): type for name, type in zip(self.columns, self._schema.types, strict=True)}
         return ((f, given[f.name.lower()]) for f in fields if f.name.lower() in given)
 
-    def place(self, row: int) -> str:
+    def location(self, row: int) -> str:
         return f"{self.file.shown}, row {row + 1}"
 
     def hint(self, row: int) -> str:
         return ""
 
-    def read(self, start: int, stop: int, fields: tuple[Field, ...], op: str | None, summed: bool = False) -> Piece:
-        """Rows start..stop; checksums are of the columns of the row groups whose first row is among them, and of the
-        footer with the first of all."""
+    def read(self, start: int, stop: int, fields: tuple[Field, ...], op: str | None, summed: bool = False) -> FileRows:
+        """Read rows start..stop.
+
+        Checksums cover the columns of the row groups whose first row is among them, and the footer with the first of
+        all.
+        """
         tables: list[pa.Table] = []
         wrong: dict[int, Problem] = {}
         sums, images = dict[str, int](), 0
@@ -117,22 +119,22 @@ class ParquetPart:
             wrong.update({first + r - start: p for r, p in rows.wrong.items() if at <= first + r < end})
             images += 0 if rows.images is None else int(rows.images[at - first : end - first].sum())
             if at == first < end:
-                sums |= {name: added(sums.get(name, 0), sum) for name, sum in rows.checksums.items()}
+                sums |= {name: add_checksums(sums.get(name, 0), sum) for name, sum in rows.checksums.items()}
             at = max(end, at + (last == 0))
-        return Piece(joined(tables), wrong, sums, images)
+        return FileRows(concat_tables(tables), wrong, sums, images)
 
     def checksum(self, rows: int, names: Sequence[str]) -> int:
-        """The checksum of the footer and of some columns, of the row groups of the first rows."""
+        """Compute the checksum of the footer and of these columns, for the row groups of the first rows."""
         sum = 0
         for group in range(bisect_left(self.ends[:-1], min(rows, self.rows))):
             if self.ends[group] < self.ends[group + 1]:
-                sum = reduce(added, Chunks.of(self.file, group, names).checksums().values(), sum)
+                sum = reduce(add_checksums, ColumnChunks.of(self.file, group, names).checksums().values(), sum)
         return sum
 
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """Decoded rows, and the problems of some of them; checksums by column, if they were wanted; `Operations.images`."""
+    """Decoded rows, with problems of some of them, checksums by column if wanted, and images of updates."""
 
     table: pa.Table
     wrong: dict[int, Problem]
@@ -141,9 +143,11 @@ class RowGroup:
 
 
 @dataclass(slots=True)
-class Decoded:
-    """The row groups decoded last: of what is read of a file one, for who walks through it does not come back; at most
-    KEEP bytes of them, and always the last one."""
+class RowGroupCache:
+    """A cache of decoded row groups: the last of each file, since rows are read in order.
+
+    It holds at most KEEP bytes, and always the last group.
+    """
 
     groups: OrderedDict[Any, tuple[int, RowGroup]] = field(default_factory=OrderedDict)
 
@@ -151,7 +155,7 @@ class Decoded:
         key = (file, fields, op, summed)
         known, rows = self.groups.pop(key, (None, None))
         if rows is None or known != group:
-            del rows  # NB: before there is another: its memory can take that
+            del rows  # NB: frees its memory for the next one
             rows = _decode(file, group, fields, op, summed)
         self.groups[key] = group, rows
         while len(self.groups) > 1 and sum(g.table.nbytes for _, g in self.groups.values()) > KEEP:
@@ -159,11 +163,13 @@ class Decoded:
         return rows
 
 
-_decoded = Decoded()  # NB: a cache of this process, of what never changes: the file's size and time are in the key
+_decoded = (
+    RowGroupCache()
+)  # NB: a cache of this process, of what never changes: the file's size and time are in the key
 
 
 def _decode(file: File, group: int, fields: tuple[Field, ...], op: str | None, summed: bool) -> RowGroup:
-    opened, wrong = _opened(file), dict[int, Problem]()
+    opened, wrong = _open(file), dict[int, Problem]()
     schema, rows = opened.schema_arrow, opened.metadata.row_group(group).num_rows if opened.num_row_groups else 0
     there = {name.lower(): name for name in schema.names}
     changes = columns_of_change(op)
@@ -171,11 +177,15 @@ def _decode(file: File, group: int, fields: tuple[Field, ...], op: str | None, s
     names = [there[name] for name in wanted if name in there]
     file.check()
     try:
-        chunks = Chunks.of(file, group, names) if summed and rows else None
+        chunks = ColumnChunks.of(file, group, names) if summed and rows else None
         source = _reader(chunks.file(), opened.metadata) if chunks else opened
-        raw = source.read_row_group(group, columns=names, use_threads=False) if names and rows else of_length(rows)
-        raw = _unwrapped(file, group, raw) if raw.num_columns else raw
-    except PROBLEMS as error:
+        raw = (
+            source.read_row_group(group, columns=names, use_threads=False)
+            if names and rows
+            else table_without_columns(rows)
+        )
+        raw = _fix_int96(file, group, raw) if raw.num_columns else raw
+    except DAMAGED as error:
         raise SquallError("SQ4001", f"cannot read {file.shown}: {reason(error)}") from None
     if len(raw) != rows:
         raise SquallError("SQ4001", f"cannot read {file.shown}: row group {group} has {len(raw)} rows and not {rows}")
@@ -187,16 +197,16 @@ def _decode(file: File, group: int, fields: tuple[Field, ...], op: str | None, s
         given = (by_name[name.lower()] for name in changes if name.lower() in by_name)
         operations = decode_op(*given, name=op, wrong=wrong)
         columns, out, images = [*columns, operations.multiplicities], [*out, MULT], operations.images
-    table = pa.table(columns, out) if columns else of_length(rows)
+    table = pa.table(columns, out) if columns else table_without_columns(rows)
     return RowGroup(table, wrong, chunks.checksums() if chunks else {}, images)
 
 
-def _unwrapped(file: File, group: int, raw: pa.Table) -> pa.Table:
-    """The same; INT96 times that wrapped around in 64 bits of microseconds are the last one there, beyond all years."""
-    columns = map(_opened(file).schema.column, range(len(_opened(file).schema)))
+def _fix_int96(file: File, group: int, raw: pa.Table) -> pa.Table:
+    """Replace INT96 times that overflowed 64-bit microseconds by the last time, which is beyond all years."""
+    columns = map(_open(file).schema.column, range(len(_open(file).schema)))
     wide = [c.path for c in columns if c.physical_type == "INT96" and c.path in raw.column_names]
     if wide:
-        seconds = _opened(file, "s").read_row_group(group, columns=wide, use_threads=False)
+        seconds = _open(file, "s").read_row_group(group, columns=wide, use_threads=False)
         for name in wide:
             times = raw.column(name)
             is_whole = pc.equal(pc.floor_temporal(times, unit="second").cast(pa.timestamp("s")), seconds.column(name))
@@ -205,9 +215,9 @@ def _unwrapped(file: File, group: int, raw: pa.Table) -> pa.Table:
     return raw
 
 
-class Chunks:
-    """The bytes of some columns of a row group, and of the footer with those of the first that has rows; read once, for
-    their checksums and to be decoded."""
+class ColumnChunks:
+    """The bytes of columns of a row group, and of the footer with the first group, read once to be summed and
+    decoded."""
 
     def __init__(self, file: File, ranges: Mapping[str, list[tuple[int, int]]]) -> None:
         self._file = file
@@ -215,9 +225,9 @@ class Chunks:
             self._read = {name: [(at, source.read_at(size, at)) for at, size in some] for name, some in ranges.items()}
 
     @staticmethod
-    def of(file: File, group: int, names: Sequence[str]) -> "Chunks":
-        """Those of the columns by these names that the file has."""
-        about, wanted = _opened(file).metadata, {name.lower() for name in names}
+    def of(file: File, group: int, names: Sequence[str]) -> "ColumnChunks":
+        """Read the chunks of these columns, as far as the file has them."""
+        about, wanted = _open(file).metadata, {name.lower() for name in names}
         ranges: dict[str, list[tuple[int, int]]] = {}
         if not any(about.row_group(g).num_rows for g in range(group)):
             size = about.serialized_size + 8  # with its length and the magic word
@@ -228,23 +238,25 @@ class Chunks:
             if not {name.lower(), name.partition(".")[0].lower()}.isdisjoint(wanted):
                 starts = [at for at in (chunk.dictionary_page_offset, chunk.data_page_offset) if at]
                 ranges.setdefault(name, []).append((min(starts), chunk.total_compressed_size))
-        return Chunks(file, ranges)
+        return ColumnChunks(file, ranges)
 
     def checksums(self) -> dict[str, int]:
-        """By column; '' is the footer."""
-        return {name: reduce(added, (checksum(data, at) for at, data in some)) for name, some in self._read.items()}
+        """Compute checksums by column; '' is the footer."""
+        return {
+            name: reduce(add_checksums, (checksum(data, at) for at, data in some)) for name, some in self._read.items()
+        }
 
     def file(self) -> pa.NativeFile:
-        """A file that has these bytes at hand; others are read when they are asked for."""
+        """Open a file that serves these bytes from memory and reads others on demand."""
         known = sorted((at, memoryview(data)) for some in self._read.values() for at, data in some)
-        return pa.PythonFile(_AtHand(self._file, known), mode="r")
+        return pa.PythonFile(_CachedFile(self._file, known), mode="r")
 
 
-class _AtHand(io.RawIOBase):
-    """A file of which some ranges are known."""
+class _CachedFile(io.RawIOBase):
+    """A file with some ranges in memory."""
 
     def __init__(self, file: File, known: list[tuple[int, memoryview]]) -> None:
-        self._about, self._known, self._at = file, known, 0
+        self._file, self._known, self._at = file, known, 0
 
     def readable(self) -> bool:
         return True
@@ -256,15 +268,15 @@ class _AtHand(io.RawIOBase):
         return self._at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._about.size}[whence]
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._file.size}[whence]
         return self._at
 
     def read(self, size: int = -1) -> Any:
-        at, size = self._at, min(size, self._about.size - self._at) if size >= 0 else self._about.size - self._at
+        at, size = self._at, min(size, self._file.size - self._at) if size >= 0 else self._file.size - self._at
         number = bisect_right(self._known, at, key=itemgetter(0)) - 1
         start, data = self._known[number] if number >= 0 else (0, memoryview(b""))
         if at + size > start + len(data):
-            with self._about.open() as source:
+            with self._file.open() as source:
                 found = source.read_at(size, at)
         else:
             found = data[at - start : at - start + size]
@@ -272,28 +284,28 @@ class _AtHand(io.RawIOBase):
         return found
 
 
-PROBLEMS = (OSError, pa.ArrowException, OverflowError, ValueError, UnicodeDecodeError, MemoryError)
-"""What Arrow raises where a file is damaged."""
+DAMAGED = (OSError, pa.ArrowException, OverflowError, ValueError, UnicodeDecodeError, MemoryError)
+"""The exceptions that Arrow raises for a damaged file."""
 
 
 def _reader(source: Any, about: Any = None, int96: str = "us") -> pq.ParquetFile:
-    # NB: of INT96, nanoseconds in 64 bits would hold the years 1677 to 2262 only
+    # NB: INT96 as nanoseconds in 64 bits would cover the years 1677 to 2262 only
     return pq.ParquetFile(source, metadata=about, coerce_int96_timestamp_unit=int96)
 
 
 @lru_cache(maxsize=1 << 14)
-def _about(file: File) -> tuple[pa.Schema, tuple[int, ...]]:
-    """The columns of a file, and the rows of its row groups."""
+def _layout(file: File) -> tuple[pa.Schema, tuple[int, ...]]:
+    """Read the schema of a file, and the number of rows of each row group."""
     if not file.size:
         return pa.schema([]), ()
-    opened = _opened(file)
+    opened = _open(file)
     groups = (opened.metadata.row_group(g).num_rows for g in range(opened.num_row_groups))
     return opened.schema_arrow, tuple(groups)
 
 
 @lru_cache(maxsize=64)
-def _opened(file: File, int96: str = "us") -> pq.ParquetFile:
+def _open(file: File, int96: str = "us") -> pq.ParquetFile:
     try:
         return _reader(file.open(), int96=int96)
-    except PROBLEMS as error:
+    except DAMAGED as error:
         raise SquallError("SQ4001", f"{file.shown} is not a parquet file: {reason(error)}") from None

@@ -1,4 +1,4 @@
-"""Rows left out under OPTIONS (on_error 'skip'): counted, the first few described, carried in a table's metadata.
+"""Rows left out under OPTIONS (on_error 'skip'): their count and first reasons travel in a table's metadata.
 
 NB: in the metadata because it then travels wherever Arrow tables go, from worker to driver too.
 """
@@ -13,7 +13,7 @@ EXAMPLES = 5
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """How many rows were left out, and why the first of them were."""
+    """The number of rows left out, and the reasons of the first."""
 
     count: int = 0
     examples: tuple[str, ...] = ()
@@ -23,16 +23,16 @@ class Skipped:
 
 
 def mark_skipped(table: Any, skipped: Skipped) -> Any:
-    """The table with the count in its metadata; unchanged if nothing was skipped."""
-    from squallpy.runtime.formats.counted_table import marked
+    """Add the count to the table's metadata; unchanged if nothing was skipped."""
+    from squallpy.runtime.formats.counted_table import with_metadata
 
     if not skipped.count:
         return table
-    return marked(table, {KEY: json.dumps([skipped.count, skipped.examples]).encode()})
+    return with_metadata(table, {KEY: json.dumps([skipped.count, skipped.examples]).encode()})
 
 
 def skipped(table: Any) -> Skipped:
-    """What was left out when a table or record batch was read."""
+    """Read what was left out from the metadata of a table or record batch."""
     text = (table.schema.metadata or {}).get(KEY)
     if text is None:
         return Skipped()

@@ -1,4 +1,4 @@
-"""Arrow columns as text, a whole column at a time; NULL stays NULL.
+"""Arrow columns as text, a column at a time; NULL stays NULL.
 
 DECIMAL(10,2) 1.50 → 1.50     DOUBLE 0.1 → 0.1     DATE → 1998-12-01     TIMESTAMP → 1998-12-01 10:00:00[.000001]
 """
@@ -13,7 +13,7 @@ PIECE = 1 << 16  # rows rendered at once: bounds memory, and keeps 32-bit string
 
 
 def cells(column: pa.Array) -> pa.Array:
-    """A column of any SQL type as strings."""
+    """Convert a column of any SQL type to strings."""
     kind = column.type
     if pa.types.is_decimal(kind):
         return _decimal(column)
@@ -24,7 +24,7 @@ def cells(column: pa.Array) -> pa.Array:
 
 
 def _decimal(column: pa.Array) -> pa.Array:
-    """Digits with exactly the type's scale. NB: Arrow's own cast turns to 0E-10 and the like below 1e-6."""
+    """Write digits with exactly the type's scale. NB: Arrow's own cast writes 0E-10 and the like below 1e-6."""
     scale = column.type.scale
     whole = pa.Array.from_buffers(pa.decimal128(38, 0), len(column), column.buffers(), offset=column.offset)
     digits = whole.cast(pa.string())
@@ -37,17 +37,17 @@ def _decimal(column: pa.Array) -> pa.Array:
 
 
 def join(*parts: Any, by: str = "") -> pa.Array:
-    """Strings put together element by element."""
+    """Concatenate strings element by element."""
     return pc.binary_join_element_wise(*parts, by)
 
 
 def pieces(table: pa.Table) -> Iterator[pa.RecordBatch]:
-    """A table in record batches of bounded size."""
+    """Split a table into record batches of bounded size."""
     yield from table.to_batches(max_chunksize=PIECE)
 
 
 def to_bytes(lines: pa.Array) -> bytes:
-    """Lines without NULLs, each ended by a newline."""
+    """Encode lines without NULLs, each ended by a newline."""
     ended = join(lines, pa.scalar(""), by="\n")
     _, offsets, data = ended.buffers()
     if not len(ended) or data is None:

@@ -14,9 +14,9 @@ from squallpy.base.errors import SquallError
 from squallpy.base.types import DATE, TIMESTAMP, YEARS, Kind, Type
 from squallpy.catalog.relation import Hops, Relation, Series, Split
 from squallpy.logical.expressions import Expr, Literal, children, columns
-from squallpy.runtime.evaluate.functions import compiled
+from squallpy.runtime.evaluate.functions import compile_expression
 from squallpy.runtime.evaluate.scalar import datetime as dates
-from squallpy.runtime.evaluate.scalar.text import matching
+from squallpy.runtime.evaluate.scalar.text import match_regex
 from squallpy.runtime.evaluate.vectors import Frame, Vec, arrow_type, from_arrow, full
 from squallpy.runtime.kernels.regions import Words
 
@@ -47,7 +47,7 @@ def in_parts(rows: pa.RecordBatch, relation: Relation) -> pa.RecordBatch:
     frame = Frame(len(rows), {}, load)
 
     def evaluated(expr: Expr) -> tuple[Any, Mask]:
-        values, valid = full(compiled(expr)(frame), expr.type, len(rows))
+        values, valid = full(compile_expression(expr)(frame), expr.type, len(rows))
         return values, np.ones(len(rows), np.bool_) if valid is None else np.asarray(valid)
 
     match parts.made:
@@ -69,7 +69,7 @@ def in_parts(rows: pa.RecordBatch, relation: Relation) -> pa.RecordBatch:
 def _cut(texts: pa.Array, there: Mask, separator: str, kept: bool) -> tuple[Words, pa.Array, pa.Array]:
     """Split texts into parts: the row of each, the part itself and its position."""
     of = np.flatnonzero(there)
-    cut = matching(pc.split_pattern_regex, texts.take(pa.array(of)), separator)
+    cut = match_regex(pc.split_pattern_regex, texts.take(pa.array(of)), separator)
     counts = np.asarray(pc.list_value_length(cut), np.int64)
     at = np.repeat(of, counts)
     positions = pa.array(np.arange(len(at)) - np.repeat(np.cumsum(counts) - counts, counts))

@@ -1,7 +1,4 @@
-"""A joiner's part of a course: what it has of views on the grid, and what it sends when the grid is to be another.
-
-What it sends after a batch arrives before the next; what it keeps itself is where it will be at once.
-"""
+"""Joiner of a partition: it fills the pools of other grids, hands off records to other joiners, and takes theirs in."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -12,7 +9,7 @@ import numpy as np
 from squallpy.base.types import Kind
 from squallpy.physical.joins.migration import migration
 from squallpy.physical.plan import OnGrid, Plan
-from squallpy.runtime.joiners.batch_plan import Course
+from squallpy.runtime.joiners.batch_plan import BatchPlan, Copying, KeyMoves, Switched
 from squallpy.runtime.joiners.routing import tickets_of
 from squallpy.runtime.kernels.container import HASHES, Container
 from squallpy.runtime.kernels.dictionary import Dictionary
@@ -34,21 +31,22 @@ class Joiner:
         self._columns = {pool.name: pool.keys for pool in plan.pools}
         self._texts = {d.name: [i for i, c in enumerate(d.keys) if c.type.kind is Kind.VARCHAR] for d in plan.deltas}
 
-    def begin(self, store: Store, course: Course, deltas: Sequence[Delta]) -> list[Delta]:
-        """Before a batch: drop what the grid before had; take in what joiners have sent. What else has come is left."""
+    def begin(self, store: Store, plan: BatchPlan, deltas: Sequence[Delta]) -> list[Delta]:
+        """Begin a batch: drop the pools of the grid before, take in the records that joiners have handed off, return
+        the rest."""
         names = {view.view for view in self._views}
         for name in names:
-            if course.fresh:
-                store[course.other(name)].clear()
+            if plan.drops_copies:
+                store[plan.other_pool(name)].clear()
                 store[PoolName(name, Role.REACHED)].clear()
                 store[PoolName(name, Role.CHANGES)].clear()
         for delta in deltas:
             if delta.name in names:
-                self._settle(store, course, delta)
+                self._take_in(store, plan, delta)
         return [delta for delta in deltas if delta.name not in names]
 
     def arrived(self, deltas: Sequence[Delta], names: Dictionary) -> dict[str, Any]:
-        """What arrived for a stage, by relation; see `course.Seen`."""
+        """Count the tuples that arrived for a stage, by relation; see `JoinerStatistics`."""
         counts = dict.fromkeys(("r", "s", "r bytes", "s bytes"), 0)
         for view in self._views:
             name = view.side.name.lower()
@@ -58,30 +56,33 @@ class Joiner:
                     counts[f"{name} bytes"] += _bytes(delta, self._texts[delta.name], names)
         return {"joiners": {str(self._number): counts}}
 
-    def held(self, store: Store, course: Course) -> dict[str, Any]:
-        """What it has after a batch, by relation."""
+    def held(self, store: Store, plan: BatchPlan) -> dict[str, Any]:
+        """Count the tuples that it has after a batch, by relation."""
         counts = dict.fromkeys("RS", 0)
         for view in self._views:
-            counts[view.side.name] += len(store[course.pool(view.view)])
+            counts[view.side.name] += len(store[plan.pool(view.view)])
         return {"joiners": {str(self._number): counts}}
 
-    def sent(self, store: Store, course: Course) -> tuple[list[tuple[int, Delta]], int]:
-        """What it sends to joiners when a batch is done; how many tuples that are, with those copied here."""
-        share = course.copies(self._number)
-        copies = [*self._copies(store, course, *share)] if share else []
-        for view in self._views if course.moves else ():
-            copies += self._moved(store, course, view)
-        letters = [(target, delta) for target, delta in copies if target != self._number]
-        return letters, sum(len(delta.keys) for _, delta in copies)
+    def sent(self, store: Store, plan: BatchPlan) -> tuple[list[tuple[int, Delta]], int]:
+        """List the records for other joiners when a batch is done, and count all that were copied, those copied here
+        included."""
+        copies: list[tuple[int, Delta]] = []
+        match plan:
+            case Copying():
+                copies += self._copies(store, plan)
+            case KeyMoves() if plan.moves:
+                for view in self._views:
+                    copies += self._moved(store, plan, view)
+        handed = [(target, delta) for target, delta in copies if target != self._number]
+        return handed, sum(len(delta.keys) for _, delta in copies)
 
-    def _moved(self, store: Store, course: Course, view: OnGrid) -> Iterator[tuple[int, Delta]]:
-        """What it has of keys that take another place, to those that have it not; what it is not to have any more, it
-        forgets."""
+    def _moved(self, store: Store, plan: KeyMoves, view: OnGrid) -> Iterator[tuple[int, Delta]]:
+        """Yield its tuples of keys that move, for the joiners that lack them; delete those that it is not to keep."""
         pool, forgotten = store[view.view], list[Delta]()
         keys, words = pool.rows()
         columns = self._columns[view.view]
         hashes = tickets_of(keys, columns, view.key, store.dictionary)
-        for key, old, new in course.moves:
+        for key, old, new in plan.moves:
             rows = np.flatnonzero(hashes == np.uint64(key))
             if not len(rows) or self._number not in old:
                 continue
@@ -94,24 +95,24 @@ class Joiner:
         for delta in forgotten:  # NB: at the end, for what a pool holds moves when something goes
             pool.upsert(delta.keys, delta.words)
 
-    def _copies(self, store: Store, course: Course, low: int, high: int) -> Iterator[tuple[int, Delta]]:
-        """After a batch: a share of the records, and of those before by what batches since its last turn have changed
-        them."""
-        if (group := course.group(self._number)) is None:
+    def _copies(self, store: Store, plan: Copying) -> Iterator[tuple[int, Delta]]:
+        """Copy a range of the records after a batch, and of those copied before, the changes since its last turn."""
+        hashes, group = plan.copies(self._number), plan.group(self._number)
+        if hashes is None or group is None:
             return
-        moves = course.migrations[group]
+        moves = plan.migrations[group]
         for view in self._views:
-            columns, copied = self._columns[view.view], self._share(store, course, view.view, low, high)
+            columns, copied = self._columns[view.view], self._copy(store, plan, view.view, *hashes)
             tickets = partial(tickets_of, copied.keys, columns, range(len(columns)), store.dictionary)
             for joiners, rows in moves.partition_tuples(self._number, view.side, tickets):
                 theirs = copied if rows is None else copied.take(rows)
                 if self._number in joiners:
-                    store.ordered(course.other(view.view)).fill(theirs.keys, theirs.words, high)
+                    store.ordered(plan.other_pool(view.view)).fill(theirs.keys, theirs.words, hashes[1])
                 yield from ((joiner, theirs) for joiner in joiners)
 
-    def _share(self, store: Store, course: Course, view: str, low: int, high: int) -> Delta:
-        """What is copied of a view after a batch; goes on to where it ends."""
-        pool, places = store.ordered(course.pool(view)), store[PoolName(view, Role.REACHED)]
+    def _copy(self, store: Store, plan: Copying, view: str, low: int, high: int) -> Delta:
+        """Copy a view's records with some hashes, and the changes of those before; note up to where it has copied."""
+        pool, places = store.ordered(plan.pool(view)), store[PoolName(view, Role.REACHED)]
         since = store[PoolName(view, Role.CHANGES)]
         changed, changes = since.rows()
         reached = places.keys[-1:]
@@ -124,18 +125,20 @@ class Joiner:
         since.clear()
         return copied
 
-    def _settle(self, store: Store, course: Course, delta: Delta) -> None:
+    def _take_in(self, store: Store, plan: BatchPlan, delta: Delta) -> None:
         """Take in what was sent to it after the batch before."""
-        if course.fresh:
-            store.ordered(course.pool(delta.name)).fill(delta.keys, delta.words, HASHES)
-        elif course.grids:
-            store.ordered(course.other(delta.name)).fill(delta.keys, delta.words, max((course.low, *course.done)))
-        else:
-            store[delta.name].upsert(delta.keys, delta.words)
+        match plan:
+            case Switched() | Copying(now=Switched()):
+                store.ordered(plan.pool(delta.name)).fill(delta.keys, delta.words, HASHES)
+            case Copying():
+                reached = max((plan.low, *plan.done))
+                store.ordered(plan.other_pool(delta.name)).fill(delta.keys, delta.words, reached)
+            case _:
+                store[delta.name].upsert(delta.keys, delta.words)
 
 
 def _bytes(delta: Delta, texts: Sequence[int], names: Dictionary) -> int:
-    """What rows take, their texts as a sample of them has."""
+    """Estimate the bytes of rows from their texts in a sample."""
     rows, width = len(delta.keys), delta.keys.shape[1] + delta.words.shape[1]
     some = delta.keys[:: max(1, rows // SAMPLE)]
     spelled = sum(names.nbytes(some[:, i]) for i in texts)
@@ -149,5 +152,5 @@ class Changes:
         self._changed = changed
 
     def note(self, pool: Container, keys: Words, words: Words) -> None:
-        """To be told what is added to a pool."""
+        """Note what is added to a pool."""
         self._changed.upsert(keys, words)

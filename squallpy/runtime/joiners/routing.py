@@ -1,4 +1,4 @@
-"""Where rows of deltas go: by the hash of what their keys stand for, hence the same on every node and each time.
+"""Routing of rows to partitions: by the hash of what their keys stand for, so alike on every node and each time.
 
 spread(ΔORDERS, by o_custkey, over 2)   →   (0, rows of some customers), (1, those of the others)
 """
@@ -15,7 +15,8 @@ from squallpy.physical.distribute.heavy_keys import SHARE
 from squallpy.physical.joins.heavy_keys import route_by_key
 from squallpy.physical.joins.mapping import Tickets
 from squallpy.physical.plan import Plan, Send
-from squallpy.runtime.joiners.batch_plan import OTHERS, Course, name_of
+from squallpy.runtime.joiners.batch_plan import BatchPlan, KeyMoves
+from squallpy.runtime.joiners.statistics import OTHER_KEYS, name_of_keys
 from squallpy.runtime.kernels.content_hash import from_zero, hash_columns, hash_strings
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.regions import Words
@@ -25,31 +26,31 @@ from squallpy.runtime.messages.deltas import NULL, Delta, spelled
 def partitions_of(
     keys: Words, columns: Sequence[Column], by: Sequence[int], partitions: int, names: Dictionary
 ) -> Words:
-    """The partition of each row by those of its key columns; of none: 0."""
+    """Compute the partition of each row from those of its key columns; without any: 0."""
     if not by or partitions == 1:
         return np.zeros(len(keys), np.int64)
     return from_zero(_hashes(keys, columns, by, names)) % partitions
 
 
 def tickets_of(keys: Words, columns: Sequence[Column], by: Sequence[int], names: Dictionary) -> Tickets:
-    """The ticket of each row in the join-matrix, by those of its key columns: a delete has that of its insert."""
+    """Compute the ticket of each row in the join-matrix from some of its key columns: a delete has its insert's."""
     if not by:
         return np.zeros(len(keys), np.uint64)
     return _hashes(keys, columns, by, names).view(np.uint64)
 
 
 def spread(
-    delta: Delta, columns: Sequence[Column], send: Send, plan: Plan, course: Course | None, names: Dictionary
+    delta: Delta, columns: Sequence[Column], send: Send, plan: Plan, batch: BatchPlan | None, names: Dictionary
 ) -> Iterator[tuple[int, Delta]]:
-    """The rows for each partition, where there are any."""
-    partitions, grids = plan.partitions, course.grids if course else (plan.grid,) if plan.grid else ()
+    """Yield the rows for each partition, where there are any."""
+    partitions, grids = plan.partitions, batch.grids if batch else (plan.grid,) if plan.grid else ()
     if not len(delta.keys):
         return
     if send.by is None:
         yield from ((partition, delta) for partition in range(partitions))
         return
-    if course and send.side is not None and send.key:
-        yield from _by_key(delta, columns, send, partitions, course, names)
+    if isinstance(batch, KeyMoves) and send.side is not None and send.key:
+        yield from _by_key(delta, columns, send, partitions, batch, names)
         return
     if send.side is None or not grids:
         targets = partitions_of(delta.keys, columns, send.by, partitions, names)
@@ -66,20 +67,20 @@ def spread(
 
 
 def _by_key(
-    delta: Delta, columns: Sequence[Column], send: Send, partitions: int, course: Course, names: Dictionary
+    delta: Delta, columns: Sequence[Column], send: Send, partitions: int, batch: KeyMoves, names: Dictionary
 ) -> Iterator[tuple[int, Delta]]:
-    """Rows by the hash of what a join compares, those of heavy keys to the joiners of their row or column."""
+    """Yield rows by the hash of what a join compares, those of heavy keys to the joiners of their row or column."""
     assert send.side is not None and send.by is not None
     keys, tickets = (tickets_of(delta.keys, columns, by, names) for by in (send.key, send.by))
-    heavy = np.array([key for key, _ in course.heavy], np.uint64)
-    positions, joiners = route_by_key(partitions, heavy, [grid for _, grid in course.heavy], send.side, keys, tickets)
+    heavy = np.array([key for key, _ in batch.heavy], np.uint64)
+    positions, joiners = route_by_key(partitions, heavy, [grid for _, grid in batch.heavy], send.side, keys, tickets)
     for joiner in np.unique(joiners).tolist():
         rows = positions[joiners == joiner]
         yield joiner, delta.take(rows)
 
 
 def keys_of(plan: Plan, sends: Iterable[Send], sent: Mapping[str, Delta], names: Dictionary) -> dict[str, Any]:
-    """Of what a join compares: how often the keys come and go that do most, by side; nothing if no key may be heavy.
+    """Count how often the most frequent keys of a join come and go, by side; nothing if no key may be heavy.
 
     A key is named that has as large a share of the tuples as a counter of the driver's sketch; with keys that are all
     as frequent none is.
@@ -93,7 +94,7 @@ def keys_of(plan: Plan, sends: Iterable[Send], sent: Mapping[str, Delta], names:
                 keys, counts = np.unique(hashes[delta.words[:, 0] * sign > 0], return_counts=True)
                 many = counts > counts.sum() * SHARE / (2 * plan.partitions)
                 often = dict(zip(map(str, keys[many].tolist()), counts[many].tolist(), strict=True))
-                found[name_of(send.side, sign)].update(often | {OTHERS: int(counts[~many].sum())})
+                found[name_of_keys(send.side, sign)].update(often | {OTHER_KEYS: int(counts[~many].sum())})
     return {"keys": dict(found)} if found else {}
 
 
@@ -108,7 +109,7 @@ def _hashes(keys: Words, columns: Sequence[Column], by: Sequence[int], names: Di
 
 
 def _contents(keys: Words, column: Column, names: Dictionary) -> Any:
-    """A key column as what can be hashed anywhere: texts and long digits by their bytes."""
+    """Convert a key column to values that hash alike anywhere: texts and long digits by their bytes."""
     if column.type.kind is Kind.VARCHAR:
         return names.strings(keys)
     if column.type.is_wide and (some := spelled(keys)).any():

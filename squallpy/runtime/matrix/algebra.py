@@ -34,14 +34,14 @@ class SingularError(SquallError):
 
 
 def evaluate(matrix: Matrix, read: Read, sizes: Sizes, ring: Semiring) -> Array:
-    """The values of an operation whose names `read` gives; OverflowError where a count does not fit 64 bits."""
+    """Evaluate an expression whose names `read` gives; OverflowError where a count does not fit 64 bits."""
     if isinstance(matrix, Name):
         return read(matrix.name)
-    return operated(matrix, [evaluate(child, read, sizes, ring) for child in children(matrix)], sizes, ring)
+    return apply_operation(matrix, [evaluate(child, read, sizes, ring) for child in children(matrix)], sizes, ring)
 
 
-def operated(matrix: Matrix, operands: Sequence[Array], sizes: Sizes, ring: Semiring) -> Array:
-    """The same, of the values of what it is an operation on."""
+def apply_operation(matrix: Matrix, operands: Sequence[Array], sizes: Sizes, ring: Semiring) -> Array:
+    """Apply an operation to the values of its operands."""
     match matrix:
         case Transpose():
             return operands[0].T
@@ -49,7 +49,7 @@ def operated(matrix: Matrix, operands: Sequence[Array], sizes: Sizes, ring: Semi
             left, right = operands
             return product(left, right, ring)
         case Sum():
-            return total(operands, ring)
+            return add_matrices(operands, ring)
         case Scale(by, _):
             times = by.at(sizes, ring)
             if ring is COUNTING:
@@ -68,8 +68,8 @@ def operated(matrix: Matrix, operands: Sequence[Array], sizes: Sizes, ring: Semi
     raise AssertionError(matrix)
 
 
-def total(terms: Sequence[Array], ring: Semiring) -> Array:
-    """The sum, ⊕, of matrices."""
+def add_matrices(terms: Sequence[Array], ring: Semiring) -> Array:
+    """Add matrices by ⊕."""
     found = terms[0]
     for more in terms[1:]:
         if ring is COUNTING:
@@ -79,12 +79,12 @@ def total(terms: Sequence[Array], ring: Semiring) -> Array:
 
 
 def product(left: Array, right: Array, ring: Semiring) -> Array:
-    """left ⊗ right, (n, l) and (l, m)."""
+    """Multiply left ⊗ right, (n, l) and (l, m)."""
     if ring is ARITHMETIC:
         out: Array = _dot(left, right) if left.shape[0] == right.shape[1] == 1 else left @ right
         return out
     if ring is COUNTING:
-        return _counted(left, right)
+        return _multiply_counts(left, right)
     if ring is BOOLEAN:
         packed = bits.product(bits.pack(np.ascontiguousarray(left)), bits.pack(np.ascontiguousarray(right)))
         return bits.unpack(packed, right.shape[1])
@@ -94,13 +94,13 @@ def product(left: Array, right: Array, ring: Semiring) -> Array:
 
 
 def _dot(row: Array, column: Array) -> Array:
-    """A row by a column; of more than 10,000 entries BLAS makes pieces, and waits milliseconds for its threads."""
+    """Multiply a row by a column; beyond 10,000 entries BLAS would split them, and wait ms for its threads."""
     out: Array = np.einsum("ij,jk->ik", row, column)
     return out
 
 
-def _counted(left: Array, right: Array) -> Array:
-    """Exact, as floats where these are; OverflowError beyond 64 bits."""
+def _multiply_counts(left: Array, right: Array) -> Array:
+    """Multiply counts exactly, as floats where these are exact; OverflowError beyond 64 bits."""
     left_reals, right_reals = left.astype(float), right.astype(float)
     if float((np.abs(left_reals) @ np.abs(right_reals)).max(initial=0.0)) < _EXACT:
         counted: Array = (left_reals @ right_reals).astype(np.int64)
@@ -111,7 +111,7 @@ def _counted(left: Array, right: Array) -> Array:
 
 
 def inverse(values: Array, matrix: Matrix) -> Array:
-    """m⁻¹; SingularError (SQ5011) where there is none, or none that numbers of 64 bits can tell."""
+    """Invert a matrix; SingularError (SQ5011) where it is singular within the precision of 64-bit floats."""
     try:
         found = np.linalg.inv(values)
     except np.linalg.LinAlgError:
@@ -123,36 +123,38 @@ def inverse(values: Array, matrix: Matrix) -> Array:
 
 
 def norm(values: Array) -> float:
-    """The largest sum of a column's absolute values."""
+    """Compute the 1-norm, the largest sum of a column's absolute values."""
     return float(np.abs(values).sum(axis=0).max(initial=0.0))
 
 
-def padded(values: Array, shape: tuple[int, int], ring: Semiring) -> Array:
-    """A matrix with zeros appended."""
+def pad(values: Array, shape: tuple[int, int], ring: Semiring) -> Array:
+    """Append zeros to a matrix."""
     out = np.full(shape, ring.zero, ring.dtype)
     out[: values.shape[0], : values.shape[1]] = values
     return out
 
 
-def picking(extent: int, places: Array, ring: Semiring) -> Array:
-    """Columns (extent, k) that are zero but for a one each, at its place."""
+def unit_columns(extent: int, places: Array, ring: Semiring) -> Array:
+    """Make columns (extent, k) of the unit matrix, that of each place."""
     out = np.full((extent, len(places)), ring.zero, ring.dtype)
     out[places, np.arange(len(places))] = ring.one
     return out
 
 
-def depends(constant: Matrix, symbols: Container[str]) -> bool:
-    """Is a constant of another shape where these are of another size?"""
+def depends_on(constant: Matrix, symbols: Container[str]) -> bool:
+    """True if the shape of a constant depends on any of these symbols."""
     return any(symbol in symbols for size in shape(constant) for symbol, _ in size.symbols)
 
 
-def appended(constant: Matrix, before: Sizes, sizes: Sizes, ring: Semiring) -> tuple[Array, Array]:
-    """How a constant changes as it grows, once zeros have been appended, as u·v."""
+def factor_growth(constant: Matrix, before: Sizes, sizes: Sizes, ring: Semiring) -> tuple[Array, Array]:
+    """Factor the change of a constant that grows, after zeros have been appended, into u·v."""
     old_rows, old_cols = constant.rows.at(before), constant.cols.at(before)
     rows, cols = constant.rows.at(sizes), constant.cols.at(sizes)
     if isinstance(constant, Diagonal):
         more = np.arange(old_rows, rows)
-        return picking(rows, more, ring), ring.multiply(constant.value.at(sizes, ring), picking(rows, more, ring).T)
+        return unit_columns(rows, more, ring), ring.multiply(
+            constant.value.at(sizes, ring), unit_columns(rows, more, ring).T
+        )
     assert isinstance(constant, Fill)
     u, v = np.full((rows, 2), ring.zero, ring.dtype), np.full((2, cols), ring.zero, ring.dtype)
     u[:old_rows, 0], u[old_rows:, 1] = ring.one, ring.one

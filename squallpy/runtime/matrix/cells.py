@@ -29,7 +29,7 @@ class Cells:
         return len(self.rows)
 
     def merged(self, ring: Semiring) -> "Cells":
-        """Each place once, in order of rows and columns, without zeros; OverflowError where a count does not fit."""
+        """Sort cells by rows and columns, add up those of one place, and drop zeros; OverflowError for counts."""
         order = np.lexsort((self.cols, self.rows))
         rows, cols, values = self.rows[order], self.cols[order], self.values[order]
         if len(rows):
@@ -44,7 +44,7 @@ class Cells:
         return Cells(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, ring.dtype))
 
     def __add__(self, other: "Cells") -> "Cells":
-        """These and others, in parts where they have the same place."""
+        """Concatenate cells; those of one place are not added up."""
         pairs = ((self.rows, other.rows), (self.cols, other.cols), (self.values, other.values))
         return Cells(*(np.concatenate(pair) for pair in pairs))
 
@@ -54,19 +54,19 @@ class Cells:
         return min(len(np.unique(self.rows)), len(np.unique(self.cols)))
 
     def factors(self, shape: tuple[int, int], ring: Semiring) -> tuple[Array, Array]:
-        """U (n, k) and V (k, m) with U·V these cells, and zero elsewhere; OverflowError as for `merged`."""
+        """Factor the cells into U (n, k) · V (k, m), zero elsewhere; OverflowError as for `merged`."""
         cells = self.merged(ring) if ring is COUNTING else self
         u, v = of_cells(cells.rows, cells.cols, cells.values, shape, ring)
         return u, v.T
 
 
 def as_words(values: Array) -> Words:
-    """Entries as whole numbers of 64 bits, the same for the same value."""
+    """Encode entries as integers of 64 bits; equal values give equal words."""
     if values.dtype.kind == "f":
         return np.ascontiguousarray(values + 0.0).view(np.int64)  # NB: of -0.0 it makes 0.0
     return values.astype(np.int64)
 
 
 def of_words(words: Words, dtype: str) -> Array:
-    """The reverse of `as_words`."""
+    """Decode what `as_words` has encoded."""
     return np.ascontiguousarray(words).view(np.float64) if dtype == "float64" else words.astype(dtype)

@@ -1,4 +1,4 @@
-"""How far views have drifted from what defines them: a probe at work."""
+"""Drift of views from their definitions, as rounding adds up: a probe evaluated on views."""
 
 from collections.abc import Iterable, Mapping
 
@@ -7,7 +7,7 @@ import numpy as np
 from squallpy.base.semirings import ARITHMETIC
 from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.drift_probe import Look, Probe
-from squallpy.physical.matrix.passes import read_of
+from squallpy.physical.matrix.passes import match_read
 from squallpy.runtime.matrix.algebra import evaluate, norm
 from squallpy.runtime.matrix.views import Array, View
 
@@ -15,17 +15,17 @@ CHECK = 256  # updates between looks
 DRIFT = 1e-9  # relative
 
 
-def vectors(probe: Probe, sizes: Sizes, seed: int) -> dict[str, Array]:
-    """Those on which it looks, the same for the same seed."""
+def random_vectors(probe: Probe, sizes: Sizes, seed: int) -> dict[str, Array]:
+    """Draw the random vectors of a probe, the same for the same seed."""
     random = np.random.default_rng(seed)
     return {name.name: random.standard_normal((name.rows.at(sizes), 1)) for name in probe.vectors}
 
 
-def drift(probe: Probe, views: Mapping[str, View], sizes: Sizes, seed: int) -> float:
-    """The largest relative difference between a view and its definition."""
-    values = vectors(probe, sizes, seed)
+def measure_drift(probe: Probe, views: Mapping[str, View], sizes: Sizes, seed: int) -> float:
+    """Compute the largest relative difference between a view and its definition."""
+    values = random_vectors(probe, sizes, seed)
     for step in probe.steps:
-        found = read_of(step, set(views))
+        found = match_read(step, set(views))
         if found is None:
             values[step.name.name] = evaluate(step.value, values.__getitem__, sizes, ARITHMETIC)
             continue
@@ -34,9 +34,9 @@ def drift(probe: Probe, views: Mapping[str, View], sizes: Sizes, seed: int) -> f
         straight, across = views[view.name].pass_over(None, None, *(([], [by]) if read.transposed else ([by], [])))
         seen = (*straight, *across)[0]
         values[step.name.name] = seen.T if read.turned else seen
-    return largest(probe.looks, values)
+    return largest_difference(probe.looks, values)
 
 
-def largest(looks: Iterable[Look], values: Mapping[str, Array]) -> float:
-    """Of what is seen."""
+def largest_difference(looks: Iterable[Look], values: Mapping[str, Array]) -> float:
+    """Find the largest relative difference among the looks of a probe."""
     return max((norm(values[o.off.name]) / (norm(values[o.right.name]) or 1.0) for o in looks), default=0.0)

@@ -20,7 +20,7 @@ class NamingOverflow:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if isinstance(error, OverflowError):
-            written = self.maintained.written(self.maintained.named(self.view))
+            written = self.maintained.in_own_names(self.maintained.named(self.view))
             raise OverflowError(f"a count in {written} is beyond BIGINT") from error
 
 
@@ -32,4 +32,4 @@ def overflow(error: OverflowError) -> SquallError:
 def singular(maintained: Maintained, inverse: Matrix) -> SingularError:
     """Make SQ5011 of an inverse of a singular matrix."""
     assert isinstance(inverse, Inverse)
-    return SingularError("SQ5011", f"{maintained.written(inverse.of)} is singular and has no inverse")
+    return SingularError("SQ5011", f"{maintained.in_own_names(inverse.of)} is singular and has no inverse")

@@ -10,10 +10,10 @@ A Boolean trigger is one kernel, if it can be one.
 from squallpy.base.semirings import BOOLEAN
 from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.materialise import Trigger
-from squallpy.physical.matrix.passes import Pass, Work, passes
+from squallpy.physical.matrix.passes import Pass, Work, schedule_passes
 from squallpy.runtime.matrix.algebra import SingularError
 from squallpy.runtime.matrix.errors import NamingOverflow
-from squallpy.runtime.matrix.fused_boolean import Fused, fused
+from squallpy.runtime.matrix.fused_boolean import Fused, fuse
 from squallpy.runtime.matrix.packed_boolean import Packed
 from squallpy.runtime.matrix.program_views import ProgramViews
 from squallpy.runtime.matrix.touched import occupied, touch
@@ -63,13 +63,13 @@ class Triggers:
     def _passes(self, trigger: Trigger) -> tuple[Work, ...]:
         name = trigger.input.name
         if name not in self._work:
-            self._work[name] = passes(trigger, self._views.maintained.matrices)
+            self._work[name] = schedule_passes(trigger, self._views.maintained.matrices)
         return self._work[name]
 
     def _kernel(self, trigger: Trigger, rank: int) -> Fused | None:
         case = (trigger.input.name, rank)
         if case not in self._fused:
-            self._fused[case] = fused(trigger, self._passes(trigger), rank)
+            self._fused[case] = fuse(trigger, self._passes(trigger), rank)
         return self._fused[case]
 
     def _pass(self, item: Pass, values: dict[str, Factor], sizes: Sizes) -> None:

@@ -43,7 +43,7 @@ class Fused:
         return lines
 
     def changes(self, views: Mapping[str, View], lines: Bits) -> Iterator[tuple[str, Packed, Packed]]:
-        """Of views that have an update: what of it made a difference, as factors."""
+        """Yield each updated view, with the part of its update that made a difference, as factors."""
         for step in self.steps:
             if step.u:
                 name = self.views[step.matrix]
@@ -57,12 +57,12 @@ def _in_bits(view: View) -> BitView:
     return view
 
 
-def fused(trigger: Trigger, work: Sequence[Work], rank: int) -> Fused | None:
-    """A trigger as one kernel, if all that it does between visits is to add columns, or to put them side by side."""
+def fuse(trigger: Trigger, work: Sequence[Work], rank: int) -> Fused | None:
+    """Compile a trigger to one kernel, or None if more than sums and stacks is computed between visits."""
     numbered = _Numbered(trigger, rank)
     try:
         for item in work:
-            numbered.take(item)
+            numbered.add(item)
     except _Otherwise:
         return None
     steps = tuple(numbered.steps)
@@ -80,25 +80,25 @@ class _Numbered:
         self.count, self.views, self.steps = 0, list[str](), list[Step]()
         self._input = trigger.input
         self._lines: dict[str, Lines] = {}
-        self._lines = {half.name: self._more(rank) for half in (trigger.u, trigger.v)}
+        self._lines = {half.name: self._new_lines(rank) for half in (trigger.u, trigger.v)}
 
-    def take(self, item: Work) -> None:
+    def add(self, item: Work) -> None:
         if isinstance(item, Pass):
             self.steps.append(self._step(item))
         else:
-            self._lines[item.name.name] = self._of(item.value)
+            self._lines[item.name.name] = self._lines_of(item.value)
 
     def _step(self, item: Pass) -> Step:
         update, view = item.update, item.view.name
         if view not in self.views:
             self.views.append(view)
-        x, y = ([line for read in reads for line in self._of(read.by)] for reads in (item.straight, item.across))
-        u, v = (self._of(update.u), self._of(update.v)) if update else (range(0), range(0))
-        mx, mty, left, right = (self._more(len(of)) for of in (x, y, u, v))
+        x, y = ([line for read in reads for line in self._lines_of(read.by)] for reads in (item.straight, item.across))
+        u, v = (self._lines_of(update.u), self._lines_of(update.v)) if update else (range(0), range(0))
+        mx, mty, left, right = (self._new_lines(len(of)) for of in (x, y, u, v))
         for reads, made in ((item.straight, mx), (item.across, mty)):
             at = 0
             for read in reads:
-                count = len(self._of(read.by))
+                count = len(self._lines_of(read.by))
                 self._lines[read.name.name] = made[at : at + count]
                 at += count
         halves = (update.left if update else None) or ()
@@ -106,21 +106,21 @@ class _Numbered:
         last = bool(halves) and item.view == self._input
         return Step(self.views.index(view), x, mx, y, mty, u, v, left, right, last)
 
-    def _of(self, matrix: Matrix) -> Lines:
+    def _lines_of(self, matrix: Matrix) -> Lines:
         match matrix:
             case Name(name) if name in self._lines:
                 return self._lines[name]
             case Transpose(of):
-                return self._of(of)
+                return self._lines_of(of)
             case Stack(parts):
-                return [line for part in parts for line in self._of(part)]
+                return [line for part in parts for line in self._lines_of(part)]
             case Sum(terms):
-                added = [self._of(term) for term in terms]
-                into = self._more(len(added[0]))
+                added = [self._lines_of(term) for term in terms]
+                into = self._new_lines(len(added[0]))
                 self.steps += [Step(IDENTITY, lines, into) for lines in added]
                 return into
         raise _Otherwise
 
-    def _more(self, lines: int) -> Lines:
+    def _new_lines(self, lines: int) -> Lines:
         self.count += lines
         return range(self.count - lines, self.count)

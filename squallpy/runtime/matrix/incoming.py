@@ -7,9 +7,9 @@ from typing import Any
 from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.physical.matrix.plan import MatrixPlan
 from squallpy.runtime.batch.node import Input
-from squallpy.runtime.formats.file_rows import Sums
+from squallpy.runtime.formats.file_rows import ReadStats
 from squallpy.runtime.formats.skipped_rows import skipped
-from squallpy.runtime.matrix.rows import Rows, columns_of, rows_of
+from squallpy.runtime.matrix.rows import Rows, columns_read, extract_rows
 
 
 @dataclass(frozen=True)
@@ -27,13 +27,18 @@ class Incoming:
 
     def read(self, batch: int) -> tuple[dict[str, Rows], dict[str, Any]]:
         """Read the rows of a batch by matrix, and statistics of them; SQ5010 for rows outside of their matrix."""
-        shares, rows, left_out, sums = self.input.shares(batch, 0, 1), dict[str, Rows](), dict[str, int](), Sums()
+        ranges, rows, left_out, sums = (
+            self.input.row_ranges(batch, 0, 1),
+            dict[str, Rows](),
+            dict[str, int](),
+            ReadStats(),
+        )
         for name, matrix in self.plan.matrices.items():
-            start, stop = shares.get(matrix.relation, (0, 0))
+            start, stop = ranges.get(matrix.relation, (0, 0))
             if start < stop:
-                table = self.input.sources[matrix.relation].read(start, stop, columns_of(matrix))
-                rows[name] = rows_of(matrix, table)
-                rows[name].within()
+                table = self.input.sources[matrix.relation].read(start, stop, columns_read(matrix))
+                rows[name] = extract_rows(matrix, table)
+                rows[name].check_indices()
                 left_out[matrix.relation] = skipped(table).count
                 sums.add(under_matrices(matrix.relation), table)
         return rows, {"skipped": sum(left_out.values()), **sums.stats}

@@ -1,4 +1,4 @@
-"""Is there memory for the views of a program? Asked before any of it is allocated."""
+"""Memory check for the views of a program, before any of them is allocated."""
 
 import os
 from collections.abc import Mapping
@@ -18,24 +18,27 @@ _LIMITS = (("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "m
 _CELL = 64  # bytes of a cell that is kept as such, while it is merged
 
 
-def check_room(called: str, maintained: Maintained, sizes: Sizes, more: int = 0, few: Mapping[str, int] = {}) -> None:
-    """SQ5013 where a program's matrices, and `more` bytes, are larger than the memory that is free; `few`: inputs that
-    are kept as so many cells."""
-    need, free = needed(maintained, sizes, few) + more, available()
+def check_memory(called: str, maintained: Maintained, sizes: Sizes, more: int = 0, few: Mapping[str, int] = {}) -> None:
+    """Check that a program's matrices and `more` bytes fit in the memory that is free; SQ5013.
+
+    Args:
+        few: The number of cells of inputs that are stored as cells.
+    """
+    need, free = bytes_needed(maintained, sizes, few) + more, bytes_available()
     if need > free:
-        raise no_room(called, need, free, sizes)
+        raise memory_error(called, need, free, sizes)
 
 
-def no_room(called: str, need: int, free: int, sizes: Sizes) -> SquallError:
-    """SQ5013"""
+def memory_error(called: str, need: int, free: int, sizes: Sizes) -> SquallError:
+    """Make SQ5013 for matrices that do not fit in memory."""
     at = ", ".join(f"{symbol} = {size:,}" for symbol, size in sorted(sizes.items()))
     told = f"the matrices of {called} need {_gigabytes(need)}{f' at {at}' if at else ''}"
     hint = "number rows and columns from 0 without gaps" if sizes else ""
     return SquallError("SQ5013", f"{told}, and {_gigabytes(free)} of memory is free", hint=hint)
 
 
-def needed(maintained: Maintained, sizes: Sizes, few: Mapping[str, int] = {}) -> int:
-    """Bytes of the inputs and views of a program, and of the two largest operations while it is evaluated."""
+def bytes_needed(maintained: Maintained, sizes: Sizes, few: Mapping[str, int] = {}) -> int:
+    """Estimate the bytes of a program's inputs and views, and of the two largest intermediate results."""
     program = maintained.program
     item = np.dtype(program.ring.dtype).itemsize
 
@@ -49,8 +52,8 @@ def needed(maintained: Maintained, sizes: Sizes, few: Mapping[str, int] = {}) ->
     return whole + _CELL * sum(few.values())
 
 
-def available() -> int:
-    """Bytes of memory that this process can have."""
+def bytes_available() -> int:
+    """Return the bytes of memory that this process may still allocate."""
     free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()

@@ -18,7 +18,7 @@ from squallpy.runtime.matrix.rows import Rows
 Counts = npt.NDArray[np.int64]
 
 
-class Shares:
+class NormalisedRows:
     """The rows under one matrix: (row, column, value) and how often, in no order."""
 
     def __init__(self) -> None:
@@ -26,7 +26,8 @@ class Shares:
         self._counts: Counts = np.empty(0, np.int64)
 
     def add(self, rows: Rows) -> tuple[Cells, Words, Counts]:
-        """The shares in every row of the matrix that changes; and what came and went as words, for `restore`."""
+        """Apply rows; returns the shares in every row of the matrix that changes, and the changes as words for
+        `restore`."""
         own = np.column_stack([rows.i, rows.j, as_words(rows.entries(ARITHMETIC))])
         touched = np.isin(self._keys[:, 0], rows.i)
         keys, which = np.unique(np.vstack([self._keys[touched], own]), axis=0, return_inverse=True)
@@ -35,17 +36,17 @@ class Shares:
         there = counts != 0
         self._keys = np.vstack([self._keys[~touched], keys[there]])
         self._counts = np.concatenate([self._counts[~touched], counts[there]])
-        return _shares(keys, counts), own, rows.mult
+        return _normalise(keys, counts), own, rows.mult
 
     def restore(self, keys: Words, counts: Counts) -> Cells:
         """Go on with what `add` has told of, added up; all shares."""
         order = np.lexsort(keys.T[::-1])
         self._keys, self._counts = keys[order], counts[order]
-        return _shares(self._keys, self._counts)
+        return _normalise(self._keys, self._counts)
 
 
-def _shares(keys: Words, counts: Counts) -> Cells:
-    """Each cell's share of its row; keys are sorted, and have all of a row."""
+def _normalise(keys: Words, counts: Counts) -> Cells:
+    """Divide each cell by the sum of its row; keys are sorted, and have all of a row."""
     if not len(keys):
         return Cells.none(ARITHMETIC)
     weights = np.where(counts, of_words(keys[:, 2], ARITHMETIC.dtype) * counts, 0.0)

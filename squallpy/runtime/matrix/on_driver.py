@@ -3,9 +3,9 @@
     stage = DriverMatrices(plan, input)
     stage.begin(7)      →  a message: {"p16.D": Table(i, j, value, __mult)} and statistics; the last one again if asked
 
-A batch is stored as words: the cells of inputs and readings that went and came. So what a query has been told is never
-computed twice: after a crash the views are evaluated from the inputs, and may be off from those before in the last bit,
-but the next changes begin at what had been told.
+A batch is stored as words: the cells of inputs and readings that went and came. So what has been reported to a query is
+never computed twice: after a crash the views are evaluated from the inputs, and may be off from those before in the
+last bit, but the next changes begin at what had been reported.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ import numpy as np
 from squallpy.base.rings import Payload, Ring
 from squallpy.physical.matrix.plan import MatrixPlan
 from squallpy.runtime.batch.node import Input
-from squallpy.runtime.checkpoint.folders import Place
+from squallpy.runtime.checkpoint.folders import StateLocation
 from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.matrix.incoming import Incoming, grown_sizes
 from squallpy.runtime.matrix.query_program import QueryProgram
@@ -70,7 +70,7 @@ class DriverMatrices:
     facts = None
     supersteps = (0, 0)
 
-    def __init__(self, plan: MatrixPlan, input: Input, place: Place | None = None) -> None:
+    def __init__(self, plan: MatrixPlan, input: Input, place: StateLocation | None = None) -> None:
         self._plan, self._incoming, self._is_durable = plan, Incoming(plan, input), place is not None
         self._cells: CellStore = place.partition(PARTITION, layout(plan), add_cells) if place else VolatileCells(plan)
         self._batch, self._message, self._has_resumed = -1, b"", False
@@ -103,13 +103,13 @@ class DriverMatrices:
         rows, figures = self._incoming.read(batch)
         before, self._sizes = self._sizes, grown_sizes(self._sizes, rows)
         pool = self._cells.store().pool(INPUTS) if self._is_durable or self._plan.by_rows else None
-        inputs, shown = [self._marks(batch, before)], [(np.empty((0, 4), np.int64), np.empty(0, np.int64))]
+        inputs, outputs = [self._marks(batch, before)], [(np.empty((0, 4), np.int64), np.empty(0, np.int64))]
         of_programs = {}
         for program in self._programs:
             changes, of_programs[program.kept.name] = program.step(rows, self._sizes, pool)
             inputs += changes.inputs
-            shown += changes.shown
-        deltas = [(_delta(INPUTS, inputs), ()), (_delta(SHOWN, shown), ())]
+            outputs += changes.outputs
+        deltas = [(_delta(INPUTS, inputs), ()), (_delta(SHOWN, outputs), ())]
         return pack_deltas(deltas, self._cells.store().dictionary, figures | {"matrices": of_programs})
 
     def _marks(self, batch: int, before: Mapping[str, int]) -> tuple[Words, Words]:

@@ -30,7 +30,7 @@ class Packed:
 
     @staticmethod
     def of(values: "npt.NDArray[Any] | Packed") -> "Packed":
-        """These values, by the longer of their dimensions."""
+        """Pack values along the longer of their dimensions."""
         if isinstance(values, Packed):
             return values
         rows, cols = values.shape
@@ -54,12 +54,12 @@ class Packed:
         return self.T.columns
 
     def plain(self) -> "npt.NDArray[Any]":
-        """As an array."""
+        """Unpack to an array."""
         lines = bits.unpack(self.lines, self.cells)
         return lines if self.turned else lines.T
 
     def __matmul__(self, other: "Packed") -> "Packed":
-        """self · other, in whatever layout needs the least to be turned."""
+        """Multiply self · other, in the layout that needs the fewest transpositions."""
         if not self.turned and other.turned:
             outer = self.lines.size <= other.lines.size
             return self._by_rows(other) if outer else (other.T._by_rows(self.T)).T
@@ -70,7 +70,7 @@ class Packed:
         return Packed(bits.meeting(self.lines, other.lines), other.shape[1], True)
 
     def _by_rows(self, other: "Packed") -> "Packed":
-        """Each row is the or of the other's rows that it names."""
+        """Multiply row by row: each is the OR of the other's rows that it selects."""
         return Packed(bits.product(self.rows, other.rows), other.shape[1], True)
 
     def __or__(self, other: "Packed") -> "Packed":
@@ -78,20 +78,20 @@ class Packed:
         return Packed(self.lines | mine, self.cells, self.turned)
 
     def occupied(self) -> npt.NDArray[np.bool_]:
-        """The rows in which any cell is true."""
+        """Find the rows in which any cell is true."""
         if self.turned:
             return np.asarray(self.lines.any(axis=1))
         some: Bits = np.bitwise_or.reduce(self.lines, axis=0, keepdims=True)
         return np.asarray(bits.unpack(some, self.cells)[0])
 
 
-def beside(parts: Sequence[Packed]) -> Packed:
-    """The parts side by side."""
+def stack(parts: Sequence[Packed]) -> Packed:
+    """Stack parts side by side."""
     return Packed(np.concatenate([part.columns for part in parts]), parts[0].shape[0])
 
 
 def evaluate(matrix: Matrix, read: Callable[[str], Packed], sizes: Sizes) -> Packed:
-    """The values of an operation whose names `read` gives."""
+    """Evaluate an expression whose names `read` gives."""
     match matrix:
         case Name(name):
             return read(name)
@@ -105,7 +105,7 @@ def evaluate(matrix: Matrix, read: Callable[[str], Packed], sizes: Sizes) -> Pac
             value = evaluate(of, read, sizes)
             return value if by.at(sizes, BOOLEAN) else Packed(np.zeros_like(value.lines), value.cells, value.turned)
         case Stack(parts):
-            return beside([evaluate(part, read, sizes) for part in parts])
+            return stack([evaluate(part, read, sizes) for part in parts])
         case Fill(rows, cols, value):
             line = bits.pack(np.full((1, cols.at(sizes)), bool(value.at(sizes, BOOLEAN))))
             return Packed(np.repeat(line, rows.at(sizes), axis=0), cols.at(sizes), True)

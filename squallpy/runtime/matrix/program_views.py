@@ -11,7 +11,7 @@ from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.materialise import Maintained
 from squallpy.maintain.matrix.meta_information import NOTHING
 from squallpy.maintain.matrix.nodes import Matrix, Name
-from squallpy.runtime.matrix.algebra import evaluate, padded
+from squallpy.runtime.matrix.algebra import evaluate, pad
 from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.errors import NamingOverflow
 from squallpy.runtime.matrix.packed_boolean import Packed
@@ -19,7 +19,7 @@ from squallpy.runtime.matrix.packed_boolean import evaluate as evaluate_bits
 from squallpy.runtime.matrix.sparse import SparseView, is_sparse
 from squallpy.runtime.matrix.touched import Touched, touch
 from squallpy.runtime.matrix.undo import UndoLog
-from squallpy.runtime.matrix.views import Array, BitView, Factor, View, stored, visited
+from squallpy.runtime.matrix.views import Array, BitView, Factor, View, store_view, visit_view
 
 
 class ProgramViews:
@@ -80,7 +80,7 @@ class ProgramViews:
             return SparseView.of(values, self.ring)
         if isinstance(values, Packed):
             return BitView(values.rows.copy(), values.shape[1], symmetric)
-        return stored(np.asarray(values, self.ring.dtype), self.ring, symmetric)
+        return store_view(np.asarray(values, self.ring.dtype), self.ring, symmetric)
 
     def grow(self, name: str) -> None:
         """Append rows and columns of zeros to a view, as many as its dimensions have grown by."""
@@ -88,9 +88,9 @@ class ProgramViews:
         if view.shape == shape:
             return
         if isinstance(view, SparseView) and view.sparse:
-            self.by_name[name] = view.grown(shape)
+            self.by_name[name] = view.grow(shape)
         else:
-            values = padded(view.read(slice(None), slice(None)), shape, self.ring)
+            values = pad(view.read(slice(None), slice(None)), shape, self.ring)
             self.store(self.maintained.named(name), values)
 
     def visit(
@@ -102,7 +102,7 @@ class ProgramViews:
         """
         view = self.by_name[name]
         with NamingOverflow(self.maintained, name):
-            straight, across, u, v = visited(view, u, v, xs, ys, prune)
+            straight, across, u, v = visit_view(view, u, v, xs, ys, prune)
         if u is not None:
             if self.touched is not None:
                 touch(self.touched, name, u, v, self.ring)

@@ -7,7 +7,7 @@ import numpy as np
 from squallpy.base.semirings import ARITHMETIC
 from squallpy.maintain.matrix.nodes import Name, Product, names
 from squallpy.maintain.matrix.program import Statement
-from squallpy.physical.matrix.passes import read_of
+from squallpy.physical.matrix.passes import match_read
 from squallpy.runtime.matrix.algebra import SingularError
 from squallpy.runtime.matrix.errors import NamingOverflow, singular
 from squallpy.runtime.matrix.program_views import ProgramViews
@@ -63,7 +63,7 @@ class Evaluation:
             return
         if isinstance(value, Product) and not (self._sparse and names(value) & self._sparse):
             left, right = (views.value(factor, values, views.sizes) for factor in value.factors)
-            np.matmul(left, right, out=there.room())
+            np.matmul(left, right, out=there.buffer())
         else:
             there.assign(self._evaluated(definition, values))
         views.by_name[name.name] = there
@@ -71,7 +71,7 @@ class Evaluation:
     def _evaluated(self, definition: Statement, values: Values) -> Factor:
         """Evaluate a definition, a product by a sparse input as a visit to its cells."""
         views = self._views
-        if self._sparse and (found := read_of(definition, self._sparse)):
+        if self._sparse and (found := match_read(definition, self._sparse)):
             view, read = found
             by = [views.value(read.by, values, views.sizes)]
             straight, across = views[view.name].pass_over(None, None, *(([], by) if read.transposed else (by, [])))

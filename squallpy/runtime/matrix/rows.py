@@ -23,7 +23,13 @@ DELETES = "matrix.deletes"  # the setting that says what becomes of deletes that
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows under a matrix: places, what each adds (None: 1), and how often, with the number of each in its stream."""
+    """Rows of a batch under a matrix, as arrays.
+
+    Args:
+        values: The entry that each row adds; None: 1.
+        mult: How often each came, negative if it went.
+        numbers: The number of each row in its stream.
+    """
 
     matrix: Matrix
     i: Places
@@ -36,7 +42,7 @@ class Rows:
         return len(self.i)
 
     def entries(self, ring: Semiring) -> Array:
-        """What rows add, in the numbers of a semiring; SQ5012 for what is none of them."""
+        """Return the entries that rows add, in the numbers of a semiring; SQ5012 for others."""
         if self.values is None:
             return np.full(len(self), 1, ring.dtype)
         if ring is BOOLEAN:
@@ -48,43 +54,45 @@ class Rows:
         self._refuse(~np.isfinite(values) & ~np.asarray(nothing), values, "SQ5012", "no entry")
         return values
 
-    def inserts_only(self, ring: Semiring) -> None:
-        """SQ3002 at a row that takes away, where a semiring cannot."""
+    def check_inserts(self, ring: Semiring) -> None:
+        """Refuse rows that are taken away where a semiring cannot subtract; SQ3002."""
         taken = self.mult < 0
         if taken.any():
-            told = f"{self.place(taken)} takes away from {self.matrix.name}, and the {ring} semiring has no subtraction"
+            told = (
+                f"{self.describe(taken)} takes away from {self.matrix.name}, and the {ring} semiring has no subtraction"
+            )
             raise SquallError("SQ3002", told, hint=f"--set {DELETES}=reevaluate evaluates the program anew")
 
-    def within(self) -> None:
-        """SQ5010 at an index that a matrix cannot have."""
+    def check_indices(self) -> None:
+        """Refuse indices outside of the matrix; SQ5010."""
         for indices, size, which in ((self.i, self.matrix.rows, "row"), (self.j, self.matrix.cols, "column")):
             wrong = (indices < 0) if isinstance(size, str) else (indices < 0) | (indices >= size)
             if wrong.any():
                 first = int(indices[wrong][0])
-                told = f"{self.place(wrong)}: {self.matrix.name} has no {which} {first}"
+                told = f"{self.describe(wrong)}: {self.matrix.name} has no {which} {first}"
                 has = f"{size} of them, " if isinstance(size, int) else ""
                 raise SquallError("SQ5010", told, hint=f"{has}numbered from 0")
 
-    def place(self, wrong: npt.NDArray[np.bool_]) -> str:
-        """The first of some rows, as people count."""
+    def describe(self, wrong: npt.NDArray[np.bool_]) -> str:
+        """Describe the first of some rows, as in "row 7 of edges"."""
         return f"row {int(self.numbers[wrong][0]) + 1:,} of {self.matrix.relation}"
 
-    def finite(self, values: Array) -> None:
-        """SQ5012 at a row with what is not."""
+    def check_finite(self, values: Array) -> None:
+        """Refuse values that are not finite; SQ5012."""
         self._refuse(~np.isfinite(values), values, "SQ5012", "no entry")
 
     def _refuse(self, wrong: Any, values: Array, code: str, what: str) -> None:
         if wrong.any():
-            raise SquallError(code, f"{self.place(wrong)}: {values[wrong][0]} is {what} of {self.matrix.name}")
+            raise SquallError(code, f"{self.describe(wrong)}: {values[wrong][0]} is {what} of {self.matrix.name}")
 
 
-def columns_of(matrix: Matrix) -> tuple[str, ...]:
-    """What to read of a matrix's relation."""
+def columns_read(matrix: Matrix) -> tuple[str, ...]:
+    """List the columns of a relation that are read for its matrix."""
     return (*dict.fromkeys(matrix.columns), ARRIVAL)
 
 
-def rows_of(matrix: Matrix, table: pa.Table) -> Rows:
-    """The rows of a table that has `columns_of` the matrix; SQ5012 for a NULL."""
+def extract_rows(matrix: Matrix, table: pa.Table) -> Rows:
+    """Extract the rows of a matrix from a table that has `columns_of` it; SQ5012 for a NULL."""
     numbers = table.column(ARRIVAL).to_numpy()
     for name in matrix.columns:
         column = table.column(name)
@@ -94,7 +102,7 @@ def rows_of(matrix: Matrix, table: pa.Table) -> Rows:
                 "SQ5012", f"row {at:,} of {matrix.relation}: {name} is NULL, which is no cell of {matrix.name}"
             )
     if matrix.outer:
-        return _products(matrix, matrix.outer, table, numbers)
+        return _sum_outer_products(matrix, matrix.outer, table, numbers)
     i, j = (np.asarray(table.column(name), np.int64) for name in matrix.columns[:2])
     values = None
     if len(matrix.columns) > 2:
@@ -107,14 +115,14 @@ def _mult(table: pa.Table) -> npt.NDArray[np.int64]:
     return np.asarray(table.column(MULT), np.int64) if MULT in table.column_names else np.ones(len(table), np.int64)
 
 
-def _products(
+def _sum_outer_products(
     matrix: Matrix, outer: tuple[tuple[str, ...], tuple[str, ...]], table: pa.Table, numbers: npt.NDArray[np.int64]
 ) -> Rows:
-    """What rows add by products of their columns, each cell once; SQ5012 for what is not finite."""
+    """Sum the outer products of rows, each cell once; SQ5012 for values that are not finite."""
     columns = {name: np.asarray(table.column(name).cast(pa.float64())) for name in matrix.columns}
     rows = Rows(matrix, numbers, numbers, None, _mult(table), numbers)
     for values in columns.values():
-        rows.finite(values)
+        rows.check_finite(values)
     left, right = (np.array([columns.get(name, np.ones(len(table))) for name in names]) for names in outer)
     cells = (left * rows.mult) @ right.T
     if outer[0] == outer[1]:
@@ -124,9 +132,8 @@ def _products(
     return Rows(matrix, i, j, cells.ravel(), ones, np.full(cells.size, numbers[0] if len(numbers) else 0))
 
 
-def added(rows: Rows, ring: Semiring) -> Cells:
-    """What rows add to cells, as ⊕ has it; SQ3002 at one that takes away where that cannot be, SQ5001 at a count that
-    does not fit."""
+def sum_rows(rows: Rows, ring: Semiring) -> Cells:
+    """Sum, by ⊕, what rows add to cells; SQ3002 for deletes without an inverse, SQ5001 for an overflow."""
     values = rows.entries(ring)
     if ring is COUNTING:
         try:
@@ -135,14 +142,14 @@ def added(rows: Rows, ring: Semiring) -> Cells:
             raise overflow(OverflowError(f"a count in {rows.matrix.name} is beyond BIGINT")) from error
     if ring.negates:
         return Cells(rows.i, rows.j, values * rows.mult.astype(values.dtype)).merged(ring)
-    rows.inserts_only(ring)
+    rows.check_inserts(ring)
     return Cells(rows.i, rows.j, values).merged(ring)
 
 
-def check_known(matrix: Matrix, cells: Cells) -> None:
-    """SQ5014 where what is added to a matrix is not what was declared of it."""
+def check_declared(matrix: Matrix, cells: Cells) -> None:
+    """Check that cells are as a matrix is declared, symmetric or triangular; SQ5014."""
     for word in matrix.known:
-        wrong = _against(word, cells)
+        wrong = _find_violation(word, cells)
         if wrong is not None:
             i, j = int(cells.rows[wrong]), int(cells.cols[wrong])
             hint = f"each batch has to add the same to ({j}, {i})" if word == "SYMMETRIC" else ""
@@ -150,8 +157,8 @@ def check_known(matrix: Matrix, cells: Cells) -> None:
             raise SquallError("SQ5014", told, hint=hint)
 
 
-def _against(word: str, cells: Cells) -> int | None:
-    """The first cell that is against a declaration."""
+def _find_violation(word: str, cells: Cells) -> int | None:
+    """Find the first cell that violates a declaration."""
     if word == "SYMMETRIC":
         order = np.lexsort((cells.rows, cells.cols))
         same = (cells.rows == cells.cols[order]) & (cells.cols == cells.rows[order])

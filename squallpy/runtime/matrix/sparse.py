@@ -15,22 +15,22 @@ from squallpy.base.semirings import ARITHMETIC, MAX_PLUS, MIN_PLUS, Semiring
 from squallpy.maintain.matrix.trigger_cost import SPARSE
 from squallpy.runtime.kernels.sparse import multiplied
 from squallpy.runtime.matrix.cells import Cells
-from squallpy.runtime.matrix.views import Array, View, stored
+from squallpy.runtime.matrix.views import Array, View, store_view
 
 _LEAST = 1 << 16  # cells of a matrix that is worth it
 _BEHIND = 4  # in so many cells one may lie behind those in order
 _CELL = 16  # bytes
 
 
-def few(cells: int, shape: tuple[int, int], ring: Semiring) -> bool:
-    """Is a matrix with so many cells that are not zero to be kept as these?"""
+def has_few_cells(cells: int, shape: tuple[int, int], ring: Semiring) -> bool:
+    """True if a matrix with so many entries that are not zero is to be stored as cells."""
     size = shape[0] * shape[1]
     return ring in (ARITHMETIC, MIN_PLUS, MAX_PLUS) and size >= _LEAST and cells <= SPARSE * size
 
 
 def is_sparse(values: Array, ring: Semiring) -> bool:
-    """Are these values to be kept as the cells that are not zero?"""
-    return few(int(np.count_nonzero(values != ring.zero)), (values.shape[0], values.shape[1]), ring)
+    """True if these values are to be stored as the cells that are not zero."""
+    return has_few_cells(int(np.count_nonzero(values != ring.zero)), (values.shape[0], values.shape[1]), ring)
 
 
 class SparseView:
@@ -61,15 +61,15 @@ class SparseView:
 
     @property
     def count(self) -> int:
-        """How many cells are kept."""
+        """The number of stored cells."""
         return self._count
 
     @property
     def nbytes(self) -> int:
         return self._dense.nbytes if self._dense else len(self._values) * _CELL
 
-    def grown(self, shape: tuple[int, int]) -> "View":
-        """The same with zeros appended."""
+    def grow(self, shape: tuple[int, int]) -> "View":
+        """Append rows and columns of zeros."""
         assert self.sparse
         return SparseView(self.cells(), shape, self._ring)
 
@@ -78,7 +78,7 @@ class SparseView:
     ) -> tuple[list[Array], list[Array]]:
         if self._dense:
             return self._dense.pass_over(u, v, xs, ys)
-        rows, cols, values = self._there()
+        rows, cols, values = self._stored()
         n, m = self.shape
         straight = [multiplied(rows, cols, values, x, n, self._ring) for x in xs]
         across = [multiplied(cols, rows, values, y, m, self._ring) for y in ys]
@@ -92,13 +92,13 @@ class SparseView:
         return self._dense.pruned(u, v, xs, ys) if self._dense else (*self.pass_over(u, v, xs, ys), u, v)
 
     def at(self, rows: Array, cols: Array) -> Array:
-        """Single entries: those in order are searched for, those behind are looked through."""
+        """Return single entries, by binary search in the sorted cells and in those behind them."""
         if self._dense:
             entries: Array = self._dense.read(slice(None), slice(None))[rows, cols]
             return entries
         wanted, inverse = np.unique(rows.astype(np.int64) * self.shape[1] + cols, return_inverse=True)
         out = np.full(len(wanted), self._ring.zero)
-        there_rows, there_cols, values = self._there()
+        there_rows, there_cols, values = self._stored()
         keys = there_rows.astype(np.int64) * self.shape[1] + there_cols
         first, behind = keys[: self._ordered], keys[self._ordered :]
         for some, of in ((first, values), (behind[(order := np.argsort(behind))], values[self._ordered :][order])):
@@ -112,7 +112,7 @@ class SparseView:
         if self._dense:
             return self._dense.read(rows, cols)
         (n, m), zero, add = self.shape, self._ring.zero, self._ring.add
-        some, at, values = self._there()
+        some, at, values = self._stored()
         wanted = np.arange(n)[rows]
         place = np.full(n, -1)
         place[wanted] = np.arange(len(wanted))
@@ -132,7 +132,7 @@ class SparseView:
             self._append(rows, cols, values)
 
     def _add(self, u: Array, v: Array) -> None:
-        """The cells of u·v, if they are few."""
+        """Append the cells of u·v if they are few, else store densely."""
         zero = self._ring.zero
         columns = u.T
         (k, i), (row, j) = np.nonzero(columns != zero), np.nonzero(v != zero)
@@ -163,23 +163,23 @@ class SparseView:
             self._fill()
 
     def _keep(self, cells: Cells) -> None:
-        """These cells, in order."""
+        """Store these cells, sorted."""
         merged = cells.merged(self._ring)
         self._rows, self._cols = merged.rows.astype(np.int32), merged.cols.astype(np.int32)
         self._values = merged.values.astype(np.float64)
         self._count = self._ordered = len(merged)
 
     def _fill(self) -> None:
-        self._dense = stored(self.whole(), self._ring)
+        self._dense = store_view(self.whole(), self._ring)
         self._keep(Cells.none(self._ring))
 
     def _all(self) -> tuple[Array, Array, Array]:
         return self._rows, self._cols, self._values
 
-    def _there(self) -> tuple[Array, Array, Array]:
+    def _stored(self) -> tuple[Array, Array, Array]:
         return self._rows[: self._count], self._cols[: self._count], self._values[: self._count]
 
     def cells(self) -> Cells:
-        """All that there are, those of one place perhaps in parts."""
-        rows, cols, values = self._there()
+        """Return all cells; those of one place may be in parts."""
+        rows, cols, values = self._stored()
         return Cells(rows.astype(np.int64), cols.astype(np.int64), values)

@@ -16,9 +16,9 @@ from squallpy.physical.matrix.plan import MatrixPlan
 from squallpy.physical.plan import Plan
 from squallpy.runtime.batch.node import Computed, Input
 from squallpy.runtime.checkpoint.durable import open_durable
-from squallpy.runtime.checkpoint.folders import Place
+from squallpy.runtime.checkpoint.folders import StateLocation
 from squallpy.runtime.kernels.dictionary import Dictionary
-from squallpy.runtime.matrix.subscription import table_of
+from squallpy.runtime.matrix.subscription import decode_rows
 from squallpy.runtime.messages.deltas import unpack_deltas
 
 SHOWN = "shown"  # the delta of a message from the driver: (reading, i, j, value) → how often it came
@@ -48,13 +48,13 @@ class MatrixStage(Protocol):
 
 
 def open_matrices(
-    plan: Plan, input: Input, place: Place | None = None, facts: Facts | None = None
+    plan: Plan, input: Input, place: StateLocation | None = None, facts: Facts | None = None
 ) -> MatrixStage | None:
     """Open the matrices of a plan, with their state at a place, if there is one; None if it has none."""
     if plan.matrices is None:
         return None
     # NB: imported here, for kernels take long to load
-    from squallpy.runtime.matrix.in_blocks import BlockMatrices
+    from squallpy.runtime.matrix.blocks.stage import BlockMatrices
     from squallpy.runtime.matrix.on_driver import DriverMatrices
 
     return (
@@ -79,7 +79,7 @@ def decode_cells(plan: MatrixPlan, message: bytes) -> Computed:
     tables = {}
     for number, reading in enumerate(plan.readings):
         own = shown.keys[:, 0] == number
-        tables[reading.relation.name] = table_of(reading, shown.keys[own, 1:], shown.words[own, 0])
+        tables[reading.relation.name] = decode_rows(reading, shown.keys[own, 1:], shown.words[own, 0])
     return Computed(tables, stats)
 
 

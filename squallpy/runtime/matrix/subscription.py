@@ -1,6 +1,6 @@
-"""What a query has been told of a matrix, and how that changes.
+"""Cells of a matrix as a query has last been told them, and their changes.
 
-shown.change(read, touched)   →   the cells that went and came, as words: (i, j, value), -1 and +1
+subscription.change(read, touched)   →   the cells that went and came, as words: (i, j, value), -1 and +1
 """
 
 from collections.abc import Callable, Sequence
@@ -25,41 +25,40 @@ CANCELLED = 1e-12  # of the largest value that a cell has had: what is left belo
 ALIKE = 1e-13  # relative: what differs by less is not told, for an evaluation rounds otherwise than an update
 
 
-def indices(some: Some, size: int) -> "slice | Array":
-    """Those of a dimension that are read."""
+def indices_read(some: Some, size: int) -> "slice | Array":
+    """Return the indices of a dimension that are read."""
     if some == ALL:
         return slice(None)
     parts = [np.arange(max(low or 0, 0), min(size - 1 if high is None else high, size - 1) + 1) for low, high in some]
     return np.concatenate([np.zeros(0, np.int64), *parts])
 
 
-def told_layouts(name: str, ring: Semiring) -> tuple[BlockLayout, ...]:
-    """Where a partition keeps what has been told: the values, and the largest that each cell has been, where numbers
-    are rounded."""
+def subscription_layouts(name: str, ring: Semiring) -> tuple[BlockLayout, ...]:
+    """Lay out the blocks of a reading: its values, and, where numbers are rounded, the largest that each has been."""
     values = BlockLayout(f"{name} told", np.dtype(ring.dtype).name)
     return (values, BlockLayout(f"{name} most", "float64")) if ring is ARITHMETIC else (values,)
 
 
-def told_on(storage: Storage, ring: Semiring) -> list[Block]:
-    """Blocks of their own."""
-    return [Block(layout, storage) for layout in told_layouts("", ring)]
+def allocate_blocks(storage: Storage, ring: Semiring) -> list[Block]:
+    """Allocate the blocks of a reading."""
+    return [Block(layout, storage) for layout in subscription_layouts("", ring)]
 
 
-class Shown:
+class Subscription:
     """The cells of a reading as they have been told, or those in a partition's rows: as many as there are, in a block.
     What that holds is still there when another one of these is made for it."""
 
     def __init__(
-        self, reading: Reading, ring: Semiring, part: Part = ALONE, told: Sequence[Block] | None = None
+        self, reading: Reading, ring: Semiring, part: Part = ALONE, blocks: Sequence[Block] | None = None
     ) -> None:
         self.reading, self._ring, self._part = reading, ring, part
-        self._told, *most = told or told_on(HEAP, ring)
-        self._most = most[0] if most else None
+        self._values, *most = blocks or allocate_blocks(HEAP, ring)
+        self._largest = most[0] if most else None
         self._shape = (0, 0)
         self._numbers: tuple[Array, Array] = (np.zeros(0, np.int64), np.zeros(0, np.int64))  # of rows and columns
 
     def nbytes(self, shape: tuple[int, int]) -> int:
-        """What it takes for a matrix of a shape."""
+        """Compute the bytes of the reading for a matrix of a shape."""
         cells = 1
         for some, size in zip((self.reading.rows, self.reading.cols), shape, strict=True):
             ends = ((max(low or 0, 0), size - 1 if high is None else min(high, size - 1)) for low, high in some)
@@ -67,51 +66,54 @@ class Shown:
         return cells * np.dtype(self._ring.dtype).itemsize * (2 if self._ring is ARITHMETIC else 1)
 
     def resize(self, shape: tuple[int, int]) -> None:
-        """The matrix has grown: what is new is zero."""
+        """Grow with the matrix; new cells are zero."""
         if shape == self._shape:
             return
         self._shape = shape
-        some = (indices(which, size) for which, size in zip((self.reading.rows, self.reading.cols), shape, strict=True))
+        some = (
+            indices_read(which, size) for which, size in zip((self.reading.rows, self.reading.cols), shape, strict=True)
+        )
         rows, cols = (np.arange(size)[which] for size, which in zip(shape, some, strict=True))
-        self._numbers = self._part.among(rows), cols
-        for block, fill in ((self._told, self._ring.zero), (self._most, 0.0)):
+        self._numbers = self._part.owned(rows), cols
+        for block, fill in ((self._values, self._ring.zero), (self._largest, 0.0)):
             if block:
                 block.resize((len(self._numbers[0]), len(cols)), fill)
 
     def change(self, read: Read | None, touched: Touch | None = None) -> tuple[Words, Words]:
-        """Keys (i, j, word of the value) and multiplicities of the cells that are not as they were.
+        """Return keys (i, j, word of the value) and multiplicities of the cells that have changed.
 
-        `read` gives the matrix at rows and columns; None: it is zero. It can differ where rows and columns are
-        `touched` alone; None: anywhere.
+        Args:
+            read: Gives the matrix at rows and columns; None: it is zero.
+            touched: Rows and columns where it may differ; None: anywhere.
         """
-        numbers, where = self._looked_at(touched)
-        old = self._told.values if where is None else self._told.values[where]
+        numbers, where = self._places_to_compare(touched)
+        old = self._values.values if where is None else self._values.values[where]
         if read is None:
             new = np.full_like(old, self._ring.zero)
         else:
-            new = np.array(read(*(self._all() if where is None else numbers)))
-            if self._most:
-                self._round(self._most.values, where, old, new)
+            new = np.array(read(*(self._indices() if where is None else numbers)))
+            if self._largest:
+                self._round(self._largest.values, where, old, new)
         at = np.nonzero(_bits(new) != _bits(old))
         gone, come = self._keys(numbers, at, old), self._keys(numbers, at, new)
-        self._told.values[... if where is None else where] = new
+        self._values.values[... if where is None else where] = new
         return np.vstack([gone, come]), np.repeat(np.array([-1, 1]), [len(gone), len(come)])
 
-    def _looked_at(self, touched: Touch | None) -> tuple[tuple[Array, Array], tuple[Array, ...] | None]:
-        """The numbers of the rows and columns to look at, and where these are; None: everywhere."""
+    def _places_to_compare(self, touched: Touch | None) -> tuple[tuple[Array, Array], tuple[Array, ...] | None]:
+        """Return the numbers of the rows and columns to compare, and their positions; None: everywhere."""
         if touched is None:
             return self._numbers, None
         at = [np.flatnonzero(t[numbers]) for t, numbers in zip(touched, self._numbers, strict=True)]
-        if 2 * len(at[0]) * len(at[1]) > self._told.values.size:
+        if 2 * len(at[0]) * len(at[1]) > self._values.values.size:
             return self._numbers, None
         return (self._numbers[0][at[0]], self._numbers[1][at[1]]), np.ix_(*at)
 
-    def _all(self) -> tuple[slice | Array, slice | Array]:
+    def _indices(self) -> tuple[slice | Array, slice | Array]:
         some = (self.reading.rows, self.reading.cols)
         return tuple(slice(None) if s == ALL else n for s, n in zip(some, self._numbers, strict=True))  # type: ignore[return-value]
 
     def _round(self, most: Array, where: tuple[Array, ...] | None, old: Array, new: Array) -> None:
-        """What differs by rounding alone is as it was; note how large cells have been."""
+        """Reset cells that differ by rounding alone, and note how large cells have been."""
         place: Any = ... if where is None else where
         before, size = most[place], np.abs(new)
         new[size <= CANCELLED * before] = 0.0
@@ -127,23 +129,23 @@ class Shown:
         return np.column_stack([*columns, as_words(some[there])]).astype(np.int64, copy=False)
 
     def restore(self, keys: Words) -> None:
-        """What had been told: keys (i, j, word)."""
+        """Restore the cells as last reported, from keys (i, j, word)."""
         places = [np.full(size, -1) for size in self._shape]
         for place, numbers in zip(places, self._numbers, strict=True):
             place[numbers] = np.arange(len(numbers))
-        values = self._told.values
+        values = self._values.values
         values[places[0][keys[:, 0]], places[1][keys[:, 1]]] = of_words(keys[:, 2], self._ring.dtype)
-        if self._most:
-            np.abs(values, out=self._most.values)
+        if self._largest:
+            np.abs(values, out=self._largest.values)
 
 
-def table_of(reading: Reading, keys: Words, mult: Words) -> pa.Table:
-    """Cells, keys (i, j, word), as rows of a reading's relation."""
+def decode_rows(reading: Reading, keys: Words, mult: Words) -> pa.Table:
+    """Decode cells, keys (i, j, word), to rows of a reading's relation."""
     names, type = [field.name for field in reading.relation.fields], arrow_type(reading.relation.fields[2].type)
     values = pa.array(of_words(keys[:, 2], np.dtype(type.to_pandas_dtype()).name), type)
     return pa.table([pa.array(keys[:, 0]), pa.array(keys[:, 1]), values, pa.array(mult)], [*names, MULT])
 
 
 def _bits(values: Array) -> Array:
-    """Values to compare: NaN is itself."""
+    """Reinterpret floats as words for comparison, so that NaN equals itself."""
     return as_words(values) if values.dtype.kind == "f" else values

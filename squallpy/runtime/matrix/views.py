@@ -37,31 +37,31 @@ class View(Protocol):
     def pruned(
         self, u: Factor, v: Factor, xs: Sequence[Factor] = (), ys: Sequence[Factor] = ()
     ) -> tuple[list[Factor], list[Factor], Factor, Factor]:
-        """`pass_over`, and as much of u and v as made a difference, where addition is idempotent."""
+        """Pass over the view; return also the part of u and v that made a difference, where addition is idempotent."""
         ...
 
     def read(self, rows: "slice | Array", cols: "slice | Array") -> Array: ...
 
     def whole(self) -> Factor:
-        """All values, as steps take them."""
+        """Return all values, in the form that triggers compute with."""
         ...
 
     def add_at(self, rows: Array, cols: Array, values: Array) -> None: ...
 
 
-def stored(values: Array, ring: Semiring, symmetrical: bool = False) -> View:
-    """A view of these values, which are copied."""
+def store_view(values: Array, ring: Semiring, symmetrical: bool = False) -> View:
+    """Store a copy of values as a view."""
     if ring is BOOLEAN:
         return BitView(bits.pack(values.astype(bool, copy=False)), values.shape[1], symmetrical)
     room = rows_of(values.shape[0], values.shape[1], values.dtype)
     room[:] = values
     if ring is ARITHMETIC and symmetrical and len(values) > 1:
         return SymmetricView(room)
-    return TropicalView(room, ring) if ring is MIN_PLUS or ring is MAX_PLUS else in_place(room, ring)
+    return TropicalView(room, ring) if ring is MIN_PLUS or ring is MAX_PLUS else wrap_view(room, ring)
 
 
-def in_place(values: Array, ring: Semiring) -> "ArrayView":
-    """A view of these very values, not of truth values: rows in C order."""
+def wrap_view(values: Array, ring: Semiring) -> "ArrayView":
+    """Wrap values, in C order and not Boolean, as a view without copying them."""
     if ring is MIN_PLUS or ring is MAX_PLUS:
         return ArrayView(values, partial(tropical.pass_over, greatest=ring is MAX_PLUS), ring)
     if ring is ARITHMETIC or ring is COUNTING:
@@ -84,11 +84,11 @@ class ArrayView:
         self.shape = (values.shape[0], values.shape[1])
 
     def assign(self, values: Array) -> None:
-        """Other values of the same shape."""
-        self.room()[:] = values
+        """Overwrite with values of the same shape."""
+        self.buffer()[:] = values
 
-    def room(self) -> Array:
-        """Its memory, for values of the same shape, all of which are about to be written."""
+    def buffer(self) -> Array:
+        """Return the memory, for values of the same shape to be written into all of it."""
         return self._values
 
     @property
@@ -99,11 +99,11 @@ class ArrayView:
         self, u: Array | None, v: Array | None, xs: Sequence[Array], ys: Sequence[Array]
     ) -> tuple[list[Array], list[Array]]:
         zero = self._ring.zero
-        columns, rows = [picked(x, zero) for x in xs], [picked(y, zero) for y in ys]
-        to_rows = picked(u, zero) if u is not None else None
-        to_columns = picked(v.T, zero) if v is not None and to_rows is None else None
-        straight: list[Array | None] = [c and self._taken(self._values[:, c.places], c.values) for c in columns]
-        across: list[Array | None] = [r and self._taken(self._values[r.places].T, r.values) for r in rows]
+        columns, rows = [find_picks(x, zero) for x in xs], [find_picks(y, zero) for y in ys]
+        to_rows = find_picks(u, zero) if u is not None else None
+        to_columns = find_picks(v.T, zero) if v is not None and to_rows is None else None
+        straight: list[Array | None] = [c and self._scale(self._values[:, c.places], c.values) for c in columns]
+        across: list[Array | None] = [r and self._scale(self._values[r.places].T, r.values) for r in rows]
         wide = [x for x, found in zip(xs, straight, strict=True) if found is None]
         tall = [y for y, found in zip(ys, across, strict=True) if found is None]
         if self._ring is COUNTING and u is not None and v is not None and (to_rows or to_columns):
@@ -113,8 +113,8 @@ class ArrayView:
             left, right = _factors(u, v, self._values) if dense_change else _factors(None, None, self._values)
             x, y = _side_by_side(wide, self.shape[1], self._values), _side_by_side(tall, self.shape[0], self._values)
             mx, mty = self._kernel(self._values, left, right, x, y)
-            _fill(straight, _apart(mx, wide))
-            _fill(across, _apart(mty, tall))
+            _fill(straight, _split_columns(mx, wide))
+            _fill(across, _split_columns(mty, tall))
         if to_rows and v is not None:
             for place, by, row in zip(to_rows.places, to_rows.values, v, strict=True):
                 self._ring.add(self._values[place], self._multiply(row, by), out=self._values[place])
@@ -124,14 +124,14 @@ class ArrayView:
         return straight, across  # type: ignore[return-value]
 
     def _check(self, u: Array, v: Array, rows: "Picked | None", columns: "Picked | None") -> None:
-        """OverflowError, before anything is changed, where a change of some rows or columns does not fit 64 bits."""
+        """Raise OverflowError, before anything changes, where a change of some rows or columns exceeds 64 bits."""
         high = np.unique(rows.places) if rows else slice(None)
         wide = np.unique(columns.places) if columns else slice(None)
         before, left = self._values[high][:, wide], u[high]
         integers.check(before, left, v[:, wide], integers.largest(left), integers.largest(before))
 
-    def _taken(self, values: Array, by: Array) -> Array:
-        """Columns, each times what picks it."""
+    def _scale(self, values: Array, by: Array) -> Array:
+        """Multiply columns, each by the entry that picks it."""
         if self._ring is COUNTING:
             integers.check(None, values, np.diag(by), integers.largest(values))
         return self._multiply(values, by)
@@ -143,10 +143,10 @@ class ArrayView:
             return *self.pass_over(u, v, xs, ys), u, v
         x, y = _side_by_side(xs, self.shape[1], self._values), _side_by_side(ys, self.shape[0], self._values)
         mx, mty, left, right = tropical.pruned(self._values, u, v.T, x, y, self._ring is MAX_PLUS)
-        return _apart(mx, xs), _apart(mty, ys), left, right.T
+        return _split_columns(mx, xs), _split_columns(mty, ys), left, right.T
 
     def _multiply(self, values: Array, by: Array) -> Array:
-        """values ⊗ by; nothing to do where all are ones."""
+        """Multiply values ⊗ by; nothing to do where all are ones."""
         if np.all(by == self._ring.one):
             return values
         out: Array = self._ring.multiply(values, by)
@@ -164,7 +164,7 @@ class ArrayView:
         self._ring.add.at(self._values, (rows, cols), values)
 
 
-def visited(
+def visit_view(
     view: View, u: Factor | None, v: Factor | None, xs: Sequence[Factor], ys: Sequence[Factor], prune: bool
 ) -> tuple[list[Factor], list[Factor], Factor, Factor]:
     """Pass over a view; return the products, and u and v, with `prune` only as much of them as made a difference."""
@@ -178,8 +178,8 @@ class Picked(NamedTuple):
     values: Array
 
 
-def picked(factor: Array, zero: Value) -> Picked | None:
-    """What a factor picks, if it has one entry in each column."""
+def find_picks(factor: Array, zero: Value) -> Picked | None:
+    """Return the places and entries of a factor that has one entry in each column, else None."""
     if not factor.size or factor.shape[0] < 2 or np.count_nonzero(factor[:_LOOK] != zero) > factor.shape[1]:
         return None
     places = (factor != zero).argmax(axis=0)
@@ -207,12 +207,12 @@ class SymmetricView(ArrayView):
         left, right = _factors(u, v, self._values)
         read = symmetric.pass_over(self._values, left, right, _side_by_side(both, self.shape[0], self._values))
         self._complete &= u is None
-        parts = _apart(read, both)
+        parts = _split_columns(read, both)
         return parts[: len(xs)], parts[len(xs) :]
 
-    def room(self) -> Array:
+    def buffer(self) -> Array:
         self._complete = True
-        return super().room()
+        return super().buffer()
 
     def read(self, rows: slice | Array, cols: slice | Array) -> Array:
         if not self._complete:
@@ -228,9 +228,9 @@ class TropicalView(ArrayView):
         super().__init__(values, partial(tropical.pass_over, greatest=ring is MAX_PLUS), ring)
         self._worst: Array | None = None
 
-    def room(self) -> Array:
+    def buffer(self) -> Array:
         self._worst = None
-        return super().room()
+        return super().buffer()
 
     def pass_over(
         self, u: Array | None, v: Array | None, xs: Sequence[Array], ys: Sequence[Array]
@@ -243,7 +243,7 @@ class TropicalView(ArrayView):
         return super().pruned(self._better(u, v), v, xs, ys)
 
     def _better(self, u: Array, v: Array) -> Array:
-        """u without the rows where u·v can make no difference."""
+        """Zero the rows of u where u·v can make no difference."""
         greatest = self._ring is MAX_PLUS
         if self._worst is None and self._values.size:
             self._worst = tropical.worst(self._values, greatest)
@@ -273,22 +273,22 @@ class BitView:
     def pass_over(
         self, u: Factor | None, v: Factor | None, xs: Sequence[Factor], ys: Sequence[Factor]
     ) -> tuple[list[Packed], list[Packed]]:
-        return self._passed(u, v, xs, ys)[:2]
+        return self._pass(u, v, xs, ys)[:2]
 
-    def _passed(
+    def _pass(
         self, u: Factor | None, v: Factor | None, xs: Sequence[Factor], ys: Sequence[Factor]
     ) -> tuple[list[Packed], list[Packed], bits.Bits, bits.Bits]:
         n, m = self.shape
-        left = _lines([], n) if u is None else Packed.of(u).columns
-        right = _lines([], m) if v is None else Packed.of(v).rows
-        x, y = _lines(xs, m), _lines(ys, n)
+        left = _concatenate_lines([], n) if u is None else Packed.of(u).columns
+        right = _concatenate_lines([], m) if v is None else Packed.of(v).rows
+        x, y = _concatenate_lines(xs, m), _concatenate_lines(ys, n)
         mx, mty, left, right = bits.pruned(self._bits, left, right, x, y, symmetric=self._symmetrical)
-        return _columns(mx, n, xs), _columns(mty, m, ys), left, right
+        return _split_lines(mx, n, xs), _split_lines(mty, m, ys), left, right
 
     def pruned(
         self, u: Factor, v: Factor, xs: Sequence[Factor] = (), ys: Sequence[Factor] = ()
     ) -> tuple[list[Packed], list[Packed], Packed, Packed]:
-        straight, across, left, right = self._passed(u, v, xs, ys)
+        straight, across, left, right = self._pass(u, v, xs, ys)
         return straight, across, Packed(left, self.shape[0]), Packed(right, self.shape[1], True)
 
     def whole(self) -> Packed:
@@ -303,7 +303,7 @@ class BitView:
 
 
 def _side_by_side(parts: Sequence[Array], rows: int, like: Array) -> Array:
-    """All columns in one array, each contiguous."""
+    """Copy all columns into one array, each contiguous."""
     if len(parts) == 1:
         return parts[0]
     out = columns_of(rows, sum(part.shape[1] for part in parts), like.dtype)
@@ -315,21 +315,21 @@ def _side_by_side(parts: Sequence[Array], rows: int, like: Array) -> Array:
 
 
 def _factors(u: Array | None, v: Array | None, like: Array) -> tuple[Array, Array]:
-    """U (n, k) and V (m, k), of no columns where nothing is added."""
+    """Return U (n, k) and V (m, k), of no columns where nothing is added."""
     if u is None or v is None:
         return np.empty((like.shape[0], 0), like.dtype), np.empty((like.shape[1], 0), like.dtype)
     return u, v.T
 
 
-def _apart(products: Array, parts: Sequence[Array]) -> list[Array]:
+def _split_columns(products: Array, parts: Sequence[Array]) -> list[Array]:
     if len(parts) == 1:
         return [products]
     ends = accumulate(part.shape[1] for part in parts)
     return [products[:, end - part.shape[1] : end] for part, end in zip(parts, ends, strict=True)]
 
 
-def _lines(parts: Sequence[Factor], cells: int) -> bits.Bits:
-    """All packed columns in one array."""
+def _concatenate_lines(parts: Sequence[Factor], cells: int) -> bits.Bits:
+    """Concatenate all packed columns."""
     if len(parts) == 1:
         return Packed.of(parts[0]).columns
     if not parts:
@@ -337,8 +337,8 @@ def _lines(parts: Sequence[Factor], cells: int) -> bits.Bits:
     return np.concatenate([Packed.of(part).columns for part in parts])
 
 
-def _columns(lines: bits.Bits, cells: int, parts: Sequence[Factor]) -> list[Packed]:
-    """What each of the parts gave, of packed columns."""
+def _split_lines(lines: bits.Bits, cells: int, parts: Sequence[Factor]) -> list[Packed]:
+    """Split packed columns into those of each part."""
     if len(parts) < 2:
         return [Packed(lines, cells) for _ in parts]
     ends = accumulate(part.shape[1] for part in parts)

@@ -17,12 +17,12 @@ from squallpy.logical.expressions import Column, Expr, columns, conjunction, sub
 from squallpy.program.calculus import Assign, Cmp, Lane, ring
 from squallpy.program.views import View
 from squallpy.runtime.evaluate.evaluators import Function
-from squallpy.runtime.evaluate.functions import compiled
-from squallpy.runtime.evaluate.kernel_programs import Coder, Unknown
+from squallpy.runtime.evaluate.functions import compile_expression
+from squallpy.runtime.evaluate.kernel_programs import NotCompilable, ProgramBuilder
 from squallpy.runtime.evaluate.kernel_runner import Batch, Runner
 from squallpy.runtime.evaluate.logic import is_true
-from squallpy.runtime.evaluate.numbers import LIMIT, largest
-from squallpy.runtime.evaluate.vectors import Frame, Vec, both, full, take
+from squallpy.runtime.evaluate.numbers import LIMIT, largest_magnitude
+from squallpy.runtime.evaluate.vectors import Frame, Vec, all_valid, full, take
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.lanes import fill_reals, pack
 from squallpy.runtime.kernels.pool import Pool
@@ -45,9 +45,12 @@ class Grouping:
         early = [f for f in steps if isinstance(f, Cmp) and not any(c.id in assigned for c in columns(f.predicate))]
         late = _ordered([f for f in steps if f not in early])
         ordered = [*early, *late]
-        self._early = compiled(conjunction(f.predicate for f in early))  # before anything is copied
+        self._early = compile_expression(conjunction(f.predicate for f in early))  # before anything is copied
         self._late: list[tuple[Column | None, Function]] = [
-            (f.variable, compiled(f.value)) if isinstance(f, Assign) else (None, compiled(f.predicate)) for f in late
+            (f.variable, compile_expression(f.value))
+            if isinstance(f, Assign)
+            else (None, compile_expression(f.predicate))
+            for f in late
         ]
         self._payload = payload
         lanes = [lane for lane in term.lanes if lane is not None]
@@ -60,7 +63,7 @@ class Grouping:
                 values[step.variable.id] = substitute(step.value, values)
         self._origins = [values.get(key.id, key) for key in delta.keys]
         self._texts = [
-            (i, key, compiled(origin))
+            (i, key, compile_expression(origin))
             for i, (key, origin) in enumerate(zip(delta.keys, self._origins, strict=True))
             if key.type.kind is Kind.VARCHAR
         ]
@@ -88,7 +91,7 @@ class Grouping:
         """Make the program for batches with or without multiplicities."""
         if any(kind >= Ring.REAL for kind in self._payload.rings):
             return None
-        coder = Coder(self._fields | {_TIMES.id: MULT})
+        coder = ProgramBuilder(self._fields | {_TIMES.id: MULT})
         try:
             for _, run in groupby(steps, type):
                 some = list(run)
@@ -101,7 +104,7 @@ class Grouping:
                     coder.key(i, key, NULL if key.type.kind is Kind.DOUBLE else least_as_held(key.type))
             for lane, at, kind in zip(lanes, self._payload.offsets, self._payload.rings, strict=True):
                 coder.lane(at, kind.words, lane, _TIMES if counted else None)
-        except Unknown:
+        except NotCompilable:
             return None
         return Runner(coder.program(), self._scratch.key_width, self._payload.width)
 
@@ -202,7 +205,7 @@ def _factors(lane: Lane) -> Callable[[Frame], Any]:
 
 def _product(lane: Lane) -> Callable[[Frame], Any]:
     """Multiply a lane's factors, NULL counting as 0; None stands for 1."""
-    functions = [(compiled(f), f.type) for f in lane]
+    functions = [(compile_expression(f), f.type) for f in lane]
 
     def run(frame: Frame) -> Any:
         values = [number(f(frame), type, frame.rows) for f, type in functions]
@@ -216,13 +219,13 @@ def _real_product(lane: Lane) -> Callable[[Frame], tuple[Any, Words | None]]:
 
     It counts 0 times if a factor is NULL or FALSE, which is not the same as a product with 0, for that may be NaN.
     """
-    functions = [(compiled(f), f.type) for f in lane]
+    functions = [(compile_expression(f), f.type) for f in lane]
 
     def run(frame: Frame) -> tuple[Any, Words | None]:
         product, counts = np.float64(1.0), None
         for function, type in functions:
             vec = full(function(frame), type, frame.rows)
-            counts = both(counts, vec.valid, vec.values if type.kind is Kind.BOOLEAN else None)
+            counts = all_valid(counts, vec.valid, vec.values if type.kind is Kind.BOOLEAN else None)
             if type.kind is not Kind.BOOLEAN:
                 with np.errstate(all="ignore"):  # what stands at a NULL is arbitrary
                     product = product * vec.values
@@ -240,7 +243,7 @@ def number(vec: Vec, type: Type, rows: int) -> Any:
 
 
 def multiply(a: Any, b: Any) -> Any:
-    if a.dtype.kind == b.dtype.kind == "i" and largest(a) * largest(b) >= LIMIT:
+    if a.dtype.kind == b.dtype.kind == "i" and largest_magnitude(a) * largest_magnitude(b) >= LIMIT:
         return a.astype(object) * b
     return a * b
 

@@ -119,7 +119,7 @@ class Result:
         times = self._printer.times(frame, words)
         rows = np.repeat(np.arange(len(keys)), times)
         if self._output.order or self._top:
-            rows = self._printer.ordered(frame, rows)
+            rows = self._printer.sort_rows(frame, rows)
         stop = None if self._output.limit is None else self._output.offset + self._output.limit
         rows = rows[self._output.offset : stop]
         return self._printer.table(frame.pick(rows))

@@ -80,7 +80,7 @@ class TopK:
         if self._bar is None or not len(keys):
             return np.ones(len(keys), bool)
         keys, words = self._barred(keys, store.pool(self._pool).get(keys))
-        return self._printer.not_after_last(self._printer.frame(keys, words, store.dictionary))[:-1]
+        return self._printer.up_to_last(self._printer.frame(keys, words, store.dictionary))[:-1]
 
     def _barred(self, keys: Words, words: Words) -> tuple[Words, Words]:
         """Append the bar to groups."""
@@ -97,7 +97,7 @@ class TopK:
         if self._bar:
             times[-1] = 1
         rows = np.flatnonzero(times)
-        rows = rows if sorted else self._printer.ordered(frame, rows)
+        rows = rows if sorted else self._printer.sort_rows(frame, rows)
         if self._bar:  # NB: the sort is stable and the bar comes last, so its own group, unchanged, stays before it
             rows = rows[: int(np.flatnonzero(rows == len(keys) - 1)[0])]
             if times[rows].sum() < self._wanted:
@@ -110,7 +110,7 @@ class TopK:
         keys, words = store[self._pool].rows()
         frame = self._printer.frame(keys, words, store.dictionary)
         times = self._printer.times(frame, words)
-        rows = self._printer.ordered(frame, np.flatnonzero(times))
+        rows = self._printer.sort_rows(frame, np.flatnonzero(times))
         self._bar = None
         if not self._knows(store):
             self._head = None  # its strings may have other numbers

@@ -22,22 +22,22 @@ from squallpy.catalog.stream_window import ARRIVAL
 from squallpy.runtime.evaluate.text_casts import column_type
 from squallpy.runtime.formats.change_operations import MATERIALIZE, columns_of_change
 from squallpy.runtime.formats.conform import PROGRESS, check_names
-from squallpy.runtime.formats.counted_table import joined, taken
-from squallpy.runtime.formats.file_rows import Piece, mark_read
+from squallpy.runtime.formats.counted_table import concat_tables, take_rows
+from squallpy.runtime.formats.file_rows import FileRows, mark_read
 from squallpy.runtime.formats.files import File, find_files
 from squallpy.runtime.formats.skipped_rows import EXAMPLES, Skipped, mark_skipped, skipped
 
 SKIP = "OPTIONS (on_error 'skip') leaves such rows out"
 
 
-class Part(Protocol):
+class SourceFile(Protocol):
     """One file of a source; rows are numbered from 0."""
 
     @property
     def rows(self) -> int: ...
     @property
     def seams(self) -> tuple[int, ...]:
-        """The rows before which what is decoded together ends."""
+        """Row numbers at which jointly decoded rows begin."""
         ...
 
     @property
@@ -55,12 +55,12 @@ class Part(Protocol):
         """Raise SQ4002 if a column that is read exists twice, or has a type that cannot become the declared one."""
         ...
 
-    def place(self, row: int) -> str: ...
+    def location(self, row: int) -> str: ...
     def hint(self, row: int) -> str:
         """Suggest what to do about a row that cannot be read, if known."""
         ...
 
-    def read(self, start: int, stop: int, fields: tuple[Field, ...], op: str | None, summed: bool = False) -> Piece:
+    def read(self, start: int, stop: int, fields: tuple[Field, ...], op: str | None, summed: bool = False) -> FileRows:
         """Read some rows; with their checksums, if they are to be `summed`."""
         ...
 
@@ -87,16 +87,16 @@ class OneRow:
     def check_read(self, fields: Sequence[Field]) -> None:
         """Do nothing: there are no columns to check."""
 
-    def place(self, row: int) -> str:
+    def location(self, row: int) -> str:
         return self.file.shown
 
     def hint(self, row: int) -> str:
         return ""
 
-    def read(self, start: int, stop: int, fields: tuple[Field, ...], op: str | None, summed: bool = False) -> Piece:
+    def read(self, start: int, stop: int, fields: tuple[Field, ...], op: str | None, summed: bool = False) -> FileRows:
         """Make zeros."""
         zeros = pa.array(np.zeros(stop - start, np.int64))
-        return Piece(pa.table({field.name: zeros.cast(column_type(field.type)) for field in fields}))
+        return FileRows(pa.table({field.name: zeros.cast(column_type(field.type)) for field in fields}))
 
     def checksum(self, rows: int, names: Sequence[str]) -> int:
         return 0
@@ -107,7 +107,7 @@ class Rows(Protocol):
 
     @property
     def rows(self) -> int: ...
-    def share(self, rows: tuple[int, int], number: int, shares: int) -> tuple[int, int]: ...
+    def row_range(self, rows: tuple[int, int], number: int, count: int) -> tuple[int, int]: ...
     def read(self, start: int, stop: int, columns: tuple[str, ...]) -> pa.Table: ...
 
 
@@ -116,7 +116,7 @@ class Source:
     """The rows of a relation, numbered over all its files. Plain data: it can be sent to other processes."""
 
     relation: Relation
-    parts: tuple[Part, ...]
+    parts: tuple[SourceFile, ...]
     summed: bool = False
     """True if tables that are read carry the checksums of their parts."""
 
@@ -144,9 +144,9 @@ class Source:
     def _seams(self) -> tuple[int, ...]:
         return tuple(start + seam for start, part in zip(self.starts, self.parts, strict=False) for seam in part.seams)
 
-    def share(self, rows: tuple[int, int], number: int, shares: int) -> tuple[int, int]:
-        """Cut one of so many shares of some rows; if possible, no two readers decode a row group."""
-        return cut(*rows, number, shares, self._seams), cut(*rows, number + 1, shares, self._seams)
+    def row_range(self, rows: tuple[int, int], number: int, count: int) -> tuple[int, int]:
+        """Cut one of `count` equal parts from some rows; if possible, no two readers decode a row group."""
+        return cut(*rows, number, count, self._seams), cut(*rows, number + 1, count, self._seams)
 
     def read(self, start: int, stop: int, columns: tuple[str, ...]) -> pa.Table:
         """Read some columns of the rows start..stop, with `__mult` (±1) for a change stream and, in ARRIVAL, their
@@ -170,7 +170,7 @@ class Source:
                 left_out += skipped(tables[-1])
                 sums |= {str(i): piece.checksums} if piece.checksums else {}
                 images += piece.images
-        return mark_read(mark_skipped(joined(tables), left_out), sums, images)
+        return mark_read(mark_skipped(concat_tables(tables), left_out), sums, images)
 
     def _field(self, name: str) -> Field:
         field = self.relation.field(name)
@@ -183,7 +183,7 @@ class Source:
         mult = [(MULT, pa.int64())] if self.relation.op else []
         return pa.schema([*((f.name, column_type(f.type)) for f in fields), *mult])
 
-    def _settle(self, part: Part, piece: Piece, start: int, begin: int | None) -> pa.Table:
+    def _settle(self, part: SourceFile, piece: FileRows, start: int, begin: int | None) -> pa.Table:
         """Settle the rows read from one part, whose first row is number `begin`: those at fault raise or are
         dropped."""
         wrong, rows_read = piece.wrong, len(piece.table)
@@ -194,21 +194,21 @@ class Source:
         rows = sorted(row for row, problem in wrong.items() if problem != PROGRESS)
         fatal = (rows if self.relation.options.get("on_error") != "skip" else [r for r in rows if wrong[r].hint])[:1]
         for row in fatal:
-            text = f"{part.place(start + row)}: {wrong[row].text}"
+            text = f"{part.location(start + row)}: {wrong[row].text}"
             raise SquallError(wrong[row].code, text, hint=wrong[row].hint or part.hint(start + row) or SKIP)
-        examples = tuple(f"{part.place(start + row)}: {wrong[row].text}" for row in rows[:EXAMPLES])
-        return mark_skipped(taken(table, good), Skipped(len(rows), examples))
+        examples = tuple(f"{part.location(start + row)}: {wrong[row].text}" for row in rows[:EXAMPLES])
+        return mark_skipped(take_rows(table, good), Skipped(len(rows), examples))
 
 
-def cut(start: int, stop: int, number: int, shares: int, seams: Sequence[int] = ()) -> int:
-    """Find where a share of the rows start..stop begins: shares are equal, or end at the seam next to that.
+def cut(start: int, stop: int, number: int, count: int, seams: Sequence[int] = ()) -> int:
+    """Find where a part of the rows start..stop begins: parts are equal, or end at the seam next to that.
 
     cut(0, 100, 1, 2)   →   50            cut(0, 100, 1, 2, (40, 80))   →   40
     """
-    even = start + (stop - start) * number // shares
+    even = start + (stop - start) * number // count
     at = bisect_left(seams, even)
     near = min(seams[max(0, at - 1) : at + 1], key=lambda seam: abs(seam - even), default=even)
-    return near if 0 < number < shares and 2 * shares * abs(near - even) < stop - start else even
+    return near if 0 < number < count and 2 * count * abs(near - even) < stop - start else even
 
 
 def numbered(table: pa.Table, start: int, wanted: bool = True) -> pa.Table:
@@ -308,7 +308,7 @@ def common(one: Type, other: Type) -> Type | None:
 _DIGITS = {Kind.INT: 10, Kind.BIGINT: 19}
 
 
-def _open_part(relation: Relation, file: File) -> Part:
+def _open_part(relation: Relation, file: File) -> SourceFile:
     if relation.format == "parquet":
         from squallpy.runtime.formats.parquet import ParquetPart
 
@@ -324,7 +324,7 @@ def positional(relation: Relation) -> tuple[str, ...]:
     position."""
     names = [f.name for f in relation.fields]
     if relation.op:
-        place = relation.op[1:]
-        numbered = relation.op[:1].lower() == "c" and place.isdigit() and int(place) <= len(names)
-        names.insert(int(place) if numbered else 0, relation.op)
+        position = relation.op[1:]
+        numbered = relation.op[:1].lower() == "c" and position.isdigit() and int(position) <= len(names)
+        names.insert(int(position) if numbered else 0, relation.op)
     return tuple(names)

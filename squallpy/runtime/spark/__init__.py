@@ -1,12 +1,12 @@
-"""Rows by Spark: Structured Streaming keeps the offsets, two stages of Python do the work of a micro-batch.
+"""Execution on Spark: Structured Streaming keeps the offsets, two stages of Python do the work of a micro-batch.
 
-    java      which Java is here                cluster   the Spark session and why each setting is what it is
-    archive   Spark's classes, ready-made       stream    the micro-batch loop
-    tasks     the stages in Python workers      daemon    what Python workers are forked from
-    masters   who runs a job, and are they there          package   what executors of a cluster are sent of ours
-    placement which partition is on which host            timeline  a batch as spans, for a profile
-    planned   what is run batch after batch, planned once
-    submit    the line of spark-submit          gateway   its JVM, as seen from what it has started
+    java         search for a suitable Java           cluster      the Spark session, and the reason for each setting
+    archive      class data of Spark's JVM            stream       the micro-batch loop
+    tasks        the stages in Python workers         daemon       the process that Python workers are forked from
+    masters      names and checks of masters          package      the archive sent to executors of a cluster
+    placement    hosts of partitions                  timeline     a batch as spans, for a profile
+    planned_job  a job planned once, run many times   coordinator  the driver's plan of each batch
+    submit       the spark-submit command             gateway      the JVM of spark-submit
 
 The only folder that imports pyspark. Importing the package itself does not.
 """

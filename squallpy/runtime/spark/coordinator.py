@@ -1,13 +1,13 @@
-"""The course of each batch on Spark: the grids that joiners have, and what is done to matrices in blocks.
+"""The batch coordinator on Spark's driver: the grids of joiners, and the supersteps of matrices in blocks.
 
-helm.before(7)          what the driver does before a batch
-helm.course()           →  how many stages it has, and what its tasks are told
-helm.after(stats)       what was told of it; the next batch follows
-helm.drop(8)            what no batch needs when so many are done
-helm.facts              what has to be known when a batch begins, for the commit of the one before
+coordinator.prepare(7)          the driver's work before a batch
+coordinator.directive()         →  its number of stages, and the directive for its tasks
+coordinator.complete(stats)     its reports, from which the next batch is planned
+coordinator.drop_hand_offs(8)   delete hand-offs that no batch needs when 8 are committed
+coordinator.facts               driver state to be written with the commit, so that a crash loses none
 
 Matrices in blocks come first: their supersteps are stages like those of a plan, in the same job. The last of them reads
-what else there is, and sends it to the first stage of the plan.
+the other inputs, and sends them to the first stage of the plan.
 """
 
 import json
@@ -18,29 +18,31 @@ from typing import Any
 from squallpy.base.json_codec import from_json, to_json
 from squallpy.base.trace import SILENT, Trace
 from squallpy.physical.plan import Plan
-from squallpy.runtime.batch.node import Input, Node, Sender, Stats, parted, unpack_parcels
-from squallpy.runtime.checkpoint.folders import Place
+from squallpy.runtime.batch.node import Input, Node, Sender, Stats, split_hand_offs, unpack_parcels
+from squallpy.runtime.checkpoint.folders import StateLocation
 from squallpy.runtime.checkpoint.partition import StatePartition, Steps
-from squallpy.runtime.joiners.batch_plan import GridPilot, course_of, pilot_of, rows_of, told
-from squallpy.runtime.joiners.hand_off import Post
-from squallpy.runtime.matrix.partition import BlockPartition
+from squallpy.runtime.joiners.batch_plan import decode_plan, encode_plan, hands_off, senders_to
+from squallpy.runtime.joiners.grid_policy import GridPolicy
+from squallpy.runtime.joiners.hand_off_store import HandOffStore
+from squallpy.runtime.joiners.migration_policy import open_policy, rows_by_side
+from squallpy.runtime.matrix.blocks.partition import BlockPartition
 from squallpy.runtime.matrix.stage import decode_cells, hand_over, open_matrices, read_handed
-from squallpy.runtime.spark.tasks import Told
+from squallpy.runtime.spark.tasks import Reports
 from squallpy.runtime.triggers.stage_executor import store_layout
 
-SAMPLE = 4096  # rows of a relation that are looked at before the first batch
+SAMPLE = 4096  # rows of a relation that are read before the first batch
 Parcels = list[tuple[int, bytes]]
 
 
-class Read:
-    """The stage that reads. Pickled without its sender, which a worker makes once and keeps."""
+class PlanFeed:
+    """The feed stage. It is pickled without its sender, which each worker creates once and caches."""
 
     def __init__(self, plan: Plan, input: Input, durable: str, splits: int, trace: Trace = SILENT) -> None:
         self._plan, self._input, self._durable, self._splits, self._trace = plan, input, durable, splits, trace
         self._sender: Sender | None = None
 
     def __call__(
-        self, batch: int, split: int, course: str = "", only: Collection[int] | None = None
+        self, batch: int, split: int, directive: str = "", only: Collection[int] | None = None
     ) -> Iterable[tuple[int, bytes]]:
         """Read a split, or send the driver's commands to all partitions, which read when their supersteps are done."""
         matrices, computed = self._plan.matrices, None
@@ -51,7 +53,7 @@ class Read:
             computed = decode_cells(matrices, read_handed(self._durable, batch)).split(split, self._splits)
         if self._sender is None:
             self._sender = Sender(self._plan, self._input, self._trace)
-        return self._sender.messages(batch, split, self._splits, course, only, computed)
+        return self._sender.messages(batch, split, self._splits, directive, only, computed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,47 +69,47 @@ class Supersteps:
     rest: str
 
 
-class Apply:
-    """A plan on its partitions. Pickled without those, which a worker opens as they come to it."""
+class PlanStages:
+    """A plan's stages on partitions. It is pickled without the partitions, which each worker opens on first use."""
 
-    def __init__(self, plan: Plan, input: Input, place: Place, trace: Trace = SILENT) -> None:
+    def __init__(self, plan: Plan, input: Input, place: StateLocation, trace: Trace = SILENT) -> None:
         self._plan, self._input, self._place, self._trace = plan, input, place, trace
-        self._partitions: dict[int, tuple[StatePartition, Post]] = {}
+        self._partitions: dict[int, tuple[StatePartition, HandOffStore]] = {}
         self._blocks: dict[int, StatePartition] = {}
 
     def __call__(
-        self, batch: int, partition: int, stage: int, messages: list[bytes], course: str = ""
-    ) -> tuple[Parcels, Told]:
+        self, batch: int, partition: int, stage: int, messages: list[bytes], directive: str = ""
+    ) -> tuple[Parcels, Reports]:
         """Run a stage of a batch on a partition: supersteps on its blocks come before the stages of the plan."""
         if self._plan.matrices and self._plan.matrices.parts:
-            begun = from_json(Supersteps, json.loads(course))
-            if stage < begun.count:
-                blocks = self._blocks_at(partition)
-                output = blocks.apply(batch, messages, stage, Steps(begun.first, begun.count))
-                return unpack_parcels(output), _rebuilt(partition, blocks)
-            stage, course = stage - begun.count, begun.rest
-        (state, post), goes = self._at(partition), course_of(course)
-        if goes and goes.came and stage == 0:
-            with self._trace("letters"):
-                messages = messages + post.fetch(batch - 1, partition, goes.senders(partition))
+            supersteps = from_json(Supersteps, json.loads(directive))
+            if stage < supersteps.count:
+                blocks = self._open_blocks(partition)
+                output = blocks.apply(batch, messages, stage, Steps(supersteps.first, supersteps.count))
+                return unpack_parcels(output), _rebuild_report(partition, blocks)
+            stage, directive = stage - supersteps.count, supersteps.rest
+        (state, store), plan = self._open(partition), decode_plan(directive)
+        if (senders := senders_to(plan, partition)) and stage == 0:
+            with self._trace("hand-offs"):
+                messages = messages + store.read(batch - 1, partition, senders)
         output = state.apply(batch, messages, stage)
         if stage < len(self._plan.stages) - 1:
-            return unpack_parcels(output), _rebuilt(partition, state)
-        if goes and goes.sends(partition):
-            output, letters = parted(output)
-            with self._trace("letters"):
-                post.leave(batch, partition, letters)
-        return [(partition, output)], _rebuilt(partition, state)
+            return unpack_parcels(output), _rebuild_report(partition, state)
+        if hands_off(plan, partition):
+            output, hand_offs = split_hand_offs(output)
+            with self._trace("hand-offs"):
+                store.write(batch, partition, hand_offs)
+        return [(partition, output)], _rebuild_report(partition, state)
 
-    def _at(self, partition: int) -> tuple[StatePartition, Post]:
-        """The state of a partition, and the post as it uses it."""
+    def _open(self, partition: int) -> tuple[StatePartition, HandOffStore]:
+        """Open the state of a partition and its hand-off store."""
         if partition not in self._partitions:
             name, runs = f"partition-{partition}", Node(self._plan, partition, self._trace).runs
             state = self._place.partition(name, store_layout(self._plan), *runs, trace=self._trace)
-            self._partitions[partition] = state, Post(self._place.durable, name)
+            self._partitions[partition] = state, HandOffStore(self._place.durable, name)
         return self._partitions[partition]
 
-    def _blocks_at(self, partition: int) -> StatePartition:
+    def _open_blocks(self, partition: int) -> StatePartition:
         """Open the blocks of a partition."""
         if partition not in self._blocks:
             part = BlockPartition(self._plan, self._input, partition)
@@ -115,86 +117,92 @@ class Apply:
         return self._blocks[partition]
 
 
-def _rebuilt(partition: int, state: StatePartition) -> Told:
+def _rebuild_report(partition: int, state: StatePartition) -> Reports:
     return ({"partition": partition, **asdict(state.rebuilt)},) if state.rebuilt else ()
 
 
-def _often(plan: Plan, input: Input, first: Mapping[str, int]) -> Mapping[str, Mapping[str, int]] | None:
-    """What a sample of the first batch tells of keys that a join compares, if any may be heavy."""
+def _sample_key_counts(plan: Plan, input: Input, first: Mapping[str, int]) -> Mapping[str, Mapping[str, int]] | None:
+    """Count, in a sample of the first batch, the keys that a join compares, if any may be heavy."""
     if plan.matrices or plan.grid or not plan.on_grid:
         return None
-    rows = max([1, *first.values()])  # NB: it may bring nothing
-    return Sender(plan, input).often(0, 0, -(-rows // SAMPLE))
+    rows = max([1, *first.values()])  # NB: it may be empty
+    return Sender(plan, input).sample_keys(0, 0, -(-rows // SAMPLE))
 
 
-class Helm:
-    """Decides on each batch before it, from what was told of those before. `facts` are those of the last commit;
-    `first`: how many rows of each relation the first batch brings."""
+class BatchCoordinator:
+    """The planner of each batch, from the reports of those before.
+
+    `facts` are those of the last commit; `first` counts the rows of each relation in the first batch.
+    """
 
     def __init__(
         self,
         plan: Plan,
         input: Input,
-        place: Place,
+        place: StateLocation,
         facts: Mapping[str, Any] | None,
         first: Mapping[str, int] | None = None,
     ) -> None:
         facts = facts or {}
         self._plan, self._place = plan, place
-        often = _often(plan, input, first) if first and not facts else None
-        self.pilot = pilot_of(plan, facts.get("joins"), first, often)
+        often = _sample_key_counts(plan, input, first) if first and not facts else None
+        self.policy = open_policy(plan, facts.get("joins"), first, often)
         self._input = input
         self._matrices = open_matrices(plan, input, place, facts.get("matrices"))
-        self._steered = self.pilot  # on the course of the batch
-        self._began = True  # what the run before has left is still there
+        self._planned = self.policy  # with the plan of the running batch
+        self._has_old_hand_offs = True  # left by the run before
 
-    def at(self, cores: int) -> None:
-        """Tasks will run at so many cores."""
-        if isinstance(self.pilot, GridPilot):
-            self.pilot = replace(self.pilot, cores=cores)
+    def set_cores(self, cores: int) -> None:
+        """Set the number of cores at which tasks run."""
+        if isinstance(self.policy, GridPolicy):
+            self.policy = replace(self.policy, cores=cores)
 
     def skips_feed(self, is_small: bool) -> bool:
         """True if tasks of the first stage read for themselves: the driver's commands, or batches that are small."""
         matrices = self._plan.matrices
         return matrices.parts > 0 if matrices else is_small
 
-    def stages(self, splits: int, trace: Trace = SILENT) -> tuple[Read, Apply]:
-        """Return what reads and what applies."""
-        read = Read(self._plan, self._input, self._place.durable, splits, trace)
-        return read, Apply(self._plan, self._input, self._place, trace)
+    def stages(self, splits: int, trace: Trace = SILENT) -> tuple[PlanFeed, PlanStages]:
+        """Create the callables that feed and apply a batch."""
+        feed = PlanFeed(self._plan, self._input, self._place.durable, splits, trace)
+        return feed, PlanStages(self._plan, self._input, self._place, trace)
 
-    def before(self, batch: int) -> None:
-        """What there is to be done here before a batch; again, if the batch is."""
-        rows = {name: stop - start for name, (start, stop) in self._input.shares(batch, 0, 1).items()}
-        self._steered = self.pilot and self.pilot.before(rows_of(self._plan, rows))
+    def prepare(self, batch: int) -> None:
+        """Prepare a batch; called again if the batch is repeated."""
+        rows = {name: stop - start for name, (start, stop) in self._input.row_ranges(batch, 0, 1).items()}
+        self._planned = self.policy and self.policy.before(rows_by_side(self._plan, rows))
         if self._matrices:
-            hand_over(self._place.durable, batch, self._matrices.begin(batch, told(self._steered)))
+            hand_over(self._place.durable, batch, self._matrices.begin(batch, self._encoded()))
 
-    def course(self) -> tuple[int, str]:
-        """Return how many stages the batch has, and the directive for its tasks."""
-        count, directive = len(self._plan.stages), told(self._steered)
+    def directive(self) -> tuple[int, str]:
+        """Return the number of stages of the batch, and the directive for its tasks."""
+        count, directive = len(self._plan.stages), self._encoded()
         if self._matrices is None or not self._plan.matrices or not self._plan.matrices.parts:
             return count, directive
-        begun = Supersteps(*self._matrices.supersteps, directive)
-        return begun.count + count, json.dumps(to_json(begun))
+        supersteps = Supersteps(*self._matrices.supersteps, directive)
+        return supersteps.count + count, json.dumps(to_json(supersteps))
 
-    def after(self, stats: Stats) -> Stats:
-        """What was told of a batch, and what else is to be told; now for the next one."""
+    def _encoded(self) -> str:
+        """Encode the plan of the batch for tasks."""
+        return encode_plan(self._planned.plan if self._planned else None)
+
+    def complete(self, stats: Stats) -> Stats:
+        """Plan the next batch from the reports of this one, and add the figures of migrations to its statistics."""
         if self._matrices:
             self._matrices.end(stats["matrices"])
-        if self._steered:
-            stats, self.pilot = stats | self._steered.figures(stats), self._steered.after(stats)
+        if self._planned:
+            stats, self.policy = stats | self._planned.figures(stats), self._planned.after(stats)
         return stats
 
-    def drop(self, done: int) -> None:
-        """So many batches are committed: forget what those before the next were begun with."""
-        if self._steered and (self._steered.course.came or self._began):
-            Post(self._place.durable).drop(done)
-            self._began = False
+    def drop_hand_offs(self, done: int) -> None:
+        """Drop the hand-offs of batches before `done`, the number of batches committed."""
+        if self._planned and (self._planned.plan.arriving or self._has_old_hand_offs):
+            HandOffStore(self._place.durable).drop(done)
+            self._has_old_hand_offs = False
 
     @property
     def facts(self) -> dict[str, Any] | None:
-        """What has to be known of the batches so far."""
-        facts = {"joins": to_json(self.pilot)} if self.pilot else {}
+        """Driver state to be written with the commit, so that the next batch can be planned after a crash."""
+        facts = {"joins": to_json(self.policy)} if self.policy else {}
         matrices = self._matrices.facts if self._matrices else None
         return facts | ({"matrices": matrices} if matrices else {}) or None

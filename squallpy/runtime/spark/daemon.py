@@ -1,9 +1,9 @@
-"""What Python workers are forked from: everything heavy is loaded once, before the first fork.
+"""The process that Python workers are forked from: everything heavy is loaded once, before the first fork.
 
 Spark starts this module instead of `pyspark.daemon` (`spark.python.daemon.module`) and asks it for workers. PySpark
 runs a full `gc.collect()` after every task, which with Arrow, pandas and numba loaded was seen to cost more than the
-task itself; frozen objects are not looked at, and stay shared between the workers. What a query keeps in a worker is
-frozen, too: 7 ms of each task were spent on that.
+task itself; frozen objects are not visited, and stay shared between the workers. The state of a query in a worker is
+frozen, too, which saves 7 ms per task.
 
 NB: nothing here may print to stdout, on which the daemon tells Spark its socket, nor leave a thread running, which a
 fork would lose (the allocator's own, of Arrow, survives forks by itself).
@@ -13,11 +13,11 @@ import ctypes
 import gc
 import os
 
-# A batch needs as much memory as the one before: Arrow keeps for 10 s what it has, instead of giving it back to be
-# cleared again, which was a tenth of a worker's time. NB: read when Arrow is loaded
+# A batch needs as much memory as the one before: Arrow keeps freed memory for 10 s instead of returning it to be
+# cleared again, a tenth of a worker's time. NB: read when Arrow is loaded
 os.environ.setdefault("MIMALLOC_PURGE_DELAY", "10000")
 
-# what PySpark's workers import anyway, one by one, at their first task
+# PySpark's workers would import these one by one at their first task
 import numba  # noqa: F401
 import numpy  # noqa: F401
 import pandas  # noqa: F401
@@ -31,24 +31,24 @@ import pyspark.worker
 import squallpy.runtime.spark.tasks  # noqa: F401
 from squallpy.runtime.kernels.cache import load_cached
 
-_WHOLE = 1024  # tasks after which a worker may look at all that it has, which takes a tenth of a second
+_WHOLE = 1024  # tasks after which a worker may collect all its objects, which takes a tenth of a second
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
-_SPARE = 512 << 20  # bytes that are free at the end of the heap and stay there
-_MAPPED = 32 << 20  # bytes of what is mapped for itself, and cleared each time; the most that glibc takes
+_SPARE = 512 << 20  # free bytes at the end of the heap that are not returned
+_MAPPED = 32 << 20  # bytes above which an allocation is mapped alone, and cleared each time; glibc's maximum
 
 
 class Collector:
-    """Takes the place of `gc` where PySpark collects, after each task of a worker.
+    """A replacement of `gc` where PySpark collects, after each task of a worker.
 
-    What is still there is frozen, so that a collection costs what one task has left. Now and then, if what is frozen
-    has grown by half, all is looked at, for a part of it is garbage that was none when it was frozen.
+    Survivors are frozen, so that a collection costs what one task has left. Now and then, if the frozen objects have
+    grown by half, all are collected, for some of them have become garbage since they were frozen.
     """
 
     def __init__(self) -> None:
         self._tasks, self._frozen = 0, gc.get_freeze_count()
 
     def collect(self) -> None:
-        """A task is done."""
+        """Collect garbage after a task."""
         self._tasks += 1
         if whole := self._tasks % _WHOLE == 0 and 2 * gc.get_freeze_count() > 3 * self._frozen:
             gc.unfreeze()
@@ -58,18 +58,21 @@ class Collector:
             self._frozen = gc.get_freeze_count()
 
 
-def keep_freed() -> None:
-    """What numpy frees waits for the next batch, which asks for as much: as glibc does it, columns of a batch of a
-    million are given back to the system and cleared again, up to a tenth of a worker's time. Elsewhere nothing."""
+def keep_freed_memory() -> None:
+    """Keep freed memory in the process for the next batch, which needs as much; on systems without glibc do nothing.
+
+    By default glibc returns the columns of a batch of a million rows to the system, and clears them again: up to a
+    tenth of a worker's time.
+    """
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):
         libc.mallopt(_M_MMAP_THRESHOLD, _MAPPED)
         libc.mallopt(_M_TRIM_THRESHOLD, _SPARE)
 
 
-def warm() -> None:
-    """Loads the kernels that the cache has (a worker compiles others when it calls them) and takes one Arrow batch
-    through a stream."""
+def warm_up() -> None:
+    """Load the cached kernels (a worker compiles others when it calls them) and pass one Arrow batch through a
+    stream."""
     load_cached()
     batch = pa.record_batch({"target": pa.array([1, 2]), "payload": pa.array([b"", None])})
     sink = pa.BufferOutputStream()
@@ -81,7 +84,7 @@ def warm() -> None:
 
 
 if __name__ == "__main__":
-    keep_freed()
-    warm()
+    keep_freed_memory()
+    warm_up()
     pyspark.daemon.gc = Collector()  # type: ignore[attr-defined, assignment]
     pyspark.daemon.manager()

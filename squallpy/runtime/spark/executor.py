@@ -1,4 +1,4 @@
-"""The Spark executor: the same plan, its partitions on workers, the result on the driver.
+"""The Spark executor: the plan's partitions on workers, the result on the driver.
 
 feed stage    Sender.messages      read, pre-aggregate, route          (any worker)
 apply stages  Node on partition p  triggers over mapped state          (any worker; the state is in shared files)
@@ -16,53 +16,55 @@ import pyarrow as pa
 from squallpy.base.trace import SILENT, Trace
 from squallpy.physical.plan import Plan
 from squallpy.runtime.batch.node import Input, Publisher, Stats, unpack_changes
-from squallpy.runtime.checkpoint.folders import Committed, Place
+from squallpy.runtime.checkpoint.folders import Committed, StateLocation
 from squallpy.runtime.formats.file_rows import READ
 from squallpy.runtime.result.result import Changes, result_layout
 from squallpy.runtime.spark.cluster import start
-from squallpy.runtime.spark.coordinator import Helm
-from squallpy.runtime.spark.placement import forget
+from squallpy.runtime.spark.coordinator import BatchCoordinator
+from squallpy.runtime.spark.placement import evict_local_state
 from squallpy.runtime.spark.stream import BatchTimes, StreamJob, run
 from squallpy.runtime.spark.timeline import timeline
 
 OnBatch = Callable[[int, Changes | None, Stats], bool]
 
-TOGETHER = 512  # batches to a tick of Spark's clock, which takes as long as a small batch
-SMALL = 50_000  # rows of a batch, with those of tables of the first, that cost less to read twice than to send
+TOGETHER = 512  # batches per tick of Spark's clock, which takes as long as a small batch
+SMALL = 50_000  # rows of a batch, tables of the first included, that are cheaper to read twice than to exchange
 
 
 class SparkExecutor:
-    """Runs a plan over its input on Spark, from where the checkpoint stands."""
+    """The executor of a plan over its input on Spark, from where the checkpoint stands."""
 
     def __init__(
         self,
         plan: Plan,
         input: Input,
-        place: Place,
+        location: StateLocation,
         master: str,
         splits: int,
         spark_settings: Mapping[str, str] | None = None,
-        wanted: bool = True,
+        with_changes: bool = True,
         trace: Trace = SILENT,
     ) -> None:
-        self._plan, self._place, self._trace = plan, place, trace
+        self._plan, self._location, self._trace = plan, location, trace
         self._input, self._master, self._splits, self._settings = input, master, splits, spark_settings
-        self._publisher = Publisher(plan, wanted, trace)
-        self._result = place.partition("result", result_layout(plan), self._publisher.run, trace=trace)
+        self._publisher = Publisher(plan, with_changes, trace)
+        self._result = location.partition("result", result_layout(plan), self._publisher.run, trace=trace)
         self.schema = self._publisher.result.schema
 
     def run(
         self, on_batch: OnBatch, begin: Callable[[], None] = lambda: None, stop: threading.Event | None = None
     ) -> None:
-        """Apply all batches that the checkpoint does not call done, or until `on_batch` says stop; `begin` before the
-        first, when Spark is up."""
-        committed = Committed(self._place.durable)
-        first = {name: stop - start for name, (start, stop) in self._input.shares(0, 0, 1).items()}
-        helm = Helm(self._plan, self._input, self._place, committed.facts, first)
+        """Apply all batches that are not committed, or until `on_batch` says stop.
 
-        def before(batch: int) -> None:
+        `begin` is called before the first, when Spark is up.
+        """
+        committed = Committed(self._location.durable)
+        first = {name: stop - start for name, (start, stop) in self._input.row_ranges(0, 0, 1).items()}
+        coordinator = BatchCoordinator(self._plan, self._input, self._location, committed.facts, first)
+
+        def prepare(batch: int) -> None:
             begin()
-            helm.before(batch)
+            coordinator.prepare(batch)
 
         def publish(batch: int, outputs: list[bytes], times: BatchTimes) -> bool:
             start = perf_counter()
@@ -70,33 +72,33 @@ class SparkExecutor:
                 printed = self._result.apply(batch, [b"first" if batch == 0 else b"", *outputs])
                 changes, stats = unpack_changes(printed)
             committed.read.add(stats.pop(READ, {}))
-            stats = helm.after(stats)
-            rebuilt = {"rebuilt": list(times.told)} if times.told else {}
+            stats = coordinator.complete(stats)
+            rebuilt = {"rebuilt": list(times.reports)} if times.reports else {}
             profile = {"profile": timeline(times) | self._trace.taken()} if self._trace.on else {}
-            go_on = on_batch(batch, changes, stats | _stages(times, perf_counter() - start) | rebuilt | profile)
-            committed.commit(batch + 1, helm.facts)
-            helm.drop(batch + 1)
+            go_on = on_batch(batch, changes, stats | _stage_seconds(times, perf_counter() - start) | rebuilt | profile)
+            committed.commit(batch + 1, coordinator.facts)
+            coordinator.drop_hand_offs(batch + 1)
             return go_on
 
-        # NB: what Spark writes down of a clock's ticks is of no use to the next run
+        # NB: Spark's record of a clock's ticks is of no use to the next run
         with start(self._master, self._settings) as cluster, TemporaryDirectory(prefix="squallpy-") as ticks:
-            helm.at(cluster.session.sparkContext.defaultParallelism)
+            coordinator.set_cores(cluster.session.sparkContext.defaultParallelism)
             job = StreamJob(
                 self._input.replay.batches, self._splits, self._plan.partitions,
-                *helm.stages(self._splits, self._trace), ticks, len(self._plan.stages), committed.batches,
-                helm.course, self._trace, before, TOGETHER,
-                helm.skips_feed(is_small=sum(first.values()) <= SMALL),
+                *coordinator.stages(self._splits, self._trace), ticks, len(self._plan.stages), committed.batches,
+                coordinator.directive, self._trace, prepare, TOGETHER,
+                coordinator.skips_feed(is_small=sum(first.values()) <= SMALL),
             )  # fmt: skip
             run(cluster.session, job, publish, stop)
-            forget(cluster.session, self._place)
+            evict_local_state(cluster.session, self._location)
 
     def final(self) -> pa.Table:
-        """The printed result as of the last batch."""
+        """Return the printed result as of the last batch."""
         return self._publisher.result.final(self._result.store())
 
 
-def _stages(times: BatchTimes, publish: float) -> dict[str, Any]:
-    """The seconds of a batch by stage, for `--metrics`."""
+def _stage_seconds(times: BatchTimes, publish: float) -> dict[str, Any]:
+    """Report the seconds of a batch by stage, for `--metrics`."""
     return {
         "job_seconds": times.job, "feed_seconds": times.feed, "apply_seconds": times.apply,
         "between_seconds": times.between, "publish_seconds": publish, "fixed_seconds": times.fixed,

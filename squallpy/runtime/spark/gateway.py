@@ -1,4 +1,4 @@
-"""The way to the JVM that spark-submit has started, if it has started this process."""
+"""The connection to the JVM of spark-submit, if that has started this process."""
 
 import io
 import os
@@ -9,19 +9,19 @@ from pyspark.java_gateway import launch_gateway
 
 
 def is_submitted() -> bool:
-    """Does this process run under spark-submit?"""
+    """True if this process runs under spark-submit."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 @cache
 def submitted_gateway() -> Any:
-    """The gateway that was there before us; it is not ours to shut down."""
+    """Connect to the gateway of spark-submit, which is not ours to shut down."""
     assert is_submitted()
     return launch_gateway()  # type: ignore[no-untyped-call]
 
 
 def java_stderr() -> TextIO:
-    """The stderr of spark-submit: it joins that of the program that it runs into its stdout, where only data belong."""
+    """Open the stderr of spark-submit, which joins our stderr into its stdout, where only data belong."""
     return io.TextIOWrapper(_JavaStderr(), encoding="utf-8", write_through=True)  # type: ignore[type-var]
 
 

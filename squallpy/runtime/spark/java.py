@@ -1,4 +1,4 @@
-"""Which Java is here: Spark needs one, and a query should not fail in it half a minute later.
+"""The search for Java: Spark needs one, and a query should not fail in it half a minute later.
 
 find_java()   →  Java(home=/usr/lib/jvm/java-17-openjdk-amd64, version="17.0.15")
 """
@@ -26,7 +26,7 @@ _USUAL = (
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """An installed Java: where, and which version in its own words."""
+    """An installed Java: its folder, and the version that it reports."""
 
     home: Path
     version: str
@@ -42,7 +42,7 @@ class Java:
 
 
 def find_java(environment: Mapping[str, str] = os.environ) -> Java:
-    """The first Java ≥ 17 of JAVA_HOME, the PATH and the usual places; SQ8001 if there is none."""
+    """Find the first Java ≥ 17 of JAVA_HOME, the PATH and the usual folders; SQ8001 if there is none."""
     unfit = []
     for executable in _candidates(environment):
         java = inspect(executable)
@@ -56,7 +56,7 @@ def find_java(environment: Mapping[str, str] = os.environ) -> Java:
 
 
 def inspect(executable: Path) -> Java | None:
-    """What a `java` says it is; None if it is no Java at all."""
+    """Read the version of a `java`; None if it is no Java at all."""
     home = executable.resolve().parent.parent
     try:
         note = (home / "release").read_text(encoding="utf-8", errors="replace")
@@ -67,7 +67,7 @@ def inspect(executable: Path) -> Java | None:
 
 
 def _ask(executable: Path) -> Java | None:
-    # NB: half a second; but a wrapper such as that of a version manager has no release file beside it
+    # NB: takes half a second; a version manager's wrapper has no release file beside it
     command = [str(executable), "-XshowSettings:properties", "-version"]
     try:
         said = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False).stderr

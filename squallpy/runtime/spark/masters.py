@@ -1,7 +1,7 @@
-"""Spark's masters: how they are named, and whether anybody is there.
+"""Spark's masters: their names, and whether they can be reached.
 
 with_attempts("local[2]")            →  "local[2,4]"
-look_for("spark://nowhere:7077")     →  SQ8003, at once: Spark itself would try for a minute
+check_reachable("spark://nowhere:7077")  →  SQ8003, at once: Spark itself would try for a minute
 """
 
 import os
@@ -12,12 +12,12 @@ from urllib.parse import urlsplit
 
 from squallpy.base.errors import SquallError
 
-ATTEMPTS = 4  # of a task, before its batch fails: as on a real cluster
+ATTEMPTS = 4  # of a task before its batch fails, as on a cluster
 _PATIENCE = 5  # seconds for a host to answer
 
 
 def with_attempts(master: str) -> str:
-    """`local[2]` → `local[2,4]`: without the second number Spark never retries a task of a local master."""
+    """Add task attempts to a local master, `local[2]` → `local[2,4]`; Spark would not retry its tasks otherwise."""
     if master == "local":
         return f"local[1,{ATTEMPTS}]"
     if master.startswith("local[") and master.endswith("]") and "," not in master:
@@ -25,11 +25,11 @@ def with_attempts(master: str) -> str:
     return master
 
 
-def look_for(master: str, environment: Mapping[str, str] = os.environ) -> None:
-    """SQ8003 if nobody answers at any address of a master; one without addresses is believed."""
+def check_reachable(master: str, environment: Mapping[str, str] = os.environ) -> None:
+    """Raise SQ8003 if no address of a master answers; one without addresses is not checked."""
     if master == "yarn" and not {"HADOOP_CONF_DIR", "YARN_CONF_DIR"} & environment.keys():
         hint = "set HADOOP_CONF_DIR to the folder of its site files"
-        raise SquallError("SQ8003", "nothing says where YARN is", hint=hint)
+        raise SquallError("SQ8003", "the address of YARN is not configured", hint=hint)
     failures = []
     for host, port in _addresses(master):
         try:
@@ -43,14 +43,14 @@ def look_for(master: str, environment: Mapping[str, str] = os.environ) -> None:
 
 
 def _addresses(master: str) -> Iterator[tuple[str, int]]:
-    """Those in spark://a:7077,b:7077 or k8s://https://host:443."""
+    """List the addresses in spark://a:7077,b:7077 or k8s://https://host:443."""
     scheme, _, rest = master.partition("://")
     parts = {
         "spark": [f"spark://{part}" for part in rest.split(",")],
         "k8s": [rest if "://" in rest else f"https://{rest}"],
     }
     for part in parts.get(scheme, []):
-        with suppress(ValueError):  # what is no port is left to Spark
+        with suppress(ValueError):  # Spark reports an invalid port
             address = urlsplit(part)
             if address.hostname:
                 yield address.hostname, address.port or {"http": 80, "https": 443}.get(address.scheme, 7077)

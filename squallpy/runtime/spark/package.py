@@ -1,4 +1,4 @@
-"""The package as an archive that executors unpack: what stands here, its grammars and compiled kernels included.
+"""The package as an archive that executors unpack: this source, its grammars and compiled kernels included.
 
     spark-submit --archives squallpy-0.1.0-3f….zip#squallpy-0.1.0 --conf spark.executorEnv.PYTHONPATH=squallpy-0.1.0 …
 
@@ -19,28 +19,30 @@ from squallpy.frontend.grammars import grammar_path
 from squallpy.runtime.kernels.cache import compile_missing
 
 UNPACKED = f"squallpy-{__version__}"  # in the folder in which an executor runs
-_KEPT = 8  # archives of as many states of the package: those used last, of which a run may still hand out one
+_KEPT = 8  # archives to keep, the last used: a running query may still serve one of another version
 _KINDS = (".py", ".lark", ".properties", ".nbi", ".nbc")
 
 
-def kept_folder() -> Path:
-    """Where what can be made again is kept: in the virtual environment, and outside of one in the user's cache."""
+def cache_folder() -> Path:
+    """Choose the folder for files that can be made again: the virtual environment's, or the user's cache."""
     if sys.prefix != sys.base_prefix:
         return Path(sys.prefix) / "share" / "squallpy"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "squallpy"
 
 
-def packed(folder: Path | None = None) -> Path:
-    """The archive, made unless it is there: its name tells its contents. Kernels are compiled first, if they are not:
-    else each executor would do that, and again when one is started in the place of another."""
+def package_archive(folder: Path | None = None) -> Path:
+    """Make the archive unless it exists: its name is the digest of its contents.
+
+    Kernels are compiled first, or each executor would do that, and again when one is replaced.
+    """
     compile_missing()
-    folder, contents, digest = folder or kept_folder(), list(_contents()), sha256()
+    folder, contents, digest = folder or cache_folder(), list(_contents()), sha256()
     for name, data in contents:
         digest.update(f"{name} {len(data)} ".encode() + data)
     path = folder / f"{UNPACKED}-{digest.hexdigest()[:12]}.zip"
     if not path.exists():
         size = sum(len(data) for _, data in contents)
-        start = "\r" if sys.stderr.isatty() else ""  # over the line of progress, which is shorter
+        start = "\r" if sys.stderr.isatty() else ""  # overwrites the progress line, which is shorter
         sys.stderr.write(f"{start}squallpy: packing {len(contents)} files, {size / 1e6:.0f} MB, for executors\n")
         folder.mkdir(parents=True, exist_ok=True)
         draft = path.with_suffix(f".{os.getpid()}")

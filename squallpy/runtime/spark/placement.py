@@ -1,13 +1,13 @@
-"""Partitions to hosts: each where its state is, and Spark told so.
+"""The placement of partitions on hosts, each where its state is, as Spark's locality hints.
 
     assign(4, {"a": 1, "b": 1}, ())                          →  ("a", "b", "a", "b")
     assign(4, {"b": 1, "c": 1}, ("a", "b", "a", "b"))        →  ("c", "b", "c", "b")     a is gone, c has come
 
-Spark sends a task of an exchange to any executor that is free. But a task prefers the hosts that an input of it does:
-so a small row that only says where it would rather be (an anchor) is put beside what each partition is sent.
+Spark sends a task of an exchange to any free executor. But a task prefers the hosts that one of its inputs prefers: so
+an empty row with a preferred host is zipped with each partition's messages.
 
-An executor that has come has first to load Python and the kernels, for seconds. No batch waits for that: it gets a task
-of its own to warm up with, and until it is done nothing else.
+A new executor first has to load Python and the kernels, for seconds. No batch waits for that: it warms up with a task
+of its own, and gets no other until that is done.
 """
 
 import threading
@@ -22,11 +22,11 @@ from pyspark import RDD, SparkContext
 from pyspark.sql import SparkSession
 
 from squallpy.base.errors import SquallError
-from squallpy.runtime.checkpoint.folders import Place
-from squallpy.runtime.spark.planned_job import Stage, anchors, staged, together
+from squallpy.runtime.checkpoint.folders import StateLocation
+from squallpy.runtime.spark.planned_job import Stage, map_stage, preferred_hosts, zip_partitions
 
 Hosts = Mapping[str, int]
-"""Hosts by name, with the cores that Spark has there."""
+"""Cores of Spark by host name."""
 
 _PATIENCE = 60  # seconds for a master to give us an executor
 _LOOK = 0.05
@@ -34,7 +34,7 @@ _LEAST_WAIT, _START = 0.3, 1.0  # NB: each stage waits for itself
 
 
 def assign(partitions: int, hosts: Hosts, before: Sequence[str]) -> tuple[str, ...]:
-    """A host for each partition: where it was, unless that is gone, or busier than another would be with it."""
+    """Assign a host to each partition: the previous one, unless it is gone or busier than another would become."""
     assert hosts, "nowhere to go"
     places = list(before) or [""] * partitions
     loads = Counter(dict.fromkeys(hosts, 0)) | Counter(place for place in places if place in hosts)
@@ -56,7 +56,7 @@ def assign(partitions: int, hosts: Hosts, before: Sequence[str]) -> tuple[str, .
 
 @dataclass(frozen=True, slots=True)
 class Executor:
-    """A process of Spark's that runs tasks."""
+    """A process of Spark that runs tasks."""
 
     id: str
     host: str
@@ -64,7 +64,7 @@ class Executor:
 
 
 class Placement:
-    """Where the tasks of a run are, batch after batch. With a local master there is nothing to choose."""
+    """The hosts of a run's tasks, batch after batch. A local master leaves no choice."""
 
     def __init__(self, session: SparkSession, partitions: int) -> None:
         self._session, self._partitions = session, partitions
@@ -73,110 +73,118 @@ class Placement:
         self._warm: set[Executor] = set()
         self._hosts: Hosts = {}
         self._places: tuple[str, ...] = ()
-        self._there: set[Executor] = set()
+        self._executors: set[Executor] = set()
         self._readers: dict[int, RDD[bytes]] = {}
-        self._anchors: RDD[bytes] | None = None
-        self._took: deque[float] = deque(maxlen=8)
+        self._hints: RDD[bytes] | None = None
+        self._times: deque[float] = deque(maxlen=8)
 
     @property
     def is_here(self) -> bool:
-        """Is all on this machine?"""
+        """True if all tasks run on this machine."""
         return not self._choice
 
     @property
     def tasks(self) -> int:
-        """How many a stage has: no more than there are cores, unless each partition has a host to be at."""
+        """Tasks of a stage: no more than there are cores, unless each partition has a host of its own."""
         return (
             self._partitions if self._choice else min(self._partitions, self._session.sparkContext.defaultParallelism)
         )
 
-    def look(self) -> None:
-        """Take in which executors are there now; done before each batch. SQ8006 if none ever comes."""
+    def refresh(self) -> None:
+        """Refresh the set of executors before each batch. SQ8006 if none ever comes."""
         if not self._choice:
             return
-        if not self._warm & self._welcome():
-            self._begin()
-        hosts = hosts_of(self._warm & self._welcome())
+        if not self._warm & self._discover_executors():
+            self._wait_for_executors()
+        hosts = cores_by_host(self._warm & self._discover_executors())
         if hosts and hosts != self._hosts:
             context = self._session.sparkContext
             self._hosts, self._places = hosts, assign(self._partitions, hosts, self._places)
-            self._anchors, self._readers = anchors(context, self._places), {}
+            self._hints, self._readers = preferred_hosts(context, self._places), {}
 
-    def took(self, seconds: float) -> None:
-        """A batch took so long. A task of the next waits twice that for its host, for one that is gone is not to be
-        missed for longer; where each partition has a core, not for as long as Spark takes to start an executor anew."""
-        self._took.append(seconds)
+    def record_time(self, seconds: float) -> None:
+        """Record the seconds of a batch, from which follows how long the next one's tasks wait for their hosts.
+
+        They wait twice as long, for a host that is gone is not to be missed for longer; where each partition has a
+        core, not as long as Spark takes to start an executor anew.
+        """
+        self._times.append(seconds)
         if self._choice:
             queued = self._partitions > sum(self._hosts.values())
-            wait = min(max(_LEAST_WAIT, 2 * median(self._took)), _PATIENCE if queued else _START)
+            wait = min(max(_LEAST_WAIT, 2 * median(self._times)), _PATIENCE if queued else _START)
             self._session.sparkContext._jsc.sc().conf().set("spark.locality.wait.node", f"{wait * 1000:.0f}ms")
 
-    def reading(self, tasks: int) -> "RDD[bytes]":
-        """What so many tasks that read start from, on hosts that are ready: a row that says nothing. It is the same
-        until the hosts are others."""
+    def feed_source(self, tasks: int) -> "RDD[bytes]":
+        """Create the empty rows that the reading tasks start from, on ready hosts; cached until the hosts change."""
         if tasks not in self._readers:
             places = assign(tasks, self._hosts, ()) if self._hosts else [""] * tasks
-            self._readers[tasks] = anchors(self._session.sparkContext, places)
+            self._readers[tasks] = preferred_hosts(self._session.sparkContext, places)
         return self._readers[tasks]
 
-    def anchored(self, sent: "RDD[bytes]") -> "RDD[bytes]":
-        """What an exchange brings, each partition of it on its host."""
-        if self._anchors is None:
+    def prefer_state_hosts(self, sent: "RDD[bytes]") -> "RDD[bytes]":
+        """Prefer, for each partition of an exchange, the host of its state."""
+        if self._hints is None:
             return sent
-        return together(sent, self._anchors, self._partitions)
+        return zip_partitions(sent, self._hints, self._partitions)
 
     def close(self) -> None:
-        """Nobody warms up any more."""
+        """Stop warming up executors."""
         threads = [thread for thread in self._warming.values() if thread.is_alive()]
         if threads:
             self._session.sparkContext.cancelAllJobs()
         for thread in threads:
             thread.join(_PATIENCE)
 
-    def _welcome(self) -> set[Executor]:
-        """The executors; those that have come begin to warm up."""
+    def _discover_executors(self) -> set[Executor]:
+        """List the executors, and start to warm up new ones."""
         context = self._session.sparkContext
-        # NB: who they are takes many questions, so it is asked when others are there
-        if set(context._jsc.sc().getExecutorIds().mkString(" ").split()) != {executor.id for executor in self._there}:
-            self._there = executors_of(context)
-        for executor in self._there - self._warming.keys():
-            self._warming[executor] = thread = threading.Thread(target=self._heat, args=(executor,), daemon=True)
+        # NB: listing executors takes many calls, so their ids are compared first
+        if set(context._jsc.sc().getExecutorIds().mkString(" ").split()) != {
+            executor.id for executor in self._executors
+        }:
+            self._executors = executors_of(context)
+        for executor in self._executors - self._warming.keys():
+            self._warming[executor] = thread = threading.Thread(target=self._warm_up, args=(executor,), daemon=True)
             thread.start()
-        return self._there
+        return self._executors
 
-    def _heat(self, executor: Executor) -> None:
-        with suppress(Exception):  # it is gone again, or we are
-            _everywhere(self._session.sparkContext, [f"executor_{executor.host}_{executor.id}"], _nothing)
+    def _warm_up(self, executor: Executor) -> None:
+        with suppress(Exception):  # the executor, or this process, is gone
+            _run_on_hosts(self._session.sparkContext, [f"executor_{executor.host}_{executor.id}"], _nothing)
             self._warm.add(executor)
 
-    def _begin(self) -> None:
-        """Wait for executors, until all that are there are warm."""
-        if not executors_of(self._session.sparkContext):  # some clusters give what is asked for
+    def _wait_for_executors(self) -> None:
+        """Wait for executors, until all that have come are warm."""
+        if not executors_of(self._session.sparkContext):  # some clusters start executors on demand
             asked = (self._session.sparkContext, [""], _nothing)
-            threading.Thread(target=_quietly, args=(_everywhere, *asked), daemon=True).start()
+            threading.Thread(target=_run_suppressed, args=(_run_on_hosts, *asked), daemon=True).start()
         end = monotonic() + _PATIENCE
-        while not (there := self._welcome()) or any(self._warming[executor].is_alive() for executor in there):
-            if not there and monotonic() > end:
-                told = f"{self._session.sparkContext.master} has given us no executor for {_PATIENCE} seconds"
+        while not (executors := self._discover_executors()) or any(
+            self._warming[executor].is_alive() for executor in executors
+        ):
+            if not executors and monotonic() > end:
+                message = f"{self._session.sparkContext.master} has provided no executor for {_PATIENCE} seconds"
                 raise SquallError(
-                    "SQ8006", told, hint="look whether its workers run and have cores and memory to spare"
+                    "SQ8006", message, hint="check that its workers run and have cores and memory to spare"
                 )
             sleep(_LOOK)
 
 
-def _quietly(ask: Callable[..., object], *arguments: object) -> None:
+def _run_suppressed(ask: Callable[..., object], *arguments: object) -> None:
     with suppress(Exception):
         ask(*arguments)
 
 
-def _everywhere(context: SparkContext, hosts: Sequence[str], stage: Stage) -> None:
-    """Have something done at each of some hosts."""
-    staged(stage, anchors(context, hosts)).collect()
+def _run_on_hosts(context: SparkContext, hosts: Sequence[str], stage: Stage) -> None:
+    """Run a stage at each of some hosts."""
+    map_stage(stage, preferred_hosts(context, hosts)).collect()
 
 
 def executors_of(context: SparkContext) -> set[Executor]:
-    """The executors that are alive, and whose address is known in full: for a second Spark has the host alone. Of a
-    local master none."""
+    """List the live executors whose address is fully known: for a second Spark has the host alone.
+
+    A local master has none.
+    """
     executors = context._jsc.sc().statusStore().executorList(True).iterator()
     found = set()
     while executors.hasNext():
@@ -187,18 +195,18 @@ def executors_of(context: SparkContext) -> set[Executor]:
     return found
 
 
-def hosts_of(executors: set[Executor]) -> dict[str, int]:
-    """Their hosts."""
+def cores_by_host(executors: set[Executor]) -> dict[str, int]:
+    """Add up the executors' cores by host."""
     hosts: Counter[str] = Counter()
     for executor in executors:
         hosts[executor.host] += executor.cores
     return dict(hosts)
 
 
-def forget(session: SparkSession, place: Place) -> None:
-    """Every host drops its mapped files of a place, as far as it is there."""
-    if hosts := list(hosts_of(executors_of(session.sparkContext))):
-        _everywhere(session.sparkContext, hosts, _Forget(place))
+def evict_local_state(session: SparkSession, place: StateLocation) -> None:
+    """Evict the mapped files of a state folder on every host that can be reached."""
+    if hosts := list(cores_by_host(executors_of(session.sparkContext))):
+        _run_on_hosts(session.sparkContext, hosts, _EvictLocalState(place))
 
 
 def _nothing(rows: Iterable[bytes]) -> Iterable[bytes]:
@@ -206,9 +214,9 @@ def _nothing(rows: Iterable[bytes]) -> Iterable[bytes]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Forget:
-    place: Place
+class _EvictLocalState:
+    place: StateLocation
 
     def __call__(self, rows: Iterable[bytes]) -> Iterable[bytes]:
-        self.place.forget_local("partition-*")  # NB: the result is the driver's, which may be on the same host
+        self.place.delete_local("partition-*")  # NB: the result is the driver's, which may be on the same host
         return _nothing(rows)

@@ -1,14 +1,14 @@
-"""Stages of bytes that Spark is told of once, and runs batch after batch.
+"""Stages of bytes that Spark plans once and runs batch after batch.
 
     rows = staged(stage, exchanged(staged(first, anchors), tasks=2))
     planned = Planned(rows)
-    planned.collect()      →  its rows; what it exchanges is exchanged anew each time
+    planned.collect()      →  its rows; its exchanges run each time
     planned.drop()            the files of its exchanges
 
-To describe what was described for the batch before takes Spark longer than a small batch does, and more if it is SQL,
-of which each task is sent a plan. But an exchange whose files are there is not done again: so they are forgotten before
-each batch. They stay on disk until the plan is dropped, and who asks late, for a batch that is done, is given those of
-another: so each row says of which batch it is (tasks.py).
+To plan a job anew takes Spark longer than a small batch, and still longer if it is SQL, whose plan is sent to each
+task. But Spark skips an exchange whose files exist: so they are unregistered before each batch. They stay on disk until
+the plan is dropped, and an abandoned task that reads them late finds those of another batch: so each row carries its
+batch number (tasks.py).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,21 +20,24 @@ from pyspark import RDD, SparkContext
 from pyspark.serializers import NoOpSerializer, SpecialLengths, read_int
 from pyspark.util import _load_from_socket
 
-_WORN = 64  # batches of which the files of exchanges are kept at most
+_MOST_RUNS = 64  # runs before a plan is replaced, as each leaves the files of its exchanges
 _EXCHANGE = "org.apache.spark.ShuffleDependency"
 
-NOTHING = b""  # a row that says nothing
+NOTHING = b""  # an empty row
 
 Stage = Callable[[Iterable[bytes]], Iterable[bytes]]
-"""What a task makes of its rows; if they are to be exchanged, before each the number of the task that it is for."""
+"""The work of a task on its rows; of rows to be exchanged, each follows the number of its target task."""
 
 
-class Whole(NoOpSerializer):
-    """Rows as they come, all of them. Where Spark cannot read what was sent it closes the stream, which PySpark's own
-    serializers take for the end: a stage would apply a part of a batch, and be told only then that it has failed."""
+class CompleteRows(NoOpSerializer):
+    """A serializer of rows as they come, all of them.
+
+    Where Spark cannot read what was sent it closes the stream, which PySpark's own serializers take for the end: a
+    stage would apply a part of a batch, and learn only then that it has failed.
+    """
 
     def load_stream(self, stream: Any) -> Iterator[bytes]:
-        """The rows of a stream; an error if it is cut: EOFError, in a length struct.error."""
+        """Yield the rows of a stream; a stream that is cut raises EOFError, or struct.error within a length."""
         while (length := read_int(stream)) != SpecialLengths.END_OF_DATA_SECTION:  # type: ignore[no-untyped-call]
             row = stream.read(length)
             if len(row) < length:
@@ -42,8 +45,8 @@ class Whole(NoOpSerializer):
             yield row
 
 
-class Planned:
-    """The rows of an RDD, and how often they were asked for."""
+class PlannedJob:
+    """An RDD that was planned once, with the number of its runs."""
 
     def __init__(self, rows: "RDD[bytes]") -> None:
         context = rows.ctx
@@ -57,17 +60,17 @@ class Planned:
         self.used = 0
 
     @property
-    def is_worn(self) -> bool:
-        """Has it left the files of many exchanges?"""
-        return bool(self._exchanges) and self.used >= _WORN
+    def is_exhausted(self) -> bool:
+        """True if the files of many exchanges have accumulated."""
+        return bool(self._exchanges) and self.used >= _MOST_RUNS
 
     def collect(self) -> list[bytes]:
-        """The rows now."""
+        """Run the job and return its rows."""
         self.used += 1
         for exchange in self._exchanges:
             if self._tracker.containsShuffle(exchange):
                 self._tracker.unregisterAllMapAndMergeOutput(exchange)
-        # NB: before a job Spark reads classes that its functions are of, to see whether these can be sent: 400 KB for
+        # NB: before a job Spark reads the classes of its functions to check that they can be sent: 400 KB for
         # RDD.collect, 250 KB for PythonRDD.runJob (2 ms), 26 KB for this
         found = self._scala.asScala(self._rows.collectAsync().get()).iterator()
         served = _load_from_socket(self._serve(found, "rows of a batch"), self._reader)
@@ -75,56 +78,56 @@ class Planned:
             return list(rows)
 
     def drop(self) -> None:
-        """It will not be run again."""
+        """Delete the files of its exchanges, as it will not run again."""
         cleaner = self._context.cleaner()
         for exchange in self._exchanges if cleaner.isDefined() else ():
             cleaner.get().doCleanupShuffle(exchange, False)
 
 
-def staged(stage: Stage, rows: "RDD[bytes]") -> "RDD[bytes]":
-    """The stage on rows, task by task."""
-    made = rows.mapPartitions(stage)
-    made._bypass_serializer = True  # type: ignore[attr-defined]
-    return made
+def map_stage(stage: Stage, rows: "RDD[bytes]") -> "RDD[bytes]":
+    """Apply the stage to the rows of each task."""
+    mapped = rows.mapPartitions(stage)
+    mapped._bypass_serializer = True  # type: ignore[attr-defined]
+    return mapped
 
 
-def exchanged(sent: "RDD[bytes]", tasks: int) -> "RDD[bytes]":
-    """What a stage has sent, each row at the task that it is for."""
+def exchange(sent: "RDD[bytes]", tasks: int) -> "RDD[bytes]":
+    """Exchange a stage's output, each row to its target task."""
     jvm = sent.ctx._jvm
     assert jvm is not None
     pairs = jvm.PairwiseRDD(sent._jrdd.rdd()).asJavaPairRDD()
-    return of_bytes(sent.ctx, jvm.PythonRDD.valueOfPair(pairs.partitionBy(jvm.PythonPartitioner(tasks, 0))))
+    return rdd_of_bytes(sent.ctx, jvm.PythonRDD.valueOfPair(pairs.partitionBy(jvm.PythonPartitioner(tasks, 0))))
 
 
-def of_bytes(context: SparkContext, rows: Any) -> "RDD[bytes]":
-    """Java's rows as ours."""
-    return RDD(rows, context, Whole())
+def rdd_of_bytes(context: SparkContext, rows: Any) -> "RDD[bytes]":
+    """Wrap Java's rows as an RDD of bytes."""
+    return RDD(rows, context, CompleteRows())
 
 
-def anchors(context: SparkContext, hosts: Sequence[str]) -> "RDD[bytes]":
-    """A row that says nothing for each task, which would rather be on a host; "": it does not matter."""
+def preferred_hosts(context: SparkContext, hosts: Sequence[str]) -> "RDD[bytes]":
+    """Create an empty row for each task, with its preferred host; "" for none."""
     jvm = context._jvm
     assert jvm is not None
     rows = [jvm.scala.Tuple2(NOTHING, jvm.PythonUtils.toSeq([host] if host else [])) for host in hosts]
-    made = context._jsc.sc().makeRDD(jvm.PythonUtils.toSeq(rows), jvm.scala.reflect.ClassTag.AnyRef())
-    return of_bytes(context, made.toJavaRDD())
+    hinted = context._jsc.sc().makeRDD(jvm.PythonUtils.toSeq(rows), jvm.scala.reflect.ClassTag.AnyRef())
+    return rdd_of_bytes(context, hinted.toJavaRDD())
 
 
-def together(rows: "RDD[bytes]", others: "RDD[bytes]", tasks: int) -> "RDD[bytes]":
-    """The rows of each task with the others of it, on the hosts where either would be."""
+def zip_partitions(rows: "RDD[bytes]", others: "RDD[bytes]", tasks: int) -> "RDD[bytes]":
+    """Append the rows of each task of `others`, preferring the hosts of both."""
     context, jvm = rows.ctx, rows.ctx._jvm
     assert jvm is not None
     both = jvm.PythonUtils.toSeq([rows._jrdd.rdd(), others._jrdd.rdd()])
-    zipped = jvm.org.apache.spark.rdd.SQLPartitioningAwareUnionRDD  # zips partitions, likes hosts that any likes
-    made = zipped(context._jsc.sc(), both, tasks, jvm.scala.reflect.ClassTag.AnyRef())
-    return of_bytes(context, made.toJavaRDD())
+    zipped = jvm.org.apache.spark.rdd.SQLPartitioningAwareUnionRDD  # zips partitions, with the preferred hosts of both
+    united = zipped(context._jsc.sc(), both, tasks, jvm.scala.reflect.ClassTag.AnyRef())
+    return rdd_of_bytes(context, united.toJavaRDD())
 
 
 def _exchanges(gateway: Any, rows: Any) -> Iterator[int]:
-    """The numbers of all exchanges behind an RDD."""
-    behind = rows.dependencies()
-    for i in range(behind.size()):
-        dependency = behind.apply(i)
+    """List the numbers of all exchanges that an RDD depends on."""
+    dependencies = rows.dependencies()
+    for i in range(dependencies.size()):
+        dependency = dependencies.apply(i)
         if is_instance_of(gateway, dependency, _EXCHANGE):
             yield dependency.shuffleId()
         yield from _exchanges(gateway, dependency.rdd())

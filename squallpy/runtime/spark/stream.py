@@ -15,7 +15,7 @@ import threading
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from time import perf_counter, time
 from typing import Any
@@ -29,22 +29,22 @@ from pyspark.sql.streaming.query import StreamingQuery
 from squallpy.base.errors import SquallError
 from squallpy.base.trace import SILENT, Trace
 from squallpy.runtime.spark.placement import Placement
-from squallpy.runtime.spark.planned_job import Planned, Stage, exchanged, staged
+from squallpy.runtime.spark.planned_job import PlannedJob, Stage, exchange, map_stage
 from squallpy.runtime.spark.tasks import (
     BATCH,
-    COURSE,
+    DIRECTIVE,
     Apply,
     BetweenStage,
     Feed,
     FeedStage,
     LastStage,
-    Note,
     Output,
-    Shipment,
-    Told,
-    Work,
-    merged,
-    payloads,
+    PickledStages,
+    Reports,
+    TaskProfile,
+    TaskReport,
+    feed_outputs,
+    merge_reports,
 )
 
 _LOOK = 0.5  # seconds between looks at whether Spark's loop still runs
@@ -67,24 +67,24 @@ class StreamJob:
     checkpoint: str
     stages: int = 1
     first: int = 0
-    """The batch of the first tick, where nothing in the checkpoint says more."""
-    course: Callable[[], tuple[int, str]] | None = None
-    """How many of the stages the next batch has, and what its tasks are to know of it; else all, and nothing."""
-    trace: Trace = SILENT  # the one that feed and apply write, if they do
-    before: Callable[[int], None] | None = None
-    """What the driver does before a batch; it is done again where a batch is."""
-    together: int = 1
-    """How many batches go to a tick. Of several, the caller keeps count: a tick that is not done comes again whole."""
+    """The batch of the first tick, unless the checkpoint is further."""
+    directive: Callable[[], tuple[int, str]] | None = None
+    """The number of stages of the next batch, and the directive for its tasks; by default all, and none."""
+    trace: Trace = SILENT  # shared with feed and apply
+    prepare: Callable[[int], None] | None = None
+    """The driver's preparation of a batch, repeated where the batch is."""
+    batches_per_tick: int = 1
+    """Batches per tick. The caller counts them: an unfinished tick is repeated as a whole."""
     skips_feed: bool = False
-    """Tasks of the first stage read all for themselves, where they need not be sent it: no stage feeds them."""
+    """True if each task of the first stage may read the whole batch, without a feed stage and an exchange."""
 
     def __post_init__(self) -> None:
-        assert self.batches >= 0 and self.stages >= 0 and min(self.splits, self.partitions, self.together) > 0
+        assert self.batches >= 0 and self.stages >= 0 and min(self.splits, self.partitions, self.batches_per_tick) > 0
 
 
 @dataclass(frozen=True, slots=True)
 class BatchTimes:
-    """Seconds that a batch took, and where."""
+    """Seconds of a batch by phase."""
 
     batch: int
     job: float
@@ -94,27 +94,22 @@ class BatchTimes:
     apply: float
     """The slowest partition."""
     between: float
-    """From the end of the batch before to the start of this: at a tick, Spark's commit and next offset. 0 for the first
-    batch."""
+    """Seconds from the end of the batch before, at a tick Spark's commit and next offset; 0 for the first batch."""
     spark: dict[str, Any]
     """Spark's own progress report of the tick before, `durationMs` among it; empty for the first, and within a tick."""
-    told: Told = ()
-    """What its tasks had to tell."""
+    reports: Reports = ()
+    """Reports of its tasks."""
     began: float = 0.0
-    """When the job was started, by the clock; its end is `job` later."""
+    """Wall-clock time of the job's start; it ends `job` later."""
     built: float = 0.0
-    """Of the job: until Spark had been told of it."""
-    works: tuple[Work, ...] = ()
-    """What its tasks did, if anybody asks."""
+    """Seconds of the job until Spark has its description."""
+    profiles: tuple[TaskProfile, ...] = ()
+    """Profiles of its tasks, if tracing is on."""
 
     @property
     def fixed(self) -> float:
-        """What the batch would have cost without anything in it."""
+        """Seconds that the batch would have cost without any input."""
         return self.job - self.feed - self.apply + self.between
-
-    def metrics(self) -> dict[str, Any]:
-        """As a plain dictionary, for `--metrics`."""
-        return asdict(self) | {"fixed": self.fixed}
 
 
 OnBatch = Callable[[int, list[bytes], BatchTimes], bool]
@@ -122,16 +117,16 @@ OnBatch = Callable[[int, list[bytes], BatchTimes], bool]
 
 
 def run(session: SparkSession, job: StreamJob, on_batch: OnBatch, stop: threading.Event | None = None) -> int:
-    """Runs the job from where its checkpoint stands; returns the last batch done, −1 if none ever was.
+    """Run the job from where its checkpoint stands, and return the last batch done, −1 if none ever was.
 
-    Ends after the last batch, or after the one in work when `on_batch` returns False, `stop` is set or Ctrl-C is
+    Ends after the last batch, or after the running one when `on_batch` returns False, `stop` is set or Ctrl-C is
     pressed (then with KeyboardInterrupt; a second one does not wait). Raises what `on_batch` raised and any SquallError
-    of `feed` and `apply`; that batch is not committed, and comes again in the next run.
+    of `feed` and `apply`; that batch is not committed, and is repeated by the next run.
     """
     loop = _Loop(session, job, on_batch, stop or threading.Event())
     query = loop.start()
-    # NB: what is neither an Exception nor KeyboardInterrupt ends the run at once: the JVM is asked nothing then,
-    # for a call to it may have been cut short
+    # NB: another BaseException ends the run at once, without a call to the JVM: an earlier one may have been cut
+    # short
     try:
         try:
             loop.wait(query)
@@ -149,168 +144,168 @@ def run(session: SparkSession, job: StreamJob, on_batch: OnBatch, stop: threadin
 
 
 class _Loop:
-    """What the callback and the caller's thread share. Only the callback's thread writes, until `ended`."""
+    """State shared by the callback and the caller's thread. Only the callback's thread writes, until `ended`."""
 
     def __init__(self, session: SparkSession, job: StreamJob, on_batch: OnBatch, stop: threading.Event) -> None:
         self.session, self.job, self.on_batch, self.stop = session, job, on_batch, stop
         packed = session.sparkContext.broadcast(cloudpickle.dumps((job.feed, job.apply, job.trace)))  # type: ignore[no-untyped-call]
-        self.shipment = Shipment(uuid.uuid4().hex, packed)
+        self.pickled = PickledStages(uuid.uuid4().hex, packed)
         self.placement = Placement(session, job.partitions)
         self.tasks = self.placement.tasks
         self.reads = job.skips_feed and job.stages > 0 and self.placement.is_here
         self.readers = self.tasks if self.reads else job.splits
-        self.stages = lru_cache(self._stages)
+        self.stages = lru_cache(self._create_stages)
         self.ended = threading.Event()
         self.error: BaseException | None = None
         self.last = -1
-        self._until: float | None = None  # when the batch before was done
+        self._batch_end: float | None = None  # when the previous batch was done
         self._query: StreamingQuery | None = None
-        self._plans: dict[
-            int, tuple[RDD[bytes], Planned]
-        ] = {}  # by how many stages there are; and what they start from
+        self._plans: dict[int, tuple[RDD[bytes], PlannedJob]] = {}  # by number of stages, with the rows they start from
 
     def start(self) -> StreamingQuery:
-        """Starts Spark's loop at the first batch that the checkpoint does not call committed."""
+        """Start Spark's loop at the first batch that is not committed."""
         clock = self.session.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
-        _write_plainly(self.session, self.job.checkpoint)
+        _use_plain_file_manager(self.session, self.job.checkpoint)
         writer = clock.writeStream.foreachBatch(self._tick)
         self._query = writer.option("checkpointLocation", self.job.checkpoint).start()
         return self._query
 
     def wait(self, query: StreamingQuery) -> None:
-        """Until the callback has ended the run, or Spark has without it."""
+        """Wait until the callback has ended the run, or Spark has without it."""
         while not self.ended.wait(_LOOK):
             if not query.isActive and not self.ended.is_set():
                 self.error = query.exception() or RuntimeError("Spark ended the stream by itself")
                 return
 
     def end(self, query: StreamingQuery) -> None:
-        """Stop Spark's loop and drop what it had: no batch comes any more."""
+        """Stop Spark's loop and release its resources."""
         with suppress(Py4JError, OSError):  # the JVM may be gone
             query.stop()
             self.placement.close()
             for _, plan in self._plans.values():
                 plan.drop()
-            self.shipment.packed.destroy()
+            self.pickled.packed.destroy()
 
     def _tick(self, _: DataFrame, tick: int) -> None:
-        first = self.job.first + tick * self.job.together
+        first = self.job.first + tick * self.job.batches_per_tick
         self.last = max(self.last, min(first, self.job.batches) - 1)
         try:
-            for batch in range(first, first + self.job.together):
+            for batch in range(first, first + self.job.batches_per_tick):
                 if batch >= self.job.batches or self.stop.is_set():
                     break
                 self._run(batch, begins=batch == first)
             else:
                 return
         except Py4JJavaError as error:
-            self.error = _failure(str(error))  # NB: it asks the JVM for its words, which is gone when they are read
+            self.error = _translate_failure(str(error))  # NB: str asks the JVM, which may be gone later
         except BaseException as error:
             self.error = error
         self.ended.set()
-        # NB: returning would commit a batch that was not run. And what is raised must be short: Spark looks through
-        # its text with a regular expression that overflows the stack on a long one.
+        # NB: returning would commit a batch that was not run. The error's text must be short: Spark searches it with a
+        # regular expression that overflows the stack on a long one.
         raise _End from None
 
     def _run(self, batch: int, begins: bool) -> None:
-        """A batch; perhaps it begins its tick."""
+        """Run a batch; `begins`: it is the first of its tick."""
         start, began = perf_counter(), time()
-        self.placement.look()
-        if self.job.before:
-            self.job.before(batch)
-        count, course = self.job.course() if self.job.course else (self.job.stages, "")
+        self.placement.refresh()
+        if self.job.prepare:
+            self.job.prepare(batch)
+        count, directive = self.job.directive() if self.job.directive else (self.job.stages, "")
         self.session.sparkContext.setLocalProperty(BATCH, str(batch))
-        self.session.sparkContext.setLocalProperty(COURSE, course or None)  # type: ignore[arg-type]
-        sent = self._planned(count)
+        self.session.sparkContext.setLocalProperty(DIRECTIVE, directive or None)  # type: ignore[arg-type]
+        sent = self._plan_job(count)
         built = perf_counter()
-        outputs, note = self._applied(sent) if count else self._read(sent)
+        outputs, report = self._collect_applied(sent) if count else self._collect_feed(sent)
         end = perf_counter()
-        self.placement.took(end - start)
+        self.placement.record_time(end - start)
         times = BatchTimes(
             batch,
             job=end - start,
-            feed=note.feed,
-            apply=note.apply,
-            between=start - self._until if self._until else 0.0,
+            feed=report.feed,
+            apply=report.apply,
+            between=start - self._batch_end if self._batch_end else 0.0,
             spark=self._progress() if begins else {},
-            told=note.told,
+            reports=report.reports,
             began=began,
             built=built - start,
-            works=note.works,
+            profiles=report.profiles,
         )
         if not self.on_batch(batch, outputs, times):
             self.stop.set()
-        self._until, self.last = perf_counter(), batch
+        self._batch_end, self.last = perf_counter(), batch
 
-    def _planned(self, count: int) -> Planned:
-        """What the last of so many stages sends: planned once, as long as tasks stay where they are."""
-        ticks = self.placement.reading(self.readers)
+    def _plan_job(self, count: int) -> PlannedJob:
+        """Plan the last stage's output once, as long as tasks stay where they are."""
+        ticks = self.placement.feed_source(self.readers)
         known, plan = self._plans.get(count, (None, None))
-        if plan and (known is not ticks or plan.is_worn):
+        if plan and (known is not ticks or plan.is_exhausted):
             plan.drop()
             plan = None
         if plan is None:
-            plan = Planned(self._staged(ticks, count))
+            plan = PlannedJob(self._chain_stages(ticks, count))
             self._plans[count] = ticks, plan
         return plan
 
-    def _staged(self, ticks: "RDD[bytes]", count: int) -> "RDD[bytes]":
-        """So many stages, and exchanges between them."""
+    def _chain_stages(self, ticks: "RDD[bytes]", count: int) -> "RDD[bytes]":
+        """Chain this many stages, with exchanges between them."""
         first, *others = self.stages(count)
-        sent = staged(first, ticks)
+        sent = map_stage(first, ticks)
         for stage in others:
-            sent = staged(stage, self.placement.anchored(exchanged(sent, self.tasks)))
+            sent = map_stage(stage, self.placement.prefer_state_hosts(exchange(sent, self.tasks)))
         return sent
 
-    def _stages(self, count: int) -> list[Stage]:
-        """The stages of a batch that has so many behind the one that reads, if one does."""
+    def _create_stages(self, count: int) -> list[Stage]:
+        """Create the stages of a batch: the feed stage, if there is one, then `count` others."""
         shape, last = (self.job.partitions, self.tasks), count - 1
-        stages: list[Stage] = [] if self.reads else [FeedStage(self.shipment, *shape)]
+        stages: list[Stage] = [] if self.reads else [FeedStage(self.pickled, *shape)]
         for number in range(count):
             made = LastStage if number == last else BetweenStage
-            stages.append(made(self.shipment, number, *shape, self.job.splits if self.reads and number == 0 else 0))
+            stages.append(made(self.pickled, number, *shape, self.job.splits if self.reads and number == 0 else 0))
         return stages
 
-    def _applied(self, done: Planned) -> tuple[list[bytes], Note]:
-        """The outputs of the last stage by partition, and what was noted."""
+    def _collect_applied(self, done: PlannedJob) -> tuple[list[bytes], TaskReport]:
+        """Collect the outputs of the last stage by partition, and the merged report."""
         rows: list[Output] = sorted((pickle.loads(row) for row in done.collect()), key=lambda row: row[0])
         for _, failed, _, payload in rows:
             if failed:
                 raise pickle.loads(payload)
         assert [partition for partition, *_ in rows] == list(range(self.job.partitions))
-        return [output for *_, output in rows], merged(pickle.loads(note) for _, _, note, _ in rows if note)
+        return [output for *_, output in rows], merge_reports(
+            pickle.loads(report) for _, _, report, _ in rows if report
+        )
 
-    def _read(self, sent: Planned) -> tuple[list[bytes], Note]:
-        """The same where nothing is applied: what readers have found."""
-        outputs, note = payloads(sent.collect()[1::2])  # NB: before each is for whom it would be
-        if note.error:
-            raise note.error
-        return outputs, note
+    def _collect_feed(self, sent: PlannedJob) -> tuple[list[bytes], TaskReport]:
+        """Collect the output of the feed stage, where nothing is applied."""
+        outputs, report = feed_outputs(sent.collect()[1::2])  # NB: each follows the number of its target
+        if report.error:
+            raise report.error
+        return outputs, report
 
     def _progress(self) -> dict[str, Any]:
-        # NB: Spark's own text; PySpark's object for it takes ten times as long to build
+        # NB: parsed from JSON, as PySpark's object takes ten times as long to build
         progress = self._query and self._query._jsq.lastProgress()
         return dict(json.loads(progress.json())) if progress else {}
 
 
-def _failure(said: str) -> Exception:
-    """What Spark says of a job that failed for good; in our words where they are those of too little memory."""
-    again = "the same command goes on from a --checkpoint, and begins anew without"
-    if "OutOfMemoryError" in said:
+def _translate_failure(message: str) -> Exception:
+    """Translate Spark's message about a job that failed for good, where memory was short."""
+    again = "the same command resumes from a --checkpoint, and starts over without"
+    if "OutOfMemoryError" in message:
         hint = f"give it more: --conf spark.driver.memory=4g, on a cluster spark.executor.memory; {again}"
         return SquallError("SQ8007", "Spark ran out of memory", hint=hint)
-    if "Python worker exited unexpectedly" in said:
-        what = "Python workers of Spark were killed again and again, as the system does when memory is short"
+    if "Python worker exited unexpectedly" in message:
+        what = "Spark's Python workers were killed repeatedly, as the system does when memory is short"
         return SquallError("SQ8007", what, hint=f"free some, or take smaller batches with --batch-rows; {again}")
-    return RuntimeError(said)
+    return RuntimeError(message)
 
 
 class _End(Exception):
-    """Tells Spark's loop to end without a commit."""
+    """The exception that ends Spark's loop without a commit."""
 
 
-def _write_plainly(session: SparkSession, checkpoint: str) -> None:
-    """Lets Spark write a local checkpoint through java.io: four processes fewer per file, 0.08 s fewer per batch.
+def _use_plain_file_manager(session: SparkSession, checkpoint: str) -> None:
+    """Let Spark write a local checkpoint through java.io: four processes fewer per file, 0.08 s fewer per batch.
 
     Its choice for local paths runs `readlink` and `chmod` for each file. Both rename, so both are atomic. Elsewhere
     (HDFS, object stores) Spark's choice stands.

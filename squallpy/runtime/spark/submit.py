@@ -1,4 +1,4 @@
-"""The spark-submit line that runs a script: `squall submit` runs it, `--print` shows it.
+"""The spark-submit command that runs a script: `squall submit` runs it, `--print` shows it.
 
     spark/bin/spark-submit --master spark://host:7077 … …/squallpy/terminal/submitted.py query.sql --batch-rows 1000
 
@@ -19,40 +19,40 @@ import squallpy
 from squallpy.base.errors import SquallError
 from squallpy.runtime.spark.cluster import LOCAL_SETTINGS, SETTINGS, java_options
 from squallpy.runtime.spark.java import Java, find_java
-from squallpy.runtime.spark.masters import look_for, with_attempts
-from squallpy.runtime.spark.package import UNPACKED, packed
+from squallpy.runtime.spark.masters import check_reachable, with_attempts
+from squallpy.runtime.spark.package import UNPACKED, package_archive
 
 PROGRAM = Path(squallpy.__file__).parent / "terminal" / "submitted.py"
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A command, and what it needs of the environment that is not there."""
+class SubmitCommand:
+    """A command, with the environment variables that it needs and lacks."""
 
     command: tuple[str, ...]
     environment: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
-        """As it can be pasted into a shell."""
+        """Format the command for a shell."""
         return " ".join(
             [*(f"{name}={shlex.quote(value)}" for name, value in self.environment), shlex.join(self.command)]
         )
 
 
-def submit_line(
+def submit_command(
     script: Path,
     options: Sequence[str],
     master: str,
     deploy_mode: str,
     given: Sequence[str],
     environment: Mapping[str, str] = os.environ,
-) -> Line:
-    """`options` are those of `squall run`, `given` those of spark-submit, which win over ours.
+) -> SubmitCommand:
+    """Build the spark-submit command; `options` are those of `squall run`, `given` those of spark-submit, which win.
 
-    SQ8001 without a fit Java, SQ8003 if nobody is there, SQ8004 without a spark-submit.
+    SQ8001 without a suitable Java, SQ8003 if the master does not answer, SQ8004 without a spark-submit.
     """
     submit, java = spark_submit(environment), find_java(environment)
-    look_for(master, environment)
+    check_reachable(master, environment)
     line = [str(submit), "--master", with_attempts(master), "--deploy-mode", deploy_mode]
     line += ["--name", SETTINGS["spark.app.name"]]
     if master.startswith("local"):
@@ -63,24 +63,29 @@ def submit_line(
     else:  # the driver is elsewhere: the script, and the package, go with it
         line += ["--files", str(script)]
         if "--archives" not in {option.partition("=")[0] for option in given}:
-            line += ["--archives", f"{packed()}#{UNPACKED}", "--conf", f"spark.executorEnv.PYTHONPATH={UNPACKED}"]
+            line += [
+                "--archives",
+                f"{package_archive()}#{UNPACKED}",
+                "--conf",
+                f"spark.executorEnv.PYTHONPATH={UNPACKED}",
+            ]
             line += ["--conf", f"spark.yarn.appMasterEnv.PYTHONPATH={UNPACKED}"]
     where = str(script) if deploy_mode == "client" else script.name
-    return Line((*line, *given, str(PROGRAM), where, *options), _missing(java, environment))
+    return SubmitCommand((*line, *given, str(PROGRAM), where, *options), _missing_variables(java, environment))
 
 
 def spark_submit(environment: Mapping[str, str] = os.environ) -> Path:
-    """That of SPARK_HOME, else that of the pyspark that is installed."""
+    """Find spark-submit: that of SPARK_HOME, else that of the installed pyspark."""
     home = environment.get("SPARK_HOME")
     path = (Path(home) if home else Path(pyspark.__file__).parent) / "bin" / "spark-submit"
     if not os.access(path, os.X_OK):
-        hint = "set SPARK_HOME to where Spark is" if home else "install pyspark again, or set SPARK_HOME"
-        raise SquallError("SQ8004", f"no spark-submit: {path} is not there, or cannot be run", hint=hint)
+        hint = "set SPARK_HOME to Spark's folder" if home else "install pyspark again, or set SPARK_HOME"
+        raise SquallError("SQ8004", f"no spark-submit: {path} does not exist or is not executable", hint=hint)
     return path
 
 
-def _missing(java: Java, environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """JAVA_HOME, where Spark by itself would take another Java or none."""
+def _missing_variables(java: Java, environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Set JAVA_HOME, where Spark by itself would choose another Java or none."""
     home = environment.get("JAVA_HOME")
     found = Path(home) / "bin" / "java" if home else shutil.which("java", path=environment.get("PATH", os.defpath))
     same = found is not None and Path(found).resolve().parent.parent == java.home

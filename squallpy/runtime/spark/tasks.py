@@ -3,13 +3,13 @@
     feed(batch, split)  →  (target, batch, order, payload) rows  ─ exchange by target →  apply(batch, partition, 0,
     payloads)  →  rows of that kind again  ─ exchange →  …  →  apply(batch, partition, last, payloads)  →  one row
 
-Between the stages and to the driver travel few, large, opaque rows, as bytes; the JVM never looks into them (DESIGN
-§6), and sends each to the task whose number stands before it. The order in which a partition sees its payloads is
-(split, position in the split), whatever the exchange did to it, so that a batch that is tried again is the same batch.
+Between the stages and to the driver travel few, large, opaque rows, as bytes; the JVM does not decode them, and sends
+each to the task whose number precedes it. A partition gets its payloads in the order of (split, position in the split),
+whatever the exchange did to it, so that a repeated batch is the same batch.
 
-Where batches are small, exchanging what was read costs more than reading it in each task: there is no stage that reads.
-A task applies some partitions, one after the other: of 16 on 2 cores the first has 0, 2, …, 14, for to begin a task
-costs more than a small batch at a partition.
+Where batches are small, exchanging them costs more than reading them in each task: there is no feed stage. A task
+applies several partitions in turn: with 16 partitions on 2 cores, task 0 runs partitions 0, 2, …, 14, for starting a
+task costs more than a small batch at a partition.
 """
 
 import pickle
@@ -29,27 +29,27 @@ from squallpy.base.recursion import allow_depth
 from squallpy.base.trace import Seconds, Trace
 
 Feed = Callable[..., Iterable[tuple[int, bytes]]]
-"""(batch, split[, course]) → messages (target partition, payload): reads a split of a batch and routes it. `course` is
-what the driver has said of the batch, if it has. Where each task reads all, it is also told that there is nothing to be
-made but for some partitions, `only`."""
-Told = tuple[Mapping[str, Any], ...]
-"""What is worth to be told of a batch beside its outputs, each by names."""
-Apply = Callable[..., tuple[Sequence[tuple[int, bytes]], Told]]
-"""(batch, partition, stage, its messages[, course]) → messages for the next stage; of the last, one, which is the
-output. And what there is to tell."""
+"""Callable (batch, split[, directive]) → messages (target partition, payload): reads a split of a batch and routes it.
+
+Where each task reads the whole batch, `only` names the partitions that it makes messages for."""
+Reports = tuple[Mapping[str, Any], ...]
+"""Reports on a batch beside its outputs, each by names."""
+Apply = Callable[..., tuple[Sequence[tuple[int, bytes]], Reports]]
+"""Callable (batch, partition, stage, its messages[, directive]) → messages for the next stage (of the last, one, the
+output), and reports."""
 
 Output = tuple[int, bool, bytes, bytes]
-"""What a partition answers to the driver: its number, whether it failed, what is noted, the output or the mistake."""
+"""A partition's answer to the driver: its number, whether it failed, a report, and the output or the error."""
 
-BATCH = "squallpy.batch"  # the property of a job that says which batch it is of
-COURSE = "squallpy.course"  # and how that goes, if batches differ
-_HEAD = struct.Struct("<iqq")  # of a row: target, batch, order; the payload is behind it
-_TASK = struct.Struct(">q")  # for which it is, as Spark reads it
+BATCH = "squallpy.batch"  # the job property with its batch number
+DIRECTIVE = "squallpy.directive"  # the job property with the batch's directive, if it has one
+_HEAD = struct.Struct("<iqq")  # a row's target, batch and order, before its payload
+_TASK = struct.Struct(">q")  # the number of the target task, as Spark reads it
 _SPLIT_BITS = 40  # order = split, then position: a split may send 2⁴⁰ messages
 
 
 @dataclass(frozen=True, slots=True)
-class Shipment:
+class PickledStages:
     """Feed and apply, pickled once by the driver and unpickled once by each worker process that sees `token`."""
 
     token: str
@@ -57,227 +57,240 @@ class Shipment:
     version: str = __version__
 
     def open(self) -> tuple[Feed, Apply, Trace]:
-        """The callables, with whatever they keep between batches in this worker, and the trace that they write; SQ8005
-        where squallpy is another."""
+        """Unpickle the callables, with their state of earlier batches in this worker; SQ8005 for another squallpy
+        version."""
         if self.version != __version__:
-            told = f"the driver is squallpy {self.version}, but the executor on {socket.gethostname()} is {__version__}"
-            raise SquallError("SQ8005", told, hint="give both the same")
+            here = f"the executor on {socket.gethostname()} is {__version__}"
+            message = f"the driver is squallpy {self.version}, but {here}"
+            raise SquallError("SQ8005", message, hint="give both the same")
         return _unpacked(self)
 
     def __hash__(self) -> int:
         return hash(self.token)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Shipment) and other.token == self.token
+        return isinstance(other, PickledStages) and other.token == self.token
 
 
 @lru_cache(maxsize=4)  # a worker outlives a query, and a query's callables hold memory
-def _unpacked(shipment: Shipment) -> tuple[Feed, Apply, Trace]:
+def _unpacked(pickled: PickledStages) -> tuple[Feed, Apply, Trace]:
     allow_depth()
-    feed, apply, trace = cloudpickle.loads(shipment.packed.value)
+    feed, apply, trace = cloudpickle.loads(pickled.packed.value)
     return feed, apply, trace
 
 
-class Work(NamedTuple):
-    """What a task has done, for a profile: when, by its host's clock, and where its time went."""
+class TaskProfile(NamedTuple):
+    """The profile of a task: its start and end by its host's clock, and its seconds by phase."""
 
-    stage: int  # 0 reads
+    stage: int  # 0 is the feed
     start: float
     end: float
     seconds: Seconds
 
 
-class Note(NamedTuple):
-    """What a task tells beside its messages: how long stages took, the user's mistake that ended it, what else it saw.
+class TaskReport(NamedTuple):
+    """A task's report beside its messages: seconds of stages, the user error that ended it, other reports.
 
-    A mistake is told to every partition, so that none applies a part of a batch.
+    An error is sent to every partition, so that none applies a part of a batch.
     """
 
     feed: float = 0.0
     apply: float = 0.0
     error: SquallError | None = None
-    told: Told = ()
-    works: tuple[Work, ...] = ()
+    reports: Reports = ()
+    profiles: tuple[TaskProfile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class FeedStage:
-    """The first stage of each batch: the split's number is the task's."""
+    """The first stage of each batch: a task reads the split of its own number."""
 
-    shipment: Shipment
+    pickled: PickledStages
     partitions: int
     tasks: int
 
     def __call__(self, rows: Iterable[bytes]) -> Iterator[bytes]:
-        for _ in rows:  # which say nothing
+        for _ in rows:  # the empty row of each task
             pass
-        split, start, began, note = _task(), perf_counter(), time(), Note()
-        mail = _Mail(split, self.partitions, self.tasks)
+        split, start, began, report = _task(), perf_counter(), time(), TaskReport()
+        outbox = _Outbox(split, self.partitions, self.tasks)
         try:
-            feed, _, trace = self.shipment.open()
-            yield from mail.put(split, feed(_batch(), split, *_course()))
-            note = _worked(note, 0, began, trace)
+            feed, _, trace = self.pickled.open()
+            yield from outbox.put(split, feed(_batch(), split, *_directive()))
+            report = _with_profile(report, 0, began, trace)
         except SquallError as error:
-            mail.error = error
-        yield from mail.last(note._replace(feed=perf_counter() - start))
+            outbox.error = error
+        yield from outbox.last(report._replace(feed=perf_counter() - start))
 
 
 @dataclass(frozen=True, slots=True)
 class BetweenStage:
-    """A stage of each batch behind which there are others, in so many tasks."""
+    """A stage of each batch with others after it."""
 
-    shipment: Shipment
+    pickled: PickledStages
     stage: int
     partitions: int
     tasks: int
     splits: int = 0
-    """Which it reads itself; none if they were sent to it."""
+    """Splits that its tasks read themselves; 0 if their messages arrive by an exchange."""
 
     def __call__(self, rows: Iterable[bytes]) -> Iterator[bytes]:
         task, began = _task(), time()
-        mine = range(task, self.partitions, self.tasks)
-        messages, note = _read(rows, self.shipment, self.splits, mine) if self.splits else _arrived(rows)
+        own_partitions = range(task, self.partitions, self.tasks)
+        messages, report = (
+            _read_inputs(rows, self.pickled, self.splits, own_partitions) if self.splits else _receive(rows)
+        )
         arrived, start = time(), perf_counter()
-        mail = _Mail(task, self.partitions, self.tasks)
-        mail.error = note.error
+        outbox = _Outbox(task, self.partitions, self.tasks)
+        outbox.error = report.error
         try:
-            if note.error is None:
-                _, apply, trace = self.shipment.open()
-                for partition in mine:
+            if report.error is None:
+                _, apply, trace = self.pickled.open()
+                for partition in own_partitions:
                     own = messages.get(partition, [])
-                    sent, told = apply(_batch(), partition, self.stage, own, *_course())
-                    note = note._replace(told=note.told + told)
-                    yield from mail.put(partition, sent)
-                note = _worked(note, 1 + self.stage, began, trace, arrived)
+                    sent, reports = apply(_batch(), partition, self.stage, own, *_directive())
+                    report = report._replace(reports=report.reports + reports)
+                    yield from outbox.put(partition, sent)
+                report = _with_profile(report, 1 + self.stage, began, trace, arrived)
         except SquallError as error:
-            mail.error = error
-        yield from mail.last(note._replace(apply=note.apply + perf_counter() - start))
+            outbox.error = error
+        yield from outbox.last(report._replace(apply=report.apply + perf_counter() - start))
 
 
 @dataclass(frozen=True, slots=True)
 class LastStage:
-    """The last stage of each batch: one call and one row per partition, also where nothing arrived; of a mistake one
-    row. The first row of a task has its note."""
+    """The last stage of each batch: one call and one row per partition, also where nothing arrived.
 
-    shipment: Shipment
+    An error is one row. The first row of a task has its report.
+    """
+
+    pickled: PickledStages
     stage: int
     partitions: int
     tasks: int
     splits: int = 0
-    """Which it reads itself; none if they were sent to it."""
+    """Splits that its tasks read themselves; 0 if their messages arrive by an exchange."""
 
     def __call__(self, rows: Iterable[bytes]) -> list[bytes]:
         task, began = _task(), time()
-        mine = range(task, self.partitions, self.tasks)
-        messages, note = _read(rows, self.shipment, self.splits, mine) if self.splits else _arrived(rows)
+        own_partitions = range(task, self.partitions, self.tasks)
+        messages, report = (
+            _read_inputs(rows, self.pickled, self.splits, own_partitions) if self.splits else _receive(rows)
+        )
         arrived, start = time(), perf_counter()
         outputs: list[tuple[int, bool, bytes]] = []
         try:
-            if note.error is not None:
-                raise note.error
-            _, apply, trace = self.shipment.open()
-            for partition in mine:
+            if report.error is not None:
+                raise report.error
+            _, apply, trace = self.pickled.open()
+            for partition in own_partitions:
                 own = messages.get(partition, [])
-                ((_, output),), told = apply(_batch(), partition, self.stage, own, *_course())
-                note = note._replace(told=note.told + told)
+                ((_, output),), reports = apply(_batch(), partition, self.stage, own, *_directive())
+                report = report._replace(reports=report.reports + reports)
                 outputs.append((partition, False, output))
-            note = _worked(note, 1 + self.stage, began, trace, arrived)
+            report = _with_profile(report, 1 + self.stage, began, trace, arrived)
         except SquallError as error:
             outputs = [(task, True, pickle.dumps(error))]
-        note = note._replace(apply=note.apply + perf_counter() - start, error=None)
-        first = pickle.dumps(note)
+        report = report._replace(apply=report.apply + perf_counter() - start, error=None)
+        first = pickle.dumps(report)
         return [
             pickle.dumps((partition, failed, b"" if at else first, out))
             for at, (partition, failed, out) in enumerate(outputs)
         ]
 
 
-class _Mail:
-    """What a task sends: messages, in their order, and its note; before each the number of the task that it is for."""
+class _Outbox:
+    """Outgoing rows of a task: messages in their order, then its report, each after the number of its target task."""
 
     def __init__(self, task: int, partitions: int, tasks: int) -> None:
         self._task, self._partitions, self._tasks, self._batch = task, partitions, tasks, _batch()
         self.error: SquallError | None = None
 
     def put(self, sender: int, messages: Iterable[tuple[int, bytes]]) -> Iterator[bytes]:
-        """The messages of a split, or of a partition."""
+        """Pack the messages of a split or a partition."""
         for order, (target, payload) in enumerate(messages, sender << _SPLIT_BITS):
             assert 0 <= target < self._partitions, f"no partition {target}"
             yield from self._row(target, order, payload)
 
-    def last(self, note: Note) -> Iterator[bytes]:
-        """The note: for the first partition, or for all if it tells of a mistake."""
-        told = pickle.dumps(note._replace(error=self.error))
+    def last(self, report: TaskReport) -> Iterator[bytes]:
+        """Pack the report: for the first partition, or for all if it has an error."""
+        reports = pickle.dumps(report._replace(error=self.error))
         for target in range(self._partitions) if self.error else range(1):
-            yield from self._row(target, -1 - self._task, told)
+            yield from self._row(target, -1 - self._task, reports)
 
     def _row(self, target: int, order: int, payload: bytes) -> tuple[bytes, bytes]:
-        return _TASK.pack(target % self._tasks), packed(target, self._batch, order, payload)
+        return _TASK.pack(target % self._tasks), pack_row(target, self._batch, order, payload)
 
 
-def packed(target: int, batch: int, order: int, payload: bytes) -> bytes:
-    """A row as bytes."""
+def pack_row(target: int, batch: int, order: int, payload: bytes) -> bytes:
+    """Pack a row as bytes."""
     return b"".join((_HEAD.pack(target, batch, order), payload))
 
 
-def payloads(rows: Iterable[bytes]) -> tuple[list[bytes], Note]:
-    """What readers have sent to nobody in particular, in its order, and what they noted."""
-    return sorted_out((_HEAD.unpack_from(row)[-1], row[_HEAD.size :]) for row in rows)
+def feed_outputs(rows: Iterable[bytes]) -> tuple[list[bytes], TaskReport]:
+    """Sort the output of the feed stage, and merge the reports."""
+    return sort_messages((_HEAD.unpack_from(row)[-1], row[_HEAD.size :]) for row in rows)
 
 
-def _arrived(rows: Iterable[bytes]) -> tuple[dict[int, list[bytes]], Note]:
-    """What was sent to a task, by partition."""
+def _receive(rows: Iterable[bytes]) -> tuple[dict[int, list[bytes]], TaskReport]:
+    """Unpack the received rows by partition."""
     sent: dict[int, list[tuple[int, bytes]]] = {}
     for row in filter(None, rows):
         target, batch, order = _HEAD.unpack_from(row)
-        # NB: a task that nobody waits for any more may find the files of a later batch (planned.py)
+        # NB: an abandoned task may find the files of a later batch (planned_job.py)
         if batch != _batch():
             raise RuntimeError(f"a task of batch {_batch()} was sent messages of batch {batch}")
         sent.setdefault(target, []).append((order, row[_HEAD.size :]))
-    found = {target: sorted_out(some) for target, some in sent.items()}
-    return {target: messages for target, (messages, _) in found.items()}, merged(note for _, note in found.values())
+    found = {target: sort_messages(some) for target, some in sent.items()}
+    return {target: messages for target, (messages, _) in found.items()}, merge_reports(
+        report for _, report in found.values()
+    )
 
 
-def _read(clock: Iterable[bytes], shipment: Shipment, splits: int, mine: range) -> tuple[dict[int, list[bytes]], Note]:
-    """What readers would have sent to a task, had there been any: each task reads all, and makes what is for `mine`."""
+def _read_inputs(
+    clock: Iterable[bytes], pickled: PickledStages, splits: int, own_partitions: range
+) -> tuple[dict[int, list[bytes]], TaskReport]:
+    """Read all splits in this task, and keep the messages for its own partitions."""
     for _ in clock:
         pass
     start, messages = perf_counter(), dict[int, list[bytes]]()
     try:
-        feed, _, _ = shipment.open()
+        feed, _, _ = pickled.open()
         for split in range(splits):
-            for target, payload in feed(_batch(), split, *_course(), only=mine):
+            for target, payload in feed(_batch(), split, *_directive(), only=own_partitions):
                 messages.setdefault(target, []).append(payload)
     except SquallError as error:
-        return {}, Note(error=error)
-    return messages, Note(feed=perf_counter() - start)
+        return {}, TaskReport(error=error)
+    return messages, TaskReport(feed=perf_counter() - start)
 
 
-def sorted_out(rows: Iterable[tuple[int, bytes]]) -> tuple[list[bytes], Note]:
-    """Payloads by (task, position), and what the tasks noted."""
+def sort_messages(rows: Iterable[tuple[int, bytes]]) -> tuple[list[bytes], TaskReport]:
+    """Sort payloads by (task, position), and merge the reports among them."""
     arrived = sorted(rows, key=lambda row: row[0])
-    notes = [pickle.loads(payload) for order, payload in reversed(arrived) if order < 0]
-    return [payload for order, payload in arrived if order >= 0], merged(notes)
+    reports = [pickle.loads(payload) for order, payload in reversed(arrived) if order < 0]
+    return [payload for order, payload in arrived if order >= 0], merge_reports(reports)
 
 
-def merged(notes: Iterable[Note]) -> Note:
-    """Notes as one: the slowest of each stage, the first mistake, all that is told."""
-    notes = [Note(), *notes]
-    return Note(
-        max(note.feed for note in notes),
-        max(note.apply for note in notes),
-        next((note.error for note in notes if note.error), None),
-        tuple(told for note in notes for told in note.told),
-        tuple(work for note in notes for work in note.works),
+def merge_reports(reports: Iterable[TaskReport]) -> TaskReport:
+    """Merge reports: the slowest of each stage, the first error, all others."""
+    reports = [TaskReport(), *reports]
+    return TaskReport(
+        max(report.feed for report in reports),
+        max(report.apply for report in reports),
+        next((report.error for report in reports if report.error), None),
+        tuple(reports for report in reports for reports in report.reports),
+        tuple(work for report in reports for work in report.profiles),
     )
 
 
-def _worked(note: Note, stage: int, began: float, trace: Trace, arrived: float | None = None) -> Note:
-    """A note that also says what the task has done, if anybody asks."""
+def _with_profile(
+    report: TaskReport, stage: int, began: float, trace: Trace, arrived: float | None = None
+) -> TaskReport:
+    """Add a task's profile to its report, if tracing is on."""
     if not trace.on:
-        return note
+        return report
     arrival = {("arrive",): arrived - began} if arrived else {}
-    return note._replace(works=(*note.works, Work(stage, began, time(), arrival | trace.taken())))
+    return report._replace(profiles=(*report.profiles, TaskProfile(stage, began, time(), arrival | trace.taken())))
 
 
 def _task() -> int:
@@ -285,15 +298,15 @@ def _task() -> int:
 
 
 def _batch() -> int:
-    """The batch that the driver has said its job is of, which it can say anew without describing a stage anew."""
+    """Read the batch number that the driver has set as a job property, so that stages need no new description."""
     number = _context().getLocalProperty(BATCH)
     assert number is not None, "a job of no batch"
     return int(number)
 
 
-def _course() -> tuple[str, ...]:
-    """What the driver has said of the batch's course."""
-    course = _context().getLocalProperty(COURSE)
+def _directive() -> tuple[str, ...]:
+    """Read the batch directive that the driver has set."""
+    course = _context().getLocalProperty(DIRECTIVE)
     return () if course is None else (course,)
 
 

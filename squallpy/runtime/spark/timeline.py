@@ -1,4 +1,4 @@
-"""A batch on Spark as spans: what Spark does around it, its job, the stages of that as their slowest tasks had them.
+"""The spans of a batch on Spark: Spark's overhead around it, its job, and stages as their slowest tasks ran them.
 
     Spark between batches     write-ahead log, planning, commit, …    by its own report of the batch before
     job                       describe to Spark; plan, schedule, wake Python; stage 1; exchange 1; stage 2; gather
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from squallpy.base.trace import Seconds, below
 from squallpy.runtime.spark.stream import BatchTimes
-from squallpy.runtime.spark.tasks import Work
+from squallpy.runtime.spark.tasks import TaskProfile
 
 _BETWEEN = {
     "latestOffset": "next offset",
@@ -22,22 +22,22 @@ _BETWEEN = {
 
 
 def timeline(times: BatchTimes) -> Seconds:
-    """Seconds by span."""
+    """Lay out the seconds of a batch by span."""
     phases = times.spark.get("durationMs", {})
     spans = {("Spark between batches", name): phases.get(key, 0) / 1000 for key, name in _BETWEEN.items()}
     fits = min(1.0, times.between / (sum(spans.values()) or 1.0))
-    spans = {way: value * fits for way, value in spans.items()}
+    spans = {path: value * fits for path, value in spans.items()}
     job = {("describe to Spark",): times.built} | _stages(
-        times.works, times.began + times.built, times.began + times.job
+        times.profiles, times.began + times.built, times.began + times.job
     )
     return {("Spark between batches",): times.between} | spans | {("job",): times.job} | below(("job",), job)
 
 
-def _stages(works: Iterable[Work], start: float, end: float) -> Seconds:
-    """From when Spark knows of a job until its rows are there."""
+def _stages(profiles: Iterable[TaskProfile], start: float, end: float) -> Seconds:
+    """Lay out the stages, from when Spark knows of a job until its rows have come."""
     spans: Seconds = {}
-    tasks: dict[int, list[Work]] = {}
-    for work in works:
+    tasks: dict[int, list[TaskProfile]] = {}
+    for work in profiles:
         tasks.setdefault(work.stage, []).append(work)
     for at, (stage, mine) in enumerate(sorted(tasks.items())):
         slowest = max(mine, key=lambda work: work.end - work.start)

@@ -43,7 +43,7 @@ def _latest(clock: Clock, times: pa.Array) -> Delta | None:
 
 
 def _held(type: pa.DataType) -> pa.DataType:
-    """The type of 64 or 32 bits that whole numbers are cast to as they are."""
+    """Choose the type of 64 or 32 bits to which whole numbers are cast as they are."""
     return pa.int32() if pa.types.is_date32(type) else pa.int64()
 
 

@@ -1,4 +1,4 @@
-"""From the steps of a statement to the words of its programs (`kernels/steps.py`).
+"""Assembly of statements: their steps as words of kernel programs (`kernels/steps.py`).
 
 probe M_C(ck) → where ck <> s → let x = f(ck)    →    a program of two steps, then a step that Python takes
 """
@@ -24,8 +24,10 @@ _LOOKUPS = {"probe": steps.PROBE, "slice": steps.SLICE, "scan": steps.SCAN}
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Steps that follow one another in one program, and where in it the frames of which pools belong, and what
-    auxiliary relations know of the payloads before the batch."""
+    """Consecutive steps in one program, with the positions in it of pools' frames and of noted payloads.
+
+    Auxiliary relations note the payloads of groups before the batch.
+    """
 
     program: Words
     frames: tuple[tuple[int, str], ...]
@@ -44,14 +46,14 @@ class Assembly:
 
     @property
     def width(self) -> int:
-        """How many registers there are."""
+        """Number of registers."""
         return len(set(self.registers.values()))
 
 
 def assembled(
     update: Update, payloads: Mapping[str, Payload], auxiliary: Mapping[str, AuxiliaryPlan] = MappingProxyType({})
 ) -> Assembly:
-    """The update as programs."""
+    """Assemble an update."""
     registers = {v.id: i for i, v in enumerate(update.variables)}
     parts: list[Part | Step] = []
     words: list[int] = []
@@ -93,14 +95,14 @@ def assembled(
 
 
 def computed_ring(type: Type, target: Ring) -> Ring:
-    """The ring of a computed factor: the smallest that goes into the target's."""
+    """Choose the ring of a computed factor: the smallest that goes into the target's."""
     if type.kind is Kind.DOUBLE:
         return target
     return Ring.EXACT if type.is_exact and type.kind is not Kind.INT else Ring.COUNT  # one word: it goes into any ring
 
 
 def _same(step: Let) -> Column | None:
-    """The column whose words the variable's are."""
+    """Return the column whose words the variable's are."""
     match step.value:
         case Column() as column if held_alike(column.type, step.variable.type):
             return column
@@ -110,7 +112,7 @@ def _same(step: Let) -> Column | None:
 def _code(
     step: Step, registers: Mapping[int, int], known: Iterable[int], source: int, auxiliary: Mapping[str, AuxiliaryPlan]
 ) -> list[int] | None:
-    """The words of a step; None if it has to be evaluated."""
+    """Encode a step as words; None if it has to be evaluated."""
     match step:
         case Lookup(range=None, row=None):
             return _lookup(step, registers, known, source)
@@ -165,7 +167,7 @@ def _is_lane(terms: tuple[tuple[int, int], ...]) -> bool:
 
 
 def _compared(predicate: Expr, registers: Mapping[int, int]) -> list[int] | None:
-    """A comparison of two keys, or of a key with a constant, if their words compare as their values do."""
+    """Encode a comparison of two keys, or of a key with a constant, if their words compare as their values do."""
     match predicate:
         case Call(name, (Column() as left, Column() as right)) if name in MIRRORED:
             texts = left.type == right.type and left.type.kind is Kind.VARCHAR and name in ("=", "<>")
@@ -184,7 +186,7 @@ def _compared(predicate: Expr, registers: Mapping[int, int]) -> list[int] | None
 
 
 def _plain(type: Type) -> bool:
-    """Are the keys of the type its values as integers?"""
+    """True if the keys of the type are its values as integers."""
     return type.kind is Kind.BOOLEAN or (type.is_held_in_order and type.kind is not Kind.DOUBLE)
 
 
@@ -193,13 +195,15 @@ def _is_own_key(value: int, type: Type) -> bool:
 
 
 def _null(type: Type) -> int:
-    """The key that is NULL."""
+    """Return the key that is NULL."""
     return -1 if type.kind is Kind.VARCHAR else NULL
 
 
 def _outcome(update: Update, payloads: Mapping[str, Payload], registers: Mapping[int, int]) -> Words:
-    """Keys, and for each lane of the target its factors: a sum times a count is cheap, or at all possible, so counts
-    come last."""
+    """Encode the keys, and for each lane of the target its factors.
+
+    A sum times a count is cheap, or at all possible, so counts come last.
+    """
     target = payloads[update.target]
     lookups = [step for step in update.steps if isinstance(step, Lookup)]
     given = [(payloads[update.delta], update.picks), *((payloads[s.source], s.picks) for s in lookups)]

@@ -28,12 +28,12 @@ from squallpy.logical.expressions import (
     not_null,
     uncast,
 )
-from squallpy.logical.isolate_column import solved
+from squallpy.logical.isolate_column import isolate
 from squallpy.physical.plan import Lookup
-from squallpy.runtime.evaluate.functions import compiled
+from squallpy.runtime.evaluate.functions import compile_expression
 from squallpy.runtime.evaluate.logic import is_true
-from squallpy.runtime.evaluate.numbers import LIMIT, largest, masked
-from squallpy.runtime.evaluate.vectors import Frame, Vec, both, full
+from squallpy.runtime.evaluate.numbers import LIMIT, largest_magnitude, masked
+from squallpy.runtime.evaluate.vectors import Frame, Vec, all_valid, full
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.radix_sort import ascending
 from squallpy.runtime.kernels.regions import Words
@@ -60,11 +60,11 @@ class Ranges:
 
     @property
     def tried(self) -> int:
-        """How many values bisections have tried so far."""
+        """Number of values that bisections have tried so far."""
         return self._rising.tried + self._falling.tried
 
     def find(self, index: SortedIndex, given: Words, framed: Framed, names: Dictionary) -> Bounds:
-        """Bounds for each row of `given`, the values that are equated; low > high where nothing qualifies."""
+        """Find bounds for each row of `given`, the values that are equated; low > high where nothing qualifies."""
         n = len(given)
         low, high = np.full(n, self._least), np.full(n, GREATEST)
         searched = [side for side in (self._rising, self._falling) if side.searched]
@@ -84,20 +84,20 @@ class Ranges:
         return (low, high) if some.all() else (np.where(some, low, 1), np.where(some, high, 0))
 
     def unordered(self, index: SortedIndex, given: Words) -> tuple[Words, Words]:
-        """(row, place) of the records whose values are too wide to be in their order."""
+        """List (row, place) of the records whose values are too wide to be in their order."""
         if not self._variable.type.is_wide:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         return index.find_below(given, self._least)
 
     def test(self, frame: Frame) -> Any:
-        """Are the predicates TRUE?"""
+        """Evaluate the predicates."""
         true: Any = np.ones(frame.rows, bool)
         for side in (self._rising, self._falling):
             true &= np.broadcast_to(side.test(frame), frame.rows)
         return true
 
     def _extremes(self, index: SortedIndex, given: Words, low: Words, high: Words) -> Bounds:
-        """The least and greatest values that there are; low > high where there are none."""
+        """Find the least and greatest values that there are; low > high where there are none."""
         out = []
         for greatest in (False, True):
             places = index.find_ends(given, low, high, greatest=greatest)
@@ -114,16 +114,16 @@ class _Side:
         parts = () if predicate is None else conjuncts(predicate)
         compared = [_compared(part, variable) for part in parts]
         self.searched = None in compared
-        self._predicate = compiled(TRUE if predicate is None else predicate)
+        self._predicate = compile_expression(TRUE if predicate is None else predicate)
         self._bounds = [] if self.searched else [bound for bound in compared if bound]
         guess = next((expr for part in parts if (expr := _near(part, variable))), None)
-        self._guess = None if guess is None else (compiled(guess), guess)
+        self._guess = None if guess is None else (compile_expression(guess), guess)
 
     def test(self, frame: Frame) -> Any:
         return is_true(self._predicate(frame))
 
     def compare(self, index: SortedIndex, n: int, framed: Framed, names: Dictionary) -> tuple[Words, Any]:
-        """The bound of each row, from what the variable is compared with, and whether there is one."""
+        """Compute the bound of each row from what the variable is compared with, and whether there is one."""
         out, ok = np.full(n, LEAST if self._rising else GREATEST), np.ones(n, bool)
         frame, nearer = framed(None, None), np.maximum if self._rising else np.minimum
         for bound in self._bounds:
@@ -139,7 +139,8 @@ class _Side:
         return out, ok
 
     def search(self, index: SortedIndex, low: Words, high: Words, framed: Framed) -> tuple[Words, Any]:
-        """The first (or last) rank of each row's range for which the predicates are TRUE, and whether there is one."""
+        """Find the first (or last) rank of each row's range for which the predicates are TRUE, and whether there is
+        one."""
         n = len(low)
         points = max(1, TRIED // max(n, 1))
         left, right, sign = low.copy(), np.maximum(low, high), 1 if self._rising else -1
@@ -150,7 +151,8 @@ class _Side:
             return np.broadcast_to(self.test(frame), ranks.size).reshape(ranks.shape)
 
         def narrow(tried: Words) -> Bounds:
-            """What is left of the search after values, by row, in the direction from the side where it is not TRUE."""
+            """Narrow the search by values that were tried, one a row, in the direction from the side where it is not
+            TRUE."""
             true = test(tried)
             found, first = true.any(axis=1), true.argmax(axis=1)
             rows, last = np.arange(n), np.where(found, np.maximum(first - 1, 0), tried.shape[1] - 1)
@@ -175,7 +177,7 @@ class _Side:
         return left, ok
 
     def _start(self, framed: Framed, index: SortedIndex) -> Words | None:
-        """Where the bounds should be, as far as one of the predicates tells: no more than a guess."""
+        """Guess the bounds, as far as one of the predicates tells."""
         if self._guess is None:
             return None
         function, expr = self._guess
@@ -188,15 +190,18 @@ class _Side:
 
 
 class _Bound:
-    """What a variable is compared with, a sum of terms; whether that is excluded, and whether a NULL means that there
-    is no bound."""
+    """A sum of terms that a variable is compared with.
+
+    It says whether the sum itself is excluded, and whether a NULL means that there is no bound.
+    """
 
     def __init__(self, terms: Sequence[tuple[int, Expr]], strict: bool, optional: bool = False) -> None:
         self.terms, self.strict, self.optional = tuple(terms), strict, optional
-        self._functions = [(sign, compiled(term), term.type) for sign, term in terms]
+        self._functions = [(sign, compile_expression(term), term.type) for sign, term in terms]
 
     def find(self, type: Type, rising: bool, index: SortedIndex, frame: Frame, names: Dictionary) -> tuple[Words, Any]:
-        """The first (or last) rank that qualifies, row by row, NULL where a term is NULL; and whether there is one."""
+        """Find the first (or last) rank that qualifies, row by row, NULL where a term is NULL; and whether there is
+        one."""
         n, (least, most) = frame.rows, (LEAST, GREATEST)
         step = int(self.strict) * (1 if rising else -1)
         if len(self.terms) == 1 and self.terms[0][0] > 0:
@@ -214,25 +219,25 @@ class _Bound:
         return rank if valid is None else np.where(valid, rank, NULL), there
 
     def _sum(self, frame: Frame, step: int) -> tuple[Any, Any]:
-        """The sum of the terms, and of `step`, exact; and where none of them is NULL."""
+        """Sum the terms and `step`, exactly; and mark where none of the terms is NULL."""
         vecs = [(sign, _settled(function(frame), type, frame.rows)) for sign, function, type in self._functions]
         values = [(sign, masked(vec)) for sign, vec in vecs]
-        wide = 1 + sum(largest(part) for _, part in values) >= LIMIT
+        wide = 1 + sum(largest_magnitude(part) for _, part in values) >= LIMIT
         total: Any = np.full(frame.rows, step, object if wide else np.int64)
         for sign, part in values:
             if wide:
                 part = part.astype(object) if np.ndim(part) else int(part)
             (np.add if sign > 0 else np.subtract)(total, part, out=total)
-        return total, both(*(vec.valid for _, vec in vecs))
+        return total, all_valid(*(vec.valid for _, vec in vecs))
 
 
 def _settled(vec: Vec, type: Type, rows: int) -> Vec:
-    """A vector of which some rows may be valid and others not; a constant stays one."""
+    """Complete a vector of which some rows may be valid and others not; a constant stays one."""
     return full(vec, type, rows) if np.ndim(vec.valid) == 0 and vec.valid is not None else vec
 
 
 def _compared(predicate: Expr, variable: Column) -> _Bound | None:
-    """The bound that a predicate is, if it compares the variable with a value in the same representation, or with sums.
+    """Read a predicate as a bound, if it compares the variable with a value in the same representation, or with sums.
 
     v > e      x - v <= e      e IS NULL OR v > e + 1      e IS NULL AND NOT v IS NULL OR v > e
     """
@@ -249,13 +254,13 @@ def _compared(predicate: Expr, variable: Column) -> _Bound | None:
             plain = variable in (a, b) and variable not in columns(other)
             if plain and held_alike(other.type, variable.type) and not (other.type.is_wide or variable.type.is_wide):
                 return _Bound([(1, other)], name in ("<", ">"))
-            found = solved(predicate, variable)
+            found = isolate(predicate, variable)
             return found and _Bound(*found)
     return None
 
 
 def _near(predicate: Expr, variable: Column) -> Expr | None:
-    """CAST(v AS DOUBLE) > e   →   e, which is a number nearly as v is at its bound"""
+    """Rewrite CAST(v AS DOUBLE) > e to e, which is a number nearly as v is at its bound."""
     match predicate:
         case Call("<" | "<=" | ">" | ">=", (a, b)):
             for one, other in ((a, b), (b, a)):
@@ -267,7 +272,7 @@ def _near(predicate: Expr, variable: Column) -> Expr | None:
 
 
 def overlaid(groups: Words, bounds: Bounds, words: Words) -> tuple[Words, Bounds, Words]:
-    """Ranges with counts, group by group, as ranges that do not overlap: (a row of each, bounds, counts), none 0.
+    """Cut ranges with counts, group by group, into ranges that do not overlap: (a row of each, bounds, counts ≠ 0).
 
     [1, 5]: −1, [3, 9]: +1   →   [1, 2]: −1, [6, 9]: +1
     """

@@ -15,7 +15,7 @@ from squallpy.runtime.auxiliary.groups import RowsOf
 from squallpy.runtime.auxiliary.registry import auxiliary_layouts, open_maintainer
 from squallpy.runtime.auxiliary.rows import Touched, begin
 from squallpy.runtime.auxiliary.window_rows import WindowMaintainer
-from squallpy.runtime.joiners.batch_plan import Course
+from squallpy.runtime.joiners.batch_plan import BatchPlan, Copying
 from squallpy.runtime.joiners.joiner import Changes
 from squallpy.runtime.joiners.routing import partitions_of, tickets_of
 from squallpy.runtime.kernels.container import Container
@@ -34,7 +34,7 @@ Deltas = dict[str, Delta]  # by name
 
 
 def store_layout(plan: Plan) -> StoreLayout:
-    """The pools that a partition of the plan keeps."""
+    """Lay out the pools that a partition of the plan keeps."""
     views = tuple(
         PoolLayout(p.name, len(p.keys), p.payload, p.slices, p.orders, numbered(p.keys), p.ordered) for p in plan.pools
     )
@@ -58,7 +58,7 @@ def store_layout(plan: Plan) -> StoreLayout:
 
 @dataclass(slots=True)
 class Notes:
-    """What came up in a batch."""
+    """Incidents of a batch, counted."""
 
     unmatched: int = 0
     duplicates: int = 0
@@ -68,14 +68,14 @@ class Notes:
     late_rows: dict[str, list[str]] = field(default_factory=dict)
 
     def take(self, window: WindowMaintainer, booked: bool) -> None:
-        """What came up in a window; of a stream that is `booked` the ledger knows better what matched."""
+        """Add the incidents in a window; unmatched deletes of a stream with a ledger (`booked`) are counted there."""
         self.unmatched += 0 if booked else window.unmatched
         self.late += window.late
         if window.late_rows:
             self.late_rows.setdefault(window.stream, []).extend(window.late_rows)
 
 
-class Machine:
+class StageExecutor:
     """A stage of the trigger program in one partition. Deterministic: all its memory is in the store."""
 
     def __init__(
@@ -114,38 +114,41 @@ class Machine:
 
     @property
     def notes(self) -> dict[str, Any]:
-        """What is to be said of the last batch: `unmatched`, how many deletes found nothing to delete; `duplicates`,
-        how many rows broke a PRIMARY KEY; `late`, how many rows came when a window had passed them; `late_rows`, which,
-        by stream, where that is asked for; `compared` and `pairs`: the comparisons of its lookups, and the rows that
-        they made."""
+        """Counts of the last batch's incidents and work.
+
+        `unmatched`: deletes that found nothing to delete; `duplicates`: rows that broke a PRIMARY KEY; `late`: rows
+        that came when a window had passed them, with `late_rows`, their texts by stream, where those are reported;
+        `compared` and `pairs`: the comparisons of its lookups, and the rows that they made.
+        """
         counts: dict[str, Any] = {name: getattr(self._notes, name) for name in ("unmatched", "duplicates", "late")}
         counts |= {"compared": self._notes.compared, "pairs": self._notes.pairs}
         return counts | ({"late_rows": self._notes.late_rows} if self._notes.late_rows else {})
 
     @property
     def work(self) -> int:
-        """What its statements have done so far (`Statement.work`)."""
+        """Rows that its statements have made so far (`Statement.work`)."""
         return sum(step.work for step in self._statements)
 
-    def apply(self, store: Store, deltas: Iterable[Delta], course: Course | None = None) -> tuple[Delta, Deltas]:
-        """Apply a batch: the change of the result, and by name what the stage sends or keeps, on a course's grid."""
+    def apply(self, store: Store, deltas: Iterable[Delta], batch: BatchPlan | None = None) -> tuple[Delta, Deltas]:
+        """Apply a batch; return the change of the result, and by name the deltas that the stage sends or keeps."""
         given = self._given(deltas)
         self._book(store, given)
         tick(store, self._clocks, given)
         pools: dict[str, Container] = dict(store) | self._scratch
-        on_grid = {line.view for line in self._plan.on_grid} if course else set()
+        on_grid = {line.view for line in self._plan.on_grid} if batch else set()
         changes: dict[str, Noted] = {**self._touched, **self._unique}
-        if course:
-            pools |= {view: store[course.pool(view)] for view in on_grid}
-            changes |= {view: Changes(store[PoolName(view, Role.CHANGES)]) for view in on_grid if course.to}
+        if batch:
+            pools |= {view: store[batch.pool(view)] for view in on_grid}
+        if isinstance(batch, Copying):
+            changes |= {view: Changes(store[PoolName(view, Role.CHANGES)]) for view in on_grid}
         for step in self._steps:
             if isinstance(step, Derive):
                 with self._trace(f"Δ{step.relation.upper()}"):
                     self._derive(step, store, given)
             elif (delta := _rows(step.delta, given, pools)) is not None:
                 keep = None if step.update.keep is None else self._keeper(step.update, store.dictionary)
-                if course and step.target in on_grid and len(course.grids) > 1:
-                    keep = self._home(step.update, course, store.dictionary)
+                if batch and step.target in on_grid and len(batch.grids) > 1:
+                    keep = self._home(step.update, batch, store.dictionary)
                 with self._trace(f"{step.delta} → {step.target}"):
                     step.run(delta, pools, store.dictionary, changes.get(step.target), keep)
         for view, check in self._unique.items():
@@ -164,11 +167,11 @@ class Machine:
         return Delta(RESULT, keys, words), {name: Delta(name, d.keys, d.words) for name, d in found if d is not None}
 
     def _counts(self) -> tuple[int, int]:
-        """Comparisons made so far, and pairs."""
+        """Return how many comparisons lookups have made so far, and how many pairs."""
         return sum(s.compared for s in self._statements), sum(s.pairs for s in self._statements)
 
     def _given(self, deltas: Iterable[Delta]) -> Deltas:
-        """What has arrived, added up by name; what is looked up, in its pool."""
+        """Add up the deltas that have arrived, by name; those that are looked up, in their pools."""
         parts: dict[str, list[Delta]] = {}
         for delta in deltas:
             parts.setdefault(delta.name, []).append(delta)
@@ -200,9 +203,9 @@ class Machine:
         self._fill(changes)
         given |= changes
 
-    def _home(self, step: Update, course: Course, names: Dictionary) -> Keeper:
-        """Which rows of what joiners of all groups see are stored in this one's."""
-        homes, group = Homes(tuple(grid.joiners for grid in course.grids)), course.group(self._partition)
+    def _home(self, step: Update, batch: BatchPlan, names: Dictionary) -> Keeper:
+        """Make the filter of rows that all groups of joiners see: those stored in this joiner's group."""
+        homes, group = Homes(tuple(grid.joiners for grid in batch.grids)), batch.group(self._partition)
         by, columns = range(len(step.keys)), step.keys
 
         def mine(keys: Words) -> Words:
@@ -211,7 +214,7 @@ class Machine:
         return mine
 
     def _keeper(self, step: Update, names: Dictionary) -> Keeper:
-        """Which rows of an outcome that every partition has are this one's."""
+        """Make the filter of rows that every partition has: those that belong to this one."""
         assert step.keep is not None
         by, columns = step.keep, step.keys
 
@@ -223,7 +226,7 @@ class Machine:
 
 
 def _rows(name: str, given: Mapping[str, Delta], pools: Mapping[str, Container]) -> Delta | None:
-    """What a delta of this batch, or a view, holds by now, if anything."""
+    """Return the rows of a delta of this batch, or of a view, if there are any."""
     if name in given or name not in pools:
         return given.get(name)
     keys, words = pools[name].rows()

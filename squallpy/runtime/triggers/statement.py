@@ -18,7 +18,7 @@ from squallpy.physical.plan import Let, Lookup, Update, Where
 from squallpy.runtime.auxiliary.groups import RowsOf
 from squallpy.runtime.auxiliary.rows import Touched
 from squallpy.runtime.evaluate.evaluators import Function
-from squallpy.runtime.evaluate.functions import compiled
+from squallpy.runtime.evaluate.functions import compile_expression
 from squallpy.runtime.evaluate.logic import is_true
 from squallpy.runtime.evaluate.vectors import Frame, Vec, full
 from squallpy.runtime.joiners.joiner import Changes
@@ -43,8 +43,10 @@ PAIRS = 1 << 22  # pairs that a scan or a range makes at a time
 
 
 class _Rows:
-    """The rows under way: a column for each register, and where each row's payload of each source is; `kept` is what
-    the places lie in, besides the pools."""
+    """Intermediate rows of a join: a column for each register, and for each source the address of each row's payload.
+
+    `kept` holds the memory of addresses outside of pools.
+    """
 
     def __init__(self, columns: Words, places: Words, kept: tuple[Words, ...]) -> None:
         self.columns, self.places, self.kept = columns, places, kept
@@ -56,7 +58,7 @@ class _Rows:
         return _Rows(self.columns.take(chosen, axis=1), self.places.take(chosen, axis=1), self.kept)
 
     def hold(self, source: int, words: Words, rows: Words | None = None, offset: int = 0) -> None:
-        """The payloads of a source are rows of a matrix (None: one row each), behind as many of its words."""
+        """Take rows of a matrix (None: one row each), from word `offset` on, as the payloads of a source."""
         self.kept = (*self.kept, words)
         rows = np.arange(len(self)) if rows is None else rows
         self.places[source] = words.ctypes.data + 8 * offset + 8 * words.shape[1] * rows
@@ -77,7 +79,7 @@ class Statement:
         self._payload = payloads[update.delta]
         self._variables = {v.id: v for v in _variables(update)}
         self._functions: dict[int, Function] = {
-            i: compiled(part.predicate if isinstance(part, Where) else part.value)
+            i: compile_expression(part.predicate if isinstance(part, Where) else part.value)
             for i, part in enumerate(self._code.parts)
             if isinstance(part, Where | Let)
         }
@@ -89,7 +91,9 @@ class Statement:
         self._numbers = {id(step): n for n, step in enumerate(lookups, 1)}
         rings = payloads[update.target].rings
         self._computed = [
-            (compiled(f), f.type, ring) for lane, ring in zip(update.lanes, rings, strict=True) for f in lane or ()
+            (compile_expression(f), f.type, ring)
+            for lane, ring in zip(update.lanes, rings, strict=True)
+            for f in lane or ()
         ]
         self._program: Words | None = None  # all there is to do, if it is one program
         if not self._code.parts and not self._computed:
@@ -110,8 +114,11 @@ class Statement:
 
     @property
     def compared(self) -> int:
-        """Comparisons that its lookups have made so far with records, or with what bounds them: the steps of searches,
-        one for each row that is hashed, and one for each record that was found, whatever is asked of it later."""
+        """Number of comparisons in lookups so far, with records or bounds.
+
+        Each step of a search counts, each row that is hashed, and each record that is found, even if a later step drops
+        it.
+        """
         return self._counted_in(steps.TRIED) + self._between + self._searched
 
     @property
@@ -131,8 +138,11 @@ class Statement:
         touched: Noted | None = None,
         keep: Keeper | None = None,
     ) -> None:
-        """Evaluate the statement for a delta and add the outcome, or what of it is to be kept, to its target, whose
-        groups are noted in `touched`."""
+        """Evaluate the statement for a delta, and add the outcome to its target.
+
+        keep: selects the rows of the outcome that belong to this partition. touched: notes the groups of the target
+        that change.
+        """
         target = pools[self.target]
         if self._plain:
             self._added += len(delta.keys)
@@ -160,7 +170,7 @@ class Statement:
             start += chunk
 
     def _run(self, keys: Words, words: Words, pools: Mapping[str, Container], names: Dictionary) -> tuple[Words, Words]:
-        """What rows of the delta add to the target."""
+        """Compute what rows of the delta add to the target."""
         code = self._code
         if self._program is not None:
             return steps.run(self._program, code.outcome, keys, words, code.width, code.sources)
@@ -194,7 +204,7 @@ class Statement:
         return steps.emitted(code.outcome, rows.columns, rows.places)
 
     def _look_up(self, step: Lookup, rows: _Rows, index: SortedIndex, names: Dictionary) -> _Rows:
-        """The rows with the records of their ranges, or the nearest or highest of those, or with their sum."""
+        """Join rows with the records of their ranges, the nearest or highest of those, or their sum."""
         ranges, given, source = self._ranges[step], self._given(step, rows), self._numbers[id(step)]
         assert step.range is not None
         variable = step.range.variable
@@ -231,7 +241,7 @@ class Statement:
         return self._bound(step, rows.pick(found), index, places)
 
     def _bound(self, step: Lookup, rows: _Rows, index: SortedIndex, places: Words) -> _Rows:
-        """The rows with the records at places of an index, one each."""
+        """Join rows with the records at places of an index, one each."""
         for position, v in step.binds:
             if v.id in step.live:
                 rows.columns[self._code.registers[v.id]] = index.column(position, places)
@@ -250,8 +260,8 @@ class Statement:
         return out
 
     def _overlay(self, step: Lookup, rows: _Rows, given: Words, bounds: Bounds) -> tuple[_Rows, Words, Bounds]:
-        """Rows that only differ in their ranges, as rows whose ranges do not overlap; as they are if all differ
-        otherwise."""
+        """Merge rows that only differ in their ranges to rows whose ranges do not overlap; rows that all differ
+        otherwise stay."""
         registers = self._code.registers
         bound = {v.id for _, v in step.binds}
         live = sorted({registers[id] for id in step.live if id in registers and id not in bound})
@@ -265,11 +275,11 @@ class Statement:
         return out, given.take(chosen, axis=0), bounds
 
     def _given(self, step: Lookup, rows: _Rows) -> Words:
-        """The values by which a lookup looks, row by row."""
+        """Gather the values by which a lookup looks, row by row."""
         return np.ascontiguousarray(rows.columns[[self._code.registers[v.id] for _, v in step.bound]].T)
 
     def _frame(self, rows: _Rows, names: Dictionary, more: Mapping[int, Words] | None = None) -> Frame:
-        """The variables of the rows, and `more` of them."""
+        """Make a frame of the rows' variables, and of `more` of them."""
 
         def load(id: int) -> Vec:
             words = more[id] if more and id in more else rows.columns[self._code.registers[id]]
@@ -279,7 +289,7 @@ class Statement:
 
 
 def _all_differ(rows: Words) -> bool:
-    """Is no row twice there? By their hashes: where those of two agree, the answer is no."""
+    """True if no two rows are equal; False also if two hashes are."""
     if not rows.shape[1]:
         return len(rows) < 2
     hashes = np.sort(hash_columns(list(rows.T)))
@@ -298,7 +308,7 @@ def _add(target: Container, keys: Words, words: Words, touched: Noted | None, ke
 
 
 def _scalar(vec: Vec, type: Type, rows: int, target: Ring) -> Words:
-    """A computed factor as a lane of `computed_ring`."""
+    """Compute a factor as a lane of `computed_ring`."""
     values, valid = full(vec, type, rows)
     if type.kind is Kind.DOUBLE:
         words = np.empty((rows, target.words), np.int64)

@@ -5,7 +5,7 @@ import pytest
 
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, MIN_PLUS, Semiring
 from squallpy.maintain.matrix.dimensions import Size
-from squallpy.maintain.matrix.iterative_models import affine, models
+from squallpy.maintain.matrix.iterative_models import match_affine, write_models
 from squallpy.maintain.matrix.meta_information import Known
 from squallpy.maintain.matrix.nodes import Iterate, Matrix, Name, shape
 from squallpy.maintain.matrix.parser import read_program
@@ -15,7 +15,13 @@ from squallpy.maintain.matrix.simplify import simplify
 from squallpy.testing.matrices import RINGS, entries, naive
 
 FACTS = {"S": Known(symmetric=True)}
-SHAPES = {"A": ("n", "n"), "B": ("n", "n"), "S": ("n", "n"), "X": ("m", "n"), "y": ("n", 1)}
+SHAPES: dict[str, tuple[int | str, int | str]] = {
+    "A": ("n", "n"),
+    "B": ("n", "n"),
+    "S": ("n", "n"),
+    "X": ("m", "n"),
+    "y": ("n", 1),
+}
 INPUTS = [
     Input(Name(name, Size.of(rows), Size.of(cols)), FACTS.get(name, Known())) for name, (rows, cols) in SHAPES.items()
 ]
@@ -115,7 +121,7 @@ def test_equivalence(text: str, wanted: set[str], ring: Semiring) -> None:
 def test_iterative_models_are_the_same_matrix(text: str, ring: Semiring) -> None:
     iteration = parsed(text, ring)
     assert isinstance(iteration, Iterate)
-    ways = models(iteration, FACTS, ring)
+    ways = write_models(iteration, FACTS, ring)
     assert {"exponential", "skip-2", "skip-4"} <= set(ways)
     limit = 1e-3 if ring is ARITHMETIC else 0
     wanted = value(iteration, ring).astype(float)
@@ -135,7 +141,7 @@ def test_iterative_models_are_the_same_matrix(text: str, ring: Semiring) -> None
 def test_affine_steps(text: str, matrix: str, constant: str) -> None:
     iteration = parsed(text)
     assert isinstance(iteration, Iterate)
-    step = affine(iteration.body, iteration.name, FACTS, ARITHMETIC)
+    step = match_affine(iteration.body, iteration.name, FACTS, ARITHMETIC)
     assert step is not None
     assert (str(step.matrix).replace("0.5 * eye(n)", "diag(n, 0.5)"), str(step.constant)) == (matrix, constant)
 
@@ -144,4 +150,4 @@ def test_affine_steps(text: str, matrix: str, constant: str) -> None:
 def test_steps_that_are_not_affine(body: str) -> None:
     iteration = parsed(f"iterate[2](A)(t => {body})")
     assert isinstance(iteration, Iterate)
-    assert affine(iteration.body, iteration.name, FACTS, ARITHMETIC) is None
+    assert match_affine(iteration.body, iteration.name, FACTS, ARITHMETIC) is None

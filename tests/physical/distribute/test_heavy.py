@@ -1,5 +1,8 @@
 """Equi-joins whose heavy keys get grids though nobody asked: where, where not, and why, as explain says."""
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -11,7 +14,7 @@ from squallpy.session import Session
 from squallpy.testing.compare import difference
 from squallpy.testing.engines import PartitionedEngine
 from squallpy.testing.step_tests import list_step_tests, run_steps
-from tests.runtime.test_course import assert_records_are_at_home
+from tests.runtime.test_batch_plans import assert_records_are_at_home
 
 STREAMS = """
 CREATE STREAM r (k BIGINT, v BIGINT) USING csv OPTIONS (path 'r', op 'op');
@@ -25,7 +28,7 @@ GRID = "a key with more than 1/16 of the mean joiner's work gets a grid"
 ROWS = {"r": 900_000, "s": 800_000, "t": 700_000, "a": 900_000, "b": 800_000, "c": 10}
 
 
-def joins(tmp_path, query: str, operator: str = "auto", **settings) -> list[str]:
+def joins(tmp_path: Path, query: str, operator: str = "auto", **settings: Any) -> list[str]:
     (tmp_path / "q.sql").write_text(STREAMS + query)
     session = Session(tmp_path / "q.sql", Settings(join_operator=operator, **settings))
     compiled = session.compile(session.script.queries[0], 16, ROWS)
@@ -57,12 +60,12 @@ def joins(tmp_path, query: str, operator: str = "auto", **settings) -> list[str]
         ),
     ],
 )  # fmt: skip
-def golden_why(query, operator, line, tmp_path):
+def golden_why(query: str, operator: str, line: str, tmp_path: Path) -> None:
     found = joins(tmp_path, query, operator)
     assert any(line in one for one in found), found
 
 
-def golden_why_as_set(tmp_path):
+def golden_why_as_set(tmp_path: Path) -> None:
     query = "SELECT v, w FROM r JOIN s ON r.k = s.k;"
     assert joins(tmp_path, query, partition=(("M_S", "everywhere"),))[0] == "JOIN M_S everywhere: partition.M_S is set"
     assert joins(tmp_path, query, partition=(("M_S", "k"),)) == [
@@ -72,13 +75,13 @@ def golden_why_as_set(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["join_on", "join_null_keys", "delete_first_join", "join_texts", "keys_wide_join"])
-def differential_steps(name, tmp_path):
+def differential_steps(name: str, tmp_path: Path) -> None:
     run_steps(list_step_tests()[name], PartitionedEngine(5), tmp_path)
 
 
-def differential_skew_is_observed(tmp_path):
+def differential_skew_is_observed(tmp_path: Path) -> None:
     """No key has a grid until one is heavy, nor any more when it is gone; every batch has the rows that SHJ has."""
-    engines, course = (PartitionedEngine(8), PartitionedEngine(8, join_operator="SHJ")), []
+    engines, plans = (PartitionedEngine(8), PartitionedEngine(8, join_operator="SHJ")), []
     for number, engine in enumerate(engines):
         (tmp_path / str(number)).mkdir()
         script = STREAMS + "SELECT v, w FROM r JOIN s ON r.k = s.k;"
@@ -92,7 +95,7 @@ def differential_skew_is_observed(tmp_path):
             batch[name] = pa.table({"k": key, value: values, MULT: np.full(200, sign)})
         ours, plain = (engine.push(batch) for engine in engines)
         assert not difference(ours, plain)
-        course.append(engines[0].pilot.course)
-        assert_records_are_at_home(engines[0], course[-1])
-    assert [len(c.heavy) + len(c.moves) for c in course[:2]] == [0, 0], "a key was heavy without skew"
-    assert max(len(c.heavy) for c in course) == 1
+        plans.append(engines[0].policy.plan)
+        assert_records_are_at_home(engines[0], plans[-1])
+    assert [len(plan.heavy) + len(plan.moves) for plan in plans[:2]] == [0, 0], "a key was heavy without skew"
+    assert max(len(plan.heavy) for plan in plans) == 1

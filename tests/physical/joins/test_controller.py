@@ -180,7 +180,7 @@ def test_growth_has_a_limit() -> None:
 def property_growth_keeps_the_bounds(runs: list[tuple[Side, int]], capacity: int) -> None:
     found = trace(bursts(runs), 4, Policy(capacity=capacity, most=1 << 14))
     assert (found.load <= 1.25 * found.least + 1).all()
-    assert sum(moved.cost for moved in found.moved) <= 8 * found.route_by_key
+    assert sum(moved.cost for moved in found.moved) <= 8 * found.routed
 
 
 def test_growth_without_the_best_mapping_would_break_the_bound() -> None:
@@ -208,7 +208,7 @@ def test_a_controller_is_a_function_of_what_it_saw() -> None:
     assert run(fluctuating(500, 4)) == run(fluctuating(500, 4))
 
 
-def test_what_is_known_to_come_counts():
+def test_what_is_known_to_come_counts() -> None:
     """A decision for what there will be, before it is there; without a better mapping then, nothing is decided."""
     settled = initial_controller(16).observe(Sizes(100, 100)).decide()[0]
     assert settled.decide() == (settled, None) == settled.decide(Sizes(90, 90))
@@ -227,7 +227,7 @@ def test_what_a_migration_is_worth() -> None:
     assert migration is not None and migration.new.mapping == Mapping(2, 8)
 
 
-def test_a_migration_that_is_given_up():
+def test_a_migration_that_is_given_up() -> None:
     """The grid is that which there was, and the next decision is due at once."""
     settled = initial_controller(16).observe(Sizes(100, 100)).decide()[0]
     moving, _ = settled.observe(Sizes(0, 1000)).decide()

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from squallpy.physical.joins.grid import side_by_side
-from squallpy.physical.joins.groups import Homes, covering_joiners, meet, powers_of_two, square_grids, stored_load
+from squallpy.physical.joins.groups import Homes, meet, powers_of_two, square_grids, stored_load
 from squallpy.physical.joins.mapping import Mapping, Side, best_mapping
 from squallpy.testing.joins.streams import of_sides
 
@@ -17,13 +17,16 @@ def golden_figure_4a() -> None:
     big, small = side_by_side([Mapping(4, 4), Mapping(2, 2)])
     assert (big, small) == square_grids(20)
     assert small.numbers.tolist() == [16, 17, 18, 19]
-    blocks = [covering_joiners(small, big, joiner).tolist() for joiner in small.numbers.tolist()]
-    assert [len(b) for b in blocks] == [4] * 4 and sorted(j for b in blocks for j in b) == list(range(16))
     tickets = of_sides(np.zeros(200, np.int8)).tickets
-    for side in Side:
-        for joiner, inside in zip(small.numbers.tolist(), blocks, strict=True):
-            seen = np.any([big.owns(j, side, tickets) for j in inside], axis=0)
-            assert (seen == small.owns(joiner, side, tickets)).all()
+    blocks = []
+    for joiner in small.numbers.tolist():
+        owned = {side: small.owns(joiner, side, tickets) for side in Side}
+        blocks.append(
+            [j for j in big.numbers if all((big.owns(j, side, tickets) & owned[side]).any() for side in Side)]
+        )
+        for side in Side:
+            assert (np.any([big.owns(j, side, tickets) for j in blocks[-1]], axis=0) == owned[side]).all()
+    assert [len(b) for b in blocks] == [4] * 4 and sorted(j for b in blocks for j in b) == list(range(16))
 
 
 @pytest.mark.parametrize("joiners", [0, -3])

@@ -163,14 +163,6 @@ def test_a_key_with_all_the_rows() -> None:
     assert loads.max() < 1.1 * loads.mean()
 
 
-def test_pairs_that_joiners_report() -> None:
-    """A key too rare for the sketches, but with many pairs, is heavy when joiners say so."""
-    before = initial_heavy_keys(16).observe(Side.R, zipf_keys(100_000, 90_000, 0), np.ones(100_000, np.int64))
-    key = hashed(np.array([7]))
-    assert before.decide()[1] == ()
-    assert [k for k, _ in before.observe_pairs(key, np.array([10**7])).decide()[1]] == key.tolist()
-
-
 def test_deletes_make_keys_light() -> None:
     state, keys = initial_heavy_keys(4, 0.5), hashed(np.zeros(500, np.int64))
     ones = np.ones(500, np.int64)

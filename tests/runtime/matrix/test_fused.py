@@ -12,9 +12,9 @@ from squallpy.maintain.matrix.materialise import Maintained
 from squallpy.maintain.matrix.nodes import Name
 from squallpy.maintain.matrix.parser import read_program
 from squallpy.maintain.matrix.program import Input
-from squallpy.physical.matrix.passes import passes
+from squallpy.physical.matrix.passes import schedule_passes
 from squallpy.runtime.kernels import bits
-from squallpy.runtime.matrix.fused_boolean import fused
+from squallpy.runtime.matrix.fused_boolean import fuse
 from squallpy.runtime.matrix.maintained_program import MaintainedProgram
 
 N = 150
@@ -35,7 +35,7 @@ def maintained(text: str) -> Maintained:
 def test_which_triggers_are_one_kernel(text: str) -> None:
     made = maintained(text)
     trigger = made.triggers["A"]
-    assert (fused(trigger, passes(trigger, made.matrices), 2) is not None) == ONE[text]
+    assert (fuse(trigger, schedule_passes(trigger, made.matrices), 2) is not None) == ONE[text]
 
 
 @pytest.mark.parametrize("small", [1, 1 << 17])

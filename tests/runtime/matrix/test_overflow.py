@@ -13,7 +13,7 @@ from squallpy.maintain.matrix.parser import read_program
 from squallpy.maintain.matrix.program import Input
 from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.maintained_program import MaintainedProgram
-from squallpy.runtime.matrix.rows import Rows, added
+from squallpy.runtime.matrix.rows import Rows, sum_rows
 
 N = 6
 PROGRAMS = ["B := A * A; D := B * B", "D := A + A", "D := 3 * A", "C := A' * A; D := C * A"]
@@ -93,9 +93,9 @@ def oracle_overflow_of_rows_of_a_stream() -> None:
     for values, mult in (([2**62, 5], [2, 1]), ([2**62, 2**62], [1, 1])):
         rows = Rows(matrix, places, places, np.array(values), np.array(mult), numbers)
         with pytest.raises(SquallError, match=r"SQ5001 .*a count in A is beyond BIGINT"):
-            added(rows, COUNTING)
+            sum_rows(rows, COUNTING)
     rows = Rows(matrix, places, places, np.array([-(2**62), 0]), np.array([2, -1]), numbers)
-    assert added(rows, COUNTING).values.tolist() == [-(2**63)]
+    assert sum_rows(rows, COUNTING).values.tolist() == [-(2**63)]
 
 
 def oracle_overflow_of_replaced_cells() -> None:

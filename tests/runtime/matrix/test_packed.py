@@ -14,7 +14,7 @@ from squallpy.maintain.matrix.parser import read_program
 from squallpy.maintain.matrix.program import Input
 from squallpy.runtime.kernels import bits
 from squallpy.runtime.matrix.maintained_program import MaintainedProgram
-from squallpy.runtime.matrix.packed_boolean import Packed, beside
+from squallpy.runtime.matrix.packed_boolean import Packed, stack
 
 Truth = np.ndarray
 SIZES = st.sampled_from([1, 2, 3, 63, 64, 65, 130])
@@ -42,7 +42,7 @@ def property_packed_equals_truth(n: int, k: int, m: int, seed: int) -> None:
             assert np.array_equal(_truth(x @ y), a.astype(int) @ b > 0)
         for z in _layouts(c):
             assert np.array_equal(_truth(x | z), a | c)
-            assert np.array_equal(_truth(beside([x, z])), np.hstack([a, c]))
+            assert np.array_equal(_truth(stack([x, z])), np.hstack([a, c]))
 
 
 @pytest.mark.parametrize("symmetrical", [False, True])

@@ -23,10 +23,10 @@ from squallpy.logical.bind.aggregates.derived import DERIVED, PAIRED, between, p
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.grouping_sets import grouping_sets
 from squallpy.logical.bind.scope import Outer
+from squallpy.logical.calls import SortKey, SortKeys
 from squallpy.logical.coercion import coerce
 from squallpy.logical.expressions import Expr, Literal, conjunction, not_null
 from squallpy.logical.functions import call, case
-from squallpy.logical.nodes import SortKeys
 
 Called = exp.Anonymous | exp.WithinGroup  # f(q), f(q) WITHIN GROUP (ORDER BY x)
 MOST_PARTS = 10**9  # of a share, whose products with counts have room then
@@ -224,7 +224,7 @@ def listing_of(
     )
     if not isinstance(between, Literal) or between.type not in (VARCHAR, NULL):
         raise s.ctx.error("SQ2005", f"{name} needs a constant text between values", given.separator or node)
-    order = list[tuple[Expr, bool, bool]](() if given.order or given.distinct else of_rows)
+    order = list[SortKey](() if given.order or given.distinct else of_rows)
     for key in given.order:
         s.ctx.only(key, "this", "desc", "nulls_first")
         order.append((s.inner().bind(key.this), bool(key.args.get("desc")), bool(key.args.get("nulls_first"))))

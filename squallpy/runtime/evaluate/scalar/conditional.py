@@ -10,4 +10,4 @@ from squallpy.runtime.evaluate.scalar.operators import comparison
 def extreme(call: Call, args: Evaluated) -> Function:
     type = call.args[0].type
     beats = comparison(">" if call.name == "greatest" else "<", type)
-    return lambda frame: logic.best([a(frame) for a in args], beats, type, frame.rows)
+    return lambda frame: logic.greatest_or_least([a(frame) for a in args], beats, type, frame.rows)

@@ -10,22 +10,22 @@ from squallpy.base.types import YEARS, Kind, Type
 from squallpy.logical.expressions import Call, Literal
 from squallpy.runtime.evaluate.evaluators import Evaluated, Function, binary, evaluator, parameter, unary
 from squallpy.runtime.evaluate.numbers import masked
-from squallpy.runtime.evaluate.vectors import Vec, both
+from squallpy.runtime.evaluate.vectors import Vec, all_valid
 
 DAY = 86_400_000_000
-_FAR = 2**61  # an amount that moves any DATE or TIMESTAMP out of the years 1 to 9999, and none out of 64 bits
-_MONTHS = 10_000 * 12  # as many months that do so
+_FAR = 2**61  # moves any DATE or TIMESTAMP out of the years 1 to 9999, but none out of 64 bits
+_MONTHS = 10_000 * 12  # months that do so
 _UNITS = {"add_days": "days", "add_months": "months", "add_micros": "microseconds", "trunc_time": "microseconds"}
 
 
 def days(values: Any, type: Type) -> Any:
-    """The day of a date or timestamp, as datetime64[D]."""
+    """Convert a date or timestamp to its day, as datetime64[D]."""
     number = values if type.kind is Kind.DATE else np.floor_divide(values, DAY)
     return np.asarray(number, np.int64).astype("datetime64[D]")
 
 
 def extract(part: str, values: Any, type: Type) -> Any:
-    """Year, quarter, month and day of the month; hour, minute and second of the day."""
+    """Extract the year, quarter, month or day of the month; the hour, minute or second of the day."""
     if part in ("hour", "minute", "second"):
         micros = np.mod(values, DAY) if type.kind is Kind.TIMESTAMP else np.zeros_like(values)
         size = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}[part]
@@ -51,15 +51,15 @@ def extract(part: str, values: Any, type: Type) -> Any:
     return (day - month.astype("datetime64[D]")).astype(np.int64) + 1
 
 
-def moved(call: Call, move: Callable[[Any, Any], Any]) -> Callable[[Vec, Vec], Vec]:
-    """Apply `move` to moments and amounts; SQ5001 where the result is a moment outside the years 1 to 9999.
+def move_moments(call: Call, move: Callable[[Any, Any], Any]) -> Callable[[Vec, Vec], Vec]:
+    """Apply `move` to moments and amounts; SQ5001 where the result is outside the years 1 to 9999.
 
     moved(ADD_DAYS(d, n), add)([0], [1])  →  [1]        moved(ADD_DAYS(d, n), add)([0], [2147483647])  →  SQ5001
     """
 
     def run(a: Vec, b: Vec) -> Vec:
         moments, amounts = masked(a), masked(b)
-        values, valid = move(moments, amounts), both(a.valid, b.valid)
+        values, valid = move(moments, amounts), all_valid(a.valid, b.valid)
         if call.type.kind not in YEARS:  # a bound, see `temporal.unbounded`
             return Vec(values, valid)
         least, most = YEARS[call.type.kind]
@@ -75,29 +75,29 @@ def moved(call: Call, move: Callable[[Any, Any], Any]) -> Callable[[Vec, Vec], V
 
 
 def add(values: Any, amounts: Any) -> Any:
-    """Add days to dates, or microseconds to timestamps; what leaves the years 1 to 9999 does not come back to them."""
+    """Add days to dates, or microseconds to timestamps; a sum outside the years 1 to 9999 stays outside."""
     return np.add(values, np.clip(amounts, -_FAR, _FAR))
 
 
 def add_months(values: Any, months: Any, type: Type) -> Any:
-    """The same day of a later month, or its last day: 31 January + 1 month → 28 February."""
+    """Add months and keep the day, or take the month's last: 31 January + 1 month → 28 February."""
     day = days(values, type)
     month = day.astype("datetime64[M]")
     ahead = month + np.clip(np.asarray(months, np.int64), -_MONTHS, _MONTHS).astype("timedelta64[M]")
     first = ahead.astype("datetime64[D]")
     last = (ahead + np.timedelta64(1, "M")).astype("datetime64[D]") - first - np.timedelta64(1, "D")
-    moved = (first + np.minimum(day - month.astype("datetime64[D]"), last)).astype(np.int64)
-    return moved if type.kind is Kind.DATE else moved * DAY + np.mod(values, DAY)
+    move_moments = (first + np.minimum(day - month.astype("datetime64[D]"), last)).astype(np.int64)
+    return move_moments if type.kind is Kind.DATE else move_moments * DAY + np.mod(values, DAY)
 
 
 def last_day(values: Any, type: Type) -> Any:
-    """The last day of the month."""
+    """Find the last day of the month."""
     following = days(values, type).astype("datetime64[M]") + np.timedelta64(1, "M")
     return following.astype("datetime64[D]").astype(np.int64) - 1
 
 
 def truncate(unit: str, values: Any, type: Type) -> Any:
-    """The first day of the year, quarter, month or week, which begins on Monday."""
+    """Find the first day of the year, quarter, month or week, which begins on Monday."""
     day = days(values, type)
     if unit == "week":
         return day.astype(np.int64) - (day.astype(np.int64) + 3) % 7
@@ -133,19 +133,19 @@ def first_of_unit(call: Call, args: Evaluated) -> Function:
 
 @evaluator("trunc_time")
 def start_of_unit(call: Call, args: Evaluated) -> Function:
-    return binary(args, moved(call, lambda x, size: x - np.mod(x, size)))
+    return binary(args, move_moments(call, lambda x, size: x - np.mod(x, size)))
 
 
 @evaluator("add_months")
 def months_later(call: Call, args: Evaluated) -> Function:
-    return binary(args, moved(call, lambda x, months: add_months(x, months, call.args[0].type)))
+    return binary(args, move_moments(call, lambda x, months: add_months(x, months, call.args[0].type)))
 
 
 @evaluator("add_days", "add_micros")
 def later(call: Call, args: Evaluated) -> Function:
-    return binary(args, moved(call, add))
+    return binary(args, move_moments(call, add))
 
 
 @evaluator("days_between")
 def days_between(call: Call, args: Evaluated) -> Function:
-    return binary(args, lambda a, b: Vec(np.subtract(a.values, b.values), both(a.valid, b.valid)))
+    return binary(args, lambda a, b: Vec(np.subtract(a.values, b.values), all_valid(a.valid, b.valid)))

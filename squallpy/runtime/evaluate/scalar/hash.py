@@ -22,7 +22,7 @@ from squallpy.runtime.evaluate.vectors import Vec, full
 @text_evaluator("digest")
 @of_each_text
 def digest(text: str, algorithm: str) -> str:
-    """The hash of a text's bytes, in hexadecimal digits; `algorithm` as hashlib knows it."""
+    """Hash a text's bytes to hexadecimal digits; `algorithm` is hashlib's name."""
     return hashlib.new(algorithm, text.encode(), usedforsecurity=False).hexdigest()
 
 
@@ -46,10 +46,10 @@ def hexadecimal(text: str) -> str:
 
 @evaluator("hex_number")
 def hexadecimal_number(call: Call, args: Evaluated) -> Function:
-    return lambda frame: digits(full(args[0](frame), call.args[0].type, frame.rows))
+    return lambda frame: hexadecimal_digits(full(args[0](frame), call.args[0].type, frame.rows))
 
 
-def digits(vec: Vec) -> Vec:
-    """Whole numbers in hexadecimal digits, those below 0 as 2⁶⁴ more."""
+def hexadecimal_digits(vec: Vec) -> Vec:
+    """Write integers in hexadecimal digits, negative ones as 2⁶⁴ more."""
     known, places = np.unique(vec.values, return_inverse=True)
     return Vec(pa.array([f"{int(n) % 2**64:X}" for n in known], pa.string()).take(pa.array(places)), vec.valid)

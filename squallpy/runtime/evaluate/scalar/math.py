@@ -8,7 +8,7 @@ import numpy as np
 from squallpy.logical.expressions import Call
 from squallpy.runtime.evaluate import numbers
 from squallpy.runtime.evaluate.evaluators import Evaluated, Function, binary, evaluator, parameter, unary
-from squallpy.runtime.evaluate.vectors import Vec, both
+from squallpy.runtime.evaluate.vectors import Vec, all_valid
 
 _REALS: dict[str, Callable[[Any], Any]] = {
     "sqrt": np.sqrt, "exp": np.exp, "sign": np.sign, "cbrt": np.cbrt, "degrees": np.degrees, "radians": np.radians,
@@ -20,7 +20,7 @@ _PAIRS: dict[str, Callable[[Any, Any], Any]] = {"power": np.power, "atan2": np.a
 
 @evaluator(*_REALS)
 def real(call: Call, args: Evaluated) -> Function:
-    """By IEEE rules, without warnings."""
+    """Apply a function of doubles, by IEEE rules, without warnings."""
     operate = _REALS[call.name]
 
     def run(values: Any) -> Any:
@@ -42,7 +42,7 @@ def logarithm(call: Call, args: Evaluated) -> Function:
 
 @evaluator("abs")
 def magnitude(call: Call, args: Evaluated) -> Function:
-    return numbers.signed(args[0], np.abs, call)
+    return numbers.negate_or_abs(args[0], np.abs, call)
 
 
 @evaluator("div")
@@ -52,29 +52,29 @@ def quotient(call: Call, args: Evaluated) -> Function:
 
 @evaluator("floor", "ceil")
 def whole(call: Call, args: Evaluated) -> Function:
-    return lambda frame: numbers.whole(call, args[0](frame), call.args[0].type, frame.rows)
+    return lambda frame: numbers.floor_or_ceil(call, args[0](frame), call.args[0].type, frame.rows)
 
 
 @evaluator("round")
 def rounded(call: Call, args: Evaluated) -> Function:
     type, places = call.args[0].type, parameter(call, 1)
     if type.is_exact:
-        return lambda frame: numbers.tens(args[0](frame), type, places, call)
-    return unary(args[0], lambda x: numbers.rounded(x, places))
+        return lambda frame: numbers.round_exact(args[0](frame), type, places, call)
+    return unary(args[0], lambda x: numbers.round_real(x, places))
 
 
 @evaluator("truncate")
 def truncated(call: Call, args: Evaluated) -> Function:
     type, places = call.args[0].type, parameter(call, 1)
     if type.is_exact:
-        return lambda frame: numbers.cut(args[0](frame), type, places)
-    return unary(args[0], lambda x: numbers.truncated(x, places))
+        return lambda frame: numbers.truncate_exact(args[0](frame), type, places)
+    return unary(args[0], lambda x: numbers.truncate_real(x, places))
 
 
 @evaluator("shift_left", "shift_right")
 def shifted(call: Call, args: Evaluated) -> Function:
     move: Any = np.left_shift if call.name == "shift_left" else np.right_shift
-    return binary(args, lambda a, b: Vec(move(a.values, np.bitwise_and(b.values, 63)), both(a.valid, b.valid)))
+    return binary(args, lambda a, b: Vec(move(a.values, np.bitwise_and(b.values, 63)), all_valid(a.valid, b.valid)))
 
 
 @evaluator("bit_count")

@@ -9,7 +9,7 @@ import numpy as np
 from squallpy.base.types import Kind, Type
 from squallpy.logical.expressions import COMPARISONS, Call, Cast, Literal
 from squallpy.runtime.evaluate import logic, numbers
-from squallpy.runtime.evaluate.casts import tried
+from squallpy.runtime.evaluate.casts import try_cast
 from squallpy.runtime.evaluate.evaluators import (
     EVALUATORS,
     Evaluated,
@@ -21,19 +21,19 @@ from squallpy.runtime.evaluate.evaluators import (
     parameter,
     unary,
 )
-from squallpy.runtime.evaluate.guarded import guarded, one_by_one
+from squallpy.runtime.evaluate.guarded import short_circuit, with_fallback
 from squallpy.runtime.evaluate.scalar import text
-from squallpy.runtime.evaluate.vectors import Frame, Vec, both
+from squallpy.runtime.evaluate.vectors import Frame, Vec, all_valid
 
 
 @evaluator("and")
 def conjunction(call: Call, args: Evaluated) -> Function:
-    return guarded(lambda frame: logic.conjunction([a(frame) for a in args]), one_by_one(args, True))
+    return with_fallback(lambda frame: logic.conjunction([a(frame) for a in args]), short_circuit(args, True))
 
 
 @evaluator("or")
 def disjunction(call: Call, args: Evaluated) -> Function:
-    return guarded(lambda frame: logic.disjunction([a(frame) for a in args]), one_by_one(args, False))
+    return with_fallback(lambda frame: logic.disjunction([a(frame) for a in args]), short_circuit(args, False))
 
 
 @evaluator("not")
@@ -91,13 +91,13 @@ def remainder(call: Call, args: Evaluated) -> Function:
 
 @evaluator("negate")
 def opposite(call: Call, args: Evaluated) -> Function:
-    return numbers.signed(args[0], np.negative, call)
+    return numbers.negate_or_abs(args[0], np.negative, call)
 
 
 @evaluator("bit_and", "bit_or", "bit_xor")
 def bits(call: Call, args: Evaluated) -> Function:
     operate: Any = {"bit_and": np.bitwise_and, "bit_or": np.bitwise_or, "bit_xor": np.bitwise_xor}[call.name]
-    return binary(args, lambda a, b: Vec(operate(a.values, b.values), both(a.valid, b.valid)))
+    return binary(args, lambda a, b: Vec(operate(a.values, b.values), all_valid(a.valid, b.valid)))
 
 
 @evaluator("bit_not")
@@ -109,38 +109,38 @@ def other_bits(call: Call, args: Evaluated) -> Function:
 def concatenation(call: Call, args: Evaluated) -> Function:
     def run(frame: Frame) -> Vec:
         parts = [a(frame) for a in args]
-        return Vec(text.concat([part.values for part in parts]), both(*(part.valid for part in parts)))
+        return Vec(text.concat([part.values for part in parts]), all_valid(*(part.valid for part in parts)))
 
     return run
 
 
 @evaluator("like", "similar")
 def pattern(call: Call, args: Evaluated) -> Function:
-    match = text.like if call.name == "like" else text.similar
+    match = text.like if call.name == "like" else text.similar_to
     expression, escape = parameter(call, 1), parameter(call, 2) if len(args) > 2 else None
     return of_text(args[0], lambda x: mask(match(x, expression, escape)))
 
 
 @evaluator("tried")
 def attempt(call: Call, args: Evaluated) -> Function:
-    from squallpy.runtime.evaluate.functions import compiled  # it imports this module
+    from squallpy.runtime.evaluate.functions import compile_expression  # it imports this module
 
     match call.args[0]:
         case Cast(arg, target):
-            given = compiled(arg)
-            return lambda frame: tried(given(frame), arg.type, target, frame.rows)
+            given = compile_expression(arg)
+            return lambda frame: try_cast(given(frame), arg.type, target, frame.rows)
     return args[0]
 
 
 @evaluator("checked")
 def checked(call: Call, args: Evaluated) -> Function:
-    return binary(args, lambda total, near: numbers.checked(total, near, call))
+    return binary(args, lambda total, near: numbers.check_sum(total, near, call))
 
 
 @evaluator("only")
 def only(call: Call, args: Evaluated) -> Function:
     query = parameter(call, 2)
-    return lambda frame: logic.only(args[0](frame), args[1](frame), query)
+    return lambda frame: logic.assert_single_row(args[0](frame), args[1](frame), query)
 
 
 @evaluator("var_samp", "var_pop")
@@ -158,5 +158,5 @@ def covariance(call: Call, args: Evaluated) -> Function:
 def comparison(name: str, type: Type) -> Callable[[Vec, Vec], Vec]:
     """Make the comparison of vectors of a type."""
     if type.kind is Kind.VARCHAR:
-        return lambda a, b: Vec(mask(text.compare(name, a.values, b.values)), both(a.valid, b.valid))
+        return lambda a, b: Vec(mask(text.compare(name, a.values, b.values)), all_valid(a.valid, b.valid))
     return numbers.compare(name, type.kind is Kind.DOUBLE)

@@ -29,12 +29,12 @@ from squallpy.runtime.evaluate.vectors import Vec, full
 _CODES = {
     letter: code for code, letters in enumerate(("BFPV", "CGJKQSXZ", "DT", "L", "MN", "R"), 1) for letter in letters
 }
-LONGEST = 2**31  # characters of a text, and more
-MOST_BYTES = 2**30  # of the texts that a function makes of a batch at once
+LONGEST = 2**31  # more characters than a text has
+MOST_BYTES = 2**30  # of texts that a function may make in one batch
 
 
 def like_parts(pattern: str, escape: str | None) -> list[tuple[str, bool]]:
-    """The characters of a LIKE pattern, and whether each stands for others: 'a!%_' ESCAPE '!' → a, %, and any one."""
+    """Split a LIKE pattern into characters, each with whether it is a wildcard: 'a!%_' ESCAPE '!' → a, %, any one."""
     out, at = list[tuple[str, bool]](), 0
     while at < len(pattern):
         escaped = pattern[at] == escape and at + 1 < len(pattern)
@@ -45,7 +45,7 @@ def like_parts(pattern: str, escape: str | None) -> list[tuple[str, bool]]:
 
 
 def like(values: Any, pattern: str, escape: str | None) -> Any:
-    """LIKE. NB: Arrow's takes a \\ before what is no wildcard as it is where it need not look for others."""
+    """Match LIKE. NB: Arrow's matcher treats \\ before other characters as literal only in some patterns."""
     parts = like_parts(pattern, escape)
     if not any(character == "\\" for character, _ in parts):
         known = (c if wild or c not in "%_" else f"\\{c}" for c, wild in parts)
@@ -55,14 +55,14 @@ def like(values: Any, pattern: str, escape: str | None) -> Any:
     return pc.match_substring_regex(values, rf"(?s)\A{expression}\z")
 
 
-def similar(values: Any, pattern: str, escape: str | None) -> Any:
-    """SIMILAR TO."""
-    return matching(pc.match_substring_regex, values, expression_of(pattern, escape))
+def similar_to(values: Any, pattern: str, escape: str | None) -> Any:
+    """Match SIMILAR TO."""
+    return match_regex(pc.match_substring_regex, values, expression_of(pattern, escape))
 
 
 @text_evaluator("substring")
 def substring(values: Any, start: int, length: int | None = None) -> Any:
-    """SUBSTRING(x, start, length): start 0 means 1; a negative one counts from the end."""
+    """Evaluate SUBSTRING(x, start, length): start 0 means 1; a negative one counts from the end."""
     start, length = max(-LONGEST, min(start, LONGEST)), None if length is None else min(length, LONGEST)
     if length is not None and length <= 0:
         return pc.utf8_slice_codeunits(values, 0, 0)
@@ -90,32 +90,32 @@ def octets(values: Any) -> Any:
 
 
 @text_evaluator("startswith")
-def starts_with(values: Any, part: str) -> Any:
-    return mask(pc.starts_with(values, part))
+def starts_with(values: Any, split_part: str) -> Any:
+    return mask(pc.starts_with(values, split_part))
 
 
 @text_evaluator("endswith")
-def ends_with(values: Any, part: str) -> Any:
-    return mask(pc.ends_with(values, part))
+def ends_with(values: Any, split_part: str) -> Any:
+    return mask(pc.ends_with(values, split_part))
 
 
 @text_evaluator("contains")
-def contains(values: Any, part: str) -> Any:
-    return mask(pc.match_substring(values, part))
+def contains(values: Any, split_part: str) -> Any:
+    return mask(pc.match_substring(values, split_part))
 
 
 @text_evaluator("rlike")
 def matches(values: Any, expression: str) -> Any:
-    return mask(matching(pc.match_substring_regex, values, expression))
+    return mask(match_regex(pc.match_substring_regex, values, expression))
 
 
 @text_evaluator("replace")
-def replaced(values: Any, old: str, new: str) -> Any:
+def replace(values: Any, old: str, new: str) -> Any:
     return pc.replace_substring(values, old, new) if old else values
 
 
 def compare(name: str, left: Any, right: Any) -> Any:
-    """Comparison of texts by code point."""
+    """Compare texts by code point."""
     function = {
         "=": pc.equal,
         "<>": pc.not_equal,
@@ -131,7 +131,7 @@ def _scalar(values: Any) -> Any:
     return values if isinstance(values, pa.Array | pa.ChunkedArray) else _constant(values)
 
 
-@lru_cache(maxsize=1024)  # literals: the same few, batch after batch
+@lru_cache(maxsize=1024)  # of literals, reused in each batch
 def _constant(text: str) -> pa.Scalar:
     return pa.scalar(text, pa.string())
 
@@ -141,18 +141,18 @@ def concat(values: list[Any]) -> Any:
 
 
 def check_room(name: str, size: int) -> None:
-    """SQ5001 for texts that memory, or an array of Arrow's, may have no room for."""
+    """Raise SQ5001 for texts that memory, or an Arrow array, may have no room for."""
     if size > MOST_BYTES:
-        told = f"{name.upper()} makes {size:,} bytes of text in one batch, {MOST_BYTES:,} are the most"
-        raise SquallError("SQ5001", told, hint="repeat or fill up less, or take smaller batches")
+        message = f"{name.upper()} makes {size:,} bytes of text in one batch, at most {MOST_BYTES:,} are allowed"
+        raise SquallError("SQ5001", message, hint="repeat or pad less, or use smaller batches")
 
 
 @text_evaluator("repeat")
-def repeat(values: Any, times: int) -> Any:
-    """Each text after itself, so many times."""
-    times = max(0, times)
-    check_room("repeat", times * (pc.sum(pc.binary_length(values)).as_py() or 0))
-    return pc.binary_repeat(values, times)
+def repeat(values: Any, count_matches: int) -> Any:
+    """Repeat each text."""
+    count_matches = max(0, count_matches)
+    check_room("repeat", count_matches * (pc.sum(pc.binary_length(values)).as_py() or 0))
+    return pc.binary_repeat(values, count_matches)
 
 
 @text_evaluator("lpad")
@@ -166,14 +166,14 @@ def right_pad(values: Any, width: int, fill: str) -> Any:
 
 
 def pad(values: Any, width: int, fill: str, left: bool) -> Any:
-    """Filled up with a text, as often as it takes, or cut, to `width` characters."""
+    """Pad with repetitions of a text, or truncate, to `width` characters."""
     width = max(0, min(width, LONGEST))
     check_room("lpad" if left else "rpad", width * len(values) if fill else 0)
     cut = pc.utf8_slice_codeunits(values, 0, width)
     if len(fill) < 2:
         return (pc.utf8_lpad if left else pc.utf8_rpad)(cut, width, fill) if fill else cut
     lengths = pc.dictionary_encode(pc.utf8_length(_array(cut)))
-    lacking = [width - (length or 0) for length in lengths.dictionary.to_pylist()]  # one for each length that occurs
+    lacking = [width - (length or 0) for length in lengths.dictionary.to_pylist()]  # for each distinct length
     fills = pa.array([(fill * (n // len(fill) + 1))[:n] for n in lacking], pa.string()).take(lengths.indices)
     return concat([fills, cut] if left else [cut, fills])
 
@@ -184,7 +184,7 @@ def _array(values: Any) -> Any:
 
 @cache
 def _mapped_in_full() -> dict[str, str]:
-    """Find the characters whose case Arrow maps by themselves, one to one, where Unicode has more to say.
+    """Find the characters that Arrow maps one to one in case, where Unicode's rule depends on context or adds letters.
 
     'ß' is 'SS' in upper case, 'Σ' at the end of a word is 'ς' in lower case, 'ǆ' at its start is 'ǅ'
     """
@@ -210,19 +210,19 @@ def _in_case(values: Any, name: str, simple: Any, full: Callable[[str], str]) ->
 
 @text_evaluator("upper")
 def upper(values: Any) -> Any:
-    """'Straße'  →  'STRASSE'"""
+    """Map to upper case: 'Straße'  →  'STRASSE'."""
     return _in_case(values, "upper", pc.utf8_upper, str.upper)
 
 
 @text_evaluator("lower")
 def lower(values: Any) -> Any:
-    """'ΟΔΟΣ'  →  'οδος'"""
+    """Map to lower case: 'ΟΔΟΣ'  →  'οδος'."""
     return _in_case(values, "lower", pc.utf8_lower, str.lower)
 
 
 @text_evaluator("initcap")
 def initcap(values: Any) -> Any:
-    """'ab CD'  →  'Ab Cd'; words are what spaces part."""
+    """Map words, which spaces separate, to initial capitals: 'ab CD'  →  'Ab Cd'."""
     words = pc.split_pattern(_array(values), " ")
     capitals = _in_case(words.values, "capitalize", pc.utf8_capitalize, str.capitalize)
     return pc.binary_join(pa.ListArray.from_arrays(words.offsets, capitals), " ")
@@ -231,13 +231,13 @@ def initcap(values: Any) -> Any:
 @evaluator("concat_ws")
 def joined(call: Call, args: Evaluated) -> Function:
     separator = parameter(call, 0)
-    return lambda frame: Vec(between(separator, [full(a(frame), call.type, frame.rows) for a in args[1:]]))
+    return lambda frame: Vec(join_non_null(separator, [full(a(frame), call.type, frame.rows) for a in args[1:]]))
 
 
-def between(separator: str, parts: list[Any]) -> Any:
-    """Texts that are not NULL, with a separator between them."""
+def join_non_null(separator: str, parts: list[Any]) -> Any:
+    """Join the texts that are not NULL with a separator."""
     arrays = [_array(v if ok is None else pc.if_else(pa.array(ok), v, pa.scalar(None, v.type))) for v, ok in parts]
-    # NB: Arrow leaves out rows of NULLs alone; the empty text at the start keeps them, and is cut off again
+    # NB: Arrow drops rows of NULLs only; the empty text at the start keeps them, and its separator is cut off again
     first = pa.array([""], pa.string()).take(pa.array(np.zeros(len(arrays[0]), np.int64)))
     return pc.utf8_slice_codeunits(
         pc.binary_join_element_wise(first, *arrays, separator, null_handling="skip"), len(separator)
@@ -245,8 +245,8 @@ def between(separator: str, parts: list[Any]) -> Any:
 
 
 @text_evaluator("split_part")
-def part(values: Any, separator: str, position: int) -> Any:
-    """The part at a position between separators, counted from the end if it is negative; '' if there is none."""
+def split_part(values: Any, separator: str, position: int) -> Any:
+    """Select a part between separators, counted from the end if the position is negative; '' if there is none."""
     if not separator:
         return values if position in (1, -1) else pc.utf8_slice_codeunits(values, 0, 0)
     lists = pc.split_pattern(_array(values), separator)
@@ -256,18 +256,18 @@ def part(values: Any, separator: str, position: int) -> Any:
 
 
 @text_evaluator("instr")
-def place(values: Any, sought: str) -> Any:
-    """The position at which a text first occurs, in characters from 1; 0 if it does not."""
+def position_of(values: Any, sought: str) -> Any:
+    """Find the first occurrence of a text, in characters from 1; 0 if there is none."""
     if not sought:
         return np.ones(len(values), np.int64)
     lists = pc.split_pattern(_array(values), sought, max_splits=1)
     starts, ends = np.asarray(lists.offsets)[:-1], np.asarray(lists.offsets)[1:]
-    before = pc.utf8_length(lists.values.take(pa.array(starts, mask=starts >= ends)))
-    return np.where(ends - starts > 1, np.asarray(pc.fill_null(before, 0)) + 1, 0).astype(np.int64)
+    substring_index = pc.utf8_length(lists.values.take(pa.array(starts, mask=starts >= ends)))
+    return np.where(ends - starts > 1, np.asarray(pc.fill_null(substring_index, 0)) + 1, 0).astype(np.int64)
 
 
-def matching(function: Any, values: Any, *arguments: str) -> Any:
-    """A function of regular expressions; SQ5002 where one is not valid."""
+def match_regex(function: Any, values: Any, *arguments: str) -> Any:
+    """Call a function of regular expressions; SQ5002 if one is invalid."""
     try:
         return function(values, *arguments)
     except pa.ArrowInvalid as error:
@@ -275,36 +275,36 @@ def matching(function: Any, values: Any, *arguments: str) -> Any:
 
 
 @text_evaluator("regexp_extract")
-def extracted(values: Any, expression: str, group: int) -> Any:
-    """What a group of the first match is, the whole match being group 0; '' where nothing matches."""
-    matched = matching(pc.match_substring_regex, values, expression)
+def extract_group(values: Any, expression: str, group: int) -> Any:
+    """Extract a group of the first match, group 0 being the whole match; '' where nothing matches."""
+    matched = match_regex(pc.match_substring_regex, values, expression)
     if not 0 <= group <= group_count(expression):
         raise SquallError("SQ5002", f"'{expression}' has no group {group}")
-    # NB: nothing before it can match earlier, and whatever is behind it does
+    # NB: .*? and .* take the text around the first match
     whole = f"(?s)^.*?({expression}).*$" if group == 0 else f"(?s)^.*?(?:{expression}).*$"
-    found = matching(pc.replace_substring_regex, values, whole, rf"\{group or 1}")
+    found = match_regex(pc.replace_substring_regex, values, whole, rf"\{group or 1}")
     return pc.if_else(matched, found, "")
 
 
 def group_count(expression: str) -> int:
-    """How many groups a regular expression has."""
+    """Count the groups of a regular expression."""
     plain = re.sub(r"\\.|\[\^?\]?[^]]*\]", "", expression)
     return len(re.findall(r"\((?!\?)|\(\?P?<[A-Za-z_]", plain))
 
 
 @text_evaluator("regexp_count")
-def times(values: Any, expression: str) -> Any:
-    """How often a regular expression matches."""
-    return np.asarray(pc.fill_null(matching(pc.count_substring_regex, values, expression), 0)).astype(np.int64)
+def count_matches(values: Any, expression: str) -> Any:
+    """Count the matches of a regular expression."""
+    return np.asarray(pc.fill_null(match_regex(pc.count_substring_regex, values, expression), 0)).astype(np.int64)
 
 
 @text_evaluator("substring_index")
-def before(values: Any, separator: str, count: int) -> Any:
-    """What is before the separator of a number, or behind the one that is so many from the end if it is below 0."""
+def substring_index(values: Any, separator: str, count: int) -> Any:
+    """Take the text before the n-th separator, or after the n-th from the end if `count` is negative."""
     if not separator or not count:
         return pc.utf8_slice_codeunits(values, 0, 0)
     if count < 0:
-        return pc.utf8_reverse(before(pc.utf8_reverse(values), separator[::-1], -count))
+        return pc.utf8_reverse(substring_index(pc.utf8_reverse(values), separator[::-1], -count))
     return pc.binary_join(
         pc.list_slice(pc.split_pattern(_array(values), separator, max_splits=count), 0, count), separator
     )
@@ -312,7 +312,7 @@ def before(values: Any, separator: str, count: int) -> Any:
 
 @text_evaluator("ascii")
 def first_points(values: Any) -> Any:
-    """The code point of the first character, 0 of ''."""
+    """Return the code point of the first character, 0 for ''."""
     first = pc.dictionary_encode(pc.utf8_slice_codeunits(_array(values), 0, 1))
     points = np.array([ord(text) if text else 0 for text in first.dictionary.to_pylist()] or [0], np.int64)
     return points[np.asarray(pc.fill_null(first.indices, 0)).astype(np.int64)]
@@ -324,7 +324,7 @@ def characters(call: Call, args: Evaluated) -> Function:
 
 
 def character_of(vec: Vec) -> Vec:
-    """The characters of some numbers, by their last eight bits as in Spark; '' of those below 0."""
+    """Convert numbers to characters, by their last eight bits as in Spark; '' for negative ones."""
     points = np.asarray(vec.values, np.int64)
     known = pa.array([chr(n) for n in range(256)] + [""], pa.string())
     return Vec(known.take(pa.array(np.where(points < 0, 256, points & 255))), vec.valid)
@@ -332,17 +332,17 @@ def character_of(vec: Vec) -> Vec:
 
 @text_evaluator("regexp_replace")
 def replaced_matches(values: Any, expression: str, new: str) -> Any:
-    return matching(pc.replace_substring_regex, values, expression, groups(new))
+    return match_regex(pc.replace_substring_regex, values, expression, arrow_replacement(new))
 
 
-def groups(text: str) -> str:
-    r"""A replacement as Spark writes groups, in Arrow's way: '$1-\$'  →  '\1-$'"""
+def arrow_replacement(text: str) -> str:
+    r"""Translate a replacement from Spark's notation of groups to Arrow's: '$1-\\$'  →  '\\1-$'."""
     return re.sub(r"\\(.)|\$(\d)", lambda m: rf"\{m[2]}" if m[2] else m[1].replace("\\", r"\\"), text)
 
 
 @text_evaluator("translate")
 def translate(values: Any, characters: str, others: str) -> Any:
-    """Each of some characters replaced by the other at its place, or taken away if there is none.
+    """Replace each of some characters by the other at its position, or remove it if there is none.
 
     All texts together are one array of code points on the way.
     """
@@ -351,7 +351,7 @@ def translate(values: Any, characters: str, others: str) -> Any:
     text = array.buffers()[2].to_pybytes()[offsets[0] : offsets[-1]].decode()
     points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
     new, kept = points.copy(), np.ones(len(points), bool)
-    for number, character in reversed(list(enumerate(characters))):  # the first of several alike counts
+    for number, character in reversed(list(enumerate(characters))):  # the first of equal characters wins
         here = points == ord(character)
         kept[here] = number < len(others)
         new[here] = ord(others[number]) if number < len(others) else 0
@@ -365,9 +365,9 @@ def translate(values: Any, characters: str, others: str) -> Any:
 @text_evaluator("soundex")
 @of_each_text
 def soundex(text: str) -> str:
-    """'Robert'  →  'R163'; what does not begin with a letter is left as it is.
+    """Evaluate SOUNDEX: 'Robert'  →  'R163'; a text that does not begin with a letter is unchanged.
 
-    Letters of one code that nothing, or H or W, stands between count once.
+    Adjacent letters of one code count once, also with H or W between them.
     """
     word = text.upper()
     if not ("A" <= word[:1] <= "Z"):
@@ -385,7 +385,7 @@ def soundex(text: str) -> str:
 @text_evaluator("levenshtein")
 @integer_of_each_text
 def distance(text: str, other: str) -> int:
-    """How many characters are put in, taken out or changed, at least, from one text to another (Levenshtein)."""
+    """Compute the Levenshtein distance: the least number of insertions, deletions and changes between two texts."""
     row = list(range(len(other) + 1))
     for i, here in enumerate(text, 1):
         corner, row[0] = row[0], i

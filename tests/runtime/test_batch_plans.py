@@ -5,12 +5,14 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from squallpy.base.json_codec import to_json
 from squallpy.catalog.relation import MULT
@@ -21,9 +23,22 @@ from squallpy.physical.joins.heavy_keys import route_by_key
 from squallpy.physical.joins.mapping import Mapping, square_mapping
 from squallpy.physical.plan import Plan
 from squallpy.physical.planner import set_join_parameters
-from squallpy.runtime.joiners.batch_plan import EVERYONE, TURNS, UNEVEN, WORTH, Course, GridPilot, Turn, pilot_of
+from squallpy.runtime.joiners.batch_plan import (
+    EVERYONE,
+    MAX_TURNS,
+    BatchPlan,
+    Copying,
+    Steady,
+    Switched,
+    Turn,
+    senders_to,
+    slot_of,
+)
+from squallpy.runtime.joiners.grid_policy import MAX_UNEVEN_TURNS, MIN_LOAD_RATIO, GridPolicy
+from squallpy.runtime.joiners.migration_policy import open_policy
 from squallpy.runtime.joiners.routing import tickets_of
 from squallpy.runtime.kernels.container import HASHES
+from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.messages.deltas import unpack_deltas
 from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.testing.compare import difference
@@ -56,42 +71,44 @@ SEVERAL_STAGES = (
 class Wild:
     """Migrates anywhere at any time, in pieces of any size, joiners in turns or not."""
 
-    def __init__(self, course: Course, seed: str) -> None:
-        self._random, self.course, self.epochs = Random(seed), course, 0
-        self._set_out()
+    def __init__(self, grids: tuple[Grid, ...], seed: str) -> None:
+        self._random, self.epochs = Random(seed), 0
+        self.plan: BatchPlan = self._set_out(Steady(grids))
 
-    def before(self, rows) -> "Wild":
+    def before(self, rows: Sizes) -> "Wild":
         return self
 
-    def figures(self, seen) -> dict:
+    def figures(self, seen: dict[str, dict[str, dict[str, int] | int] | int]) -> dict:
         return {}
 
-    def after(self, seen) -> "Wild":
-        came, sent = self.course.migrations, self.course.whose
-        if not self.course.to:
-            self._set_out()
-        elif self.course.high == HASHES:
-            self.course = Course(self.course.to, self.course.epoch + 1, fresh=True)
-            self.epochs += 1
-            self._set_out()
-        else:
-            low, done = self.course.high, self.course.after
-            self.course = replace(self.course, fresh=False, low=low, high=self._next(low), turn=self._turn(), done=done)
-        self.course = replace(self.course, came=came, sent=sent)
+    def after(self, seen: dict[str, dict[str, dict[str, int] | int] | int]) -> "Wild":
+        match self.plan:
+            case Copying(is_last=True):
+                self.epochs += 1
+                self.plan = self._set_out(Switched(self.plan.to, self.plan.epoch + 1, self.plan.handing_off))
+            case Copying() as plan:
+                now, low = Steady(plan.grids, plan.epoch), plan.high
+                self.plan = replace(
+                    plan, now=now, low=low, high=self._next(low), turn=self._turn(), done=plan.after,
+                    handed=plan.handing_off,
+                )  # fmt: skip
+            case plan:
+                self.plan = self._set_out(Steady(plan.grids, plan.epoch))
         return self
 
-    def _set_out(self) -> None:
-        if self._random.random() < 0.8:
-            to = tuple(map(self._other, self.course.grids))
-            high, cores = self._next(0), self._random.choice((1, 2))
-            self.course = replace(self.course, to=to, low=0, high=high, turn=self._turn(), cores=cores)
+    def _set_out(self, plan: Steady | Switched) -> BatchPlan:
+        if self._random.random() >= 0.8:
+            return plan
+        to = tuple(map(self._other, plan.grids))
+        high, cores = self._next(0), self._random.choice((1, 2))
+        return Copying(plan, to, high=high, turn=self._turn(), cores=cores)
 
     def _other(self, grid: Grid) -> Grid:
         bits = self._random.randrange(grid.joiners.bit_length())
         return grid.with_mapping(Mapping(1 << bits, grid.joiners >> bits))
 
     def _turn(self) -> Turn:
-        of = self._random.choice((1, 2, UNEVEN, TURNS))
+        of = self._random.choice((1, 2, MAX_UNEVEN_TURNS, MAX_TURNS))
         return Turn(self._random.randrange(of), of)
 
     def _next(self, low: int) -> int:
@@ -99,25 +116,24 @@ class Wild:
 
 
 class WildEngine(PartitionedEngine):
-    """Four joiners, whose grid is steered by nobody."""
+    """Four joiners, whose grid follows no policy."""
 
-    def start(self, script, checkpoint, tables) -> None:
+    def start(self, script: str, checkpoint: Path, tables: dict[str, pa.Table]) -> None:
         self._seed = script
         super().start(script, checkpoint, tables)
 
-    def _pilot(self, plan: Plan):
+    def _policy(self, plan: Plan) -> Any:
         assert plan.grid and plan.on_grid, "not on a grid that can change"
-        grids = square_grids(plan.partitions) if plan.groups else (plan.grid,)
-        return Wild(Course(grids), self._seed)
+        return Wild(square_grids(plan.partitions) if plan.groups else (plan.grid,), self._seed)
 
 
 @pytest.mark.parametrize("name", ON_GRID)
-def differential_steps_while_the_grid_changes(name, tmp_path):
+def differential_steps_while_the_grid_changes(name: str, tmp_path: Path) -> None:
     run_steps(STEPS[name], WildEngine(4), tmp_path)
 
 
 @pytest.mark.parametrize("name", ["case_over_keys", "keys_wide_join", "range_self_join", *SEVERAL_STAGES])
-def differential_all_on_a_grid_that_changes(name, tmp_path):
+def differential_all_on_a_grid_that_changes(name: str, tmp_path: Path) -> None:
     """What is sent may have more sums than the view that it is added to; what is added to that may be joined first with
     other views, or fall out of a window, or be rows of an auxiliary relation, and come to it in any stage."""
     run_steps(STEPS[name], WildEngine(4, join_operator="Dynamic"), tmp_path)
@@ -125,19 +141,19 @@ def differential_all_on_a_grid_that_changes(name, tmp_path):
 
 @pytest.mark.parametrize("joiners", [3, 7])
 @pytest.mark.parametrize("name", ["join_band", "join_texts", "range_wide_decimals", "union_of_or"])
-def differential_groups_that_change(name, joiners, tmp_path):
+def differential_groups_that_change(name: str, joiners: int, tmp_path: Path) -> None:
     """Of any number of joiners each stores some, and each pair meets once."""
     run_steps(STEPS[name], WildEngine(joiners, join_groups=True), tmp_path)
 
 
 @pytest.mark.parametrize("name", ["join_band_static", "nested_total", "outer_full", "windows_band", "windows_join"])
-def differential_groups_of_several_stages(name, tmp_path):
+def differential_groups_of_several_stages(name: str, tmp_path: Path) -> None:
     engine = WildEngine(7, join_groups=True, join_operator="Dynamic")
     run_steps(STEPS[name], engine, tmp_path)
     assert engine._compiled.plan.groups
 
 
-def differential_no_groups_where_what_they_store_would_have_to_meet(tmp_path):
+def differential_no_groups_where_what_they_store_would_have_to_meet(tmp_path: Path) -> None:
     """Two views on the grid, joined by what is sent everywhere."""
     engine = WildEngine(7, join_groups=True, join_operator="Dynamic")
     run_steps(STEPS["join_star_keys"], engine, tmp_path)
@@ -161,7 +177,7 @@ class Fluctuating:
         return self.engine.figures
 
 
-def property_the_load_stays_within_its_bound(tmp_path):
+def property_the_load_stays_within_its_bound(tmp_path: Path) -> None:
     stream = Fluctuating(tmp_path, 16)
     ratios, epochs = [], set()
     for r, s in ((4000, 4000), *[(800, 10)] * 15, *[(10, 2000)] * 30, *[(5000, 10)] * 25):
@@ -174,26 +190,26 @@ def property_the_load_stays_within_its_bound(tmp_path):
 
 
 class Steered:
-    """A pilot alone, told what joiners would see that get the same each: sizes are in units of J tuples."""
+    """A policy alone, told what joiners would see that get the same each: sizes are in units of J tuples."""
 
     def __init__(self, joiners: int, epsilon: float) -> None:
         grid = Grid(square_mapping(joiners))
         self.joiners, self.held, self.epochs = joiners, Sizes(), 0
-        self.pilot = GridPilot(Course((grid,)), (Controller(grid, Policy(epsilon, worth=WORTH)),))
+        self.policy = GridPolicy(Steady((grid,)), (Controller(grid, Policy(epsilon, worth=MIN_LOAD_RATIO)),))
 
     def push(self, came: Sizes, gone: Sizes = NOTHING) -> float:
         """ILF/ILF* after a batch."""
-        self.pilot = self.pilot.before(self._tuples(came + gone))
+        self.policy = self.policy.before(self._tuples(came + gone))
         self.held = (self.held + came).minus(gone)
-        mapping = self.pilot.course.grids[0].mapping
+        mapping = self.policy.plan.grids[0].mapping
         seen = {}
         for names, sizes in ((("r", "s"), came + gone), (("R", "S"), self.held)):
             tuples = self._tuples(sizes)
             seen |= {names[0]: tuples.r // mapping.rows, names[1]: tuples.s // mapping.columns}
         seen |= {"r bytes": seen["r"], "s bytes": seen["s"]}
         stats = {"joiners": dict.fromkeys(map(str, range(self.joiners)), seen)}
-        ratio = self.pilot.figures(stats)["ilf_ratio"]
-        self.pilot = self.pilot.after(stats)
+        ratio = self.policy.figures(stats)["ilf_ratio"]
+        self.policy = self.policy.after(stats)
         return ratio
 
     def _tuples(self, sizes: Sizes) -> Sizes:
@@ -208,7 +224,9 @@ PHASES = st.lists(st.tuples(st.sampled_from(["R", "S", "RS", "r", "s", "Rs", "rS
     st.sampled_from([4, 16, 64]), st.sampled_from([0.1, 0.5, 1.0]), st.sampled_from([5, 20, 60]),
     st.sampled_from([500, 1000, 3000]), st.booleans(), PHASES,
 )  # fmt: skip
-def property_the_bound_holds_whatever_comes(joiners, epsilon, rows, first, deletes, phases):
+def property_the_bound_holds_whatever_comes(
+    joiners: int, epsilon: float, rows: int, first: int, deletes: bool, phases: list[tuple[str, int]]
+) -> None:
     """Batches of so many rows that come to R or S, or go from r or s, for a while: 1.25, 1.4 with deletes, for any ε
     (Theorems 4.1 and 4.4.4)."""
     stream = Steered(joiners, epsilon)
@@ -222,49 +240,48 @@ def property_the_bound_holds_whatever_comes(joiners, epsilon, rows, first, delet
 
 
 @pytest.mark.parametrize(
-    ("rows", "cores", "of"), [(50, 2, {TURNS}), (50, 16, {UNEVEN}), (1500, 16, {1}), (1500, 2, {2, 4})]
+    ("rows", "cores", "of"), [(50, 2, {MAX_TURNS}), (50, 16, {MAX_UNEVEN_TURNS}), (1500, 16, {1}), (1500, 2, {2, 4})]
 )
-def test_turns_are_taken_where_all_get_theirs(rows, cores, of):
+def test_turns_are_taken_where_all_get_theirs(rows: int, cores: int, of: set[int]) -> None:
     """Where all have little to copy, or cores as much; else the last batch would copy what all others had to."""
     stream, turns = Steered(16, 0.25), dict[int, list[Turn]]()
-    stream.pilot = replace(stream.pilot, cores=cores)
+    stream.policy = replace(stream.policy, cores=cores)
     stream.push(Sizes(2000, 2000))
-    while stream.pilot.course.epoch < 2:
+    while stream.policy.plan.epoch < 2:
         stream.push(Sizes(0, rows))
-        course = stream.pilot.course
-        if course.to:
-            turns.setdefault(course.epoch, []).append(course.whose)
+        if isinstance(plan := stream.policy.plan, Copying):
+            turns.setdefault(plan.epoch, []).append(plan.copiers)
     assert len(turns) == 2 and all(len(taken) > 1 for taken in turns.values())
     for *taken, last in turns.values():
         assert last == EVERYONE and len({turn.of for turn in taken}) == 1 and taken[0].of in of
         assert len({*taken}) == min(taken[0].of, len(taken))
 
 
-def test_a_mapping_that_is_hardly_better_is_not_worth_a_migration():
+def test_a_mapping_that_is_hardly_better_is_not_worth_a_migration() -> None:
     """Where |R| and |S| go to and fro between 1 : 2 and 2 : 1, two mappings are as good at the ends."""
     stream, moved = Steered(16, 0.25), 0
     stream.push(Sizes(400, 400))
     for side in "RSSRRSSRRS":
         while (stream.held.r if side == "R" else stream.held.s) < 1.9 * min(stream.held.r, stream.held.s):
             assert stream.push(Sizes(20, 1) if side == "R" else Sizes(1, 20)) < 1.25
-            moved += bool(stream.pilot.course.to)
+            moved += isinstance(stream.policy.plan, Copying)
     assert not moved
 
 
-def test_a_migration_is_given_up_when_the_stream_turns():
+def test_a_migration_is_given_up_when_the_stream_turns() -> None:
     """(8, 8) → (4, 16) as S grows, till R has grown so much that (16, 4) would be better than that: then to there."""
     stream = Steered(64, 0.5)
     stream.push(Sizes(1000, 1000))
-    while not stream.pilot.course.to:
+    while not isinstance(stream.policy.plan, Copying):
         stream.push(Sizes(0, 50))
-    assert stream.pilot.course.to[0].mapping == Mapping(4, 16)
-    stream.pilot = replace(stream.pilot, course=replace(stream.pilot.course, high=1))
+    assert stream.policy.plan.to[0].mapping == Mapping(4, 16)
+    stream.policy = replace(stream.policy, plan=replace(stream.policy.plan, high=1))
     stream.push(Sizes(stream.held.s))
-    assert stream.pilot.course.grids[0].mapping == Mapping(8, 8)
-    assert stream.pilot.course.to[0].mapping == Mapping(16, 4) and stream.pilot.course.low == 0
+    assert stream.policy.plan.grids[0].mapping == Mapping(8, 8)
+    assert stream.policy.plan.to[0].mapping == Mapping(16, 4) and stream.policy.plan.low == 0
 
 
-def property_groups_store_what_they_promise(tmp_path):
+def property_groups_store_what_they_promise(tmp_path: Path) -> None:
     """Seven joiners, each with less than four would have; the most one stores is at most 1.25 times what it would under
     the best mappings."""
     (tmp_path / "four").mkdir()
@@ -280,35 +297,37 @@ def property_groups_store_what_they_promise(tmp_path):
 
 
 @pytest.mark.parametrize("groups", [False, True])
-def test_a_pilot_goes_on_where_it_was(groups, tmp_path):
+def test_a_policy_goes_on_where_it_was(groups: Any, tmp_path: Path) -> None:
     stream = Fluctuating(tmp_path, 7 if groups else 8, join_groups=groups)
     for r, s in ((100, 100), *[(10, 400)] * 6):
         stream.push(r, s)
-        pilot = stream.engine.pilot
+        policy = stream.engine.policy
         plan = stream.engine._compiled.plan
-        assert pilot_of(plan, json.loads(json.dumps(to_json(pilot)))) == pilot
-    assert pilot.course.epoch > 0
+        assert open_policy(plan, json.loads(json.dumps(to_json(policy)))) == policy
+    assert policy.plan.epoch > 0
 
 
 @pytest.mark.parametrize(
     ("first", "mapping"),
     [({}, (2, 4)), ({"r": 900, "s": 100}, (8, 1)), ({"r": 0, "s": 7}, (1, 8)), ({"s": 5, "r": 5}, (2, 4))],
 )
-def golden_the_first_batch_is_counted_before_it_is_sent(first, mapping, tmp_path):
+def golden_the_first_batch_is_counted_before_it_is_sent(
+    first: dict[str, int], mapping: tuple[int, int], tmp_path: Path
+) -> None:
     plan = Fluctuating(tmp_path, 8).engine._compiled.plan
-    found = pilot_of(replace(plan, grid=Grid(Mapping(2, 4))), None, first).course.grids[0].mapping
+    found = open_policy(replace(plan, grid=Grid(Mapping(2, 4))), None, first).plan.grids[0].mapping
     assert (found.rows, found.columns) == mapping
 
 
 @pytest.mark.parametrize("sizes", [(0, 0), (0, 3000), (3000, 0), (1, 100_000)])
-def test_one_side_is_far_smaller_or_empty(sizes, tmp_path):
+def test_one_side_is_far_smaller_or_empty(sizes: tuple[int, int], tmp_path: Path) -> None:
     stream = Fluctuating(tmp_path, 8)
     for _ in range(6):
         figures = stream.push(*sizes)
     assert figures["ilf_ratio"] == 1.0
 
 
-def test_everything_is_deleted(tmp_path):
+def test_everything_is_deleted(tmp_path: Path) -> None:
     """Also while a migration runs; what comes then begins anew."""
     stream, gone = Fluctuating(tmp_path, 8), []
     for r, s in ((300, 300), *[(10, 900)] * 4):
@@ -327,17 +346,17 @@ def test_everything_is_deleted(tmp_path):
     assert figures["ilf_ratio"] <= 1.25
 
 
-def test_what_a_migration_leaves_is_dropped(tmp_path):
+def test_what_a_migration_leaves_is_dropped(tmp_path: Path) -> None:
     stream = Fluctuating(tmp_path, 4)
     for r, s in ((200, 200), *[(0, 200)] * 8, *[(0, 0)] * 4):
         stream.push(r, s)
-    course = stream.engine.pilot.course
-    assert course.epoch > 0 and not course.to
+    plan = stream.engine.policy.plan
+    assert plan.epoch > 0 and not isinstance(plan, Copying)
     for _, store in stream.engine._nodes:
-        assert all(len(store[course.other(name)]) == 0 < len(store[course.pool(name)]) for name in ("M_R", "M_S"))
+        assert all(len(store[plan.other_pool(name)]) == 0 < len(store[plan.pool(name)]) for name in ("M_R", "M_S"))
 
 
-def added(parts) -> dict[tuple[int, ...], int]:
+def added(parts: list[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> dict[tuple[int, ...], int]:
     """Records as how often each key is there."""
     found = Counter()
     for keys, words in parts:
@@ -348,7 +367,7 @@ def added(parts) -> dict[tuple[int, ...], int]:
 
 @pytest.mark.parametrize("script", [SCRIPT, ANY], ids=["in order", "by hash"])
 @pytest.mark.parametrize("seed", range(3))
-def property_what_is_copied_is_what_joiners_will_have(seed, script, tmp_path):
+def property_what_is_copied_is_what_joiners_will_have(seed: int, script: str, tmp_path: Path) -> None:
     """Of the records that were copied, as they are when it is all joiners' turn, though tuples come twice, go, and come
     again."""
     engine, random, copied = WildEngine(4), np.random.default_rng(seed), 0
@@ -356,35 +375,35 @@ def property_what_is_copied_is_what_joiners_will_have(seed, script, tmp_path):
     plan = engine._compiled.plan
     assert all(bool(pool.orders) is (script == SCRIPT) for pool in plan.pools)
     for batch in range(12):
-        course, pushed = engine.pilot.course, {}
+        moving, pushed = engine.policy.plan, {}
         for name in ("r", "s"):
             k, v = random.integers(0, 12, (2, 60))
             pushed[name] = pa.table({"k": k, "v": v, MULT: random.choice([1, 1, -1], 60)})
         engine.push(pushed)
-        for view in plan.on_grid if course.to and course.whose == EVERYONE else ():
+        for view in plan.on_grid if isinstance(moving, Copying) and moving.copiers == EVERYONE else ():
             columns = next(pool.keys for pool in plan.pools if pool.name == view.view)
             had = []
             for joiner, (_, store) in enumerate(engine._nodes):
-                pool, upto = store[course.pool(view.view)], course.after[course.slot(joiner)]
+                pool, upto = cast(Pool, store[moving.pool(view.view)]), moving.after[slot_of(joiner, moving.cores)]
                 passed = pool.select_copied(pool.keys, store[PoolName(view.view, Role.REACHED)].keys[-1:], upto)
                 had.append((pool.keys[passed], pool.words[passed]))
             for joiner, (_, store) in enumerate(engine._nodes):
-                holders = {joiner, *(j for m in course.migrations for j in m.senders(joiner, view.side).tolist())}
+                holders = {joiner, *(j for m in moving.migrations for j in m.senders(joiner, view.side).tolist())}
                 keys, words = map(np.concatenate, zip(*(had[j] for j in sorted(holders)), strict=True))
-                senders = replace(course, came=course.migrations, sent=course.whose).senders(joiner)
-                letters = engine._post.fetch(batch, joiner, senders)
+                senders = moving.handing_off.senders(joiner)
+                handed = engine._hand_offs.read(batch, joiner, senders)
                 sent = [
-                    d for letter in letters for d in unpack_deltas(letter, store.dictionary)[1] if d.name == view.view
+                    d for message in handed for d in unpack_deltas(message, store.dictionary)[1] if d.name == view.view
                 ]
-                found = added([store[course.other(view.view)].rows(), *((d.keys, d.words) for d in sent)])
+                found = added([store[moving.other_pool(view.view)].rows(), *((d.keys, d.words) for d in sent)])
                 tickets = tickets_of(keys, columns, range(len(columns)), store.dictionary)
-                mine = course.to[0].owns(joiner, view.side, tickets)
+                mine = moving.to[0].owns(joiner, view.side, tickets)
                 assert found == added([(keys[mine], words[mine])])
                 copied += len(found)
     assert copied > 100
 
 
-def differential_a_grid_grows(tmp_path):
+def differential_a_grid_grows(tmp_path: Path) -> None:
     """From one partition to 4 and 16, while the streams change; every batch says what one partition says."""
     grown, plain = PartitionedEngine(16), PartitionedEngine(1)
     for engine, name in ((grown, "grown"), (plain, "plain")):
@@ -404,13 +423,13 @@ def differential_a_grid_grows(tmp_path):
         joiners.append(rows * columns)
         busy = [number for number, joiner in grown.stats["joiners"].items() if joiner["R"] + joiner["S"]]
         assert len(busy) <= joiners[-1]
-        pilot = grown.pilot
-        assert pilot_of(plan, json.loads(json.dumps(to_json(pilot)))) == pilot
+        policy = grown.policy
+        assert open_policy(plan, json.loads(json.dumps(to_json(policy)))) == policy
     assert sorted(set(joiners)) == [1, 4, 16] and joiners == sorted(joiners)
-    assert pilot.controllers[0].load < 60_000
+    assert policy.controllers[0].load < 60_000
 
 
-def test_tuples_weigh_what_they_have_of_bytes(tmp_path):
+def test_tuples_weigh_what_they_have_of_bytes(tmp_path: Path) -> None:
     """As many tuples on either side, of which one's are texts of a kilobyte: its side of the grid is cut finer."""
     engine = PartitionedEngine(16)
     engine.start(TEXTS, tmp_path, {})
@@ -424,7 +443,7 @@ def test_tuples_weigh_what_they_have_of_bytes(tmp_path):
 
 
 @pytest.mark.parametrize("operator", ["auto", "Hybrid"])
-def differential_a_tuple_of_megabytes(operator, tmp_path):
+def differential_a_tuple_of_megabytes(operator: str, tmp_path: Path) -> None:
     """It is sent, joined and moved as any other."""
     script = TEXTS.replace("ABS(r.k - s.k) <= 1", "r.k = s.k") if operator == "Hybrid" else TEXTS
     engines = (WildEngine(4) if operator == "auto" else PartitionedEngine(4)), PartitionedEngine(1)
@@ -437,7 +456,7 @@ def differential_a_tuple_of_megabytes(operator, tmp_path):
         s = pa.table({"k": [7] * 8, "b": np.arange(8) + 8 * batch, MULT: np.ones(8, np.int64)})
         assert not difference(*(engine.push({"r": r, "s": s}) for engine in engines))
     if operator == "Hybrid":
-        assert engines[0].pilot.course.heavy, "the tuples have not moved"
+        assert engines[0].policy.plan.heavy, "the tuples have not moved"
     r = pa.table({"k": [7, 7], "a": ["0" * 1_200_000, "1" * 1_200_000], MULT: [-1, -1]})
     assert not difference(*(engine.push({"r": r}) for engine in engines))
     assert not difference(*(engine.result() for engine in engines))
@@ -451,7 +470,7 @@ SELECT x, COUNT(*) AS n FROM r JOIN s ON ABS(r.k - s.k) <= 3 JOIN c ON s.i = c.i
 """
 
 
-def property_the_load_stays_within_its_bound_behind_windows(tmp_path):
+def property_the_load_stays_within_its_bound_behind_windows(tmp_path: Path) -> None:
     """Rows fall out as others come, and a table is joined before the grid; every batch says what one partition says."""
     engines = PartitionedEngine(8, join_operator="Dynamic"), PartitionedEngine(1)
     table = pa.table({"i": np.arange(50), "x": np.arange(50) % 7})
@@ -489,7 +508,7 @@ def rows(random: np.random.Generator, count: int, hot: float, second: str) -> pa
     return pa.table({"k": key, second: column, MULT: np.full(count, -1 if hot < 0 else 1)})
 
 
-def differential_heavy_keys_come_and_go(tmp_path):
+def differential_heavy_keys_come_and_go(tmp_path: Path) -> None:
     engines = PartitionedEngine(4, join_operator="Hybrid"), PartitionedEngine(4, join_operator="SHJ")
     for number, engine in enumerate(engines):
         (tmp_path / str(number)).mkdir()
@@ -500,26 +519,26 @@ def differential_heavy_keys_come_and_go(tmp_path):
         ours, plain = (engine.push(batch) for engine in engines)
         assert not difference(ours, plain)
         assert not difference(*(engine.result() for engine in engines))
-        course = engines[0].pilot.course
-        assert_records_are_at_home(engines[0], course)
-        heavy.append(len(course.heavy))
-        moved += len(course.moves)
-        assert pilot_of(engines[0]._compiled.plan, json.loads(json.dumps(to_json(engines[0].pilot)))).course == course
+        plan = engines[0].policy.plan
+        assert_records_are_at_home(engines[0], plan)
+        heavy.append(len(plan.heavy))
+        moved += len(plan.moves)
+        assert open_policy(engines[0]._compiled.plan, json.loads(json.dumps(to_json(engines[0].policy)))).plan == plan
     assert max(heavy) > 0 and moved > 1
 
 
 class Expecting(PartitionedEngine):
     """Knows what readers tell of a sample."""
 
-    def __init__(self, often, **settings) -> None:
+    def __init__(self, often: Any, **settings: Any) -> None:
         super().__init__(4, **settings)
         self._often = often
 
-    def _pilot(self, plan: Plan):
-        return pilot_of(plan, often=self._often)
+    def _policy(self, plan: Plan) -> Any:
+        return open_policy(plan, sample=self._often)
 
 
-def differential_keys_that_are_heavy_in_a_sample(tmp_path):
+def differential_keys_that_are_heavy_in_a_sample(tmp_path: Path) -> None:
     """They have a grid from the first tuple on, and none any more when they turn out to be light."""
     random, sampled = np.random.default_rng(3), PartitionedEngine(4)
     script = EQUAL[: EQUAL.index("SELECT")] + "SELECT a, b FROM r JOIN s ON r.k = s.k;"
@@ -533,25 +552,25 @@ def differential_keys_that_are_heavy_in_a_sample(tmp_path):
 
     first, *later = (batch(number, 0.6 * (number == 0)) for number in range(5))
     sampled.push(first)
-    often = sampled._sender.often(0, 0, 4)
+    often = sampled._sender.sample_keys(0, 0, 4)
     engines = Expecting(often), PartitionedEngine(4, join_operator="SHJ")
     for number, engine in enumerate(engines):
         (tmp_path / str(number)).mkdir()
         engine.start(script, tmp_path / str(number), {})
-    heavy = dict(engines[0].pilot.course.heavy)
-    assert len(heavy) == 1 and engines[0].pilot.course.moves == ()
+    heavy = dict(engines[0].policy.plan.heavy)
+    assert len(heavy) == 1 and engines[0].policy.plan.moves == ()
     gone = {name: table.set_column(2, MULT, pa.array(np.full(len(table), -1))) for name, table in first.items()}
     busiest = []
     for pushed in (first, *later, gone, {}):
         assert not difference(*(engine.push(pushed) for engine in engines))
-        assert_records_are_at_home(engines[0], engines[0].pilot.course)
+        assert_records_are_at_home(engines[0], engines[0].policy.plan)
         busiest.append([max(engine.stats["received_rows"].values()) for engine in engines])
     assert busiest[0][0] < 0.6 * busiest[0][1], "tuples of the heavy key were at one joiner"
-    assert not engines[0].pilot.course.heavy
+    assert not engines[0].policy.plan.heavy
 
 
 @pytest.mark.parametrize("kills", [0.0, 0.05])
-def differential_begins_with_nothing(kills, tmp_path):
+def differential_begins_with_nothing(kills: float, tmp_path: Path) -> None:
     """A first batch without a row is a sample, too; then a key becomes heavy, and driver and tasks are killed."""
     random, moved = np.random.default_rng(5), 0
     script = EQUAL[: EQUAL.index("SELECT")] + "SELECT a, b FROM r JOIN s ON r.k = s.k;"
@@ -561,11 +580,11 @@ def differential_begins_with_nothing(kills, tmp_path):
         engine.start(script, tmp_path / str(number), {})
     for pushed in ({}, *({"r": rows(random, 400, 0.6, "a"), "s": rows(random, 60, 0.3, "b")} for _ in range(4)), {}):
         assert not difference(*(engine.push(pushed) for engine in engines))
-        moved += len(engines[0]._helm.pilot.course.moves)
+        moved += len(engines[0]._coordinator.policy.plan.moves)
     assert moved
 
 
-def test_readers_name_the_keys_of_many_tuples(tmp_path):
+def test_readers_name_the_keys_of_many_tuples(tmp_path: Path) -> None:
     """And how many tuples have others."""
     engine = PartitionedEngine(4)
     engine.start(EQUAL[: EQUAL.index("SELECT")] + "SELECT a, b FROM r JOIN s ON r.k = s.k;", tmp_path, {})
@@ -577,16 +596,16 @@ def test_readers_name_the_keys_of_many_tuples(tmp_path):
     assert told == {"R +1": [200, 800], "R -1": [0], "S +1": [0, 70, 70, 70], "S -1": [0, 30, 30, 30]}
 
 
-def assert_records_are_at_home(engine, course) -> None:
+def assert_records_are_at_home(engine: PartitionedEngine | Expecting, moves: Any) -> None:
     """Each joiner has, or is sent, what it is to have, and nothing else: each record is at all of its places."""
-    plan, places = engine._compiled.plan, [*dict(course.heavy).items()]
+    plan, places = engine._compiled.plan, [*dict(moves.heavy).items()]
     hashes = np.array([key for key, _ in places], np.uint64)
     for view in plan.on_grid:
         columns = next(pool.keys for pool in plan.pools if pool.name == view.view)
         found, wanted = Counter(), Counter()
         for joiner, (_, store) in enumerate(engine._nodes):
-            letters = engine._post.fetch(engine._batches.batches - 1, joiner, course.senders(joiner))
-            sent = [d for letter in letters for d in unpack_deltas(letter, store.dictionary)[1] if d.name == view.view]
+            handed = engine._hand_offs.read(engine._batches.batches - 1, joiner, senders_to(moves, joiner))
+            sent = [d for message in handed for d in unpack_deltas(message, store.dictionary)[1] if d.name == view.view]
             parts = [store[view.view].rows(), *((delta.keys, delta.words) for delta in sent)]
             keys, words = map(np.concatenate, zip(*parts, strict=True))
             by, tickets = (
@@ -601,7 +620,7 @@ def assert_records_are_at_home(engine, course) -> None:
 
 
 @pytest.mark.parametrize("z", [0.0, 0.5, 1.0])
-def property_the_busiest_joiner_under_hybrid(z, tmp_path):
+def property_the_busiest_joiner_under_hybrid(z: float, tmp_path: Path) -> None:
     random, joiners = np.random.default_rng(int(10 * z)), 16
     engine = PartitionedEngine(joiners, join_operator="Hybrid")
     engine.start(EQUAL, tmp_path, {})

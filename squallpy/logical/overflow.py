@@ -1,14 +1,15 @@
 """Sums that might leave the 128 bits they are kept in: those of decimals that take more than a machine word."""
 
 from squallpy.base.types import DOUBLE, Kind
+from squallpy.logical.calls import Agg
 from squallpy.logical.expressions import Cast, Column, Expr, Literal, children
-from squallpy.logical.nodes import Agg, Aggregate, Node, Project, SetOperation, Union, nodes
+from squallpy.logical.nodes import Aggregate, Node, Project, SetOperation, Union, WindowFunctions, nodes
 
 NARROW = 19  # digits of a BIGINT
 
 
 def is_risky(agg: Agg, wide: frozenset[int]) -> bool:
-    """Whether a few rows may add up to more than 38 digits."""
+    """True if a few rows may add up to more than 38 digits."""
     arg = agg.arg
     return agg.function in ("sum", "avg") and arg is not None and arg.type.kind is Kind.DECIMAL and _is_wide(arg, wide)
 
@@ -22,13 +23,16 @@ def wide_columns(plan: Node) -> frozenset[int]:
 
 
 def _wide_columns(node: Node, below: list[frozenset[int]]) -> frozenset[int]:
-    """The same of an operator, of whose inputs they are known."""
+    """Find the wide columns of an operator, given those of its inputs."""
     match node:
         case Project(_, items):
             return frozenset(column.id for column, expr in items if _is_wide(expr, below[0]))
         case Aggregate(_, keys, aggs):
             values = (*keys, *((column, agg.arg) for column, agg in aggs if agg.arg is not None))
             return frozenset(column.id for column, expr in values if _is_wide(expr, below[0]))
+        case WindowFunctions(_, functions):
+            args = ((c, f.function.arg) for c, f in functions if isinstance(f.function, Agg))
+            return below[0].union(c.id for c, arg in args if arg is not None and _is_wide(arg, below[0]))
         case Union(inputs, columns) | SetOperation(_, _, inputs, columns):
             rows = zip(columns, *(child.output for child in inputs), strict=True)
             return frozenset(c.id for c, *same in rows if any(s.id in ids for s, ids in zip(same, below, strict=True)))

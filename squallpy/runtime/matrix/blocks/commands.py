@@ -41,9 +41,9 @@ class Commands:
         return facts | {"phases": phases}
 
     def packed(self) -> bytes:
-        return packed(self.head, self.arrays)
+        return pack_arrays(self.head, self.arrays)
 
-    def but(self, begun: Mapping[str, int]) -> "Commands":
+    def without_begun(self, begun: Mapping[str, int]) -> "Commands":
         """Drop the operands of phases that have begun, so many of each program."""
         places = ((key, key.split("/")) for key in self.arrays)
         later = {key: self.arrays[key] for key, (name, number, _) in places if int(number) >= begun[name]}
@@ -55,7 +55,7 @@ class Commands:
         given = {key: array for key, array in arrays.items() if "|" not in key}
         return Commands(head["batch"], head["sizes"], phases, given, head["figures"], head["course"])
 
-    def of_program(self, name: str) -> list[tuple[Phase, Arrays]]:
+    def phases_of(self, name: str) -> list[tuple[Phase, Arrays]]:
         """Return the phases of a program, each with its operands."""
         given: list[Arrays] = [{} for _ in self.phases[name]]
         for key, array in self.arrays.items():
@@ -65,7 +65,7 @@ class Commands:
         return list(zip(self.phases[name], given, strict=True))
 
 
-def packed(head: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
+def pack_arrays(head: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
     """Pack a message: plain facts, then arrays as they lie in memory."""
     facts, parts = [], []
     for name, array in arrays.items():
@@ -75,8 +75,8 @@ def packed(head: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
     return b"".join([pack_head({**head, "arrays": facts}), *parts])
 
 
-def unpacked(message: bytes) -> tuple[dict[str, Any], Arrays]:
-    """Reverse `packed`; the arrays are read-only."""
+def unpack_arrays(message: bytes) -> tuple[dict[str, Any], Arrays]:
+    """Reverse `pack_arrays`; the arrays are read-only."""
     head, source = unpack_head(message)
     arrays, at = {}, source.tell()
     for name, dtype, shape, order in head.pop("arrays"):

@@ -20,15 +20,15 @@ from squallpy.maintain.matrix.nodes import Inverse
 from squallpy.physical.matrix.blocks import ALONE, Phase
 from squallpy.physical.matrix.plan import KeptProgram, MatrixPlan
 from squallpy.runtime.batch.node import Input
-from squallpy.runtime.matrix.algebra import appended, depends
+from squallpy.runtime.matrix.algebra import depends_on, factor_growth
+from squallpy.runtime.matrix.blocks.commands import Commands
+from squallpy.runtime.matrix.blocks.partition import supersteps
+from squallpy.runtime.matrix.blocks.superstep import BlockProgram
 from squallpy.runtime.matrix.cells import Cells
-from squallpy.runtime.matrix.commands import Commands
-from squallpy.runtime.matrix.decide import Prices, reason_to_evaluate
-from squallpy.runtime.matrix.drift import CHECK, vectors
+from squallpy.runtime.matrix.decide import Prices, reason_to_evaluate, report_decision
+from squallpy.runtime.matrix.drift import CHECK, random_vectors
 from squallpy.runtime.matrix.incoming import Incoming, grown_sizes
-from squallpy.runtime.matrix.partition import supersteps
-from squallpy.runtime.matrix.rows import Rows, added, check_known
-from squallpy.runtime.matrix.superstep import ProgramPart
+from squallpy.runtime.matrix.rows import Rows, check_declared, sum_rows
 from squallpy.runtime.matrix.views import Array
 
 Given = tuple[Phase, dict[str, Array]]  # with its operands
@@ -60,7 +60,7 @@ class BlockMatrices:
 
     def __init__(self, plan: MatrixPlan, input: Input, facts: Mapping[str, Any] | None = None) -> None:
         self.plan, self._incoming = plan, Incoming(plan, input)
-        self._programs = [ProgramPart(kept, ALONE) for kept in plan.programs]
+        self._programs = [BlockProgram(kept, ALONE) for kept in plan.programs]
         self._known = from_json(Known, facts) if facts else Known(dict.fromkeys(self._incoming.symbols, 0))
         self._next = self._known
 
@@ -79,31 +79,34 @@ class BlockMatrices:
         """Decide on a batch and return the commands for its partitions; `directive` is for the stages behind."""
         rows, figures = self._incoming.read(batch)
         sizes = grown_sizes(self._known.sizes, rows)
-        phases, arrays, told = dict[str, list[Phase]](), dict[str, Array](), dict[str, Any]()
+        phases, arrays, of_programs = dict[str, list[Phase]](), dict[str, Array](), dict[str, Any]()
         updates, mine = dict(self._known.updates), dict[str, dict[str, int]]()
-        for share in self._programs:
-            kept, name = share.kept, share.kept.name
+        for program in self._programs:
+            kept, name = program.kept, program.kept.name
             mine[name] = {symbol: sizes[symbol] for symbol in kept.program.symbols()}
-            decision = self._decided(share, _cells(kept, rows, self.plan), mine[name])
-            phases[name], told[name] = [phase for phase, _ in decision.phases], decision.figures
-            for number, (_, given) in enumerate(decision.phases):
-                arrays |= {f"{name}/{number}/{which}": array for which, array in given.items()}
-            updates[name] = 0 if decision.why else updates[name] + sum(phase.do == "fire" for phase in phases[name])
-        commands = Commands(batch, mine, phases, arrays, {**figures, "matrices": told}, directive)
+            given, of_programs[name] = self._decide(program, _cells(kept, rows, self.plan), mine[name])
+            phases[name] = [phase for phase, _ in given]
+            for number, (_, operands) in enumerate(given):
+                arrays |= {f"{name}/{number}/{which}": array for which, array in operands.items()}
+            fired = sum(phase.do == "fire" for phase in phases[name])
+            updates[name] = 0 if of_programs[name]["why"] else updates[name] + fired
+        commands = Commands(batch, mine, phases, arrays, {**figures, "matrices": of_programs}, directive)
         steps = self._known.steps + supersteps(self._programs, commands)
         self._next = Known(sizes, steps, updates, self._known.singular)
         return commands.packed()
 
     def end(self, figures: Mapping[str, Mapping[str, Any]]) -> None:
         """Take note of which matrices are singular after a batch."""
-        evaluated = {name for name, told in figures.items() if told["how"] == "evaluated"}
+        evaluated = {name for name, of_program in figures.items() if of_program["how"] == "evaluated"}
         still = {name for name in self._known.singular if name not in evaluated}
-        now = still | {name for name, told in figures.items() if "singular" in told}
+        now = still | {name for name, of_program in figures.items() if "singular" in of_program}
         self._known = replace(self._next, singular=tuple(sorted(now)))
 
-    def _decided(self, share: ProgramPart, cells: Mapping[str, Cells], sizes: Sizes) -> "_Decision":
-        """Decide on a program in a batch: its triggers, one after the other, or evaluation."""
-        kept, made, known = share.kept, share.made, self._known
+    def _decide(
+        self, program: BlockProgram, cells: Mapping[str, Cells], sizes: Sizes
+    ) -> tuple[list[Given], dict[str, Any]]:
+        """Decide on a program in a batch, its triggers or evaluation; returns the phases, and statistics."""
+        kept, made, known = program.kept, program.maintained, self._known
         ranks = {name: some.rank for name, some in cells.items()}
         rank = max(ranks.values(), default=0)
         before = {symbol: known.sizes[symbol] for symbol in sizes}
@@ -111,39 +114,27 @@ class BlockMatrices:
         prices, is_first = Prices(made, sizes, kept.compiled.options.strategy), kept.name not in known.updates
         is_singular = kept.name in known.singular
         if why := reason_to_evaluate(prices, ranks, grown=grown, is_first=is_first, is_singular=is_singular):
-            return _Decision([*_adding(cells), (Phase("evaluate"), {})], rank, why)
+            return [*_adding(cells), (Phase("evaluate"), {})], report_decision(rank, why)
         fired = []
         for name, constant in made.anf.constants.items():
-            if depends(constant, grown):
-                fired.append((made.triggers[name], *appended(constant, before, sizes, kept.program.ring)))
+            if depends_on(constant, grown):
+                fired.append((made.triggers[name], *factor_growth(constant, before, sizes, kept.program.ring)))
         for name, some in cells.items():
             source = made.program.input(name)
             assert source
             shape = source.name.rows.at(sizes), source.name.cols.at(sizes)
             fired.append((made.triggers[name], *some.factors(shape, kept.program.ring)))
-        return _Decision([*_firing(fired), *self._behind(share, [trigger for trigger, *_ in fired], sizes)], rank)
+        behind = self._phases_behind(program, [trigger for trigger, *_ in fired], sizes)
+        return [*_firing(fired), *behind], report_decision(rank, why)
 
-    def _behind(self, share: ProgramPart, fired: Sequence[Trigger], sizes: Sizes) -> Iterator[Given]:
+    def _phases_behind(self, program: BlockProgram, fired: Sequence[Trigger], sizes: Sizes) -> Iterator[Given]:
         """List the phases behind triggers: a look every CHECK updates, and an evaluation if that or an inverse asks."""
-        before = self._known.updates[share.kept.name]
-        look = share.ring is ARITHMETIC and before // CHECK < (before + len(fired)) // CHECK
+        before = self._known.updates[program.kept.name]
+        look = program.ring is ARITHMETIC and before // CHECK < (before + len(fired)) // CHECK
         if look:
-            yield Phase("look"), vectors(share.blocks.probe, sizes, before)
+            yield Phase("look"), random_vectors(program.blocks.probe, sizes, before)
         if look or any(isinstance(step.value, Inverse) for trigger in fired for step in trigger.steps):
             yield Phase("evaluate", if_asked=True), {}
-
-
-@dataclass(frozen=True, slots=True)
-class _Decision:
-    """The phases of a program in a batch, with their operands."""
-
-    phases: list[Given]
-    rank: int
-    why: str = ""
-
-    @property
-    def figures(self) -> dict[str, Any]:
-        return {"rank": self.rank, "how": "evaluated" if self.why else "incremental", "why": self.why}
 
 
 def _cells(kept: KeptProgram, rows: Mapping[str, Rows], plan: MatrixPlan) -> dict[str, Cells]:
@@ -152,8 +143,8 @@ def _cells(kept: KeptProgram, rows: Mapping[str, Rows], plan: MatrixPlan) -> dic
     for source in kept.program.inputs:
         name = source.name.name
         if len(rows.get(name, ())):
-            found[name] = added(rows[name], kept.program.ring)
-            check_known(plan.matrices[name], found[name])
+            found[name] = sum_rows(rows[name], kept.program.ring)
+            check_declared(plan.matrices[name], found[name])
     return found
 
 

@@ -14,8 +14,8 @@ SPELLED = frozenset(
 )
 
 
-def packed(values: Sequence[Expr]) -> Expr | None:
-    """The text of values, of which there is one at least; None if any has no text of its own."""
+def pack(values: Sequence[Expr]) -> Expr | None:
+    """Write one or more values as one text; None if any has no text of its own."""
     if not all(value.type.kind in SPELLED for value in values):
         return None
     texts = [_spelled(value) for value in values]
