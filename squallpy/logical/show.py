@@ -16,6 +16,7 @@ from squallpy.logical.nodes import (
     Aggregate,
     AntiJoin,
     Filter,
+    GroupingSets,
     Join,
     LeftJoin,
     Limit,
@@ -145,6 +146,11 @@ def _describe(node: Node, names: _Names) -> str:
             return "Union all " + ", ".join(map(names, columns))
         case SetOperation(kind, is_all, _, columns):
             return f"{kind.capitalize()}{' all' if is_all else ''} " + ", ".join(map(names, columns))
+        case GroupingSets(_, keys, sets, aggs, groupings):
+            named = {key: names.named(key, expr) for key, expr in keys}
+            by = ", ".join(f"({', '.join(named[key] for key in each)})" for each in sets)
+            shown = (*(names.agg(agg) for _, agg in aggs), *(names(column) for column, _ in groupings))
+            return f"Aggregate by sets {by}" + (f": {', '.join(shown)}" if shown else "")
         case Aggregate(_, keys, aggs):
             by = " by " + ", ".join(names.named(column, expr) for column, expr in keys) if keys else ""
             return f"Aggregate{by}" + (": " + ", ".join(names.agg(agg) for _, agg in aggs) if aggs else "")

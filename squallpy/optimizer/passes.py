@@ -15,12 +15,14 @@ from squallpy.logical.nodes import (
     Aggregate,
     ConditionalJoin,
     Filter,
+    GroupingSets,
     Join,
     Node,
     Project,
     Repeat,
     SetOperation,
     Sort,
+    TopN,
     Union,
     Window,
     WindowFunctions,
@@ -208,10 +210,12 @@ def expressions(node: Node) -> tuple[Expr, ...]:
             return (*(expr for _, expr in parameters), on)
         case Project(_, items):
             return tuple(expr for _, expr in items)
-        case Aggregate(_, keys, aggs):
+        case Aggregate(_, keys, aggs) | GroupingSets(_, keys, _, aggs):
             return (*(expr for _, expr in keys), *(arg for _, agg in aggs for arg in agg.args))
         case Sort(_, keys):
             return tuple(expr for expr, _, _ in keys)
+        case TopN(_, keys, partition=partition):
+            return (*(expr for expr, _, _ in keys), *partition)
         case WindowFunctions(_, functions):
             return tuple(expr for _, function in functions for expr in function.expressions)
         case Repeat(_, times):

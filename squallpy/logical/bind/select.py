@@ -24,7 +24,19 @@ from squallpy.logical.bind.stream_windows import check_used, with_window
 from squallpy.logical.bind.subqueries import Subqueries
 from squallpy.logical.bind.time_buckets import bucketed
 from squallpy.logical.expressions import Column, Expr, Literal, columns, conjunction, conjuncts, replace_known
-from squallpy.logical.nodes import Aggregate, AntiJoin, Filter, Node, Project, Scan, SemiJoin, SetOperation, TopN, Union
+from squallpy.logical.nodes import (
+    Aggregate,
+    AntiJoin,
+    Filter,
+    GroupingSets,
+    Node,
+    Project,
+    Scan,
+    SemiJoin,
+    SetOperation,
+    TopN,
+    Union,
+)
 from squallpy.logical.properties import check_size
 
 SELECT_PARTS = (
@@ -81,7 +93,7 @@ def _most_copies(plan: Node) -> Counter[str]:
             for copies in below[:1] if _only_looks(node) else below:
                 each = each | copies if isinstance(node, Union | SetOperation) else each + copies
             most.update(each - most)
-            found[id(node)] = Counter() if isinstance(node, Aggregate | SetOperation) else each
+            found[id(node)] = Counter() if isinstance(node, Aggregate | GroupingSets | SetOperation) else each
         return found[id(node)]
 
     joined(plan)

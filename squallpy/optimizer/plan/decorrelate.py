@@ -38,6 +38,7 @@ from squallpy.logical.nodes import (
     AntiJoin,
     ConditionalJoin,
     Filter,
+    GroupingSets,
     Join,
     LeftJoin,
     Node,
@@ -52,6 +53,7 @@ from squallpy.logical.nodes import (
 )
 from squallpy.logical.properties import check_size, has_row, value_of_nothing
 from squallpy.optimizer.passes import Rewritten
+from squallpy.optimizer.plan.grouping_sets import expand_grouping_sets
 
 Items = tuple[tuple[Column, Expr], ...]
 Own = dict[Column, Expr]  # columns of a domain by what the subquery has of its own that equals them
@@ -199,6 +201,8 @@ class _Carrier:
             case TopN(child):
                 each = (*node.partition, *(c for c, _ in more))
                 return replace(node, child=self.carry(child, out or self.is_read(node), lax), partition=each)
+            case GroupingSets() if expanded := expand_grouping_sets(node, self.context):
+                return self.carry(expanded, out, lax)
             case Project(child, items):
                 return Project(self.carry(child, out or self.is_read(node), lax), (*items, *more))
             case Aggregate(child, (), aggs) if more and not lax:

@@ -153,9 +153,9 @@ def differential_distances(ring: Semiring) -> None:
     program = read_program("R := iterate[3](eye(n))(acc => G * acc + eye(n)); S := G * G", source, ring)
     live = MaintainedProgram(compile_program(program, ["G"], {"n": n}).maintained, {"G": G}, "incr")
     for at in range(40):
-        cells = [random.integers(0, n, 3) for _ in range(2)]
+        rows, cols = random.integers(0, n, (2, 3))
         values = sign * random.integers(1, 1 + 100 // (1 + at % 10), 3).astype(float)
-        live.add({"G": Cells(*cells, values)})
-        ring.add.at(G, tuple(cells), values)
+        live.add({"G": Cells(rows, cols, values)})
+        ring.add.at(G, (rows, cols), values)
         for name, wanted in naive(program, {"G": G}, {"n": n}).items():
             _same(live.read(name), wanted, ring)
