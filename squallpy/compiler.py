@@ -50,7 +50,7 @@ def to_program(
 
     Args:
         report_late: Rows that come after their window has passed are reported.
-        observer: Hears of each pass.
+        observer: Called after each pass.
     """
     settings = settings or Settings()
     disabled = disabled_passes(settings.passes, settings.optimizer)

@@ -44,7 +44,7 @@ def stage_text(compiled: CompiledQuery, stage: str, yardstick: str = "") -> str:
     """Show a query at a stage, its matrices first.
 
     Args:
-        yardstick: What the stages are to be compared with, from a comment of the script.
+        yardstick: The figures to compare the stages with, from a comment of the script.
     """
     match stage:
         case "physical":

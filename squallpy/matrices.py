@@ -183,7 +183,7 @@ class Fresh:
         """Apply input[rows[l], cols[l]] += values[l], all of them as one update of the lowest rank."""
         i, j = np.asarray(rows, np.int64), np.asarray(cols, np.int64)
         for axis, places in enumerate((i, j)):
-            for at in places[(places < 0) | (places >= self.live.shape(name)[axis])][:1]:
+            for at in places[(places < 0) | (places >= self.live.views.shape(name)[axis])][:1]:
                 self._at(name, int(at), axis)
         ring = self.compiled.maintained.program.ring
         self.live.update(name, *self.live.factors(name, Cells(i, j, np.asarray(values, ring.dtype))))
@@ -199,13 +199,13 @@ class Fresh:
     def _append(self, axis: int, parts: Mapping[str, npt.ArrayLike]) -> None:
         ring = self.compiled.maintained.program.ring
         arrays = {name: np.atleast_2d(np.asarray(values, ring.dtype)) for name, values in parts.items()}
-        starts = {name: self._extent(name, axis).at(self.live.sizes) for name in arrays}
+        starts = {name: self._extent(name, axis).at(self.live.views.sizes) for name in arrays}
         sizes = self._grown(axis, arrays)
         changes = {}
         for name, array in arrays.items():
             count, across = array.shape[axis], self._extent(name, 1 - axis)
             extent = across.at(sizes)
-            if array.shape[1 - axis] not in (across.at(self.live.sizes), extent):
+            if array.shape[1 - axis] not in (across.at(self.live.views.sizes), extent):
                 told = f"what is appended to {name} has {array.shape[1 - axis]} {_KINDS[1 - axis]}"
                 raise SquallError("SQ2011", told, hint=f"{name} has {extent}")
             unit = unit_columns(starts[name] + count, np.arange(starts[name], starts[name] + count), ring)
@@ -224,11 +224,11 @@ class Fresh:
             if len(extent.symbols) != 1:
                 raise SquallError("SQ2012", f"{name} is not a matrix to which {_KINDS[axis]} can be appended")
             symbol, more = extent.symbols[0][0], array.shape[axis]
-            others = sizes.setdefault(symbol, self.live.sizes[symbol] + more) - self.live.sizes[symbol]
+            others = sizes.setdefault(symbol, self.live.views.sizes[symbol] + more) - self.live.views.sizes[symbol]
             if others != more:
                 told = f"{more} {_KINDS[axis]} are appended to {name}, where another matrix gets {others}"
                 raise SquallError("SQ2011", told, hint=f"both have {symbol} of them")
-        return {**self.live.sizes, **sizes}
+        return {**self.live.views.sizes, **sizes}
 
     def _extent(self, name: str, axis: int) -> Size:
         """Return the rows or the columns of an input."""
@@ -238,11 +238,11 @@ class Fresh:
         return (source.name.rows, source.name.cols)[axis]
 
     def _unit(self, name: str, at: int, axis: int) -> Array:
-        ring, extent = self.compiled.maintained.program.ring, self.live.shape(name)[axis]
+        ring, extent = self.compiled.maintained.program.ring, self.live.views.shape(name)[axis]
         return unit_columns(extent, np.array([at]), ring)
 
     def _at(self, name: str, at: int, axis: int) -> None:
-        extent = self.live.shape(name)[axis]
+        extent = self.live.views.shape(name)[axis]
         if not 0 <= at < extent:
             kind = ("row", "column")[axis]
             raise SquallError("SQ5010", f"{kind} {at} is outside of {name}", hint=f"it has {extent}, from 0 on")

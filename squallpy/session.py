@@ -233,7 +233,7 @@ class Session:
             yield place
             if inputs:
                 inputs.save(open_durable(folder, "driver"), ended=True)
-            place.delete_local()  # NB: only after a clean end; what a crash leaves is taken up again
+            place.delete_local()  # NB: only after a clean end; after a crash it is reused
         elif options.backend == "spark":
             with temporary_location(local, made_for.plan, snapshot) as place:
                 yield place
@@ -322,7 +322,7 @@ def columns_read(compiled: CompiledQuery) -> dict[str, tuple[str, ...]]:
 
 
 def inputs_of(compiled: CompiledQuery, sources: "Mapping[str, Source]", replay: "Replay") -> "Inputs":
-    """Collect what a checkpoint has to know of the files that a query reads."""
+    """Describe the files that a query reads, for its checkpoint."""
     from squallpy.runtime.checkpoint.input_files import Inputs
     from squallpy.runtime.formats.change_operations import columns_of_change
     from squallpy.runtime.matrix.incoming import under_matrices
@@ -340,9 +340,9 @@ def _hash(text: str) -> str:
 
 
 class Progress:
-    """Counts batches on their way to the sink, which hears of each by its `number` in the replay.
+    """A counter of batches on their way to the sink, which gets each by its `number` in the replay.
 
-    The `lease` is looked at before the sink has a batch, and again before that counts as done.
+    The `lease` is checked before the sink gets a batch, and again before the batch is committed.
     """
 
     def __init__(

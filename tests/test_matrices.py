@@ -4,28 +4,32 @@ import math
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from squallpy.base.errors import SquallError
+from squallpy.maintain.matrix.language import Symbolic
 from squallpy.matrices import BOOLEAN, MIN_PLUS, Known, Semiring, eye, hstack, inv, iterate, program, vstack
 
 RANDOM = np.random.default_rng(3)
 
 
 @program(strategy="incr")
-def ols(X, Y):
+def ols(X: Symbolic, Y: Symbolic) -> dict[str, Symbolic]:
     return {"beta": inv(X.T @ X) @ (X.T @ Y)}
 
 
 @program(over=BOOLEAN)
-def reachable(G):
+def reachable(G: Symbolic) -> Symbolic:
     return iterate(4, eye(G.shape[0]), lambda acc: G @ acc + eye(G.shape[0]))
 
 
 @program(over=MIN_PLUS)
-def distances(G):
+def distances(G: Symbolic) -> Symbolic:
     return iterate(3, G, lambda acc: G @ acc + G)
 
 
@@ -81,7 +85,7 @@ def test_a_semiring_of_ones_own() -> None:
     likelihood = Semiring("viterbi", np.maximum, np.multiply, zero=0.0, one=1.0, idempotent=True)
 
     @program(over=likelihood)
-    def best(A):
+    def best(A: Symbolic) -> Symbolic:
         return A @ A @ A
 
     A = RANDOM.random((7, 7))
@@ -94,7 +98,7 @@ def test_a_semiring_of_ones_own() -> None:
 
 def test_stacks_powers_and_numbers() -> None:
     @program
-    def mixed(A, B):
+    def mixed(A: Symbolic, B: Symbolic) -> dict[str, Symbolic]:
         return {"S": vstack(hstack(A, B), hstack(B.T, 2 * A)) @ vstack(A, B), "P": (0.5 * A) ** 5, "Q": -A / 4 - B}
 
     A, B = RANDOM.standard_normal((5, 5)), RANDOM.standard_normal((5, 5))
@@ -108,7 +112,7 @@ def test_stacks_powers_and_numbers() -> None:
 
 def test_what_is_known_of_an_input_is_used() -> None:
     @program(known={"S": Known(symmetric=True)})
-    def square(S):
+    def square(S: Symbolic) -> Symbolic:
         return S @ S
 
     assert "P := " not in square.explain(S=("n", "n"))
@@ -125,7 +129,7 @@ def test_what_is_known_of_an_input_is_used() -> None:
         ("SQ2011", "of rank 41", lambda m: m.update("X", np.ones((40, 41)), np.ones((41, 6)))),
     ],
 )
-def test_bad_updates_change_nothing(code: str, message: str, act) -> None:
+def test_bad_updates_change_nothing(code: str, message: str, act: Callable[..., Any]) -> None:
     X, Y = RANDOM.standard_normal((40, 6)), RANDOM.standard_normal((40, 1))
     model = ols.start(X=X, Y=Y)
     with pytest.raises(SquallError, match=message) as raised:
@@ -146,7 +150,7 @@ def test_bad_updates_change_nothing(code: str, message: str, act) -> None:
         ("ndarray @ matrix", lambda A, B: np.ones((4, 4)) @ A),
     ],
 )
-def test_programs_that_are_none(message: str, function) -> None:
+def test_programs_that_are_none(message: str, function: Callable[..., Any]) -> None:
     with pytest.raises(SquallError, match=message):
         program(function).start(A=np.ones((4, 4)), B=np.ones((3, 4)))
 
@@ -172,7 +176,7 @@ def test_there_is_no_subtraction_in_a_semiring_without_one() -> None:
 
 def oracle_columns_and_vertices_are_appended() -> None:
     @program(shapes={"X": ("m", "n")})
-    def square(X):
+    def square(X: Symbolic) -> Symbolic:
         return X.T @ X
 
     X, more = RANDOM.standard_normal((9, 3)), RANDOM.standard_normal((9, 2))
@@ -204,7 +208,7 @@ def oracle_columns_and_vertices_are_appended() -> None:
         ("SQ2012", "Z is no input", {"X": np.ones((2, 6)), "Z": np.ones((2, 1))}),
     ],
 )
-def test_bad_rows_are_not_appended(code: str, message: str, parts) -> None:
+def test_bad_rows_are_not_appended(code: str, message: str, parts: dict[str, NDArray[np.float64]]) -> None:
     X, Y = RANDOM.standard_normal((40, 6)), RANDOM.standard_normal((40, 1))
     model = ols.start(X=X, Y=Y)
     with pytest.raises(SquallError, match=message) as raised:
@@ -216,14 +220,14 @@ def test_bad_rows_are_not_appended(code: str, message: str, parts) -> None:
 
 def test_updates_of_lower_rank_than_columns_are_compressed() -> None:
     @program(strategy="incr")
-    def power(A):
+    def power(A: Symbolic) -> Symbolic:
         return A**4
 
     A, u, v = RANDOM.standard_normal((200, 200)) / 20, RANDOM.standard_normal(200), RANDOM.standard_normal(200)
     model = power.start(A=A)
     ranks = []
     fire = model.live._fire
-    model.live._fire = lambda *rest: (ranks.append(rest[1].shape[1]), fire(*rest))[1]  # type: ignore[method-assign]
+    model.live._fire = lambda *rest: (ranks.append(rest[1].shape[1]), fire(*rest))[1]
     model.update("A", np.outer(u, [1, 2, 3]) / 50, np.tile(v, (3, 1)) / 50)
     assert ranks == [1]
     np.testing.assert_allclose(model.value, np.linalg.matrix_power(A + 6 * np.outer(u, v) / 2500, 4), atol=1e-12)

@@ -247,7 +247,7 @@ def measured(name: str, run: Run, n: int, rounds: int) -> str:
     held = sum(array.nbytes if array.dtype != bool else array.size / 8 for array in values.values())
     ms = [f"{middle[key] * 1e3:.3g}" if key in middle else "" for key in ("trigger", "paper", "strong")]
     ratios = [f"{of / middle['trigger']:.3g}" if of else "" for of in (middle["paper"], strong)]
-    views = f"{live.nbytes / 1e6:.3g} ({live.nbytes / held:.1f} ×)"
+    views = f"{live.views.nbytes / 1e6:.3g} ({live.views.nbytes / held:.1f} ×)"
     done = f"{live.counts.reevaluated}/{live.counts.updates}"
     cells = [name, f"{n:,}", *ms, *ratios, theirs, done, views, f"{compiling:.2f} s", f"{off:.0e}", on]
     return f"| {' | '.join(cells)} |"

@@ -17,7 +17,7 @@ class Order:
 
     `Order((2, 0, 1), 1)` finds, for a value of column 2, a range of column 0. `real`: the ranged column holds doubles;
     `down`: it descends; `extents`: the index also knows between which values its prefix sums are; `heights`: the column
-    behind the ranged one has values of which it finds the highest in a range.
+    after the ranged one holds values, whose highest in a range it finds.
     """
 
     columns: tuple[int, ...]

@@ -3,7 +3,7 @@
     to_json(Mapping(8, 2))                      →   {"rows": 8, "columns": 2}
     from_json(Mapping, {"rows": 8, "columns": 2}) → Mapping(8, 2)
 
-What a value is, its class says: dataclasses by their fields, tuples and arrays of numbers as lists. Of
+The class of a value determines its form: dataclasses by their fields, tuples and arrays of numbers as lists. Of
 a union of dataclasses it is the one with those fields.
 """
 

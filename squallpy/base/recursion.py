@@ -1,4 +1,4 @@
-"""Room for what is deeply nested: more recursion than Python allows by default, and a stack that holds it.
+"""Deep recursion: a higher limit than Python's default, and a stack that holds it.
 
 run_deep(lambda: compile_script(text))   →   what that returns; SQ3001 where it is nested deeper still
 """
@@ -13,7 +13,7 @@ from typing import TypeVar
 from squallpy.base.errors import SquallError
 
 MOST_CALLS = 100_000  # on a stack; of Python's default, 1,000, a sum of 200 terms takes more
-STACK_BYTES = 512 << 20  # for as many; what is not used takes no memory
+STACK_BYTES = 512 << 20  # for that many levels; unused stack takes no memory
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""Payload rings: what a view keeps per key, and how it is added and multiplied.
+"""Payload rings: the values that a view stores for each key, with their sum and product.
 
 A view maps a key to one *payload*, an element of a direct product of rings: one `Ring` per aggregate ("lane").
 Addition and multiplication are lane-wise; a scalar (a multiplicity) embeds diagonally. Lanes are stored as int64
@@ -19,7 +19,7 @@ class Ring(IntEnum):
 
     COUNT = 0  # ℤ mod 2⁶⁴ in one word: multiplicities and counts
     EXACT = 1  # ℤ mod 2¹²⁸ in two words (lo, hi): sums of integers and scaled decimals; wraps, so deletes are exact
-    REAL = 2  # three words: compensated sums of DOUBLE (a double-double), apart from them how many were ∞, −∞, NaN
+    REAL = 2  # three words: compensated sums of DOUBLE (a double-double), and counts of ∞, −∞ and NaN
     SIGNED = 3  # four words: REAL that can be multiplied, hence also how many were above, below and exactly 0
 
     @property

@@ -1,4 +1,4 @@
-"""Semirings: what the entries of a matrix are, and how they are added and multiplied (`squall-lago-thesis` Def. 5.3.1).
+"""Semirings: the entries of a matrix, with their sum and product (`squall-lago-thesis` Def. 5.3.1).
 
     min_plus   ⟨ℝ ∪ {∞}, min, +⟩, zero ∞, one 0       a product of matrices finds shortest paths
 

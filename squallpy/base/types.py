@@ -84,7 +84,7 @@ MOST_DIGITS = 38
 """The digits of the longest DECIMAL."""
 
 YEARS = {Kind.DATE: (-719_162, 2_932_896), Kind.TIMESTAMP: (-62_135_596_800_000_000, 253_402_300_799_999_999)}
-"""The first and the last value of the years 1 to 9999, outside of which there are no DATEs and TIMESTAMPs."""
+"""First and last values of DATEs and TIMESTAMPs: those of the years 1 to 9999."""
 
 
 def decimal(precision: int, scale: int) -> Type:

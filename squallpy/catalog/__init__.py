@@ -1,1 +1,1 @@
-"""Names → relations: schema, keys, where the rows come from. What the binder looks names up in."""
+"""The catalog in which the binder looks names up: relations with schema, keys and sources."""

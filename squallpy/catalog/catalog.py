@@ -24,7 +24,7 @@ def qualified(schema: str, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A named query; `query` is what the frontend parsed, opaque here, bound anew wherever the view is used."""
+    """A named query; `query` is the frontend's parse, opaque here, bound again at each use."""
 
     name: str
     columns: tuple[str, ...]
@@ -42,9 +42,9 @@ class Catalog:
     """Declarations of a script, in their order."""
 
     entries: dict[str, Entry] = field(default_factory=dict)
-    parts: dict[Parts, Relation] = field(default_factory=dict)  # what queries make of texts
+    parts: dict[Parts, Relation] = field(default_factory=dict)  # declared by table functions of queries
     spare: Iterator[int] = field(default_factory=lambda: count(1 << 32))
-    """Ids of columns for what is bound only for its mistakes."""
+    """Ids of columns for queries that are only bound to find their errors."""
     notices: dict[Notice, None] = field(default_factory=dict)  # each once: a view is bound wherever it is used
 
     def add(self, entry: Entry) -> None:
@@ -56,7 +56,7 @@ class Catalog:
         self.entries[entry.name.lower()] = entry
 
     def imply(self, entry: Entry) -> None:
-        """Declare what a query stands for, once for all queries that do; SQ2007 if something else has its name."""
+        """Declare the matrices of a table function, once for equal calls; SQ2007 if another entry has the name."""
         other = self.entries.get(entry.name.lower())
         if other is None or replace(other, span=entry.span) != entry:
             self.add(entry)

@@ -21,7 +21,7 @@ TYPES: dict[str, Type] = {"boolean": BOOLEAN, "counting": BIGINT}
 class Matrix:
     """A matrix of zeros to which each row of `relation` adds: `columns` name the row, the column and the value, else 1.
 
-    A dimension is a number, or a symbol that stands for what the data need. With `outer`, names of columns, or "" for
+    A dimension is a number, or a symbol that the data bind. With `outer`, names of columns, or "" for
     1, a row adds the products of all on the left and all on the right. With `shares`, a cell is the sum of its rows
     divided by the sum of its row of the matrix if that is more than 0, else zero.
     """
@@ -48,7 +48,7 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True)
 class MatrixProgram:
-    """Statements over matrices in a semiring. `body` is what the frontend has found, opaque here; `outputs` are the
+    """Statements over matrices in a semiring. `body` is the frontend's parse, opaque here; `outputs` are the
     names that can be read: those of its statements, and of the matrices that they read."""
 
     name: str

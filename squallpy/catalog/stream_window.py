@@ -67,7 +67,7 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class WindowSpec:
-    """The window of a block over one of its streams. T is the least of what the `clocks` say.
+    """The window of a block over one of its streams. T is the least time of the `clocks`.
 
     `field` of the stream tells the time of a row, in `unit`s as those of clocks. `number` is that of the clause that it
     is from. `report_late`: late rows are not only counted.

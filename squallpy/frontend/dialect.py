@@ -1,6 +1,6 @@
 """Spark's SQL as sqlglot parses it, with every function call left as it was written.
 
-sqlglot's own dialects turn functions into what they mean elsewhere (`YEAR(x)` → `Year(TsOrDsToDate(x))`), which drops
+sqlglot's own dialects normalise functions (`YEAR(x)` → `Year(TsOrDsToDate(x))`), which drops
 arguments that it does not know. Ours keeps name, arguments and place: `Anonymous(this="YEAR", expressions=[x])`.
 """
 
@@ -37,7 +37,7 @@ class Squall(Spark):
 
     class Parser(WindowParser):
         STRICT_CAST = True
-        JOINS_HAVE_EQUAL_PRECEDENCE = False  # a comma is told from CROSS JOIN
+        JOINS_HAVE_EQUAL_PRECEDENCE = False  # distinguishes a comma from CROSS JOIN
         FUNCTIONS = {}  # noqa: RUF012
         FUNCTION_PARSERS = {  # noqa: RUF012
             **{name: SparkParser.FUNCTION_PARSERS[name] for name in KEPT},

@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def grammar_path(name: str) -> Path:
-    """Find `grammar/<name>.lark`: inside the package in a wheel, beside it in the repository."""
+    """Find `grammar/<name>.lark`: inside the package in a wheel, next to it in the repository."""
     places = (PACKAGE / "grammar", PACKAGE.parent / "grammar")
     found = next((place / f"{name}.lark" for place in places if (place / f"{name}.lark").is_file()), None)
     assert found, f"no {name}.lark in {places}"

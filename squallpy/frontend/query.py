@@ -79,7 +79,7 @@ def tokenize(text: str) -> list[Any]:
 
 
 def parse_select(script: ScriptText, start: int, end: int) -> SelectText:
-    """Parse script[start:end]; raises SQ1001 where sqlglot cannot go on, SQ3001 for what is no query."""
+    """Parse script[start:end]; raises SQ1001 where sqlglot cannot go on, SQ3001 if it is not a query."""
     from sqlglot.errors import ParseError, TokenError
 
     from squallpy.frontend.dialect import Squall

@@ -80,7 +80,7 @@ def create_matrix(script: ScriptText, tree: Parsed) -> CreateMatrix:
 def create_program(script: ScriptText, tree: Parsed) -> CreateProgram:
     name, over, body = tree.children
     assert body.start_pos is not None and body.end_pos is not None
-    text = Body(script, body.start_pos + 2, body.end_pos - 2)  # what is between $$ and $$
+    text = Body(script, body.start_pos + 2, body.end_pos - 2)  # the text between $$ and $$
     semiring = name_of(over).lower() if over else "arithmetic"
     span = token_span(script, name.children[0])
     program = MatrixProgram(name_of(name), semiring, text, (), span)

@@ -2,9 +2,9 @@
 
     SELECT COUNT(*) FROM bids WHERE price > 3 RANGE 5 MIN SLIDE 1 MIN     →     Frame(300_000_000, 60_000_000)
 
-Its words are no keywords: a column or alias may be called so. They begin a window somewhere behind FROM, where a name
-or an expression has ended and a number follows, which no other SQL has; LANDMARK, which needs no number, where the
-block ends behind it. The tokens of a window become one, which sqlglot takes for a clause like LIMIT.
+Its words are not reserved: a column or alias may have these names. They begin a window somewhere after FROM, where a
+name or an expression has ended and a number follows, which no other SQL has; LANDMARK, which needs no number, where the
+block ends after it. The tokens of a window become one, which sqlglot parses as a clause like LIMIT.
 """
 
 import re
@@ -47,7 +47,7 @@ def with_windows(tokens: Sequence[Token], text: str) -> list[Token]:
     """Join the tokens of each window of a query into one."""
     out: list[Token] = []
     opened = [False]  # of each parenthesis: has there been a FROM in it?
-    behind, at = False, 0  # is this right behind a query in parentheses?
+    behind, at = False, 0  # directly after a query in parentheses
     while at < len(tokens):
         token = tokens[at]
         following = tokens[at + 1].token_type if at + 1 < len(tokens) else None
@@ -116,7 +116,7 @@ class Clause:
 
 
 def read_window(script: ScriptText, start: int, end: int) -> Clause:
-    """Read the window written in script.text[start:end]; SQ1001 or SQ2010 if it is none."""
+    """Read the window written in script.text[start:end]; SQ1001 or SQ2010 if it is invalid."""
     from lark import UnexpectedInput
 
     parser = load_grammar("window")

@@ -117,7 +117,7 @@ AGGREGATES: dict[str, str] = {
     ),
 }  # fmt: skip
 
-# what is the time, in calls and, some of them, without parentheses
+# functions of the current time, some of them without parentheses
 NOW = (
     "CURDATE", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_TIMEZONE", "GETDATE", "LOCALTIME",
     "LOCALTIMESTAMP", "NOW", "SYSDATE",
@@ -153,7 +153,7 @@ FUNCTIONS: dict[str, str] = {
     ),
 }  # fmt: skip
 
-# shapes of queries, by what the binder calls them
+# forms of queries, by the binder's names
 QUERIES: dict[str, Unsupported] = {
     "outer join inside": Unsupported("a RIGHT or FULL JOIN in a correlated subquery", "JOIN", "write a LEFT JOIN"),
     "outer join after comma": Unsupported(

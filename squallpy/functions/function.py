@@ -1,6 +1,6 @@
 """Entries of the registry: scalar functions and operators, aggregates, and the operations that plans call.
 
-A `Function` is what a query writes, an `Operation` what a plan computes. Most functions are an operation of the same
+A `Function` is written by a query, an `Operation` computed by a plan. Most functions are an operation of the same
 name, whose evaluator `runtime/evaluate/scalar` registers; others are expanded into operations by `logical/bind/scalar`.
 
     native("SOUNDEX(s)", takes(VARCHAR, TEXT), "the four-character Soundex code of a text", "SOUNDEX('Robert') → R163")
@@ -39,7 +39,8 @@ class Operation:
             ("divisor"), possibly always ("always"), or "never".
         settings: arguments from this position on are parameters, such as the pattern of LIKE: the evaluator is made
             for their values, once for the rows that share them.
-        is_exactly_typed: True if arguments get exactly the types of the rule, also where other types hold values alike.
+        is_exactly_typed: True if arguments get exactly the types of the rule, even if other types store values the same
+        way.
     """
 
     name: str

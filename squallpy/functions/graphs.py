@@ -20,7 +20,7 @@ class GraphFunction:
         return self.text.format(A=matrix, n=dimension, steps=steps)
 
 
-_HOPS = "R := iterate[{steps}](eye({n}))(acc => {A} * acc + eye({n}))"  # in at most so many, also in none
+_HOPS = "R := iterate[{steps}](eye({n}))(acc => {A} * acc + eye({n}))"  # in at most that many hops, or in none
 GRAPHS = {
     "matrix_power": GraphFunction("arithmetic", "R := {A}^{steps}", "the power"),
     "reachability": GraphFunction("boolean", _HOPS, "the number of hops", pairs=True),
@@ -28,7 +28,7 @@ GRAPHS = {
 }
 
 
-DAMPING, STEPS = 0.85, 50  # of pagerank, unless it is told
+DAMPING, STEPS = 0.85, 50  # defaults of PageRank
 
 
 def pagerank(shares: str, dimension: str, damping: float, steps: int) -> str:

@@ -8,7 +8,7 @@ from squallpy.functions.type_rules import series
 
 @dataclass(frozen=True, slots=True)
 class RowFunction:
-    """A function of which rows are made: in SELECT, or in FROM."""
+    """A function that generates rows, in SELECT or in FROM."""
 
     syntax: str
     doc: str
@@ -27,4 +27,4 @@ ROW_FUNCTIONS = (
     RowFunction("RANGE([a,] b [, step])", "from a, or 0, to before b, as in Spark and DuckDB"),
 )
 
-SEQUENCE = Operation("sequence", 3, 5, series, "start, stop and step of a series, of which rows are made")
+SEQUENCE = Operation("sequence", 3, 5, series, "start, stop and step of a series, whose values become rows")

@@ -41,7 +41,7 @@ class Literal:
     depth: ClassVar[int] = 0
 
     def __eq__(self, other: object) -> bool:
-        """True if nothing tells them apart: 0.0 is not -0.0, and NaN is NaN."""
+        """True if they are indistinguishable: 0.0 is not -0.0, and NaN is NaN."""
         if not isinstance(other, Literal) or self.type != other.type:
             return False
         if isinstance(self.value, float):
@@ -254,7 +254,10 @@ class Rewriter:
     """A bottom-up rewriting by one rule, which sees each part once, however many expressions share it."""
 
     def __init__(self, rule: Callable[[Expr], Expr | None]) -> None:
-        self._rule, self._known = rule, dict[int, tuple[Expr, Expr]]()  # by id; what has it is not to be freed
+        self._rule, self._known = (
+            rule,
+            dict[int, tuple[Expr, Expr]](),
+        )  # by id; keeps the objects alive, so that ids stay theirs
 
     def __call__(self, expr: Expr) -> Expr:
         """Rewrite an expression; itself if nothing changes."""

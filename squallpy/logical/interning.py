@@ -2,8 +2,8 @@
 
     SELECT a.x FROM r AS a WHERE a.y > 0        SELECT b.x FROM r AS b WHERE b.y > 0        both are number 2
 
-An operator is spelled by the numbers of its inputs and by what it says of them, their columns by position; so what it
-is does not depend on where it stands, and one that many read is spelled once.
+The key of an operator consists of its inputs' numbers and its own fields, with columns by position; so it does not
+depend on the operator's position, and a shared operator is numbered once.
 """
 
 from collections.abc import Hashable, Mapping

@@ -90,7 +90,7 @@ class Scan(Node):
 
 @dataclass(frozen=True, slots=True)
 class Window(Node):
-    """The rows of a stream that a window shows; `time` is the column that it goes by, None for their number."""
+    """The rows of a stream that are in a window; `time` is its time column, None for row numbers."""
 
     input_fields = ("child",)
     child: Node
@@ -259,6 +259,30 @@ class Aggregate(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class GroupingSets(Node):
+    """Aggregates by several sets of keys, with NULL for the keys that a set lacks: ROLLUP, CUBE, GROUPING SETS.
+
+    Args:
+        sets: Columns of the keys that each set has.
+        groupings: Columns that are 1 in the rows of the sets that lack a key, and 0 in others: GROUPING(key).
+    """
+
+    input_fields = ("child",)
+    child: Node
+    keys: tuple[tuple[Column, Expr], ...]
+    sets: tuple[tuple[Column, ...], ...]
+    aggs: tuple[tuple[Column, Agg], ...]
+    groupings: tuple[tuple[Column, Column], ...] = ()
+
+    def __post_init__(self) -> None:
+        check_all((*(e for _, e in self.keys), *(arg for _, agg in self.aggs for arg in agg.args)), self.child)
+
+    @Remembered
+    def output(self) -> tuple[Column, ...]:
+        return tuple(column for column, _ in (*self.keys, *self.aggs, *self.groupings))
+
+
+@dataclass(frozen=True, slots=True)
 class WindowFunctions(Node):
     """The rows of the child, each with the value of every window function, under the column that names it."""
 
@@ -297,7 +321,7 @@ class Repeat(Node):
 
 @dataclass(frozen=True, slots=True)
 class Sort(Node):
-    """ORDER BY, for what is printed."""
+    """ORDER BY of the printed result."""
 
     input_fields = ("child",)
     child: Node
@@ -343,7 +367,7 @@ class TopN(Node):
 
 @dataclass(frozen=True, slots=True)
 class Limit(Node):
-    """LIMIT and OFFSET, for what is printed."""
+    """LIMIT and OFFSET of the printed result."""
 
     input_fields = ("child",)
     child: Node

@@ -3,7 +3,7 @@
 from squallpy.base.types import DOUBLE, Kind
 from squallpy.logical.calls import Agg
 from squallpy.logical.expressions import Cast, Column, Expr, Literal, children
-from squallpy.logical.nodes import Aggregate, Node, Project, SetOperation, Union, WindowFunctions, nodes
+from squallpy.logical.nodes import Aggregate, GroupingSets, Node, Project, SetOperation, Union, WindowFunctions, nodes
 
 NARROW = 19  # digits of a BIGINT
 
@@ -27,7 +27,7 @@ def _wide_columns(node: Node, below: list[frozenset[int]]) -> frozenset[int]:
     match node:
         case Project(_, items):
             return frozenset(column.id for column, expr in items if _is_wide(expr, below[0]))
-        case Aggregate(_, keys, aggs):
+        case Aggregate(_, keys, aggs) | GroupingSets(_, keys, _, aggs):
             values = (*keys, *((column, agg.arg) for column, agg in aggs if agg.arg is not None))
             return frozenset(column.id for column, expr in values if _is_wide(expr, below[0]))
         case WindowFunctions(_, functions):

@@ -16,6 +16,7 @@ from squallpy.logical.nodes import (
     Aggregate,
     AntiJoin,
     Filter,
+    GroupingSets,
     Join,
     LeftJoin,
     Limit,
@@ -112,7 +113,7 @@ class _Names:
         return f"{call} OVER ({' '.join(part for part in parts if part)})"
 
     def named(self, column: Column, expr: Expr) -> str:
-        """Show a column that an operator makes of an expression."""
+        """Show a column that an operator computes by an expression."""
         name, text = self(column), self(expr)
         return name if name == text else f"{name} := {text}"
 
@@ -147,6 +148,11 @@ def _describe(node: Node, names: _Names) -> str:
             return "Union all " + ", ".join(map(names, columns))
         case SetOperation(kind, is_all, _, columns):
             return f"{kind.capitalize()}{' all' if is_all else ''} " + ", ".join(map(names, columns))
+        case GroupingSets(_, keys, sets, aggs, groupings):
+            named = {key: names.named(key, expr) for key, expr in keys}
+            by = ", ".join(f"({', '.join(named[key] for key in each)})" for each in sets)
+            shown = (*(names.agg(agg) for _, agg in aggs), *(names(column) for column, _ in groupings))
+            return f"Aggregate by sets {by}" + (f": {', '.join(shown)}" if shown else "")
         case Aggregate(_, keys, aggs):
             by = " by " + ", ".join(names.named(column, expr) for column, expr in keys) if keys else ""
             return f"Aggregate{by}" + (": " + ", ".join(names.agg(agg) for _, agg in aggs) if aggs else "")
@@ -178,6 +184,6 @@ def _numbers(node: TopN | Limit) -> str:
 
 
 def order(text: str, descending: bool, nulls_first: bool) -> str:
-    """Show a sort key without what is Spark's default: NULLs first when ascending, last when descending."""
+    """Show a sort key without Spark's defaults: NULLs first when ascending, last when descending."""
     nulls = "" if nulls_first != descending else f" NULLS {'FIRST' if nulls_first else 'LAST'}"
     return f"{text}{' DESC' if descending else ''}{nulls}"

@@ -76,7 +76,7 @@ class _Reader:
         return "|".join((*options, "".join(parts)))
 
     def one(self, found: str, special: bool) -> str:
-        """Read what a character begins: itself, any, a set or a group."""
+        """Parse the element that a character begins: itself, any, a set or a group."""
         if not special:
             return re.escape(found)
         match found:
@@ -111,7 +111,7 @@ class _Reader:
         return found[0]
 
     def characters(self) -> str:
-        """Read [a-z_], [^0-9] or [[:ALPHA:]] from behind its opening bracket."""
+        """Parse [a-z_], [^0-9] or [[:ALPHA:]] after its opening bracket."""
         negated = self.pattern[self.at : self.at + 1] == "^"
         self.at += negated
         parts = list[str]()

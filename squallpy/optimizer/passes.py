@@ -7,6 +7,7 @@ from itertools import count, islice
 from time import perf_counter
 from typing import Any, Generic, TypeVar
 
+from squallpy.logical.apply import Apply
 from squallpy.logical.column_allocator import ColumnAllocator
 from squallpy.logical.constant_folding import Evaluate
 from squallpy.logical.expressions import Expr, columns, transform
@@ -14,12 +15,14 @@ from squallpy.logical.nodes import (
     Aggregate,
     ConditionalJoin,
     Filter,
+    GroupingSets,
     Join,
     Node,
     Project,
     Repeat,
     SetOperation,
     Sort,
+    TopN,
     Union,
     WindowFunctions,
     nodes,
@@ -29,12 +32,12 @@ from squallpy.logical.nodes import (
 T = TypeVar("T")
 NodeRule = Callable[[Node], Node | None]
 ExprRule = Callable[[Expr], Expr | None]
-Rewritten = dict[int, tuple[Node, Node]]  # by its id: an operator, and what a rule makes of it
+Rewritten = dict[int, tuple[Node, Node]]  # by its id: an operator, and its rewritten form
 
 
 @dataclass(frozen=True, slots=True)
 class PassContext(ColumnAllocator):
-    """Inputs of passes beside what they rewrite, and new columns.
+    """Inputs of passes besides the query, and new columns.
 
     Args:
         evaluate: Computes a constant expression as the runtime would.
@@ -108,13 +111,13 @@ class RulePass(Pass[Node]):
 
 
 class Observer:
-    """A listener to passes at work; this one ignores what it hears."""
+    """An observer of running passes; this one does nothing."""
 
     def stepped(self, name: str, before: Any, after: Any) -> None:
-        """Hear what the step `name` has made of the query, which may be what it was."""
+        """Receive the query after the step `name`, changed or not."""
 
     def took(self, name: str, seconds: float) -> None:
-        """Hear how long a pass has taken."""
+        """Receive the seconds of a pass."""
 
 
 def run_passes(value: T, passes: Sequence[Pass[T]], context: PassContext, observer: Observer | None = None) -> T:
@@ -178,7 +181,7 @@ def _over_expressions(rule: ExprRule) -> Callable[[Node], Node]:
 
 
 def _rewritten(node: Node, change: Callable[[Node], Node], known: Rewritten) -> Node:
-    """Change each operator until it stays as it is, behind its inputs; what is pushed down a chain is at its end then.
+    """Rewrite each operator until nothing changes, after its inputs; pushed predicates reach the end of a chain.
 
     Args:
         known: Operators and what became of them, in earlier turns as well.
@@ -202,12 +205,16 @@ def expressions(node: Node) -> tuple[Expr, ...]:
             return (on,)
         case ConditionalJoin(_, _, on):
             return (on,)
+        case Apply(_, _, _, parameters, on):
+            return (*(expr for _, expr in parameters), on)
         case Project(_, items):
             return tuple(expr for _, expr in items)
-        case Aggregate(_, keys, aggs):
+        case Aggregate(_, keys, aggs) | GroupingSets(_, keys, _, aggs):
             return (*(expr for _, expr in keys), *(arg for _, agg in aggs for arg in agg.args))
         case Sort(_, keys):
             return tuple(expr for expr, _, _ in keys)
+        case TopN(_, keys, partition=partition):
+            return (*(expr for expr, _, _ in keys), *partition)
         case WindowFunctions(_, functions):
             return tuple(expr for _, function in functions for expr in function.expressions)
         case Repeat(_, times):

@@ -22,8 +22,10 @@ from squallpy.optimizer.plan.assign_window_clocks import assign_window_clocks
 from squallpy.optimizer.plan.decorrelate import decorrelate
 from squallpy.optimizer.plan.distinct_aggregates import expand_distinct_aggregates
 from squallpy.optimizer.plan.exists_not_equal import exists_not_equal
+from squallpy.optimizer.plan.exists_to_semi import exists_to_semi
 from squallpy.optimizer.plan.expand_arg_extremes import expand_arg_extremes
 from squallpy.optimizer.plan.expand_outer_joins import expand_outer_joins
+from squallpy.optimizer.plan.grouping_sets import expand_grouping_sets
 from squallpy.optimizer.plan.groupjoin import groupjoin
 from squallpy.optimizer.plan.left_join_to_anti_join import left_join_to_anti_join
 from squallpy.optimizer.plan.materialise_outer_joins import materialise_outer_joins
@@ -37,8 +39,13 @@ from squallpy.program.program import Lowered, Program
 
 PLAN_PASSES: tuple[Pass[Node], ...] = (
     FunctionPass(
+        "exists_to_semi",
+        "before subqueries become joins: a filter that requires a row of a subquery need not know who has none",
+        lambda plan, _: exists_to_semi(plan),
+    ),
+    FunctionPass(
         "decorrelate",
-        "first: no other pass knows subqueries, whose joins it makes",
+        "before all rules: no other pass knows subqueries, whose joins it makes",
         lambda plan, context: decorrelate(plan, context),
         required=True,
     ),
@@ -46,6 +53,12 @@ PLAN_PASSES: tuple[Pass[Node], ...] = (
         "expand_set_operations",
         "before all rules: these know unions, filters and aggregates",
         expand_set_operation,
+        required=True,
+    ),
+    node_pass(
+        "expand_grouping_sets",
+        "before all rules: these know aggregates of one set of keys",
+        expand_grouping_sets,
         required=True,
     ),
     node_pass(

@@ -226,18 +226,18 @@ class Plan:
     deltas: tuple[PoolPlan, ...]
     result: PoolPlan
     partitions: int
-    places: tuple[tuple[str, tuple[int, ...] | str], ...] = ()  # of each pool: by which keys, or how else
-    unique: tuple[UniqueView, ...] = ()  # what is checked after each batch
-    fixed: tuple[str, ...] = ()  # the pools whose places were set, not chosen
-    grid: Grid | None = None  # of the joiners at first, if there are any
-    on_grid: tuple[OnGrid, ...] = ()  # the views there, or on grids of their keys, if those can become others
-    operator: JoinOperator = JoinOperator.AUTO  # that was asked for
-    epsilon: float = EPSILON  # which share of a relation has to change before its grid may
-    groups: bool = False  # are all partitions joiners, though they are no power of two?
-    capacity: int | None = None  # bytes that a joiner should have no more of: the grid grows at half of it
-    light: tuple[tuple[str, str], ...] = ()  # of pools that are hashed: why no key has a grid
+    places: tuple[tuple[str, tuple[int, ...] | str], ...] = ()  # placements of pools: key positions, or a mark's name
+    unique: tuple[UniqueView, ...] = ()  # checked after each batch
+    fixed: tuple[str, ...] = ()  # pools whose placements were pinned
+    grid: Grid | None = None  # the initial grid of joiners, if there is one
+    on_grid: tuple[OnGrid, ...] = ()  # the views there, or on grids of their keys, if these adapt
+    operator: JoinOperator = JoinOperator.AUTO  # set by the user
+    epsilon: float = EPSILON  # fraction of a relation that has to change before its grid may
+    groups: bool = False  # all partitions are joiners, though not a power of two
+    capacity: int | None = None  # bytes that a joiner may store: the grid grows at half of it
+    light: tuple[tuple[str, str], ...] = ()  # reasons why no key of a hashed pool has a grid
     matrices: MatrixPlan | None = None  # the first stage of a query that reads matrices
-    keeps_result: bool = True  # else what is added to it is printed and forgotten
+    keeps_result: bool = True  # otherwise its rows are printed and dropped
 
     @property
     def output(self) -> OutputSpec:

@@ -117,7 +117,7 @@ def _with_heavy_key_grids(plan: Plan, places: Placements, switches: Distribution
     """Add grids for heavy keys if there may be any and they cost no exchange; otherwise note why not."""
     light, default_reason = why_light(plan.program, places), "grids for its heavy keys would take more exchanges"
     if plan.grid or plan.fixed:
-        default_reason = "what it makes goes to the grid" if plan.grid else "placements of other views are set"
+        default_reason = "its output goes to the grid" if plan.grid else "placements of other views are set"
     for chosen in () if plan.grid or plan.fixed else add_heavy_key_grids(plan.program, places):
         with suppress(Misplaced):
             other = _plan_distributed(plan.program, chosen, plan.partitions, switches)

@@ -94,7 +94,7 @@ Term = Rel | Cmp | Assign | Values | Prod | Plus | Sum
 Factor = Rel | Cmp | Assign
 
 ZERO = Plus(())
-MINUS = Literal(-1, INT)  # the factor of what is taken away
+MINUS = Literal(-1, INT)  # the factor of subtracted terms
 
 
 def variables(term: Term) -> frozenset[Column]:

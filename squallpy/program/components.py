@@ -2,7 +2,7 @@
 
     ΔS(b,c) ⋈ R(a,b) ⋈ T(c,d) ⋈ (a > 3)    →    ΔS(b,c) | R(a,b) ⋈ (a > 3) | T(c,d)
 
-Each delta atom is a unit (its batch is pre-aggregated); the other atoms fall apart into components connected by
+Each delta atom is a component (its batch is pre-aggregated); the other atoms form components connected by
 variables that the deltas do not bind (`dbtoaster-batch-ivm` §2.2 and its footnote 2). A unit is read either as it was
 before the batch or as it is after it, so the atoms of the relation that changes are all the one or all the other.
 """

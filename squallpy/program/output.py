@@ -13,7 +13,7 @@ class Measure:
     """An aggregate of the query in terms of the lanes of its view.
 
     value = Σ coefficient · lane; NULL where `present` (a sum of the same form, the non-NULL inputs) is 0; `function`
-    is sum, count or avg, the last dividing the two. Both are empty for what is found among the values of an output's
+    is sum, count or avg, the last dividing the two. Both are empty for aggregates over the values of an output's
     `over` or made of them: min, max, those at a `share` and those of all values, with a `separator` and in an `order`
     of keys of the view (`logical.nodes.Agg`).
     """
@@ -65,12 +65,12 @@ class OutputSpec:
     single: bool
     count: int = 0  # the lane that counts rows
     times: Expr | None = None  # how often a group is printed, if not once
-    number: Column | None = None  # what tells those rows of a group apart, from 0
+    number: Column | None = None  # numbers those rows of a group, from 0
     over: Column | None = None  # the key whose values, not NULL, the measures are least, greatest, … or made of
 
     @property
     def beside(self) -> frozenset[Column]:
-        """The keys of the view that are none of the group's: what the measures are of, and what orders it."""
+        """The keys of the view that do not belong to the group: the measures' values, and their order."""
         keys = {self.over, *(key for m in self.measures for key, _, _ in m.order)} - {expr for _, expr in self.items}
         return frozenset(key for key in keys if key)
 

@@ -4,7 +4,7 @@ A `View` is a materialised Sum_[keys](body ⋈ ⟨lanes⟩). A `Trigger` says wh
 its `deltas` pre-aggregate the batch, its `statements` then add to views, in an order in which each reads views as it
 says: as they were before the batch, or, where a relation is joined with itself, as they are after it.
 
-An `AuxiliaryRelation` makes rows of a view, such as what a nested aggregate says about each group, for outer views to
+An `AuxiliaryRelation` makes rows of a view, such as the nested aggregates of each group, for outer views to
 join. Its change is extracted from the groups that the batch touched (§3.2.2), and has a trigger like any relation.
 """
 
@@ -24,7 +24,7 @@ RESULT = "Q"  # the name of the view that the query asks for
 class Statement:
     """target(keys) += Sum_[keys](refs ⋈ filters ⋈ ⟨lanes⟩); the first ref is a delta.
 
-    The target of a `partial` one is no view: it lives no longer than the batch, for statements behind it.
+    The target of a `partial` one is not a view: it lives as long as the batch, for later statements.
     """
 
     target: str

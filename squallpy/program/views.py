@@ -56,7 +56,7 @@ class Row:
 class Ref:
     """A use of a view or delta: the variables of its keys, and the lane that goes into each lane.
 
-    A view that the trigger changes is read as it is `after` that, or as it was before. With `row`, what is used is the
+    A view that the trigger changes is read as it is `after` that, or as it was before. With `row`, it reads the
     row that an auxiliary relation makes of the view's payload.
     """
 

@@ -142,7 +142,7 @@ class Printer:
         Only rows that the first column leaves tied are compared further.
         """
         rows, tied = rows.copy(), np.arange(len(rows))
-        label = np.zeros(len(rows), np.int64)  # what is equal so far
+        label = np.zeros(len(rows), np.int64)  # numbers the groups that are equal so far
         for some_columns in (self._order[:1], self._order[1:], self._by_keys):
             if len(tied) < 2:
                 break

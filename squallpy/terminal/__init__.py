@@ -6,5 +6,5 @@ interrupt  Ctrl-C, once and twice                        table      rows as alig
 failures   what went wrong, in one line and a status     progress   one line on stderr that erases itself
 doctor     is everything here that a run needs?          submit     a run by way of spark-submit
 submitted  what spark-submit then runs                   script     a file, stdin, or the text of -c
-fit        columns that a terminal has room for          screen     what a terminal can do
+fit        columns that fit a terminal          screen     what a terminal can do
 """

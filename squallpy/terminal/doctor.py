@@ -1,4 +1,4 @@
-"""`squall doctor`: what a run needs, looked at without starting anything.
+"""`squall doctor`: checks of what a run needs, without starting anything.
 
 ok  Python 3.11.2
 ✗   Java: Spark needs Java 17 or newer, found none …, install one (…) or set JAVA_HOME
@@ -24,7 +24,7 @@ _MEMORY, _ROOM = 2 << 30, 256 << 20  # bytes below which even small runs may fai
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the report; what is not ok comes with a next step."""
+    """One line of the report; a failed check has a next step."""
 
     ok: bool
     text: str

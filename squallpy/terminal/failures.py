@@ -46,7 +46,7 @@ def guarded(work: Callable[[], object]) -> int:
         if not isinstance(end, Interrupted) or end.args:
             print("interrupted", file=sys.stderr)
         return INTERRUPTED
-    except (BrokenPipeError, SystemExit):  # NB: the latter is what click makes of a reader that left
+    except (BrokenPipeError, SystemExit):  # NB: click raises the latter when the reader has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more at its end
         return BROKEN_PIPE
     except OSError as error:
@@ -69,7 +69,7 @@ def deferred(frame: FrameType | None) -> bool:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Let Ctrl-C end what has no way of its own to end."""
+    """Let Ctrl-C end commands without their own handling of it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -10,7 +10,7 @@ from itertools import chain, zip_longest
 import pyarrow as pa
 
 from squallpy.logical.expressions import Column, columns
-from squallpy.logical.nodes import Aggregate, Node, Project
+from squallpy.logical.nodes import Aggregate, GroupingSets, Node, Project
 from squallpy.terminal.table import is_number, shown, widest
 
 _GAP = 2  # between two columns
@@ -36,7 +36,7 @@ def rank_columns(plan: Node, schema: pa.Schema, sorted_by: Sequence[int]) -> lis
 def _roles(node: Node) -> tuple[set[Column], set[Column]]:
     """Find the columns of a node computed from keys of the aggregate below, and those computed from its aggregates."""
     match node:
-        case Aggregate():
+        case Aggregate() | GroupingSets():
             return {column for column, _ in node.keys}, {column for column, _ in node.aggs}
         case Project():
             keys, measures = _roles(node.child)

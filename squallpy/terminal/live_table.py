@@ -17,7 +17,7 @@ from squallpy.logical.nodes import Limit, Node, Query, Sort
 from squallpy.terminal.fit_columns import fit, rank_columns
 from squallpy.terminal.table import table_text
 
-_REFRESH, _SHARE = 0.1, 5  # seconds between two drawings, and at least so many times what one takes
+_REFRESH, _SHARE = 0.1, 5  # seconds between two drawings, and the least multiple of a drawing's own time
 
 
 class Bag:

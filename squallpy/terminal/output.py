@@ -22,7 +22,7 @@ class Output:
     NB: changes of a batch come again after a crash; only files (--out) are exactly once.
 
     Args:
-        marks: changes say where a batch ends, and the query, by a row with op = or words below a table, and of which
+        marks: changes mark the ends of batches and of the query, by a row with op = or a line below a table, and name
             query they are, if there are `several`.
     """
 

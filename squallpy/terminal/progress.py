@@ -1,6 +1,6 @@
-"""One line on stderr while a run goes on, that erases itself; and what is said at the end.
+"""A progress line on stderr that erases itself, and the summary at the end.
 
-Without a terminal on stderr there is no such line, and no summary: a log or a pipe is told only what matters, which is
+Without a terminal on stderr there is no such line, and no summary: a log or a pipe only gets
 errors and rows that were left out.
 """
 

@@ -1,4 +1,4 @@
-"""`squall run`: what the options ask for, put together, and run."""
+"""`squall run`: assembles a run from its options."""
 
 import os
 import sys
@@ -78,7 +78,7 @@ def choose(request: RunRequest, terminal: bool, redraws: bool = True) -> Choice:
 
 
 def spark_settings(request: RunRequest) -> dict[str, str]:
-    """Read the settings of --conf, by name; SQ7003 for an assignment that is none, or without Spark."""
+    """Read the settings of --conf, by name; SQ7003 for an invalid assignment, or without Spark."""
     if request.conf and request.backend != "spark":
         raise SquallError("SQ7003", f"--conf is for Spark, not for --backend {request.backend}", hint="leave one out")
     settings = {}
@@ -166,7 +166,7 @@ def _check_distinct(request: RunRequest) -> None:
 def _sinks(
     request: RunRequest, choice: Choice, several: bool, marks: bool, progress: Progress, opened: ExitStack
 ) -> Iterator[Sink]:
-    """Make the sinks of a run, besides its progress; those `opened` are closed at its end."""
+    """Make the sinks of a run except its progress; those `opened` are closed at its end."""
     from squallpy.runtime.checkpoint.checkpoint import is_used
 
     resumed = request.checkpoint is not None and is_used(request.checkpoint)

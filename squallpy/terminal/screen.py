@@ -5,8 +5,8 @@ from typing import TextIO
 
 
 def can_redraw(stream: TextIO) -> bool:
-    """True if what was written to a stream can be written anew: it is a terminal with a cursor that moves.
+    """True if a stream can be redrawn: it is a terminal with a movable cursor.
 
-    NB: `!squall run …` in a cell of a notebook has a terminal, too, of which the cell shows all that it is sent.
+    NB: `!squall run …` in a cell of a notebook has a terminal too, but the cell shows everything written to it.
     """
     return stream.isatty() and os.environ.get("TERM") != "dumb" and "JPY_PARENT_PID" not in os.environ

@@ -30,7 +30,7 @@ def find_script(file: str | None, command: str | None) -> tuple[Path, str | None
 
 def _read_stdin() -> bytes:
     try:
-        if sys.stdin is None:  # closed by whoever started us
+        if sys.stdin is None:  # closed by the parent process
             raise OSError("it is closed")
         return sys.stdin.buffer.read()
     except OSError as error:

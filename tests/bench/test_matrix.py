@@ -1,5 +1,8 @@
 """What `bench.matrix` compares computes the same: baselines as the papers ran them, strong ones, triggers by hand."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,12 +16,12 @@ SIZES = st.sampled_from([5, 30, 70])
 SEEDS = st.integers(0, 1000)
 
 
-def close(actual, expected):
+def close(actual: Any, expected: Any) -> None:
     np.testing.assert_allclose(actual, expected, rtol=1e-8, atol=1e-10)
 
 
 @given(SIZES, SEEDS)
-def differential_iterations(n, seed):
+def differential_iterations(n: int, seed: int) -> None:
     random = np.random.default_rng(seed)
     A, B, T = inputs.contraction(n, random), random.normal(size=(n, 3)), random.normal(size=(n, 3))
     close(baselines.powers(A, 16), np.linalg.matrix_power(A, 16))
@@ -31,7 +34,7 @@ def differential_iterations(n, seed):
 
 
 @given(SIZES, SEEDS)
-def differential_powers(n, seed):
+def differential_powers(n: int, seed: int) -> None:
     random = np.random.default_rng(seed)
     live = Powers(inputs.contraction(n, random), 16)
     for _ in range(3):
@@ -40,7 +43,7 @@ def differential_powers(n, seed):
 
 
 @given(SIZES, st.sampled_from([1, 2]), SEEDS)
-def differential_least_squares(m, tall, seed):
+def differential_least_squares(m: int, tall: int, seed: int) -> None:
     random = np.random.default_rng(seed)
     X, Y = inputs.observations(tall * m, m, random), random.normal(size=(tall * m, 1))
     live = Ols(X, Y)
@@ -54,7 +57,7 @@ def differential_least_squares(m, tall, seed):
 
 @pytest.mark.parametrize("graph", [inputs.random_graph, inputs.scale_free_graph])
 @given(n=SIZES, seed=SEEDS)
-def differential_graphs(graph, n, seed):
+def differential_graphs(graph: Callable[..., Any], n: int, seed: int) -> None:
     random = np.random.default_rng(seed)
     G = graph(n, 0.05, random)
     reach, paths = Reachability(bits.pack(G), 4), ShortestPaths(inputs.lengths(G, random), 4)
@@ -66,10 +69,10 @@ def differential_graphs(graph, n, seed):
     for found in (reach.result, baselines.reachability(reach.G, 4), baselines.reachability_strong(reach.G, 4)):
         assert (bits.unpack(found, n) == hops).all()
     assert ((paths.result < np.inf) == hops).all()
-    for found in (baselines.shortest_paths(paths.G, 4), baselines.shortest_paths_strong(paths.G, 4)):
-        assert (found == paths.result).all()
+    for lengths in (baselines.shortest_paths(paths.G, 4), baselines.shortest_paths_strong(paths.G, 4)):
+        assert (lengths == paths.result).all()
 
 
-def oracle_a_batch_of_rows_has_the_rank_of_its_distinct_rows():
+def oracle_a_batch_of_rows_has_the_rank_of_its_distinct_rows() -> None:
     U, V = inputs.batch_of_rows(100, 50, 2.0, np.random.default_rng(0))
     assert U.shape == V.shape and U.shape[1] < 50 and (U.sum(axis=0) == 1).all() and (U.sum(axis=1) <= 1).all()

@@ -4,9 +4,11 @@ A few in each run of the tests; `make fuzz N=10000` tries as many as it is told.
 """
 
 import io
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,6 +19,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
 from squallpy.compiler import to_program
 from squallpy.logical.bind import compile_script
+from squallpy.logical.nodes import Query
 from squallpy.maintain.matrix.script_programs import Programs
 from squallpy.program.show import program_text
 from squallpy.runtime.evaluate.constants import fold_constant
@@ -38,10 +41,10 @@ def scripts() -> tuple[str, ...]:
 class Nobody:
     """A sink of which nobody reads anything."""
 
-    def begin(self, *_): ...
-    def batch(self, *_): ...
-    def final(self, _): ...
-    def finish(self, _): ...
+    def begin(self, *_: int | pa.Schema | Query) -> None: ...
+    def batch(self, *_: dict[str, Callable[..., Any] | float] | int | None) -> None: ...
+    def final(self, _: pa.Table) -> None: ...
+    def finish(self, _: dict[str, bool | float]) -> None: ...
 
 
 def compile_whole(script: str) -> None:

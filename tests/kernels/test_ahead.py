@@ -15,12 +15,12 @@ from squallpy.runtime.kernels.regions import HEAP
 MEGA = 1 << 17  # words in a mebibyte
 
 
-def faults():
+def faults() -> int:
     return resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a hint that only Linux takes")
-def oracle_populated_pages_do_not_fault():
+def oracle_populated_pages_do_not_fault() -> None:
     ready, left = (HEAP.region(name, 2 * MEGA) for name in ("ready", "left"))
     ready.array()[:100] = 5
     _populate([(ready, 50, 4 * MEGA)])  # its end is clipped
@@ -33,7 +33,7 @@ def oracle_populated_pages_do_not_fault():
     assert ready.array()[:101].tolist() == [6, *[5] * 99, 0]
 
 
-def oracle_regions_grow_into_what_was_got_ready():
+def oracle_regions_grow_into_what_was_got_ready() -> None:
     area = Area(HEAP, "area", {"rows": 512, "index": 512}, scalars=1)
     area.array(0)[:512] = np.arange(512)
     area.get_ready([(0, 512, 2000), (1, 512, 700)])
@@ -42,7 +42,7 @@ def oracle_regions_grow_into_what_was_got_ready():
     assert area.words(1) >= 700 and not area.array(1).any()
 
 
-def oracle_a_helper_populates_what_there_is(monkeypatch):
+def oracle_a_helper_populates_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     asked, done = [], threading.Event()
     monkeypatch.setattr(prefault, "_populate", lambda stretches: (asked.append(stretches), done.set()))
     populate([])

@@ -1,10 +1,13 @@
 """Packed Boolean matrices against NumPy's truth values."""
 
+from collections.abc import Callable
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from squallpy.runtime.kernels import bits
 
@@ -13,13 +16,13 @@ FEW = st.integers(0, 4)
 RATES = st.sampled_from([0.0, 0.01, 0.3, 1.0])
 
 
-def cells(draw, *shape):
+def cells(draw: Callable[..., Any], *shape: int) -> NDArray[np.bool_]:
     random = np.random.default_rng(draw(st.integers(0, 2**32)))
     return random.random(shape) < draw(RATES)
 
 
 @given(st.data(), SIZES, SIZES)
-def property_what_is_packed_comes_back(data, n, m):
+def property_what_is_packed_comes_back(data: st.DataObject, n: int, m: int) -> None:
     A = cells(data.draw, n, m)
     packed = bits.pack(A)
     assert packed.shape == (n, bits.words(m)) and (bits.unpack(packed, m) == A).all()
@@ -29,24 +32,26 @@ def property_what_is_packed_comes_back(data, n, m):
 
 
 @given(st.data(), SIZES, SIZES, SIZES)
-def oracle_a_product_ors_rows(data, n, length, m):
+def oracle_a_product_ors_rows(data: st.DataObject, n: int, length: int, m: int) -> None:
     A, B = cells(data.draw, n, length), cells(data.draw, length, m)
     expected = A.astype(np.float32) @ B.astype(np.float32) > 0
     assert (bits.product(bits.pack(A), bits.pack(B)) == bits.pack(expected)).all()
 
 
 @given(st.data(), SIZES, SIZES, FEW, FEW, FEW, st.integers(0, 3))
-def oracle_a_pass_is_two_products_and_an_update(data, n, m, k, p, q, threads):
+def oracle_a_pass_is_two_products_and_an_update(
+    data: st.DataObject, n: int, m: int, k: int, p: int, q: int, threads: Any
+) -> None:
     M, U, V, X, Y = (cells(data.draw, *shape) for shape in ((n, m), (n, k), (m, k), (m, p), (n, q)))
     factors = [bits.pack(factor.T) for factor in (U, V, X, Y)]
     packed = bits.pack(M)
     with patch.object(bits, "_SMALL", data.draw(st.sampled_from([1, bits._SMALL]))):  # of large matrices in pieces
-        MX, MtY = bits.pass_over(packed, *factors, threads)
+        MX, MtY = bits.pass_over(packed, factors[0], factors[1], factors[2], factors[3], threads)
     assert (bits.unpack(MX, n).T == M @ X).all() and (bits.unpack(MtY, m).T == M.T @ Y).all()
     new = U @ V.T & ~M
     assert (packed == bits.pack(M | new)).all()
     third = bits.pack(M)
-    *read, u, v = bits.pruned(third, *factors, threads)
+    *read, u, v = bits.pruned(third, factors[0], factors[1], factors[2], factors[3], threads)
     assert (third == packed).all() and (read[0] == MX).all() and (read[1] == MtY).all()
     makes = bits.unpack(u, n).T @ bits.unpack(v, m)
     assert not (new & ~makes).any() and not (makes & ~(U @ V.T)).any() and u.shape == factors[0].shape

@@ -3,6 +3,7 @@
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from squallpy.base.rings import Payload, Ring
 from squallpy.runtime.kernels import layout
@@ -12,21 +13,23 @@ from squallpy.runtime.kernels.pool import Pool
 
 
 @kernel(f"int64({VECTOR}, {VECTOR}, int64)")
-def take(state, arena, size_class):
+def take(state: NDArray[np.int64], arena: NDArray[np.int64], size_class: int) -> int:
     return allocate(address(state), address(arena), size_class)
 
 
 @kernel(f"void({VECTOR}, {VECTOR}, int64, int64)")
-def give(state, arena, block, size_class):
+def give(state: NDArray[np.int64], arena: NDArray[np.int64], block: int, size_class: int) -> None:
     release(address(state), address(arena), block, size_class)
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.data())
-def property_blocks_never_overlap(data):
-    state, arena, held = np.zeros(layout.STATE, np.int64), np.zeros(1 << 13, np.int64), {}
+def property_blocks_never_overlap(data: st.DataObject) -> None:
+    state, arena = np.zeros(layout.STATE, np.int64), np.zeros(1 << 13, np.int64)
+    held: dict[int, int] = {}
     for _ in range(data.draw(st.integers(1, 60))):
-        if held and data.draw(st.booleans()):
+        takes_out: bool = data.draw(st.booleans()) if held else False
+        if takes_out:
             block = data.draw(st.sampled_from(sorted(held)))
             give(state, arena, block, held.pop(block))
         else:
@@ -43,7 +46,7 @@ def property_blocks_never_overlap(data):
     assert state[layout.CLASSES] == top
 
 
-def oracle_postings_that_grow_together_leave_nothing_behind():
+def oracle_postings_that_grow_together_leave_nothing_behind() -> None:
     """A thousand groups, each of one record more in every batch: the blocks that they left are used again."""
     pool, groups = Pool(2, Payload((Ring.COUNT,)), ((0,),)), np.arange(1000)
     for i in range(126):
@@ -51,7 +54,7 @@ def oracle_postings_that_grow_together_leave_nothing_behind():
     assert 0 <= top(pool) * layout.PIECE - 1000 * 128 <= 128
 
 
-def oracle_postings_shrink():
+def oracle_postings_shrink() -> None:
     """What a group gives back when most of its records go is there for others."""
     pool, ones = Pool(2, Payload((Ring.COUNT,)), ((0,),)), np.ones((1000, 1), np.int64)
     rows = np.stack([np.zeros(1000, np.int64), np.arange(1000)], axis=1)
@@ -63,5 +66,5 @@ def oracle_postings_shrink():
     assert top(pool) == before
 
 
-def top(pool):
+def top(pool: Pool) -> int:
     return pool._area.head[layout.SLICE_STATE + layout.TOP]

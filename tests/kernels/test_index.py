@@ -1,9 +1,12 @@
 """Hash tables against a set of keys, with hashes that want the same places: the end of the table, and its beginning."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from squallpy.runtime.kernels.compiled import GIVEN_VECTOR, VECTOR, address, kernel
 from squallpy.runtime.kernels.hash_index import (
@@ -34,7 +37,7 @@ _PLACES = f"void({VECTOR}, {GIVEN_VECTOR}, {GIVEN_VECTOR}, int64)"
 
 
 @kernel(_PLACES)
-def flip(region, hashes, rows, key):
+def flip(region: Any, hashes: Any, rows: Any, key: Any) -> None:
     """Enter a key, or take it out if it is there."""
     table, shape = table_of(address(region))
     start = peek(table, shape, home(hashes[key], shape), hashes[key])
@@ -46,12 +49,12 @@ def flip(region, hashes, rows, key):
 
 
 @kernel(f"boolean({VECTOR}, int64)")
-def grow_on(region, rows):
+def grow_on(region: Any, rows: int) -> Any:
     return go_on_growing(address(region), rows)
 
 
 @kernel(f"int64({VECTOR})")
-def disorder(region):
+def disorder(region: Any) -> Any:
     """How many entries stand where a search for them would not come, or behind one of a larger hash."""
     wrong, (table, shape) = 0, table_of(address(region))
     for at in range(shape[0]):
@@ -64,7 +67,7 @@ def disorder(region):
     return wrong
 
 
-def entries(region):
+def entries(region: NDArray[np.int64]) -> list[np.int64]:
     table = region[HEADER:]
     return sorted(table[table != 0])
 
@@ -74,7 +77,7 @@ def entries(region):
     st.lists(st.tuples(st.integers(0, 29), st.sampled_from(HASHES)), unique_by=lambda pair: pair[0]),
     st.lists(st.integers(0, 29) | st.just("grow") | st.just("go on"), max_size=80),
 )
-def property_tables_stay_in_order(keys, steps):
+def property_tables_stay_in_order(keys: list[tuple[int, int]], steps: list[int | str]) -> None:
     """Whatever is entered and taken out while they grow, and if they shall grow again before they are done."""
     rows, hashes = np.arange(30), np.zeros(30, np.int64)
     for key, h in keys:
@@ -99,7 +102,7 @@ def property_tables_stay_in_order(keys, steps):
     assert region[TURN] == 0 and len(entries(region)) == len(there)
 
 
-def oracle_tables_grow_while_they_are_filled():
+def oracle_tables_grow_while_they_are_filled() -> None:
     """Twice, by the pace of their rows: each time done long before it is time to grow again."""
     region, keys = np.zeros(HEADER + 4000, np.int64), np.arange(2000)
     hashes = np.random.default_rng(0).integers(-(2**63), 2**63 - 1, len(keys))
@@ -117,5 +120,5 @@ def oracle_tables_grow_while_they_are_filled():
 
 
 @pytest.mark.parametrize("size, larger", [(512, 768), (768, 1024), (1024, 1536)])
-def oracle_tables_grow_by_less_than_their_double(size, larger):
+def oracle_tables_grow_by_less_than_their_double(size: int, larger: int) -> None:
     assert wider(size - HEADER) == larger - HEADER

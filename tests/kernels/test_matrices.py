@@ -1,11 +1,14 @@
 """Passes over dense, symmetric and tropical matrices against NumPy, on any shape, layout and number of threads."""
 
 import os
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from squallpy.base.semirings import ARITHMETIC
 from squallpy.runtime.kernels import bits, dense, semirings, symmetric, tropical
@@ -17,19 +20,19 @@ FEW = st.integers(0, 5) | st.sampled_from([9, 20])
 MANY = st.integers(0, 5) | st.sampled_from([9, 20, 140])  # for BLAS, which is for floats
 
 
-def close(actual, expected):
+def close(actual: NDArray[Any], expected: NDArray[Any]) -> None:
     single = actual.dtype == np.float32
     np.testing.assert_allclose(actual, expected, rtol=1e-3 if single else 1e-10, atol=1e-3 if single else 1e-10)
 
 
-def laid_out(array, how):
+def laid_out(array: NDArray[Any], how: str) -> NDArray[Any]:
     """The same values: rows contiguous, columns contiguous, columns aligned, or neither."""
     if how == "aligned":
-        room = columns_of(*array.shape, array.dtype)
+        room = columns_of(len(array), array.shape[1], array.dtype)
     elif how == "apart":
         room = np.empty((2 * len(array), 3 * array.shape[1]), array.dtype)[::2, ::3]
     else:
-        return np.array(array, order=how)
+        return np.array(array, order="F" if how == "F" else "C")
     room[:] = array
     return room
 
@@ -38,7 +41,9 @@ LAYOUTS = st.sampled_from(["C", "F", "aligned", "apart"])
 
 
 @st.composite
-def several(draw, shapes, dtype, zero=0):
+def several(
+    draw: Callable[..., Any], shapes: tuple[tuple[int, int], ...], dtype: str, zero: int = 0
+) -> list[NDArray[Any]]:
     """Cells of these shapes with some zeros, and rows of the second without anything else."""
     random, rate = np.random.default_rng(draw(st.integers(0, 2**32))), draw(st.sampled_from([0.0, 0.3, 0.9]))
     out = []
@@ -52,7 +57,7 @@ def several(draw, shapes, dtype, zero=0):
 
 
 @st.composite
-def passes(draw, dtype, zero=0, few=FEW):
+def passes(draw: st.DrawFn, dtype: str, zero: Any = 0, few: st.SearchStrategy[int] = FEW) -> tuple[NDArray[Any], ...]:
     """M, U, V, X, Y."""
     n, m, k, p, q = (draw(some) for some in (SIZES, SIZES, few, few, few))
     M = rows_of(n, m, dtype)
@@ -61,7 +66,7 @@ def passes(draw, dtype, zero=0, few=FEW):
     return M, *(laid_out(factor, layout) for factor in factors)
 
 
-def inner(A, B, dtype, greatest):
+def inner(A: NDArray[np.float64], B: NDArray[np.float64], dtype: str, greatest: bool) -> NDArray[np.float64]:
     """A ⊗ B over (min, +) or (max, +), the zero absorbing: as an infinity does, there being no other."""
     zero, best = tropical.zero(dtype, greatest), np.maximum if greatest else np.minimum
     infinity = -np.inf if greatest else np.inf
@@ -78,7 +83,7 @@ def inner(A, B, dtype, greatest):
 @pytest.mark.parametrize("dtype", NUMBERS)
 @settings(max_examples=50)
 @given(data=st.data(), threads=st.integers(0, 3))
-def oracle_a_pass_is_two_products_and_an_update(dtype, data, threads):
+def oracle_a_pass_is_two_products_and_an_update(dtype: str, data: st.DataObject, threads: int) -> None:
     M, U, V, X, Y = data.draw(passes(dtype, few=FEW if dtype == "int64" else MANY))
     old = M.copy()
     MX, MtY = dense.pass_over(M, U, V, X, Y, threads)
@@ -90,7 +95,7 @@ def oracle_a_pass_is_two_products_and_an_update(dtype, data, threads):
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @settings(max_examples=50)
 @given(data=st.data())
-def oracle_a_symmetric_pass_reads_and_writes_one_triangle(dtype, data):
+def oracle_a_symmetric_pass_reads_and_writes_one_triangle(dtype: str, data: st.DataObject) -> None:
     n, k, p = (data.draw(some) for some in (SIZES, MANY, MANY))
     factors = data.draw(several(((n, k), (n, k), (n, p)), dtype))
     U, P, X = (laid_out(factor, data.draw(LAYOUTS)) for factor in factors)
@@ -107,7 +112,7 @@ def oracle_a_symmetric_pass_reads_and_writes_one_triangle(dtype, data):
 @pytest.mark.parametrize("greatest", [False, True])
 @settings(max_examples=50)
 @given(data=st.data())
-def oracle_a_tropical_pass_chooses_sums(dtype, greatest, data):
+def oracle_a_tropical_pass_chooses_sums(dtype: str, greatest: bool, data: st.DataObject) -> None:
     M, U, V, X, Y = data.draw(passes(dtype, tropical.zero(dtype, greatest)))
     old, again = M.copy(), M.copy()
     MX, MtY = tropical.pass_over(M, U, V, X, Y, greatest)
@@ -132,7 +137,7 @@ def oracle_a_tropical_pass_chooses_sums(dtype, greatest, data):
 @pytest.mark.parametrize("dtype", NUMBERS)
 @settings(max_examples=50)
 @given(data=st.data())
-def oracle_products(dtype, data):
+def oracle_products(dtype: str, data: st.DataObject) -> None:
     n, m, length = data.draw(SIZES), data.draw(SIZES), data.draw(FEW | st.just(300))
     random = np.random.default_rng(0)
     A, B = (random.integers(-9, 9, shape).astype(dtype) for shape in ((n, length), (length, m)))
@@ -141,7 +146,7 @@ def oracle_products(dtype, data):
         assert (tropical.product(A, B) == inner(A, B, dtype, False)).all()
 
 
-def oracle_tropical_infinities_absorb():
+def oracle_tropical_infinities_absorb() -> None:
     inf = np.inf
     M = np.array([[inf, -inf], [0.0, inf]])
     MX, MtY = tropical.pass_over(M, M[:, :0], M[:, :0], np.array([[-inf], [inf]]), np.array([[inf], [1.0]]))
@@ -150,7 +155,7 @@ def oracle_tropical_infinities_absorb():
     assert M.tolist() == [[inf, -inf], [-inf, -inf]]
 
 
-def oracle_what_is_not_finite_passes_through_arithmetic():
+def oracle_what_is_not_finite_passes_through_arithmetic() -> None:
     M = np.ones((40, 40))
     M[3, 4], M[5, 6] = np.nan, np.inf
     U, V = np.zeros((40, 1)), np.ones((40, 1))
@@ -162,7 +167,7 @@ def oracle_what_is_not_finite_passes_through_arithmetic():
     assert np.isnan(MX[3]).all() and np.isnan(MtY[4]).all() and np.isnan(MX[5, 0]) and MX[5, 2] == np.inf
 
 
-def property_the_same_bits_whatever_the_threads():
+def property_the_same_bits_whatever_the_threads() -> None:
     random = np.random.default_rng(0)
     M, U, V, X, Y = (random.normal(size=shape) for shape in ((600, 700), (600, 3), (700, 3), (700, 3), (600, 3)))
     found = []
@@ -173,7 +178,7 @@ def property_the_same_bits_whatever_the_threads():
         assert all((one == same).all() for one, same in zip(found[0], other, strict=True))
 
 
-def oracle_counts_that_do_not_fit_are_refused_before_anything_changes():
+def oracle_counts_that_do_not_fit_are_refused_before_anything_changes() -> None:
     M = np.array([[2**62, 1], [-5, 2**31]])
     old, none = M.copy(), np.empty((2, 0), np.int64)
     for U, V, X, Y in (
@@ -192,7 +197,7 @@ def oracle_counts_that_do_not_fit_are_refused_before_anything_changes():
     assert MX.tolist() == [[1, 0], [0, 0]]
 
 
-def oracle_factors_are_copied_only_where_they_must():
+def oracle_factors_are_copied_only_where_they_must() -> None:
     good = columns_of(4096, 20, np.float64)
     assert by_columns(good, np.float64) is good
     assert by_columns(np.ones((9, 3), order="F"), np.float64).flags.f_contiguous
@@ -200,7 +205,7 @@ def oracle_factors_are_copied_only_where_they_must():
     assert bad.strides[0] == 8 and bad.strides[1] % 4096
 
 
-def fault_a_forked_process_passes_over_matrices_too():
+def fault_a_forked_process_passes_over_matrices_too() -> None:
     random = np.random.default_rng(0)
     M, U, V, X, Y = (random.normal(size=shape) for shape in ((600, 700), (600, 3), (700, 3), (700, 3), (600, 3)))
     expected = M + 2 * (U @ V.T)
@@ -213,7 +218,7 @@ def fault_a_forked_process_passes_over_matrices_too():
     assert os.waitstatus_to_exitcode(status) == 0
 
 
-def oracle_factors_may_be_parts_of_the_matrix():
+def oracle_factors_may_be_parts_of_the_matrix() -> None:
     random = np.random.default_rng(0)
     M = random.normal(size=(40, 40))
     for name in ("dense", "tropical", "semirings"):

@@ -1,9 +1,13 @@
 """Matrices survive packing, and take the bytes that their columns' ranges need."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from squallpy.runtime.kernels.packing import packed, unpacked
 
@@ -11,7 +15,7 @@ WORDS = st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 300) | st.sampled_fro
 
 
 @st.composite
-def matrices(draw):
+def matrices(draw: Callable[..., Any]) -> NDArray[np.int64] | None:
     rows, columns = draw(st.integers(0, 40)), draw(st.integers(0, 5))
     near = [draw(st.none() | WORDS) for _ in range(columns)]  # None: a column of anything
     cells = [[draw(WORDS) if near[c] is None else near[c] for c in range(columns)] for _ in range(rows)]
@@ -19,8 +23,8 @@ def matrices(draw):
 
 
 @given(st.lists(matrices(), max_size=3))
-def property_what_is_packed_comes_back(some):
-    message = b"".join(packed(matrix) for matrix in some)
+def property_what_is_packed_comes_back(some: list[NDArray[np.int64]]) -> None:
+    message = b"".join(bytes(packed(matrix)) for matrix in some)
     at = pa.py_buffer(message).address
     for matrix in some:
         back, size = unpacked(at, *matrix.shape)
@@ -30,11 +34,11 @@ def property_what_is_packed_comes_back(some):
 
 
 @given(matrices())
-def property_the_same_matrix_gives_the_same_bytes(matrix):
+def property_the_same_matrix_gives_the_same_bytes(matrix: NDArray[np.int64]) -> None:
     assert bytes(packed(matrix)) == bytes(packed(matrix.copy()))
 
 
-def oracle_a_column_takes_what_its_range_needs():
+def oracle_a_column_takes_what_its_range_needs() -> None:
     rows = 100_000
     matrix = np.empty((rows, 4), np.int64)
     matrix[:, 0] = 1  # nothing

@@ -1,12 +1,16 @@
 """Pools against a dictionary of Python numbers."""
 
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise, product
+from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from squallpy.base.index_order import Order
 from squallpy.base.rings import Payload, Ring
@@ -23,11 +27,15 @@ VALUES = {
     Ring.EXACT: st.integers(-3, 3) | st.integers(-(2**127), 2**127 - 1),
     Ring.REAL: st.integers(-3, 3).map(lambda n: n / 4),
 }
+Key = tuple[int, ...]
+Batch = list[tuple[Key, tuple[Any, ...]]]
+Model = dict[Key, tuple[Any, ...]]
+History = tuple[int, tuple[Ring, ...], tuple[Key, ...], list[Batch | None]]
 MODULUS = {Ring.COUNT: 2**64, Ring.EXACT: 2**128}
 
 
 @st.composite
-def histories(draw: st.DrawFn):
+def histories(draw: st.DrawFn) -> History:
     """(key width, rings, slices, batches), a batch being a list of (key, payload) or None to clear."""
     width = draw(st.integers(0, 4))
     rings = tuple(draw(st.lists(st.sampled_from(list(VALUES)), min_size=1, max_size=3)))
@@ -39,11 +47,11 @@ def histories(draw: st.DrawFn):
     return width, rings, slices, batches + draw(st.sampled_from([[], undo]))
 
 
-def matrix(rows, width):
+def matrix(rows: list[tuple[int, ...]], width: int) -> NDArray[np.int64]:
     return np.array(rows, np.int64).reshape(len(rows), width)
 
 
-def payloads(rows, rings):
+def payloads(rows: list[tuple[float, ...]], rings: tuple[Ring, ...]) -> NDArray[np.int64]:
     parts = [
         pack(np.array([row[lane] for row in rows], np.float64 if ring is Ring.REAL else object), ring)
         for lane, ring in enumerate(rings)
@@ -51,7 +59,7 @@ def payloads(rows, rings):
     return np.ascontiguousarray(np.concatenate(parts, axis=1))
 
 
-def contents(pool):
+def contents(pool: Any) -> Model:
     """What a pool holds, as a dictionary of exact numbers."""
     keys, words = pool.rows()
     columns = []
@@ -66,7 +74,11 @@ def contents(pool):
     return dict(zip(map(tuple, keys.tolist()), zip(*columns, strict=True), strict=True))
 
 
-def add(model, batch, rings):
+def add(
+    model: Model,
+    batch: Batch,
+    rings: tuple[Ring, ...],
+) -> None:
     for key, values in batch:
         old = model.get(key, (0,) * len(rings))
         new = tuple(
@@ -79,7 +91,11 @@ def add(model, batch, rings):
             model.pop(key, None)
 
 
-def go_on(pool, model, batch):
+def go_on(
+    pool: Any,
+    model: Model,
+    batch: Batch | None,
+) -> None:
     """A batch of a history, to a pool and to a dictionary."""
     if batch is None:
         pool.clear()
@@ -92,7 +108,7 @@ def go_on(pool, model, batch):
 
 @settings(max_examples=200, deadline=None)
 @given(histories())
-def property_pool_equals_dictionary(history):
+def property_pool_equals_dictionary(history: History) -> None:
     width, rings, slices, batches = history
     pool, model = Pool(width, Payload(rings), slices), {}
     for batch in batches:
@@ -104,7 +120,7 @@ def property_pool_equals_dictionary(history):
 
 @settings(max_examples=100, deadline=None)
 @given(histories(), st.randoms(use_true_random=False))
-def property_ordered_pool_equals_dictionary(history, random):
+def property_ordered_pool_equals_dictionary(history: History, random: Random) -> None:
     """In one sorted index or in two, of any columns."""
     width, rings, _, batches = history
     if not width:
@@ -122,7 +138,7 @@ def property_ordered_pool_equals_dictionary(history, random):
 
 @settings(max_examples=100, deadline=None)
 @given(histories())
-def property_listed_pool_has_what_came(history):
+def property_listed_pool_has_what_came(history: History) -> None:
     """Row by row; added up it is what another has."""
     width, rings, _, batches = history
     pool, model, came = RowList(width, Payload(rings)), {}, []
@@ -136,7 +152,7 @@ def property_listed_pool_has_what_came(history):
         assert contents(added) == model and len(pool) == len(came) == pool.usage["records"]
 
 
-def check_lookups(pool):
+def check_lookups(pool: Pool) -> None:
     """Probes and slices agree with the pool's own rows."""
     keys = [tuple(key) for key in pool.keys.tolist()]
     assert pool.scan().tolist() == list(range(len(keys)))
@@ -156,7 +172,7 @@ def check_lookups(pool):
         ]
 
 
-def property_growth_keeps_everything():
+def property_growth_keeps_everything() -> None:
     """Hundreds of thousands of keys in and out, against numpy, with a slice of few large and many small groups."""
     random = np.random.default_rng(1)
     pool = Pool(2, Payload((Ring.COUNT,)), ((0,), (1,)))
@@ -186,7 +202,7 @@ def property_growth_keeps_everything():
     assert np.array_equal(pool.keys, left)
 
 
-def property_crowded_tables_take_turns():
+def property_crowded_tables_take_turns() -> None:
     """Keys that come and go within a chunk, in tables as full as they get, against numpy."""
     random = np.random.default_rng(3)
     pool, totals = Pool(2, Payload((Ring.COUNT,)), ((1,), (0, 1))), np.zeros(2400, np.int64)
@@ -204,7 +220,7 @@ def property_crowded_tables_take_turns():
             assert np.array_equal(pool.keys[slots][:, list(pool.slices[index])], bound[rows])
 
 
-def property_same_calls_same_slots():
+def property_same_calls_same_slots() -> None:
     random = np.random.default_rng(2)
     batches = [random.integers(0, 500, (300, 1)) for _ in range(20)]
     signs = [random.integers(-1, 2, (300, 1)) for _ in batches]
@@ -217,7 +233,7 @@ def property_same_calls_same_slots():
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.floats(-1e12, 1e12).map(lambda x: round(x, 2)), max_size=60), st.randoms(use_true_random=False))
-def property_real_leaves_no_residue(values, random):
+def property_real_leaves_no_residue(values: list[float], random: Random) -> None:
     pool = Pool(0, Payload((Ring.REAL,)))
     words = pack(np.array(values, np.float64), Ring.REAL)
     pool.upsert(np.empty((len(values), 0), np.int64), words)
@@ -227,7 +243,7 @@ def property_real_leaves_no_residue(values, random):
     assert len(pool) == 0
 
 
-def oracle_infinity_goes_again():
+def oracle_infinity_goes_again() -> None:
     pool, none = Pool(0, Payload((Ring.REAL,))), np.empty((1, 0), np.int64)
     for value, times, printed in ((1.5, 1, 1.5), (np.inf, 1, np.inf), (1.5, -1, np.inf), (-np.inf, 1, np.nan)):
         words = np.empty((1, 3), np.int64)
@@ -242,7 +258,7 @@ def oracle_infinity_goes_again():
     assert len(pool) == 0
 
 
-def oracle_views_survive_growth():
+def oracle_views_survive_growth() -> None:
     """Contents handed out before the pool grew stay readable."""
     pool = Pool(1, Payload((Ring.COUNT,)))
     pool.upsert(np.array([[5]]), np.array([[1]]))
@@ -256,7 +272,7 @@ ORDER = Order((1, 0), 1)
 
 
 COUNTED = Payload((Ring.COUNT,))
-KINDS = {
+KINDS: dict[str, Callable[[], Any]] = {
     "hashes": lambda: Pool(2, COUNTED),
     "order": lambda: Pool(2, COUNTED, orders=(ORDER,)),
     "order alone": lambda: SortedPool(2, COUNTED, (ORDER,)),
@@ -265,7 +281,7 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(st.lists(st.integers(0, 2**32), max_size=20), st.integers(0, 3000), st.randoms())
-def property_all_is_gone_through_share_by_share(kind, cuts, rows, random):
+def property_all_is_gone_through_share_by_share(kind: str, cuts: list[int], rows: int, random: Random) -> None:
     """A copy of each share, and of what changes where it has passed, is a copy of all, whatever comes and goes."""
     pool, copy = KINDS[kind](), KINDS[kind]()
     keys = np.array([[random.getrandbits(30), i % 7] for i in range(rows)], np.int64).reshape(rows, 2)
@@ -290,7 +306,7 @@ def property_all_is_gone_through_share_by_share(kind, cuts, rows, random):
     assert len(pool.copy_fraction(reached, HASHES, HASHES)[0]) == 0
 
 
-def test_a_pool_that_is_filled_in_the_order_of_hashes():
+def test_a_pool_that_is_filled_in_the_order_of_hashes() -> None:
     """Its index has its size from the start; the contents are the same."""
     pool, filled, rows = Pool(1, Payload((Ring.COUNT,))), Pool(1, Payload((Ring.COUNT,))), 40_000
     keys, words = np.arange(rows).reshape(-1, 1), np.ones((rows, 1), np.int64)

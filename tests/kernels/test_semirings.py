@@ -1,6 +1,7 @@
 """Any two ufuncs against loops over cells."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ RINGS = (
 SIZES = st.integers(0, 9)
 
 
-def inner(A, B, ring):
+def inner(A: Any, B: Any, ring: Any) -> Any:
     out = np.full((A.shape[0], B.shape[1]), ring.zero, ring.dtype)
     for i, j in np.ndindex(out.shape):
         for x in range(A.shape[1]):
@@ -29,7 +30,9 @@ def inner(A, B, ring):
 
 @pytest.mark.parametrize("ring", RINGS, ids=str)
 @given(data=st.data(), n=SIZES, m=SIZES, k=SIZES, p=SIZES, q=SIZES)
-def oracle_a_pass_is_two_products_and_an_update(ring, data, n, m, k, p, q):
+def oracle_a_pass_is_two_products_and_an_update(
+    ring: Semiring, data: st.DataObject, n: int, m: int, k: int, p: int, q: Any
+) -> None:
     random = np.random.default_rng(data.draw(st.integers(0, 99)))
     M, U, V, X, Y = (random.integers(0, 9, s).astype(ring.dtype) for s in ((n, m), (n, k), (m, k), (m, p), (n, q)))
     old = M.copy()
@@ -42,7 +45,7 @@ def oracle_a_pass_is_two_products_and_an_update(ring, data, n, m, k, p, q):
         np.testing.assert_allclose(found.astype(float), expected.astype(float), rtol=1e-12)
 
 
-def oracle_blocks_are_the_whole(monkeypatch):
+def oracle_blocks_are_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(0)
     A, B = random.normal(size=(50, 7)), random.normal(size=(7, 60))
     whole = semirings.product(A, B, RINGS[0])

@@ -1,9 +1,11 @@
 """Sorted indexes against a sorted list of Python numbers."""
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from squallpy.base.index_order import Heights, Order
 from squallpy.base.rings import Payload, Ring
@@ -17,21 +19,22 @@ NULL = -(2**63)
 class Naive:
     """The same, looked through from end to end."""
 
-    def __init__(self, order):
-        self.order, self.held = order, {}
+    def __init__(self, order: Order) -> None:
+        self.order = order
+        self.held: dict[tuple[int, ...], tuple[int, int]] = {}
 
-    def upsert(self, keys, numbers):
+    def upsert(self, keys: NDArray[np.int64], numbers: list[tuple[int, int]]) -> None:
         for key, (a, b) in zip(map(tuple, keys.tolist()), numbers, strict=True):
             x, y = self.held.get(key, (0, 0))
             self.held[key] = (x + a, y + b)
             if self.held[key] == (0, 0):
                 del self.held[key]
 
-    def value(self, key):
+    def value(self, key: tuple[int, ...]) -> float:
         word = key[self.order.columns[self.order.equal]]
         return float(np.int64(word).view(np.float64)) if self.order.real else word
 
-    def between(self, equal, low, high):
+    def between(self, equal: tuple[Any, ...], low: float, high: float) -> list[tuple[int, ...]]:
         """In the index's order."""
         ranged = self.order.columns[self.order.equal]
         mine = [
@@ -47,7 +50,9 @@ class Naive:
         return mine
 
 
-def batch(rng, naive, order, spread):
+def batch(
+    rng: np.random.Generator, naive: Naive, order: Order, spread: int
+) -> tuple[NDArray[np.int64], list[tuple[int, int]]]:
     """Rows of which about half delete what is held."""
     n = int(rng.integers(1, 400))
     keys = rng.integers(0, spread, (n, len(order.columns)))
@@ -66,14 +71,14 @@ def batch(rng, naive, order, spread):
     return keys, numbers
 
 
-def words(numbers):
+def words(numbers: list[tuple[int, int]]) -> NDArray[np.int64]:
     out = np.empty((len(numbers), 3), np.int64)
     for i, (a, b) in enumerate(numbers):
         out[i] = np.frombuffer((a % (1 << 128)).to_bytes(16, "little") + (b % (1 << 64)).to_bytes(8, "little"), "<i8")
     return out
 
 
-def number(word_row):
+def number(word_row: NDArray[np.int64]) -> tuple[int, int]:
     exact = integers(np.ascontiguousarray(word_row[None, :2]))[0]
     return exact, int(word_row[2])
 
@@ -90,7 +95,7 @@ ORDERS = [
 
 @pytest.mark.parametrize("order", ORDERS, ids=str)
 @pytest.mark.parametrize("spread", [6, 60, 5000])
-def test_differential_sorted_index_equals_the_naive_one(order, spread):
+def test_differential_sorted_index_equals_the_naive_one(order: Order, spread: int) -> None:
     rng = np.random.default_rng(spread)
     index, naive = SortedIndex(order, Payload(RINGS)), Naive(order)
     for step in range(24):
@@ -109,7 +114,7 @@ def test_differential_sorted_index_equals_the_naive_one(order, spread):
             check_pieces(index, naive)
 
 
-def check_ranges(rng, index, naive, spread):
+def check_ranges(rng: np.random.Generator, index: SortedIndex, naive: Naive, spread: int) -> None:
     order, m = index.order, 12
     low, high = np.sort(rng.integers(-spread, spread, (2, m)), axis=0)
     low[0], high[1] = np.iinfo(np.int64).min, np.iinfo(np.int64).max
@@ -143,13 +148,13 @@ def check_ranges(rng, index, naive, spread):
         assert got == values
 
 
-def check_pieces(index, naive):
+def check_pieces(index: SortedIndex, naive: Naive) -> None:
     """Each piece's extents are those of the prefix sums of the records below it."""
     order = index.order
     everything = list(naive.held)
     ranged = order.columns[order.equal]
 
-    def stored(key):
+    def stored(key: tuple[int, ...]) -> tuple[int, ...]:
         value = int(index.rank(np.array([key[ranged]]))[0])
         equal = tuple(key[c] for c in order.columns[: order.equal])
         rest = tuple(key[c] for c in order.columns[order.equal + 1 :])
@@ -176,7 +181,7 @@ def check_pieces(index, naive):
     assert [number(row) for row in pieces.least] == [prefix[key] for key in everything]
 
 
-def test_differential_deep_trees_equal_sorted_arrays():
+def test_differential_deep_trees_equal_sorted_arrays() -> None:
     rng = np.random.default_rng(7)
     index, held = SortedIndex(Order((0,), 0, extents=True), Payload((Ring.COUNT,))), np.zeros(60_000, np.int64)
     none = np.empty((50, 0), np.int64)
@@ -201,12 +206,14 @@ def test_differential_deep_trees_equal_sorted_arrays():
 @pytest.mark.parametrize(
     "heights", [Heights(great=True), Heights(great=False), Heights(great=False, real=True)], ids=str
 )
-def test_differential_heights_equal_those_of_a_list(heights):
+def test_differential_heights_equal_those_of_a_list(heights: Heights) -> None:
     rng = np.random.default_rng(3)
     index, held = SortedIndex(Order((0, 1, 2), 1, heights=heights), Payload((Ring.COUNT,))), {}
     for step in range(30):
         spread, n = (8, 60) if step < 12 else (3000, 1500)
-        came = {(int(g), int(x)): int(v) for g, x, v in rng.integers(0, (3, spread, spread // 2), (n, 3))}
+        came: dict[tuple[int, int], float] = {
+            (int(g), int(x)): int(v) for g, x, v in rng.integers(0, (3, spread, spread // 2), (n, 3))
+        }
         ends = (NULL, 0.0, -2.5, np.inf, -np.inf, np.nan) if heights.real else (NULL, NULL + 1, GREATEST, 0, 7, 7)
         for at in list(came)[::5]:
             came[at] = ends[int(rng.integers(len(ends)))]
@@ -226,8 +233,8 @@ def test_differential_heights_equal_those_of_a_list(heights):
             froms, tops = np.sort(rng.integers(-spread, spread, (2, 20)), axis=0)
             froms[0], tops[0], tops[1] = NULL, GREATEST, NULL
             for steps in (1, GREATEST):
-                rows, places = index.find_ascent(equal, low, froms, tops, back=back, steps=steps)
-                found = [(int(row), int(x)) for row, x in zip(rows, index.column(1, places), strict=True)]
+                starts, places = index.find_ascent(equal, low, froms, tops, back=back, steps=steps)
+                pairs = [(int(row), int(x)) for row, x in zip(starts, index.column(1, places), strict=True)]
                 wanted = []
                 for row, ((g,), a, start, top) in enumerate(
                     zip(equal.tolist(), low.tolist(), froms.tolist(), tops.tolist(), strict=True)
@@ -238,15 +245,15 @@ def test_differential_heights_equal_those_of_a_list(heights):
                         if h >= height:
                             mine, height = [*mine, (row, x, h)], h if back else h + 1
                     wanted += [(row, x) for row, x, h in mine if h <= top][:steps]
-                assert found == wanted
+                assert pairs == wanted
 
 
-def coded(value, heights):
+def coded(value: int, heights: Heights) -> int:
     """As a key has it."""
     return int(np.float64(value).view(np.int64)) if heights.real and value != NULL else value
 
 
-def test_bounds_that_exclude_each_other_find_nothing():
+def test_bounds_that_exclude_each_other_find_nothing() -> None:
     index = SortedIndex(Order((0,), 0), Payload((Ring.COUNT,)))
     index.upsert(np.array([[1], [2]]), np.ones((2, 1), np.int64))
     none, low, high = np.empty((1, 0), np.int64), np.array([2]), np.array([1])

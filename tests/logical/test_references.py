@@ -1,5 +1,7 @@
 """Foreign keys: what they name has to be there; they say how many values a key has."""
 
+from pathlib import Path
+
 import pytest
 
 from squallpy.base.errors import SquallError
@@ -12,13 +14,13 @@ ORDERS = "CREATE STREAM orders (o INT PRIMARY KEY, p INT) USING csv OPTIONS (pat
 QUERY = "SELECT o, COUNT(*) AS n FROM items GROUP BY o;"
 
 
-def items(constraint, more=""):
+def items(constraint: str, more: str = "") -> str:
     return (
         f"CREATE STREAM items (o INT {constraint}, n INT, PRIMARY KEY (o, n){more}) USING csv OPTIONS (path 'i.csv');"
     )
 
 
-def session_of(room, *script):
+def session_of(room: Path, *script: str) -> Session:
     (room / "q.sql").write_text("\n".join(script))
     return Session(room / "q.sql")
 
@@ -31,16 +33,16 @@ def session_of(room, *script):
         (ORDERS, items("", ", FOREIGN KEY (O) REFERENCES orders (o)")),
     ],
 )
-def test_a_foreign_key_has_no_more_values_than_what_it_refers_to(tmp_path, declared):
+def test_a_foreign_key_has_no_more_values_than_what_it_refers_to(tmp_path: Path, declared: tuple[str, str]) -> None:
     session = session_of(tmp_path, *declared, QUERY)
-    program = session.compile(*session.script.queries, 1, {}).program
+    program = session.compile(session.script.queries[0], 1, {}).program
     assert _key_values(program, SIZES) == {("items", "o"): 1_500, ("items", "n"): 6_000}
     assert ("items", "o") in foreign_keys(program)
 
 
-def test_a_relation_of_unknown_size_says_nothing(tmp_path):
+def test_a_relation_of_unknown_size_says_nothing(tmp_path: Path) -> None:
     session = session_of(tmp_path, ORDERS, items("REFERENCES orders"), QUERY)
-    program = session.compile(*session.script.queries, 1, {}).program
+    program = session.compile(session.script.queries[0], 1, {}).program
     assert _key_values(program, {"items": 6_000, "orders": 0})["items", "o"] == 6_000
 
 
@@ -60,7 +62,9 @@ def test_a_relation_of_unknown_size_says_nothing(tmp_path):
         ),
     ],
 )
-def golden_references_that_cannot_be(tmp_path, monkeypatch, constraint, line):
+def golden_references_that_cannot_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, constraint: str, line: str
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "q.sql").write_text(f"{ORDERS}\n{items(constraint)}\n{QUERY}")
     with pytest.raises(SquallError) as raised:

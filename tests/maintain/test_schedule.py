@@ -1,5 +1,7 @@
 """The order of a trigger's statements, and how many there are of a self-join."""
 
+from collections.abc import Callable
+
 import pytest
 
 from squallpy.base.errors import SquallError
@@ -58,7 +60,7 @@ def check_order(trigger: Trigger) -> None:
 
 @pytest.mark.parametrize("n", [2, 3, 5, 8])
 @pytest.mark.parametrize("sql", [on_key, filtered, chain, ring, star])
-def test_statements_read_views_as_they_say(sql, n: int) -> None:  # type: ignore[no-untyped-def]
+def test_statements_read_views_as_they_say(sql: Callable[[int], str], n: int) -> None:
     compiled = program(sql(n), R)
     assert compiled.triggers
     for trigger in compiled.triggers:
@@ -67,7 +69,7 @@ def test_statements_read_views_as_they_say(sql, n: int) -> None:  # type: ignore
 
 @pytest.mark.parametrize("sql", [on_key, filtered])
 @pytest.mark.parametrize("n", [2, 3, 7, 20])
-def test_copies_on_one_key_make_three_statements_each_at_most(sql, n: int) -> None:  # type: ignore[no-untyped-def]
+def test_copies_on_one_key_make_three_statements_each_at_most(sql: Callable[[int], str], n: int) -> None:
     assert statements(program(sql(n), R)) <= 3 * n
 
 

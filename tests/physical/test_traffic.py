@@ -1,11 +1,13 @@
 """What a plan is estimated to send, and what a row of a delta really takes in a message."""
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from squallpy.base.rings import Payload, Ring
-from squallpy.base.types import BIGINT, VARCHAR
+from squallpy.base.types import BIGINT, VARCHAR, Type
 from squallpy.logical.expressions import Column
 from squallpy.physical.network_cost import row_bytes, traffic
 from squallpy.physical.plan import PoolPlan
@@ -20,10 +22,10 @@ CREATE STREAM s (b INT NOT NULL, c VARCHAR NOT NULL) USING csv OPTIONS (path 's.
 SIZES = {"r": 100_000, "s": 100_000}
 
 
-def estimate(tmp_path, query, partitions=4):
+def estimate(tmp_path: Path, query: str, partitions: int = 4) -> dict[str, float]:
     (tmp_path / "q.sql").write_text(STREAMS + query)
     session = Session(tmp_path / "q.sql")
-    return traffic(session.compile(*session.script.queries, partitions, SIZES).plan)
+    return traffic(session.compile(session.script.queries[0], partitions, SIZES).plan)
 
 
 @pytest.mark.parametrize(
@@ -37,11 +39,11 @@ def estimate(tmp_path, query, partitions=4):
         ("SELECT b, COUNT(*) FROM r GROUP BY b;", {"r": 0}),
     ],
 )
-def golden_bytes_per_tuple(tmp_path, query, bytes):
+def golden_bytes_per_tuple(tmp_path: Path, query: str, bytes: dict[str, int]) -> None:
     assert estimate(tmp_path, query) == bytes
 
 
-def golden_what_goes_to_several_partitions_counts_for_each(tmp_path):
+def golden_what_goes_to_several_partitions_counts_for_each(tmp_path: Path) -> None:
     query = "SELECT COUNT(*) FROM r JOIN s ON r.b < s.b;"
     one, two, eight = (estimate(tmp_path, query, partitions) for partitions in (1, 2, 8))
     assert one == {"r": 5, "s": 5}
@@ -50,12 +52,12 @@ def golden_what_goes_to_several_partitions_counts_for_each(tmp_path):
 
 
 @pytest.mark.parametrize("types", [(), (BIGINT,), (BIGINT, VARCHAR), (VARCHAR, VARCHAR, BIGINT)])
-def oracle_a_row_takes_that_in_a_message(types):
+def oracle_a_row_takes_that_in_a_message(types: tuple[Type]) -> None:
     columns = tuple(Column(i, f"c{i}", type) for i, type in enumerate(types))
     pool, names = PoolPlan("ΔR", columns, Payload((Ring.COUNT, Ring.EXACT))), Dictionary()
     texts = names.intern(pa.array([f"a text of 16 {i:03d}" for i in range(640)]))
 
-    def message(rows):
+    def message(rows: int) -> int:
         keys = np.zeros((rows, len(types)), np.int64)
         for i, type in enumerate(types):
             keys[:, i] = texts[:rows] if type is VARCHAR else np.arange(rows) << 21

@@ -64,7 +64,7 @@ def test_key_index_cost_and_placement(
 ) -> None:
     """`whole`: by which keys of the view it may be partitioned."""
     aux = relation(kind, query)
-    keys, output = aux.materialised.variables, aux.output.picked(aux.materialised.picks)
+    keys, output = aux.materialised.variables, aux.output.with_lanes(aux.materialised.picks)
     assert (aux.unique_key, aux.kind.index(keys, output), aux.kind.cost(keys, output)) == (key, index, cost)
     assert [i for i in range(len(keys)) if aux.keeps_groups_whole(i)] == whole
 

@@ -1,9 +1,13 @@
 """Which steps of a statement are words of a program, and what those do."""
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import BIGINT, BOOLEAN, DOUBLE, VARCHAR
@@ -20,19 +24,23 @@ COUNT = Payload((Ring.COUNT,))
 PAYLOADS = {"Δ": COUNT, "m": COUNT, "q": COUNT}
 
 
-def call(name, *args):
+def call(name: str, *args: Call | Column | Literal) -> Call:
     return Call(name, args, BOOLEAN, True)
 
 
-def update(*path, keys=(A, B), lanes=((),)):
+def update(
+    *path: Let | Lookup | Where, keys: tuple[Column, ...] = (A, B), lanes: tuple[tuple[Any, ...]] = ((),)
+) -> Update:
     return Update("q", "Δ", (A, B), (0,), path, keys, lanes)
 
 
-def matrix(rows, width):
+def matrix(rows: Sequence[tuple[int, ...]], width: int) -> NDArray[np.int64]:
     return np.array(rows, np.int64).reshape(len(rows), width)
 
 
-def answer(statement, keys, words, **pools):
+def answer(
+    statement: Statement, keys: NDArray[np.int64], words: NDArray[np.int64], **pools: Pool
+) -> dict[tuple[int, ...], int]:
     target = Pool(len(statement.update.keys), COUNT)
     statement.run(Delta("Δ", np.array(keys), np.array(words)), pools | {"q": target}, Dictionary(), None)
     return {tuple(k): n for k, (n,) in zip(target.keys.tolist(), target.words.tolist(), strict=True)}
@@ -52,13 +60,13 @@ def answer(statement, keys, words, **pools):
         (Let(C, Call("+", (A, B), BIGINT, True)), False),
     ],
 )
-def oracle_what_is_a_program(step, inside):
+def oracle_what_is_a_program(step: Where, inside: bool) -> None:
     known = (A, B, Column(3, "x", DOUBLE), Column(4, "y", DOUBLE))
     code = assemble(Update("q", "Δ", known, (0,), (step,), (A,), ((),)), PAYLOADS)
     assert [isinstance(part, Part) for part in code.parts] == [inside]
 
 
-def oracle_a_renamed_column_takes_no_step():
+def oracle_a_renamed_column_takes_no_step() -> None:
     code = assemble(update(Let(C, A), keys=(C,)), PAYLOADS)
     assert code.parts == () and code.registers[C.id] == code.registers[A.id]
 
@@ -67,7 +75,7 @@ KEY = st.sampled_from([NULL, -1, 0, 1, 2])
 
 
 @given(st.lists(st.tuples(KEY, KEY), max_size=50), st.sampled_from(COMPARISONS), st.booleans())
-def property_a_comparison_is_that_of_sql(rows, name, constant):
+def property_a_comparison_is_that_of_sql(rows: list[tuple[int, int]], name: str, constant: bool) -> None:
     statement = Statement(update(Where(call(name, A, Literal(1, BIGINT) if constant else B))), PAYLOADS)
     compare = {"=": "__eq__", "<>": "__ne__", "<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__"}[name]
     expected = {}
@@ -79,13 +87,13 @@ def property_a_comparison_is_that_of_sql(rows, name, constant):
 
 
 @given(st.lists(st.tuples(KEY, KEY, st.integers(-2, 2))), st.lists(st.tuples(KEY, KEY, st.integers(-2, 2))))
-def property_lookups_join(rows, records):
+def property_lookups_join(rows: list[tuple[int, int, int]], records: list[tuple[int, int, int]]) -> None:
     """Probe, slice and scan of the same records, of which each row finds those that it should."""
     pool = Pool(2, COUNT, slices=((0,),))
     pool.upsert(matrix([r[:2] for r in records], 2), matrix([r[2:] for r in records], 1))
     held = {tuple(k): n for k, (n,) in zip(pool.keys.tolist(), pool.words.tolist(), strict=True)}
     live = frozenset((A.id, B.id, C.id))
-    looks = {
+    looks: dict[Lookup, Callable[[int, int, int, int], bool]] = {
         Lookup("m", "probe", -1, ((0, A), (1, B)), (), (0,), live): lambda a, b, x, y: (a, b) == (x, y),
         Lookup("m", "slice", 0, ((0, A),), ((1, C),), (0,), live): lambda a, b, x, y: a == x,
         Lookup("m", "scan", -1, (), ((1, C),), (0,), live): lambda a, b, x, y: True,

@@ -1,5 +1,7 @@
 """TRY_ADD, TRY_SUBTRACT and TRY_MULTIPLY: what has no room is NULL, and nothing else."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -18,7 +20,7 @@ ENDS = [-(2**63), -(2**63) + 1, -(2**32), -3, -1, 0, 1, 2, 2**31, 2**62, 2**63 -
     ("name", "exact"),
     [("TRY_ADD", int.__add__), ("TRY_SUBTRACT", int.__sub__), ("TRY_MULTIPLY", int.__mul__)],
 )
-def differential_attempts_of_the_greatest_and_least(name, exact):
+def differential_attempts_of_the_greatest_and_least(name: str, exact: Any) -> None:
     pairs = [(a, b) for a in ENDS for b in ENDS]
     columns = (Vec(np.array(side, np.int64)) for side in zip(*pairs, strict=True))
     values, valid = compile_expression(builder(SCALARS[name])(A, B))(

@@ -5,12 +5,14 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from squallpy.base.json_codec import to_json
 from squallpy.catalog.relation import MULT
@@ -36,6 +38,7 @@ from squallpy.runtime.joiners.grid_policy import MAX_UNEVEN_TURNS, MIN_LOAD_RATI
 from squallpy.runtime.joiners.migration_policy import open_policy
 from squallpy.runtime.joiners.routing import tickets_of
 from squallpy.runtime.kernels.container import HASHES
+from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.messages.deltas import unpack_deltas
 from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.testing.compare import difference
@@ -72,13 +75,13 @@ class Wild:
         self._random, self.epochs = Random(seed), 0
         self.plan: BatchPlan = self._set_out(Steady(grids))
 
-    def plan_batch(self, rows) -> "Wild":
+    def plan_batch(self, rows: Sizes) -> "Wild":
         return self
 
-    def figures(self, seen) -> dict:
+    def figures(self, seen: dict[str, dict[str, dict[str, int] | int] | int]) -> dict:
         return {}
 
-    def observe(self, seen) -> "Wild":
+    def observe(self, seen: dict[str, dict[str, dict[str, int] | int] | int]) -> "Wild":
         match self.plan:
             case Copying(is_last=True):
                 self.epochs += 1
@@ -115,22 +118,22 @@ class Wild:
 class WildEngine(PartitionedEngine):
     """Four joiners, whose grid follows no policy."""
 
-    def start(self, script, checkpoint, tables) -> None:
+    def start(self, script: str, checkpoint: Path, tables: dict[str, pa.Table]) -> None:
         self._seed = script
         super().start(script, checkpoint, tables)
 
-    def _policy(self, plan: Plan):
+    def _policy(self, plan: Plan) -> Any:
         assert plan.grid and plan.on_grid, "not on a grid that can change"
         return Wild(square_grids(plan.partitions) if plan.groups else (plan.grid,), self._seed)
 
 
 @pytest.mark.parametrize("name", ON_GRID)
-def differential_steps_while_the_grid_changes(name, tmp_path):
+def differential_steps_while_the_grid_changes(name: str, tmp_path: Path) -> None:
     run_steps(STEPS[name], WildEngine(4), tmp_path)
 
 
 @pytest.mark.parametrize("name", ["case_over_keys", "keys_wide_join", "range_self_join", *SEVERAL_STAGES])
-def differential_all_on_a_grid_that_changes(name, tmp_path):
+def differential_all_on_a_grid_that_changes(name: str, tmp_path: Path) -> None:
     """What is sent may have more sums than the view that it is added to; what is added to that may be joined first with
     other views, or fall out of a window, or be rows of an auxiliary relation, and come to it in any stage."""
     run_steps(STEPS[name], WildEngine(4, join_operator="Dynamic"), tmp_path)
@@ -138,19 +141,19 @@ def differential_all_on_a_grid_that_changes(name, tmp_path):
 
 @pytest.mark.parametrize("joiners", [3, 7])
 @pytest.mark.parametrize("name", ["join_band", "join_texts", "range_wide_decimals", "union_of_or"])
-def differential_groups_that_change(name, joiners, tmp_path):
+def differential_groups_that_change(name: str, joiners: int, tmp_path: Path) -> None:
     """Of any number of joiners each stores some, and each pair meets once."""
     run_steps(STEPS[name], WildEngine(joiners, join_groups=True), tmp_path)
 
 
 @pytest.mark.parametrize("name", ["join_band_static", "nested_total", "outer_full", "windows_band", "windows_join"])
-def differential_groups_of_several_stages(name, tmp_path):
+def differential_groups_of_several_stages(name: str, tmp_path: Path) -> None:
     engine = WildEngine(7, join_groups=True, join_operator="Dynamic")
     run_steps(STEPS[name], engine, tmp_path)
     assert engine._compiled.plan.groups
 
 
-def differential_no_groups_where_what_they_store_would_have_to_meet(tmp_path):
+def differential_no_groups_where_what_they_store_would_have_to_meet(tmp_path: Path) -> None:
     """Two views on the grid, joined by what is sent everywhere."""
     engine = WildEngine(7, join_groups=True, join_operator="Dynamic")
     run_steps(STEPS["join_star_keys"], engine, tmp_path)
@@ -174,7 +177,7 @@ class Fluctuating:
         return self.engine.figures
 
 
-def property_the_load_stays_within_its_bound(tmp_path):
+def property_the_load_stays_within_its_bound(tmp_path: Path) -> None:
     stream = Fluctuating(tmp_path, 16)
     ratios, epochs = [], set()
     for r, s in ((4000, 4000), *[(800, 10)] * 15, *[(10, 2000)] * 30, *[(5000, 10)] * 25):
@@ -221,7 +224,9 @@ PHASES = st.lists(st.tuples(st.sampled_from(["R", "S", "RS", "r", "s", "Rs", "rS
     st.sampled_from([4, 16, 64]), st.sampled_from([0.1, 0.5, 1.0]), st.sampled_from([5, 20, 60]),
     st.sampled_from([500, 1000, 3000]), st.booleans(), PHASES,
 )  # fmt: skip
-def property_the_bound_holds_whatever_comes(joiners, epsilon, rows, first, deletes, phases):
+def property_the_bound_holds_whatever_comes(
+    joiners: int, epsilon: float, rows: int, first: int, deletes: bool, phases: list[tuple[str, int]]
+) -> None:
     """Batches of so many rows that come to R or S, or go from r or s, for a while: 1.25, 1.4 with deletes, for any ε
     (Theorems 4.1 and 4.4.4)."""
     stream = Steered(joiners, epsilon)
@@ -237,7 +242,7 @@ def property_the_bound_holds_whatever_comes(joiners, epsilon, rows, first, delet
 @pytest.mark.parametrize(
     ("rows", "cores", "of"), [(50, 2, {MAX_TURNS}), (50, 16, {MAX_UNEVEN_TURNS}), (1500, 16, {1}), (1500, 2, {2, 4})]
 )
-def test_turns_are_taken_where_all_get_theirs(rows, cores, of):
+def test_turns_are_taken_where_all_get_theirs(rows: int, cores: int, of: set[int]) -> None:
     """Where all have little to copy, or cores as much; else the last batch would copy what all others had to."""
     stream, turns = Steered(16, 0.25), dict[int, list[Turn]]()
     stream.policy = replace(stream.policy, cores=cores)
@@ -252,7 +257,7 @@ def test_turns_are_taken_where_all_get_theirs(rows, cores, of):
         assert len({*taken}) == min(taken[0].of, len(taken))
 
 
-def test_a_mapping_that_is_hardly_better_is_not_worth_a_migration():
+def test_a_mapping_that_is_hardly_better_is_not_worth_a_migration() -> None:
     """Where |R| and |S| go to and fro between 1 : 2 and 2 : 1, two mappings are as good at the ends."""
     stream, moved = Steered(16, 0.25), 0
     stream.push(Sizes(400, 400))
@@ -263,7 +268,7 @@ def test_a_mapping_that_is_hardly_better_is_not_worth_a_migration():
     assert not moved
 
 
-def test_a_migration_is_given_up_when_the_stream_turns():
+def test_a_migration_is_given_up_when_the_stream_turns() -> None:
     """(8, 8) → (4, 16) as S grows, till R has grown so much that (16, 4) would be better than that: then to there."""
     stream = Steered(64, 0.5)
     stream.push(Sizes(1000, 1000))
@@ -276,7 +281,7 @@ def test_a_migration_is_given_up_when_the_stream_turns():
     assert stream.policy.plan.to[0].mapping == Mapping(16, 4) and stream.policy.plan.low == 0
 
 
-def property_groups_store_what_they_promise(tmp_path):
+def property_groups_store_what_they_promise(tmp_path: Path) -> None:
     """Seven joiners, each with less than four would have; the most one stores is at most 1.25 times what it would under
     the best mappings."""
     (tmp_path / "four").mkdir()
@@ -292,7 +297,7 @@ def property_groups_store_what_they_promise(tmp_path):
 
 
 @pytest.mark.parametrize("groups", [False, True])
-def test_a_policy_goes_on_where_it_was(groups, tmp_path):
+def test_a_policy_goes_on_where_it_was(groups: Any, tmp_path: Path) -> None:
     stream = Fluctuating(tmp_path, 7 if groups else 8, join_groups=groups)
     for r, s in ((100, 100), *[(10, 400)] * 6):
         stream.push(r, s)
@@ -306,21 +311,23 @@ def test_a_policy_goes_on_where_it_was(groups, tmp_path):
     ("first", "mapping"),
     [({}, (2, 4)), ({"r": 900, "s": 100}, (8, 1)), ({"r": 0, "s": 7}, (1, 8)), ({"s": 5, "r": 5}, (2, 4))],
 )
-def golden_the_first_batch_is_counted_before_it_is_sent(first, mapping, tmp_path):
+def golden_the_first_batch_is_counted_before_it_is_sent(
+    first: dict[str, int], mapping: tuple[int, int], tmp_path: Path
+) -> None:
     plan = Fluctuating(tmp_path, 8).engine._compiled.plan
     found = open_policy(replace(plan, grid=Grid(Mapping(2, 4))), None, first).plan.grids[0].mapping
     assert (found.rows, found.columns) == mapping
 
 
 @pytest.mark.parametrize("sizes", [(0, 0), (0, 3000), (3000, 0), (1, 100_000)])
-def test_one_side_is_far_smaller_or_empty(sizes, tmp_path):
+def test_one_side_is_far_smaller_or_empty(sizes: tuple[int, int], tmp_path: Path) -> None:
     stream = Fluctuating(tmp_path, 8)
     for _ in range(6):
         figures = stream.push(*sizes)
     assert figures["ilf_ratio"] == 1.0
 
 
-def test_everything_is_deleted(tmp_path):
+def test_everything_is_deleted(tmp_path: Path) -> None:
     """Also while a migration runs; what comes then begins anew."""
     stream, gone = Fluctuating(tmp_path, 8), []
     for r, s in ((300, 300), *[(10, 900)] * 4):
@@ -339,7 +346,7 @@ def test_everything_is_deleted(tmp_path):
     assert figures["ilf_ratio"] <= 1.25
 
 
-def test_what_a_migration_leaves_is_dropped(tmp_path):
+def test_what_a_migration_leaves_is_dropped(tmp_path: Path) -> None:
     stream = Fluctuating(tmp_path, 4)
     for r, s in ((200, 200), *[(0, 200)] * 8, *[(0, 0)] * 4):
         stream.push(r, s)
@@ -349,7 +356,7 @@ def test_what_a_migration_leaves_is_dropped(tmp_path):
         assert all(len(store[plan.other_pool(name)]) == 0 < len(store[plan.pool(name)]) for name in ("M_R", "M_S"))
 
 
-def added(parts) -> dict[tuple[int, ...], int]:
+def added(parts: list[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> dict[tuple[int, ...], int]:
     """Records as how often each key is there."""
     found = Counter()
     for keys, words in parts:
@@ -360,7 +367,7 @@ def added(parts) -> dict[tuple[int, ...], int]:
 
 @pytest.mark.parametrize("script", [SCRIPT, ANY], ids=["in order", "by hash"])
 @pytest.mark.parametrize("seed", range(3))
-def property_what_is_copied_is_what_joiners_will_have(seed, script, tmp_path):
+def property_what_is_copied_is_what_joiners_will_have(seed: int, script: str, tmp_path: Path) -> None:
     """Of the records that were copied, as they are when it is all joiners' turn, though tuples come twice, go, and come
     again."""
     engine, random, copied = WildEngine(4), np.random.default_rng(seed), 0
@@ -377,7 +384,10 @@ def property_what_is_copied_is_what_joiners_will_have(seed, script, tmp_path):
             columns = next(pool.keys for pool in plan.pools if pool.name == view.view)
             had = []
             for joiner, (_, store) in enumerate(engine._nodes):
-                pool, upto = store[moving.pool(view.view)], moving.copied_after[slot_of(joiner, moving.cores)]
+                pool, upto = (
+                    cast(Pool, store[moving.pool(view.view)]),
+                    moving.copied_after[slot_of(joiner, moving.cores)],
+                )
                 passed = pool.select_copied(pool.keys, store[PoolName(view.view, Role.REACHED)].keys[-1:], upto)
                 had.append((pool.keys[passed], pool.words[passed]))
             for joiner, (_, store) in enumerate(engine._nodes):
@@ -396,7 +406,7 @@ def property_what_is_copied_is_what_joiners_will_have(seed, script, tmp_path):
     assert copied > 100
 
 
-def differential_a_grid_grows(tmp_path):
+def differential_a_grid_grows(tmp_path: Path) -> None:
     """From one partition to 4 and 16, while the streams change; every batch says what one partition says."""
     grown, plain = PartitionedEngine(16), PartitionedEngine(1)
     for engine, name in ((grown, "grown"), (plain, "plain")):
@@ -422,7 +432,7 @@ def differential_a_grid_grows(tmp_path):
     assert policy.controllers[0].load < 60_000
 
 
-def test_tuples_weigh_what_they_have_of_bytes(tmp_path):
+def test_tuples_weigh_what_they_have_of_bytes(tmp_path: Path) -> None:
     """As many tuples on either side, of which one's are texts of a kilobyte: its side of the grid is cut finer."""
     engine = PartitionedEngine(16)
     engine.start(TEXTS, tmp_path, {})
@@ -436,7 +446,7 @@ def test_tuples_weigh_what_they_have_of_bytes(tmp_path):
 
 
 @pytest.mark.parametrize("operator", ["auto", "Hybrid"])
-def differential_a_tuple_of_megabytes(operator, tmp_path):
+def differential_a_tuple_of_megabytes(operator: str, tmp_path: Path) -> None:
     """It is sent, joined and moved as any other."""
     script = TEXTS.replace("ABS(r.k - s.k) <= 1", "r.k = s.k") if operator == "Hybrid" else TEXTS
     engines = (WildEngine(4) if operator == "auto" else PartitionedEngine(4)), PartitionedEngine(1)
@@ -463,7 +473,7 @@ SELECT x, COUNT(*) AS n FROM r JOIN s ON ABS(r.k - s.k) <= 3 JOIN c ON s.i = c.i
 """
 
 
-def property_the_load_stays_within_its_bound_behind_windows(tmp_path):
+def property_the_load_stays_within_its_bound_behind_windows(tmp_path: Path) -> None:
     """Rows fall out as others come, and a table is joined before the grid; every batch says what one partition says."""
     engines = PartitionedEngine(8, join_operator="Dynamic"), PartitionedEngine(1)
     table = pa.table({"i": np.arange(50), "x": np.arange(50) % 7})
@@ -501,7 +511,7 @@ def rows(random: np.random.Generator, count: int, hot: float, second: str) -> pa
     return pa.table({"k": key, second: column, MULT: np.full(count, -1 if hot < 0 else 1)})
 
 
-def differential_heavy_keys_come_and_go(tmp_path):
+def differential_heavy_keys_come_and_go(tmp_path: Path) -> None:
     engines = PartitionedEngine(4, join_operator="Hybrid"), PartitionedEngine(4, join_operator="SHJ")
     for number, engine in enumerate(engines):
         (tmp_path / str(number)).mkdir()
@@ -523,15 +533,15 @@ def differential_heavy_keys_come_and_go(tmp_path):
 class Expecting(PartitionedEngine):
     """Knows what readers tell of a sample."""
 
-    def __init__(self, often, **settings) -> None:
+    def __init__(self, often: Any, **settings: Any) -> None:
         super().__init__(4, **settings)
         self._often = often
 
-    def _policy(self, plan: Plan):
+    def _policy(self, plan: Plan) -> Any:
         return open_policy(plan, sample=self._often)
 
 
-def differential_keys_that_are_heavy_in_a_sample(tmp_path):
+def differential_keys_that_are_heavy_in_a_sample(tmp_path: Path) -> None:
     """They have a grid from the first tuple on, and none any more when they turn out to be light."""
     random, sampled = np.random.default_rng(3), PartitionedEngine(4)
     script = EQUAL[: EQUAL.index("SELECT")] + "SELECT a, b FROM r JOIN s ON r.k = s.k;"
@@ -563,7 +573,7 @@ def differential_keys_that_are_heavy_in_a_sample(tmp_path):
 
 
 @pytest.mark.parametrize("kills", [0.0, 0.05])
-def differential_begins_with_nothing(kills, tmp_path):
+def differential_begins_with_nothing(kills: float, tmp_path: Path) -> None:
     """A first batch without a row is a sample, too; then a key becomes heavy, and driver and tasks are killed."""
     random, moved = np.random.default_rng(5), 0
     script = EQUAL[: EQUAL.index("SELECT")] + "SELECT a, b FROM r JOIN s ON r.k = s.k;"
@@ -577,7 +587,7 @@ def differential_begins_with_nothing(kills, tmp_path):
     assert moved
 
 
-def test_readers_name_the_keys_of_many_tuples(tmp_path):
+def test_readers_name_the_keys_of_many_tuples(tmp_path: Path) -> None:
     """And how many tuples have others."""
     engine = PartitionedEngine(4)
     engine.start(EQUAL[: EQUAL.index("SELECT")] + "SELECT a, b FROM r JOIN s ON r.k = s.k;", tmp_path, {})
@@ -589,7 +599,7 @@ def test_readers_name_the_keys_of_many_tuples(tmp_path):
     assert told == {"R +1": [200, 800], "R -1": [0], "S +1": [0, 70, 70, 70], "S -1": [0, 30, 30, 30]}
 
 
-def assert_records_are_at_home(engine, moves) -> None:
+def assert_records_are_at_home(engine: PartitionedEngine | Expecting, moves: Any) -> None:
     """Each joiner has, or is sent, what it is to have, and nothing else: each record is at all of its places."""
     plan, places = engine._compiled.plan, [*dict(moves.heavy).items()]
     hashes = np.array([key for key, _ in places], np.uint64)
@@ -613,7 +623,7 @@ def assert_records_are_at_home(engine, moves) -> None:
 
 
 @pytest.mark.parametrize("z", [0.0, 0.5, 1.0])
-def property_the_busiest_joiner_under_hybrid(z, tmp_path):
+def property_the_busiest_joiner_under_hybrid(z: float, tmp_path: Path) -> None:
     random, joiners = np.random.default_rng(int(10 * z)), 16
     engine = PartitionedEngine(joiners, join_operator="Hybrid")
     engine.start(EQUAL, tmp_path, {})

@@ -1,10 +1,15 @@
 """Local joins compare few tuples more than they return: a logarithm of the state for each that comes."""
 
 import random
+from collections.abc import Callable
 from math import ceil, log2
+from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from squallpy.logical.nodes import Query
 from squallpy.session import RunOptions, Session
 
 ROWS, BATCH = 3_000, 500
@@ -17,21 +22,23 @@ CREATE STREAM s (k INT, b INT, u VARCHAR) USING csv OPTIONS (path 's.csv');
 class Seen:
     """What each batch compared, and the pairs that it made."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.batches = []
 
-    def begin(self, query, schema, batches): ...
+    def begin(self, query: Query, schema: pa.Schema, batches: int) -> None: ...
 
-    def batch(self, number, deletes, inserts, stats):
+    def batch(
+        self, number: int, deletes: pa.Table, inserts: pa.Table, stats: dict[str, Callable[..., Any] | float]
+    ) -> None:
         assert stats["pairs"] == len(inserts)
         self.batches.append((stats["tuples"], stats["compared"], stats["pairs"]))
 
-    def final(self, table): ...
+    def final(self, table: pa.Table) -> None: ...
 
-    def finish(self, summary): ...
+    def finish(self, summary: dict[str, bool | float]) -> None: ...
 
 
-def run(folder, predicate, rows=ROWS):
+def run(folder: Path, predicate: str, rows: int = ROWS) -> list[tuple[int, int, int]]:
     """The join of two streams of distinct tuples, batch by batch."""
     draw = random.Random(7)
     for name in "rs":
@@ -43,7 +50,7 @@ def run(folder, predicate, rows=ROWS):
     return seen.batches
 
 
-def logarithm(records):
+def logarithm(records: int) -> int:
     """Of a place between records, a comparison more to see what is there, and one a level: its nodes are not full."""
     levels = ceil(log2(records + 1) / 4)
     return ceil(log2(records + 1)) + levels + 1
@@ -66,7 +73,7 @@ def logarithm(records):
         "r.a - s.b > 1000000",
     ],
 )
-def test_an_index_compares_few_more_than_it_finds(predicate, tmp_path):
+def test_an_index_compares_few_more_than_it_finds(predicate: str, tmp_path: Path) -> None:
     state = 0
     for tuples, compared, pairs in run(tmp_path, predicate):
         state += tuples
@@ -75,5 +82,5 @@ def test_an_index_compares_few_more_than_it_finds(predicate, tmp_path):
 
 
 @pytest.mark.parametrize("predicate", ["(r.a + s.b) % 7 = 0", "r.a = s.b OR r.t = s.u"])
-def test_what_has_no_index_compares_all(predicate, tmp_path):
+def test_what_has_no_index_compares_all(predicate: str, tmp_path: Path) -> None:
     assert sum(compared for _, compared, _ in run(tmp_path, predicate)) >= (ROWS // 2) ** 2

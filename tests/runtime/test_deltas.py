@@ -17,7 +17,7 @@ VALUES = st.lists(st.none() | st.sampled_from(ENDS) | st.integers(1 - 10**38, 10
 
 
 @given(VALUES)
-def property_wide_decimals_survive_a_message(values):
+def property_wide_decimals_survive_a_message(values: list[int | None]) -> None:
     column, rows = Column(0, "d", WIDE, True), len(values)
     valid = np.array([v is not None for v in values], bool)
     vec = Vec(np.array([*(v or 0 for v in values), None], object)[:-1], valid)
@@ -31,7 +31,7 @@ def property_wide_decimals_survive_a_message(values):
 
 
 @given(st.lists(st.integers(LEAST, 2**63 - 1)))
-def property_a_value_that_has_room_is_its_own_key(values):
+def property_a_value_that_has_room_is_its_own_key(values: list[int]) -> None:
     names, key = Dictionary(), Column(0, "d", WIDE)
     assert encode(Vec(np.array([*values, None], object)[:-1]), key, len(values), names).tolist() == values
     assert not len(names)

@@ -1,5 +1,9 @@
 """Queries that are long or deep: chains of thousands, nests of hundreds, and what is refused by name."""
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
@@ -8,6 +12,7 @@ from squallpy.base.recursion import guarded_depth
 from squallpy.base.settings import parse_settings
 from squallpy.catalog.relation import MULT
 from squallpy.logical.expressions import MOST_DEPTH
+from squallpy.logical.nodes import Query
 from squallpy.session import RunOptions, Session
 from squallpy.testing.engines import SparkEngine
 
@@ -18,17 +23,17 @@ ROWS = [(5, "a", 0.1), (999, "b", 2.5), (5000, None, None)]
 class Result:
     """The final rows of a run."""
 
-    def begin(self, query, schema, batches): ...
+    def begin(self, query: Query, schema: pa.Schema, batches: int) -> None: ...
 
-    def batch(self, number, deletes, inserts, stats): ...
+    def batch(self, number: int, deletes: Any, inserts: Any, stats: dict[str, Callable[..., Any] | float]) -> None: ...
 
-    def final(self, table):
+    def final(self, table: pa.Table) -> None:
         self.rows = [tuple(row.values()) for row in table.to_pylist()]
 
-    def finish(self, summary): ...
+    def finish(self, summary: dict[str, bool | float]) -> None: ...
 
 
-def session(folder, query, settings=()):
+def session(folder: Path, query: str, settings: tuple[str, ...] = ()) -> Session:
     """A script over ROWS, and a row that came and went."""
     cells = [("+", *row) for row in (*ROWS, (7, "c", 1.0))] + [("-", 7, "c", 1.0)]
     lines = [",".join("" if cell is None else str(cell) for cell in row) for row in cells]
@@ -37,31 +42,31 @@ def session(folder, query, settings=()):
     return Session(folder / "q.sql", parse_settings(settings))
 
 
-def answer(folder, query, settings=()):
+def answer(folder: Path, query: str, settings: tuple[str, ...] = ()) -> list[tuple[Any, ...]]:
     result = Result()
     session(folder, query, settings).run(RunOptions("local", batch_rows=2), result)
     return sorted(result.rows, key=str)
 
 
-def nest(left, inside, right, times):
+def nest(left: Any, inside: Any, right: Any, times: Any) -> Any:
     return left * times + inside + right * times
 
 
-def values(function):
+def values(function: Callable[..., Any]) -> list[tuple[int]]:
     """The answer that has one column, of x."""
     return sorted(((function(x),) for x, _, _ in ROWS), key=str)
 
 
-def chosen(test):
+def chosen(test: Any) -> Any:
     return sorted(((x,) for x, _, _ in ROWS if test(x)), key=str)
 
 
-def in_turns(times):
+def in_turns(times: int) -> str:
     """x + x - 1 + x - 1 …, which no chain of one operator is."""
     return "x" + "".join((" + x", " - 1")[i % 2] for i in range(times))
 
 
-def added(d, times):
+def added(d: Any, times: Any) -> Any:
     """A sum of doubles from left to right."""
     total = d
     for _ in range(times - 1):
@@ -135,14 +140,14 @@ QUERIES = {
 
 @pytest.mark.parametrize("optimizer", ["on", "off"])
 @pytest.mark.parametrize("name", QUERIES)
-def test_what_is_long_or_deep_runs(name, optimizer, tmp_path):
+def test_what_is_long_or_deep_runs(name: str, optimizer: str, tmp_path: Path) -> None:
     query, rows = QUERIES[name]
     assert answer(tmp_path, query, (f"optimizer={optimizer}",)) == sorted(rows, key=str)
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("name", ["sums and differences", "functions"])
-def differential_workers_have_room_too(name, tmp_path, cluster):
+def differential_workers_have_room_too(name: Any, tmp_path: Path, cluster: Any) -> None:
     query, rows = QUERIES[name]
     engine = SparkEngine(cluster, 2)
     x, s, d = zip(*ROWS, strict=True)
@@ -152,7 +157,7 @@ def differential_workers_have_room_too(name, tmp_path, cluster):
     assert sorted((tuple(row.values()) for row in engine.result().to_pylist()), key=str) == sorted(rows, key=str)
 
 
-def test_the_deepest_expression_runs(tmp_path):
+def test_the_deepest_expression_runs(tmp_path: Path) -> None:
     rows = answer(tmp_path, f"SELECT {in_turns(MOST_DEPTH)} FROM t")
     assert rows == values(lambda x: (MOST_DEPTH // 2 + 1) * x - MOST_DEPTH // 2)
 
@@ -172,14 +177,14 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_deeper_or_multiplied_is_refused_in_a_line(name, tmp_path):
+def test_what_is_deeper_or_multiplied_is_refused_in_a_line(name: str, tmp_path: Path) -> None:
     query, told = REFUSED[name]
     with pytest.raises(SquallError) as refused:
         answer(tmp_path, query)
     assert refused.value.code == "SQ3001" and told in str(refused.value) and "\n" not in str(refused.value)
 
 
-def test_copies_that_no_join_has_are_not_counted(tmp_path):
+def test_copies_that_no_join_has_are_not_counted(tmp_path: Path) -> None:
     counts = " UNION ALL ".join(f"SELECT x FROM t WHERE EXISTS (SELECT * FROM t AS u WHERE u.x = t.x + {i})"
                                 for i in range(40))  # fmt: skip
     assert session(tmp_path, f"{counts} UNION ALL {counts}").script.queries

@@ -1,6 +1,7 @@
 """Programs over record batches: what they make of a batch is what vectors make of it, or nothing."""
 
 from random import Random
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -59,7 +60,7 @@ def feeders(sql: str, op: bool) -> tuple[Feeder, Feeder]:
     return fast, slow
 
 
-def column(kind: Kind, nullable: bool, rows: int, draw: Random, far: int):
+def column(kind: Kind, nullable: bool, rows: int, draw: Random, far: int) -> Vec:
     """Values with NULLs, of which `far` in a hundred are near the ends of their types."""
     near = [*range(-3, 4), 10, 25, 40]
     match kind:
@@ -96,7 +97,7 @@ def batch(rows: int, draw: Random, op: bool, far: int) -> pa.RecordBatch:
     return pa.record_batch(columns).slice(rows // 7)  # NB: bits that do not begin with a byte
 
 
-def outcome(feeder: Feeder, table: pa.RecordBatch):
+def outcome(feeder: Feeder, table: pa.RecordBatch) -> dict[str, list[tuple[Any, ...]]] | str:
     """What a feed makes of a batch, or what it raises."""
     names = Dictionary()
     try:
@@ -133,7 +134,7 @@ def differential_programs_over_vectors(sql: str) -> None:
         table = batch((1, 30, 300, 1000)[seed % 4], Random(seed), True, far=seed % 3)
         mult = np.asarray(table.column("__mult"))
         fields = {f.name: from_arrow(table.column(f.name), f.type) for f in FIELDS}
-        found = []
+        found: list[Any] = []
         for grouping in (fast._groups[0], slow._groups[0]):
             try:
                 out = grouping(len(table), fields.__getitem__, mult, Dictionary())

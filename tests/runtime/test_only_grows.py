@@ -1,7 +1,12 @@
 """A join whose result only grows is printed and forgotten, if nobody asks for all of it in the end."""
 
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
 import pytest
 
+from squallpy.logical.nodes import Query
 from squallpy.session import RunOptions, Session
 
 STREAMS = """
@@ -14,23 +19,29 @@ BAND = "SELECT v, w FROM r JOIN s ON ABS(r.k - s.k) <= 1;"
 class Kept:
     """Every change of a run, and how many rows of its result it knows after each batch."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.rows, self.known = [], []
 
-    def begin(self, query, schema, batches): ...
+    def begin(self, query: Query, schema: pa.Schema, batches: int) -> None: ...
 
-    def batch(self, number, deletes, inserts, stats):
+    def batch(
+        self,
+        number: int,
+        deletes: pa.Table,
+        inserts: pa.Table,
+        stats: dict[str, Any],
+    ) -> None:
         assert not len(deletes)
         self.rows += inserts.to_pylist()
         self.known.append(stats["views"]["Q"]["records"])
 
-    def final(self, table):
+    def final(self, table: pa.Table) -> None:
         self.table = table
 
-    def finish(self, summary): ...
+    def finish(self, summary: dict[str, bool | float]) -> None: ...
 
 
-def run(folder, query, final, op=""):
+def run(folder: Path, query: str, final: bool, op: str = "") -> Kept:
     """The script over twelve rows of r and of s in batches of five."""
     lines = [f"{i % 4},{i}" for i in range(12)]
     (folder / "r.csv").write_text("\n".join(lines) + "\n")
@@ -41,7 +52,7 @@ def run(folder, query, final, op=""):
     return kept
 
 
-def differential_what_is_forgotten_was_printed(tmp_path):
+def differential_what_is_forgotten_was_printed(tmp_path: Path) -> None:
     passed, known = run(tmp_path, BAND, final=False), run(tmp_path, BAND, final=True)
     assert passed.rows == known.rows and sorted(map(str, passed.rows)) == sorted(map(str, known.table.to_pylist()))
     assert passed.known == [0] * len(passed.known) and known.known[-1] == len(known.table) > 50
@@ -52,7 +63,7 @@ def differential_what_is_forgotten_was_printed(tmp_path):
     ["SELECT v, COUNT(*) AS n FROM r JOIN s ON ABS(r.k - s.k) <= 1 GROUP BY v HAVING COUNT(*) > 0;",
      "SELECT DISTINCT v FROM r;", "SELECT v FROM r WHERE v NOT IN (SELECT w FROM s WHERE w > 100);"],
 )  # fmt: skip
-def test_other_results_are_kept(query, tmp_path):
+def test_other_results_are_kept(query: str, tmp_path: Path) -> None:
     (tmp_path / "q.sql").write_text(STREAMS.format(op="") + query)
     for name in "rs":
         (tmp_path / f"{name}.csv").write_text("1,1\n")

@@ -1,6 +1,7 @@
 """Traces, and profiles that add them up."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +13,7 @@ from squallpy.runtime.spark.tasks import TaskProfile
 from squallpy.runtime.spark.timeline import timeline
 
 
-def test_spans_are_within_spans():
+def test_spans_are_within_spans() -> None:
     trace = Trace()
     for _ in range(2):
         with trace("a"), trace("b"):
@@ -25,7 +26,7 @@ def test_spans_are_within_spans():
     assert trace.taken() == {}
 
 
-def test_a_span_ends_with_what_is_raised():
+def test_a_span_ends_with_what_is_raised() -> None:
     trace = Trace()
     with pytest.raises(ValueError), trace("a"):
         raise ValueError
@@ -34,13 +35,13 @@ def test_a_span_ends_with_what_is_raised():
     assert set(trace.taken()) == {("a",), ("b",)}
 
 
-def test_silence():
+def test_silence() -> None:
     with SILENT("a"):
         pass
     assert SILENT.taken() == {}
 
 
-def test_a_flame_has_each_second_once(tmp_path):
+def test_a_flame_has_each_second_once(tmp_path: Path) -> None:
     profile = Profile(tmp_path / "p.json")
     profile.add(0, {("job",): 9.0, ("job", "stage 1"): 4.0})
     profile.add(1, {("job",): 2.0, ("job", "stage 1"): 1.5, ("print",): 0.5})
@@ -64,13 +65,13 @@ def test_a_flame_has_each_second_once(tmp_path):
     ]
 
 
-def test_a_file_that_cannot_be_written_is_said_before_the_run(tmp_path):
+def test_a_file_that_cannot_be_written_is_said_before_the_run(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(SquallError, match="SQ7005 cannot write"):
         Profile(tmp_path / "file" / "p.json")
 
 
-def test_a_job_is_laid_out_by_the_clock_and_its_slowest_tasks():
+def test_a_job_is_laid_out_by_the_clock_and_its_slowest_tasks() -> None:
     profiles = (
         TaskProfile(0, 10.25, 10.5, {("read r",): 0.125}),
         TaskProfile(0, 10.25, 10.75, {("read r",): 0.375}),

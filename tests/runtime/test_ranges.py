@@ -5,6 +5,7 @@ from collections import Counter
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from squallpy.runtime.kernels.sorted_index import GREATEST, LEAST
 from squallpy.runtime.triggers.ranges import overlaid
@@ -13,7 +14,9 @@ POINTS = range(7)
 ENDS = st.sampled_from(POINTS)
 
 
-def counted(groups, bounds, words):
+def counted(
+    groups: NDArray[np.int64], bounds: tuple[NDArray[np.int64], NDArray[np.int64]], words: NDArray[np.int64]
+) -> Counter:
     """How often each point is in a range of each group."""
     found = Counter()
     for group, low, high, word in zip(map(tuple, groups.tolist()), *map(list, bounds), words[:, 0], strict=True):
@@ -27,7 +30,9 @@ def counted(groups, bounds, words):
     st.lists(st.tuples(st.integers(0, 2), ENDS | st.just(LEAST), ENDS | st.just(GREATEST), st.integers(-2, 2))),
     st.integers(0, 2),
 )
-def property_overlaid_ranges_count_alike_and_do_not_overlap(ranges, width):
+def property_overlaid_ranges_count_alike_and_do_not_overlap(
+    ranges: list[tuple[int, int, int, int]], width: int
+) -> None:
     matrix = np.array(ranges, np.int64).reshape(len(ranges), 4)
     groups, bounds, words = np.repeat(matrix[:, :1], width, 1), (matrix[:, 1], matrix[:, 2]), matrix[:, 3:]
     rows, new, counts = overlaid(groups, bounds, words)

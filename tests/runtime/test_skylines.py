@@ -1,8 +1,10 @@
 """The greatest and the least value before and behind each row, of many that come and go, beside a search of all."""
 
 import random
+from collections.abc import Callable
 from operator import ge, gt, le, lt
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -22,7 +24,7 @@ OPERATORS = {"<": lt, "<=": le, ">": gt, ">=": ge}
 @pytest.mark.parametrize("op", OPERATORS)
 @pytest.mark.parametrize("function", [max, min])
 @pytest.mark.parametrize("spread", [6, 400])
-def property_the_best_value_of_a_side(op: str, function, spread: int, tmp_path: Path) -> None:
+def property_the_best_value_of_a_side(op: str, function: Callable[..., Any], spread: int, tmp_path: Path) -> None:
     draw = random.Random(f"{op} {function.__name__} {spread}")
     type, kind = draw.choice([("BIGINT", int), ("DOUBLE", float)])
     engine, there = VolatileEngine(), []

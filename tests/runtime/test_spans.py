@@ -1,9 +1,11 @@
 """The greatest and the least value between two bounds, of many that come and go, beside a search of all."""
 
 import random
+from collections.abc import Callable
 from math import inf, isnan, nan
 from operator import ge, gt, le, lt
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -25,7 +27,9 @@ ENDS = {"BIGINT": (None, -(2**63) + 1, 2**63 - 1, 3), "DOUBLE": (None, nan, inf,
 @pytest.mark.parametrize("function", [max, min])
 @pytest.mark.parametrize("spread", [6, 400])
 @pytest.mark.parametrize("engine", [VolatileEngine(), PartitionedEngine(2)], ids=lambda engine: type(engine).__name__)
-def property_the_best_value_between_bounds(bounds: tuple, function, spread: int, engine, tmp_path: Path) -> None:
+def property_the_best_value_between_bounds(
+    bounds: tuple, function: Callable[..., Any], spread: int, engine: VolatileEngine, tmp_path: Path
+) -> None:
     above, below = bounds
     draw = random.Random(f"{bounds} {function.__name__} {spread}")
     type, kind = draw.choice([("BIGINT", int), ("DOUBLE", float)])
@@ -46,11 +50,11 @@ def property_the_best_value_between_bounds(bounds: tuple, function, spread: int,
         assert list(map(str, found)) == list(map(str, wanted))
 
 
-def at(draw: random.Random, spread: int, kind: type):
+def at(draw: random.Random, spread: int, kind: type) -> float | None:
     return None if draw.random() < 0.03 else kind(draw.randrange(spread))
 
 
-def value(draw: random.Random, spread: int, kind: type, ends: tuple):
+def value(draw: random.Random, spread: int, kind: type, ends: tuple) -> float | None:
     return draw.choice(ends) if draw.random() < 0.2 else kind(draw.randrange(spread // 2))
 
 
@@ -60,7 +64,7 @@ def within(there: list, row: tuple, above: str, below: str) -> list:
     return [v + 0 for x, v in rows if tests[above](x, low) and tests[below](x, high)]
 
 
-def best(function, values: list):
+def best(function: Callable[..., Any], values: list) -> float | None:
     """NaN is the greatest."""
     return function(values, key=lambda v: (isnan(v), v), default=None)
 

@@ -3,6 +3,7 @@
 import csv
 import io
 from pathlib import Path
+from typing import Literal
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ cell = st.text('ab",\n\r| ', max_size=5)
 rows = st.lists(st.lists(cell, min_size=2, max_size=3), max_size=12)
 
 
-def quoting(rows: list[list[str]]) -> int:
+def quoting(rows: list[list[str]]) -> Literal[0, 1]:
     # NB: Python leaves a lone \r without quotes, which ends a line elsewhere
     return csv.QUOTE_ALL if any("\r" in cell for row in rows for cell in row) else csv.QUOTE_MINIMAL
 
@@ -40,9 +41,9 @@ def property_a_scan_stops_at_the_start_of_a_row(rows: list[list[str]]) -> None:
         starts.append(len(text.getvalue()))
         writer.writerow(row)
     data = text.getvalue().encode()
-    for row, start in enumerate(starts):
+    for number, start in enumerate(starts):
         scan = Scan(Dialect())
-        assert scan.run(data, row)[0] == start
+        assert scan.run(data, number)[0] == start
         assert scan.line == 1 + data[:start].count(b"\n") + data[:start].replace(b"\r\n", b"").count(b"\r")
 
 

@@ -29,7 +29,7 @@ def relation(fields: dict[str, Type], **options: str) -> Relation:
 def read(folder: Path, values: pa.Array, type: Type, **options: str) -> list[Any]:
     pq.write_table(pa.table({"a": values}), folder / "r.parquet")
     source = open_source(relation({"a": type}, **options), folder)
-    return source.read(0, source.rows, ("a",))["a"].to_pylist()  # type: ignore[no-any-return]
+    return source.read(0, source.rows, ("a",))["a"].to_pylist()
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_readers_share_rows_where_row_groups_end(tmp_path: Path) -> None:
 )
 def property_shares_are_all_rows_each_once(ends: list[int], rows: list[int], count: int) -> None:
     source = Source(relation({"a": INT}), (ParquetPart(File("r.parquet", 0, 0, "r.parquet"), (0, *ends)),))
-    found = shares(source, *rows, count)
+    found = shares(source, rows[0], rows[1], count)
     assert [row for begin, end in found for row in range(begin, end)] == list(range(*rows))
 
 

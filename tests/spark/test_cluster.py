@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,18 +23,18 @@ from squallpy.runtime.spark.masters import with_attempts
         ("yarn", "yarn"),
     ],
 )
-def test_local_masters_retry_tasks_too(master, made):
+def test_local_masters_retry_tasks_too(master: str, made: str) -> None:
     assert with_attempts(master) == made
 
 
-def test_the_users_settings_win():
+def test_the_users_settings_win() -> None:
     settings = settings_for("local[2]", {"spark.driver.memory": "5g", "spark.driver.extraJavaOptions": "-Dx=y"})
     assert settings["spark.driver.memory"] == "5g"
     assert settings["spark.driver.extraJavaOptions"].endswith(" -Dx=y")
     assert "log4j2" in settings["spark.driver.extraJavaOptions"]
 
 
-def test_a_driver_has_one_collector():
+def test_a_driver_has_one_collector() -> None:
     """A JVM that is told of two does not start."""
     for master in ("local[2]", "spark://host:7077"):
         key = "spark.driver.extraJavaOptions"
@@ -41,7 +42,7 @@ def test_a_driver_has_one_collector():
         assert "Serial" not in settings_for(master, {key: "-XX:+UseG1GC"})[key]
 
 
-def test_a_cluster_keeps_its_own_hosts_and_paths():
+def test_a_cluster_keeps_its_own_hosts_and_paths() -> None:
     settings = settings_for("spark://host:7077", {})
     assert "spark.driver.host" not in settings
     archive, name = settings["spark.archives"].split("#")
@@ -52,7 +53,7 @@ def test_a_cluster_keeps_its_own_hosts_and_paths():
 
 
 @pytest.mark.spark
-def test_the_session_is_quiet_and_says_what_it_is(cluster, capfd):
+def test_the_session_is_quiet_and_says_what_it_is(cluster: Any, capfd: pytest.CaptureFixture[str]) -> None:
     assert cluster.session.sparkContext.master == "local[2,4]"
     assert cluster.session.range(3).count() == 3
     assert cluster.log is not None and cluster.log.exists()
@@ -65,7 +66,7 @@ def test_the_session_is_quiet_and_says_what_it_is(cluster, capfd):
     ("setting", "cause"),
     [("{'spark.driver.memory': 'much'}", "much"), ("{'spark.master': 'moon'}", "Master must either be yarn")],
 )
-def test_a_session_that_cannot_start_says_why(setting, cause):
+def test_a_session_that_cannot_start_says_why(setting: Any, cause: Any) -> None:
     program = f"from squallpy.runtime.spark.cluster import start; start('local[2]', {setting})"
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert said.stdout == ""

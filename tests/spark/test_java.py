@@ -1,6 +1,9 @@
 """Which Java is chosen, without running any but one that starts with a small heap."""
 
 import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +15,7 @@ from squallpy.runtime.spark.java import Java, find_java
 
 
 @pytest.fixture
-def install(tmp_path, monkeypatch):
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Makes Javas of given versions; the usual places are empty."""
     monkeypatch.setattr(java, "_USUAL", ())
 
@@ -30,14 +33,14 @@ def install(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("with_note", [True, False])
-def test_the_first_that_fits_wins(install, with_note):
+def test_the_first_that_fits_wins(install: Callable[..., Any], with_note: bool) -> None:
     old, fit = install("old", "1.8.0_402", with_note), install("fit", "21.0.4", with_note)
     assert str(find_java({"JAVA_HOME": fit, "PATH": f"{old}/bin"}).home) == fit
     assert str(find_java({"JAVA_HOME": old, "PATH": f"{fit}/bin"}).home) == fit
     assert find_java({"PATH": f"{fit}/bin"}) == Java(find_java({"JAVA_HOME": fit}).home, "21.0.4")
 
 
-def test_what_is_missing_is_said(install, tmp_path):
+def test_what_is_missing_is_said(install: Callable[..., Any], tmp_path: Path) -> None:
     with pytest.raises(SquallError, match=r"^SQ8001 Spark needs Java 17 or newer, found none"):
         find_java({"PATH": str(tmp_path)})
     with pytest.raises(SquallError, match=r"found only Java 11\.0\.2 in .*old, install one"):
@@ -45,11 +48,11 @@ def test_what_is_missing_is_said(install, tmp_path):
 
 
 @pytest.mark.parametrize(("version", "major"), [("17", 17), ("17.0.15", 17), ("1.8.0_402", 8), ("25-ea", 25)])
-def test_major_version(version, major):
-    assert Java(None, version).major == major
+def test_major_version(version: str, major: int) -> None:
+    assert Java(Path("java"), version).major == major
 
 
-def test_the_class_archive_is_used_only_where_it_is(tmp_path, monkeypatch):
+def test_the_class_archive_is_used_only_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.prefix", str(tmp_path))
     one, other = Java(tmp_path / "one", "17.0.15"), Java(tmp_path / "other", "17.0.15")
     assert archive_options(one) == ""
@@ -61,6 +64,6 @@ def test_the_class_archive_is_used_only_where_it_is(tmp_path, monkeypatch):
 
 @pytest.mark.spark
 @pytest.mark.parametrize("heap", ["256m", "2g"])
-def test_a_driver_starts_with_a_heap_of_any_size(heap):
+def test_a_driver_starts_with_a_heap_of_any_size(heap: Any) -> None:
     command = [str(find_java().home / "bin" / "java"), f"-Xmx{heap}", *java_options(None).split(), "-version"]
     assert subprocess.run(command, capture_output=True).returncode == 0

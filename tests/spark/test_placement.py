@@ -2,6 +2,7 @@
 
 from collections import Counter
 from types import SimpleNamespace
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +12,7 @@ from squallpy.runtime.spark.placement import Executor, assign, executors_of
 HOSTS = st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 4), min_size=1)
 
 
-def test_partitions_are_spread_and_stay():
+def test_partitions_are_spread_and_stay() -> None:
     first = assign(4, {"a": 1, "b": 1}, ())
     assert first == ("a", "b", "a", "b")
     assert assign(4, {"b": 1, "a": 1}, first) == first
@@ -20,14 +21,14 @@ def test_partitions_are_spread_and_stay():
     assert Counter(assign(4, {"a": 1, "b": 3}, ())) == {"a": 1, "b": 3}
 
 
-def test_a_host_that_comes_takes_over():
+def test_a_host_that_comes_takes_over() -> None:
     assert assign(4, {"a": 1, "b": 1}, ("a",) * 4) == ("a", "a", "b", "b")
     assert assign(2, {"a": 1, "b": 1, "c": 1}, ("a", "b")) == ("a", "b")
 
 
 @given(st.integers(1, 9), st.lists(HOSTS, min_size=1, max_size=5))
-def property_hosts_are_as_busy_as_each_other(partitions, history):
-    places = ()
+def property_hosts_are_as_busy_as_each_other(partitions: int, history: list[dict[str, int]]) -> None:
+    places: tuple[str, ...] = ()
     for hosts in history:
         before, places = places, assign(partitions, hosts, places)
         loads = Counter(places)
@@ -39,8 +40,8 @@ def property_hosts_are_as_busy_as_each_other(partitions, history):
         assert all(p == q or p not in hosts or q in grown for p, q in zip(before, places, strict=False))
 
 
-def test_an_executor_is_there_when_its_address_is_known_in_full():
-    def executor(id, address, active=True):
+def test_an_executor_is_there_when_its_address_is_known_in_full() -> None:
+    def executor(id: str, address: str, active: bool = True) -> SimpleNamespace:
         return SimpleNamespace(id=lambda: id, hostPort=lambda: address, isActive=lambda: active, totalCores=lambda: 2)
 
     found = [
@@ -50,7 +51,7 @@ def test_an_executor_is_there_when_its_address_is_known_in_full():
     assert executors_of(context(found)) == {Executor("1", "10.0.0.3", 2), Executor("3", "[::1]", 2)}
 
 
-def context(executors):
+def context(executors: list[SimpleNamespace]) -> Any:
     """A SparkContext whose status store lists those."""
     left = list(executors)
     listed = SimpleNamespace(hasNext=lambda: bool(left), next=lambda: left.pop(0))

@@ -10,9 +10,11 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark import cloudpickle
@@ -21,28 +23,30 @@ from pyspark.serializers import SpecialLengths
 from squallpy import __version__
 from squallpy.base.errors import SquallError
 from squallpy.runtime.spark import planned_job, stream, tasks
+from squallpy.runtime.spark.planned_job import PlannedJob
 from squallpy.runtime.spark.stream import run
+from squallpy.runtime.spark.tasks import PickledStages
 from tests.spark import wordcount
 from tests.spark.wordcount import PARTITIONS, SPLITS, Fault, counted, expected, job, words
 
 pytestmark = pytest.mark.spark
-cloudpickle.register_pickle_by_value(wordcount)  # workers need not find the tests
+cloudpickle.register_pickle_by_value(wordcount)  # type: ignore[no-untyped-call]  # workers need not find the tests
 
 
 class Seen:
     """Remembers what came, and may interfere."""
 
-    def __init__(self, react=lambda batch: True):
+    def __init__(self, react: Any = lambda batch: True) -> None:
         self.batches, self.outputs, self.times, self.react = [], {}, [], react
 
-    def __call__(self, batch, outputs, times):
+    def __call__(self, batch: Any, outputs: Any, times: Any) -> Any:
         self.batches.append(batch)
         self.outputs[batch] = [json.loads(output) for output in outputs]
         self.times.append(times)
         return self.react(batch)
 
 
-def test_every_batch_comes_once_and_in_order(cluster, tmp_path):
+def test_every_batch_comes_once_and_in_order(cluster: Any, tmp_path: Path) -> None:
     seen = Seen()
     assert run(cluster.session, job(tmp_path, 5), seen) == 4
     assert seen.batches == [0, 1, 2, 3, 4]
@@ -57,7 +61,7 @@ def test_every_batch_comes_once_and_in_order(cluster, tmp_path):
     assert times.spark["batchId"] == 3 and times.spark["durationMs"]
 
 
-def test_a_finished_job_has_nothing_more_to_do_until_it_grows(cluster, tmp_path):
+def test_a_finished_job_has_nothing_more_to_do_until_it_grows(cluster: Any, tmp_path: Path) -> None:
     run(cluster.session, job(tmp_path, 2), Seen())
     again, grown = Seen(), Seen()
     assert run(cluster.session, job(tmp_path, 2), again) == 1
@@ -67,7 +71,7 @@ def test_a_finished_job_has_nothing_more_to_do_until_it_grows(cluster, tmp_path)
     assert run(cluster.session, job(tmp_path / "empty", 0), Seen()) == -1
 
 
-def test_several_batches_go_to_a_tick(cluster, tmp_path):
+def test_several_batches_go_to_a_tick(cluster: Any, tmp_path: Path) -> None:
     """Each comes once and in order, the caller counts them: a run goes on in the middle of a tick."""
     first, second = Seen(lambda batch: batch != 4), Seen()
     together = replace(job(tmp_path, 9), batches_per_tick=3)
@@ -79,12 +83,12 @@ def test_several_batches_go_to_a_tick(cluster, tmp_path):
     assert second.batches == [5, 6, 7, 8] and counted(tmp_path) == expected(9)
 
 
-def test_what_only_reads_is_planned_once_for_a_tick_and_reads_each_batch(cluster, tmp_path):
+def test_what_only_reads_is_planned_once_for_a_tick_and_reads_each_batch(cluster: Any, tmp_path: Path) -> None:
     reads = replace(job(tmp_path, 5), stages=0, batches_per_tick=4)
     found = {}
     Fault(str(tmp_path)).plan("feed-2-1-0")
 
-    def on_batch(batch, outputs, times):
+    def on_batch(batch: Any, outputs: Any, times: Any) -> Any:
         found[batch] = [output.decode() for output in outputs]
         return True
 
@@ -93,16 +97,18 @@ def test_what_only_reads_is_planned_once_for_a_tick_and_reads_each_batch(cluster
     assert found == {batch: [word for split in range(SPLITS) for word in words(batch, split)] for batch in range(5)}
 
 
-def test_a_plan_does_for_some_batches_and_then_there_is_another(cluster, tmp_path, monkeypatch):
+def test_a_plan_does_for_some_batches_and_then_there_is_another(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is exchanged is exchanged anew for each batch, whichever plan it is of."""
     made, dropped = [], []
 
-    class Counted(stream.PlannedJob):
-        def __init__(self, rows):
+    class Counted(PlannedJob):
+        def __init__(self, rows: Any) -> None:
             super().__init__(rows)
             made.append(self)
 
-        def drop(self):
+        def drop(self) -> None:
             dropped.append(self)
             super().drop()
 
@@ -115,7 +121,7 @@ def test_a_plan_does_for_some_batches_and_then_there_is_another(cluster, tmp_pat
     assert all(len(plan._exchanges) == 1 for plan in made)
 
 
-def test_a_task_of_a_batch_takes_no_messages_of_another(monkeypatch):
+def test_a_task_of_a_batch_takes_no_messages_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "_batch", lambda: 7)
     rows = [tasks.pack_row(0, 7, 1, b"b"), planned_job.NOTHING, tasks.pack_row(0, 7, 0, b"a")]
     assert tasks._receive(rows)[0] == {0: [b"a", b"b"]}
@@ -124,7 +130,7 @@ def test_a_task_of_a_batch_takes_no_messages_of_another(monkeypatch):
 
 
 @pytest.mark.parametrize("cut", range(1, 18))
-def test_rows_are_all_there_or_it_is_an_error(cut):
+def test_rows_are_all_there_or_it_is_an_error(cut: Any) -> None:
     """Spark closes the stream where it cannot go on: else a stage would apply a part of a batch."""
     stream = struct.pack(">i2si3si", 2, b"ab", 3, b"cde", SpecialLengths.END_OF_DATA_SECTION)
     assert list(planned_job.CompleteRows().load_stream(io.BytesIO(stream))) == [b"ab", b"cde"]
@@ -133,7 +139,7 @@ def test_rows_are_all_there_or_it_is_an_error(cut):
 
 
 @pytest.fixture
-def interruptible():
+def interruptible() -> Iterator[Any]:
     """SIGINT as a program in the foreground meets it: a shell starts background jobs with the signal ignored."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
@@ -142,10 +148,10 @@ def interruptible():
 
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("how", ["event", "answer", "interrupt"])
-def test_stops_after_the_batch_in_work_and_goes_on_from_there(cluster, tmp_path, how):
+def test_stops_after_the_batch_in_work_and_goes_on_from_there(cluster: Any, tmp_path: Path, how: Any) -> None:
     stop = threading.Event()
 
-    def react(batch):
+    def react(batch: Any) -> Any:
         if batch != 1:
             return True
         if how == "event":
@@ -167,7 +173,7 @@ def test_stops_after_the_batch_in_work_and_goes_on_from_there(cluster, tmp_path,
 
 
 @pytest.mark.parametrize("mistake", [{"wrong_feed": 2}, {"wrong_apply": 2}])
-def test_a_mistake_of_the_users_in_a_worker_is_told_as_itself(cluster, tmp_path, mistake):
+def test_a_mistake_of_the_users_in_a_worker_is_told_as_itself(cluster: Any, tmp_path: Path, mistake: Any) -> None:
     seen, again = Seen(), Seen()
     with pytest.raises(SquallError) as error:
         run(cluster.session, job(tmp_path, 4, **mistake), seen)
@@ -177,8 +183,8 @@ def test_a_mistake_of_the_users_in_a_worker_is_told_as_itself(cluster, tmp_path,
     assert again.batches == [2, 3] and counted(tmp_path) == expected(4)
 
 
-def test_what_the_caller_raises_reaches_the_caller(cluster, tmp_path):
-    def react(batch):
+def test_what_the_caller_raises_reaches_the_caller(cluster: Any, tmp_path: Path) -> None:
+    def react(batch: Any) -> Any:
         if batch == 1 and not (tmp_path / "mended").exists():
             raise OSError("disk full")
         return True
@@ -192,8 +198,8 @@ def test_what_the_caller_raises_reaches_the_caller(cluster, tmp_path):
     assert again.outputs[1][0] and counted(tmp_path) == expected(3)
 
 
-def test_an_executor_of_another_version_is_told(cluster, tmp_path, monkeypatch):
-    monkeypatch.setattr(stream, "PickledStages", partial(stream.PickledStages, version="0.0.9"))
+def test_an_executor_of_another_version_is_told(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "PickledStages", partial(PickledStages, version="0.0.9"))
     with pytest.raises(
         SquallError, match=r"SQ8005 the driver is squallpy 0\.0\.9, but the executor on .* is "
     ) as error:
@@ -202,13 +208,13 @@ def test_an_executor_of_another_version_is_told(cluster, tmp_path, monkeypatch):
     assert not list(tmp_path.glob("state-*"))
 
 
-def test_what_tasks_tell_comes_with_the_batch(cluster, tmp_path):
+def test_what_tasks_tell_comes_with_the_batch(cluster: Any, tmp_path: Path) -> None:
     seen = Seen()
     run(cluster.session, job(tmp_path, 2), seen)
     assert [sorted(told["partition"] for told in times.reports) for times in seen.times] == [[0, 1, 2]] * 2
 
 
-def test_a_bug_in_a_worker_is_told_with_its_traceback(cluster, tmp_path):
+def test_a_bug_in_a_worker_is_told_with_its_traceback(cluster: Any, tmp_path: Path) -> None:
     broken = job(tmp_path, 2)
     (tmp_path / "state-1.json").write_text(json.dumps({"batch": 7, "counts": {}, "output": []}))
     with pytest.raises(Exception, match="partition 1 at 7 got batch 0"):
@@ -216,7 +222,7 @@ def test_a_bug_in_a_worker_is_told_with_its_traceback(cluster, tmp_path):
 
 
 @pytest.mark.parametrize("place", ["feed-2-1-0", "apply-2-1", "applied-2-0", "applied-2-2"])
-def fault_worker_killed(cluster, tmp_path, place):
+def fault_worker_killed(cluster: Any, tmp_path: Path, place: Any) -> None:
     Fault(str(tmp_path)).plan(place)
     seen = Seen()
     assert run(cluster.session, job(tmp_path, 4), seen) == 3
@@ -226,7 +232,7 @@ def fault_worker_killed(cluster, tmp_path, place):
 
 @pytest.mark.slow
 @pytest.mark.cluster
-def fault_driver_killed(tmp_path):
+def fault_driver_killed(tmp_path: Path) -> None:
     """Killed twice, once in the middle of a batch; nothing is left running, and the answer is the undisturbed one."""
     token, done = f"squall-{os.getpid()}-{time.time_ns()}", Counter()
     for last in (2, 4, None):

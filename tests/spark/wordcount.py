@@ -8,8 +8,10 @@ import os
 import signal
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from squallpy.base.errors import SquallError
 from squallpy.runtime.spark.stream import StreamJob
@@ -50,7 +52,7 @@ class Feed:
     fault: Fault
     wrong: int = -1
 
-    def __call__(self, batch: int, split: int):
+    def __call__(self, batch: int, split: int) -> Iterator[Any]:
         for at, word in enumerate(words(batch, split)):
             yield WORDS.index(word) % 2, word.encode()  # NB: the last partition gets nothing
             self.fault.strike(f"feed-{batch}-{split}-{at}")
@@ -64,15 +66,17 @@ class Apply:
     fault: Fault
     wrong: int = -1
 
-    def __call__(self, batch: int, partition: int, stage: int, messages: list[bytes]):
+    def __call__(self, batch: int, partition: int, stage: int, messages: list[bytes]) -> Any:
         path = Path(self.room) / f"state-{partition}.json"
-        state = json.loads(path.read_text()) if path.exists() else {"batch": -1, "counts": {}, "output": []}
+        state: dict[str, Any] = (
+            json.loads(path.read_text()) if path.exists() else {"batch": -1, "counts": {}, "output": []}
+        )
         self.fault.strike(f"apply-{batch}-{partition}")
         if state["batch"] != batch:
             assert state["batch"] == batch - 1, f"partition {partition} at {state['batch']} got batch {batch}"
             if batch == self.wrong and partition == 1:
                 raise SquallError("SQ5001", "overflow")
-            counts = Counter(state["counts"]) + Counter(message.decode() for message in messages)
+            counts = Counter(dict[str, int](state["counts"])) + Counter(message.decode() for message in messages)
             output = [message.decode() for message in messages]
             state = {"batch": batch, "counts": counts, "output": output}
             fresh = path.with_suffix(".new")
@@ -99,7 +103,7 @@ def main() -> None:
     from squallpy.runtime.spark.cluster import start
     from squallpy.runtime.spark.stream import run
 
-    def on_batch(batch, outputs, times):
+    def on_batch(batch: Any, outputs: Any, times: Any) -> Any:
         print(batch, flush=True)
         return True
 

@@ -5,13 +5,17 @@ import json
 import os
 import shutil
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.base.location import local_path
 from squallpy.base.settings import Settings
+from squallpy.logical.nodes import Query
 from squallpy.runtime.checkpoint.checkpoint import CheckpointIdentity, is_used, open_checkpoint
 from squallpy.runtime.checkpoint.durable import LocalDurable, join_path, open_durable
 from squallpy.runtime.checkpoint.folders import StateLocation
@@ -26,22 +30,30 @@ class Seen:
     """Remembers the changes of each batch, and stops the run after one of them."""
 
     def __init__(self, last: int | None = None) -> None:
-        self.changes, self.final_rows, self.stop, self._last = {}, None, threading.Event(), last
+        self.changes: dict[int, Any] = {}
+        self.final_rows: list[str] | None = None
+        self.stop, self._last = threading.Event(), last
         if last == -1:
             self.stop.set()
 
-    def begin(self, query, schema, batches):
+    def begin(self, query: Query, schema: pa.Schema, batches: int) -> None:
         assert batches == BATCHES
 
-    def batch(self, number, deletes, inserts, stats):
+    def batch(
+        self,
+        number: int,
+        deletes: pa.Table,
+        inserts: pa.Table,
+        stats: dict[str, Callable[..., Any] | dict[str, dict[str, int] | int] | float],
+    ) -> None:
         self.changes[number] = sorted(map(str, deletes.to_pylist())), sorted(map(str, inserts.to_pylist()))
         if number == self._last:
             self.stop.set()
 
-    def final(self, table):
+    def final(self, table: pa.Table) -> None:
         self.final_rows = sorted(map(str, table.to_pylist()))
 
-    def finish(self, summary): ...
+    def finish(self, summary: dict[str, bool | float]) -> None: ...
 
 
 def run(script: Path, checkpoint: str | None, last: int | None = None) -> Seen:
@@ -57,8 +69,10 @@ def script(tmp_path: Path) -> Path:
     return write(tmp_path, MANY_STAGES)
 
 
-def record(checkpoint: Path | str) -> dict:
-    return json.loads(read_record(open_durable(str(checkpoint)), "made-for", str(checkpoint)))
+def record(checkpoint: Path | str) -> dict[str, Any]:
+    text = read_record(open_durable(str(checkpoint)), "made-for", str(checkpoint))
+    assert text is not None
+    return json.loads(text)
 
 
 def another_plan(checkpoint: Path | str) -> None:
@@ -67,7 +81,7 @@ def another_plan(checkpoint: Path | str) -> None:
 
 
 @pytest.mark.parametrize("rows", [50, 120, 1_000_000])
-def differential_another_plan_goes_on_from_the_input(script: Path, monkeypatch, rows: int) -> None:
+def differential_another_plan_goes_on_from_the_input(script: Path, monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
     monkeypatch.setattr(replay, "LEAP_ROWS", rows)
     calm, folder = run(script, None), script.parent / "kept"
     changes = run(script, str(folder), 7).changes
@@ -92,7 +106,7 @@ def differential_another_plan_when_all_is_done(script: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["kept", "file://{}/kept", "fsspec+file://{}/kept"])
-def differential_any_file_system(script: Path, monkeypatch, place: str) -> None:
+def differential_any_file_system(script: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
     place = place.format(script.parent) if "://" in place else str(script.parent / place)
     if local_path(place) is None:
         monkeypatch.setattr(LocalDurable, "__init__", lambda *_: pytest.fail("past the file system"))
@@ -170,14 +184,14 @@ def fault_places_that_cannot_be_written_are_named(script: Path, place: str) -> N
 
 
 @pytest.mark.parametrize("number", range(9))
-def fault_no_room_for_a_record(script: Path, monkeypatch, number: int) -> None:
+def fault_no_room_for_a_record(script: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     """Whichever it is, of the beginning or of a batch: it is said, and the same command goes on when there is room."""
     create, created, folder = LocalDurable.create, [], script.parent / "kept"
 
-    def refuse(sink):
+    def refuse(sink: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    def full(self, name, fill):
+    def full(self: LocalDurable, name: str, fill: Callable[..., Any]) -> None:
         created.append(name)
         create(self, name, fill if len(created) <= number else refuse)
 
@@ -209,13 +223,13 @@ def fault_a_folder_that_only_looks_like_one(script: Path, mine: str) -> None:
     assert path.is_file()
 
 
-def test_names_within_a_place():
+def test_names_within_a_place() -> None:
     assert join_path("/a/b", "c") == "/a/b/c"
     assert join_path("s3://a/b/?region=eu", "c") == "s3://a/b/c?region=eu"
     assert local_path("file:///a%20b/c") == Path("/a b/c") and local_path("s3://a/b") is None
 
 
-def test_batches_that_come_again(monkeypatch):
+def test_batches_that_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay, "LEAP_ROWS", 70)
     whole = Replay({"r": 100, "s": 300}, 20)
     again = Again(whole, 7)

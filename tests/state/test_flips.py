@@ -3,13 +3,16 @@ right, or the file is named."""
 
 import random
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
+from squallpy.logical.nodes import Query
 from squallpy.runtime.checkpoint import folders
 from squallpy.runtime.checkpoint.head import Head
 from squallpy.session import RunOptions, Session
@@ -28,23 +31,29 @@ class Seen:
         self.rows: Any = None
         self._last = last
 
-    def begin(self, query, schema, batches): ...
+    def begin(self, query: Query, schema: pa.Schema, batches: int) -> None: ...
 
-    def batch(self, number, deletes, inserts, stats):
+    def batch(
+        self,
+        number: int,
+        deletes: pa.Table,
+        inserts: pa.Table,
+        stats: dict[str, Callable[..., Any] | dict[str, dict[str, int] | int] | float],
+    ) -> None:
         self.changes[number] = sorted(map(str, deletes.to_pylist())), sorted(map(str, inserts.to_pylist()))
         if number == self._last:
             raise Killed
 
-    def final(self, table):
+    def final(self, table: pa.Table) -> None:
         self.rows = sorted(map(str, table.to_pylist()))
 
-    def finish(self, summary): ...
+    def finish(self, summary: dict[str, bool | float]) -> None: ...
 
 
 def run(script: Path, folder: Path | None, last: int | None = None) -> Seen:
     """Run a script until it dies after a batch, or to its end."""
     seen, session = Seen(last), Session(script, Settings(local_dir=str(script.parent / "local"), snapshot_mb=0))
-    options = RunOptions("local", batch_rows=50, changes=True, checkpoint=folder and str(folder))
+    options = RunOptions("local", batch_rows=50, changes=True, checkpoint=str(folder) if folder else None)
     if last is None:
         session.run(options, seen)
     else:

@@ -26,7 +26,8 @@ class Rows:
     """A sink that stops after so many batches, and has the final rows."""
 
     def __init__(self, batches: int | None = None, fails: bool = False) -> None:
-        self.left, self.fails, self.rows, self.stop = batches, fails, None, threading.Event()
+        self.left, self.fails, self.stop = batches, fails, threading.Event()
+        self.rows: list[str] | None = None
         if batches == 0:  # of those that come again, which no sink is told of, one
             self.stop.set()
 

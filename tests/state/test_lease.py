@@ -10,11 +10,14 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
+from squallpy.logical.nodes import Query
 from squallpy.runtime.checkpoint.checkpoint import hold_lease
 from squallpy.runtime.checkpoint.durable import open_durable
 from squallpy.runtime.checkpoint.lease import NAME, Lease, Owner, hold_shared
@@ -170,17 +173,23 @@ class Thief:
     def __init__(self, checkpoint: Path, after: int) -> None:
         self.checkpoint, self.after, self.batches = checkpoint, after, []
 
-    def begin(self, query, schema, batches): ...
+    def begin(self, query: Query, schema: pa.Schema, batches: int) -> None: ...
 
-    def batch(self, number, deletes, inserts, stats):
+    def batch(
+        self,
+        number: int,
+        deletes: pa.Table,
+        inserts: pa.Table,
+        stats: dict[str, Callable[..., Any] | dict[str, dict[str, int] | int] | float],
+    ) -> None:
         self.batches.append(number)
         if number == self.after:
             (self.checkpoint / NAME).write_bytes(ELSEWHERE.packed())
 
-    def final(self, table):
+    def final(self, table: Any) -> None:
         pytest.fail("a result of a run that has lost its checkpoint")
 
-    def finish(self, summary): ...
+    def finish(self, summary: Any) -> None: ...
 
 
 def fault_a_run_that_lost_its_lease_commits_nothing_more(tmp_path: Path) -> None:

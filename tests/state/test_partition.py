@@ -8,12 +8,15 @@ import shutil
 import signal
 import struct
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pytest
+from numpy.typing import NDArray
 
 from squallpy.base.errors import SquallError
 from squallpy.base.rings import Payload, Ring
@@ -21,7 +24,9 @@ from squallpy.runtime.checkpoint import partition as partitions
 from squallpy.runtime.checkpoint.durable import ArrowDurable, LocalDurable
 from squallpy.runtime.checkpoint.partition import StatePartition
 from squallpy.runtime.kernels.lanes import pack
+from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.state import storage
+from squallpy.runtime.state.storage import Mapped
 from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
 
 LAYOUT = StoreLayout(
@@ -45,10 +50,10 @@ POINTS = [
 ]
 
 
-def batch_messages(batch):
+def batch_messages(batch: int) -> list[bytes]:
     """Two messages: inserts, and deletes of half of what the batch before inserted."""
 
-    def rows(of, step):
+    def rows(of: int, step: int) -> NDArray[np.int64]:
         generator = np.random.default_rng(of)
         return np.stack([generator.integers(0, 9, 40), generator.integers(0, 400, 40)], axis=1)[::step]
 
@@ -56,7 +61,11 @@ def batch_messages(batch):
     return [b"+" + rows(batch, 1).tobytes(), b"-" + gone.tobytes()]
 
 
-def run(store, messages):
+Picture = tuple[list[list[Any]], list[str]]
+Undisturbed = tuple[list[bytes], Picture]
+
+
+def run(store: Store, messages: list[bytes]) -> bytes:
     """Maintain sums of thirds by name, in an order that shows in the last bits; answer with all that was touched."""
     answer = []
     for message in messages:
@@ -66,43 +75,43 @@ def run(store, messages):
         names = store.dictionary.intern(pa.array([f"n{key}" for key in keys[:, 0].tolist()], pa.string()))
         words = np.concatenate([pack(sign * keys[:, 1] / 3, Ring.REAL), keys[:, :1]], axis=1)
         store["sums"].upsert(names.reshape(-1, 1), words)
-        found = store["rows"].slice(0, np.unique(keys[:, :1], axis=0))
+        found = cast(Pool, store["rows"]).slice(0, np.unique(keys[:, :1], axis=0))
         answer += [part.tobytes() for part in (*found, *store["sums"].rows())]
     return b"".join(answer)
 
 
 @pytest.fixture(scope="module")
-def undisturbed():
+def undisturbed() -> Undisturbed:
     """The output of every batch, and the state at the end."""
     store = Store(LAYOUT)
     return [run(store, batch_messages(batch)) for batch in range(BATCHES)], picture(store)
 
 
-def picture(store):
+def picture(store: Store) -> Picture:
     strings = store.dictionary.strings(np.arange(len(store.dictionary))).to_pylist()
     return [[part.tolist() for part in pool.rows()] for pool in store.values()], strings
 
 
-def make(root: Path, host="a", stages=1, **options):
+def make(root: Path, host: str = "a", stages: int = 1, **options: Any) -> StatePartition:
     options = {"snapshot_every": 3000, "fingerprint": "plan 1", **options}
     return StatePartition(root / host, str(root / "durable"), LAYOUT, [run] * stages, **options)
 
 
-def apply(partition, batch, stages):
+def apply(partition: StatePartition, batch: int, stages: int) -> bytes:
     """A batch whose messages come to one stage after the other, the last of them to the last."""
     return b"".join(partition.apply(batch, messages, stage) for stage, messages in enumerate(parts(batch, stages)))
 
 
-def parts(batch, stages):
+def parts(batch: int, stages: int) -> list[list[bytes]]:
     """The messages of a batch by stage."""
     return [batch_messages(batch)] if stages == 1 else [[message] for message in batch_messages(batch)]
 
 
-def killing(point, hit):
+def killing(point: str, hit: int) -> Callable[..., Any]:
     """A fault that kills this process the `hit`-th time it comes to a point."""
     left = [hit]
 
-    def fault(here):
+    def fault(here: str) -> None:
         if here == point:
             left[0] -= 1
             if left[0] == 0:
@@ -111,7 +120,7 @@ def killing(point, hit):
     return fault
 
 
-def child(root, start, stages=1, **options):
+def child(root: Path, start: int, stages: int = 1, **options: Any) -> tuple[int, Any]:
     """A forked worker that applies batches from `start` on; (process, pipe of length-prefixed outputs)."""
     read, write = os.pipe()
     process = os.fork()
@@ -128,7 +137,7 @@ def child(root, start, stages=1, **options):
     return process, open(read, "rb")
 
 
-def outputs(pipe):
+def outputs(pipe: Any) -> list[bytes]:
     """The complete outputs in a pipe that nobody writes to any more."""
     with pipe:
         data = pipe.read()
@@ -141,7 +150,13 @@ def outputs(pipe):
     return found
 
 
-def finish(root, answers, undisturbed, stages=1, **options):
+def finish(
+    root: Path,
+    answers: list[bytes],
+    undisturbed: Undisturbed,
+    stages: int = 1,
+    **options: Any,
+) -> None:
     """Ask for the rest, everything twice, as retries do; compare everything."""
     partition = make(root, stages=stages, **options)
     for batch in range(len(answers), BATCHES):
@@ -154,7 +169,7 @@ def finish(root, answers, undisturbed, stages=1, **options):
 
 
 @pytest.mark.parametrize("stages", [1, 2])
-def oracle_partition_equals_plain_store(tmp_path, undisturbed, stages):
+def oracle_partition_equals_plain_store(tmp_path: Path, undisturbed: Undisturbed, stages: int) -> None:
     finish(tmp_path, [], undisturbed, stages)
     assert len(list((tmp_path / "durable" / "snapshot").iterdir())) == 2
     assert len(list((tmp_path / "durable" / "log").iterdir())) <= 2
@@ -162,7 +177,13 @@ def oracle_partition_equals_plain_store(tmp_path, undisturbed, stages):
 
 @pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize(("hit", "stages"), [(1, 1), (3, 2)])
-def fault_killed_at_every_point(tmp_path, undisturbed, point, hit, stages):
+def fault_killed_at_every_point(
+    tmp_path: Path,
+    undisturbed: Undisturbed,
+    point: str,
+    hit: int,
+    stages: int,
+) -> None:
     rebuilding = point in ("before rebuild", "inside rebuild", "after replay")
     answers = []
     if rebuilding:  # there must be something to rebuild
@@ -177,7 +198,7 @@ def fault_killed_at_every_point(tmp_path, undisturbed, point, hit, stages):
 
 
 @pytest.mark.parametrize(("seed", "stages"), [(seed, 1 + seed % 2) for seed in range(6)])
-def fault_killed_at_random_moments(tmp_path, undisturbed, seed, stages):
+def fault_killed_at_random_moments(tmp_path: Path, undisturbed: Undisturbed, seed: int, stages: int) -> None:
     chance, answers, patience = random.Random(seed), [], 0.004
     while len(answers) < BATCHES:
         patience *= 1.2  # else a slow machine never gets anywhere
@@ -191,7 +212,7 @@ def fault_killed_at_random_moments(tmp_path, undisturbed, seed, stages):
 
 
 @pytest.mark.parametrize("lost", [1, 20, 500])
-def fault_torn_log_record(tmp_path, undisturbed, lost):
+def fault_torn_log_record(tmp_path: Path, undisturbed: Undisturbed, lost: int) -> None:
     """Killed inside the write of a log record: the record does not count and the batch is asked for again."""
     process, pipe = child(tmp_path, 0, fault=killing("before run", 6), snapshot_every=1 << 20)
     answers = outputs(pipe)
@@ -201,7 +222,7 @@ def fault_torn_log_record(tmp_path, undisturbed, lost):
     finish(tmp_path, answers, undisturbed, snapshot_every=1 << 20)
 
 
-def fault_moves_between_hosts(tmp_path, undisturbed):
+def fault_moves_between_hosts(tmp_path: Path, undisturbed: Undisturbed) -> None:
     """A partition that wakes elsewhere, or comes back to stale files, or finds none, rebuilds itself."""
     there = {host: make(tmp_path, host) for host in "ab"}
     for batch in range(BATCHES):
@@ -216,7 +237,11 @@ def fault_moves_between_hosts(tmp_path, undisturbed):
     assert picture(there[host].store()) == undisturbed[1]
 
 
-def fault_after_a_reboot_local_files_count_for_nothing(tmp_path, undisturbed, monkeypatch):
+def fault_after_a_reboot_local_files_count_for_nothing(
+    tmp_path: Path,
+    undisturbed: Undisturbed,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     partition = make(tmp_path)
     answers = [partition.apply(batch, batch_messages(batch)) for batch in range(5)]
     for file in (tmp_path / "a").glob("state.*/pool*"):
@@ -225,11 +250,11 @@ def fault_after_a_reboot_local_files_count_for_nothing(tmp_path, undisturbed, mo
     finish(tmp_path, answers, undisturbed)
 
 
-def fault_run_that_raises_leaves_no_trace(tmp_path, undisturbed):
+def fault_run_that_raises_leaves_no_trace(tmp_path: Path, undisturbed: Undisturbed) -> None:
     partition = make(tmp_path)
     partition.apply(0, batch_messages(0))
 
-    def broken(store, messages):
+    def broken(store: Store, messages: list[bytes]) -> bytes:
         run(store, messages[:1])
         raise ValueError("no such luck")
 
@@ -239,7 +264,7 @@ def fault_run_that_raises_leaves_no_trace(tmp_path, undisturbed):
     finish(tmp_path, [undisturbed[0][0]], undisturbed)
 
 
-def oracle_batches_cannot_be_skipped(tmp_path):
+def oracle_batches_cannot_be_skipped(tmp_path: Path) -> None:
     partition = make(tmp_path)
     partition.apply(0, batch_messages(0))
     told = r"SQ6005 the state before batch 2 is lost: .*/log has nothing of it, bring it"
@@ -248,13 +273,13 @@ def oracle_batches_cannot_be_skipped(tmp_path):
     partition.apply(1, batch_messages(1))
 
 
-def oracle_foreign_state_is_refused(tmp_path):
+def oracle_foreign_state_is_refused(tmp_path: Path) -> None:
     make(tmp_path).apply(0, batch_messages(0))
     with pytest.raises(SquallError, match=r"SQ6001 .*belongs to plan 1, not to plan 2"):
         make(tmp_path, fingerprint="plan 2").apply(1, batch_messages(1))
 
 
-def oracle_new_checkpoint_forgets_local_files(tmp_path, undisturbed):
+def oracle_new_checkpoint_forgets_local_files(tmp_path: Path, undisturbed: Undisturbed) -> None:
     """The same local directory under a checkpoint that was wiped: a new life."""
     partition = make(tmp_path)
     partition.apply(0, batch_messages(3))
@@ -262,10 +287,14 @@ def oracle_new_checkpoint_forgets_local_files(tmp_path, undisturbed):
     finish(tmp_path, [], undisturbed)
 
 
-def differential_any_arrow_filesystem(tmp_path, undisturbed, monkeypatch):
+def differential_any_arrow_filesystem(
+    tmp_path: Path,
+    undisturbed: Undisturbed,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Where files cannot be appended to, every record is a file."""
 
-    def arrow(place, writer):
+    def arrow(place: str, writer: str) -> ArrowDurable:
         return ArrowDurable(pafs.LocalFileSystem(), place, writer)
 
     monkeypatch.setattr(partitions, "open_durable", arrow)
@@ -290,7 +319,7 @@ def durable_files(root: Path, folder: str) -> list[Path]:
 
 @pytest.mark.parametrize("how", ["first", "middle", "last", "cut"])
 @pytest.mark.parametrize("stages", [1, 2])
-def fault_damaged_snapshot_is_passed_over(tmp_path, undisturbed, how, stages):
+def fault_damaged_snapshot_is_passed_over(tmp_path: Path, undisturbed: Undisturbed, how: str, stages: int) -> None:
     """The one before and its log are kept for this."""
     partition = make(tmp_path, stages=stages)
     answers = [apply(partition, batch, stages) for batch in range(16)]
@@ -305,7 +334,7 @@ def fault_damaged_snapshot_is_passed_over(tmp_path, undisturbed, how, stages):
     finish(tmp_path, answers, undisturbed, stages, host="c")
 
 
-def fault_rebuild_says_what_it_did(tmp_path):
+def fault_rebuild_says_what_it_did(tmp_path: Path) -> None:
     partition = make(tmp_path)
     for batch in range(16):
         partition.apply(batch, batch_messages(batch))
@@ -324,7 +353,7 @@ def fault_rebuild_says_what_it_did(tmp_path):
     assert other.rebuilt.snapshot == int(older.name) and other.rebuilt.damaged == (str(newer),)
 
 
-def fault_both_snapshots_damaged(tmp_path):
+def fault_both_snapshots_damaged(tmp_path: Path) -> None:
     """Refused, and nothing is taken away: a copy of either mends it."""
     partition = make(tmp_path)
     for batch in range(16):
@@ -340,7 +369,7 @@ def fault_both_snapshots_damaged(tmp_path):
 
 
 @pytest.mark.parametrize("how", ["first", "middle", "cut"])
-def fault_damaged_log(tmp_path, undisturbed, how):
+def fault_damaged_log(tmp_path: Path, undisturbed: Undisturbed, how: str) -> None:
     """A record that was applied and cannot be read is no torn one: the file is named, nothing goes on without it."""
     partition = make(tmp_path, snapshot_every=1 << 20)
     for batch in range(9):
@@ -356,7 +385,7 @@ def fault_damaged_log(tmp_path, undisturbed, how):
 
 
 @pytest.mark.parametrize("field", [8, 16])
-def fault_damaged_head_of_a_log_record(tmp_path, field):
+def fault_damaged_head_of_a_log_record(tmp_path: Path, field: int) -> None:
     """A record does not pass for that of another batch."""
     partition = make(tmp_path, snapshot_every=1 << 20)
     for batch in range(5):
@@ -369,7 +398,7 @@ def fault_damaged_head_of_a_log_record(tmp_path, field):
         make(tmp_path, host="b", snapshot_every=1 << 20).apply(5, batch_messages(5))
 
 
-def fault_damaged_identity(tmp_path):
+def fault_damaged_identity(tmp_path: Path) -> None:
     make(tmp_path).apply(0, batch_messages(0))
     (tmp_path / "durable" / "identity").write_bytes(b"\0\0")
     with pytest.raises(SquallError, match=r"SQ6005 the state is lost: .*/identity damaged"):
@@ -377,7 +406,12 @@ def fault_damaged_identity(tmp_path):
 
 
 @pytest.mark.parametrize("place", ["log", "snapshot", "state"])
-def fault_no_room(tmp_path, undisturbed, place, monkeypatch):
+def fault_no_room(
+    tmp_path: Path,
+    undisturbed: Undisturbed,
+    place: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The batch that found none comes again when there is room, and nothing is lost."""
     monkeypatch.setattr(storage, "_PIECE", mmap.PAGESIZE)
     partition = make(tmp_path)
@@ -391,14 +425,14 @@ def fault_no_room(tmp_path, undisturbed, place, monkeypatch):
     finish(tmp_path, answers, undisturbed)
 
 
-def fill_up(full, place):
+def fill_up(full: pytest.MonkeyPatch, place: str) -> None:
     """No bytes left: half of what is written gets there."""
 
-    def refuse(*_, **__):
+    def refuse(*_: Any, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "full")
 
-    def half(write):
-        def append(self, name, parts):
+    def half(write: Callable[..., Any]) -> Callable[..., Any]:
+        def append(self: LocalDurable, name: str, parts: list[bytes]) -> None:
             write(self, name, [b"".join(parts)[:50]])
             refuse()
 
@@ -409,5 +443,5 @@ def fill_up(full, place):
     elif place == "snapshot":
         full.setattr(partitions, "write_snapshot", refuse)
     else:
-        full.setattr(partitions.Mapped, "region", refuse)
+        full.setattr(Mapped, "region", refuse)
         full.setattr(storage._FileRegion, "grow", refuse)

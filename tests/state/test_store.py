@@ -5,6 +5,9 @@ import io
 import os
 import pickle
 from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +18,7 @@ from hypothesis import strategies as st
 from squallpy.base.index_order import Order
 from squallpy.base.rings import Payload, Ring
 from squallpy.runtime.kernels import dictionary
+from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.state import storage
 from squallpy.runtime.state.matrices import BlockLayout
 from squallpy.runtime.state.storage import Mapped
@@ -30,7 +34,7 @@ LAYOUT = StoreLayout(
 )
 
 
-def fill(store, start, count):
+def fill(store: Store, start: int, count: int) -> None:
     """Some thousand rows into every part of a store, and every third out again."""
     names = store.dictionary.intern(pa.array([f"name {n % 1000}" for n in range(start, start + count)]))
     keys = np.stack([names, np.arange(start, start + count)], axis=1)
@@ -41,15 +45,15 @@ def fill(store, start, count):
     store["total"].upsert(np.empty((1, 0), np.int64), np.array([[start, count, 0, 0, 0]]))
 
 
-def picture(store):
+def picture(store: Store) -> tuple[list[list[list[list[Any]]]], list[list[list[int]]], list[str]]:
     """All that can be seen of a store."""
     every = np.arange(1000).reshape(-1, 1)
     pools = [[part.tolist() for part in pool.rows()] for pool in store.values()]
-    slices = [[part.tolist() for part in store["orders"].slice(index, every)] for index in (0, 1)]
+    slices = [[part.tolist() for part in cast(Pool, store["orders"]).slice(index, every)] for index in (0, 1)]
     return pools, slices, store.dictionary.strings(np.arange(len(store.dictionary))).to_pylist()
 
 
-def in_child(action):
+def in_child(action: Callable[..., Any]) -> None:
     """Run an action in a forked process."""
     child = os.fork()
     if child == 0:
@@ -62,7 +66,7 @@ def in_child(action):
     assert os.waitpid(child, 0)[1] == 0
 
 
-def differential_processes_take_turns(tmp_path):
+def differential_processes_take_turns(tmp_path: Path) -> None:
     """A process with old mappings sees what another did, growth included, and goes on."""
     ours, alone = Store(LAYOUT, Mapped(tmp_path)), Store(LAYOUT)
     for turn in range(6):
@@ -76,7 +80,7 @@ def differential_processes_take_turns(tmp_path):
     assert picture(Store(LAYOUT, Mapped(tmp_path))) == picture(alone)
 
 
-def oracle_old_views_of_mapped_pools_stay_readable(tmp_path):
+def oracle_old_views_of_mapped_pools_stay_readable(tmp_path: Path) -> None:
     pool = Store(LAYOUT, Mapped(tmp_path))["orders"]
     pool.upsert(np.array([[1, 2]]), np.array([[3]]))
     keys, words = pool.rows()
@@ -86,7 +90,7 @@ def oracle_old_views_of_mapped_pools_stay_readable(tmp_path):
 
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.integers(0, 3000), max_size=4))
-def property_snapshot_restores_what_can_be_seen(counts):
+def property_snapshot_restores_what_can_be_seen(counts: list[int]) -> None:
     store = Store(LAYOUT)
     for turn, count in enumerate(counts):
         fill(store, 500 * turn, count)
@@ -109,7 +113,7 @@ NAMED = StoreLayout(
 )
 
 
-def spoken(store):
+def spoken(store: Store) -> tuple[Counter, Counter, Counter]:
     """What a store of NAMED says, in any order."""
     low = -(2**63) + 1
     strings = store.dictionary.strings(np.arange(len(store.dictionary))).to_pylist()
@@ -125,7 +129,7 @@ def spoken(store):
 
 
 @pytest.mark.parametrize("mapped", [False, True])
-def differential_renewed_stores_say_the_same(mapped, tmp_path, monkeypatch):
+def differential_renewed_stores_say_the_same(mapped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With rows that come and go, and strings that nobody else has."""
     monkeypatch.setattr(dictionary, "_FEW", 1000)
     ours, plain = Store(NAMED, *([Mapped(tmp_path)] if mapped else [])), Store(NAMED)
@@ -147,7 +151,7 @@ def differential_renewed_stores_say_the_same(mapped, tmp_path, monkeypatch):
         taken.append(len(ours.dictionary))
     assert max(taken) < 700 and len(plain.dictionary) == 6000 and ours.dictionary.edition > 3
     kept = ours["texts"].rows()[0][:, 0]
-    _, slots = ours["texts"].slice(0, np.unique(kept).reshape(-1, 1))
+    _, slots = cast(Pool, ours["texts"]).slice(0, np.unique(kept).reshape(-1, 1))
     assert sorted(slots.tolist()) == list(range(len(kept)))
     sink = io.BytesIO()
     ours.snapshot(sink)
@@ -156,7 +160,7 @@ def differential_renewed_stores_say_the_same(mapped, tmp_path, monkeypatch):
     assert spoken(again) == spoken(ours) and again.dictionary.kept == ours.dictionary.kept
 
 
-def oracle_layouts_can_be_pickled():
+def oracle_layouts_can_be_pickled() -> None:
     assert pickle.loads(pickle.dumps(LAYOUT)) == LAYOUT
 
 
@@ -165,7 +169,7 @@ BLOCKS = StoreLayout(
 )
 
 
-def differential_blocks_grow_in_files(tmp_path):
+def differential_blocks_grow_in_files(tmp_path: Path) -> None:
     """Blocks that are made larger, in files under two stores, and snapshots of them: what plain arrays are."""
     random, plain = np.random.default_rng(4), {layout.name: np.zeros((0, 0), layout.dtype) for layout in BLOCKS.blocks}
     stores = [Store(BLOCKS, Mapped(tmp_path)) for _ in range(2)]
@@ -191,7 +195,7 @@ def differential_blocks_grow_in_files(tmp_path):
     assert stores[1].blocks["bits"].values.flags.c_contiguous
 
 
-def test_room_for_a_region_is_there_before_it_is_used(tmp_path, monkeypatch):
+def test_room_for_a_region_is_there_before_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file without its blocks would be a SIGBUS where the disk is full: what cannot have them stays as it is."""
     region = Mapped(tmp_path).region("words", 10)
     region.grow(storage._PIECE // 4)
@@ -199,7 +203,7 @@ def test_room_for_a_region_is_there_before_it_is_used(tmp_path, monkeypatch):
     size = file.stat().st_size
     assert size >= 2 * storage._PIECE and file.stat().st_blocks * 512 >= size
 
-    def refuse(*_):
+    def refuse(*_: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "posix_fallocate", refuse)

@@ -88,7 +88,7 @@ def property_json_reads_back_as_what_it_was(rows: list[tuple[object, ...]], skip
 
 
 def golden_csv_manners() -> None:
-    rows = [
+    rows: list[tuple[object, ...]] = [
         (1, None, Decimal("0.0000000001"), 1e300, 'say "hi"', True, date(1998, 12, 1), datetime(1998, 12, 1, 10)),
         (-2, 2**63 - 1, Decimal("-1.5"), 0.1, "", False, None, datetime(1998, 12, 1, 10, 0, 0, 1)),
         (None, 0, Decimal(0), None, None, None, None, None),

@@ -18,7 +18,7 @@ from squallpy.runtime.sinks.files import ChangeFiles, ResultFile, file_format
 from squallpy.terminal.output import Output
 
 SCHEMA = pa.schema([("k", pa.int64())])
-STATS = {
+STATS: dict[str, Any] = {
     "tuples": 5,
     "rows": 1,
     "seconds": 0.5,

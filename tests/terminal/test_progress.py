@@ -68,8 +68,9 @@ def test_a_long_run_shows_a_line_that_erases_itself(monkeypatch: pytest.MonkeyPa
 def test_a_singular_matrix_is_told_once() -> None:
     log = io.StringIO()
     quiet = Progress("starting", log)
-    singular = {"matrices": {"ols": {"singular": "X' * X is singular and has no inverse"}}}
-    for number, stats in enumerate((singular, singular, {"matrices": {"ols": {}}}, singular)):
+    singular: dict[str, Any] = {"matrices": {"ols": {"singular": "X' * X is singular and has no inverse"}}}
+    fine: dict[str, Any] = {"matrices": {"ols": {}}}
+    for number, stats in enumerate((singular, singular, fine, singular)):
         quiet.batch(number, None, None, stats)
     assert log.getvalue().splitlines() == [
         "batch 0: X' * X is singular and has no inverse; all of ols that needs it is empty until it is regular",

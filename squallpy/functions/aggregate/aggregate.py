@@ -1,6 +1,6 @@
 """Entries of aggregates.
 
-An `Aggregate` is what a query writes, an `AggregateOperation` what a plan maintains; `form` says how the first is made
+An `Aggregate` is written by a query, an `AggregateOperation` maintained by a plan; `form` says how the first is made
 of the second. Examples are over the rows EXAMPLE_ROWS.
 
     aggregate("SUM(x)", Direct("sum"), "the sum; NULL over no value", "SUM(x) → 10")
@@ -25,7 +25,7 @@ class Maintenance(Enum):
     SUM = "sums of a ring, to which changes are added"
     EXTREME = "the first or last value of a sorted group"
     ORDER_STATISTIC = "the value at a share of a sorted group"
-    FOLD = "made anew of all values of a group that has changed"
+    FOLD = "recomputed from all values of a changed group"
     ARG_EXTREME = "by other aggregates, as which the pass expand_arg_extremes writes it"
 
 

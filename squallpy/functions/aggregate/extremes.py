@@ -1,4 +1,4 @@
-"""Aggregates that are a value of the group, or the value beside it."""
+"""Aggregates that select a value of the group, or the value in the same row."""
 
 from squallpy.base.types import Type
 from squallpy.functions.aggregate.aggregate import AggregateOperation, ArgExtreme, Direct, Maintenance, aggregate

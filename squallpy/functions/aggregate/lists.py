@@ -1,4 +1,4 @@
-"""Aggregates that are made of all values of a group anew when it changes."""
+"""Aggregates that are recomputed from all values of a group when it changes."""
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import DOUBLE, VARCHAR, Type

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class Scalars:
     """Binds the expressions of one clause.
 
-    `clause` is what messages call it; `aggregation` is None where aggregates make no sense, `overs` where window
+    `clause` is what messages call it; `aggregation` is None where aggregates make no sense, `window_calls` where window
     functions do not, `subqueries` where queries are not supported; `aliases` are the select list's names, seen before
     columns unless the column is one of `keys`, or only after them if `columns_first`.
     """
@@ -45,7 +45,7 @@ class Scalars:
     keys: frozenset[Expr] = frozenset()
     columns_first: bool = False
     subqueries: "Subqueries | None" = None
-    overs: "WindowCalls | None" = None
+    window_calls: "WindowCalls | None" = None
 
     def bind(self, node: exp.Expr) -> Expr:
         """The typed expression of a node; every error points at the node or below it."""
@@ -78,7 +78,7 @@ class Scalars:
     def inner(self) -> "Scalars":
         """The same for the arguments of an aggregate: columns only, no further aggregates."""
         below = self.aggregation.subqueries if self.aggregation else None
-        return replace(self, clause="an aggregate", aggregation=None, aliases={}, subqueries=below, overs=None)
+        return replace(self, clause="an aggregate", aggregation=None, aliases={}, subqueries=below, window_calls=None)
 
     def comparands(self, nodes: list[exp.Expr]) -> list[Expr]:
         """Bind expressions to be compared; text constants beside a DATE or TIMESTAMP are read as such."""

@@ -47,7 +47,7 @@ def constant_number(ctx: Context, node: exp.Expr) -> int | None:
 
 
 def ordinal(ctx: Context, node: exp.Expr, items: Sequence[Selected], clause: str) -> Expr | None:
-    """The item that a bare whole number names; None for anything else."""
+    """Return the item that a bare whole number names; None for anything else."""
     if not isinstance(node, exp.Literal) or node.is_string or not node.name.isdecimal():
         return None
     position = constant_number(ctx, node)
@@ -58,8 +58,10 @@ def ordinal(ctx: Context, node: exp.Expr, items: Sequence[Selected], clause: str
 
 
 def bind_order(clause: exp.Order | None, items: Sequence[Selected], scalars: Scalars) -> list[Ordering]:
-    """The keys of ORDER BY, ALL being all that is selected; as in Spark, NULLs come first when ascending and last when
-    descending."""
+    """Bind the keys of ORDER BY; ALL are all that is selected.
+
+    As in Spark, NULLs come first when ascending and last when descending.
+    """
     if clause is None:
         return []
     ctx = scalars.ctx
@@ -101,7 +103,7 @@ def sort_keys(order: Sequence[Ordering]) -> SortKeys:
 
 
 def bind_limit(ctx: Context, query: exp.Query, plan: Node) -> Node:
-    """LIMIT and OFFSET, whole numbers both."""
+    """Bind LIMIT and OFFSET, whole numbers both."""
     count, offset = numbers(ctx, query)
     if has_ties(query):  # whose rows are already counted
         count = None
@@ -116,7 +118,7 @@ def has_ties(query: exp.Query) -> bool:
 
 
 def numbers(ctx: Context, query: exp.Query) -> tuple[int | None, int]:
-    """Of LIMIT, None for all rows, and of OFFSET."""
+    """Read the numbers of LIMIT, None for all rows, and of OFFSET."""
     limit, offset, count = query.args.get("limit"), query.args.get("offset"), None
     if limit is not None:
         count = fetched(ctx, limit) if isinstance(limit, exp.Fetch) else limited(ctx, limit)
@@ -127,7 +129,7 @@ def numbers(ctx: Context, query: exp.Query) -> tuple[int | None, int]:
 
 
 def limited(ctx: Context, limit: exp.Expr) -> int | None:
-    """LIMIT n; None for LIMIT ALL"""
+    """Read the number of LIMIT; None for LIMIT ALL."""
     ctx.only(limit, "expression", "limit_options")
     refuse_percent(ctx, limit)
     if isinstance(limit.expression, exp.Var) and limit.expression.name.upper() == "ALL":
@@ -136,7 +138,7 @@ def limited(ctx: Context, limit: exp.Expr) -> int | None:
 
 
 def fetched(ctx: Context, fetch: exp.Fetch) -> int:
-    """FETCH FIRST n ROWS ONLY, or FETCH FIRST ROW ONLY"""
+    """Read the number of FETCH FIRST n ROWS, or FETCH FIRST ROW."""
     refuse_percent(ctx, fetch)
     count = fetch.args.get("count")
     return 1 if count is None else whole(ctx, count, "FETCH")

@@ -48,13 +48,13 @@ class Scope:
     outer: "Outer | None" = None  # what is around the query, asked for what is not found here
 
     def add(self, ctx: Context, source: Source, node: exp.Expr) -> None:
-        """One more source; SQ2007 if its alias is taken."""
+        """Add a source; SQ2007 if its alias is taken."""
         if source.alias and any(s.name.lower() == source.name.lower() for s in self.sources):
             raise ctx.error("SQ2007", f'"{source.alias}" is named twice in FROM', node, "give one of them an alias")
         self.sources.append(source)
 
     def take(self, ctx: Context, other: "Scope", node: exp.Expr) -> None:
-        """The sources of another scope as well."""
+        """Take over the sources of another scope."""
         for source in other.sources:
             self.add(ctx, source, node)
         if self.merged.keys() & other.merged.keys():
@@ -65,7 +65,7 @@ class Scope:
         self.nulls |= other.nulls
 
     def source(self, ctx: Context, node: exp.Column) -> Source | None:
-        """The source that qualifies a column, None if nothing does; SQ2001 for none of its name, SQ2002 for two."""
+        """Find the source that qualifies a column, None if nothing does; SQ2001 for none, SQ2002 for two."""
         table, schema = node.args.get("table"), node.args.get("db")
         if table is None:
             return None
@@ -83,7 +83,7 @@ class Scope:
         raise ctx.error("SQ2001", f'unknown table "{name}" in FROM', schema or table, hint)
 
     def find(self, name: str) -> list[Column]:
-        """The columns of an unqualified name."""
+        """List the columns of an unqualified name."""
         found = [column for source in self.sources for column in source.named(name)]
         merged = self.merged.get(name.lower())
         if merged is None:
@@ -92,11 +92,11 @@ class Scope:
         return [merged, *(c for c in found if c.id not in parts)]
 
     def value(self, column: Column) -> Expr:
-        """What stands for a column: itself, or the NULL that it is."""
+        """Return the value of a column: itself, or the NULL that it is."""
         return Literal(None, NULL) if column.id in self.nulls else column
 
     def resolve(self, ctx: Context, node: exp.Column) -> Expr:
-        """The column that a reference means, or its NULL; SQ2001, SQ2002 or SQ2003 if it means none or several."""
+        """Find the column that a reference means, or its NULL; SQ2001, SQ2002 or SQ2003 if it means none or several."""
         try:
             return self.value(self.own(ctx, node))
         except SquallError as error:
@@ -116,7 +116,7 @@ class Scope:
             raise error from None
 
     def has(self, ctx: Context, node: exp.Column) -> bool:
-        """Does a reference mean something of this very block, be it several columns?"""
+        """True if a reference means something of this very block, be it several columns."""
         try:
             self.own(ctx, node)
         except SquallError as error:
@@ -124,7 +124,7 @@ class Scope:
         return True
 
     def own(self, ctx: Context, node: exp.Column) -> Column:
-        """The column of this very block."""
+        """Find the column of this very block that a reference means."""
         ctx.only(node, "this", "table", "db")
         name, table = node.name, node.args.get("table")
         if table and len(bound := self.find(f"{table.name}.{name}")) == 1:  # of a window: see `buckets.py`
@@ -141,17 +141,17 @@ class Scope:
         raise ctx.error("SQ2003", f'unknown column "{name}"', node.this, nearest(name, known))
 
     def star(self) -> list[Column]:
-        """The columns of *."""
+        """List the columns of *."""
         shown = [c for source in self.sources for c in source.columns if c.id not in self.hidden]
         return [self.merged[self.places[c.id]] if c.id in self.places else c for c in shown]
 
     def shown(self) -> list[tuple[str, Column]]:
-        """The columns of * with the aliases of their sources, '' for one that FULL JOIN … USING makes of two."""
+        """Pair the columns of * with the aliases of their sources, '' for one that FULL JOIN … USING makes of two."""
         owners = {c.id: source.name for source in self.sources for c in source.columns}
         return [(owners.get(c.id, ""), c) for c in self.star()]
 
     def update(self, output: tuple[Column, ...]) -> None:
-        """The columns as a plan has them: below an outer join they may be NOT NULL, above it not."""
+        """Take the columns as a plan has them: below an outer join they may be NOT NULL, above it not."""
         now = {c.id: c for c in output}
         self.sources = [replace(s, columns=tuple(now[c.id] for c in s.columns)) for s in self.sources]
         self.merged = {name: now[c.id] for name, c in self.merged.items()}

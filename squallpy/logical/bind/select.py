@@ -24,7 +24,19 @@ from squallpy.logical.bind.stream_windows import check_used, with_window
 from squallpy.logical.bind.subqueries import Subqueries
 from squallpy.logical.bind.time_buckets import bucketed
 from squallpy.logical.expressions import Column, Expr, Literal, columns, conjunction, conjuncts, replace_known
-from squallpy.logical.nodes import Aggregate, AntiJoin, Filter, Node, Project, Scan, SemiJoin, SetOperation, TopN, Union
+from squallpy.logical.nodes import (
+    Aggregate,
+    AntiJoin,
+    Filter,
+    GroupingSets,
+    Node,
+    Project,
+    Scan,
+    SemiJoin,
+    SetOperation,
+    TopN,
+    Union,
+)
 from squallpy.logical.properties import check_size
 
 SELECT_PARTS = (
@@ -81,7 +93,7 @@ def _most_copies(plan: Node) -> Counter[str]:
             for copies in below[:1] if _only_looks(node) else below:
                 each = each | copies if isinstance(node, Union | SetOperation) else each + copies
             most.update(each - most)
-            found[id(node)] = Counter() if isinstance(node, Aggregate | SetOperation) else each
+            found[id(node)] = Counter() if isinstance(node, Aggregate | GroupingSets | SetOperation) else each
         return found[id(node)]
 
     joined(plan)
@@ -137,11 +149,11 @@ class Block:
     grouping: bool = False
     below: set[int] = field(default_factory=set)  # the columns of subqueries that GROUP BY and aggregates read
     subqueries: Subqueries = field(init=False)
-    overs: WindowCalls = field(init=False)
+    window_calls: WindowCalls = field(init=False)
 
     def __post_init__(self) -> None:
         self.subqueries = Subqueries(self.ctx)
-        self.overs = WindowCalls(self.ctx, self.named_windows())
+        self.window_calls = WindowCalls(self.ctx, self.named_windows())
 
     def bind(self) -> Node:
         ctx, select = self.ctx, self.select
@@ -149,18 +161,20 @@ class Block:
         plan = self.where(plan)
         aggregation = Aggregation(ctx, Subqueries(ctx))
         items = self.items(
-            Scalars(ctx, self.scope, "SELECT", aggregation, {}, subqueries=self.subqueries, overs=self.overs)
+            Scalars(
+                ctx, self.scope, "SELECT", aggregation, {}, subqueries=self.subqueries, window_calls=self.window_calls
+            )
         )
         self.group(items, aggregation)
         having = self.having(items, aggregation)
         qualify = self.qualify(items, aggregation)
-        order_scalars = replace(self.seeing(items, aggregation, "ORDER BY"), overs=self.overs)
+        order_scalars = replace(self.seeing(items, aggregation, "ORDER BY"), window_calls=self.window_calls)
         order = bind_order(select.args.get("order"), items, order_scalars)
         on = self.distinct_on(items, replace(order_scalars, clause="DISTINCT ON"))
         for expr, node in aggregation.asked:
             if expr not in self.keys:
                 raise self.ctx.error("SQ2009", "GROUPING takes what GROUP BY names", node)
-        self.overs.check(
+        self.window_calls.check(
             Scalars(ctx, self.scope, "WINDOW", Aggregation(ctx, Subqueries(ctx)), subqueries=Subqueries(ctx))
         )
         group = select.args.get("group")
@@ -175,13 +189,13 @@ class Block:
                 having = self.grouped(having, select.args["having"].this)
             if qualify is not None:
                 qualify = self.grouped(qualify, select.args["qualify"].this)
-        if self.overs.functions:
+        if self.window_calls.functions:
             # with what they and HAVING read; the rest is joined to the rows that are left
-            read = self.overs.reads | {c.id for c in (columns(having) if having is not None else ())}
+            read = self.window_calls.reads | {c.id for c in (columns(having) if having is not None else ())}
             plan = self.subqueries.making(set(read)).attach(plan, self.renamed)
             if having is not None:
                 plan, having = Filter(plan, having), None
-            plan = self.overs.attach(plan, self.grouped if self.grouping else lambda expr, _: expr)
+            plan = self.window_calls.attach(plan, self.grouped if self.grouping else lambda expr, _: expr)
         plan = self.subqueries.attach(plan, self.renamed)
         for kept in (having, qualify):
             if kept is not None:
@@ -321,7 +335,7 @@ class Block:
     def group_all(self, clause: exp.Group, items: list[Item], aggregation: Aggregation) -> None:
         """GROUP BY ALL: what is selected and no aggregate."""
         self.ctx.only(clause, "all")
-        aggregates = {*aggregation.made, *aggregation.groupings.values(), *self.overs.columns}
+        aggregates = {*aggregation.made, *aggregation.groupings.values(), *self.window_calls.columns}
         for item in items:
             if not isinstance(item.expr, Literal) and not columns(item.expr) & aggregates:
                 self.keys.setdefault(item.expr, self.ctx.column(item.name, item.expr.type, item.expr.nullable))
@@ -334,7 +348,7 @@ class Block:
             expr = scalars.bind(node)
         if columns(expr) & {*aggregation.made, *aggregation.groupings.values()}:
             raise self.ctx.error("SQ2009", "GROUP BY cannot name an aggregate", node)
-        self.without_overs(expr, "GROUP BY", node)
+        self.refuse_window_functions(expr, "GROUP BY", node)
         if expr.type.kind is Kind.INTERVAL:
             raise self.ctx.error("SQ2005", "an INTERVAL cannot be grouped by", node, HELD)
         return expr
@@ -345,7 +359,7 @@ class Block:
             return None
         scalars = replace(self.seeing(items, aggregation, "HAVING"), keys=frozenset(self.keys))
         condition = scalars.condition(clause.this)
-        self.without_overs(condition, "HAVING", clause.this)
+        self.refuse_window_functions(condition, "HAVING", clause.this)
         return condition
 
     def qualify(self, items: list[Item], aggregation: Aggregation) -> Expr | None:
@@ -353,7 +367,9 @@ class Block:
         clause = self.select.args.get("qualify")
         if clause is None:
             return None
-        scalars = replace(self.seeing(items, aggregation, "QUALIFY"), keys=frozenset(self.keys), overs=self.overs)
+        scalars = replace(
+            self.seeing(items, aggregation, "QUALIFY"), keys=frozenset(self.keys), window_calls=self.window_calls
+        )
         return scalars.condition(clause.this)
 
     def named_windows(self) -> dict[str, exp.Window]:
@@ -365,9 +381,9 @@ class Block:
             found[clause.name.lower()] = clause
         return found
 
-    def without_overs(self, expr: Expr, clause: str, node: exp.Expr) -> None:
-        """SQ2009 for a name of the select list that stands for a window function."""
-        if columns(expr) & self.overs.columns:
+    def refuse_window_functions(self, expr: Expr, clause: str, node: exp.Expr) -> None:
+        """Refuse a name of the select list that stands for a window function, as SQ2009."""
+        if columns(expr) & self.window_calls.columns:
             told = f"a window function cannot stand in {clause}"
             hint = "use QUALIFY" if clause == "HAVING" else "take it from a subquery in FROM"
             raise self.ctx.error("SQ2009", told, node, hint)

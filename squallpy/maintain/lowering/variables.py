@@ -153,7 +153,7 @@ class Variables:
                     filters.append(Call("<=>", (shared, member), BOOLEAN, False))
                 elif isinstance(member, Column) and not self._keeps_variable(member, type):
                     self._variables[member.id] = shared
-                else:  # NB: a column as such would be a second name for what is held
+                else:  # NB: a bare column would be a second name for the same value
                     computed.append((shared, Cast(member, type) if isinstance(member, Column) else member))
                 taken.add(owner)
         self._computed = []

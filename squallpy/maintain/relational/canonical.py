@@ -2,8 +2,8 @@
 
     Sum_[a](R(a, b) ⋈ S(b, c))   =   Sum_[z](S(x, y) ⋈ R(z, x))
 
-Variables are coloured by what can be said of them without their names (which fields and expressions of which factors
-they stand in, beside which colours) until nothing more comes of it: colour refinement. Where some are still alike,
+Variables are coloured by their properties without names (which fields and expressions of which factors
+they stand in, next to which colours) until nothing changes: colour refinement. If some are still equal,
 each of them is singled out in turn, and the least text wins; what leads to a text seen before is not followed further,
 for there the unit looks as it did the first time.
 
@@ -33,7 +33,7 @@ class Spelling:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """A factor apart from the names of its variables: what it says, and the variables in the order of its places."""
+    """A factor without the names of its variables: its text, and the variables in order of position."""
 
     text: str
     variables: tuple[Column, ...]

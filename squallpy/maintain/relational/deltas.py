@@ -5,7 +5,7 @@
                                    +  NEW R(a,b) ⋈ NEW R(b,c) ⋈ ΔR(c,d)
 
 The paper's rule for products, ΔA ⋈ B + A ⋈ ΔB + ΔA ⋈ ΔB, has 2ⁿ − 1 terms for n factors that change. One factor at a
-time, those before it as they are with the batch (NEW R = R + ΔR) and those behind it as they were, there are n.
+time, those before it as they are after the batch (NEW R = R + ΔR) and those behind it as before, there are n.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Scalar expressions as sums of products whose factors each read one atom, so that they can be summed apart.
+"""Scalar expressions as sums of products whose factors each read one atom, so that atoms are summed separately.
 
     SUM(l.price * (1 - l.discount) - ps.cost * l.quantity)
     →  1 · ⟨l.price * (1 - l.discount)⟩  +  -1 · ⟨ps.cost, l.quantity⟩

@@ -58,7 +58,7 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Progr
     registry = Registry("M_")
     roots = (lowered.view, *(n.view for n in lowered.auxiliary))
     joined = {view.name: _relations_joined(view) for view in roots}
-    origin = {view.name: view.name for view in roots}  # of each view: what asked for it first
+    origin = {view.name: view.name for view in roots}  # of each view: its first requester
     own = {view.name: view for view in (lowered.view, *(n.view for n in lowered.auxiliary if _is_own(n)))}
     relations = (*lowered.relations, *(aux.relation for aux in lowered.auxiliary))
     views: dict[str, View] = {}
@@ -98,7 +98,7 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Progr
 
 
 def _too_many(statements: int, most: int) -> SquallError:
-    """Make the error for a query of so many statements, perhaps more."""
+    """Make the error for a query of at least this many statements."""
     told = f"the query needs at least {statements:,} statements to be kept fresh, more than {most:,}"
     return SquallError("SQ3001", told, hint=f"join fewer copies of a stream, or --set statements={10 * most}")
 
@@ -125,7 +125,7 @@ def _source(aux: AuxiliaryRelation, registry: Registry) -> Ref:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """A monomial of a delta in its parts, and the views that hold them; None for what the batch itself has."""
+    """A monomial of a delta in its components, with their views; None for a delta."""
 
     parts: Split
     refs: tuple[Ref | None, ...]

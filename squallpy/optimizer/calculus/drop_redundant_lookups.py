@@ -1,4 +1,4 @@
-"""Removal of lookups of auxiliary relations that cannot fail and of which nothing is read."""
+"""Removal of lookups of auxiliary relations that cannot fail and whose columns are not read."""
 
 from dataclasses import replace
 
@@ -49,7 +49,7 @@ def _without(term: Monomial, auxiliary: dict[str, AuxiliaryRelation]) -> Monomia
 
 
 def _is_known(body: list[Factor], atom: Rel, aux: AuxiliaryRelation) -> bool:
-    """True if it follows from the body that a group is there, of which nothing else is read."""
+    """True if the body implies that the group exists, and no other column of it is read."""
     if aux.output.single:
         return not atom.fields and any(isinstance(f, Rel) for f in body)
     made, group = dict(aux.output.items), {*aux.view.keys} - aux.output.beside

@@ -68,9 +68,14 @@ from squallpy.program.output import Measure
 from squallpy.program.program import Lowered
 from squallpy.program.views import Monomial, View
 
-_NEAR = {"min": (">", ">="), "max": ("<", "<=")}  # how values that are asked for compare with the one that is given
-_FURTHER = {"min": FALLING, "max": RISING}  # which way predicates go that all values fail if the decisive one does
-_ENDS = {">": ">=", ">=": ">", "<": "<=", "<=": "<"}  # how the given one compares with the neighbour on its other side
+_NEAR = {"min": (">", ">="), "max": ("<", "<=")}  # comparisons of candidate values with the given one
+_FURTHER = {"min": FALLING, "max": RISING}  # direction of predicates that all values fail if the extreme fails
+_ENDS = {
+    ">": ">=",
+    ">=": ">",
+    "<": "<=",
+    "<=": "<",
+}  # comparison of the given value with the neighbour on its other side
 
 Relations = tuple[AuxiliaryRelation, ...]
 
@@ -253,7 +258,7 @@ def _keep_extremes(aux: AuxiliaryRelation, measures: tuple[Measure, ...], name: 
 
 
 def _of_parts(view: View, parts: Relations) -> View:
-    """Read the parts of a split relation of which a view reads extremes; the first one has the whole one's name."""
+    """Replace atoms of a split relation by its parts; the first one keeps its name."""
 
     def atoms(whole: Rel) -> Iterator[Rel]:
         for part in parts:
@@ -364,7 +369,7 @@ def _match_extremes(
             if not x.type.is_held_in_order or x in more or (more and output.over):
                 continue
             keys = (*sorted(known - own, key=lambda v: v.id), *more, x)
-            # NB: where it is not asked for, a NULL tells, too, that there is something
+            # NB: if x is not read, a row with a NULL counts as existing, too
             body = _restrict_to_known(rest, (x,) if x in read else (), keys, term)
             ways = {function: found for function in functions if (found := _ways(predicates, x, function)) is not None}
             for function in sorted(ways, key=lambda function: len(ways[function])):
@@ -472,7 +477,7 @@ def _with_name_and_type(column: Column, field: Field | Column) -> Column:
 
 
 def _inline(view: View, found: _ExtremeMatch, term: Monomial, fresh: Iterator[Column]) -> View:
-    """Replace a relation's atom by its only term, of which it has each row once."""
+    """Replace a relation's atom by its only term, which has each row once."""
     return replace(view, terms=tuple(_replace_atom(t, view.keys, found, term, fresh) for t in view.terms))
 
 

@@ -1,4 +1,4 @@
-"""Removal of columns of windows and bags that nobody reads; times of a window become panes that leave together."""
+"""Removal of unread columns of windows and bags; times of a window become panes that expire together."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,7 +24,7 @@ def prune_columns(lowered: Lowered, context: PassContext) -> Lowered:
     Windows whose late rows are reported keep all columns.
     """
     view, out = lowered.view, list[AuxiliaryRelation]()
-    for aux in reversed(lowered.auxiliary):  # outermost first: what is not kept there is not read further in
+    for aux in reversed(lowered.auxiliary):  # outermost first: columns dropped there are not read further in
         atoms = (a for v in (view, *(n.view for n in out)) for a in v.atoms if a.relation == aux.relation)
         read = {title for atom in atoms for title, _ in atom.fields}
         match aux.kind:

@@ -4,7 +4,7 @@
  →  BIDS ⋈ ASKS ⋈ (q > p + 10)  +  BIDS ⋈ ASKS ⋈ (q < p - 10)  −  BIDS ⋈ ASKS ⋈ (q > p + 10) ⋈ (q < p - 10)
 
 As ranges of a sorted index each costs a logarithm, where the disjunction would look through all asks of a broker. n of
-them are 3ⁿ products: what is behind the first few stays a filter.
+them are 3ⁿ products: all but the first few stay filters.
 """
 
 from dataclasses import replace

@@ -65,7 +65,7 @@ class _Running:
 
     @property
     def titles(self) -> dict[Column, str]:
-        """The fields that are keys, by what the definition calls them."""
+        """Fields that are keys, by their columns in the definition."""
         keys, items = self.aux.view.keys, self.aux.output.items
         return {expr: title for title, expr in items if isinstance(expr, Column) and expr in keys}
 
@@ -109,7 +109,7 @@ def _match_prefix_sum(
     """Match a term that sums up the values on one side of a key."""
     keys = set(aux.view.keys)
     atoms = [a for a in term.atoms if a.relation.name in domains and {v for _, v in a.fields} == keys]
-    atoms = [a for a in atoms if len(a.fields) == len(a.relation.fields)]  # what it leaves out may be anything
+    atoms = [a for a in atoms if len(a.fields) == len(a.relation.fields)]  # fields that it omits may have any value
     compared = [f for f in term.body if isinstance(f, Cmp) and (keys & columns(f.predicate))]
     if len(atoms) != 1 or len(compared) != 1:
         return None
@@ -130,7 +130,7 @@ def _match_prefix_sum(
     if len(given.view.terms) != 1:
         return None
     if not given.relation.stream and any(a.relation.stream for a in term.atoms):
-        return None  # NB: a table is loaded once, what is left of it changes
+        return None  # NB: a table is loaded once, but its join with a stream changes
     title = next(title for title, expr in aux.output.items if expr == p)
     body = prune((*body, *((Cmp(not_null(x)),) if x.nullable else ())), (*group, x), term.lanes)
     return _Running(
@@ -185,7 +185,7 @@ class _Rewriting:
             return None
         own = [f for f in running.term.body if f != Cmp(not_null(running.x))]
         if running.group and not implies(rest, own, {**names, running.x.id: p}):
-            return None  # NB: a group of which there is nothing to sum up has no interval
+            return None  # NB: a group without values has no interval
         lanes = {c for factor in _factors(term) for c in columns(factor)}
         if not running.alone or values & (keys | lanes) or not all(isinstance(f, Cmp) for f in asking):
             return self._limit(term, atom, running, fields, names)
@@ -351,7 +351,7 @@ class _Rewriting:
         }
 
     def _without_idle(self, body: tuple[Factor, ...], asked: set[Column]) -> tuple[Factor, ...]:
-        """Drop the relations of one row of which nothing is read."""
+        """Drop one-row relations whose columns are not read."""
 
         def idle(f: Factor) -> bool:
             if not isinstance(f, Rel) or f.relation.name not in self._single:

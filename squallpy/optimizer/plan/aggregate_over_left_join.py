@@ -1,4 +1,4 @@
-"""An aggregate over an outer join that does not see what the join pads with NULLs.
+"""An aggregate over an outer join that ignores the rows padded with NULLs.
 
     Aggregate by l.k: COUNT(r.x) of L ⟕ R   →   Aggregate by l.k: COUNT(x) of (L ⋈ R) ∪ (L, with NULL for x)
 
@@ -19,7 +19,7 @@ def aggregate_over_left_join(node: Node, fresh: Iterator[int]) -> Node | None:
     """Replace an outer join below an aggregate that ignores its NULLs by a union of matches and of left rows."""
     if not isinstance(node, Aggregate):
         return None
-    if split := split_aggregates(node, fresh):  # of which each aggregate is tried when its turn comes
+    if split := split_aggregates(node, fresh):  # each aggregate is tried in turn
         each = (part for part in nodes(split) if isinstance(part, Aggregate) and part.child is node.child)
         return split if any(aggregate_over_left_join(part, fresh) for part in each) else None
     below, shown, filters = strip_projections(node.child)
@@ -52,7 +52,7 @@ def aggregate_over_left_join(node: Node, fresh: Iterator[int]) -> Node | None:
 
 
 def _rows(plan: Node, read: set[int]) -> Node:
-    """Drop the outer joins of which no column is read: they remove no row."""
+    """Drop outer joins whose columns are not read: they remove no row."""
     while isinstance(plan, LeftJoin) and read <= {c.id for c in plan.left.output}:
         plan = plan.left
     return plan

@@ -38,12 +38,12 @@ from squallpy.logical.nodes import (
     AntiJoin,
     ConditionalJoin,
     Filter,
+    GroupingSets,
     Join,
     LeftJoin,
     Node,
     Project,
     Repeat,
-    SemiJoin,
     SetOperation,
     Sort,
     TopN,
@@ -53,6 +53,7 @@ from squallpy.logical.nodes import (
 )
 from squallpy.logical.properties import check_size, has_row, value_of_nothing
 from squallpy.optimizer.passes import Rewritten
+from squallpy.optimizer.plan.grouping_sets import expand_grouping_sets
 
 Items = tuple[tuple[Column, Expr], ...]
 Own = dict[Column, Expr]  # columns of a domain by what the subquery has of its own that equals them
@@ -81,10 +82,15 @@ def decorrelate(plan: Node, context: ColumnAllocator) -> Node:
 def _values_input(apply: Apply) -> Node:
     """Find the least input, below other subqueries of the same clause, that has all values of the outer columns."""
     read = {c.id for _, expr in apply.parameters for c in columns(expr)}
-    node = apply.left
-    while isinstance(node, Apply) and node.made and not read & {c.id for c in node.made}:
-        node = node.left
-    return node
+    node = base = apply.left
+    while True:
+        match node:
+            case Filter(child):
+                node = child
+            case Apply(left, kind=kind, made=made) if not kind.makes_pairs and not read & {c.id for c in made}:
+                node = base = left
+            case _:
+                return base
 
 
 def _unnest(apply: Apply, base: Node, context: ColumnAllocator) -> Node:
@@ -104,17 +110,17 @@ def _unnest(apply: Apply, base: Node, context: ColumnAllocator) -> Node:
             return Join(left, below, on if on != TRUE else None)
         case ApplyKind.LEFT:
             return LeftJoin(left, below, on)
-        case ApplyKind.SEMI:
-            return SemiJoin(left, below, on)
         case ApplyKind.ANTI:
             return AntiJoin(left, below, on)
-        case ApplyKind.EXISTS:
+        case ApplyKind.EXISTS | ApplyKind.SEMI:
             mine = {c.id: c for c in below.output}
             keys = [column for column, _ in apply.parameters]
             keys += [c for conjunct in conjuncts(apply.on) for c in columns(conjunct) if c.id in mine]
             kept = dict.fromkeys(mine[c.id] for c in keys)
             one = (context.column("one", BOOLEAN, False), TRUE)
             grouped = Aggregate(below, tuple((c, c) for c in kept) or (one,), ())
+            if not made:
+                return Join(left, grouped, on if on != TRUE else None)
             return LeftJoin(left, Project(grouped, (*((c, c) for c in grouped.output), (made[0], TRUE))), on)
     value = right.output[0]
     others = ((c, c) for c in below.output if c.id != value.id)
@@ -195,6 +201,8 @@ class _Carrier:
             case TopN(child):
                 each = (*node.partition, *(c for c, _ in more))
                 return replace(node, child=self.carry(child, out or self.is_read(node), lax), partition=each)
+            case GroupingSets() if expanded := expand_grouping_sets(node, self.context):
+                return self.carry(expanded, out, lax)
             case Project(child, items):
                 return Project(self.carry(child, out or self.is_read(node), lax), (*items, *more))
             case Aggregate(child, (), aggs) if more and not lax:

@@ -1,4 +1,4 @@
-"""Outer joins as unions of the rows with a match and of those without, which have NULLs beside them."""
+"""Outer joins as unions of the rows with a match and of those without, padded with NULLs."""
 
 from collections.abc import Iterator
 

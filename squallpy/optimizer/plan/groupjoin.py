@@ -167,7 +167,7 @@ def groups(left: Node, aggregate: Aggregate, pairs: tuple[Pair, ...], fresh: Ite
     def column(like: Expr) -> Column:
         return Column(next(fresh), "x", like.type, True)
 
-    # NB: what a column was equated with may be of a type held alike, BIGINT for INT
+    # NB: the equated column may have another type with the same values, BIGINT for INT
     inputs = (
         Project(node, tuple((column(like), expr) for like, expr in zip(parts[0][1], exprs, strict=True)))
         for node, exprs in parts

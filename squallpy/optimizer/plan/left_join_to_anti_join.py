@@ -1,11 +1,11 @@
-"""Rewrite of outer joins of which only the rows without a match are wanted."""
+"""Rewrite of outer joins that only select rows without a match."""
 
 from squallpy.logical.expressions import Call, Column, Expr, Literal, columns, conjunction, conjuncts, not_null
 from squallpy.logical.nodes import Aggregate, AntiJoin, Filter, Join, LeftJoin, Node, Project, Scan
 
 
 def left_join_to_anti_join(node: Node) -> Node | None:
-    """Replace an outer join of which only rows without a match pass by an anti join.
+    """Replace an outer join by an anti join if only rows without a match pass.
 
     σ_{found IS NULL}(L ⟕ π_{found := TRUE}(σ(R)))   →   π_{found := NULL}(L ▷ π(σ(R)))
 

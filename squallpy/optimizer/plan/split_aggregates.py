@@ -1,4 +1,4 @@
-"""Aggregates whose results are values of a group, as MIN and MAX are, stand apart from those that are sums."""
+"""Separation of aggregates that select values of a group, as MIN and MAX do, from those that are sums."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -4,7 +4,7 @@
 
     Q += ΔL(p, q) ⋈ M_N1(p, avg) ⋈ (q < avg)   →   Q += ΔL(p, q) ⋈ N1[M_L](p, avg) ⋈ (q < avg)
 
-It is done where a view has a record for each group, and whoever reads it knows the group. A row is that of before the
+It applies where a view has a record for each group, and its reader knows the group. A row is that of before the
 batch until the relation's own trigger has run, as the view would have it.
 """
 

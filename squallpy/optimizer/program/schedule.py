@@ -4,8 +4,8 @@
     M_R(a) += Sum_[a](ΔR(a))
     Q() += Sum_[](ΔR(a) ⋈ NEW M_R(a))      reads M_R as it is
 
-Where no order serves all, a statement on a cycle is cut in two: what it joins of before the batch is put aside first,
-as a partial product that lives no longer than the batch, and what it joins of after it is read later.
+Where no order exists, a statement on a cycle is split in two: its join with old versions is stored first,
+as a partial product that lives as long as the batch, and the new versions are joined later.
 
     Q() += Sum_[](ΔR(a) ⋈ NEW M_R(a) ⋈ M_R(a))   →   P1(a) := Sum_[a](ΔR(a) ⋈ M_R(a))
                                                       M_R(a) += Sum_[a](ΔR(a))
@@ -71,7 +71,9 @@ class _Schedule:
         self._left = [self._task(s) for s in trigger.statements]
         self._halves = {id(task): self._cut(task) for task in self._left if task.before and task.after}
         self._updates = Counter(task.statement.target for task in self._left)  # statements left, by target
-        self._readers = Counter(view for task in self._left for view in task.before)  # and by what they read before
+        self._readers = Counter(
+            view for task in self._left for view in task.before
+        )  # and by the old versions that they read
 
     def run(self) -> Iterator[Statement]:
         """Yield the statements in order, of those that are ready the first as given."""
@@ -112,7 +114,7 @@ class _Schedule:
         return next(t for t in self._left if t.statement.target in late or task.statement.target in t.before)
 
     def _is_late(self, task: _Task) -> bool:
-        """True if it reads what has yet to change."""
+        """True if it reads a view that will still change."""
         return any(self._updates[view] for view in task.after)
 
     def _name_partial(self, halves: _Halves) -> Statement:

@@ -27,7 +27,7 @@ class AdjacentPairs(AuxiliaryKind):
 
     @property
     def relies_on_primary_key(self) -> bool:
-        """True: LAG and LEAD in the order of a key take the nearest value for the row before or behind."""
+        """True: LAG and LEAD in the order of a key take the nearest value for the row before or after."""
         return True
 
     @property
@@ -66,6 +66,6 @@ class PairSearch:
     heights = None
 
     def finds(self, variables: Columns, unbound: Collection[Column], ranged: Column, ends: tuple[bool, bool]) -> bool:
-        """True if the group is known, the value has one bound, and the neighbour is only asked for."""
+        """True if the group is known, the value has one bound, and the neighbour is only read."""
         known = not any(variables[i] in unbound for i in self.group)
         return known and variables[self.other] in unbound and ranged == variables[self.value] and ends[0] != ends[1]

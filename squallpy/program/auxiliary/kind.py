@@ -86,12 +86,12 @@ class AuxiliaryKind(ABC):
 
     @property
     def along(self) -> Columns:
-        """Keys of the view by which a group is ordered: partitioning by one of them would tear groups apart."""
+        """Keys of the view by which a group is ordered: partitioning by one of them would split groups."""
         return ()
 
     @abstractmethod
     def unique_key(self, keys: Columns, output: OutputSpec) -> tuple[str, ...] | None:
-        """Return the fields that tell rows apart whatever the data; None if there are none."""
+        """Return a key that is unique whatever the data; None if there is none."""
 
     @abstractmethod
     def index(self, keys: Columns, output: OutputSpec) -> GroupIndex:

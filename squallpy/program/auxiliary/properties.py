@@ -49,7 +49,7 @@ def bounded(op: str, value: Expr, bound: Column) -> Expr:
 
 
 def in_order(auxiliary: Iterable[AuxiliaryRelation]) -> list[AuxiliaryRelation]:
-    """Order auxiliary relations, each behind those that it reads."""
+    """Order auxiliary relations, each after those that it reads."""
     known = {aux.relation.name: aux for aux in auxiliary}
     out: dict[str, AuxiliaryRelation] = {}
 

@@ -88,7 +88,7 @@ class SpanSearch:
         return (self.value,)
 
     def finds(self, variables: Columns, unbound: Collection[Column], ranged: Column, ends: tuple[bool, bool]) -> bool:
-        """True if the group is known, x has both bounds, and all else is only asked for."""
+        """True if the group is known, x has both bounds, and all other columns are only read."""
         known = not any(variables[i] in unbound for i in self.group)
         all_else = len(unbound) == len(variables) - len(self.group)
         return known and all_else and ranged == variables[self.x] and all(ends)

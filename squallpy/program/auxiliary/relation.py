@@ -24,7 +24,7 @@ def auxiliary_name(taken: Collection[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AuxiliaryRelation:
-    """A relation of the rows that `output` makes of a view's groups.
+    """A relation with the rows that `output` computes from a view's groups.
 
     Before it is materialised, `view` is its definition; then `source` is the use of a view that holds it, with the
     output's variables in the place of its keys and its lanes picked.
@@ -54,7 +54,7 @@ class AuxiliaryRelation:
 
     @property
     def unique_key(self) -> tuple[str, ...] | None:
-        """The fields that tell its rows apart whatever the data, if there are any."""
+        """Its key that is unique whatever the data, if there is one."""
         return self.kind.unique_key(self.materialised.variables, self.output)
 
     @property

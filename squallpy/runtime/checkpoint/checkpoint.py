@@ -5,8 +5,8 @@
     1/partition-0   its state partitions …                                  1/result
 
 A generation has one plan, hence one number of partitions. Where a query is started again with another plan, its state
-is made anew for that, from the input so far, which comes again in a few large batches: a new generation. `before` are
-the batches that were done by then.
+is rebuilt for that by replaying the input so far in a few large batches: a new generation. `before` counts the batches
+done by then.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ from squallpy.runtime.checkpoint.record import damaged_error, read_record, write
 from squallpy.runtime.sources.replay import leading
 
 _RECORD = "made-for"
-_FORMAT = 9  # of all files in a checkpoint, and of the texts that tell queries apart
+_FORMAT = 9  # of all files in a checkpoint, and of the texts that identify queries
 
 
 @dataclass(frozen=True, slots=True)

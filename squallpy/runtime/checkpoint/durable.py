@@ -4,7 +4,7 @@
     folder.write("snapshot/17", [b"…"])                          whole or not at all
     folder.append("log/18-ab", [b"…"])                           local disks only: see `appends`
 
-What is written survives the death of any process; surviving a power cut is left to the file system.
+Written files survive the death of any process; surviving a power cut is left to the file system.
 """
 
 import errno
@@ -87,7 +87,7 @@ class LocalDurable(Durable):
     appends = True
 
     def __init__(self, root: Path, writer: str) -> None:
-        self._root, self._draft = f"{root}/", f".draft-{writer}"  # NB: paths as text, of which a batch needs hundreds
+        self._root, self._draft = f"{root}/", f".draft-{writer}"  # NB: paths as text, since a batch opens hundreds
 
     def open(self, name: str) -> IO[bytes]:
         return open(self._root + name, "rb")
@@ -100,7 +100,7 @@ class LocalDurable(Durable):
                 with _open_file(draft, "wb") as sink:
                     fill(sink)
                 os.replace(draft, path)
-        except BaseException:  # a full disk has no room for what was not written whole
+        except BaseException:  # frees the room of an incomplete file on a full disk
             with suppress(OSError):
                 os.unlink(draft)
             raise

@@ -21,8 +21,8 @@ from squallpy.runtime.checkpoint.partition import Run, StatePartition
 from squallpy.runtime.checkpoint.record import damaged_error, read_record, write_record
 from squallpy.runtime.state.store import StoreLayout
 
-FINGERPRINT = "fingerprint"  # the file in a durable folder that names what it was made for
-_BATCH = "batch"  # the one that says how far the run has come
+FINGERPRINT = "fingerprint"  # the file in a durable folder with its fingerprint
+_BATCH = "batch"  # the file with the number of committed batches
 HOST_DIR = "SQUALLPY_LOCAL_DIR"  # on a host of a cluster: its folder for mapped state
 
 

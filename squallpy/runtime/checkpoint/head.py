@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 _RECORD = struct.Struct("<4sq?qq36s36s36s36s")  # magic, step, dirty, edition, logged, segment, identity, boot, run
-_CHECK = struct.Struct("<I")  # checksum of the record, behind it
+_CHECK = struct.Struct("<I")  # checksum after the record
 _MAGIC = b"SQH5"  # changes with this record, and with how the local pools look
 
 

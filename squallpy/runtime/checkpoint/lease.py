@@ -120,7 +120,7 @@ def hold_folder(folder: Path, shared: Callable[[], Durable]) -> Iterator[Lease]:
         try:
             yield lease
         finally:
-            if lease.is_held:  # NB: while it is locked, so that nobody else's goes
+            if lease.is_held:  # NB: while it is locked, so that it is our own record
                 with suppress(OSError):
                     path.unlink()
     finally:

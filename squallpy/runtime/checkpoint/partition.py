@@ -3,16 +3,16 @@
     local/      lock   HEAD   output   state.3/pool.orders.keys.0 …        this host's, lost without harm
     durable/    identity   log/…   snapshot/17  snapshot/12             in the checkpoint, the truth
 
-    partition.apply(18, messages)    →  the output of batch 18, however often and wherever it is asked for
+    partition.apply(18, messages)    →  the output of batch 18, however often and wherever it is called
 
 A batch goes: mark dirty → log the messages → run → keep the output → HEAD = 18, clean → snapshot if it is time. Killed
-before the log has the batch, it never was; killed later, whoever comes next finds the mark (or no state at all, or
-state that is not where it should be) and rebuilds: newest snapshot, then the log through `run`, which is deterministic.
+before the log has the batch, it never happened; killed later, the next process finds the mark (or no state at all, or
+state of another step) and rebuilds: newest snapshot, then the log through `run`, which is deterministic.
 Against a power cut the durable folder is as good as its file system. All files there have checksums: a damaged snapshot
-is passed over for the one before, of which the log is kept as well; a log that does not reach far enough is an error.
+is skipped for the one before, whose log is kept as well; a log that does not reach far enough is an error.
 
-A batch may have several stages, each with messages and an output of its own; then all of that is by step, of which
-a batch has one for each of its stages, and a stage of the last batch can still be asked for when later ones are done.
+A batch may have several stages, each with its own messages and output; then everything is recorded by step, one for
+each stage of a batch, and a stage of the last batch can still be repeated when later ones are done.
 """
 
 import fcntl
@@ -184,7 +184,7 @@ class StatePartition:
             self._durable.delete(f"snapshot/{step:020}")
 
     def _rebuild(self, identity: str) -> Head:
-        """Make the local state anew from the durable folder."""
+        """Rebuild the local state from the durable folder."""
         start = perf_counter()
         editions = [int(folder.suffix[1:]) for folder in self._local.glob("state.*")]
         head = Head(-1, True, max(editions, default=-1) + 1, 0, fresh_name(), identity, boot_id(), self._run).write(

@@ -15,7 +15,7 @@ from squallpy.runtime.state.store import Store
 
 _TRAILER = struct.Struct("<Iq4s")
 _MAGIC = b"SQS2"
-_CHUNK = 4 << 20  # bytes looked at together
+_CHUNK = 4 << 20  # bytes read at once
 
 
 def write_snapshot(sink: IO[bytes], outputs: Sequence[bytes], store: Store) -> None:

@@ -8,6 +8,7 @@ It depends on dimensions, densities and ranks alone, so that it is the same for 
 
 from collections.abc import Collection, Mapping
 from functools import cached_property
+from typing import Any
 
 from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.materialise import Maintained
@@ -110,3 +111,8 @@ def reason_to_evaluate(
     if (ranks and prices.is_evaluation_cheaper(ranks)) or not has_views:
         return "cheaper than the triggers"
     return ""
+
+
+def report_decision(rank: int, why: str) -> dict[str, Any]:
+    """Return the statistics of a decision: the rank of the change, how it was applied, and why so."""
+    return {"rank": rank, "how": "evaluated" if why else "incremental", "why": why}

@@ -64,57 +64,25 @@ class MaintainedProgram:
         self.maintained, self.ring, self.counts = maintained, maintained.program.ring, Counts()
         self.singular: SingularError | None = None
         self._strategy, self._probe = strategy, write_probe(maintained)
-        self._views = ProgramViews(maintained, inputs)
-        self._triggers, self._evaluation = Triggers(self._views), Evaluation(self._views)
+        self.views = ProgramViews(maintained, inputs)
+        self._triggers, self._evaluation = Triggers(self.views), Evaluation(self.views)
         self._price()
         self._evaluate()
 
-    @property
-    def sizes(self) -> Mapping[str, int]:
-        """The dimensions as they are."""
-        return self._views.sizes
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all views."""
-        return self._views.nbytes
-
     def read(self, name: str, rows: "slice | Array" = slice(None), cols: "slice | Array" = slice(None)) -> Array:
         """Return the values of an input or a kept view; SQ5011 if it depends on the inverse of a singular matrix."""
-        if name not in self._views and self.singular:
+        if name not in self.views and self.singular:
             raise self.singular
-        return self._views[name].read(rows, cols)
-
-    def shape(self, name: str) -> tuple[int, int]:
-        """Return the rows and columns of an input or a kept view."""
-        return self._views[name].shape
-
-    def has(self, name: str) -> bool:
-        """True if a view is kept and depends on no inverse of a singular matrix."""
-        return name in self._views
-
-    def at(self, name: str, rows: Array, cols: Array) -> Array:
-        """Return single entries of an input or a kept view; zero outside of it."""
-        return self._views.at(name, rows, cols)
-
-    def cells(self, name: str) -> Cells | None:
-        """Return the cells of an input that is stored as such."""
-        view = self._views.sparse.get(name)
-        return view.cells() if view else None
-
-    @property
-    def sparse(self) -> dict[str, int]:
-        """The inputs that are stored as their cells, with how many these are."""
-        return {name: view.count for name, view in self._views.sparse.items()}
+        return self.views[name].read(rows, cols)
 
     def take_touched(self) -> Touched | None:
         """Return the rows and columns of views that may have changed since the last call; None: any of them."""
-        touched, self._views.touched = self._views.touched, {}
+        touched, self.views.touched = self.views.touched, {}
         return touched
 
     def grow(self, sizes: Sizes) -> None:
         """Append rows and columns of zeros to the inputs, up to these dimensions."""
-        before, views = self._views.sizes, self._views
+        before, views = self.views.sizes, self.views
         grown = {symbol for symbol, size in sizes.items() if size > before[symbol]}
         assert all(size >= before[symbol] for symbol, size in sizes.items()), "matrices do not shrink"
         with self._transaction():
@@ -147,11 +115,11 @@ class MaintainedProgram:
             self.counts.updates += 1
             if not u.shape[1]:
                 return ""
-            if self._priced_sparse != self._views.sparse.keys():
+            if self._priced_sparse != self.views.sparse.keys():
                 self._price()
             if why := self._reason({name: u.shape[1]}):
                 self.counts.reevaluated += 1
-                self._views.visit(name, u, v)
+                self.views.visit(name, u, v)
                 self._evaluate()
                 return why
             return self._fire(trigger, u, v) or self._refreshed_if_drifted()
@@ -166,7 +134,7 @@ class MaintainedProgram:
                 self.counts.updates += len(changes)
                 self.counts.reevaluated += len(changes)
                 for name, cells in changes.items():
-                    self._views.add_at(name, cells)
+                    self.views.add_at(name, cells)
                 self._evaluate()
                 return why
             reasons = [self.update(name, *self.factors(name, cells)) for name, cells in changes.items()]
@@ -178,22 +146,22 @@ class MaintainedProgram:
             self.counts.updates += len(changes)
             self.counts.reevaluated += len(changes)
             for name, cells in changes.items():
-                values = np.array(self._views[name].read(slice(None), slice(None)))
+                values = np.array(self.views[name].read(slice(None), slice(None)))
                 values[cells.rows, cells.cols] = cells.values
-                self._views.store(self.maintained.named(name), values)
+                self.views.store(self.maintained.named(name), values)
             self._evaluate()
             return reason_to_evaluate(self._prices, {}, takes_away=True)
 
     def factors(self, name: str, cells: Cells) -> tuple[Array, Array]:
         """Factor a change of cells into u, v; SQ5001 where a count does not fit."""
         with self._transaction(), NamingOverflow(self.maintained, name):
-            return cells.factors(self._views[name].shape, self.ring)
+            return cells.factors(self.views[name].shape, self.ring)
 
     def drift(self) -> float:
         """Compute the largest relative difference between a view and its definition, on a random vector."""
         if not self._has_views or self.singular:
             return 0.0
-        return measure_drift(self._probe, self._views.by_name, self._views.sizes, self.counts.updates)
+        return measure_drift(self._probe, self.views.by_name, self.views.sizes, self.counts.updates)
 
     def checked(self, name: str, factor: Array) -> Array:
         """Convert a factor to numbers of the semiring; SQ5012 for others."""
@@ -210,7 +178,7 @@ class MaintainedProgram:
         return array
 
     def _check_shapes(self, trigger: Trigger, u: Array, v: Array) -> None:
-        rows, cols = self._views[trigger.input.name].shape
+        rows, cols = self.views[trigger.input.name].shape
         if u.shape != (rows, u.shape[1]) or v.shape != (u.shape[1], cols):
             told = f"{u.shape[0]} × {u.shape[1]} times {v.shape[0]} × {v.shape[1]} is no change of {trigger.input}"
             raise SquallError("SQ2011", told, hint=f"it is {rows} × {cols}")
@@ -235,30 +203,30 @@ class MaintainedProgram:
         if self.ring is not COUNTING:
             yield
             return
-        counts, restore_views = replace(self.counts), self._views.snapshot()
+        counts, restore_views = replace(self.counts), self.views.snapshot()
 
         def restore() -> None:
             restore_views()
             self.counts = counts
             self._price()
 
-        with self._views.undo.transaction(restore):
+        with self.views.undo.transaction(restore):
             yield
 
     def _price(self) -> None:
         """Compute the costs of triggers and of evaluation at the present dimensions and densities."""
-        facts, sparse = self.maintained.anf.facts, self._views.sparse
+        facts, sparse = self.maintained.anf.facts, self.views.sparse
         densities = {name: view.density for name, view in sparse.items()}
         inputs = [i.name.name for i in self.maintained.program.inputs]
         known = {name: replace(facts.get(name, NOTHING), density=densities.get(name)) for name in inputs}
         priced = replace(self.maintained, anf=replace(self.maintained.anf, facts={**facts, **known}))
         self._priced_sparse = set(sparse)
-        self._prices = Prices(priced, self._views.sizes, self._strategy)
+        self._prices = Prices(priced, self.views.sizes, self._strategy)
 
     @property
     def _has_views(self) -> bool:
         """True if all views are stored that triggers read; some may be missing where triggers have never paid."""
-        return self._prices.keeps_all and self._views.by_name.keys() >= self._prices.kept_names
+        return self._prices.keeps_all and self.views.by_name.keys() >= self._prices.kept_names
 
     def _reason(self, ranks: Mapping[str, int], grown: Collection[str] = ()) -> str:
         return reason_to_evaluate(

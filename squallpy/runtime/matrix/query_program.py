@@ -21,7 +21,7 @@ from squallpy.physical.matrix.plan import KeptProgram
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.matrix.cells import Cells, as_words, of_words
-from squallpy.runtime.matrix.decide import reason_to_rebuild
+from squallpy.runtime.matrix.decide import reason_to_rebuild, report_decision
 from squallpy.runtime.matrix.maintained_program import MaintainedProgram
 from squallpy.runtime.matrix.memory_check import check_memory
 from squallpy.runtime.matrix.normalised_rows import NormalisedRows
@@ -120,14 +120,14 @@ class QueryProgram:
     def _apply(self, sizes: Sizes, more: Mapping[str, Cells], other: Mapping[str, Cells]) -> dict[str, Any]:
         rank = max((cells.rank for cells in (*more.values(), *other.values())), default=0)
         program, maintained = self._program, self.kept.compiled.maintained
-        grown = {symbol for symbol, size in sizes.items() if program is None or size > program.sizes[symbol]}
+        grown = {symbol for symbol, size in sizes.items() if program is None or size > program.views.sizes[symbol]}
         is_singular = program is not None and program.singular is not None
         why = reason_to_rebuild(maintained, grown, is_first=program is None, is_singular=is_singular)
         if program is None or why:
             self._program = program = self._restart(sizes, more, other)
             return self._figures(program, rank, why)
         if grown:
-            self._check_memory(sizes, program.sparse)
+            self._check_memory(sizes, {name: view.count for name, view in program.views.sparse.items()})
             program.grow(sizes)
         if other:
             mixed = {n: Cells(c.rows, c.cols, self._ring.add(self._values(n, c), c.values)) for n, c in more.items()}
@@ -137,16 +137,15 @@ class QueryProgram:
         return self._figures(program, rank, why)
 
     def _figures(self, program: MaintainedProgram, rank: int, why: str) -> dict[str, Any]:
-        figures = {"rank": rank, "how": "evaluated" if why else "incremental", "why": why, "bytes": program.nbytes,
-                   "drift": program.counts.drift}  # fmt: skip
+        figures = report_decision(rank, why) | {"bytes": program.views.nbytes, "drift": program.counts.drift}
         return figures | ({"singular": program.singular.message} if program.singular else {})
 
     def _restart(self, sizes: Sizes, more: Mapping[str, Cells], other: Mapping[str, Cells]) -> MaintainedProgram:
         """Evaluate the program over its inputs with the changes of a batch."""
-        cells = {}
+        cells, sparse = dict[str, Cells](), self._program.views.sparse if self._program else {}
         for name in self._extents(sizes).keys() - set(other):
-            old = self._program.cells(name) if self._program else Cells.none(self._ring)
-            if old is not None:
+            if self._program is None or name in sparse:
+                old = sparse[name].cells() if name in sparse else Cells.none(self._ring)
                 cells[name] = old + more[name] if name in more else old
         return self._start(sizes, cells, lambda source: self._whole_input(source, sizes, more, other))
 
@@ -197,7 +196,7 @@ class QueryProgram:
         """Return the entries of an input at places."""
         if self._program is None:
             return np.full(len(cells), self._ring.zero, self._ring.dtype)
-        return self._program.at(name, cells.rows, cells.cols)
+        return self._program.views.at(name, cells.rows, cells.cols)
 
     def _record(self, number: int, cells: Cells, before: Array, changes: ChangedCells) -> None:
         after = self._values(self._inputs[number].name.name, cells)
@@ -212,17 +211,12 @@ class QueryProgram:
         touched = self._program.take_touched()
         for number, subscription in self.subscriptions.items():
             name = subscription.reading.output
-            subscription.resize(self._shape(name))
+            subscription.resize(self._program.views.shape(name))
             if touched is not None and name not in touched:
                 continue
-            read = partial(self._program.read, name) if self._program.has(name) else None
+            read = partial(self._program.read, name) if name in self._program.views else None
             keys, mult = subscription.change(read, None if touched is None else touched[name])
             changes.outputs.append((np.column_stack([np.full(len(keys), number), keys]), mult))
-
-    def _shape(self, name: str) -> tuple[int, int]:
-        assert self._program is not None
-        found = next(n for n in self.kept.program.names() if n.name == name)
-        return found.rows.at(self._program.sizes), found.cols.at(self._program.sizes)
 
     def restore(self, inputs: Words, mult: Words, shown: Words, sizes: Sizes) -> None:
         """Restore the state from words of inputs and of readings, keys that begin with their numbers."""
@@ -240,5 +234,5 @@ class QueryProgram:
         self._program = self._start(mine, cells, lambda source: self._whole_input(source, mine, cells, {}))
         self._program.take_touched()  # NB: what is off in the last bit only is not told again
         for number, subscription in self.subscriptions.items():
-            subscription.resize(self._shape(subscription.reading.output))
+            subscription.resize(self._program.views.shape(subscription.reading.output))
             subscription.restore(shown[shown[:, 0] == number, 1:])

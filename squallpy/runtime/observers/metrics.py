@@ -39,7 +39,7 @@ _NAMED = ("tuples", "rows", "seconds", "state_bytes", *_LEFT_OUT, "received_byte
 
 
 class Metrics:
-    """A sink that adds lines to a file: a resumed run those that the file lacks, any other run starts it anew."""
+    """A sink that adds lines to a file: a resumed run adds those that the file lacks, any other run starts it over."""
 
     def __init__(self, path: Path, several: bool = False, resumed: bool = False) -> None:
         self._several, self._query, self._file = several, 1, AppendedFile(path)

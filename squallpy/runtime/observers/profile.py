@@ -94,7 +94,7 @@ def _flame(name: str, seconds: Seconds, frames: dict[str, int]) -> dict[str, Any
 
 
 def _in_order(seconds: dict[Way, Any]) -> list[Way]:
-    """Order each span behind its parent, otherwise as they were met."""
+    """Order each span after its parent, otherwise by first occurrence."""
     met = {way: number for number, way in enumerate(seconds)}
     return sorted(seconds, key=lambda way: [met.get(way[: n + 1], 0) for n in range(len(way))])
 

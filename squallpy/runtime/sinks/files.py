@@ -4,7 +4,7 @@
     --out result.parquet             result.parquet
 
 A batch that comes again after a crash has the same rows, and its file is written again with the same bytes. A run that
-starts anew takes away the batches of an earlier one. With several queries, the second goes to changes/query-2 and
+starts over deletes the batches of an earlier one. With several queries, the second goes to changes/query-2 and
 result-2.parquet.
 """
 
@@ -30,7 +30,7 @@ _BATCH = re.compile(r"batch-\d{6,}\.(csv|json|parquet)(\.tmp)?")
 
 
 def file_format(path: Path, asked: str | None) -> str:
-    """Choose the format asked for, else that of the path's suffix, else csv; SQ7003 for one that files do not have."""
+    """Choose the given format, else that of the path's suffix, else csv; SQ7003 for one that files cannot have."""
     if asked is None:
         return _SUFFIXES.get(path.suffix.lower(), "csv")
     if asked not in FORMATS:
@@ -106,7 +106,7 @@ class ChangeFiles:
 class ResultFile:
     """A sink with one file for the final result; none for a run that was stopped before its end.
 
-    What is no regular file takes the results of all queries, one after the other.
+    A path that is not a regular file gets the results of all queries, one after the other.
     """
 
     def __init__(self, path: Path, format: str, several: bool = False, resumed: bool = False) -> None:
@@ -139,7 +139,7 @@ class ResultFile:
             write_stream(self._stream, self._path, fill)
 
     def close(self) -> None:
-        """Tell the reader of a stream that there is no more."""
+        """Close the stream for its reader."""
         if self._stream is not None:
             with writing(self._path):
                 self._stream.close()

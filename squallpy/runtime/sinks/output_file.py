@@ -41,7 +41,7 @@ def open_stream(path: Path) -> IO[bytes] | None:
 
 
 def is_stream(path: Path) -> bool:
-    """True if what is at a path is neither a regular file nor a folder; that is not opened."""
+    """True if a path is neither a regular file nor a folder; it is not opened."""
     with writing(path):
         kind = _mode(path)
         return _descriptor(path) is not None or (kind is not None and not stat.S_ISREG(kind) and not stat.S_ISDIR(kind))
@@ -114,7 +114,7 @@ class AppendedFile:
             return self._file.read()
 
     def rewrite(self, data: bytes) -> None:
-        """Make this all that the file has; a stream has it behind what was written before."""
+        """Replace the contents of the file; a stream gets them appended."""
         with writing(self._path):
             if self._stream is None:
                 self._file.seek(0)

@@ -3,7 +3,7 @@
 open_source(relation, base)  →  Source: Rows  .rows   .read(start, stop, columns)   picklable
 infer_fields(relation, base) →  the columns of a relation declared without
 
-files    paths, folders, globs → files          source   parts of a source, what a read returns
+files    paths, folders, globs → files          source   files of a source, results of a read
 parquet  row groups                             csv      text: `lines` finds rows, `dialect` cuts them
 conform  the file's types → the relation's      replay   which rows make up a micro-batch
 """

@@ -21,7 +21,7 @@ def proportional(sizes: Sizes, rows: int) -> dict[str, int]:
 
 
 def round_robin(sizes: Sizes, rows: int) -> dict[str, int]:
-    """Take a row of each stream in turn, as long as it has any: the longest is alone at last.
+    """Take a row of each stream in turn, as long as it has any: the longest comes last, alone.
 
     round_robin({"store": 10, "sales": 1000}, 101)   →   {"store": 10, "sales": 91}
     """
@@ -54,7 +54,7 @@ ORDERS: Mapping[str, Callable[[Sizes, int], dict[str, int]]] = {
     "round-robin": round_robin,
     "largest-last": largest_last,
 }
-"""The orders that the setting `interleave` knows: how many rows of each stream are among the first so many of all."""
+"""Orders of the setting `interleave`: functions from a number of rows to each stream's part of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def _leap(batch_rows: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """A replay whose first `done` batches come again, in few large ones that nobody is to be told of.
+    """A replay that repeats its first `done` batches in a few large ones, which print nothing.
 
     again = Again(Replay({"r": 1000}, 10), 30)     again.ranges(0)  →  {"r": (0, 300)}     again.number(0)  →  None
                                                    again.ranges(1)  →  {"r": (300, 310)}   again.number(1)  →  30

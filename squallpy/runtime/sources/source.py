@@ -37,7 +37,7 @@ class SourceFile(Protocol):
     def rows(self) -> int: ...
     @property
     def seams(self) -> tuple[int, ...]:
-        """The rows before which what is decoded together ends."""
+        """Row numbers at which jointly decoded rows begin."""
         ...
 
     @property

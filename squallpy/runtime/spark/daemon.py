@@ -2,8 +2,8 @@
 
 Spark starts this module instead of `pyspark.daemon` (`spark.python.daemon.module`) and asks it for workers. PySpark
 runs a full `gc.collect()` after every task, which with Arrow, pandas and numba loaded was seen to cost more than the
-task itself; frozen objects are not looked at, and stay shared between the workers. What a query keeps in a worker is
-frozen, too: 7 ms of each task were spent on that.
+task itself; frozen objects are not visited, and stay shared between the workers. The state of a query in a worker is
+frozen, too, which saves 7 ms per task.
 
 NB: nothing here may print to stdout, on which the daemon tells Spark its socket, nor leave a thread running, which a
 fork would lose (the allocator's own, of Arrow, survives forks by itself).

@@ -2,7 +2,7 @@
 
     rows = staged(stage, exchanged(staged(first, anchors), tasks=2))
     planned = Planned(rows)
-    planned.collect()      →  its rows; what it exchanges is exchanged anew each time
+    planned.collect()      →  its rows; its exchanges run each time
     planned.drop()            the files of its exchanges
 
 To plan a job anew takes Spark longer than a small batch, and still longer if it is SQL, whose plan is sent to each

@@ -13,7 +13,7 @@ from squallpy.maintain.matrix.program import Input
 from squallpy.maintain.matrix.show import crossover, report_text
 from squallpy.maintain.matrix.trigger_cost import evaluation_price, trigger_price
 
-SHAPES = {
+SHAPES: dict[str, tuple[int | str, int | str]] = {
     "A": ("n", "n"),
     "B": ("n", "p"),
     "T0": ("n", "p"),
@@ -97,7 +97,7 @@ def test_what_did_not_change_is_left_out_where_addition_is_idempotent() -> None:
     trigger = compile_program(program, ["G"], {}).maintained.triggers["G"]
     first = trigger.updates[0]
     assert first.left is not None
-    assert first.u.name not in {n for step in trigger.steps for n in _names(step.value)}  # type: ignore[union-attr]
+    assert isinstance(first.u, Name) and first.u.name not in {n for step in trigger.steps for n in _names(step.value)}
 
 
 def _names(matrix: object) -> set[str]:

@@ -15,7 +15,13 @@ from squallpy.maintain.matrix.simplify import simplify
 from squallpy.testing.matrices import RINGS, entries, naive
 
 FACTS = {"S": Known(symmetric=True)}
-SHAPES = {"A": ("n", "n"), "B": ("n", "n"), "S": ("n", "n"), "X": ("m", "n"), "y": ("n", 1)}
+SHAPES: dict[str, tuple[int | str, int | str]] = {
+    "A": ("n", "n"),
+    "B": ("n", "n"),
+    "S": ("n", "n"),
+    "X": ("m", "n"),
+    "y": ("n", 1),
+}
 INPUTS = [
     Input(Name(name, Size.of(rows), Size.of(cols)), FACTS.get(name, Known())) for name, (rows, cols) in SHAPES.items()
 ]

@@ -9,7 +9,7 @@ from squallpy.maintain.matrix.nodes import Name
 from squallpy.maintain.matrix.parser import read_program
 from squallpy.maintain.matrix.program import Input
 
-SHAPES = {"A": ("n", "n"), "X": ("m", "n"), "Y": ("m", 1), "F": (3, 4)}
+SHAPES: dict[str, tuple[int | str, int | str]] = {"A": ("n", "n"), "X": ("m", "n"), "Y": ("m", 1), "F": (3, 4)}
 INPUTS = [Input(Name(name, Size.of(rows), Size.of(cols))) for name, (rows, cols) in SHAPES.items()]
 
 

@@ -1,6 +1,9 @@
 """Places that are set: right wherever they are, or refused."""
 
 import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -26,15 +29,15 @@ QUERIES = {
 }
 
 
-def session_of(room, query):
+def session_of(room: Path, query: str) -> Session:
     (room / "q.sql").write_text(STREAMS + query)
     return Session(room / "q.sql")
 
 
-def everywhere_it_could_be(room, query):
+def everywhere_it_could_be(room: Any, query: Any) -> Iterator[tuple[str, str]]:
     """(view, keys) for each view but the result: each key, all keys, everywhere."""
     session = session_of(room, query)
-    for view in session.compile(*session.script.queries, 1, {}).program.views[1:]:
+    for view in session.compile(session.script.queries[0], 1, {}).program.views[1:]:
         names = Names(view.keys)
         keys = [names(key) for key in view.keys]
         yield from (
@@ -42,7 +45,7 @@ def everywhere_it_could_be(room, query):
         )
 
 
-def batches(seed=3):
+def batches(seed: Any = 3) -> Iterator[dict[str, pa.Table]]:
     draw, there = random.Random(seed), {"r": [], "s": [], "t": []}
     for _ in range(3):
         pushed = {}
@@ -55,7 +58,7 @@ def batches(seed=3):
         yield pushed
 
 
-def answers(engine, script, room):
+def answers(engine: PartitionedEngine | VolatileEngine, script: str, room: Path) -> Iterator[list[dict[str, int]]]:
     room.mkdir()
     engine.start(script, room, {})
     for pushed in batches():
@@ -64,7 +67,7 @@ def answers(engine, script, room):
 
 
 @pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
-def differential_right_wherever_a_view_is_set_to_be(tmp_path, query):
+def differential_right_wherever_a_view_is_set_to_be(tmp_path: Path, query: str) -> None:
     expected = list(answers(VolatileEngine(), STREAMS + query, tmp_path / "one"))
     tried = refused = 0
     for number, (view, keys) in enumerate(everywhere_it_could_be(tmp_path, query)):
@@ -94,35 +97,35 @@ def differential_right_wherever_a_view_is_set_to_be(tmp_path, query):
         ),
     ],
 )
-def golden_places_that_cannot_be(tmp_path, query, set, line):
+def golden_places_that_cannot_be(tmp_path: Path, query: str, set: str, line: str) -> None:
     session = session_of(tmp_path, QUERIES[query])
     session.settings = parse_settings([f"partition.{set}"])
     for partitions in (1, 2):
         with pytest.raises(SquallError) as raised:
-            session.compile(*session.script.queries, partitions, {})
+            session.compile(session.script.queries[0], partitions, {})
         assert str(raised.value) == line
 
 
-def golden_no_places_go_with_it(tmp_path):
+def golden_no_places_go_with_it(tmp_path: Path) -> None:
     query = "SELECT a, b FROM r WHERE b >= ALL (SELECT c FROM s WHERE s.b = r.a);"
     (tmp_path / "q.sql").write_text(STREAMS.replace(" NOT NULL", "") + query)
     session = Session(tmp_path / "q.sql", parse_settings(["partition.M_R=b"]))
     with pytest.raises(SquallError) as raised:
-        session.compile(*session.script.queries, 2, {})
+        session.compile(session.script.queries[0], 2, {})
     assert str(raised.value) == (
         "SQ7003 partition.M_R=b: no placement of the other views is possible with it: the groups of an "
         "auxiliary relation change in one stage and are read in another"
     )
 
 
-def test_the_last_word_on_a_view_counts():
+def test_the_last_word_on_a_view_counts() -> None:
     settings = parse_settings(["partition.M_S=b", "partition.M_T=c", "partition.m_s=everywhere"])
     assert settings.partition == (("M_T", "c"), ("m_s", "everywhere"))
     with pytest.raises(SquallError, match="needs keys"):
         parse_settings(["partition.M_S="])
 
 
-def golden_explain_stages_shows_what_was_set(tmp_path):
+def golden_explain_stages_shows_what_was_set(tmp_path: Path) -> None:
     session = session_of(tmp_path, QUERIES["join"])
     session.settings = parse_settings(["partition.M_S=c,b"])
     (line,) = (line for line in session.explain("stages").splitlines() if line.startswith("PLACED"))

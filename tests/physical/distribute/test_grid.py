@@ -1,5 +1,7 @@
 """Views on a grid: which mapping they begin with, whether it may change, and that the answers are the same."""
 
+from pathlib import Path
+
 import pytest
 
 from squallpy.base.errors import SquallError
@@ -17,15 +19,15 @@ BAND = "SELECT v, w FROM r JOIN s ON ABS(r.k - s.k) <= 1;"
 ROWS = {"r": 64_000, "s": 1_000}
 
 
-def session(tmp_path, query, operator, joiners=16):
+def session(tmp_path: Path, query: str, operator: str, joiners: int = 16) -> Session:
     (tmp_path / "q.sql").write_text(STREAMS + query)
     for name, rows in ROWS.items():
         (tmp_path / f"{name}.csv").write_text("1,1\n" * rows)
     return Session(tmp_path / "q.sql", parse_settings([f"partitions={joiners}", f"join.operator={operator}"]))
 
 
-def stages(tmp_path, query, operator, joiners=16):
-    return session(tmp_path, query, operator, joiners).explain("stages")
+def stages(tmp_path: Path, query: str, operator: str, joiners: int = 16) -> str:
+    return session(tmp_path, query, operator, joiners).explain("stages") or ""
 
 
 @pytest.mark.parametrize(
@@ -37,20 +39,20 @@ def stages(tmp_path, query, operator, joiners=16):
         (EQUAL, "StaticMid", "GRID (4, 4) at first, rows by columns; it stays"),
     ],
 )
-def golden_grids(tmp_path, query, operator, grid):
+def golden_grids(tmp_path: Path, query: str, operator: str, grid: str) -> None:
     assert grid in stages(tmp_path, query, operator)
 
 
 @pytest.mark.parametrize(("query", "operator"), [(EQUAL, "auto"), (EQUAL, "SHJ"), (BAND, "SHJ")])
-def test_no_grid(tmp_path, query, operator):
+def test_no_grid(tmp_path: Path, query: str, operator: str) -> None:
     assert "GRID" not in stages(tmp_path, query, operator)
 
 
-def golden_as_many_joiners_as_are_a_power_of_two(tmp_path):
+def golden_as_many_joiners_as_are_a_power_of_two(tmp_path: Path) -> None:
     assert "GRID (4, 1)" in stages(tmp_path, EQUAL, "StaticOpt", joiners=7)
 
 
-def golden_groups_and_growth(tmp_path):
+def golden_groups_and_growth(tmp_path: Path) -> None:
     """Of 16 and 4 joiners each has a grid; one that may grow begins on as few as will be 16 in the end."""
     path = session(tmp_path, BAND, "Dynamic", joiners=20).path
     grids = []
@@ -60,7 +62,7 @@ def golden_groups_and_growth(tmp_path):
     assert grids == ["GRID (4, 4) and (2, 2)", "GRID (1, 1)", "GRID (4, 4)"]
 
 
-def test_groups_do_not_grow(tmp_path):
+def test_groups_do_not_grow(tmp_path: Path) -> None:
     path = session(tmp_path, BAND, "Dynamic").path
     with pytest.raises(
         SquallError, match=r"SQ7003 join\.groups=on: groups of joiners cannot grow, only a single grid can, leave"
@@ -68,7 +70,7 @@ def test_groups_do_not_grow(tmp_path):
         Session(path, parse_settings(["join.groups=on", "join.capacity_mb=8"])).explain("stages")
 
 
-def test_another_operator_is_another_plan(tmp_path):
+def test_another_operator_is_another_plan(tmp_path: Path) -> None:
     """State on one grid is no state on another: a checkpoint is made anew."""
     plans = set()
     for operator in ("SHJ", "StaticMid", "StaticOpt", "Dynamic", "Hybrid"):
@@ -77,7 +79,7 @@ def test_another_operator_is_another_plan(tmp_path):
     assert len(plans) == 5
 
 
-def test_an_operator_that_cannot_be_is_refused(tmp_path):
+def test_an_operator_that_cannot_be_is_refused(tmp_path: Path) -> None:
     nested = "SELECT v FROM r WHERE v >= ALL (SELECT w FROM s WHERE s.k = r.k);"
     with pytest.raises(SquallError) as raised:
         stages(tmp_path, nested, "Dynamic")
@@ -87,12 +89,12 @@ def test_an_operator_that_cannot_be_is_refused(tmp_path):
     )
 
 
-def test_what_exists_is_found_on_a_grid(tmp_path):
+def test_what_exists_is_found_on_a_grid(tmp_path: Path) -> None:
     nested = "SELECT v FROM r WHERE EXISTS (SELECT 1 FROM s WHERE s.k > r.k AND s.w < s.k - r.v);"
     assert "GRID (4, 4)" in stages(tmp_path, nested, "Dynamic")
 
 
-def test_so_is_one_that_has_nothing_to_hash(tmp_path):
+def test_so_is_one_that_has_nothing_to_hash(tmp_path: Path) -> None:
     with pytest.raises(SquallError) as raised:
         stages(tmp_path, BAND, "Hybrid")
     assert str(raised.value) == (
@@ -108,7 +110,7 @@ AUXILIARY = (
 
 
 @pytest.mark.parametrize("name", AUXILIARY)
-def differential_nests_are_right_or_refused(name, tmp_path):
+def differential_nests_are_right_or_refused(name: str, tmp_path: Path) -> None:
     """Their groups stay whole, and what they are joined with is on the grid."""
     try:
         run_steps(list_step_tests()[name], PartitionedEngine(4, join_operator="Dynamic"), tmp_path)
@@ -118,5 +120,5 @@ def differential_nests_are_right_or_refused(name, tmp_path):
 
 @pytest.mark.parametrize("operator", ["Dynamic", "StaticMid", "StaticOpt", "SHJ"])
 @pytest.mark.parametrize("name", ["join_types", "range_band", "delete_first_join", "join_null_safe"])
-def differential_operators(name, operator, tmp_path):
+def differential_operators(name: str, operator: str, tmp_path: Path) -> None:
     run_steps(list_step_tests()[name], PartitionedEngine(5, join_operator=operator), tmp_path)

@@ -1,5 +1,8 @@
 """Equi-joins whose heavy keys get grids though nobody asked: where, where not, and why, as explain says."""
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -25,7 +28,7 @@ GRID = "a key with more than 1/16 of the mean joiner's work gets a grid"
 ROWS = {"r": 900_000, "s": 800_000, "t": 700_000, "a": 900_000, "b": 800_000, "c": 10}
 
 
-def joins(tmp_path, query: str, operator: str = "auto", **settings) -> list[str]:
+def joins(tmp_path: Path, query: str, operator: str = "auto", **settings: Any) -> list[str]:
     (tmp_path / "q.sql").write_text(STREAMS + query)
     session = Session(tmp_path / "q.sql", Settings(join_operator=operator, **settings))
     compiled = session.compile(session.script.queries[0], 16, ROWS)
@@ -57,12 +60,12 @@ def joins(tmp_path, query: str, operator: str = "auto", **settings) -> list[str]
         ),
     ],
 )  # fmt: skip
-def golden_why(query, operator, line, tmp_path):
+def golden_why(query: str, operator: str, line: str, tmp_path: Path) -> None:
     found = joins(tmp_path, query, operator)
     assert any(line in one for one in found), found
 
 
-def golden_why_as_set(tmp_path):
+def golden_why_as_set(tmp_path: Path) -> None:
     query = "SELECT v, w FROM r JOIN s ON r.k = s.k;"
     assert joins(tmp_path, query, partition=(("M_S", "everywhere"),))[0] == "JOIN M_S everywhere: partition.M_S is set"
     assert joins(tmp_path, query, partition=(("M_S", "k"),)) == [
@@ -72,11 +75,11 @@ def golden_why_as_set(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["join_on", "join_null_keys", "delete_first_join", "join_texts", "keys_wide_join"])
-def differential_steps(name, tmp_path):
+def differential_steps(name: str, tmp_path: Path) -> None:
     run_steps(list_step_tests()[name], PartitionedEngine(5), tmp_path)
 
 
-def differential_skew_is_observed(tmp_path):
+def differential_skew_is_observed(tmp_path: Path) -> None:
     """No key has a grid until one is heavy, nor any more when it is gone; every batch has the rows that SHJ has."""
     engines, plans = (PartitionedEngine(8), PartitionedEngine(8, join_operator="SHJ")), []
     for number, engine in enumerate(engines):

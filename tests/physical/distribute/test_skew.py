@@ -1,8 +1,13 @@
 """One hot key does not make one hot partition: nine of ten rows have the same, and are spread all the same."""
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
+from numpy.typing import NDArray
 
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.messages.deltas import unpack_deltas
@@ -18,7 +23,7 @@ ROWS, PARTITIONS, DAYS = 20_000, 3, 500
 class Weighed(PartitionedEngine):
     """How many rows each partition is sent by the readers of a batch."""
 
-    def sent(self, batch):
+    def sent(self, batch: int) -> list[int]:
         rows = [0] * PARTITIONS
         for split in range(self.SPLITS):
             for target, message in self._sender.messages(batch, split, self.SPLITS):
@@ -27,10 +32,10 @@ class Weighed(PartitionedEngine):
 
 
 @pytest.fixture
-def sent(tmp_path):
+def sent(tmp_path: Path) -> Callable[..., Any]:
     """The rows that a query's partitions are sent."""
 
-    def run(sql):
+    def run(sql: str) -> NDArray[np.int64]:
         random = np.random.default_rng(7)
         hot = random.random(ROWS) < 0.9
         s = pa.table(
@@ -57,7 +62,7 @@ def sent(tmp_path):
         "SELECT s.k, COUNT(DISTINCT s.u) FROM s, d WHERE s.d = d.d GROUP BY s.k;",
     ],
 )
-def oracle_a_hot_group_is_spread(sent, sql):
+def oracle_a_hot_group_is_spread(sent: Callable[..., Any], sql: str) -> None:
     rows = sent(sql)
     assert rows.max() < 1.2 * rows.mean()
 
@@ -69,5 +74,5 @@ def oracle_a_hot_group_is_spread(sent, sql):
         "SELECT a.k, SUM(a.v + b.v) FROM s a, s b WHERE a.k = b.k GROUP BY a.k;",
     ],
 )
-def oracle_a_hot_key_is_added_up_before_it_is_sent(sent, sql):
+def oracle_a_hot_key_is_added_up_before_it_is_sent(sent: Callable[..., Any], sql: str) -> None:
     assert sent(sql).max() < ROWS / 5

@@ -11,6 +11,7 @@ from squallpy.physical.distribute.location_tags import (
     SOURCE,
     Dist,
     Join,
+    Mark,
     Move,
     Read,
     show_expression,
@@ -22,11 +23,11 @@ from squallpy.program.views import Ref
 A, B, C, D = (Column(i, name, INT) for i, name in enumerate("ABCD"))
 
 
-def read(name, variables, at, delta=False):
+def read(name: str, variables: tuple[Column, ...], at: Dist | Mark, delta: bool = False) -> Read:
     return Read(Ref(name, variables, (0,)), at, delta)
 
 
-def golden_example_4_1():
+def golden_example_4_1() -> None:
     """The paper's: two rounds as it is first made, one after the rules."""
     reads = [read("M1", (A, B), Dist((A,))), read("M2", (A, B), Dist((B,)))]
     first = make_well_formed(reads, (A,), Dist((A,)))
@@ -64,11 +65,11 @@ CASES = [
 
 
 @pytest.mark.parametrize(("reads", "keys", "target", "expected"), CASES)
-def golden_cheapest(reads, keys, target, expected):
+def golden_cheapest(reads: list[Read], keys: tuple[Column], target: Dist | Mark, expected: str) -> None:
     assert show_expression(simplify_moves(make_well_formed(reads, keys, target))) == expected
 
 
-def oracle_what_does_not_meet_is_no_join():
+def oracle_what_does_not_meet_is_no_join() -> None:
     with pytest.raises(AssertionError, match="do not meet"):
         Join(read("M", (A,), Dist((A,))), read("N", (A,), RANDOM))
     with pytest.raises(AssertionError):

@@ -208,7 +208,7 @@ def test_a_controller_is_a_function_of_what_it_saw() -> None:
     assert run(fluctuating(500, 4)) == run(fluctuating(500, 4))
 
 
-def test_what_is_known_to_come_counts():
+def test_what_is_known_to_come_counts() -> None:
     """A decision for what there will be, before it is there; without a better mapping then, nothing is decided."""
     settled = initial_controller(16).observe(Sizes(100, 100)).decide()[0]
     assert settled.decide() == (settled, None) == settled.decide(Sizes(90, 90))
@@ -227,7 +227,7 @@ def test_what_a_migration_is_worth() -> None:
     assert migration is not None and migration.new.mapping == Mapping(2, 8)
 
 
-def test_a_migration_that_is_given_up():
+def test_a_migration_that_is_given_up() -> None:
     """The grid is that which there was, and the next decision is due at once."""
     settled = initial_controller(16).observe(Sizes(100, 100)).decide()[0]
     moving, _ = settled.observe(Sizes(0, 1000)).decide()

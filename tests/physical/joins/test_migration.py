@@ -1,5 +1,7 @@
 """Migrations between grids: who keeps, who sends."""
 
+from functools import partial
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -69,7 +71,7 @@ def property_dealt_is_what_is_kept_and_sent(pair: tuple[Grid, Grid], seed: int) 
             sent = {target: rows.tolist() for target, rows in migration.parcels(joiner, side, some)}
             kept = np.flatnonzero(migration.keeps(joiner, side, some)).tolist()
             dealt = dict[int, list[int]]()
-            for joiners, rows in migration.partition_tuples(joiner, side, lambda some=some: some):
+            for joiners, rows in migration.partition_tuples(joiner, side, partial(np.copy, some)):
                 assert (rows is None) == migration.moves_whole(side)
                 dealt |= dict.fromkeys(joiners, list(range(len(some))) if rows is None else rows.tolist())
             assert {j: rows for j, rows in dealt.items() if rows} == sent | ({joiner: kept} if kept else {})

@@ -21,7 +21,7 @@ from squallpy.testing.examples import Kept
 FOLDER = Path(__file__).parents[3] / "examples" / "matrix"
 
 
-def _final(name: str, rows: int) -> list[tuple[object, ...]]:
+def _final(name: str, rows: int) -> list[Any]:
     sink = Kept()
     Session(FOLDER / f"{name}.sql").run(RunOptions("local", batch_rows=rows), sink, threading.Event())
     return [tuple(row.values()) for row in sink.table.to_pylist()]
@@ -72,7 +72,7 @@ def test_singular_as_written() -> None:
     program = read_program("B := inv(X' * X) * X'; C := X * X'", inputs)
     live = MaintainedProgram(compile_program(program, ["X"], {}).maintained, {"X": np.ones((3, 2))})
     assert live.singular and live.singular.message == "X' * X is singular and has no inverse"
-    assert not live.has("B") and (live.read("C") == 2).all()
+    assert "B" not in live.views and (live.read("C") == 2).all()
 
 
 class _Told(Kept):
@@ -81,7 +81,8 @@ class _Told(Kept):
     def __init__(self) -> None:
         self.lines: list[dict[str, Any]] = []
 
-    def batch(self, number: int, deletes: object, inserts: object, stats: dict[str, Any]) -> None:
+    def batch(self, *batch: Any) -> None:
+        number, _, _, stats = batch
         self.lines.append(metrics_line(number, stats))
 
 

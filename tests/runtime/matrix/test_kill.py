@@ -51,8 +51,14 @@ def fault_killed_again_and_again(backend: str, place: str, tmp_path: Path) -> No
     script, draw = _script(tmp_path / "data"), random.Random(8)
     assert main(command(script, tmp_path / "plain", "--backend", "local")[3:]) == 0
     killed, out = 0, tmp_path / "out"
-    more = ("--backend", backend, "--checkpoint", str(tmp_path / "state"), "--set", "snapshot_mb=1")
-    more += ("--set", f"matrix.place={place}", "--set", f"matrix.strategy={'incr' if place == 'blocks' else 'auto'}")
+    more: tuple[str, ...] = ("--backend", backend, "--checkpoint", str(tmp_path / "state"), "--set", "snapshot_mb=1")
+    more = (
+        *more,
+        "--set",
+        f"matrix.place={place}",
+        "--set",
+        f"matrix.strategy={'incr' if place == 'blocks' else 'auto'}",
+    )
     while True:
         there = len(list(out.glob("*"))) if out.exists() else 0
         process = subprocess.Popen(command(script, out, *more), stderr=subprocess.PIPE, start_new_session=True)

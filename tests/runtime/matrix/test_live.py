@@ -99,7 +99,7 @@ def test_views_that_have_drifted_are_made_anew() -> None:
         live.update("A", u, v)
         live.update("A", u, -v)
         if at == 3:
-            live._views["R"].add_at(np.array([1]), np.array([2]), np.array([1e-3]))  # what rounding would do in years
+            live.views["R"].add_at(np.array([1]), np.array([2]), np.array([1e-3]))  # what rounding would do in years
             assert live.drift() > DRIFT
     assert (live.counts.refreshed, live.counts.drift > DRIFT) == (1, True)
     assert live.drift() < DRIFT
@@ -123,13 +123,13 @@ def test_views_of_triggers_that_never_pay_are_not_kept() -> None:
     random = np.random.default_rng(2)
     values = {"A": random.standard_normal((8, 8)) / 8}
     live = MaintainedProgram(compile_program(program, ["A"], {"n": 8}, growing=("n",)).maintained, values)
-    assert (live.has("P"), live.has("x0"), live.nbytes) == (True, False, 2 * 8 * 8 * 8)
+    assert ("P" in live.views, "x0" in live.views, live.views.nbytes) == (True, False, 2 * 8 * 8 * 8)
     u, v = unit_columns(8, np.array([3]), ARITHMETIC), random.standard_normal((1, 8)) / 8
     live.update("A", u, v)
     assert (live.counts.updates, live.counts.reevaluated) == (1, 1)
     _same(live.read("P"), np.linalg.matrix_power(values["A"] + u @ v, 4), ARITHMETIC)
     live.grow({"n": 400})
-    assert (live.has("x0"), live.counts.reevaluated) == (True, 2)
+    assert ("x0" in live.views, live.counts.reevaluated) == (True, 2)
     u, v = unit_columns(400, np.array([399]), ARITHMETIC), random.standard_normal((1, 400)) / 400
     live.update("A", u, v)
     assert (live.counts.updates, live.counts.reevaluated) == (2, 2)
@@ -153,9 +153,9 @@ def differential_distances(ring: Semiring) -> None:
     program = read_program("R := iterate[3](eye(n))(acc => G * acc + eye(n)); S := G * G", source, ring)
     live = MaintainedProgram(compile_program(program, ["G"], {"n": n}).maintained, {"G": G}, "incr")
     for at in range(40):
-        cells = [random.integers(0, n, 3) for _ in range(2)]
+        rows, cols = random.integers(0, n, (2, 3))
         values = sign * random.integers(1, 1 + 100 // (1 + at % 10), 3).astype(float)
-        live.add({"G": Cells(*cells, values)})
-        ring.add.at(G, tuple(cells), values)
+        live.add({"G": Cells(rows, cols, values)})
+        ring.add.at(G, (rows, cols), values)
         for name, wanted in naive(program, {"G": G}, {"n": n}).items():
             _same(live.read(name), wanted, ring)

@@ -1,6 +1,6 @@
 """Matrices as sources: what step tests do not say."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -30,7 +30,8 @@ CREATE MATRIX A ({dimensions}) {known} FROM STREAM r (a, b, v);
 CREATE MATRIX PROGRAM p {over} AS $$ B := A * A $$;
 SELECT * FROM p.B;
 """
-MISTAKES = {
+Entry = tuple[int, int, float | None]
+MISTAKES: dict[str, tuple[str, str, str, list[Entry], str]] = {
     "too large": ("3, 3", "", "", [(0, 2, 1.0), (1, 3, 1.0)], "SQ5010 row 3 of r: A has no column 3, 3 of them"),
     "negative": ("n, n", "", "", [(-1, 2, 1.0)], "SQ5010 row 2 of r: A has no row -1, numbered from 0"),
     "NaN": ("n, n", "", "", [(1, 2, float("nan"))], "SQ5012 row 2 of r: nan is no entry of A"),
@@ -118,6 +119,6 @@ SELECT COUNT(*) AS places, SUM(value) AS all, MAX(value) AS most FROM pagerank(T
 """
 
 
-def _rows(rows: list[tuple[int, int, float | None]]) -> pa.Table:
+def _rows(rows: Sequence[Entry]) -> pa.Table:
     columns = list(zip(*rows, strict=True))
     return pa.table({"a": columns[0], "b": columns[1], "v": pa.array(columns[2], pa.float64())})

@@ -97,14 +97,14 @@ def differential_programs_over_sparse_inputs(ring: Semiring, strategy: str, monk
         ring.add.at(values["G"], (cells.rows, cells.cols), cells.values)
         for name, wanted in naive(program, values, {"n": n}).items():
             np.testing.assert_allclose(live.read(name), wanted, rtol=1e-9, atol=1e-9)
-    assert live.sparse.keys() == {"G"}
+    assert live.views.sparse.keys() == {"G"}
 
 
 def test_explain_says_what_is_sparse() -> None:
     rank = program(lambda A, t: A @ (A @ t))
     graph = _few(np.random.default_rng(5), (500, 500), 0.01, ARITHMETIC)
     model = rank.start(A=graph, t=np.ones((500, 1)))
-    assert model.live.nbytes < 8 * 500 * 100
+    assert model.live.views.nbytes < 8 * 500 * 100
     model.row("A", 3, np.ones(500))
     graph[3] += 1
     np.testing.assert_allclose(model.value, graph @ (graph @ np.ones((500, 1))))
@@ -120,11 +120,11 @@ def test_a_program_is_priced_anew_when_an_input_has_filled_up() -> None:
                                                            Input(Name("t", Size.of("n"), Size.of("n")))])  # fmt: skip
     values = {"G": _few(random, (n, n), 0.001, ARITHMETIC), "t": random.standard_normal((n, n)) / n}
     live = MaintainedProgram(compile_program(program, ["G"], {"n": n}).maintained, values)
-    assert live.sparse
+    assert live.views.sparse
     for _ in range(4):
         u, v = random.standard_normal((n, 1)) / n, random.standard_normal((1, n))
         live.update("G", u, v)
         values["G"] = values["G"] + u @ v
         for name, wanted in naive(program, values, {"n": n}).items():
             np.testing.assert_allclose(live.read(name), wanted, rtol=1e-9, atol=1e-9)
-    assert not live.sparse
+    assert not live.views.sparse

@@ -67,16 +67,16 @@ class _Rows:
         for i in INPUTS:
             name, sizes = i.name.name, [str(i.name.rows), str(i.name.cols)]
             gone = [row for row in self._rows[name] if some_go and self._random.random() < 0.2]
-            come = []
+            come: list[tuple[int, int, Any]] = []
             for _ in range(int(self._random.integers(0, 5))):
-                at = [int(self._random.integers(0, SIZES[size])) for size in sizes]
+                at_row, at_col = (int(self._random.integers(0, SIZES[size])) for size in sizes)
                 value = int(self._random.integers(-2, 3))
-                come.append((*at, value / 4 if self._ring is ARITHMETIC else value))
+                come.append((at_row, at_col, value / 4 if self._ring is ARITHMETIC else value))
             for row in gone:
                 self._rows[name].remove(row)
             self._rows[name] += come
-            for row in come:
-                for size, index in zip(sizes, row, strict=False):
+            for entry in come:
+                for size, index in zip(sizes, entry, strict=False):
                     self.extents[size] = max(self.extents[size], index + 1)
             signed = [(*row, 1) for row in come] + [(*row, -1) for row in gone]
             if signed:

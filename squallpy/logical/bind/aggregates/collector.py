@@ -1,7 +1,7 @@
 """Aggregate calls of a query block: collected once each, and replaced by the columns of the Aggregate."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -9,8 +9,8 @@ from sqlglot import exp
 from squallpy.base.types import INT
 from squallpy.functions.registry import AGGREGATES
 from squallpy.logical.aggregates import Aggregates, Items
-from squallpy.logical.expressions import Column, Expr, Literal
-from squallpy.logical.nodes import Node, Project, Union
+from squallpy.logical.expressions import Column, Expr
+from squallpy.logical.nodes import Aggregate, GroupingSets, Node, Project
 
 if TYPE_CHECKING:
     from squallpy.logical.bind.subqueries import Subqueries
@@ -25,31 +25,22 @@ class Aggregation(Aggregates):
     asked: list[tuple[Expr, exp.Expr]] = field(default_factory=list)  # the same, and where
 
     def grouping(self, key: Expr, node: exp.Expr) -> Column:
-        """The column of GROUPING(key): 1 where rows are not grouped by it."""
+        """Collect GROUPING(key), which is 1 where rows are not grouped by it."""
         self.asked.append((key, node))
         if key not in self.groupings:
             self.groupings[key] = self.allocator.column(f"GROUPING({key})", INT, False)
         return self.groupings[key]
 
     def over_sets(self, plan: Node, keys: Mapping[Expr, Column], sets: Sequence[tuple[Expr, ...]]) -> Node:
-        """The Aggregates of several sets of keys, under NULLs for those that a set lacks.
-
-        GROUP BY ROLLUP (a)  →  Union(a, SUM(x) of (Aggregate by a: SUM(x));  NULL, SUM(x) of (Aggregate: SUM(x)))
-        """
-        plan, parts = self.subqueries.attach(plan), list[Node]()
-        columns = (*keys.values(), *self.made, *self.groupings.values())
-        for chosen in sets:
-            mine = {expr: self.allocator.like(expr) for expr in chosen}
-            aggs = {agg: self.allocator.column(c.name, c.type, c.nullable) for agg, c in self.aggs.items()}
-            grouped = replace(self, aggs=aggs)
-            grouped_plan = grouped.over(plan, tuple((column, expr) for expr, column in mine.items()))
-            values = (
-                *(mine.get(expr) or Literal(None, expr.type) for expr in keys),
-                *grouped.made,
-                *(Literal(int(expr not in chosen), INT) for expr in self.groupings),
-            )
-            parts.append(Project(grouped_plan, self.allocator.copies(values)))
-        return Union(tuple(parts), columns)
+        """Build the GroupingSets with all of them."""
+        over = self.over(plan, tuple((column, expr) for expr, column in keys.items()))
+        top = over.child if isinstance(over, Project) else over
+        assert isinstance(top, Aggregate)
+        chosen = tuple(tuple(keys[expr] for expr in each) for each in sets)
+        groupings = tuple((column, keys[expr]) for expr, column in self.groupings.items())
+        grouped = GroupingSets(top.child, top.keys, chosen, top.aggs, groupings)
+        shown = tuple((column, column) for column, _ in groupings)
+        return Project(grouped, (*over.items, *shown)) if isinstance(over, Project) else grouped
 
     def over(self, plan: Node, keys: Items) -> Node:
         """Build the Aggregate with all of them, over the rows with what arguments and keys read of subqueries."""

@@ -84,7 +84,7 @@ class WindowCalls:
         for name in self.named.keys() - self.used:
             window = exp.Window(alias=self.named[name].this.copy(), over="OVER")
             window.parent = self.named[name].parent
-            self.bind_over(window, replace(s, clause="WINDOW", overs=None))
+            self.bind_over(window, replace(s, clause="WINDOW", window_calls=None))
 
     def bind(self, s: Scalars, node: exp.Window) -> Expr:
         """Bind `function OVER (…)`."""
@@ -98,7 +98,7 @@ class WindowCalls:
             check_ordered(s, function)
         name = aggregate_name(function)
         entry = WINDOWS.get(name)
-        rows = replace(s, clause="OVER", overs=None, aliases={})
+        rows = replace(s, clause="OVER", window_calls=None, aliases={})
         partition, order, spec = self.bind_over(node, rows)
         takes_ignore = name == "ANY_VALUE" or (entry and entry.kind in (WindowKind.NEIGHBOUR, WindowKind.VALUE))
         if ignoring is not None and not takes_ignore:
@@ -284,8 +284,8 @@ def split_ignore_nulls(function: exp.Expr) -> tuple[exp.Expr, exp.Expr | None]:
 
 def over(s: Scalars, node: exp.Window) -> Expr:
     """Bind function OVER (…)."""
-    if s.overs is None:
+    if s.window_calls is None:
         hint = {"WHERE": "use QUALIFY", "HAVING": "use QUALIFY"}.get(s.clause, "take it from a subquery in FROM")
         told = f"a window function cannot stand in {s.clause}"
         raise SquallError("SQ2009", told, s.ctx.query.keyword(node, "OVER"), hint)
-    return s.overs.bind(s, node)
+    return s.window_calls.bind(s, node)

@@ -9,6 +9,7 @@ AVG(x) OVER (PARTITION BY k)                   →  AVG(x) of the rows of the pa
 
 from dataclasses import dataclass, field, replace
 
+from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, DOUBLE, NULL
 from squallpy.functions.registry import WINDOWS
 from squallpy.functions.window import WindowKind
@@ -17,6 +18,7 @@ from squallpy.logical.calls import Agg, WindowFunction
 from squallpy.logical.expressions import TRUE, Column, Expr, Literal, columns, conjunction, not_null
 from squallpy.logical.functions import call, case, coalesce, not_distinct
 from squallpy.logical.nodes import Aggregate, Filter, Node, Project, WindowFunctions, with_inputs
+from squallpy.logical.properties import check_size
 from squallpy.optimizer.passes import PassContext, columns_read
 from squallpy.optimizer.plan.window_functions.frames import Extent, Frame, frame_of, without_neighbours
 from squallpy.optimizer.plan.window_functions.rows import FrameRows, join
@@ -33,7 +35,12 @@ def expand_window_functions(plan: Node, context: PassContext) -> Node:
         if id(node) not in known:
             after = with_inputs(node, tuple(map(rewritten, node.inputs)))
             if isinstance(after, WindowFunctions):
+                span = after.functions[0][1].span
                 after = _Expansion(after, context).run(read[id(node)])
+                try:
+                    check_size(after)
+                except SquallError as error:
+                    raise error.at(span) from None
             known[id(node)] = node, after
         return known[id(node)][1]
 

@@ -25,7 +25,7 @@ from squallpy.runtime.matrix.blocks.commands import Commands
 from squallpy.runtime.matrix.blocks.partition import supersteps
 from squallpy.runtime.matrix.blocks.superstep import BlockProgram
 from squallpy.runtime.matrix.cells import Cells
-from squallpy.runtime.matrix.decide import Prices, reason_to_evaluate
+from squallpy.runtime.matrix.decide import Prices, reason_to_evaluate, report_decision
 from squallpy.runtime.matrix.drift import CHECK, random_vectors
 from squallpy.runtime.matrix.incoming import Incoming, grown_sizes
 from squallpy.runtime.matrix.rows import Rows, check_declared, sum_rows
@@ -84,11 +84,12 @@ class BlockMatrices:
         for program in self._programs:
             kept, name = program.kept, program.kept.name
             mine[name] = {symbol: sizes[symbol] for symbol in kept.program.symbols()}
-            decision = self._decide(program, _cells(kept, rows, self.plan), mine[name])
-            phases[name], of_programs[name] = [phase for phase, _ in decision.phases], decision.figures
-            for number, (_, given) in enumerate(decision.phases):
-                arrays |= {f"{name}/{number}/{which}": array for which, array in given.items()}
-            updates[name] = 0 if decision.why else updates[name] + sum(phase.do == "fire" for phase in phases[name])
+            given, of_programs[name] = self._decide(program, _cells(kept, rows, self.plan), mine[name])
+            phases[name] = [phase for phase, _ in given]
+            for number, (_, operands) in enumerate(given):
+                arrays |= {f"{name}/{number}/{which}": array for which, array in operands.items()}
+            fired = sum(phase.do == "fire" for phase in phases[name])
+            updates[name] = 0 if of_programs[name]["why"] else updates[name] + fired
         commands = Commands(batch, mine, phases, arrays, {**figures, "matrices": of_programs}, directive)
         steps = self._known.steps + supersteps(self._programs, commands)
         self._next = Known(sizes, steps, updates, self._known.singular)
@@ -101,8 +102,10 @@ class BlockMatrices:
         now = still | {name for name, of_program in figures.items() if "singular" in of_program}
         self._known = replace(self._next, singular=tuple(sorted(now)))
 
-    def _decide(self, program: BlockProgram, cells: Mapping[str, Cells], sizes: Sizes) -> "_Decision":
-        """Decide on a program in a batch: its triggers, one after the other, or evaluation."""
+    def _decide(
+        self, program: BlockProgram, cells: Mapping[str, Cells], sizes: Sizes
+    ) -> tuple[list[Given], dict[str, Any]]:
+        """Decide on a program in a batch, its triggers or evaluation; returns the phases, and statistics."""
         kept, made, known = program.kept, program.maintained, self._known
         ranks = {name: some.rank for name, some in cells.items()}
         rank = max(ranks.values(), default=0)
@@ -111,7 +114,7 @@ class BlockMatrices:
         prices, is_first = Prices(made, sizes, kept.compiled.options.strategy), kept.name not in known.updates
         is_singular = kept.name in known.singular
         if why := reason_to_evaluate(prices, ranks, grown=grown, is_first=is_first, is_singular=is_singular):
-            return _Decision([*_adding(cells), (Phase("evaluate"), {})], rank, why)
+            return [*_adding(cells), (Phase("evaluate"), {})], report_decision(rank, why)
         fired = []
         for name, constant in made.anf.constants.items():
             if depends_on(constant, grown):
@@ -121,9 +124,8 @@ class BlockMatrices:
             assert source
             shape = source.name.rows.at(sizes), source.name.cols.at(sizes)
             fired.append((made.triggers[name], *some.factors(shape, kept.program.ring)))
-        return _Decision(
-            [*_firing(fired), *self._phases_behind(program, [trigger for trigger, *_ in fired], sizes)], rank
-        )
+        behind = self._phases_behind(program, [trigger for trigger, *_ in fired], sizes)
+        return [*_firing(fired), *behind], report_decision(rank, why)
 
     def _phases_behind(self, program: BlockProgram, fired: Sequence[Trigger], sizes: Sizes) -> Iterator[Given]:
         """List the phases behind triggers: a look every CHECK updates, and an evaluation if that or an inverse asks."""
@@ -133,19 +135,6 @@ class BlockMatrices:
             yield Phase("look"), random_vectors(program.blocks.probe, sizes, before)
         if look or any(isinstance(step.value, Inverse) for trigger in fired for step in trigger.steps):
             yield Phase("evaluate", if_asked=True), {}
-
-
-@dataclass(frozen=True, slots=True)
-class _Decision:
-    """The phases of a program in a batch, with their operands."""
-
-    phases: list[Given]
-    rank: int
-    why: str = ""
-
-    @property
-    def figures(self) -> dict[str, Any]:
-        return {"rank": self.rank, "how": "evaluated" if self.why else "incremental", "why": self.why}
 
 
 def _cells(kept: KeptProgram, rows: Mapping[str, Rows], plan: MatrixPlan) -> dict[str, Cells]:

@@ -1,0 +1,76 @@
+"""Filters on EXISTS and IN, before subqueries become joins.
+
+    σ_{found IS NOT NULL ∧ p(r)}(Apply EXISTS found (r, S))   →   Apply SEMI (σ_p(r), S)
+
+A mark that nothing reads needs no subquery, such as those for the NULLs of an IN whose NULL is as good as FALSE.
+"""
+
+from dataclasses import replace
+
+from squallpy.logical.apply import Apply, ApplyKind
+from squallpy.logical.expressions import TRUE, Call, Column, Expr, columns, conjunction, conjuncts, not_null
+from squallpy.logical.nodes import Filter, Node, nodes, with_inputs
+from squallpy.logical.nulls import fold_condition
+from squallpy.optimizer.passes import Rewritten, expressions
+from squallpy.optimizer.plan.push_filters import reading
+
+
+def exists_to_semi(plan: Node) -> Node:
+    """Turn each EXISTS that a filter requires into a SEMI, and drop those that are not read."""
+    required, read = _required_and_read(plan)
+    used = required | read
+    known: Rewritten = {}
+
+    def rewritten(node: Node) -> Node:
+        if id(node) not in known:
+            if isinstance(node, Apply) and node.kind is ApplyKind.EXISTS and node.made[0].id not in used:
+                after = rewritten(node.left)
+            else:
+                after = _filter_applies(node, read) if isinstance(node, Filter) else node
+                after = with_inputs(after, tuple(map(rewritten, after.inputs)))
+            known[id(node)] = node, after
+        return known[id(node)][1]
+
+    return rewritten(plan)
+
+
+def _required_and_read(plan: Node) -> tuple[set[int], set[int]]:
+    """List the columns that a filter requires not to be NULL, and those that are read for more than that."""
+    required, read = set[int](), set[int]()
+    for node in nodes(plan):
+        every = expressions(node)
+        if isinstance(node, Filter):
+            asked = conjuncts(fold_condition(node.predicate))
+            required |= {id for each in asked for id in _mark(each)}
+            every = tuple(each for each in asked if not _mark(each))
+        read |= {c.id for expr in every for c in columns(expr)}
+    return required, read
+
+
+def _mark(conjunct: Expr) -> tuple[int, ...]:
+    """Match `found IS NOT NULL`."""
+    match conjunct:
+        case Call("not", (Call("is_null", (Column(id),)),)):
+            return (id,)
+    return ()
+
+
+def _filter_applies(node: Filter, read: set[int]) -> Node:
+    """Push the conjuncts of a filter below the subqueries that they do not read."""
+    chain: list[Apply] = []
+    plan = node.child
+    while isinstance(plan, Apply) and plan.made:
+        chain.append(plan)
+        plan = plan.left
+    if not chain:
+        return node
+    rest = conjunction(conjuncts(fold_condition(node.predicate)))
+    for apply in reversed(chain):
+        mine, others = reading(rest, plan)
+        plan = Filter(plan, conjunction(mine)) if mine else plan
+        found = not_null(apply.made[0])
+        if apply.kind is ApplyKind.EXISTS and apply.made[0].id not in read and found in others:
+            others = tuple(each for each in others if each != found)
+            apply = replace(apply, kind=ApplyKind.SEMI, made=())
+        plan, rest = replace(apply, left=plan), conjunction(others)
+    return Filter(plan, rest) if rest != TRUE else plan
