@@ -13,7 +13,7 @@ UNBOUNDED = -(2**63)  # the bound of a window that has no clock yet: everything 
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class WindowExtent:
     """Extent of a window: `size` and `slide` in microseconds of event time, or, with `rows`, in rows."""
 
     size: int
@@ -27,7 +27,9 @@ class Frame:
     def bound(self, clock: int) -> int:
         """Compute the bound that a row's time has to exceed.
 
-        Frame(10).bound(25)   →   15      Frame(10, 10).bound(25)   →   10      Frame(10, 10, True).bound(25)   →   19
+        WindowExtent(10).bound(25)             →   15
+        WindowExtent(10, 10).bound(25)         →   10
+        WindowExtent(10, 10, True).bound(25)   →   19
         """
         moved = clock // self.slide * self.slide
         return moved - 1 if self.tumbling else moved - self.size
@@ -74,7 +76,7 @@ class WindowSpec:
     """
 
     stream: str
-    frame: Frame
+    frame: WindowExtent
     field: str
     unit: int
     clocks: tuple[Clock, ...]

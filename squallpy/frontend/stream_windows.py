@@ -1,6 +1,6 @@
 """The window of a query block: found among the tokens of a query, read by `grammar/window.lark`.
 
-    SELECT COUNT(*) FROM bids WHERE price > 3 RANGE 5 MIN SLIDE 1 MIN     →     Frame(300_000_000, 60_000_000)
+    SELECT COUNT(*) FROM bids WHERE price > 3 RANGE 5 MIN SLIDE 1 MIN     →     WindowExtent(300_000_000, 60_000_000)
 
 Its words are not reserved: a column or alias may have these names. They begin a window somewhere after FROM, where a
 name or an expression has ended and a number follows, which no other SQL has; LANDMARK, which needs no number, where the
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from sqlglot.tokenizer_core import Token, TokenType
 
 from squallpy.base.errors import Span, SquallError
-from squallpy.catalog.stream_window import Frame
+from squallpy.catalog.stream_window import WindowExtent
 from squallpy.frontend.ddl import micros, token_span, whole_amount
 from squallpy.frontend.grammars import Parsed, load_grammar
 from squallpy.frontend.source_text import ScriptText
@@ -110,7 +110,7 @@ def _end(tokens: Sequence[Token], at: int) -> int:
 class Clause:
     """A window as written. Without a frame it is a LANDMARK: all rows, or those `since` a moment."""
 
-    frame: Frame | None
+    frame: WindowExtent | None
     since: str | None
     span: Span
 
@@ -130,18 +130,18 @@ def read_window(script: ScriptText, start: int, end: int) -> Clause:
         case "range":
             size, slide = clause.children
             length = _duration(script, size)
-            return Clause(Frame(length, _slide(script, slide, length)), None, span)
+            return Clause(WindowExtent(length, _slide(script, slide, length)), None, span)
         case "tumble":
             (size,) = clause.children
             length = _duration(script, size)
-            return Clause(Frame(length, length, tumbling=True), None, span)
+            return Clause(WindowExtent(length, length, tumbling=True), None, span)
         case "rows":
             size, *moved = clause.children
             length = _count(script, size)
             if moved and moved[0] is not None and moved[0].type == "TUMBLE":
-                return Clause(Frame(length, length, tumbling=True, rows=True), None, span)
+                return Clause(WindowExtent(length, length, tumbling=True, rows=True), None, span)
             slide = next((m for m in moved[1:] if m is not None), None)
-            return Clause(Frame(length, _slide(script, slide, length), rows=True), None, span)
+            return Clause(WindowExtent(length, _slide(script, slide, length), rows=True), None, span)
     (since,) = clause.children
     return Clause(None, None if since is None else unquote(since), span)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from squallpy.base.errors import SquallError
-from squallpy.catalog.stream_window import UNBOUNDED, Clock, Frame, WindowSpec
+from squallpy.catalog.stream_window import UNBOUNDED, Clock, WindowExtent, WindowSpec
 from squallpy.frontend.dialect import Squall
 from squallpy.frontend.source_text import ScriptText
 from squallpy.frontend.stream_windows import WINDOW, read_window, with_windows
@@ -50,15 +50,15 @@ def test_its_words_are_no_keywords(sql: str) -> None:
 
 
 def test_sizes_and_slides() -> None:
-    def frame(text: str) -> Frame | None:
+    def frame(text: str) -> WindowExtent | None:
         return read_window(ScriptText(text, "q.sql"), 0, len(text)).frame
 
-    assert frame("range 5 min") == Frame(300 * SEC)
-    assert frame("RANGE '90' SECONDS SLIDE 1 -- a comment\n MIN") == Frame(90 * SEC, 60 * SEC)
-    assert frame("TUMBLE 1 DAY") == Frame(86_400 * SEC, 86_400 * SEC, tumbling=True)
-    assert frame("ROWS 10") == Frame(10, rows=True)
-    assert frame("ROWS 10 SLIDE 10") == Frame(10, 10, rows=True)
-    assert frame("ROWS 10 TUMBLE") == Frame(10, 10, tumbling=True, rows=True)
+    assert frame("range 5 min") == WindowExtent(300 * SEC)
+    assert frame("RANGE '90' SECONDS SLIDE 1 -- a comment\n MIN") == WindowExtent(90 * SEC, 60 * SEC)
+    assert frame("TUMBLE 1 DAY") == WindowExtent(86_400 * SEC, 86_400 * SEC, tumbling=True)
+    assert frame("ROWS 10") == WindowExtent(10, rows=True)
+    assert frame("ROWS 10 SLIDE 10") == WindowExtent(10, 10, rows=True)
+    assert frame("ROWS 10 TUMBLE") == WindowExtent(10, 10, tumbling=True, rows=True)
     assert frame("LANDMARK") is None
 
 
@@ -86,9 +86,9 @@ def test_what_is_wrong_is_said_in_one_line(text: str, error: str) -> None:
 
 def test_the_bound_follows_the_slowest_clock() -> None:
     clocks = (Clock("r", "ts", delay=2), Clock("s", "day", unit=10))
-    window = WindowSpec("r", Frame(5), "ts", 1, clocks)
+    window = WindowSpec("r", WindowExtent(5), "ts", 1, clocks)
     assert window.bound({"r.ts": 20}) == UNBOUNDED
     assert [window.bound({"r.ts": r, "s.day": s}) for r, s in ((20, 1), (20, 3), (-1, 3))] == [5, 13, -8]
-    assert WindowSpec("s", Frame(5), "day", 10, clocks).bound({"r.ts": 20, "s.day": 3}) == 1
-    assert [Frame(10, 5).bound(t) for t in (9, 10, -1)] == [-5, 0, -15]
-    assert [Frame(10, 10, tumbling=True).bound(t) for t in (9, 10, -1)] == [-1, 9, -11]
+    assert WindowSpec("s", WindowExtent(5), "day", 10, clocks).bound({"r.ts": 20, "s.day": 3}) == 1
+    assert [WindowExtent(10, 5).bound(t) for t in (9, 10, -1)] == [-5, 0, -15]
+    assert [WindowExtent(10, 10, tumbling=True).bound(t) for t in (9, 10, -1)] == [-1, 9, -11]

@@ -11,7 +11,7 @@ from sqlglot import exp
 from squallpy.base.errors import SquallError
 from squallpy.base.types import TIMESTAMP, VARCHAR, Kind
 from squallpy.catalog.relation import Relation
-from squallpy.catalog.stream_window import ARRIVAL, Clock, Frame, WindowSpec
+from squallpy.catalog.stream_window import ARRIVAL, Clock, WindowExtent, WindowSpec
 from squallpy.frontend.stream_windows import CLAUSE, Clause, read_window
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.context import Context
@@ -70,7 +70,7 @@ def windowed(ctx: Context, scan: Scan) -> Node:
     return Window(scan, _spec(relation, frame, time.name, unit, around), time)
 
 
-def _spec(relation: Relation, frame: Frame, field: str, unit: int, around: Around) -> WindowSpec:
+def _spec(relation: Relation, frame: WindowExtent, field: str, unit: int, around: Around) -> WindowSpec:
     """Make the window with the clock of its own stream."""
     clock = Clock(relation.name, field, unit, 0 if frame.rows else relation.delay_micros)
     return WindowSpec(relation.name, frame, field, unit, (clock,), around.number)

@@ -19,7 +19,7 @@ from squallpy.physical.distribute.initial_grids import (
 from squallpy.physical.distribute.location_tags import COLUMNS, EVERYWHERE, RANDOM, ROWS, SOURCE, Dist, Misplaced
 from squallpy.physical.distribute.program import Distribution, Placement, distribute
 from squallpy.physical.distribute.single_transformer import Compute, Derivation, Transfer
-from squallpy.physical.distribute.statement_blocks import Block
+from squallpy.physical.distribute.statement_blocks import StatementBlock
 from squallpy.physical.joins.grid import Grid
 from squallpy.program.program import Program
 from squallpy.program.views import View
@@ -211,7 +211,7 @@ class _CostModel:
                 held += max_records(view, self.sizes) * stored_fraction(place, grid)
         return COPY * held
 
-    def of(self, blocks: tuple[Block, ...], grid: Grid | None = None) -> float:
+    def of(self, blocks: tuple[StatementBlock, ...], grid: Grid | None = None) -> float:
         rows, cost = dict(self._deltas()), 0.0
         touched: dict[str, float] = {}  # rows added to a view
         views = {view.name for view in self.program.views}

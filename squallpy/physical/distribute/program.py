@@ -20,7 +20,7 @@ from squallpy.physical.distribute.location_tags import (
 )
 from squallpy.physical.distribute.simplify_transformers import simplify_moves
 from squallpy.physical.distribute.single_transformer import Compute, Derivation, Form, Step, Written, remove_dead_steps
-from squallpy.physical.distribute.statement_blocks import Block, fuse, one_block_each
+from squallpy.physical.distribute.statement_blocks import StatementBlock, fuse, one_block_each
 from squallpy.physical.distribute.well_formed import make_well_formed
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.program import RESULT, Program, Statement
@@ -50,7 +50,7 @@ class DistributionOptions:
 ALL = DistributionOptions()
 
 
-def distribute(program: Program, places: Placements, switches: DistributionOptions = ALL) -> tuple[Block, ...]:
+def distribute(program: Program, places: Placements, switches: DistributionOptions = ALL) -> tuple[StatementBlock, ...]:
     """Distribute the program as blocks, first the statements computed where a batch is read, if there are any.
 
     The result's changes stay where they arise: the driver adds them up. Raises Misplaced.
@@ -68,7 +68,7 @@ class Distribution:
         self._evaluated: dict[tuple[int, tuple[Placement | None, ...]], Expression] = {}
         self._written: Written = {}
 
-    def blocks(self, places: Placements) -> tuple[Block, ...]:
+    def blocks(self, places: Placements) -> tuple[StatementBlock, ...]:
         """Distribute the program under these placements."""
         form = Form(self._switches.shared, self._written)
         for trigger in self._program.triggers:
@@ -95,7 +95,7 @@ class Distribution:
             blocks = unfused
         if not _cancel_in_place(steps, places):
             raise Misplaced("a tuple would be added at one node and deleted at another")
-        return (Block(tuple(early)), *blocks) if early else blocks
+        return (StatementBlock(tuple(early)), *blocks) if early else blocks
 
     def _expression(self, statement: Statement, places: Placements, deltas: Placements) -> Expression:
         """Choose the evaluation of a statement; `deltas` are the placements of its trigger's deltas."""
@@ -123,7 +123,7 @@ def _derivation(
     return Derivation(aux.relation.name, source, deltas, context, place == ())
 
 
-def _are_whole(blocks: tuple[Block, ...]) -> bool:
+def _are_whole(blocks: tuple[StatementBlock, ...]) -> bool:
     """True if a source view is changed in the stage that looks which of its groups were, and read as it was before no
     later."""
     for n, block in enumerate(blocks):

@@ -12,7 +12,7 @@ from squallpy.physical.distribute.single_transformer import Compute, Derivation,
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class StatementBlock:
     """Statements that run together: all computed at the nodes, or all moved at once."""
 
     steps: tuple[Step, ...]
@@ -33,27 +33,27 @@ class Block:
         return isinstance(self.steps[0], Compute) and self.steps[0].at is SOURCE
 
 
-def fuse(steps: Iterable[Step]) -> tuple[Block, ...]:
+def fuse(steps: Iterable[Step]) -> tuple[StatementBlock, ...]:
     """Fuse steps into as few blocks as reordering allows (`merge` of App. C.3).
 
     A step that cannot join a block at first never can: the step it does not commute with stays between them. All
     changes of an auxiliary relation's source view, and its derivation, are in one block, which waits until all of them
     can be.
     """
-    done, rest = list[Block](), list(steps)
+    done, rest = list[StatementBlock](), list(steps)
     sources = frozenset(step.source for step in rest if isinstance(step, Derivation))
     while rest:
         found = _merge(rest, rest[0].moves)
         if split_up := _split_changes(*found, sources):
             found = _block_without_waiting(rest, split_up, sources) or found
         taken, rest = found
-        done.append(Block(tuple(taken)))
+        done.append(StatementBlock(tuple(taken)))
     return tuple(done)
 
 
-def one_block_each(steps: Iterable[Step]) -> tuple[Block, ...]:
+def one_block_each(steps: Iterable[Step]) -> tuple[StatementBlock, ...]:
     """Make a block of each step."""
-    return tuple(Block((step,)) for step in steps)
+    return tuple(StatementBlock((step,)) for step in steps)
 
 
 def _merge(steps: Sequence[Step], moves: bool, held: frozenset[str] = frozenset()) -> tuple[list[Step], list[Step]]:

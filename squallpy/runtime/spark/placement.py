@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 
 from squallpy.base.errors import SquallError
 from squallpy.runtime.checkpoint.folders import StateLocation
-from squallpy.runtime.spark.planned_job import Stage, map_stage, preferred_hosts, zip_partitions
+from squallpy.runtime.spark.planned_job import StageFunction, map_stage, preferred_hosts, zip_partitions
 
 Hosts = Mapping[str, int]
 """Cores of Spark by host name."""
@@ -175,7 +175,7 @@ def _run_suppressed(ask: Callable[..., object], *arguments: object) -> None:
         ask(*arguments)
 
 
-def _run_on_hosts(context: SparkContext, hosts: Sequence[str], stage: Stage) -> None:
+def _run_on_hosts(context: SparkContext, hosts: Sequence[str], stage: StageFunction) -> None:
     """Run a stage at each of some hosts."""
     map_stage(stage, preferred_hosts(context, hosts)).collect()
 

@@ -25,7 +25,7 @@ _EXCHANGE = "org.apache.spark.ShuffleDependency"
 
 NOTHING = b""  # an empty row
 
-Stage = Callable[[Iterable[bytes]], Iterable[bytes]]
+StageFunction = Callable[[Iterable[bytes]], Iterable[bytes]]
 """The work of a task on its rows; of rows to be exchanged, each follows the number of its target task."""
 
 
@@ -84,7 +84,7 @@ class PlannedJob:
             cleaner.get().doCleanupShuffle(exchange, False)
 
 
-def map_stage(stage: Stage, rows: "RDD[bytes]") -> "RDD[bytes]":
+def map_stage(stage: StageFunction, rows: "RDD[bytes]") -> "RDD[bytes]":
     """Apply the stage to the rows of each task."""
     mapped = rows.mapPartitions(stage)
     mapped._bypass_serializer = True  # type: ignore[attr-defined]

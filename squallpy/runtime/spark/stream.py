@@ -29,7 +29,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from squallpy.base.errors import SquallError
 from squallpy.base.trace import SILENT, Trace
 from squallpy.runtime.spark.placement import Placement
-from squallpy.runtime.spark.planned_job import PlannedJob, Stage, exchange, map_stage
+from squallpy.runtime.spark.planned_job import PlannedJob, StageFunction, exchange, map_stage
 from squallpy.runtime.spark.tasks import (
     BATCH,
     DIRECTIVE,
@@ -255,10 +255,10 @@ class _Loop:
             sent = map_stage(stage, self.placement.prefer_state_hosts(exchange(sent, self.tasks)))
         return sent
 
-    def _create_stages(self, count: int) -> list[Stage]:
+    def _create_stages(self, count: int) -> list[StageFunction]:
         """Create the stages of a batch: the feed stage, if there is one, then `count` others."""
         shape, last = (self.job.partitions, self.tasks), count - 1
-        stages: list[Stage] = [] if self.reads else [FeedStage(self.pickled, *shape)]
+        stages: list[StageFunction] = [] if self.reads else [FeedStage(self.pickled, *shape)]
         for number in range(count):
             made = LastStage if number == last else BetweenStage
             stages.append(made(self.pickled, number, *shape, self.job.splits if self.reads and number == 0 else 0))

@@ -186,7 +186,8 @@ class _Expansion:
 
     def _neighbour(self, frame: Frame, function: WindowFunction) -> Expr:
         """Build LAG or LEAD."""
-        of, distance, default = function.args
+        of, *more = function.args
+        distance, default = more[0] if more else ONE, more[1] if len(more) > 1 else Literal(None, NULL)
         assert isinstance(distance, Literal)
         rows = distance.value if function.function == "LAG" else -distance.value
         if function.ignores_nulls:
