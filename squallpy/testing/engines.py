@@ -176,7 +176,7 @@ class PartitionedEngine(MemoryEngine):
         sent: list[list[bytes]] = [[] for _ in self._nodes]
         plan = self._compiled.plan
         rows = {name: stop - start for name, (start, stop) in self._input.row_ranges(batch, 0, 1).items()}
-        planned = self.policy and self.policy.before(rows_by_side(plan, rows))
+        planned = self.policy and self.policy.plan_batch(rows_by_side(plan, rows))
         stages, batch_plan = len(plan.stages), planned.plan if planned else None
         for target, message in self._read(batch, encode_plan(batch_plan)):
             sent[target].append(message)
@@ -196,7 +196,7 @@ class PartitionedEngine(MemoryEngine):
         first = b"first" if batch == 0 else b""
         changes, self.stats = unpack_changes(self._publisher.run(self._result, [first, *outputs]))
         if planned:
-            self.figures, self.policy = planned.figures(self.stats), planned.after(self.stats)
+            self.figures, self.policy = planned.figures(self.stats), planned.observe(self.stats)
         if self._matrices:
             self._matrices.end(self.stats["matrices"])
         return changes
