@@ -170,7 +170,7 @@ class BatchCoordinator:
     def prepare(self, batch: int) -> None:
         """Prepare a batch; called again if the batch is repeated."""
         rows = {name: stop - start for name, (start, stop) in self._input.row_ranges(batch, 0, 1).items()}
-        self._planned = self.policy and self.policy.before(rows_by_side(self._plan, rows))
+        self._planned = self.policy and self.policy.plan_batch(rows_by_side(self._plan, rows))
         if self._matrices:
             hand_over(self._place.durable, batch, self._matrices.begin(batch, self._encoded()))
 
@@ -191,7 +191,7 @@ class BatchCoordinator:
         if self._matrices:
             self._matrices.end(stats["matrices"])
         if self._planned:
-            stats, self.policy = stats | self._planned.figures(stats), self._planned.after(stats)
+            stats, self.policy = stats | self._planned.figures(stats), self._planned.observe(stats)
         return stats
 
     def drop_hand_offs(self, done: int) -> None:
