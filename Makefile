@@ -30,8 +30,9 @@ check: setup  ## ruff, mypy, the import contracts and the rule of docstrings
 test: setup  ## every test but those of `make long` and `make cluster`
 	$(BIN)/python -m pytest
 
-long: setup  ## what `make test` leaves out: each step test on the other executors
+long: setup  ## what `make test` leaves out: each step test on the other executors, 200 examples of each property
 	$(BIN)/python -m pytest -m long
+	FUZZ=200 $(BIN)/python -m pytest -k property_
 
 passes: setup  ## each step test without each pass and rule that changes its plan; `make test` has ten for each
 	$(BIN)/python -m pytest -m passes

@@ -46,7 +46,7 @@ class Node:
 
     @Remembered
     def ids(self) -> frozenset[int]:
-        """Ids of its columns."""
+        """Collect the ids of its columns."""
         return frozenset(column.id for column in self.output)
 
     @Remembered

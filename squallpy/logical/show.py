@@ -11,7 +11,7 @@ from itertools import chain, count
 
 from squallpy.logical.apply import Apply, Domain
 from squallpy.logical.calls import Agg, SortKeys, WindowFunction
-from squallpy.logical.expressions import TRUE, Column, Expr, Literal, substitute
+from squallpy.logical.expressions import TRUE, Column, Expr, substitute
 from squallpy.logical.nodes import (
     Aggregate,
     AntiJoin,
@@ -99,10 +99,8 @@ class _Names:
     def function(self, function: WindowFunction) -> str:
         """Show a window function."""
         function = function.with_expressions(substitute(e, self._columns) for e in function.expressions)
-        over, agg, most = function.over, function.function, len(function.args)
-        while most and function.args[most - 1] == Literal(None, function.args[most - 1].type):
-            most -= 1
-        call = str(agg) if isinstance(agg, Agg) else f"{agg}({', '.join(map(str, function.args[:most]))})"
+        over, agg = function.over, function.function
+        call = str(agg) if isinstance(agg, Agg) else f"{agg}({', '.join(map(str, function.args))})"
         call += " IGNORE NULLS" if function.ignores_nulls else ""
         keys = ", ".join(order(str(key), down, nulls) for key, down, nulls in over.order)
         parts = (

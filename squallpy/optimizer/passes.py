@@ -24,6 +24,7 @@ from squallpy.logical.nodes import (
     Sort,
     TopN,
     Union,
+    Window,
     WindowFunctions,
     nodes,
     with_inputs,
@@ -227,6 +228,8 @@ def columns_read(plan: Node) -> dict[int, frozenset[int]]:
     read: dict[int, frozenset[int]] = {id(plan): plan.ids}
     for node in reversed(list(nodes(plan))):
         own = frozenset(c.id for expr in expressions(node) for c in columns(expr))
+        if isinstance(node, Window) and node.time is not None:
+            own |= {node.time.id}
         if not isinstance(node, Project | Aggregate):
             own |= read[id(node)]
         for child in node.inputs:

@@ -1,6 +1,6 @@
 """Materialised views as sums of monomials, and how statements refer to them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from squallpy.base.rings import Ring
 from squallpy.logical.expressions import Column
@@ -13,10 +13,10 @@ class Monomial:
 
     body: tuple[Factor, ...]
     lanes: tuple[Lane | None, ...]
+    atoms: tuple[Rel, ...] = field(init=False, repr=False, compare=False)
 
-    @property
-    def atoms(self) -> tuple[Rel, ...]:
-        return tuple(f for f in self.body if isinstance(f, Rel))
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "atoms", tuple(f for f in self.body if isinstance(f, Rel)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +26,10 @@ class View:
     name: str
     keys: tuple[Column, ...]
     terms: tuple[Monomial, ...]
+    atoms: tuple[Rel, ...] = field(init=False, repr=False, compare=False)
 
-    @property
-    def atoms(self) -> tuple[Rel, ...]:
-        return tuple(atom for term in self.terms for atom in term.atoms)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "atoms", tuple(atom for term in self.terms for atom in term.atoms))
 
     @property
     def degree(self) -> int:

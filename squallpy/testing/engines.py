@@ -176,7 +176,7 @@ class PartitionedEngine(MemoryEngine):
         sent: list[list[bytes]] = [[] for _ in self._nodes]
         plan = self._compiled.plan
         rows = {name: stop - start for name, (start, stop) in self._input.row_ranges(batch, 0, 1).items()}
-        planned = self.policy and self.policy.before(rows_by_side(plan, rows))
+        planned = self.policy and self.policy.plan_batch(rows_by_side(plan, rows))
         stages, batch_plan = len(plan.stages), planned.plan if planned else None
         for target, message in self._read(batch, encode_plan(batch_plan)):
             sent[target].append(message)
@@ -196,20 +196,20 @@ class PartitionedEngine(MemoryEngine):
         first = b"first" if batch == 0 else b""
         changes, self.stats = unpack_changes(self._publisher.run(self._result, [first, *outputs]))
         if planned:
-            self.figures, self.policy = planned.figures(self.stats), planned.after(self.stats)
+            self.figures, self.policy = planned.figures(self.stats), planned.observe(self.stats)
         if self._matrices:
             self._matrices.end(self.stats["matrices"])
         return changes
 
-    def _read(self, batch: int, course: str) -> Iterator[tuple[int, bytes]]:
+    def _read(self, batch: int, encoded: str) -> Iterator[tuple[int, bytes]]:
         """What readers send."""
         if self._matrices and self._blocks:
-            yield from self._blocks.messages(self._matrices.begin(batch, course), self._matrices.supersteps[1])
+            yield from self._blocks.messages(self._matrices.begin(batch, encoded), self._matrices.supersteps[1])
             return
         computed = compute(self._compiled.plan, self._matrices, batch)
         for split in range(self.SPLITS):
             own = computed.split(split, self.SPLITS) if computed else None
-            yield from self._sender.messages(batch, split, self.SPLITS, course, computed=own)
+            yield from self._sender.messages(batch, split, self.SPLITS, encoded, computed=own)
 
     def _policy(self, plan: Plan) -> MigrationPolicy | None:
         """Open the policy of the join, if it may migrate."""
@@ -272,8 +272,8 @@ class KilledEngine(DriverEngine):
         partitions = range(self._compiled.plan.partitions)
         coordinator = self._coordinator = self._coordinator or self._begin()
         coordinator.prepare(batch)
-        stages, course = coordinator.directive()
-        told = (course,) if course else ()
+        stages, directive = coordinator.directive()
+        told = (directive,) if directive else ()
         sent: dict[int, list[bytes]] = {partition: [] for partition in partitions}
         for split in range(self.SPLITS):
             self._survive()

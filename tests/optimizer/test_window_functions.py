@@ -13,7 +13,8 @@ WRITTEN = (
     "COUNT(DISTINCT a) OVER (PARTITION BY b)",
     "SUM(a) OVER (ORDER BY k ROWS BETWEEN 2 PRECEDING AND CURRENT ROW)",
     "MAX(a) OVER (ORDER BY t RANGE BETWEEN INTERVAL 1 DAY PRECEDING AND UNBOUNDED FOLLOWING)",
-    "LAG(a, 2, 0) OVER (ORDER BY k)",
+    "LAG(a) OVER (ORDER BY k)",
+    "LEAD(a, 2, 0) OVER (ORDER BY k)",
     "LAST_VALUE(a) IGNORE NULLS OVER (ORDER BY a NULLS LAST, k)",
     "NTILE(4) OVER (ORDER BY k)",
 )
@@ -44,5 +45,5 @@ def test_unread_columns_are_found() -> None:
     (node,) = (n for n in nodes(plan) if isinstance(n, WindowFunctions))
     names = {c.id: c.name for c in node.output}
     read = columns_read(plan)
-    assert {names[id] for id in read[id(node)]} == {"a", "rank"}
+    assert {names[id] for id in read[id(node)]} == {"a", "r"}
     assert {names[id] for id in read[id(node.child)]} == {"a", "b"}

@@ -16,7 +16,7 @@ from squallpy.physical.plan import Let, Lookup, Update, Where
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.messages.deltas import NULL, Delta
-from squallpy.runtime.triggers.assembly import Part, assembled
+from squallpy.runtime.triggers.assembly import Part, assemble
 from squallpy.runtime.triggers.statement import Statement
 
 A, B, C = (Column(i, name, BIGINT) for i, name in enumerate("abc"))
@@ -62,12 +62,12 @@ def answer(
 )
 def oracle_what_is_a_program(step: Where, inside: bool) -> None:
     known = (A, B, Column(3, "x", DOUBLE), Column(4, "y", DOUBLE))
-    code = assembled(Update("q", "Δ", known, (0,), (step,), (A,), ((),)), PAYLOADS)
+    code = assemble(Update("q", "Δ", known, (0,), (step,), (A,), ((),)), PAYLOADS)
     assert [isinstance(part, Part) for part in code.parts] == [inside]
 
 
 def oracle_a_renamed_column_takes_no_step() -> None:
-    code = assembled(update(Let(C, A), keys=(C,)), PAYLOADS)
+    code = assemble(update(Let(C, A), keys=(C,)), PAYLOADS)
     assert code.parts == () and code.registers[C.id] == code.registers[A.id]
 
 

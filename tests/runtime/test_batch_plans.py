@@ -75,13 +75,13 @@ class Wild:
         self._random, self.epochs = Random(seed), 0
         self.plan: BatchPlan = self._set_out(Steady(grids))
 
-    def before(self, rows: Sizes) -> "Wild":
+    def plan_batch(self, rows: Sizes) -> "Wild":
         return self
 
     def figures(self, seen: dict[str, dict[str, dict[str, int] | int] | int]) -> dict:
         return {}
 
-    def after(self, seen: dict[str, dict[str, dict[str, int] | int] | int]) -> "Wild":
+    def observe(self, seen: dict[str, dict[str, dict[str, int] | int] | int]) -> "Wild":
         match self.plan:
             case Copying(is_last=True):
                 self.epochs += 1
@@ -89,7 +89,7 @@ class Wild:
             case Copying() as plan:
                 now, low = Steady(plan.grids, plan.epoch), plan.high
                 self.plan = replace(
-                    plan, now=now, low=low, high=self._next(low), turn=self._turn(), done=plan.after,
+                    plan, now=now, low=low, high=self._next(low), turn=self._turn(), done=plan.copied_after,
                     handed=plan.handing_off,
                 )  # fmt: skip
             case plan:
@@ -199,7 +199,7 @@ class Steered:
 
     def push(self, came: Sizes, gone: Sizes = NOTHING) -> float:
         """ILF/ILF* after a batch."""
-        self.policy = self.policy.before(self._tuples(came + gone))
+        self.policy = self.policy.plan_batch(self._tuples(came + gone))
         self.held = (self.held + came).minus(gone)
         mapping = self.policy.plan.grids[0].mapping
         seen = {}
@@ -209,7 +209,7 @@ class Steered:
         seen |= {"r bytes": seen["r"], "s bytes": seen["s"]}
         stats = {"joiners": dict.fromkeys(map(str, range(self.joiners)), seen)}
         ratio = self.policy.figures(stats)["ilf_ratio"]
-        self.policy = self.policy.after(stats)
+        self.policy = self.policy.observe(stats)
         return ratio
 
     def _tuples(self, sizes: Sizes) -> Sizes:
@@ -384,7 +384,10 @@ def property_what_is_copied_is_what_joiners_will_have(seed: int, script: str, tm
             columns = next(pool.keys for pool in plan.pools if pool.name == view.view)
             had = []
             for joiner, (_, store) in enumerate(engine._nodes):
-                pool, upto = cast(Pool, store[moving.pool(view.view)]), moving.after[slot_of(joiner, moving.cores)]
+                pool, upto = (
+                    cast(Pool, store[moving.pool(view.view)]),
+                    moving.copied_after[slot_of(joiner, moving.cores)],
+                )
                 passed = pool.select_copied(pool.keys, store[PoolName(view.view, Role.REACHED)].keys[-1:], upto)
                 had.append((pool.keys[passed], pool.words[passed]))
             for joiner, (_, store) in enumerate(engine._nodes):

@@ -98,9 +98,10 @@ def fault_workers_killed_in_mid_batch(kills: tuple[int, ...], script: Path) -> N
     assert printed(out) == undisturbed(script)
 
 
-def fault_local_run_killed_and_restarted(script: Path) -> None:
+@pytest.mark.parametrize("kills", [(17,), pytest.param((2, 17), marks=pytest.mark.cluster)])
+def fault_local_run_killed_and_restarted(kills: tuple[int, ...], script: Path) -> None:
     out, more = script.parent / "out", ["--backend", "local", "--checkpoint", str(script.parent / "state")]
-    for batches in (2, 17):
+    for batches in kills:
         process = running(script, out, *more)
         reach(out, batches, process)
         process.kill()

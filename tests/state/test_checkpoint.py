@@ -137,8 +137,7 @@ def fault_input_that_has_grown_is_refused(script: Path) -> None:
     with (script.parent / "s.csv").open("a") as more:
         more.write("1,name 1\n")
     with pytest.raises(
-        SquallError,
-        match=r"SQ6001 s has 501 rows, and had 500 when the checkpoint .*/kept was made, choose another folder",
+        SquallError, match=r"SQ6001 s has 501 rows, and had 500 when the checkpoint .*/kept was made, choose"
     ):
         run(script, str(script.parent / "kept"))
 

@@ -21,6 +21,7 @@ from squallpy.runtime.kernels import dictionary
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.state import storage
 from squallpy.runtime.state.matrices import BlockLayout
+from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.storage import Mapped
 from squallpy.runtime.state.store import Numbered, PoolLayout, Store, StoreLayout
 
@@ -210,3 +211,17 @@ def test_room_for_a_region_is_there_before_it_is_used(tmp_path: Path, monkeypatc
     with pytest.raises(OSError, match="no room to grow state by"):
         region.grow(storage._PIECE)
     assert file.stat().st_size == size and len(region.array()) == size // 8
+
+
+def test_only_pools_are_looked_up_by_key() -> None:
+    """Lists of rows have no order to be copied in either."""
+    store = Store(LAYOUT)
+    assert store.pool("orders") is store["orders"] and store.ordered("ranges") is store["ranges"]
+    for find, name in ((store.pool, "ranges"), (store.pool, "changes"), (store.ordered, "changes")):
+        with pytest.raises(AssertionError):
+            find(name)
+
+
+def golden_names_of_pools() -> None:
+    assert [PoolName("M_R"), PoolName("M_R", Role.CHANGES)] == ["M_R", "changes M_R"]
+    assert PoolName(role=Role.FIRST_BATCH) == "first batch"

@@ -72,7 +72,7 @@ def compile_script(
 
 
 def complete(relation: Relation, infer: Infer) -> Relation:
-    """The relation with its fields, asked for where the script lists none."""
+    """Complete a relation by the fields that its source has, where the script lists none."""
     from squallpy.frontend.ddl import check_timestamp
 
     if relation.fields:
@@ -87,7 +87,7 @@ def complete(relation: Relation, infer: Infer) -> Relation:
 
 
 def check_fields(relation: Relation) -> Relation:
-    """SQ2007 for a field that is called as a column that readers add."""
+    """Refuse a field that is called as a column that readers add: SQ2007."""
     for name in (f.name for f in relation.fields if f.name.lower() in (MULT, ARRIVAL)):
         raise SquallError(
             "SQ2007", f'"{name}" is the name of a column that is added to rows', relation.span, "rename it"
@@ -96,7 +96,7 @@ def check_fields(relation: Relation) -> Relation:
 
 
 def check_reference(catalog: Catalog, reference: Reference) -> None:
-    """What a foreign key names has to be there, perhaps further below: SQ2001, SQ2003, SQ2007."""
+    """Check that what a foreign key names is there, perhaps further below: SQ2001, SQ2003, SQ2007."""
     relation, name = catalog.entries.get(reference.relation.lower()), reference.relation
     if not isinstance(relation, Relation):
         raise SquallError("SQ2001", f'unknown table "{name}"', reference.span, nearest(name, catalog.relations))
@@ -120,7 +120,7 @@ def check_view(catalog: Catalog, view: View, evaluate: Evaluate) -> Node:
 
 
 def bind_top(catalog: Catalog, query: "SelectText", number: int, evaluate: Evaluate) -> Query:
-    """A query of the script."""
+    """Bind a query of the script."""
     from squallpy.logical.bind.context import Context
     from squallpy.logical.bind.select import bind_query, check_copies
 

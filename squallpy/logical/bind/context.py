@@ -1,4 +1,4 @@
-"""What every part of the binder shares: the query's text, the catalog, fresh column ids, and how to refuse."""
+"""The state that all parts of the binder share: the query's text, the catalog, new columns, and how to refuse."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Common:
-    """A WITH query: its AST, the names of its columns if given, the WITH queries that it may use itself, and what is
-    around the query that it belongs to."""
+    """A WITH query: its AST, the names of its columns if given, its context, and the outer query around it."""
 
     query: exp.Expr
     columns: tuple[str, ...]
@@ -48,18 +47,18 @@ class Context(ColumnAllocator):
     window: "Around | None" = None
     evaluate: Evaluate = only_literals
     rehearses: bool = False
-    """Is the query bound only for its mistakes and the names of its columns?"""
+    """True if the query is bound only for its mistakes and the names of its columns."""
 
     def inside(self, query: SelectText) -> "Context":
-        """The context of a view's text, which is under the window of who reads it."""
+        """Make the context of a view's text, which is under the window of the view's reader."""
         return replace(self, query=query, ctes={})
 
     def rehearsal(self) -> "Context":
-        """The same, with ids of its own, to check a query that is bound again where it is used."""
+        """Make a context with ids of its own, to check a query that is bound again where it is used."""
         return replace(self, ids=self.catalog.spare, rehearses=True)
 
     def constant(self, expr: Expr) -> Literal | None:
-        """The value of an expression that reads no column; None where it does, or has no value."""
+        """Evaluate an expression that reads no column; None where it does, or has no value."""
         if isinstance(expr, Literal):
             return expr
         return None if columns(expr) or expr.type.kind is Kind.INTERVAL else self.evaluate(expr)
@@ -73,7 +72,7 @@ class Context(ColumnAllocator):
 
     @contextmanager
     def at(self, node: exp.Expr) -> Iterator[None]:
-        """Have errors that name no place point at a node."""
+        """Point errors that name no place at a node."""
         try:
             yield
         except SquallError as error:
@@ -87,7 +86,7 @@ class Context(ColumnAllocator):
         self.catalog.notices.setdefault(Notice(message, self.span(node), hint))
 
     def refuse(self, node: exp.Expr, construct: Unsupported | None = None) -> SquallError:
-        """SQ3001 for a construct, by default the one of the node's class, at its keyword or the node."""
+        """Make the SQ3001 of a construct, by default that of the node's class, at its keyword or the node."""
         what = construct or NODES.get(type(node).__name__) or Unsupported(f"{type(node).__name__.upper()} here")
         span = self.query.keyword(node, what.keyword) if what.keyword else self.span(node)
         return SquallError("SQ3001", f"{what.name} is not supported yet", span, what.hint)

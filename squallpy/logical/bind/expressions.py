@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -11,17 +10,17 @@ from sqlglot import exp
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BOOLEAN, DATE, INTERVAL, NULL, TIMESTAMP, VARCHAR, Kind, Type
 from squallpy.frontend.type_names import named_type
-from squallpy.frontend.unsupported import NODES, QUERIES
+from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical import functions
+from squallpy.logical.bind import predicates
 from squallpy.logical.bind.aggregates.collector import Aggregation
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.datetime import calendar, intervals
 from squallpy.logical.bind.scope import Scope
 from squallpy.logical.coercion import cast, number_literal
 from squallpy.logical.constant_folding import GROWING, LONGEST, length_of
-from squallpy.logical.expressions import OPPOSITE, Call, Expr, Literal, conjunction, disjunction, not_null
+from squallpy.logical.expressions import Call, Expr, Literal, conjunction, disjunction
 from squallpy.logical.functions import call, case
-from squallpy.logical.similar_to import expression_of
 
 if TYPE_CHECKING:
     from squallpy.logical.bind.over.window_functions import WindowCalls
@@ -48,7 +47,7 @@ class Scalars:
     window_calls: "WindowCalls | None" = None
 
     def bind(self, node: exp.Expr) -> Expr:
-        """The typed expression of a node; every error points at the node or below it."""
+        """Bind a node to a typed expression; every error points at the node or below it."""
         if type(node) not in HANDLERS:
             raise self.ctx.refuse(node)
         handler, arguments = HANDLERS[type(node)]
@@ -60,14 +59,14 @@ class Scalars:
             return bound
 
     def check_length(self, call: Call, name: str) -> None:
-        """SQ2005 for a call whose constants make a text of more than LONGEST characters."""
+        """Refuse a call whose constants make a text of more than LONGEST characters: SQ2005."""
         length = length_of(call.name, tuple(self.ctx.constant(arg) or arg for arg in call.args))
         if length > LONGEST:
             told = f"{name.upper()} to {length:,} characters is not supported"
             raise SquallError("SQ2005", told, hint=f"{LONGEST:,} are the most")
 
     def condition(self, node: exp.Expr) -> Expr:
-        """A predicate: anything that is BOOLEAN, or NULL."""
+        """Bind a predicate: anything that is BOOLEAN, or NULL."""
         bound = self.bind(node)
         if bound.type.kind is Kind.NULL:
             return Literal(None, BOOLEAN)
@@ -75,8 +74,14 @@ class Scalars:
             raise self.ctx.error("SQ2005", f"{self.clause} needs a condition, this is {bound.type}", node)
         return bound
 
+    def queries(self, node: exp.Expr) -> "Subqueries":
+        """Return the subqueries of the clause; one that has none refuses a node."""
+        if self.subqueries is None:
+            raise self.ctx.refuse(node, QUERIES["subquery here"])
+        return self.subqueries
+
     def inner(self) -> "Scalars":
-        """The same for the arguments of an aggregate: columns only, no further aggregates."""
+        """Make the binder of an aggregate's arguments: columns only, no further aggregates."""
         below = self.aggregation.subqueries if self.aggregation else None
         return replace(self, clause="an aggregate", aggregation=None, aliases={}, subqueries=below, window_calls=None)
 
@@ -93,7 +98,7 @@ class Scalars:
         return [self.as_moment(value, moment, node) for value, node in zip(values, nodes, strict=True)]
 
     def compared(self, nodes: list[exp.Expr]) -> list[Expr]:
-        """The same for what compares them at once: INTERVALs by how long they are."""
+        """Bind expressions to be compared at once: INTERVALs by their lengths."""
         return intervals.lengths(self.comparands(nodes))
 
     def as_moment(self, expr: Expr, moment: Type, node: exp.Expr) -> Expr:
@@ -129,7 +134,7 @@ def parenthesis(s: Scalars, node: exp.Paren) -> Expr:
 
 @handles(exp.Column, args="this table db catalog")
 def column(s: Scalars, node: exp.Column) -> Expr:
-    """A column, or the name of an item of the select list where the clause sees those."""
+    """Bind a column, or the name of an item of the select list where the clause sees those."""
     if isinstance(node.this, exp.Star):
         raise s.ctx.refuse(node.this)
     named = [] if node.args.get("table") else s.aliases.get(node.name.lower(), [])
@@ -190,94 +195,36 @@ def concatenation(s: Scalars, node: exp.DPipe) -> Expr:
     return call("||", *(s.bind(part) for part in operands(node)))
 
 
-COMPARISONS = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
-               exp.NullSafeEQ: "<=>"}  # fmt: skip
-
-
-@handles(*COMPARISONS, args="this expression")
-def comparison(s: Scalars, node: exp.Binary) -> Expr:
-    if isinstance(node.expression, exp.Any | exp.All):
-        return quantified(s, node, node.expression)
-    if isinstance(node.this, exp.Tuple):
-        return rows_compared(COMPARISONS[type(node)], row_pairs(s, node.this, node.expression))
-    return call(COMPARISONS[type(node)], *s.compared([node.this, node.expression]))
-
-
-def rows_compared(operator: str, pairs: list[list[Expr]]) -> Expr:
-    """(a, b) = (c, d)  →  a = c AND b = d;  (a, b) < (c, d)  →  a < c OR a = c AND b < d"""
-    if operator in ("=", "<=>"):
-        return conjunction([call(operator, *pair) for pair in pairs])
-    if operator == "<>":
-        return call("not", rows_compared("=", pairs))
-    *firsts, last = pairs
-    found: Expr = call(operator, *last)
-    for pair in reversed(firsts):
-        found = disjunction([call(operator[0], *pair), conjunction([call("=", *pair), found])])
-    return found
-
-
-def row_pairs(s: Scalars, left: exp.Expr, right: exp.Expr) -> list[list[Expr]]:
-    """The values of two rows, side by side."""
-    if isinstance(right, exp.Subquery):
-        raise s.ctx.refuse(right, QUERIES["rows of a query"])
-    if not isinstance(right, exp.Tuple):
-        raise s.ctx.refuse(left, NODES["Tuple"])
-    if len(left.expressions) != len(right.expressions):
-        message = f"a row of {len(left.expressions)} values with one of {len(right.expressions)}"
-        raise s.ctx.error("SQ2005", message, right)
-    return [s.compared(list(pair)) for pair in zip(left.expressions, right.expressions, strict=True)]
-
-
-@handles(exp.NullSafeNEQ, args="this expression")
-def distinct_from(s: Scalars, node: exp.NullSafeNEQ) -> Expr:
-    if isinstance(node.this, exp.Tuple):
-        return call("not", rows_compared("<=>", row_pairs(s, node.this, node.expression)))
-    return call("not", call("<=>", *s.compared([node.this, node.expression])))
-
-
-def quantified(s: Scalars, node: exp.Binary, quantifier: exp.Any | exp.All) -> Expr:
-    """x < ANY (query);  x < ALL (query), which is NOT x >= ANY (query). Of rows: = ANY and <> ALL, as IN and NOT IN."""
-    s.ctx.only(quantifier, "this")
-    queries, query = queries_of(s, quantifier), quantifier.this
-    if not isinstance(query, exp.Query):
-        raise s.ctx.refuse(quantifier)
-    operator, some = COMPARISONS[type(node)], isinstance(quantifier, exp.Any)
-    if operator not in OPPOSITE:
-        raise s.ctx.refuse(node)
-    asked = operator if some else OPPOSITE[operator]
-    if isinstance(node.this, exp.Tuple) and asked != "=":
-        raise s.ctx.refuse(quantifier, QUERIES["rows of a query"])
-    values = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
-    found = queries.member(s, asked, [s.bind(value) for value in values], query)
-    return found if some else call("not", found)
-
-
-def queries_of(s: Scalars, node: exp.Expr) -> "Subqueries":
-    if s.subqueries is None:
-        raise s.ctx.refuse(node, QUERIES["subquery here"])
-    return s.subqueries
+handles(*predicates.COMPARISONS, args="this expression")(predicates.bind_comparison)
+handles(exp.NullSafeNEQ, args="this expression")(predicates.bind_distinct_from)
+handles(exp.Between, args="this low high symmetric")(predicates.bind_between)
+handles(exp.In, args="this expressions query")(predicates.bind_in)
+handles(exp.Like, exp.ILike, args="this expression negate")(predicates.bind_like)
+handles(exp.SimilarTo, args="this expression")(predicates.bind_similar)
+handles(exp.Escape, args="this expression")(predicates.bind_escape)
+handles(exp.Is, args="this expression")(predicates.bind_is)
 
 
 @handles(exp.Subquery, args="this")
 def scalar_query(s: Scalars, node: exp.Subquery) -> Expr:
-    return queries_of(s, node).scalar(s, node.this)
+    return s.queries(node).scalar(s, node.this)
 
 
 @handles(exp.Exists, args="this")
 def existence(s: Scalars, node: exp.Exists) -> Expr:
-    return queries_of(s, node).exists(s, node.this)
+    return s.queries(node).exists(s, node.this)
 
 
 @handles(exp.And, exp.Or, args="this expression")
 def connective(s: Scalars, node: exp.Connector) -> Expr:
-    """AND and OR, flat: a chain of any length is one call."""
+    """Bind AND and OR, flat: a chain of any length is one call."""
     own = replace(s, clause=type(node).__name__.upper())
     conditions = [own.condition(part) for part in operands(node)]
     return (conjunction if isinstance(node, exp.And) else disjunction)(conditions)
 
 
 def operands(node: exp.Binary) -> list[exp.Expr]:
-    """What a chain of one operator joins: (a || b) || c  →  a, b, c"""
+    """List the operands of a chain of one operator: (a || b) || c  →  a, b, c"""
     kind, parts, spine = type(node), [], node
     while type(spine) is kind:
         parts.append(spine.expression)
@@ -290,117 +237,9 @@ def negation(s: Scalars, node: exp.Not) -> Expr:
     return call("not", replace(s, clause="NOT").condition(node.this))
 
 
-@handles(exp.Between, args="this low high symmetric")
-def between(s: Scalars, node: exp.Between) -> Expr:
-    """BETWEEN a AND b; SYMMETRIC: or between b and a."""
-    if isinstance(node.this, exp.Tuple):
-        lows, highs = (row_pairs(s, node.this, node.args[bound]) for bound in ("low", "high"))
-    else:
-        value, low, high = s.compared([node.this, node.args["low"], node.args["high"]])
-        lows, highs = [[value, low]], [[value, high]]
-    test = call("and", rows_compared(">=", lows), rows_compared("<=", highs))
-    if not node.args.get("symmetric"):
-        return test
-    return disjunction([test, call("and", rows_compared(">=", highs), rows_compared("<=", lows))])
-
-
-@handles(exp.In, args="this expressions query")
-def membership(s: Scalars, node: exp.In) -> Expr:
-    """x IN (…): one call over constants; otherwise a disjunction of equalities. x IN (query) is x = ANY (query)."""
-    if node.args.get("query") is not None:
-        values = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
-        return queries_of(s, node).member(s, "=", [s.bind(value) for value in values], node.args["query"])
-    if isinstance(node.this, exp.Tuple):
-        return disjunction([rows_compared("=", row_pairs(s, node.this, option)) for option in node.expressions])
-    value, *options = s.compared([node.this, *node.expressions])
-    if all(isinstance(option, Literal) for option in options):
-        return call("in", value, *options)
-    tests = [call("=", value, option) for option in options]
-    return disjunction(tests)
-
-
-@handles(exp.Like, exp.ILike, args="this expression negate")
-def like(s: Scalars, node: exp.Like | exp.ILike) -> Expr:
-    return matches(s, node, None)
-
-
-@handles(exp.SimilarTo, args="this expression")
-def similar(s: Scalars, node: exp.SimilarTo) -> Expr:
-    return is_similar(s, node, Literal("\\", VARCHAR))
-
-
-@handles(exp.Escape, args="this expression")
-def escape(s: Scalars, node: exp.Escape) -> Expr:
-    if not isinstance(node.this, exp.Like | exp.ILike | exp.SimilarTo):
-        raise s.ctx.refuse(node)
-    s.ctx.only(node.this, "this", "expression", "negate")
-    character = s.ctx.folded(s.bind(node.expression))
-    if not isinstance(character, Literal) or len(str(character.value)) != 1:
-        raise s.ctx.error("SQ2005", "ESCAPE needs one character", node.expression)
-    return (
-        is_similar(s, node.this, character)
-        if isinstance(node.this, exp.SimilarTo)
-        else matches(s, node.this, character)
-    )
-
-
-def is_similar(s: Scalars, node: exp.SimilarTo, character: Literal) -> Expr:
-    """SIMILAR TO; as in PostgreSQL a backslash escapes unless ESCAPE says otherwise."""
-    pattern = s.ctx.folded(s.bind(node.expression))
-    test = call("similar", s.bind(node.this), pattern, character)
-    if isinstance(pattern, Literal) and pattern.value is not None:
-        try:
-            expression_of(pattern.value, character.value)
-        except SquallError as error:
-            raise s.ctx.error("SQ2005", error.message, node.expression) from None
-    return test
-
-
-def matches(s: Scalars, node: exp.Like | exp.ILike, character: Literal | None) -> Expr:
-    """LIKE; as in Spark a backslash escapes unless ESCAPE says otherwise. ILIKE compares in lower case."""
-    if isinstance(node.expression, exp.Any | exp.All):
-        s.ctx.only(node.expression, "this")
-        patterns = node.expression.this
-        if not isinstance(patterns, exp.Tuple | exp.Paren):
-            raise s.ctx.refuse(node.expression)
-        every = patterns.expressions if isinstance(patterns, exp.Tuple) else [patterns.this]
-        if not every:
-            raise s.ctx.error("SQ2005", "LIKE ANY and ALL need a pattern", node.expression)
-        tests = [matches(s, alone(node, each), character) for each in every]
-        return disjunction(tests) if isinstance(node.expression, exp.Any) else conjunction(tests)
-    value, pattern = s.bind(node.this), s.bind(node.expression)
-    if character is None and not (isinstance(pattern, Literal) and "\\" not in str(pattern.value)):
-        character = Literal("\\", VARCHAR)
-    if isinstance(node, exp.ILike):
-        value, pattern = call("lower", value), call("lower", pattern)
-    test = call("like", value, pattern, *([character] if character else []))
-    return call("not", test) if node.args.get("negate") else test
-
-
-def alone(node: exp.Like | exp.ILike, pattern: exp.Expr) -> exp.Like | exp.ILike:
-    """x LIKE ANY (a, b)  →  x LIKE a"""
-    one = node.copy()
-    one.set("expression", pattern.copy())
-    one.parent = node.parent
-    return one
-
-
-@handles(exp.Is, args="this expression")
-def truth(s: Scalars, node: exp.Is) -> Expr:
-    """x IS NULL; x IS TRUE and x IS FALSE, which are never NULL."""
-    if isinstance(node.expression, exp.Null):
-        value = s.bind(node.this)
-        return call("is_null", value if value.type != INTERVAL else reduce(intervals.total, intervals.parts(value)))
-    if not isinstance(node.expression, exp.Boolean):
-        raise s.ctx.refuse(node)
-    value = replace(s, clause="IS TRUE").condition(node.this)
-    test = value if node.expression.this else call("not", value)
-    return call("and", test, not_null(value))
-
-
 @handles(exp.TryCast, args="this to safe")
 def attempt(s: Scalars, node: exp.TryCast) -> Expr:
-    """TRY_CAST, which is NULL where CAST would fail."""
+    """Bind TRY_CAST, which is NULL where CAST would fail."""
     target, value = target_of(s, node), s.bind(node.this)
     note_lost_fraction(s, node, value, target)
     if isinstance(value, Literal):
@@ -436,7 +275,7 @@ def note_lost_fraction(s: Scalars, node: exp.Expr, value: Expr, target: Type) ->
 
 
 def target_of(s: Scalars, node: exp.Cast | exp.TryCast) -> Type:
-    """The type that a cast is to."""
+    """Read the target type of a cast."""
     target = node.args["to"]
     s.ctx.only(target, "this", "expressions", "nested")
     plain = isinstance(target.this, exp.DType)
@@ -449,7 +288,7 @@ def target_of(s: Scalars, node: exp.Cast | exp.TryCast) -> Type:
 
 @handles(exp.Case, args="this ifs default")
 def cases(s: Scalars, node: exp.Case) -> Expr:
-    """CASE WHEN condition …, and CASE x WHEN value … as comparisons with x."""
+    """Bind CASE WHEN condition …, and CASE x WHEN value … as comparisons with x."""
     whens: list[Expr] = []
     for branch in node.args["ifs"]:
         s.ctx.only(branch, "this", "true")
@@ -490,7 +329,7 @@ MADE: dict[str, Callable[[Expr], Expr]] = {
 
 
 def extract(part: str, moment: Expr) -> Expr:
-    """EXTRACT(part FROM moment)"""
+    """Make EXTRACT(part FROM moment)."""
     if isinstance(moment, Call) and moment.name == "days_between":
         moment = intervals.length(intervals.ZERO, moment, intervals.ZERO)
     if moment.type == INTERVAL:

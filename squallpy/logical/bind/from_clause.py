@@ -1,4 +1,4 @@
-"""FROM → a join tree over scans, views and subqueries, and the scope that names its columns."""
+"""Binding of FROM to a join tree over scans, views and subqueries, and to the scope that names its columns."""
 
 from dataclasses import dataclass, field, replace
 
@@ -27,7 +27,7 @@ from squallpy.logical.properties import is_bare_null
 
 
 def bind_from(ctx: Context, select: exp.Select, outer: Outer | None = None) -> tuple[Node, Scope]:
-    """The join tree of a query block, left to right as written, and its scope; with `outer`, over its domain."""
+    """Bind FROM to a join tree, left to right as written, and its scope; with `outer`, over its domain."""
     start, scope = select.args.get("from_"), Scope(outer=outer)
     if start is None:
         plan = one_row(ctx, select)
@@ -47,7 +47,7 @@ def bind_from(ctx: Context, select: exp.Select, outer: Outer | None = None) -> t
 
 
 def one_row(ctx: Context, node: exp.Expr) -> Node:
-    """One row of nothing that matters: a count of no rows, of any relation."""
+    """Make a plan of one row, whose columns do not matter: a count of no rows, of any relation."""
     relation = next(iter(ctx.catalog.relations.values()), None)
     if relation is None:
         raise ctx.refuse(node, QUERIES["no FROM"])
@@ -57,10 +57,10 @@ def one_row(ctx: Context, node: exp.Expr) -> Node:
 
 @dataclass(slots=True)
 class From:
-    """FROM while it is bound.
+    """A FROM clause while it is being bound.
 
-    `late` are conditions of inner joins that wait until FROM is done, with the subqueries of theirs: they are what
-    WHERE might say as well, and may read what is around the query.
+    `late` are conditions of inner joins that wait, with their subqueries, until FROM is complete: as those of WHERE,
+    they may read columns of the outer query.
     """
 
     ctx: Context
@@ -75,18 +75,18 @@ class From:
         return frozenset(c.id for c in self.scope.outer.domain.output) if self.scope.outer else frozenset()
 
     def stand(self) -> None:
-        """Have the columns from around the query beside those of FROM so far."""
+        """Join the domain of the outer columns to FROM so far, unless it is."""
         if self.scope.outer and not self.plan.borrows:
             self.plan = Join(self.scope.outer.domain, self.plan)
 
     def settle(self) -> None:
-        """The rows that the late conditions let through."""
+        """Filter by the late conditions."""
         if self.late:
             self.plan = Filter(self.subqueries.attach(self.plan), conjunction(self.late))
             self.late = []
 
     def add(self, join: exp.Join) -> None:
-        """One more source joined to what is there."""
+        """Join one more source."""
         ctx, scope, kind = self.ctx, self.scope, join_kind(self.ctx, join)
         ctx.only(join, "this", "method", "side", "kind", "on", "using")
         if is_generator(join.this):
@@ -194,14 +194,14 @@ class Meeting:
         self.pairs = Project(met, tuple((c, c) for c in (*self.left.output, *self.right.output)))
 
     def asked(self, join_of: type[SemiJoin] | type[AntiJoin], side: Node) -> Node:
-        """The rows of a side that are in a pair, or those in none."""
+        """Keep the rows of a side that are in a pair, or those in none."""
         keys = [c for c in side.output if c.id in self.read]
         found = self.ctx.copies(keys)
         same = [call("<=>", key, copy) for key, (copy, _) in zip(keys, found, strict=True)]
         return join_of(side, Project(self.pairs, found) if found else self.pairs, conjunction(same))
 
     def joined(self, kind: str) -> Node:
-        """LEFT, RIGHT or FULL: the pairs, and the rows in none."""
+        """Unite the pairs with the rows of the preserved sides (LEFT, RIGHT or FULL) that are in none."""
         sides = {"LEFT": (self.left,), "RIGHT": (self.right,), "FULL": (self.left, self.right)}[kind]
         lost = {c.id for side in sides for c in (self.right if side is self.left else self.left).output}
         columns = tuple(replace(c, nullable=c.nullable or c.id in lost) for c in self.pairs.output)
@@ -218,7 +218,7 @@ def is_true(node: exp.Expr) -> bool:
 
 
 def join_kind(ctx: Context, join: exp.Join) -> str:
-    """INNER, LEFT, RIGHT, FULL, SEMI or ANTI; anything else is refused."""
+    """Name the kind of a join: INNER, LEFT, RIGHT, FULL, SEMI or ANTI; anything else is refused."""
     # NB: LEFT SEMI is called a SEMI join, LEFT OUTER a LEFT join
     by_kind = join.kind in ("SEMI", "ANTI")
     taken = (("", "NATURAL"), ("", "LEFT") if by_kind else ("", "LEFT", "RIGHT", "FULL"))
@@ -234,13 +234,13 @@ def join_kind(ctx: Context, join: exp.Join) -> str:
 
 
 def after_comma(join: exp.Join) -> bool:
-    """Does a comma stand before it in FROM?"""
+    """True if a comma stands before a join in FROM."""
     before = join.parent.args["joins"][: join.index] if join.parent is not None else ()
     return any(not any(j.args.get(name) for name in ("kind", "method", "side", "on", "using")) for j in before)
 
 
 def merged_pairs(ctx: Context, join: exp.Join, scope: Scope, right: Scope) -> dict[str, tuple[Column, Column]]:
-    """The columns that USING or NATURAL equates, left and right, by name."""
+    """Find the columns that USING or NATURAL equates, left and right, by name."""
     if join.method == "NATURAL":
         names = [exp.to_identifier(c.name) for c in right.star() if scope.find(c.name)]
     else:
@@ -256,7 +256,7 @@ def merged_pairs(ctx: Context, join: exp.Join, scope: Scope, right: Scope) -> di
 
 
 def merge(ctx: Context, kind: str, plan: Node, pairs: dict[str, tuple[Column, Column]], scope: Scope) -> Node:
-    """What USING (k) calls k: the left side, the right one of a RIGHT join, COALESCE(left, right) of a FULL join."""
+    """Merge columns of USING to the left one, the right one of a RIGHT join, or COALESCE of both of a FULL join."""
     items: list[tuple[Column, Expr]] = []
     for name, (ours, theirs) in pairs.items():
         scope.places.setdefault(ours.id, name)
@@ -270,7 +270,7 @@ def merge(ctx: Context, kind: str, plan: Node, pairs: dict[str, tuple[Column, Co
 
 
 def bind_source(ctx: Context, node: exp.Expr, scope: Scope, before: Scope) -> Inner:
-    """A table, view, WITH query or subquery in FROM; LATERAL ones may read the sources before them."""
+    """Bind a table, view, WITH query or subquery in FROM; LATERAL ones may read the sources before them."""
     if node.args.get("pivots"):
         node = turned(ctx, node, lambda bare: names_of(ctx, bare, before))
     alias = schema = ""
@@ -309,13 +309,15 @@ def bind_source(ctx: Context, node: exp.Expr, scope: Scope, before: Scope) -> In
 
 
 def names_of(ctx: Context, node: exp.Expr, before: Scope) -> list[str]:
-    """What the columns of a source are called."""
+    """List the names of a source's columns."""
     ctx, outer = rehearsal(ctx, before.outer)
     return [c.name for c in bind_source(ctx, node, Scope(), Scope(outer=outer)).plan.output]
 
 
 def rehearsal(ctx: Context, outer: Outer | None) -> tuple[Context, Outer | None]:
-    """Both for a query that is bound for its mistakes, or names, alone: what it reads around it is not noted there."""
+    """Return both as for a query that is bound only for its mistakes or names.
+
+    The outer columns that it reads are not kept."""
     if outer is None:
         return ctx.rehearsal(), None
     around = replace(outer, domain=Domain())
@@ -324,7 +326,7 @@ def rehearsal(ctx: Context, outer: Outer | None) -> tuple[Context, Outer | None]
 
 
 def parenthesised(ctx: Context, node: exp.Subquery) -> exp.Expr | None:
-    """The first source of FROM (a JOIN b …); None if it is a query that stands in the parentheses."""
+    """Find the first source of FROM (a JOIN b …); None if a query stands in the parentheses."""
     inside = node.this
     while isinstance(inside, exp.Subquery) and not inside.args.get("joins") and not inside.args.get("alias"):
         inside = inside.this
@@ -335,7 +337,7 @@ def parenthesised(ctx: Context, node: exp.Subquery) -> exp.Expr | None:
 
 
 def bind_parentheses(ctx: Context, first: exp.Expr, scope: Scope, before: Scope) -> Inner:
-    """(a JOIN b …) in FROM: its sources are those of the whole FROM."""
+    """Bind (a JOIN b …) in FROM, whose sources are also those of the whole FROM."""
     around = Scope(outer=before.outer)
     source = first.copy()
     source.parent = first.parent
@@ -353,7 +355,7 @@ def bind_parentheses(ctx: Context, first: exp.Expr, scope: Scope, before: Scope)
 
 
 def bind_derived(ctx: Context, node: exp.Expr, around: Scope | None) -> Inner:
-    """A query in FROM; one that reads columns of `around` stands over its domain."""
+    """Bind a query in FROM; one that reads columns of `around` stands over their domain."""
     if around is None:
         return Inner(bind_nested(ctx, node))
     domain = Domain()
@@ -362,7 +364,7 @@ def bind_derived(ctx: Context, node: exp.Expr, around: Scope | None) -> Inner:
 
 
 def bind_table(ctx: Context, node: exp.Table, outer: Outer | None) -> tuple[Inner, str]:
-    """The plan of a name and the alias it has by default."""
+    """Bind a name in FROM; returned with the alias that it has by default."""
     if isinstance(node.this, exp.Dot):
         raise ctx.refuse(node, CLAUSES["Table.catalog"])
     if not isinstance(node.this, exp.Identifier):
@@ -382,7 +384,7 @@ def bind_table(ctx: Context, node: exp.Table, outer: Outer | None) -> tuple[Inne
 
 
 def relation_or_view(ctx: Context, name: str) -> Relation | View:
-    """What a name in FROM stands for; SQ2001 if it is none."""
+    """Look up a name in FROM; SQ2001 if there is none."""
     entry = ctx.catalog.find(name, ctx.ctes)
     if isinstance(entry, Matrix):
         return matrix_relation(ctx.catalog, entry)
@@ -393,12 +395,12 @@ def relation_or_view(ctx: Context, name: str) -> Relation | View:
 
 
 def scan(ctx: Context, relation: Relation, alias: str) -> Scan:
-    """A scan with new columns."""
+    """Make a scan with new columns."""
     return Scan(relation, alias, tuple(ctx.column(f.name, f.type, f.nullable) for f in relation.fields))
 
 
 def bind_view(ctx: Context, view: View) -> Node:
-    """A view's query, bound anew with new columns; wrong numbers of column names are reported at the view's name."""
+    """Bind a view's query to new columns; a wrong number of column names is reported at the view's name."""
     if ctx.rehearses and view.checked and ctx.window is None:
         return anew(ctx, view.checked)
     inside = ctx.inside(view.query)
@@ -409,7 +411,7 @@ def bind_view(ctx: Context, view: View) -> Node:
 
 
 def bind_common(common: Common, ctx: Context, outer: Outer | None) -> Inner:
-    """A WITH query, bound anew with new columns, where `outer` is around the query that names it."""
+    """Bind a WITH query to new columns; `outer` surrounds the query that names it."""
     if ctx.rehearses and common.checked and ctx.window is None:
         return Inner(rename(anew(ctx, common.checked), common.columns))
     around = seen_from(outer, common.outer)
@@ -419,19 +421,19 @@ def bind_common(common: Common, ctx: Context, outer: Outer | None) -> Inner:
 
 
 def anew(ctx: Context, plan: Node) -> Node:
-    """A plan under new columns."""
+    """Give a plan new columns."""
     return Project(plan, tuple((ctx.column(c.name, c.type, c.nullable), c) for c in plan.output))
 
 
 def bind_nested(ctx: Context, node: exp.Expr, outer: Outer | None = None) -> Node:
-    """A query inside another."""
+    """Bind a query inside another."""
     from squallpy.logical.bind.select import bind_query
 
     return bind_query(ctx, node, nested=True, outer=outer)
 
 
 def rename(plan: Node, names: tuple[str, ...]) -> Node:
-    """The plan with other column names, as `AS t(a, b)` and `CREATE VIEW v(a, b)` give; SQ2005 if not as many."""
+    """Rename the columns of a plan, as `AS t(a, b)` and `CREATE VIEW v(a, b)` do; SQ2005 if not as many."""
     if not names:
         return plan
     if len(names) != len(plan.output):

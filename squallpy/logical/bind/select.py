@@ -74,7 +74,7 @@ def bind_query(ctx: Context, node: exp.Expr, *, nested: bool = False, outer: Out
 
 
 def check_copies(ctx: Context, node: exp.Expr, plan: Node) -> Node:
-    """The plan; SQ3001 where a join has so many copies of one relation that changes of it cannot be followed."""
+    """Refuse a join of so many copies of one relation that changes cannot be followed: SQ3001."""
     for name, copies in _most_copies(plan).items():
         if copies > MOST_COPIES:
             told = f'{copies:,} copies of "{name}" in a join are not supported, {MOST_COPIES} are the most'
@@ -83,7 +83,7 @@ def check_copies(ctx: Context, node: exp.Expr, plan: Node) -> Node:
 
 
 def _most_copies(plan: Node) -> Counter[str]:
-    """The most copies of each relation that a join has. Groups, and rows that are only looked for, are no copies."""
+    """Count the most copies of each relation in a join. Groups, and rows that are only looked for, are no copies."""
     found, most = dict[int, Counter[str]](), Counter[str]()
 
     def joined(node: Node) -> Counter[str]:
@@ -106,7 +106,7 @@ def _only_looks(node: Node) -> bool:
 
 
 def with_queries(ctx: Context, node: exp.Query, outer: Outer | None) -> Context:
-    """The context in which the queries of WITH can be named; each is checked even where it is not used."""
+    """Extend the context by the queries of WITH; each is checked even where it is not used."""
     clause = node.args.get("with_")
     if clause is None:
         return ctx
@@ -216,7 +216,7 @@ class Block:
         return bind_limit(ctx, select, plan)
 
     def where(self, plan: Node) -> Node:
-        """The rows of FROM that WHERE lets through; its subqueries see what conditions without any leave."""
+        """Filter FROM by WHERE; its subqueries see the rows that conditions without any leave."""
         clause = self.select.args.get("where")
         if clause is None:
             return plan
@@ -228,7 +228,7 @@ class Block:
         return Filter(queries.attach(plan), conjunction(others)) if others else queries.attach(plan)
 
     def items(self, scalars: Scalars) -> list[Item]:
-        """The select list with * written out."""
+        """Bind the select list, with * written out."""
         found: list[Item] = []
         for node in self.select.expressions:
             star = node if isinstance(node, exp.Star) else node.this if isinstance(node, exp.Column) else None
@@ -243,7 +243,7 @@ class Block:
         return found
 
     def starred(self, star: exp.Star, shown: list[tuple[str, Column]], node: exp.Expr, scalars: Scalars) -> list[Item]:
-        """The items of * EXCEPT (a) REPLACE (b + 1 AS r.b) RENAME (r.c AS d), given its columns and their sources."""
+        """List the items of * EXCEPT (a) REPLACE (b + 1 AS r.b) RENAME (r.c AS d); `shown` are its columns."""
         self.ctx.only(star, "except_", "replace", "rename")
         changed: dict[int, Item | None] = {}
         for part in ("except_", "replace", "rename"):
@@ -294,21 +294,21 @@ class Block:
         return Item(node.name if isinstance(node, exp.Column) else self.ctx.query.words(node), expr, node)
 
     def output(self, item: Item) -> tuple[Column, Expr]:
-        """The column of an item; a bare NULL is a VARCHAR, an INTERVAL no column at all (SQ2005)."""
+        """Make the column of an item; a bare NULL is a VARCHAR, an INTERVAL no column at all (SQ2005)."""
         if item.expr.type.kind is Kind.INTERVAL:
             raise self.ctx.error("SQ2005", "an INTERVAL cannot be selected", item.node, HELD)
         expr = Literal(None, VARCHAR) if item.expr.type.kind is Kind.NULL else item.expr
         return self.ctx.column(item.name, expr.type, expr.nullable), expr
 
     def seeing(self, items: list[Item], aggregation: Aggregation | None, clause: str) -> Scalars:
-        """Expressions of a clause that sees the names of the select list."""
+        """Make the binder of a clause that sees the names of the select list."""
         aliases: dict[str, list[Expr]] = {}
         for item in items:
             aliases.setdefault(item.name.lower(), []).append(item.expr)
         return Scalars(self.ctx, self.scope, clause, aggregation, aliases, subqueries=self.subqueries)
 
     def group(self, items: list[Item], aggregation: Aggregation) -> None:
-        """GROUP BY: expressions, positions, or names of the select list where no column is called so."""
+        """Bind GROUP BY: expressions, positions, or names of the select list where no column is called so."""
         clause = self.select.args.get("group")
         if clause is None:
             return
@@ -333,7 +333,7 @@ class Block:
         aggregation.subqueries.waiting += mine
 
     def group_all(self, clause: exp.Group, items: list[Item], aggregation: Aggregation) -> None:
-        """GROUP BY ALL: what is selected and no aggregate."""
+        """Bind GROUP BY ALL: all items that are no aggregates."""
         self.ctx.only(clause, "all")
         aggregates = {*aggregation.made, *aggregation.groupings.values(), *self.window_calls.columns}
         for item in items:
@@ -342,7 +342,7 @@ class Block:
         self.sets = [tuple(self.keys)]
 
     def key(self, node: exp.Expr, scalars: Scalars, items: list[Item], aggregation: Aggregation) -> Expr:
-        """An expression of GROUP BY."""
+        """Bind an expression of GROUP BY."""
         expr = ordinal(self.ctx, node, items, "GROUP BY")
         if expr is None:
             expr = scalars.bind(node)
@@ -363,7 +363,7 @@ class Block:
         return condition
 
     def qualify(self, items: list[Item], aggregation: Aggregation) -> Expr | None:
-        """QUALIFY, which is to window functions what HAVING is to aggregates."""
+        """Bind QUALIFY, which is to window functions what HAVING is to aggregates."""
         clause = self.select.args.get("qualify")
         if clause is None:
             return None
@@ -373,7 +373,7 @@ class Block:
         return scalars.condition(clause.this)
 
     def named_windows(self) -> dict[str, exp.Window]:
-        """WINDOW w AS (…), by name."""
+        """Collect the windows of WINDOW w AS (…), by name."""
         found: dict[str, exp.Window] = {}
         for clause in self.select.args.get("windows") or []:
             if clause.name.lower() in found:
@@ -389,7 +389,7 @@ class Block:
             raise self.ctx.error("SQ2009", told, node, hint)
 
     def renamed(self, expr: Expr) -> Expr:
-        """An expression over FROM as what the block's rows call it."""
+        """Rewrite an expression over FROM to one over the block's rows, grouped or not."""
         return self.grouped(expr, self.select) if self.grouping else expr
 
     def aggregate(self, plan: Node, aggregation: Aggregation) -> Node:
@@ -400,7 +400,7 @@ class Block:
         return Project(plan, (*((c, c) for c in plan.output), *answers)) if answers else plan
 
     def grouped(self, expr: Expr, node: exp.Expr) -> Expr:
-        """The expression over the columns of the Aggregate; SQ2006 if it needs one that is not grouped."""
+        """Rewrite an expression in terms of the Aggregate's columns; SQ2006 if it reads one that is not grouped."""
         # NB: a constant is a key as a whole only, and NULL then for a set that lacks it
         result = self.keys[expr] if len(self.sets) > 1 and expr in self.keys else replace_known(expr, self.keys)
         inputs = {c.id for source in self.scope.sources for c in source.columns}
@@ -422,7 +422,7 @@ class Block:
             return False
 
     def distinct_on(self, items: list[Item], scalars: Scalars) -> list[tuple[Expr, exp.Expr]]:
-        """The expressions of DISTINCT ON (…), of each of whose values there is one row: the first."""
+        """Bind the expressions of DISTINCT ON (…), of each of whose values the first row is kept."""
         clause = self.select.args.get("distinct")
         given = clause.args.get("on") if clause is not None else None
         if clause is None or given is None:
@@ -433,7 +433,7 @@ class Block:
         return [(scalars.bind(node) if expr is None else expr, node) for expr, node in found]
 
     def distinct(self, plan: Node, items: list[Item], order: list[Ordering]) -> tuple[Node, list[Item], list[Ordering]]:
-        """SELECT DISTINCT: an Aggregate without aggregates; nothing to do where every group differs anyway."""
+        """Bind SELECT DISTINCT to an Aggregate without aggregates; nothing to do where every group differs anyway."""
         clause = self.select.args["distinct"]
         self.ctx.only(clause)
         grouped = plan.child if isinstance(plan, Filter) else plan

@@ -99,7 +99,7 @@ class Subqueries:
         return plan
 
     def making(self, wanted: set[int]) -> "Subqueries":
-        """Those that add these columns or what others of them read; they wait here no longer."""
+        """Take out the subqueries that add these columns, or columns that others of them read."""
         mine, wanted = list[Waiting](), {*wanted}
         for waiting in reversed(self.waiting):
             if waiting.made & wanted:
@@ -108,7 +108,7 @@ class Subqueries:
         return self._without(mine)
 
     def reading(self, known: set[int]) -> "Subqueries":
-        """Those that read only these columns and what others of them add; they wait here no longer."""
+        """Take out the subqueries that read only these columns, and columns that others of them add."""
         mine, known = list[Waiting](), {*known}
         for waiting in self.waiting:
             if waiting.reads <= known:
@@ -121,7 +121,7 @@ class Subqueries:
         return Subqueries(self.ctx, mine)
 
     def apart(self, conditions: Iterable[Expr], around: frozenset[int] = frozenset()) -> tuple[list[Expr], list[Expr]]:
-        """Conditions that read neither what subqueries add nor columns from `around`, and the others."""
+        """Split conditions into those that read neither subqueries nor columns of `around`, and the others."""
         late = around.union(*(waiting.made for waiting in self.waiting))
         plain, others = list[Expr](), list[Expr]()
         for condition in conditions:
@@ -144,17 +144,17 @@ class Subqueries:
         return Inner(plan, domain)
 
     def column(self, name: str, expr: Expr) -> Column:
-        """A column that a join will add."""
+        """Make a column that an Apply adds."""
         return self.ctx.column(name, expr.type, True)
 
     def once(self, key: Hashable, bind: Callable[[], Expr]) -> Expr:
-        """What is written twice is one subquery."""
+        """Bind a subquery that is written twice only once."""
         if key not in self.known:
             self.known[key] = bind()
         return self.known[key]
 
     def scalar(self, s: "Scalars", node: exp.Expr) -> Expr:
-        """The one value of a query; NULL if it has no row."""
+        """Bind a scalar subquery; its value is NULL if it has no row."""
         return self.once(("value", node), lambda: self._scalar(s, node))
 
     def _scalar(self, s: "Scalars", node: exp.Expr) -> Expr:
@@ -184,7 +184,7 @@ class Subqueries:
         return inner, ApplyKind.SCALAR if has_one_row(inner.plan, fixed) else ApplyKind.SINGLE
 
     def default(self, inner: Inner, value: Column) -> Expr | None:
-        """What an aggregating query is where its FROM has no row, if that is known without another subquery."""
+        """Tell the value of an aggregating query over no rows, if it is known without another subquery."""
         nothing = value_of_nothing(inner.plan, value)
         if nothing is None:
             return None
@@ -194,7 +194,7 @@ class Subqueries:
         return default if columns(default) <= known else None
 
     def exists(self, s: "Scalars", node: exp.Expr) -> Expr:
-        """EXISTS (query), never NULL."""
+        """Bind EXISTS (query), which is never NULL."""
         return self.once(("exists", node), lambda: self._exists(s, node))
 
     def _exists(self, s: "Scalars", node: exp.Expr) -> Expr:
@@ -207,7 +207,7 @@ class Subqueries:
         return TRUE if has_row(inner.plan) else self.found(inner, node)
 
     def found(self, inner: Inner, node: exp.Expr, within: Expr = TRUE, equal: Pairs = ()) -> Expr:
-        """TRUE where the subquery has a row for which `within` is TRUE, and values there equal columns of it."""
+        """Test whether a subquery has a row for which `within` is TRUE and whose columns `equal` values."""
         marker = self.column("found", TRUE)
         if within != TRUE:
             inner = replace(inner, plan=Filter(inner.plan, within))
@@ -215,7 +215,7 @@ class Subqueries:
         return not_null(marker)
 
     def member(self, s: "Scalars", operator: str, values: list[Expr], node: exp.Expr) -> Expr:
-        """values operator ANY (query): TRUE if it holds for a row; else NULL if it is NULL for one; else FALSE."""
+        """Bind `values operator ANY (query)`: TRUE if TRUE for a row, else NULL if NULL for one, else FALSE."""
         return self.once((operator, *values, node), lambda: self._member(s, operator, values, node))
 
     def _member(self, s: "Scalars", operator: str, values: list[Expr], node: exp.Expr) -> Expr:
@@ -247,7 +247,7 @@ class Subqueries:
         return case([(found, TRUE), (unknown, Literal(None, BOOLEAN))], FALSE)
 
     def nulls(self, s: "Scalars", value: Expr, option: Column, node: exp.Expr) -> Iterator[Expr]:
-        """Is the value NULL, and is there one to compare it with? Is one of those NULL?"""
+        """Make the tests for NULLs: a NULL value with a row to compare it with, and a NULL among the rows."""
         if value.nullable:
             yield conjunction((call("is_null", value), self.found(self.bind(s, node), node)))
         if option.nullable:
@@ -255,8 +255,10 @@ class Subqueries:
             yield self.found(again, node, call("is_null", again.plan.output[0]))
 
     def options(self, s: "Scalars", values: list[Expr], node: exp.Expr) -> Inner:
-        """The query that values are compared with; a bare NULL that it selects is of the type of the value, and so is a
-        text constant beside a DATE or TIMESTAMP."""
+        """Bind the query that values are compared with.
+
+        A bare NULL that it selects is of the type of the value, as is a text constant beside a DATE or TIMESTAMP.
+        """
         inner = self.bind(s, node)
         plan = inner.plan
         if not isinstance(plan, Project) or any(v.type == NULL for v in values):
@@ -273,12 +275,12 @@ class Subqueries:
         return replace(inner, plan=Project(plan.child, tuple(typed.get(c, (c, e)) for c, e in plan.items)))
 
     def pairs(self, values: list[Expr], options: tuple[Column, ...]) -> Pairs:
-        """Values beside the columns that they are compared with; a bare NULL is of the type of its column."""
+        """Pair values with the columns that they are compared with; a bare NULL is of the type of its column."""
         pairs = zip(values, options, strict=True)
         return [(coerce(value, option.type) if value.type == NULL else value, option) for value, option in pairs]
 
     def unknown(self, inner: Inner, node: exp.Expr, pairs: Pairs) -> Expr:
-        """Is there a row that equals the values, but for NULLs here or there?"""
+        """Test whether a row equals the values, but for NULLs on either side."""
         tests = []
         for given, option in self.given(inner, pairs):
             nulls = [call("is_null", side) for side in (given, option) if side.nullable]
@@ -286,7 +288,7 @@ class Subqueries:
         return self.found(inner, node, conjunction(tests))
 
     def given(self, inner: Inner, pairs: Pairs) -> Pairs:
-        """The values as columns that the subquery takes from around it, but for constants."""
+        """Make the values columns of the subquery's domain, but for constants."""
         found = list[tuple[Expr, Column]]()
         for value, option in pairs:
             if columns(value) and value not in inner.domain.columns:

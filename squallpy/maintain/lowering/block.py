@@ -37,8 +37,9 @@ class Block:
     sign: int = 1
 
     def inline(self, expr: Expr) -> Expr:
-        if not self.computed:
-            return expr
+        """Replace columns by what computes them."""
+        if isinstance(expr, Column):
+            return self.computed.get(expr.id, expr)
         return self.fold(substitute(expr, self.computed))
 
     def compute(self, new: Iterable[tuple[Column, Expr]]) -> None:

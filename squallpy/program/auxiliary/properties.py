@@ -70,5 +70,5 @@ def needed(view: View, auxiliary: list[AuxiliaryRelation]) -> tuple[AuxiliaryRel
     read = {atom.relation.name for atom in view.atoms}
     for aux in reversed(auxiliary):
         if aux.relation.name in read:
-            read |= aux.reads
+            read.update(aux.reads)
     return tuple(aux for aux in auxiliary if aux.relation.name in read)

@@ -42,9 +42,9 @@ class AuxiliaryRelation:
         return isinstance(self.kind, Groups)
 
     @property
-    def reads(self) -> set[str]:
-        """The names of the relations that it is made of."""
-        return {atom.relation.name for atom in self.view.atoms}.union(self.kind.reads)
+    def reads(self) -> tuple[str, ...]:
+        """The names of the relations that it is made of, in an order that is the same in every process."""
+        return tuple(dict.fromkeys((*(atom.relation.name for atom in self.view.atoms), *self.kind.reads)))
 
     @property
     def materialised(self) -> Ref:

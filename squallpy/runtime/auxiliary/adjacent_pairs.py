@@ -22,7 +22,7 @@ from squallpy.runtime.messages.deltas import NULL, Delta
 from squallpy.runtime.state.store import Store
 
 
-class _Beside(NamedTuple):
+class _Neighbours(NamedTuple):
     """The neighbours of some values: whether there is one, and its rank."""
 
     there: Mask
@@ -60,31 +60,31 @@ class PairMaintainer(Maintainer):
         keys, came = came_or_went(pool, touched, self._count)
         if not len(keys):
             return {}
-        rows, times = self._moved(pool.sorted[self._order], keys, came)
+        rows, times = self._find_changes(pool.sorted[self._order], keys, came)
         return self._rows.of_keys(rows, times, self._titles, store.dictionary)
 
-    def _moved(self, index: SortedIndex, keys: Words, came: Mask) -> tuple[Words, Words]:
+    def _find_changes(self, index: SortedIndex, keys: Words, came: Mask) -> tuple[Words, Words]:
         """Find the rows (group, value, neighbour) that went or came, and how often, by keys of the view that `came`, or
         went."""
-        values = self._concerned(index, np.ascontiguousarray(keys[:, self._group]), keys[:, self._value], came)
-        ranks = self._turned(values.along)
-        new = self._beside(index, values.groups, ranks, above=self._above)
-        old = self._before(values, new)
+        values = self._find_concerned(index, np.ascontiguousarray(keys[:, self._group]), keys[:, self._value], came)
+        ranks = self._reverse(values.along)
+        new = self._find_neighbours(index, values.groups, ranks, above=self._above)
+        old = self._find_previous(values, new)
         same = ~values.came & ~values.gone & (new.there == old.there) & (new.ranks == old.ranks)
 
-        def rows(some: Mask, beside: _Beside) -> Words:
+        def rows(some: Mask, beside: _Neighbours) -> Words:
             others = np.where(beside.there, index.value(beside.ranks), NULL)
             return np.column_stack([values.groups, index.value(ranks), others])[some]
 
         went, come = rows(~values.came & ~same, old), rows(~values.gone & ~same, new)
         return np.concatenate([went, come]), np.repeat([-1, 1], [len(went), len(come)])
 
-    def _concerned(self, index: SortedIndex, groups: Words, codes: Words, came: Mask) -> _Values:
+    def _find_concerned(self, index: SortedIndex, groups: Words, codes: Words, came: Mask) -> _Values:
         """Find the values that have come or gone, and those that are or were next to one."""
         ranks = index.rank(codes)
-        others = self._beside(index, groups, ranks, above=not self._above)
+        others = self._find_neighbours(index, groups, ranks, above=not self._above)
         n, found = len(ranks), np.concatenate([groups, groups[others.there]])
-        along = self._turned(np.concatenate([ranks, others.ranks[others.there]]))
+        along = self._reverse(np.concatenate([ranks, others.ranks[others.there]]))
         beside = np.arange(len(found)) >= n  # of a value that is both, its change counts
         order = ascending(np.column_stack([found, along, beside]))
         found, along, beside = found[order], along[order], beside[order]
@@ -92,7 +92,7 @@ class PairMaintainer(Maintainer):
         arrived = np.append(came, np.zeros(len(order) - n, bool))[order]
         return _Values(found[once], along[once], (arrived & ~beside)[once], (~arrived & ~beside)[once])
 
-    def _beside(self, index: SortedIndex, groups: Words, ranks: Words, above: bool) -> _Beside:
+    def _find_neighbours(self, index: SortedIndex, groups: Words, ranks: Words, above: bool) -> _Neighbours:
         """Find the neighbours that values have in their groups now."""
         n, last = len(ranks), GREATEST if above else LEAST
         nearest = np.where(ranks == last, last, ranks + (1 if above else -1))
@@ -100,12 +100,12 @@ class PairMaintainer(Maintainer):
         places = end_of(index, self._count, groups, bounds, greatest=not above)
         there, out = (places >= 0) & (ranks != last), np.zeros(n, np.int64)
         out[there] = index.rank(index.column(self._value, places[there]))
-        return _Beside(there, out)
+        return _Neighbours(there, out)
 
-    def _before(self, values: _Values, new: _Beside) -> _Beside:
+    def _find_previous(self, values: _Values, new: _Neighbours) -> _Neighbours:
         """Find the neighbours that values had before the batch."""
         groups, along, came, gone = values
-        rows, beside = np.arange(len(along)), self._turned(new.ranks)
+        rows, beside = np.arange(len(along)), self._reverse(new.ranks)
         begins = np.append(True, (groups[1:] != groups[:-1]).any(axis=1))
         start = np.maximum.accumulate(np.where(begins, rows, 0))
 
@@ -124,8 +124,8 @@ class PairMaintainer(Maintainer):
         left = last(gone)
         nearer = (left >= 0) & (~there | (along[left] > nearest))
         there, nearest = there | nearer, np.where(nearer, along[left], nearest)
-        return _Beside(there, np.where(there, self._turned(nearest), 0))
+        return _Neighbours(there, np.where(there, self._reverse(nearest), 0))
 
-    def _turned(self, ranks: Words) -> Words:
+    def _reverse(self, ranks: Words) -> Words:
         """Reverse ranks if the order goes from neighbours to values; its own inverse."""
         return ~ranks if self._above else ranks

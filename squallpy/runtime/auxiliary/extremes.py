@@ -118,7 +118,7 @@ class ExtremeRows:
             places.append(kept)
             found.append(old[kept, lane])
         again = np.flatnonzero(lost)
-        rows, others = self._left(pool, np.ascontiguousarray(groups[again]))
+        rows, others = self._list_values(pool, np.ascontiguousarray(groups[again]))
         places.append(again[rows])
         found.append(others)
         self._choose(store, new, np.concatenate(places), np.concatenate(found))
@@ -127,26 +127,26 @@ class ExtremeRows:
             new[there, lane] = maker.codes(store, np.ascontiguousarray(groups[there]), measure)
         return new
 
-    def _left(self, pool: Pool, groups: Words) -> tuple[Words, Words]:
+    def _list_values(self, pool: Pool, groups: Words) -> tuple[Words, Words]:
         """List (group, value) of values in groups, their extremes among them."""
         if self._plan.order < 0:
             rows, slots = pool.slice(self._plan.index, groups)
             there = pool.words[slots, self._count] > 0
             return rows[there], pool.keys[slots[there], self._value]
         index = pool.sorted[self._plan.order]
-        rows, places = self._unordered(index, groups)
+        rows, places = self._find_unordered(index, groups)
         for function in sorted({function for function, _ in self._ends}):
-            found = self._extreme(index, groups, greatest=function == "max")
+            found = self._find_extreme(index, groups, greatest=function == "max")
             rows, places = np.append(rows, np.flatnonzero(found >= 0)), np.append(places, found[found >= 0])
         return rows, index.column(self._value, places)
 
-    def _unordered(self, index: SortedIndex, groups: Words) -> tuple[Words, Words]:
+    def _find_unordered(self, index: SortedIndex, groups: Words) -> tuple[Words, Words]:
         """List (group, place) of the values that are too wide to be in their order."""
         rows, places = index.find_below(groups, self._least)
         there = index.entries[places, index.payload_at + self._count] > 0
         return rows[there], places[there]
 
-    def _extreme(self, index: SortedIndex, groups: Words, greatest: bool) -> Words:
+    def _find_extreme(self, index: SortedIndex, groups: Words, greatest: bool) -> Words:
         """Find the place of the least or greatest value of each group, −1 where there is none."""
         low, high = np.full(len(groups), self._least), np.full(len(groups), GREATEST)
         return end_of(index, self._count, groups, (low, high), greatest=greatest)

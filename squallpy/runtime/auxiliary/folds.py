@@ -58,7 +58,7 @@ class Folds:
         values = self._column(keys, self._over, store.dictionary)
         if measure.separator is not None:
             texts = cast(values, self._over.type, VARCHAR, len(rows), self._over).values
-            made = Vec(_listed(texts, counts, starts, measure.separator))
+            made = Vec(_join_texts(texts, counts, starts, measure.separator))
         else:
             with np.errstate(over="ignore", invalid="ignore"):
                 made = Vec(FOLDS[measure.function](values.values, counts, starts))
@@ -81,7 +81,7 @@ class Folds:
         return full(decode(codes, column, names), column.type, len(codes))
 
 
-def _listed(texts: pa.Array, counts: Words, starts: Words, separator: str) -> pa.Array:
+def _join_texts(texts: pa.Array, counts: Words, starts: Words, separator: str) -> pa.Array:
     """Join texts: ['a', 'b'], [1, 2], [0], ', ' → ['a, b, b']."""
     ends = np.append(np.append(0, np.cumsum(counts))[starts], counts.sum())
     lists = pa.LargeListArray.from_arrays(ends, texts.take(pa.array(np.repeat(np.arange(len(counts)), counts))))

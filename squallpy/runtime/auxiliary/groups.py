@@ -53,10 +53,10 @@ class _SumRows:
         times = self._printer.times(frame, words)
         times[: len(keys)] *= 0 if self._output.single and not has_begun(store) else -1
         if self._output.number is not None:
-            return self._numbered(times, frame, store.dictionary)
+            return self._number_rows(times, frame, store.dictionary)
         return self._rows(times, lambda name: self._printer.item(name, frame), store.dictionary)
 
-    def _numbered(self, times: Words, frame: Frame, names: Dictionary) -> dict[str, Delta]:
+    def _number_rows(self, times: Words, frame: Frame, names: Dictionary) -> dict[str, Delta]:
         """Repeat the row of each group as often as it is there, with numbers."""
         title = next(title for title, expr in self._output.items if expr == self._output.number)
         counts = np.abs(times)

@@ -52,13 +52,13 @@ class Percentiles:
         """Find the value of each group at the fraction of a measure."""
         found, rest = np.full(len(groups), self._null), np.arange(len(groups))
         if self._in_order:
-            sure = self._passed(store[self._plan.source.name].sorted[self._plan.order], groups, measure, found)
+            sure = self._find_by_sum(store[self._plan.source.name].sorted[self._plan.order], groups, measure, found)
             rest = np.flatnonzero(~sure)
         if len(rest):
-            found[rest] = self._looked_through(store, np.ascontiguousarray(groups[rest]), measure)
+            found[rest] = self._recompute(store, np.ascontiguousarray(groups[rest]), measure)
         return found
 
-    def _passed(self, index: SortedIndex, groups: Words, measure: Measure, found: Words) -> Any:
+    def _find_by_sum(self, index: SortedIndex, groups: Words, measure: Measure, found: Words) -> Any:
         """Write the values of groups that one walk down the index finds, and mark those that are certainly right."""
         n, width = groups.shape
         least, greatest = np.full(n, LEAST), np.full(n, GREATEST)
@@ -79,7 +79,7 @@ class Percentiles:
         found[some[right]], sure[some[right]] = codes[right], True
         return sure
 
-    def _looked_through(self, store: Store, groups: Words, measure: Measure) -> Words:
+    def _recompute(self, store: Store, groups: Words, measure: Measure) -> Words:
         pool = store.pool(self._plan.source.name)
         if self._plan.order < 0:
             rows, slots = pool.slice(self._plan.index, groups)

@@ -69,18 +69,18 @@ class SpanMaintainer(Maintainer):
         keys, _ = came_or_went(pool, touched, self._count)
         if not len(keys):
             return {}
-        gone, come = self._moved(pool, state, np.ascontiguousarray(keys[:, self._columns[:-1]]))
+        gone, come = self._find_changes(pool, state, np.ascontiguousarray(keys[:, self._columns[:-1]]))
         rows, times = np.concatenate([gone, come]), np.repeat([-1, 1], [len(gone), len(come)])
         return self._rows.of_keys(rows, times, self._titles, store.dictionary)
 
-    def _moved(self, pool: Pool, state: Pool, places: Words) -> tuple[Words, Words]:
+    def _find_changes(self, pool: Pool, state: Pool, places: Words) -> tuple[Words, Words]:
         """Find the rows (group, x, value, before, behind) that go, and those that come, and bring the state up to date.
 
         places: the (group, x) where the highest value may be another.
         """
         index = state.sorted[0]
-        places = _once(places)
-        old, new = self._now(index, places), self._top(pool, places)
+        places = _drop_repeated(places)
+        old, new = self._read_tops(index, places), self._find_tops(pool, places)
         moved = (old.there != new.there) | (old.values != new.values)
         places, old, new = places[moved], old.take(moved), new.take(moved)
         gone, come = (np.column_stack([places, top.values])[top.there] for top in (old, new))
@@ -89,9 +89,9 @@ class SpanMaintainer(Maintainer):
         fresh[:, 0] = 1
         state.upsert(np.concatenate([gone, come]), np.concatenate([-lost, fresh]))
 
-        seen = self._seen(index, places, old, new)
-        every = _once(np.concatenate([come, seen]))
-        ends, were = self._ends(index, every), state.get(every)
+        seen = self._find_affected(index, places, old, new)
+        every = _drop_repeated(np.concatenate([come, seen]))
+        ends, were = self._find_ends(index, every), state.get(every)
         others = np.flatnonzero((ends != were).any(axis=1) | (np.arange(len(every)) < len(come)))
         every, ends, were = every[others], ends[others], were[others]
         state.upsert(every, ends - were)
@@ -99,22 +99,22 @@ class SpanMaintainer(Maintainer):
         gone = np.column_stack([np.concatenate([gone, every[before]]), np.concatenate([lost, were[before]])[:, 1:]])
         return gone, np.column_stack([every, ends[:, 1:]])
 
-    def _now(self, index: SortedIndex, places: Words) -> _Tops:
+    def _read_tops(self, index: SortedIndex, places: Words) -> _Tops:
         """Read the highest values at places from the state."""
         ranks = index.rank(places[:, self._n])
         found = index.find_ends(self._groups(places), ranks, ranks, greatest=True)
-        return _tops(index, self._n + 1, found)
+        return _gather_tops(index, self._n + 1, found)
 
-    def _top(self, pool: Pool, places: Words) -> _Tops:
+    def _find_tops(self, pool: Pool, places: Words) -> _Tops:
         """Find the highest values at places of the view; NULL where it has nothing else."""
         index, every = pool.sorted[self._order], np.full(len(places), GREATEST)
         found = end_of(index, self._count, places, (~every + 1, every), greatest=self._great)
-        tops = _tops(index, self._columns[-1], found)
+        tops = _gather_tops(index, self._columns[-1], found)
         keys = np.empty((len(places), len(self._columns)), np.int64)
         keys[:, self._columns] = np.column_stack([places, tops.values])
         return _Tops(tops.there | (pool.get(keys)[:, self._count] > 0), tops.values)
 
-    def _seen(self, index: SortedIndex, places: Words, old: _Tops, new: _Tops) -> Words:
+    def _find_affected(self, index: SortedIndex, places: Words, old: _Tops, new: _Tops) -> Words:
         """Find the keys whose spans may begin or end elsewhere as the values at places have changed."""
         both, (a, b) = old.there & new.there, (index.height(top.values) for top in (old, new))
         low, high = np.where(both, np.minimum(a, b), NULL), np.where(both, np.maximum(a, b), np.where(old.there, a, b))
@@ -123,7 +123,7 @@ class SpanMaintainer(Maintainer):
         _, behind = index.find_ascent(groups, ranks, low + both, high, back=False)
         return self._keys(index, np.concatenate([before, behind]))
 
-    def _ends(self, index: SortedIndex, keys: Words) -> Words:
+    def _find_ends(self, index: SortedIndex, keys: Words) -> Words:
         """Find the ends of keys' spans: the nearest before that are as high, and the nearest behind that are higher."""
         groups, ranks = self._groups(keys), index.rank(keys[:, self._n])
         heights = index.height(np.ascontiguousarray(keys[:, self._n + 1]))
@@ -144,7 +144,7 @@ class SpanMaintainer(Maintainer):
         return np.column_stack([index.column(i, places) for i in range(self._n + 2)])
 
 
-def _tops(index: SortedIndex, column: int, found: Words) -> _Tops:
+def _gather_tops(index: SortedIndex, column: int, found: Words) -> _Tops:
     """Gather a column at places, −1 for none."""
     there = found >= 0
     values = np.full(len(found), NULL)
@@ -152,7 +152,7 @@ def _tops(index: SortedIndex, column: int, found: Words) -> _Tops:
     return _Tops(there, values)
 
 
-def _once(keys: Words) -> Words:
+def _drop_repeated(keys: Words) -> Words:
     """Drop repeated keys, keeping the order in which they first come."""
     once = Pool(keys.shape[1], COUNT)
     once.upsert(np.ascontiguousarray(keys), np.ones((len(keys), 1), np.int64))

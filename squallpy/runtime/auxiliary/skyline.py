@@ -74,23 +74,23 @@ class SkylineMaintainer(Maintainer):
         if not len(keys):
             return {}
         points = self._points(state, np.ascontiguousarray(keys[:, self._columns]))
-        gone, shown = self._moved(pool.sorted[self._order], state, points, came)
+        gone, shown = self._find_changes(pool.sorted[self._order], state, points, came)
         rows, times = np.concatenate([gone, shown]), np.repeat([-1, 1], [len(gone), len(shown)])
         state.upsert(rows, times[:, None])
         return self._rows.of_keys(rows, times, self._titles, store.dictionary)
 
-    def _moved(self, index: SortedIndex, state: Pool, points: _Points, came: Mask) -> tuple[Words, Words]:
+    def _find_changes(self, index: SortedIndex, state: Pool, points: _Points, came: Mask) -> tuple[Words, Words]:
         """Find the points of the skyline that go, and those that come, as points `came` to the view, or went."""
         gone = points.take(~came & (state.probe(points.keys) >= 0))
         fresh = points.take(came)
-        shown = self._uncovered(index, state, gone)
-        hidden = self._hidden(state, fresh)
-        ahead = self._ahead(state, _Points(*(np.concatenate(pair) for pair in zip(fresh, gone, strict=True))))
+        shown = self._find_uncovered(index, state, gone)
+        hidden = self._find_hidden(state, fresh)
+        ahead = self._find_previous(state, _Points(*(np.concatenate(pair) for pair in zip(fresh, gone, strict=True))))
         every = self._points(state, np.concatenate([fresh.keys, shown, hidden, ahead]))
-        every = every.take(self._once(every))
+        every = every.take(self._sort_once(every))
         left = np.isin(_rows_as_one(every.keys), _rows_as_one(gone.keys), invert=True)
         every = every.take(left)
-        stands, stood = self._tops(every), state.probe(every.keys) >= 0
+        stands, stood = self._mark_tops(every), state.probe(every.keys) >= 0
         return np.concatenate([gone.keys, every.keys[stood & ~stands]]), every.keys[stands & ~stood]
 
     def _points(self, state: Pool, keys: Words) -> _Points:
@@ -110,7 +110,7 @@ class SkylineMaintainer(Maintainer):
         """Gather keys of the skyline at places of one of its indexes."""
         return np.column_stack([index.column(i, places) for i in range(self._group + 2)])
 
-    def _uncovered(self, index: SortedIndex, state: Pool, gone: _Points) -> Words:
+    def _find_uncovered(self, index: SortedIndex, state: Pool, gone: _Points) -> Words:
         """Find the view's points from points of the skyline that have gone up to the next ones."""
         n, by_x = len(gone.along), state.sorted[_BY_X]
         bounds = self._between(_after(gone.along), np.full(n, GREATEST), not self._line.rising)
@@ -125,7 +125,7 @@ class SkylineMaintainer(Maintainer):
         there = places[index.entries[places, index.payload_at + self._count] > 0]
         return np.column_stack([index.column(column, there) for column in self._columns])
 
-    def _hidden(self, state: Pool, fresh: _Points) -> Words:
+    def _find_hidden(self, state: Pool, fresh: _Points) -> Words:
         """Find the points of the skyline that follow others and are no higher."""
         n, by_x, by_value = len(fresh.along), state.sorted[_BY_X], state.sorted[_BY_VALUE]
         groups = self._groups(fresh)
@@ -139,7 +139,7 @@ class SkylineMaintainer(Maintainer):
         _, places = by_x.find_entries(np.ascontiguousarray(groups[some]), *bounds)
         return self._keys(by_x, places)
 
-    def _ahead(self, state: Pool, points: _Points) -> Words:
+    def _find_previous(self, state: Pool, points: _Points) -> Words:
         """Find the last points of the skyline before others, or beside them."""
         n, by_x = len(points.along), state.sorted[_BY_X]
         before = np.where(points.along == LEAST, LEAST, points.along - 1)
@@ -150,7 +150,7 @@ class SkylineMaintainer(Maintainer):
             found.append(self._keys(by_x, places[places >= 0]))
         return np.concatenate(found)
 
-    def _once(self, points: _Points) -> Words:
+    def _sort_once(self, points: _Points) -> Words:
         """Sort positions of points, each once: by group, along the skyline, the highest first."""
         columns = np.column_stack([self._groups(points), points.along, ~points.up])
         order = ascending(columns)
@@ -158,7 +158,7 @@ class SkylineMaintainer(Maintainer):
         first = np.append(True, (columns[1:] != columns[:-1]).any(axis=1))[: len(order)]
         return np.asarray(order[first])
 
-    def _tops(self, points: _Points) -> Mask:
+    def _mark_tops(self, points: _Points) -> Mask:
         """Mark the points, in order, that are higher than all before them in their groups."""
         n, groups = len(points.along), self._groups(points)
         if not n:

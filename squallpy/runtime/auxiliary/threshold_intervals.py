@@ -45,7 +45,7 @@ class _Runs:
     before: Words
     verdicts: Words
 
-    def opened(self, mixed: Words, others: "_Runs", below: Words) -> "_Runs":
+    def replaced(self, mixed: Words, others: "_Runs", below: Words) -> "_Runs":
         """Replace the runs that are `mixed` by others; `below` is the number of the run that each of those replaces."""
         kept = np.flatnonzero(self.verdicts != _MIXED)
         order = np.argsort(np.concatenate([kept, mixed[below]]), kind="stable")
@@ -104,14 +104,14 @@ class IntervalMaintainer(Maintainer):
     def _find(self, store: Store, groups: Words) -> Words:
         """Find the present intervals: group and ends, NULL for none, in order."""
         index = store[self._source].sorted[self._order]
-        context, names = self._fixed(store), store.dictionary
+        context, names = self._read_context(store), store.dictionary
         start = np.zeros((len(groups), index.payload.width), np.int64)
         if self._group:
             start = negated(index.sum_before(groups), index.payload)
 
         def run(subtrees: Children, mine: Words) -> tuple[_Runs, Words]:
             """Judge subtrees, without those of other groups; and return the entry that each is below."""
-            there, whole = _own(index, groups, subtrees, mine)
+            there, whole = _select_own(index, groups, subtrees, mine)
             verdicts = self._judge(subtrees.least[there], subtrees.most[there], context, names)
             verdicts = np.where(whole[there], verdicts, _MIXED)
             return _Runs(mine[there], subtrees.places[there], subtrees.before[there], verdicts), subtrees.rows[there]
@@ -120,11 +120,11 @@ class IntervalMaintainer(Maintainer):
         runs, _ = run(subtrees, subtrees.rows)
         while len(mixed := np.flatnonzero(runs.verdicts == _MIXED)):
             subtrees = index.list_children(runs.places[mixed], runs.before[mixed])
-            runs = runs.opened(mixed, *run(subtrees, runs.groups[mixed[subtrees.rows]]))
+            runs = runs.replaced(mixed, *run(subtrees, runs.groups[mixed[subtrees.rows]]))
         nothing = np.zeros((1, start.shape[1]), np.int64)
-        return self._joined(index, groups, runs, int(self._judge(nothing, nothing, context, names)[0]))
+        return self._join(index, groups, runs, int(self._judge(nothing, nothing, context, names)[0]))
 
-    def _joined(self, index: SortedIndex, groups: Words, runs: _Runs, nothing: int) -> Words:
+    def _join(self, index: SortedIndex, groups: Words, runs: _Runs, nothing: int) -> Words:
         """Join adjacent subtrees into intervals.
 
         Each goes from its first record up to that of the next one, the first from nowhere to the first record.
@@ -164,7 +164,7 @@ class IntervalMaintainer(Maintainer):
             known &= _same_sign(*(printer.present(measure, words) for words in ends))
         return np.where(known | nowhere, verdicts, _MIXED)
 
-    def _fixed(self, store: Store) -> Context:
+    def _read_context(self, store: Store) -> Context:
         """Read the variables of the context, one row each."""
         out = []
         for column, title, source, printer in self._context:
@@ -185,7 +185,7 @@ def _same_sign(low: Any, high: Any) -> Any:
     return (low > 0) | (high < 0) | ((low == 0) & (high == 0))
 
 
-def _own(index: SortedIndex, groups: Words, subtrees: Children, mine: Words) -> tuple[Words, Any]:
+def _select_own(index: SortedIndex, groups: Words, subtrees: Children, mine: Words) -> tuple[Words, Any]:
     """Select the subtrees that may have records of their groups, `mine`, and mark those that have no others."""
     if not groups.shape[1]:
         return np.arange(len(mine)), np.ones(len(mine), bool)

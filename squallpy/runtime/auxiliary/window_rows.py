@@ -56,7 +56,7 @@ class WindowMaintainer(Maintainer):
         assert touched is not None
         pool, (keys, before) = store.pool(self._source.name), touched
         old, new = self._advance(store)
-        gone = self._fallen(pool, new, keys)
+        gone = self._find_expired(pool, new, keys)
         keys = np.concatenate([keys, gone])
         now = pool.get(keys)
         was = np.concatenate([before, now[len(before) :]])[:, self._count]
@@ -74,10 +74,10 @@ class WindowMaintainer(Maintainer):
             codes = np.ascontiguousarray(keys[:, self._source.keys.index(column)])
             return full(decode(codes, column, store.dictionary), column.type, len(codes))
 
-        self.late_rows = self._spelled(np.repeat(late, counts[late]), field) if self._window.report_late else []
+        self.late_rows = self._spell(np.repeat(late, counts[late]), field) if self._window.report_late else []
         return self._rows(np.where(inside, counts, 0) - was, field, store.dictionary)
 
-    def _spelled(self, rows: Words, field: Callable[[str], Vec]) -> list[str]:
+    def _spell(self, rows: Words, field: Callable[[str], Vec]) -> list[str]:
         """Write rows as JSON."""
         if not len(rows):
             return []
@@ -96,7 +96,7 @@ class WindowMaintainer(Maintainer):
             set_time(store[self._bound], new)
         return old, max(old, new)
 
-    def _fallen(self, pool: Pool, bound: int, keys: Words) -> Words:
+    def _find_expired(self, pool: Pool, bound: int, keys: Words) -> Words:
         """Find the rows that the bound has reached, except `keys`; rows without a time never expire."""
         index = pool.sorted[self._order]
         _, places = index.find_below(_NO_GROUP, bound + 1)

@@ -246,7 +246,7 @@ class Node:
         if number == 0 and store.dictionary.is_due and not (self._joiner and _is_moving(messages)):
             store.renew()
         with self._trace("unpack"):
-            deltas, total, encoded = _unpacked(messages, store)
+            deltas, total, encoded = _unpack(messages, store)
         batch_plan, is_last = decode_plan(encoded), number == len(self._executors) - 1
         rows = {str(self._partition): sum(len(delta.keys) for delta in deltas)}
         if self._joiner and batch_plan and number == 0:
@@ -257,8 +257,8 @@ class Node:
         total = add_stats(total, executor.notes | {"received_bytes": sum(map(len, messages)), "received_rows": rows})
         handed = None
         if self._joiner and batch_plan:
-            total = add_stats(total, self._joiner.arrived(deltas, store.dictionary))
-            total = add_stats(total, self._joiner.held(store, batch_plan) if is_last else {})
+            total = add_stats(total, self._joiner.count_arrivals(deltas, store.dictionary))
+            total = add_stats(total, self._joiner.count_held(store, batch_plan) if is_last else {})
             if is_last and hands_off(batch_plan, self._partition):
                 with self._trace("migrate"):
                     handed, copied = self._hand_offs(store, batch_plan)
@@ -275,7 +275,7 @@ class Node:
     def _hand_offs(self, store: Store, batch_plan: BatchPlan) -> tuple[list[tuple[int, bytes]], int]:
         """Pack the records that a joiner hands off after a batch; count the tuples that were copied."""
         assert self._joiner
-        sent, copied = self._joiner.sent(store, batch_plan)
+        sent, copied = self._joiner.hand_off(store, batch_plan)
         out = ExchangeMessages(self._plan, store.dictionary)
         for partition, delta in sent:
             out.put(partition, delta)
@@ -314,7 +314,7 @@ class Publisher:
         first, *outputs = messages
         store.renew()
         with self._trace("unpack"):
-            deltas, total, _ = _unpacked(outputs, store)
+            deltas, total, _ = _unpack(outputs, store)
         with self._trace("result"):
             changes = self.result.apply(store, deltas, first == b"first", self._wanted)
             total = add_stats(total, {"duplicates": self.result.duplicates})
@@ -328,7 +328,7 @@ def _is_moving(messages: list[bytes]) -> bool:
     return is_moving(decode_plan(encoded))
 
 
-def _unpacked(messages: list[bytes], store: Store) -> tuple[list[Delta], Stats, str]:
+def _unpack(messages: list[bytes], store: Store) -> tuple[list[Delta], Stats, str]:
     """Unpack all messages, and the encoded plan of the batch that one of them has."""
     deltas: list[Delta] = []
     total: Stats = {}

@@ -166,7 +166,7 @@ class Copying(_Grids):
         return EVERYONE if self.is_last else self.turn
 
     @property
-    def after(self) -> tuple[int, ...]:
+    def copied_after(self) -> tuple[int, ...]:
         """Hash, by slot, up to which joiners have copied after the batch."""
         return tuple(self._range(slot)[1 if slot in self.copiers else 0] for slot in range(MAX_TURNS))
 

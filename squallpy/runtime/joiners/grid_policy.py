@@ -53,7 +53,7 @@ class GridPolicy:
         mapping's (in bytes), `busiest` the tuples of the joiner with most by the mean.
         """
         joiners: JoinerStatistics = stats["joiners"]
-        now, mappings = self._observed(joiners), [grid.mapping for grid in self.plan.grids]
+        now, mappings = self._observe(joiners), [grid.mapping for grid in self.plan.grids]
         sizes, shapes = now.controllers[0].sizes, [[m.rows, m.columns] for m in mappings]
         best = stored_load([best_mapping(m.joiners, sizes.r, sizes.s) for m in mappings], sizes.r, sizes.s)
         return {
@@ -64,14 +64,14 @@ class GridPolicy:
             "migrated": self.plan.high / HASHES if isinstance(self.plan, Copying) else None,
         }  # fmt: skip
 
-    def before(self, rows: Sizes) -> "GridPolicy":
+    def plan_batch(self, rows: Sizes) -> "GridPolicy":
         """Plan a batch of so many rows, which are counted before they are sent, as if it were the first of several."""
-        plan, controllers, coming = self.plan, self.controllers, self._expected(self.controllers[0].sizes, rows)
+        plan, controllers, coming = self.plan, self.controllers, self._expect(self.controllers[0].sizes, rows)
         match plan:
             case Copying() if self._is_moot(coming.times(FORESIGHT_BATCHES)):
-                plan, controllers = self._abandoned(plan)
+                plan, controllers = self._abandon(plan)
             case Copying(is_last=True):
-                plan, controllers = self._switched(plan, coming)
+                plan, controllers = self._switch(plan, coming)
             case Copying():
                 plan = replace(plan, now=Steady(plan.grids, plan.epoch), handed=plan.handing_off)
             case _:
@@ -82,14 +82,14 @@ class GridPolicy:
                 # NB: cores stay as they are while a migration runs, so that turns do, also if it goes on with others
                 plan = Copying(plan, tuple(controller.grid for controller in controllers), cores=self.cores)
         if isinstance(plan, Copying):
-            plan = self._advanced(plan, self._next_hash(plan, controllers, self._expected(self.changed, rows)))
+            plan = self._advance(plan, self._next_hash(plan, controllers, self._expect(self.changed, rows)))
         return replace(self, plan=plan, controllers=controllers, read=self.read + rows)
 
-    def after(self, stats: Mapping[str, Any]) -> "GridPolicy":
+    def observe(self, stats: Mapping[str, Any]) -> "GridPolicy":
         """Take in the statistics of the batch."""
-        return self._observed(stats["joiners"])
+        return self._observe(stats["joiners"])
 
-    def _advanced(self, plan: Copying, high: int) -> Copying:
+    def _advance(self, plan: Copying, high: int) -> Copying:
         """Let a batch copy up to a hash.
 
         All joiners copy, or in turns where that saves time (each has few tuples to copy, or each core has some whose
@@ -103,20 +103,20 @@ class GridPolicy:
         if not 1 < turns <= most:
             turns = 1 << min(most, (HASHES - plan.high) // fraction).bit_length() - 1
         turn = Turn((plan.turn.number + 1) % turns, turns)
-        return replace(plan, low=plan.high, high=high, turn=turn, done=plan.after)
+        return replace(plan, low=plan.high, high=high, turn=turn, done=plan.copied_after)
 
-    def _expected(self, so_far: Sizes, rows: Sizes) -> Sizes:
+    def _expect(self, so_far: Sizes, rows: Sizes) -> Sizes:
         """Scale `so_far`, what all rows before have brought, to so many rows; one without any is like the other."""
         read = self.read
         of_r, of_s = (size / count if count else None for size, count in ((so_far.r, read.r), (so_far.s, read.s)))
         return Sizes(int(rows.r * (of_r or of_s or 0)), int(rows.s * (of_s or of_r or 0)))
 
-    def _switched(self, plan: Copying, coming: Sizes) -> tuple[Steady | Switched, tuple[Controller, ...]]:
+    def _switch(self, plan: Copying, coming: Sizes) -> tuple[Steady | Switched, tuple[Controller, ...]]:
         """Switch to the grids that all is copied to, unless the old ones are better by now."""
         sizes = self.controllers[0].sizes + coming
         old, new = (stored_load([g.mapping for g in grids], sizes.r, sizes.s) for grids in (plan.grids, plan.to))
         if new > old:
-            return self._abandoned(plan)
+            return self._abandon(plan)
         finished = tuple(c.finish() if c.migrating else c for c in self.controllers)
         return Switched(plan.to, plan.epoch + 1, plan.handing_off), finished
 
@@ -125,7 +125,7 @@ class GridPolicy:
         both = zip(self.controllers, self.plan.grids, strict=True)
         return any(c.observe(coming).is_superseded(grid.mapping) for c, grid in both if c.migrating)
 
-    def _abandoned(self, plan: Copying) -> tuple[Steady, tuple[Controller, ...]]:
+    def _abandon(self, plan: Copying) -> tuple[Steady, tuple[Controller, ...]]:
         """Return to the old grids alone, dropping the copies."""
         both = zip(self.controllers, plan.grids, strict=True)
         controllers = tuple(c.abandon(grid) if c.migrating else c for c, grid in both)
@@ -139,7 +139,7 @@ class GridPolicy:
         fraction = max(*least, MIN_COPIED_TUPLES / max(1, tuples), 1 / MAX_MIGRATION_BATCHES)
         return min(HASHES, plan.high + ceil(fraction * HASHES))
 
-    def _observed(self, joiners: JoinerStatistics) -> "GridPolicy":
+    def _observe(self, joiners: JoinerStatistics) -> "GridPolicy":
         """Take in the tuples that came and went.
 
         Tuples that only change their multiplicity count half as coming, half as going. Those that arrive come to all

@@ -45,7 +45,7 @@ class Joiner:
                 self._take_in(store, plan, delta)
         return [delta for delta in deltas if delta.name not in names]
 
-    def arrived(self, deltas: Sequence[Delta], names: Dictionary) -> dict[str, Any]:
+    def count_arrivals(self, deltas: Sequence[Delta], names: Dictionary) -> dict[str, Any]:
         """Count the tuples that arrived for a stage, by relation; see `JoinerStatistics`."""
         counts = dict.fromkeys(("r", "s", "r bytes", "s bytes"), 0)
         for view in self._views:
@@ -56,14 +56,14 @@ class Joiner:
                     counts[f"{name} bytes"] += _bytes(delta, self._texts[delta.name], names)
         return {"joiners": {str(self._number): counts}}
 
-    def held(self, store: Store, plan: BatchPlan) -> dict[str, Any]:
+    def count_held(self, store: Store, plan: BatchPlan) -> dict[str, Any]:
         """Count the tuples that it has after a batch, by relation."""
         counts = dict.fromkeys("RS", 0)
         for view in self._views:
             counts[view.side.name] += len(store[plan.pool(view.view)])
         return {"joiners": {str(self._number): counts}}
 
-    def sent(self, store: Store, plan: BatchPlan) -> tuple[list[tuple[int, Delta]], int]:
+    def hand_off(self, store: Store, plan: BatchPlan) -> tuple[list[tuple[int, Delta]], int]:
         """List the records for other joiners when a batch is done, and count all that were copied, those copied here
         included."""
         copies: list[tuple[int, Delta]] = []
@@ -72,11 +72,11 @@ class Joiner:
                 copies += self._copies(store, plan)
             case KeyMoves() if plan.moves:
                 for view in self._views:
-                    copies += self._moved(store, plan, view)
+                    copies += self._move_keys(store, plan, view)
         handed = [(target, delta) for target, delta in copies if target != self._number]
         return handed, sum(len(delta.keys) for _, delta in copies)
 
-    def _moved(self, store: Store, plan: KeyMoves, view: OnGrid) -> Iterator[tuple[int, Delta]]:
+    def _move_keys(self, store: Store, plan: KeyMoves, view: OnGrid) -> Iterator[tuple[int, Delta]]:
         """Yield its tuples of keys that move, for the joiners that lack them; delete those that it is not to keep."""
         pool, forgotten = store[view.view], list[Delta]()
         keys, words = pool.rows()

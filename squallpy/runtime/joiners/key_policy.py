@@ -26,11 +26,11 @@ class KeyPolicy:
         """Report how many keys have a grid, and the tuples of the joiner with most by the mean."""
         return {"heavy_keys": len(self.plan.heavy), "busiest": skew(stats["joiners"], self.keys.joiners)}
 
-    def before(self, rows: Sizes) -> "KeyPolicy":
+    def plan_batch(self, rows: Sizes) -> "KeyPolicy":
         """Keep the plan, which does not depend on how many rows come."""
         return self
 
-    def after(self, stats: Mapping[str, Any]) -> "KeyPolicy":
+    def observe(self, stats: Mapping[str, Any]) -> "KeyPolicy":
         """Plan the next batch."""
         keys, places = self.keys, dict(self.plan.heavy)
         for key, _, to in self.plan.moves:

@@ -26,10 +26,10 @@ class MigrationPolicy(Protocol):
     def figures(self, stats: Mapping[str, Any]) -> dict[str, Any]:
         """Report what `--metrics` prints of the batch that it was for."""
 
-    def before(self, rows: Sizes) -> "MigrationPolicy":
+    def plan_batch(self, rows: Sizes) -> "MigrationPolicy":
         """Plan a batch that reads so many rows of each relation."""
 
-    def after(self, stats: Mapping[str, Any]) -> "MigrationPolicy":
+    def observe(self, stats: Mapping[str, Any]) -> "MigrationPolicy":
         """Take in the statistics of the batch."""
 
 

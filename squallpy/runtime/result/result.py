@@ -60,16 +60,16 @@ class Result:
         `first`: nothing has been printed before this batch.
         """
         pool = store.pool(RESULT)
-        keys, words = self._merged(changes)
+        keys, words = self._merge(changes)
         if self._output.single and not len(keys):
             keys, words = np.empty((1, 0), np.int64), np.zeros((1, self._pool.payload.width), np.int64)
         if self._check:
             self._check.note(pool, keys, words)
-        printed = self._applied(store, keys, words, first, wanted)
+        printed = self._apply(store, keys, words, first, wanted)
         self.duplicates = self._check.duplicates(pool, store.dictionary) if self._check else 0
         return printed
 
-    def _applied(self, store: Store, keys: Words, words: Words, first: bool, wanted: bool) -> Changes | None:
+    def _apply(self, store: Store, keys: Words, words: Words, first: bool, wanted: bool) -> Changes | None:
         pool = store.pool(RESULT)
         if not wanted:
             pool.upsert(keys, words)
@@ -101,7 +101,7 @@ class Result:
             frame = frame.pick(np.repeat(np.arange(len(keys)), times))
         return self._printer.table(frame)
 
-    def _merged(self, changes: Sequence[Delta]) -> tuple[Words, Words]:
+    def _merge(self, changes: Sequence[Delta]) -> tuple[Words, Words]:
         """Merge changes of a group from several partitions."""
         if len(changes) == 1:
             return changes[0].keys, changes[0].words
@@ -126,12 +126,12 @@ class Result:
 
     def _moves(self, old: Head | None, new: Head, names: Dictionary) -> Changes:
         """List the changes between the first groups before and after the batch."""
-        keys, words, times = self._beside(old, new)
+        keys, words, times = self._align(old, new)
         moved = np.flatnonzero((words[0] != words[1]).any(axis=1) | (times[0] != times[1]))
         frame = self._printer.frame(np.tile(keys[moved], (2, 1)), np.concatenate(words[:, moved]), names)
         return Changes(*self._printer.changes(frame, times[0, moved], times[1, moved]))
 
-    def _beside(self, old: Head | None, new: Head) -> tuple[Words, Words, Words]:
+    def _align(self, old: Head | None, new: Head) -> tuple[Words, Words, Words]:
         """Align the groups of both, each once, with payloads and multiplicities before and after."""
         if old and np.array_equal(old.keys, new.keys):
             return new.keys, np.stack([old.words, new.words]), np.stack([old.times, new.times])

@@ -26,7 +26,8 @@ from squallpy.runtime.joiners.grid_policy import GridPolicy
 from squallpy.runtime.joiners.hand_off_store import HandOffStore
 from squallpy.runtime.joiners.migration_policy import open_policy, rows_by_side
 from squallpy.runtime.matrix.blocks.partition import BlockPartition
-from squallpy.runtime.matrix.stage import decode_cells, hand_over, open_matrices, read_handed
+from squallpy.runtime.matrix.stage import hand_over, open_matrices, read_handed
+from squallpy.runtime.matrix.subscription import decode_cells
 from squallpy.runtime.spark.tasks import Reports
 from squallpy.runtime.triggers.stage_executor import store_layout
 
@@ -170,7 +171,7 @@ class BatchCoordinator:
     def prepare(self, batch: int) -> None:
         """Prepare a batch; called again if the batch is repeated."""
         rows = {name: stop - start for name, (start, stop) in self._input.row_ranges(batch, 0, 1).items()}
-        self._planned = self.policy and self.policy.before(rows_by_side(self._plan, rows))
+        self._planned = self.policy and self.policy.plan_batch(rows_by_side(self._plan, rows))
         if self._matrices:
             hand_over(self._location.durable, batch, self._matrices.begin(batch, self._encoded()))
 
@@ -191,7 +192,7 @@ class BatchCoordinator:
         if self._matrices:
             self._matrices.end(stats["matrices"])
         if self._planned:
-            stats, self.policy = stats | self._planned.figures(stats), self._planned.after(stats)
+            stats, self.policy = stats | self._planned.figures(stats), self._planned.observe(stats)
         return stats
 
     def drop_hand_offs(self, done: int) -> None:

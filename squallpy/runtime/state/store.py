@@ -62,8 +62,8 @@ class PoolLayout:
     ordered: bool = False
     listed: bool = False
 
-    def made(self, storage: Storage) -> Container:
-        """Make the pool."""
+    def open(self, storage: Storage) -> Container:
+        """Make the pool, or open what storage has of it."""
         name = f"pool.{self.name}"
         if self.ordered:
             return SortedPool(self.key_width, self.payload, self.orders, storage, name)
@@ -92,7 +92,7 @@ class Store(Mapping[str, Container]):
     def __init__(self, layout: StoreLayout, storage: Storage = HEAP) -> None:
         self.layout = layout
         self.dictionary = Dictionary(storage)
-        self._pools = {pool.name: pool.made(storage) for pool in layout.pools}
+        self._pools = {pool.name: pool.open(storage) for pool in layout.pools}
         self.blocks = {block.name: Block(block, storage) for block in layout.blocks}
 
     def __getitem__(self, name: str) -> Container:

@@ -36,13 +36,13 @@ def clock_deltas(clocks: Iterable[Clock], relation: str, rows: pa.RecordBatch) -
 
 
 def _latest(clock: Clock, times: pa.Array) -> Delta | None:
-    latest = pc.max(times.cast(_held(times.type)).cast(pa.int64())).as_py()
+    latest = pc.max(times.cast(_storage_type(times.type)).cast(pa.int64())).as_py()
     if latest is None:
         return None
     return Delta(PoolName(clock.name, Role.CLOCK), np.array([[latest]], np.int64), np.ones((1, 1), np.int64))
 
 
-def _held(type: pa.DataType) -> pa.DataType:
+def _storage_type(type: pa.DataType) -> pa.DataType:
     """Choose the type of 64 or 32 bits to which whole numbers are cast as they are."""
     return pa.int32() if pa.types.is_date32(type) else pa.int64()
 

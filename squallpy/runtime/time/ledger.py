@@ -31,10 +31,10 @@ def ledger_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
 
 def entries(hashes: Words, mult: Words) -> tuple[Words, Words]:
     """List the changes of a batch for its ledger, without rows that cancel out."""
-    return summed([(hashes.reshape(-1, 1), mult.reshape(-1, 1))])
+    return sum_changes([(hashes.reshape(-1, 1), mult.reshape(-1, 1))])
 
 
-def summed(changes: Sequence[tuple[Words, Words]]) -> tuple[Words, Words]:
+def sum_changes(changes: Sequence[tuple[Words, Words]]) -> tuple[Words, Words]:
     """Sum changes of counts, keys (n, K) and counts (n, 1) each, by key; those that cancel out are left out."""
     pool = Pool(changes[0][0].shape[1], COUNTS)
     for keys, counts in changes:
@@ -43,7 +43,7 @@ def summed(changes: Sequence[tuple[Words, Words]]) -> tuple[Words, Words]:
     return keys.copy(), counts.copy()
 
 
-def unmatched(ledger: Pool, keys: Words, words: Words) -> int:
+def book(ledger: Pool, keys: Words, words: Words) -> int:
     """Book the changes, of a row perhaps by several readers, and count the deletes of rows that are not there."""
     keys, words = entries(keys, words)
     before = _debts(ledger, keys)

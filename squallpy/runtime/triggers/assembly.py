@@ -50,7 +50,7 @@ class Assembly:
         return len(set(self.registers.values()))
 
 
-def assembled(
+def assemble(
     update: Update, payloads: Mapping[str, Payload], auxiliary: Mapping[str, AuxiliaryPlan] = MappingProxyType({})
 ) -> Assembly:
     """Assemble an update."""
@@ -79,7 +79,7 @@ def assembled(
             registers[step.variable.id] = registers[same.id] if same else len(known)
             if same:
                 continue
-        code = _code(step, registers, known, source, auxiliary)
+        code = _encode(step, registers, known, source, auxiliary)
         if code is None:
             flush()
             parts.append(step)
@@ -91,7 +91,7 @@ def assembled(
         words += code
     flush()
     computed = sum(len(lane or ()) for lane in update.lanes)
-    return Assembly(tuple(parts), registers, source + 1 + computed, _outcome(update, payloads, registers))
+    return Assembly(tuple(parts), registers, source + 1 + computed, _encode_outcome(update, payloads, registers))
 
 
 def computed_ring(type: Type, target: Ring) -> Ring:
@@ -109,7 +109,7 @@ def _same(step: Let) -> Column | None:
     return None
 
 
-def _code(
+def _encode(
     step: Step, registers: Mapping[int, int], known: Iterable[int], source: int, auxiliary: Mapping[str, AuxiliaryPlan]
 ) -> list[int] | None:
     """Encode a step as words; None if it has to be evaluated."""
@@ -119,11 +119,11 @@ def _code(
         case Lookup(row=Row(aux)):
             return _row(step, auxiliary[aux], registers, known)
         case Where(predicate):
-            compared = [_compared(part, registers) for part in conjuncts(predicate)]
+            compared = [_encode_comparison(part, registers) for part in conjuncts(predicate)]
             if all(compared):
                 return [w for c in compared if c for w in _operation(steps.COMPARE, [*c, *known])]
         case Let(variable, Literal(value)) if value is None or _is_own_key(value, variable.type):
-            constant = int(value) if value is not None else _null(variable.type)
+            constant = int(value) if value is not None else _null_key(variable.type)
             return _operation(steps.SET, [registers[variable.id], constant])
     return None
 
@@ -166,16 +166,16 @@ def _is_lane(terms: tuple[tuple[int, int], ...]) -> bool:
     return len(terms) == 1 and terms[0][0] == 1
 
 
-def _compared(predicate: Expr, registers: Mapping[int, int]) -> list[int] | None:
+def _encode_comparison(predicate: Expr, registers: Mapping[int, int]) -> list[int] | None:
     """Encode a comparison of two keys, or of a key with a constant, if their words compare as their values do."""
     match predicate:
         case Call(name, (Column() as left, Column() as right)) if name in MIRRORED:
             texts = left.type == right.type and left.type.kind is Kind.VARCHAR and name in ("=", "<>")
-            if not texts and not (_plain(left.type) and _plain(right.type) and held_alike(left.type, right.type)):
+            if not texts and not (_is_plain(left.type) and _is_plain(right.type) and held_alike(left.type, right.type)):
                 return None
-            operands = [registers[left.id], registers[right.id], 0, _null(left.type), _null(right.type)]
+            operands = [registers[left.id], registers[right.id], 0, _null_key(left.type), _null_key(right.type)]
         case Call(name, (Literal(), Column())) if name in MIRRORED:
-            return _compared(replace(predicate, name=MIRRORED[name], args=predicate.args[::-1]), registers)
+            return _encode_comparison(replace(predicate, name=MIRRORED[name], args=predicate.args[::-1]), registers)
         case Call(name, (Column() as left, Literal(value, type))) if name in MIRRORED and value is not None:
             if not (_is_own_key(value, left.type) and held_alike(left.type, type)):
                 return None
@@ -185,21 +185,21 @@ def _compared(predicate: Expr, registers: Mapping[int, int]) -> list[int] | None
     return [COMPARISONS.index(name), *operands]
 
 
-def _plain(type: Type) -> bool:
+def _is_plain(type: Type) -> bool:
     """True if the keys of the type are its values as integers."""
     return type.kind is Kind.BOOLEAN or (type.is_held_in_order and type.kind is not Kind.DOUBLE)
 
 
 def _is_own_key(value: int, type: Type) -> bool:
-    return _plain(type) and value >= least_as_held(type)
+    return _is_plain(type) and value >= least_as_held(type)
 
 
-def _null(type: Type) -> int:
+def _null_key(type: Type) -> int:
     """Return the key that is NULL."""
     return -1 if type.kind is Kind.VARCHAR else NULL
 
 
-def _outcome(update: Update, payloads: Mapping[str, Payload], registers: Mapping[int, int]) -> Words:
+def _encode_outcome(update: Update, payloads: Mapping[str, Payload], registers: Mapping[int, int]) -> Words:
     """Encode the keys, and for each lane of the target its factors.
 
     A sum times a count is cheap, or at all possible, so counts come last.

@@ -17,7 +17,7 @@ from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.messages.deltas import decode
-from squallpy.runtime.time.ledger import summed
+from squallpy.runtime.time.ledger import sum_changes
 
 
 class KeyCheck:
@@ -49,7 +49,7 @@ class KeyCheck:
         added = sum(len(keys) for keys, _ in changes)
         if len(pool) == self._records + added and all((counts <= 1).all() for _, counts in changes):
             return 0  # each of the keys is new
-        keys, counts = summed(changes)
+        keys, counts = sum_changes(changes)
         now = pool.get(keys)[:, 0]
         before = now - counts[:, 0]
         more = np.maximum(now - 1, 0) - np.maximum(before - 1, 0)

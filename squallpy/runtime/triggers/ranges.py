@@ -83,7 +83,7 @@ class Ranges:
                 high = np.minimum(high, found)
         return (low, high) if some.all() else (np.where(some, low, 1), np.where(some, high, 0))
 
-    def unordered(self, index: SortedIndex, given: Words) -> tuple[Words, Words]:
+    def find_unordered(self, index: SortedIndex, given: Words) -> tuple[Words, Words]:
         """List (row, place) of the records whose values are too wide to be in their order."""
         if not self._variable.type.is_wide:
             return np.empty(0, np.int64), np.empty(0, np.int64)
@@ -112,11 +112,11 @@ class _Side:
     def __init__(self, predicate: Expr | None, variable: Column, rising: bool) -> None:
         self._variable, self._rising, self.tried = variable, rising, 0
         parts = () if predicate is None else conjuncts(predicate)
-        compared = [_compared(part, variable) for part in parts]
+        compared = [_read_bound(part, variable) for part in parts]
         self.searched = None in compared
         self._predicate = compile_expression(TRUE if predicate is None else predicate)
         self._bounds = [] if self.searched else [bound for bound in compared if bound]
-        guess = next((expr for part in parts if (expr := _near(part, variable))), None)
+        guess = next((expr for part in parts if (expr := _approximate_bound(part, variable))), None)
         self._guess = None if guess is None else (compile_expression(guess), guess)
 
     def test(self, frame: Frame) -> Any:
@@ -220,7 +220,7 @@ class _Bound:
 
     def _sum(self, frame: Frame, step: int) -> tuple[Any, Any]:
         """Sum the terms and `step`, exactly; and mark where none of the terms is NULL."""
-        vecs = [(sign, _settled(function(frame), type, frame.rows)) for sign, function, type in self._functions]
+        vecs = [(sign, _complete(function(frame), type, frame.rows)) for sign, function, type in self._functions]
         values = [(sign, masked(vec)) for sign, vec in vecs]
         wide = 1 + sum(largest_magnitude(part) for _, part in values) >= LIMIT
         total: Any = np.full(frame.rows, step, object if wide else np.int64)
@@ -231,19 +231,19 @@ class _Bound:
         return total, all_valid(*(vec.valid for _, vec in vecs))
 
 
-def _settled(vec: Vec, type: Type, rows: int) -> Vec:
+def _complete(vec: Vec, type: Type, rows: int) -> Vec:
     """Complete a vector of which some rows may be valid and others not; a constant stays one."""
     return full(vec, type, rows) if np.ndim(vec.valid) == 0 and vec.valid is not None else vec
 
 
-def _compared(predicate: Expr, variable: Column) -> _Bound | None:
+def _read_bound(predicate: Expr, variable: Column) -> _Bound | None:
     """Read a predicate as a bound, if it compares the variable with a value in the same representation, or with sums.
 
     v > e      x - v <= e      e IS NULL OR v > e + 1      e IS NULL AND NOT v IS NULL OR v > e
     """
     match predicate:
         case Call("or", (absent, compared)):
-            bound = _compared(compared, variable)
+            bound = _read_bound(compared, variable)
             asked = [c for c in conjuncts(absent) if c != not_null(variable)]  # NB: in a range it is not NULL
             nulls = [is_null(term) for _, term in bound.terms if term.nullable] if bound else []
             if bound and len(nulls) == 1 and asked == nulls:
@@ -259,7 +259,7 @@ def _compared(predicate: Expr, variable: Column) -> _Bound | None:
     return None
 
 
-def _near(predicate: Expr, variable: Column) -> Expr | None:
+def _approximate_bound(predicate: Expr, variable: Column) -> Expr | None:
     """Rewrite CAST(v AS DOUBLE) > e to e, which is a number nearly as v is at its bound."""
     match predicate:
         case Call("<" | "<=" | ">" | ">=", (a, b)):

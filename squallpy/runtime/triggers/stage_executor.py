@@ -26,7 +26,7 @@ from squallpy.runtime.messages.deltas import Delta, numbered
 from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
 from squallpy.runtime.time.clock import clock_layouts, tick
-from squallpy.runtime.time.ledger import COUNTS, ledger_layouts, unmatched
+from squallpy.runtime.time.ledger import COUNTS, book, ledger_layouts
 from squallpy.runtime.triggers.duplicate_keys import KeyCheck
 from squallpy.runtime.triggers.statement import Keeper, Noted, Statement
 
@@ -131,7 +131,7 @@ class StageExecutor:
 
     def apply(self, store: Store, deltas: Iterable[Delta], batch: BatchPlan | None = None) -> tuple[Delta, Deltas]:
         """Apply a batch; return the change of the result, and by name the deltas that the stage sends or keeps."""
-        given = self._given(deltas)
+        given = self._add_up(deltas)
         self._book(store, given)
         tick(store, self._clocks, given)
         pools: dict[str, Container] = dict(store) | self._scratch
@@ -146,9 +146,9 @@ class StageExecutor:
                 with self._trace(f"Δ{step.relation.upper()}"):
                     self._derive(step, store, given)
             elif (delta := _rows(step.delta, given, pools)) is not None:
-                keep = None if step.update.keep is None else self._keeper(step.update, store.dictionary)
+                keep = None if step.update.keep is None else self._own_filter(step.update, store.dictionary)
                 if batch and step.target in on_grid and len(batch.grids) > 1:
-                    keep = self._home(step.update, batch, store.dictionary)
+                    keep = self._home_filter(step.update, batch, store.dictionary)
                 with self._trace(f"{step.delta} → {step.target}"):
                     step.run(delta, pools, store.dictionary, changes.get(step.target), keep)
         for view, check in self._unique.items():
@@ -170,14 +170,14 @@ class StageExecutor:
         """Return how many comparisons lookups have made so far, and how many pairs."""
         return sum(s.compared for s in self._statements), sum(s.pairs for s in self._statements)
 
-    def _given(self, deltas: Iterable[Delta]) -> Deltas:
+    def _add_up(self, deltas: Iterable[Delta]) -> Deltas:
         """Add up the deltas that have arrived, by name; those that are looked up, in their pools."""
         parts: dict[str, list[Delta]] = {}
         for delta in deltas:
             parts.setdefault(delta.name, []).append(delta)
         for pool in self._scratch.values():
             pool.clear()
-        given = {name: _merged(some) for name, some in parts.items()}
+        given = {name: _merge(some) for name, some in parts.items()}
         self._fill(given)
         return given
 
@@ -190,7 +190,7 @@ class StageExecutor:
         self._notes = Notes()
         for feed in self._plan.sources:
             if changes := given.get(PoolName(feed.relation.name, Role.LEDGER)):
-                self._notes.unmatched += unmatched(store.pool(changes.name), changes.keys, changes.words)
+                self._notes.unmatched += book(store.pool(changes.name), changes.keys, changes.words)
 
     def _derive(self, step: Derive, store: Store, given: Deltas) -> None:
         if step.alone and self._partition != 0:
@@ -203,7 +203,7 @@ class StageExecutor:
         self._fill(changes)
         given |= changes
 
-    def _home(self, step: Update, batch: BatchPlan, names: Dictionary) -> Keeper:
+    def _home_filter(self, step: Update, batch: BatchPlan, names: Dictionary) -> Keeper:
         """Make the filter of rows that all groups of joiners see: those stored in this joiner's group."""
         homes, group = Homes(tuple(grid.joiners for grid in batch.grids)), batch.group(self._partition)
         by, columns = range(len(step.keys)), step.keys
@@ -213,7 +213,7 @@ class StageExecutor:
 
         return mine
 
-    def _keeper(self, step: Update, names: Dictionary) -> Keeper:
+    def _own_filter(self, step: Update, names: Dictionary) -> Keeper:
         """Make the filter of rows that every partition has: those that belong to this one."""
         assert step.keep is not None
         by, columns = step.keep, step.keys
@@ -233,7 +233,7 @@ def _rows(name: str, given: Mapping[str, Delta], pools: Mapping[str, Container])
     return Delta(name, keys, words) if len(keys) else None
 
 
-def _merged(parts: list[Delta]) -> Delta:
+def _merge(parts: list[Delta]) -> Delta:
     if len(parts) == 1:
         return parts[0]
     return Delta(parts[0].name, np.concatenate([p.keys for p in parts]), np.concatenate([p.words for p in parts]))

@@ -32,7 +32,7 @@ from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.kernels.sorted_index import SortedIndex
 from squallpy.runtime.messages.deltas import Delta, decode, encode
 from squallpy.runtime.messages.grouping import number
-from squallpy.runtime.triggers.assembly import Part, assembled, computed_ring
+from squallpy.runtime.triggers.assembly import Part, assemble, computed_ring
 from squallpy.runtime.triggers.duplicate_keys import KeyCheck
 from squallpy.runtime.triggers.ranges import Bounds, Ranges, overlaid
 
@@ -75,7 +75,7 @@ class Statement:
         self, update: Update, payloads: Mapping[str, Payload], auxiliary: Mapping[str, RowsOf] = MappingProxyType({})
     ) -> None:
         self.update, self.delta, self.target = update, update.delta, update.target
-        self._code = assembled(update, payloads, {name: rows.plan for name, rows in auxiliary.items()})
+        self._code = assemble(update, payloads, {name: rows.plan for name, rows in auxiliary.items()})
         self._payload = payloads[update.delta]
         self._variables = {v.id: v for v in _variables(update)}
         self._functions: dict[int, Function] = {
@@ -205,7 +205,7 @@ class Statement:
 
     def _look_up(self, step: Lookup, rows: _Rows, index: SortedIndex, names: Dictionary) -> _Rows:
         """Join rows with the records of their ranges, the nearest or highest of those, or their sum."""
-        ranges, given, source = self._ranges[step], self._given(step, rows), self._numbers[id(step)]
+        ranges, given, source = self._ranges[step], self._gather_bound(step, rows), self._numbers[id(step)]
         assert step.range is not None
         variable = step.range.variable
 
@@ -226,8 +226,8 @@ class Statement:
             else:
                 places = index.find_highest(given, *bounds)
             found = np.flatnonzero(places >= 0)
-            return self._bound(step, rows.pick(found), index, places[found])
-        others = ranges.unordered(index, given)
+            return self._join_places(step, rows.pick(found), index, places[found])
+        others = ranges.find_unordered(index, given)
         alike = source == 1 and self._counted and step not in self._apart  # may rows only differ in their ranges?
         if alike and len(rows) > 1 and not len(others[0]):
             rows, given, bounds = self._overlay(step, rows, given, bounds)
@@ -238,9 +238,9 @@ class Statement:
         if len(others[0]):
             true = ranges.test(framed(index.column(index.ranged, others[1]), others[0]))
             found, places = np.append(found, others[0][true]), np.append(places, others[1][true])
-        return self._bound(step, rows.pick(found), index, places)
+        return self._join_places(step, rows.pick(found), index, places)
 
-    def _bound(self, step: Lookup, rows: _Rows, index: SortedIndex, places: Words) -> _Rows:
+    def _join_places(self, step: Lookup, rows: _Rows, index: SortedIndex, places: Words) -> _Rows:
         """Join rows with the records at places of an index, one each."""
         for position, v in step.binds:
             if v.id in step.live:
@@ -251,7 +251,7 @@ class Statement:
     def _look_through(self, step: Lookup, rows: _Rows, pool: Pool, names: Dictionary) -> _Rows:
         """Extend rows by those that an auxiliary relation makes of the records that they name."""
         assert step.row is not None
-        found, item = self._auxiliary[step.row.relation](pool, self._given(step, rows), step.row.before, names)
+        found, item = self._auxiliary[step.row.relation](pool, self._gather_bound(step, rows), step.row.before, names)
         out = rows if found.all() else rows.pick(np.flatnonzero(found))
         for title, v in step.row.fields:
             if v.id in step.live:
@@ -274,7 +274,7 @@ class Statement:
         out.hold(0, counts)
         return out, given.take(chosen, axis=0), bounds
 
-    def _given(self, step: Lookup, rows: _Rows) -> Words:
+    def _gather_bound(self, step: Lookup, rows: _Rows) -> Words:
         """Gather the values by which a lookup looks, row by row."""
         return np.ascontiguousarray(rows.columns[[self._code.registers[v.id] for _, v in step.bound]].T)
 

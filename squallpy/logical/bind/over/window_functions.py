@@ -79,6 +79,14 @@ class WindowCalls:
             functions.append((column, replace(function.with_expressions(exprs), span=self.ctx.span(node))))
         return WindowFunctions(plan, tuple(functions)) if functions else plan
 
+    def rename(self, value: Expr, name: str) -> Expr:
+        """Give the column of a function the name that it has in the select list."""
+        for function, (column, node) in self.functions.items():
+            if column == value:
+                self.functions[function] = replace(column, name=name), node
+                return self.functions[function][0]
+        return value
+
     def check(self, s: Scalars) -> None:
         """Bind the windows that nothing uses, for their mistakes."""
         for name in self.named.keys() - self.used:
@@ -223,23 +231,23 @@ class WindowCalls:
         """Bind LAG or LEAD."""
         name = called.called
         first, *more = function.expressions
-        of, distance = rows.bind(first), 1
+        of, args = rows.bind(first), list[Expr]()
         if more:
-            given = constant_number(self.ctx, more[0])
-            if given is None:
+            distance = constant_number(self.ctx, more[0])
+            if distance is None:
                 raise self.ctx.error("SQ2005", f"{name} needs a constant whole number of rows", more[0])
-            distance = given
-        default: Expr = Literal(None, NULL)
+            if ignoring is not None and abs(distance) != 1:
+                raise self.ctx.refuse(ignoring, QUERIES["ignored"])
+            args.append(Literal(distance, BIGINT))
         if len(more) > 1:
             _, default = rows.as_moments([of, rows.bind(more[1])], [first, more[1]])
             if unify([of.type, default.type]) is None:
                 told = f"{name} of {of.type} and {default.type}, which have no common type"
                 raise self.ctx.error("SQ2005", told, more[1], "CAST one side")
-        if ignoring is not None and abs(distance) != 1:
-            raise self.ctx.refuse(ignoring, QUERIES["ignored"])
+            args.append(default)
         of = coerce(of, BIGINT) if of.type == NULL else of
-        type = of.type if default == Literal(None, NULL) else case([(TRUE, of)], default).type
-        return self.column(replace(called, args=(of, Literal(distance, BIGINT), default)), node, type)
+        type = case([(TRUE, of)], args[1]).type if len(args) > 1 and args[1].type != NULL else of.type
+        return self.column(replace(called, args=(of, *args)), node, type)
 
     def value(
         self,
@@ -288,4 +296,7 @@ def over(s: Scalars, node: exp.Window) -> Expr:
         hint = {"WHERE": "use QUALIFY", "HAVING": "use QUALIFY"}.get(s.clause, "take it from a subquery in FROM")
         told = f"a window function cannot stand in {s.clause}"
         raise SquallError("SQ2009", told, s.ctx.query.keyword(node, "OVER"), hint)
-    return s.window_calls.bind(s, node)
+    known, value = len(s.window_calls.functions), s.window_calls.bind(s, node)
+    if isinstance(node.parent, exp.Alias) and len(s.window_calls.functions) > known:
+        return s.window_calls.rename(value, node.parent.alias)
+    return value
