@@ -45,6 +45,7 @@ def _bound(bound: Bound | None, side: str) -> str:
     way, distance = bound
     text = str(distance)
     if distance.type.kind is Kind.INTERVAL:
-        parts = zip(distance.value, ("MONTH", "DAY", "MICROSECOND"), strict=True)
-        text = "INTERVAL " + " ".join(f"{count} {unit}" for count, unit in parts if count)
+        months, days, micros = distance.value
+        parts = ((months, "MONTH"), (days, "DAY"), (micros / 1_000_000, "SECOND"))
+        text = "INTERVAL " + " ".join(f"{count:.15g} {unit}" for count, unit in parts if count)
     return f"{text} {'PRECEDING' if way < 0 else 'FOLLOWING'}" if way else "CURRENT ROW"

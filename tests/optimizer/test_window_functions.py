@@ -45,5 +45,5 @@ def test_unread_columns_are_found() -> None:
     (node,) = (n for n in nodes(plan) if isinstance(n, WindowFunctions))
     names = {c.id: c.name for c in node.output}
     read = columns_read(plan)
-    assert {names[id] for id in read[id(node)]} == {"a", "rank"}
+    assert {names[id] for id in read[id(node)]} == {"a", "r"}
     assert {names[id] for id in read[id(node.child)]} == {"a", "b"}

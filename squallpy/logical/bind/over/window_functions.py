@@ -79,6 +79,14 @@ class WindowCalls:
             functions.append((column, replace(function.with_expressions(exprs), span=self.ctx.span(node))))
         return WindowFunctions(plan, tuple(functions)) if functions else plan
 
+    def rename(self, value: Expr, name: str) -> Expr:
+        """Give the column of a function the name that it has in the select list."""
+        for function, (column, node) in self.functions.items():
+            if column == value:
+                self.functions[function] = replace(column, name=name), node
+                return self.functions[function][0]
+        return value
+
     def check(self, s: Scalars) -> None:
         """Bind the windows that nothing uses, for their mistakes."""
         for name in self.named.keys() - self.used:
@@ -288,4 +296,7 @@ def over(s: Scalars, node: exp.Window) -> Expr:
         hint = {"WHERE": "use QUALIFY", "HAVING": "use QUALIFY"}.get(s.clause, "take it from a subquery in FROM")
         told = f"a window function cannot stand in {s.clause}"
         raise SquallError("SQ2009", told, s.ctx.query.keyword(node, "OVER"), hint)
-    return s.window_calls.bind(s, node)
+    known, value = len(s.window_calls.functions), s.window_calls.bind(s, node)
+    if isinstance(node.parent, exp.Alias) and len(s.window_calls.functions) > known:
+        return s.window_calls.rename(value, node.parent.alias)
+    return value

@@ -17,7 +17,7 @@ from squallpy.logical.aggregates import Aggregates, Items
 from squallpy.logical.calls import Agg, WindowFunction
 from squallpy.logical.expressions import TRUE, Column, Expr, Literal, columns, conjunction, not_null
 from squallpy.logical.functions import call, case, coalesce, not_distinct
-from squallpy.logical.nodes import Aggregate, Filter, Node, Project, WindowFunctions, with_inputs
+from squallpy.logical.nodes import Aggregate, Filter, Node, Project, WindowFunctions, nodes, with_inputs
 from squallpy.logical.properties import check_size
 from squallpy.optimizer.passes import PassContext, columns_read
 from squallpy.optimizer.plan.window_functions.frames import Extent, Frame, frame_of, without_neighbours
@@ -28,6 +28,8 @@ ONE, ZERO = Literal(1, BIGINT), Literal(0, BIGINT)
 
 def expand_window_functions(plan: Node, context: PassContext) -> Node:
     """Replace each WindowFunctions by joins of its input with aggregates of it."""
+    if not any(isinstance(node, WindowFunctions) for node in nodes(plan)):
+        return plan
     read = columns_read(plan)
     known: dict[int, tuple[Node, Node]] = {}
 
