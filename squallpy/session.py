@@ -24,6 +24,7 @@ from squallpy.frontend.source_text import read_directive, read_script
 from squallpy.logical.bind import Script, compile_script
 from squallpy.logical.nodes import Query
 from squallpy.maintain.matrix.script_programs import Programs
+from squallpy.physical.matrix.plan import under_matrices
 from squallpy.physical.matrix.show import matrices_text
 from squallpy.physical.plan import Plan
 from squallpy.physical.show import plan_text
@@ -308,7 +309,6 @@ def _how_read(relation: Relation) -> list[tuple[str, str]]:
 def columns_read(compiled: CompiledQuery) -> dict[str, tuple[str, ...]]:
     """List the columns of each source that a query reads, by the names of statistics."""
     from squallpy.runtime.ingest.explode import columns_of
-    from squallpy.runtime.matrix.incoming import under_matrices
 
     found: dict[str, dict[str, None]] = {}
     for feed in compiled.plan.sources:
@@ -325,7 +325,6 @@ def inputs_of(compiled: CompiledQuery, sources: "Mapping[str, Source]", replay: 
     """Describe the files that a query reads, for its checkpoint."""
     from squallpy.runtime.checkpoint.input_files import Inputs
     from squallpy.runtime.formats.change_operations import columns_of_change
-    from squallpy.runtime.matrix.incoming import under_matrices
 
     called = {name: source for r, source in sources.items() for name in (r, under_matrices(r))}
     read = {}

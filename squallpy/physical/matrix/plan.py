@@ -5,11 +5,14 @@ SELECT j, value FROM p16.D WHERE i IN (3, 7)   →   Reading(p16.D, rows 3 and 7
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from squallpy.catalog.matrices import Matrix
 from squallpy.catalog.relation import Relation
-from squallpy.maintain.matrix.compile import Compiled
-from squallpy.maintain.matrix.program import Program
+
+if TYPE_CHECKING:  # a worker that runs no matrices needs no compiler of them
+    from squallpy.maintain.matrix.compile import Compiled
+    from squallpy.maintain.matrix.program import Program
 
 Interval = tuple[int | None, int | None]  # from, to; both inclusive, None: no end
 Some = tuple[Interval, ...]  # the indices in any of these
@@ -39,8 +42,8 @@ class KeptProgram:
     """A compiled program, as far as the query needs it; a matrix that is read by itself is one, too."""
 
     name: str
-    program: Program
-    compiled: Compiled
+    program: "Program"
+    compiled: "Compiled"
     readings: tuple[Reading, ...]
 
 
@@ -68,6 +71,11 @@ class MatrixPlan:
     def relations(self) -> set[str]:
         """The streams and tables whose rows are cells."""
         return {matrix.relation for matrix in self.matrices.values()}
+
+
+def under_matrices(relation: str) -> str:
+    """Name a relation in statistics as read for matrices; the query may also read it for itself."""
+    return f"{relation} under matrices"
 
 
 def _intervals_text(some: Some) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from squallpy.maintain.matrix.dimensions import Sizes
-from squallpy.physical.matrix.plan import MatrixPlan
+from squallpy.physical.matrix.plan import MatrixPlan, under_matrices
 from squallpy.runtime.batch.node import Input
 from squallpy.runtime.formats.file_rows import ReadStats
 from squallpy.runtime.formats.skipped_rows import skipped
@@ -42,11 +42,6 @@ class Incoming:
                 left_out[matrix.relation] = skipped(table).count
                 sums.add(under_matrices(matrix.relation), table)
         return rows, {"skipped": sum(left_out.values()), **sums.stats}
-
-
-def under_matrices(relation: str) -> str:
-    """Name a relation in statistics as read for matrices; the query may also read it for itself."""
-    return f"{relation} under matrices"
 
 
 def grown_sizes(sizes: Sizes, rows: Mapping[str, Rows]) -> dict[str, int]:

@@ -20,7 +20,7 @@ from squallpy.runtime.checkpoint.folders import StateLocation
 from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.matrix.incoming import Incoming, grown_sizes
 from squallpy.runtime.matrix.query_program import QueryProgram
-from squallpy.runtime.matrix.stage import SHOWN
+from squallpy.runtime.matrix.subscription import SHOWN
 from squallpy.runtime.messages.deltas import Delta, pack_deltas, unpack_deltas
 from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
 

@@ -12,16 +12,11 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from squallpy.base.trace import SILENT, Trace
-from squallpy.physical.matrix.plan import MatrixPlan
 from squallpy.physical.plan import Plan
 from squallpy.runtime.batch.node import Computed, Input
 from squallpy.runtime.checkpoint.durable import open_durable
 from squallpy.runtime.checkpoint.folders import StateLocation
-from squallpy.runtime.kernels.dictionary import Dictionary
-from squallpy.runtime.matrix.subscription import decode_rows
-from squallpy.runtime.messages.deltas import unpack_deltas
 
-SHOWN = "shown"  # the delta of a message from the driver: (reading, i, j, value) → how often it came
 Facts = Mapping[str, Any]
 
 
@@ -68,19 +63,10 @@ def compute(plan: Plan, stage: MatrixStage | None, batch: int, trace: Trace = SI
     """Compute the changed cells of a batch in this process; None if the plan reads no matrices."""
     if stage is None or plan.matrices is None:
         return None
+    from squallpy.runtime.matrix.subscription import decode_cells
+
     with trace("matrices"):
         return decode_cells(plan.matrices, stage.begin(batch))
-
-
-def decode_cells(plan: MatrixPlan, message: bytes) -> Computed:
-    """Decode the changed cells in a message from the driver as rows of the relations that a query reads."""
-    stats, deltas = unpack_deltas(message, Dictionary())
-    (shown,) = (delta for delta in deltas if delta.name == SHOWN)
-    tables = {}
-    for number, reading in enumerate(plan.readings):
-        own = shown.keys[:, 0] == number
-        tables[reading.relation.name] = decode_rows(reading, shown.keys[own, 1:], shown.words[own, 0])
-    return Computed(tables, stats)
 
 
 def hand_over(durable: str, batch: int, message: bytes) -> None:

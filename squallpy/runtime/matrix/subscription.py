@@ -12,13 +12,17 @@ import pyarrow as pa
 from squallpy.base.semirings import ARITHMETIC, Semiring
 from squallpy.catalog.relation import MULT
 from squallpy.physical.matrix.blocks import ALONE, Part
-from squallpy.physical.matrix.plan import ALL, Reading, Some
+from squallpy.physical.matrix.plan import ALL, MatrixPlan, Reading, Some
+from squallpy.runtime.batch.node import Computed
 from squallpy.runtime.evaluate.vectors import arrow_type
+from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.regions import HEAP, Storage, Words
 from squallpy.runtime.matrix.cells import as_words, of_words
 from squallpy.runtime.matrix.views import Array
+from squallpy.runtime.messages.deltas import unpack_deltas
 from squallpy.runtime.state.matrices import Block, BlockLayout
 
+SHOWN = "shown"  # the delta of a message from the driver: (reading, i, j, value) → how often it came
 Touch = tuple[Array, Array]  # which rows, which columns
 Read = Callable[["slice | Array", "slice | Array"], Array]
 CANCELLED = 1e-12  # of the largest value that a cell has had: what is left below it is rounding
@@ -144,6 +148,17 @@ def decode_rows(reading: Reading, keys: Words, mult: Words) -> pa.Table:
     names, type = [field.name for field in reading.relation.fields], arrow_type(reading.relation.fields[2].type)
     values = pa.array(of_words(keys[:, 2], np.dtype(type.to_pandas_dtype()).name), type)
     return pa.table([pa.array(keys[:, 0]), pa.array(keys[:, 1]), values, pa.array(mult)], [*names, MULT])
+
+
+def decode_cells(plan: MatrixPlan, message: bytes) -> Computed:
+    """Decode the changed cells in a message from the driver as rows of the relations that a query reads."""
+    stats, deltas = unpack_deltas(message, Dictionary())
+    (shown,) = (delta for delta in deltas if delta.name == SHOWN)
+    tables = {}
+    for number, reading in enumerate(plan.readings):
+        own = shown.keys[:, 0] == number
+        tables[reading.relation.name] = decode_rows(reading, shown.keys[own, 1:], shown.words[own, 0])
+    return Computed(tables, stats)
 
 
 def _bits(values: Array) -> Array:

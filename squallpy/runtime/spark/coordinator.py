@@ -26,7 +26,8 @@ from squallpy.runtime.joiners.grid_policy import GridPolicy
 from squallpy.runtime.joiners.hand_off_store import HandOffStore
 from squallpy.runtime.joiners.migration_policy import open_policy, rows_by_side
 from squallpy.runtime.matrix.blocks.partition import BlockPartition
-from squallpy.runtime.matrix.stage import decode_cells, hand_over, open_matrices, read_handed
+from squallpy.runtime.matrix.stage import hand_over, open_matrices, read_handed
+from squallpy.runtime.matrix.subscription import decode_cells
 from squallpy.runtime.spark.tasks import Reports
 from squallpy.runtime.triggers.stage_executor import store_layout
 
