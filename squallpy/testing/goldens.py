@@ -72,7 +72,7 @@ def pass_fixture(text: str) -> str:
 
     The first step of that name is shown.
     """
-    head, sql = text.split("\n\n")[0].split("\n", 1)
+    head, sql = text.split("\n\n")[0].strip().split("\n", 1)
     script = f"{STREAMS.read_text()}\n{sql}"
     (query,) = compile_script(script, "q.sql", lambda relation: ()).queries
     tracer = Tracer()
