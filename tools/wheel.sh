@@ -4,15 +4,16 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 empty=$(mktemp -d)
-trap 'rm -rf "$empty" dist' EXIT
-rm -rf dist
+trap 'rm -rf "$empty"' EXIT
 "${PYTHON:-python3}" -m venv "$empty/venv"
 export PATH="$empty/venv/bin:$PATH" PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_QUIET=1
 unset PYTHONPATH
 
+mkdir "$empty/clone"
+cp -r .gitignore README.md LICENSE pyproject.toml squallpy grammar "$empty/clone"
 line=$(grep '^pip wheel' README.md)
 echo "wheel: $line" >&2
-eval "$line"
+(cd "$empty/clone" && eval "$line")
 
 # the blocks between ``` of README that follow `query.sql` and the command that runs it
 block() {
@@ -27,4 +28,4 @@ block '`squall run query.sql --backend local` prints' > "$empty/expected"
 cd "$empty"
 squall run query.sql --backend local > answer
 sort answer | diff - <(sort expected)
-echo "wheel: squall, installed from $(ls "$OLDPWD/dist"), gives README's answer" >&2
+echo "wheel: squall, installed from $(ls clone/dist), gives README's answer" >&2
