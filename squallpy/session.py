@@ -22,6 +22,7 @@ from squallpy.compiler import CompiledQuery, Compiler
 from squallpy.explain import PLACED, Timer, Tracer, list_passes, program_stage_text, stage_text
 from squallpy.frontend.source_text import read_directive, read_script
 from squallpy.logical.bind import Script, compile_script
+from squallpy.logical.identity import identity_text
 from squallpy.logical.nodes import Query
 from squallpy.maintain.matrix.script_programs import Programs
 from squallpy.physical.matrix.plan import under_matrices
@@ -282,13 +283,13 @@ class Session:
 
 
 def fingerprint(compiled: CompiledQuery, batch_rows: int, order: str, sizes: dict[str, int]) -> "CheckpointIdentity":
-    """Compute the identity of a checkpoint from program and replay; if only the plan differs, its state is rebuilt."""
+    """Compute the identity of a checkpoint from query and replay; if only the plan differs, its state is rebuilt."""
     from squallpy.runtime.checkpoint.checkpoint import CheckpointIdentity
 
     read = columns_read(compiled)
     relations = [(r.name, _read_of(r, read), r.format, _how_read(r)) for r in compiled.relations]
-    query = repr((program_text(compiled.program), relations, batch_rows, order))
-    plan = f"{compiled.plan.partitions} {plan_text(compiled.plan)}"
+    query = repr((identity_text(compiled.query.plan), compiled.query.names, relations, batch_rows, order))
+    plan = f"{compiled.plan.partitions} {program_text(compiled.program)} {plan_text(compiled.plan)}"
     if matrices := compiled.plan.matrices:
         query += matrices_text(matrices)
         plan += f"{matrices.by_rows} {matrices.parts} {' '.join(map(str, matrices.readings))}"
