@@ -24,7 +24,7 @@ class Node:
     __slots__ = ("_borrows", "_ids", "_output", "_size")
     _borrows: bool
     input_fields: ClassVar[tuple[str, ...]] = ()
-    lends: ClassVar[bool] = False  # may its columns be read anywhere above it, up to an Apply?
+    lends: ClassVar[bool] = False  # True if its columns may be read anywhere above it, up to an Apply
 
     @property
     def borrows(self) -> bool:
