@@ -22,6 +22,7 @@ from squallpy.compiler import CompiledQuery, Compiler
 from squallpy.explain import PLACED, Timer, Tracer, list_passes, program_stage_text, stage_text
 from squallpy.frontend.source_text import read_directive, read_script
 from squallpy.logical.bind import Script, compile_script
+from squallpy.logical.identity import identity_text
 from squallpy.logical.nodes import Query
 from squallpy.maintain.matrix.script_programs import Programs
 from squallpy.physical.matrix.plan import under_matrices
@@ -199,10 +200,10 @@ class Session:
             if name in sources:
                 sources[name].check(columns)
         read = inputs_of(compiled, sources, replay) if summed else None
-        with self._place(query, options, made_for, replay.batch_rows, read) as place:
-            steps = Again(replay, place.before if place else 0)
+        with self._state_location(query, options, made_for, replay.batch_rows, read) as location:
+            steps = Again(replay, location.before if location else 0)
             input = Input({r.name: sources[r.name] for r in relations}, steps)
-            executor = self._executor(compiled.plan, input, place, options)
+            executor = self._executor(compiled.plan, input, location, options)
             sink.begin(query, executor.schema, replay.batches)
             progress = Progress(sink, stop, steps.number, executor.final, options.profile, lease)
             executor.run(progress.batch, lambda: working(True))
@@ -213,7 +214,7 @@ class Session:
             sink.finish(progress.summary())
 
     @contextmanager
-    def _place(
+    def _state_location(
         self,
         query: Query,
         options: RunOptions,
@@ -230,29 +231,31 @@ class Session:
         if options.checkpoint:
             several = len(self.script.queries) > 1
             folder = join_path(options.checkpoint, f"query-{query.number}") if several else options.checkpoint
-            place = open_checkpoint(folder, made_for, batch_rows, local, snapshot, inputs)
-            yield place
+            location = open_checkpoint(folder, made_for, batch_rows, local, snapshot, inputs)
+            yield location
             if inputs:
                 inputs.save(open_durable(folder, "driver"), ended=True)
-            place.delete_local()  # NB: only after a clean end; after a crash it is reused
+            location.delete_local()  # NB: only after a clean end; after a crash it is reused
         elif options.backend == "spark":
-            with temporary_location(local, made_for.plan, snapshot) as place:
-                yield place
+            with temporary_location(local, made_for.plan, snapshot) as location:
+                yield location
         else:
             yield None
 
-    def _executor(self, plan: Plan, input: "Input", place: "StateLocation | None", options: RunOptions) -> "Executor":
+    def _executor(
+        self, plan: Plan, input: "Input", location: "StateLocation | None", options: RunOptions
+    ) -> "Executor":
         trace = Trace(on=options.profile is not None)
         if options.backend == "spark":
             from squallpy.runtime.spark.executor import SparkExecutor
 
-            assert place is not None
+            assert location is not None
             splits = self.settings.splits
-            return SparkExecutor(plan, input, place, options.master, splits, options.conf, options.changes, trace)
+            return SparkExecutor(plan, input, location, options.master, splits, options.conf, options.changes, trace)
         from squallpy.runtime.local import DurableLocalExecutor, LocalExecutor
 
-        if place is not None:
-            return DurableLocalExecutor(plan, input, place, with_changes=options.changes, trace=trace)
+        if location is not None:
+            return DurableLocalExecutor(plan, input, location, with_changes=options.changes, trace=trace)
         return LocalExecutor(plan, input, with_changes=options.changes, measured=options.measured, trace=trace)
 
     def _queries(self) -> Iterator[Query]:
@@ -280,13 +283,13 @@ class Session:
 
 
 def fingerprint(compiled: CompiledQuery, batch_rows: int, order: str, sizes: dict[str, int]) -> "CheckpointIdentity":
-    """Compute the identity of a checkpoint from program and replay; if only the plan differs, its state is rebuilt."""
+    """Compute the identity of a checkpoint from query and replay; if only the plan differs, its state is rebuilt."""
     from squallpy.runtime.checkpoint.checkpoint import CheckpointIdentity
 
     read = columns_read(compiled)
     relations = [(r.name, _read_of(r, read), r.format, _how_read(r)) for r in compiled.relations]
-    query = repr((program_text(compiled.program), relations, batch_rows, order))
-    plan = f"{compiled.plan.partitions} {plan_text(compiled.plan)}"
+    query = repr((identity_text(compiled.query.plan), compiled.query.names, relations, batch_rows, order))
+    plan = f"{compiled.plan.partitions} {program_text(compiled.program)} {plan_text(compiled.plan)}"
     if matrices := compiled.plan.matrices:
         query += matrices_text(matrices)
         plan += f"{matrices.by_rows} {matrices.parts} {' '.join(map(str, matrices.readings))}"

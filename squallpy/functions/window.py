@@ -63,7 +63,7 @@ WINDOW_FUNCTIONS = (
     WindowFunction(
         "CUME_DIST()",
         WindowKind.SHARE,
-        "the share of rows up to this and its equals",
+        "the fraction of rows up to this and its equals",
         "CUME_DIST() OVER (ORDER BY x) → 0.25, 0.75, 0.75, 1.0",
     ),
     WindowFunction(

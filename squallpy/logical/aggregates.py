@@ -30,7 +30,7 @@ class Aggregates:
     late: bool = field(default=False, kw_only=True)
 
     def column(
-        self, function: str, arg: Expr | None, distinct: tuple[Expr, ...] = (), share: Fraction | None = None
+        self, function: str, arg: Expr | None, distinct: tuple[Expr, ...] = (), fraction: Fraction | None = None
     ) -> Column:
         """Collect an aggregate of `arg`, over rows or over the `distinct` values that it reads.
 
@@ -43,7 +43,7 @@ class Aggregates:
             distinct = ()
         if function == "count" and arg is not None and not arg.nullable and not distinct and not self.late:
             arg = None
-        return self.of(Agg(function, arg, share, distinct=distinct))
+        return self.of(Agg(function, arg, fraction, distinct=distinct))
 
     def listed(self, arg: Expr, distinct: tuple[Expr, ...], separator: str, order: SortKeys) -> Column:
         """Collect the texts of all values of `arg`."""

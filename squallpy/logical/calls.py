@@ -21,7 +21,7 @@ class Agg:
 
     MAX_BY and MIN_BY are of the row in which the one key of `order` is greatest or least.
 
-    Of the n values in order one is at the `share` q of them: the one BELOW q · (n − 1), or ABOVE, both counted from 0;
+    Of the n values in order one is at the `fraction` q: the one BELOW q · (n − 1), or ABOVE, both counted from 0;
     the one that REACHES q · n, counted from 1; or, from behind, the one that is LEFT by that. LISTAGG has the texts of
     all values with a `separator` between them, in the `order` of keys as those of a Sort, and where these are alike in
     their own. Of rows that are alike in `distinct` one counts.
@@ -29,13 +29,13 @@ class Agg:
 
     function: str  # a key of `functions.registry.AGGREGATE_OPERATIONS`
     arg: Expr | None
-    share: Fraction | None = None
+    fraction: Fraction | None = None
     separator: str | None = None
     order: SortKeys = ()
     distinct: tuple[Expr, ...] = ()
 
     def __post_init__(self) -> None:
-        assert (self.share is not None) == (self.maintenance is Maintenance.ORDER_STATISTIC)
+        assert (self.fraction is not None) == (self.maintenance is Maintenance.ORDER_STATISTIC)
         assert (self.separator is not None) == (self.function == "listagg")
 
     @property
@@ -62,7 +62,7 @@ class Agg:
     def __str__(self) -> str:
         if self.distinct:
             return f"{self.function.upper()}(DISTINCT {', '.join(map(str, self.distinct))})"
-        told = "" if self.share is None else f", {float(self.share)}"
+        told = "" if self.fraction is None else f", {float(self.fraction)}"
         told += "" if self.separator is None else f", {self.separator!r}"
         keys = ", ".join(f"{key}{' DESC' if down else ''}" for key, down, _ in self.order)
         if self.maintenance is Maintenance.ARG_EXTREME and keys:

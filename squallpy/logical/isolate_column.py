@@ -1,7 +1,7 @@
 """Isolation of a column in a comparison where it is added or subtracted once: its bound is the sum of the other terms.
 
-solved(x - v <= 1, v)                    →   v >= x − 1
-solved(DAYS_BETWEEN(v, x) > n, v)        →   v >  x + n
+isolate(x - v <= 1, v)                   →   v >= x − 1
+isolate(DAYS_BETWEEN(v, x) > n, v)       →   v >  x + n
 
 Only of numbers of one scale, dates and moments, which are held as whole numbers: the sum is exact, if it is not made
 to fit a type on the way.

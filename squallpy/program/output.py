@@ -14,8 +14,8 @@ class Measure:
 
     value = Σ coefficient · lane; NULL where `present` (a sum of the same form, the non-NULL inputs) is 0; `function`
     is sum, count or avg, the last dividing the two. Both are empty for aggregates over the values of an output's
-    `over` or made of them: min, max, those at a `share` and those of all values, with a `separator` and in an `order`
-    of keys of the view (`logical.nodes.Agg`).
+    `over` or made of them: min, max, percentiles (`fraction`) and lists of all values, with a `separator` and in an
+    `order` of keys of the view (`logical.nodes.Agg`).
     """
 
     function: str
@@ -23,7 +23,7 @@ class Measure:
     value: tuple[tuple[int, int], ...]
     present: tuple[tuple[int, int], ...]
     scale: int = 0
-    share: Fraction | None = None
+    fraction: Fraction | None = None
     separator: str | None = None
     order: tuple[tuple[Column, bool, bool], ...] = ()
 

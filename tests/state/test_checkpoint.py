@@ -56,9 +56,10 @@ class Seen:
     def finish(self, summary: dict[str, bool | float]) -> None: ...
 
 
-def run(script: Path, checkpoint: str | None, last: int | None = None) -> Seen:
+def run(script: Path, checkpoint: str | None, last: int | None = None, optimizer: bool = True) -> Seen:
     """Run a script in process, up to a batch (−1: one, whichever it is)."""
-    seen, session = Seen(last), Session(script, Settings(local_dir=str(script.parent / "local")))
+    settings = Settings(local_dir=str(script.parent / "local"), optimizer=optimizer)
+    seen, session = Seen(last), Session(script, settings)
     options = RunOptions("local", batch_rows=50, changes=True, checkpoint=checkpoint)
     session._run(session.script.queries[0], options, seen, seen.stop)
     return seen
@@ -94,6 +95,14 @@ def differential_another_plan_goes_on_from_the_input(script: Path, monkeypatch: 
     last = run(script, str(folder))
     assert (record(folder)["generation"], record(folder)["before"]) == (2, 22)
     assert sorted(last.changes) == list(range(22, BATCHES))
+    assert changes | last.changes == calm.changes and last.final_rows == calm.final_rows
+
+
+def differential_other_passes_go_on_from_the_input(script: Path) -> None:
+    """The same query with other passes has another program, not another answer."""
+    calm, folder = run(script, None), str(script.parent / "kept")
+    changes = run(script, folder, 3).changes | run(script, folder, 7, optimizer=False).changes
+    last = run(script, folder)
     assert changes | last.changes == calm.changes and last.final_rows == calm.final_rows
 
 

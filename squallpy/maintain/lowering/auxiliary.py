@@ -107,7 +107,7 @@ class AuxiliaryRelations:
 def value_measure(column: Column, agg: Agg, keys: Mapping[Expr, Column]) -> Measure:
     """Make the measure of an aggregate over a group's values, listed in the order of `keys`."""
     ways = tuple((keys[expr], down, nulls) for expr, down, nulls in agg.order)
-    return Measure(agg.function, column, (), (), share=agg.share, separator=agg.separator, order=ways)
+    return Measure(agg.function, column, (), (), fraction=agg.fraction, separator=agg.separator, order=ways)
 
 
 def _word(name: str) -> str:

@@ -49,7 +49,7 @@ def expand_distinct_aggregates(node: Node, context: ColumnAllocator) -> Node | N
     def expanded(agg: Agg) -> Agg:
         arg = ROW if agg.arg is None else agg.arg
         order = tuple((read(key, agg), down, nulls_first) for key, down, nulls_first in agg.order)
-        return Agg(agg.function, read(arg, agg), agg.share, agg.separator, order)
+        return Agg(agg.function, read(arg, agg), agg.fraction, agg.separator, order)
 
     children = tuple(Project(child, context.copies(row)) for child, row in inputs)
     aggs = tuple((column, expanded(agg)) for column, agg in node.aggs)

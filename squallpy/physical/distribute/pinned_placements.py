@@ -1,6 +1,6 @@
 """Placements pinned by the user: `--set partition.M_S=b`.
 
-fixed_places(program, [("M_S", "b")])   →   {"M_S": (0,)}
+pinned_placements(program, [("M_S", "b")])   →   {"M_S": (0,)}
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ from squallpy.program.views import View
 def pinned_placements(program: Program, wanted: Iterable[tuple[str, str]]) -> dict[str, Placement]:
     """Read pinned placements; SQ7001 for an unknown view, SQ7003 for an impossible placement."""
     views = {view.name.lower(): view for view in program.views}
-    places: dict[str, Placement] = {}
+    placements: dict[str, Placement] = {}
     for name, text in wanted:
         view = views.get(name.lower())
         if view is None:
@@ -26,25 +26,25 @@ def pinned_placements(program: Program, wanted: Iterable[tuple[str, str]]) -> di
             raise SquallError("SQ7001", f'partition.{name}: the query has no view "{name}"', hint=hint)
         if view is program.result:
             raise SquallError("SQ7003", f"partition.{name}: {view.name} is the result, which is on the driver")
-        places[view.name] = EVERYWHERE if text.strip().lower() == "everywhere" else _by_keys(view, text, program)
-    return places
+        placements[view.name] = EVERYWHERE if text.strip().lower() == "everywhere" else _by_keys(view, text, program)
+    return placements
 
 
 def _by_keys(view: View, text: str, program: Program) -> Placement:
     names = Names(view.keys)
-    known, place = {names(key): i for i, key in enumerate(view.keys)}, []
+    known, positions = {names(key): i for i, key in enumerate(view.keys)}, []
     for key in (part.strip() for part in text.split(",")):
         if key not in known:
             hint = nearest(key, known) if known else "everywhere is all that it can be"
             raise SquallError("SQ7003", f'partition.{view.name}: the view has no key "{key}"', hint=hint)
-        place.append(known[key])
+        positions.append(known[key])
     for aux in (aux for aux in program.auxiliary if aux.materialised.name == view.name):
-        if aux.is_indivisible or not all(aux.keeps_groups_whole(i) for i in place):
+        if aux.is_indivisible or not all(aux.keeps_groups_whole(i) for i in positions):
             allowed = [names(view.keys[i]) for i in _allowed_keys(aux, view)]
             hint = f"spread it by {' or '.join(allowed)}" if allowed else "everywhere is all that it can be"
             reason = f"the groups of {aux.relation.name.upper()} would be split"
             raise SquallError("SQ7003", f"partition.{view.name}={text}: {reason}", hint=hint)
-    return tuple(dict.fromkeys(place))
+    return tuple(dict.fromkeys(positions))
 
 
 def _allowed_keys(aux: AuxiliaryRelation, view: View) -> Iterator[int]:

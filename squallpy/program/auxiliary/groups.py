@@ -48,7 +48,7 @@ class Groups(AuxiliaryKind):
         if output.over is None:
             return ONE
         index = self.index(keys, output)
-        is_placed = any(m.share is not None for m in output.measures)  # NB: folded aggregates have no order
+        is_placed = any(m.fraction is not None for m in output.measures)  # NB: folded aggregates have no order
         if index.order is not None and not (is_placed and output.over.type.is_wide):
             return LOG
         return SLICE if index.group else ALL
@@ -85,7 +85,7 @@ def rows_text(name: str, source: Ref, output: OutputSpec, values: Mapping[int, s
 
 def _value_text(measure: Measure, over: str, names: Names) -> str:
     """Write the aggregates of values: MIN x, BELOW 1/2 x, LISTAGG ', ' x BY y DESC."""
-    details = "" if measure.share is None else f"{measure.share} "
+    details = "" if measure.fraction is None else f"{measure.fraction} "
     details += "" if measure.separator is None else f"{measure.separator!r} "
     keys = ", ".join(f"{names(key)}{' DESC' if down else ''}" for key, down, _ in measure.order)
     return f"{measure.function.upper()} {details}{over}{' BY ' if keys else ''}{keys}"

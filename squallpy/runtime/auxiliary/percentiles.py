@@ -1,4 +1,4 @@
-"""The values that stand at a share of all in their order, MEDIAN among them: exact under deletes.
+"""The values at a fraction of all in their order, MEDIAN among them: exact under deletes.
 
 V(k, x): (7, 3) (7, 5) twice (7, 9)    N1 = (7, BELOW 1/2: 5)      − (7, 5), − (7, 5), + (7, 4)  →  N1 = (7, 4)
 
@@ -21,12 +21,12 @@ from squallpy.runtime.messages.deltas import decode, least_in_order
 from squallpy.runtime.state.store import Store
 
 
-def number_of(function: str, share: Fraction, counts: Words) -> Any:
-    """Number the value, from 0, at a fraction `share` of so many.
+def number_of(function: str, fraction: Fraction, counts: Words) -> Any:
+    """Number the value, from 0, at a fraction of the count.
 
     below, 1/2, [4, 5]  →  [1, 2]        above, 1/2, [4, 5]  →  [2, 2]
     """
-    over, under = share.numerator, share.denominator
+    over, under = fraction.numerator, fraction.denominator
     match function:
         case "below":
             return over * (counts - 1) // under
@@ -65,8 +65,8 @@ class Percentiles:
         counts = index.sum_ranges(groups, least, greatest)[:, self._count]
         sure = counts == 0
         some = np.flatnonzero(counts > 0)
-        assert measure.share is not None
-        wanted = number_of(measure.function, measure.share, counts[some])
+        assert measure.fraction is not None
+        wanted = number_of(measure.function, measure.fraction, counts[some])
         mine, least = np.ascontiguousarray(groups[some]), least[some]
         before = index.sum_before(np.column_stack([mine, least]))[:, self._count]
         places = index.find_by_sum(self._count, before + wanted)
@@ -102,8 +102,8 @@ class Percentiles:
         rows, codes, counts = rows[order], codes[order], counts[order]
         totals = np.bincount(rows, counts, len(groups)).astype(np.int64)
         upto = np.cumsum(counts) - (np.cumsum(totals) - totals)[rows]
-        assert measure.share is not None
-        passed = np.flatnonzero(upto > number_of(measure.function, measure.share, totals)[rows])
+        assert measure.fraction is not None
+        passed = np.flatnonzero(upto > number_of(measure.function, measure.fraction, totals)[rows])
         first, at = np.unique(rows[passed], return_index=True)
         found[first] = codes[passed[at]]
         return found

@@ -53,31 +53,31 @@ class Durable(Protocol):
 
 
 @contextmanager
-def reporting_no_room(place: str) -> Iterator[None]:
+def reporting_no_room(folder: str) -> Iterator[None]:
     """Raise SQ6006 for errors of the operating system that retrying does not help."""
     try:
         yield
     except OSError as error:
         if error.errno not in _HOPELESS:
             raise
-        where, why = error.filename or place, (error.strerror or str(error)).lower()
+        where, why = error.filename or folder, (error.strerror or str(error)).lower()
         hint = "nothing is lost: the same command resumes when there is room"
         raise SquallError("SQ6006", f"cannot write state to {where}: {why}", hint=hint) from None
 
 
-def join_path(place: str, name: str) -> str:
+def join_path(folder: str, name: str) -> str:
     """Append a name to a path or URI: join_path("s3://b/q?region=eu", "3") → "s3://b/q/3?region=eu"."""
-    if scheme_of(place) is None:
-        return f"{place}/{name}"
-    path, mark, options = place.partition("?")
+    if scheme_of(folder) is None:
+        return f"{folder}/{name}"
+    path, mark, options = folder.partition("?")
     return f"{path.rstrip('/')}/{name}{mark}{options}"
 
 
-def open_durable(place: str, writer: str = "") -> Durable:
+def open_durable(folder: str, writer: str = "") -> Durable:
     """Open the folder at a path or URI. Drafts are named after the `writer`, so that a kill leaves at most one."""
-    if (local := local_path(place)) is not None:
+    if (local := local_path(folder)) is not None:
         return LocalDurable(local, writer)
-    files, path = pafs.FileSystem.from_uri(place)
+    files, path = pafs.FileSystem.from_uri(folder)
     return ArrowDurable(files, path, writer)
 
 

@@ -84,7 +84,7 @@ class Committed:
         """Read the record; SQ6005 if it is missing."""
         self._folder = open_durable(durable, "driver")
         line = read_record(self._folder, _BATCH, durable)
-        if line is None:  # NB: a place has one from the start
+        if line is None:  # NB: a checkpoint has one from the start
             raise damaged_error(_BATCH, durable)
         count, _, more = line.partition(" ")
         known = json.loads(more or "{}")

@@ -33,15 +33,15 @@ class ReadSums:
     written: dict[str, int] = field(default_factory=dict)
 
     @staticmethod
-    def load(folder: Durable, place: str, facts: Mapping[str, Mapping[str, int]]) -> "ReadSums":
+    def load(folder: Durable, path: str, facts: Mapping[str, Mapping[str, int]]) -> "ReadSums":
         """Load the checksums of a commit and of the records of segments; SQ6005 if one is damaged."""
         found = ReadSums.of(facts)
         for source, parts in found.sums.items():
             found.written[source] = min(parts) // SEGMENT
             for segment in range(found.written[source]):
-                text = read_record(folder, _segment(source, segment), place)
+                text = read_record(folder, _segment(source, segment), path)
                 if text is None:
-                    raise damaged_error(_segment(source, segment), place)
+                    raise damaged_error(_segment(source, segment), path)
                 parts |= {int(part): sum for part, sum in json.loads(text).items()}
         return found
 

@@ -85,7 +85,7 @@ class StatePartition:
         trace: Trace = SILENT,
         run: str = "",
     ) -> None:
-        self._local, self._place, self._layout, self._runs = local, durable, layout, tuple(runs)
+        self._local, self._folder, self._layout, self._runs = local, durable, layout, tuple(runs)
         self._fingerprint, self._snapshot_every, self._fault, self._trace = fingerprint, snapshot_every, fault, trace
         self._head, self._lock = local / "HEAD", local / "lock"
         # by stage, of the last batch, or of an earlier one if that had no such stage
@@ -108,7 +108,7 @@ class StatePartition:
         fingerprint, SQ6005 if files there that it needs are damaged, SQ6006 if there is no room to write.
         """
         self.rebuilt = None
-        with self._locked(), reporting_no_room(self._place):
+        with self._locked(), reporting_no_room(self._folder):
             return self._apply(batch, messages, stage, steps or Steps(batch * len(self._runs), len(self._runs)))
 
     def _apply(self, batch: int, messages: Sequence[bytes], stage: int, steps: Steps) -> bytes:
@@ -124,12 +124,12 @@ class StatePartition:
         if step <= head.step < steps.end:
             return self._outputs[stage].read_bytes()
         self._check_reach(head, step - 1, batch)
-        assert head.step == step - 1, f"step {step} asked of a partition at step {head.step} in {self._place}"
+        assert head.step == step - 1, f"step {step} asked of a partition at step {head.step} in {self._folder}"
         return self._advance(head, messages, stage, is_last=step + 1 == steps.end)
 
     def store(self) -> Store:
         """Open the store as of the last batch applied on this host; it must not be changed."""
-        with self._locked(), reporting_no_room(self._place):
+        with self._locked(), reporting_no_room(self._folder):
             identity, head = self._identity(), Head.read(self._head)
             if head is None or not self._trusts(head, identity):
                 head = self._rebuild(identity)
@@ -216,18 +216,18 @@ class StatePartition:
                         self._outputs[stage].write_bytes(output)
                     store.restore(source)
                     return int(name), tuple(damaged)
-            damaged.append(f"{self._place}/snapshot/{name}")
+            damaged.append(f"{self._folder}/snapshot/{name}")
         return -1, tuple(damaged)
 
     def _check_reach(self, head: Head, step: int, batch: int) -> None:
         """Raise SQ6005 if a rebuild ends before a step that was applied; else delete damaged snapshots."""
         damaged = self.rebuilt.damaged if self.rebuilt else ()
         if head.step < step:
-            files = damaged or tuple(f"{self._place}/{name}" for name in self._journal.damaged)
-            what = f"{' and '.join(files)} damaged" if files else f"{self._place}/log has nothing of it"
+            files = damaged or tuple(f"{self._folder}/{name}" for name in self._journal.damaged)
+            what = f"{' and '.join(files)} damaged" if files else f"{self._folder}/log has nothing of it"
             raise SquallError("SQ6005", f"the state before batch {batch} is lost: {what}", hint=ANEW)
         for path in damaged:
-            self._durable.delete(path.removeprefix(f"{self._place}/"))
+            self._durable.delete(path.removeprefix(f"{self._folder}/"))
 
     def _open(self, head: Head) -> Store:
         """Open the store of the head's edition; after a rebuild elsewhere, older mappings show deleted files."""
@@ -238,14 +238,14 @@ class StatePartition:
 
     def _identity(self) -> str:
         """Read the name that the durable folder got at its first use, after comparing fingerprints."""
-        text = read_record(self._durable, "identity", self._place)
+        text = read_record(self._durable, "identity", self._folder)
         if text is None:
             made = json.dumps({"identity": fresh_name(), "fingerprint": self._fingerprint})
             write_record(self._durable, "identity", made)
-            text = read_record(self._durable, "identity", self._place) or made
+            text = read_record(self._durable, "identity", self._folder) or made
         known = json.loads(text)
         if known["fingerprint"] != self._fingerprint:
-            what = f"the state in {self._place} belongs to {known['fingerprint']}, not to {self._fingerprint}"
+            what = f"the state in {self._folder} belongs to {known['fingerprint']}, not to {self._fingerprint}"
             raise SquallError("SQ6001", what, hint="give each query its own folder")
         return str(known["identity"])
 

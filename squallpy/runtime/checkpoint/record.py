@@ -16,19 +16,19 @@ def write_record(folder: Durable, name: str, text: str) -> None:
     folder.create(name, lambda sink: sink.write(_with_checksum(text.encode())))
 
 
-def read_record(folder: Durable, name: str, place: str) -> str | None:
-    """Read a record of the folder at `place`; None if there is none, SQ6005 if it is damaged."""
+def read_record(folder: Durable, name: str, path: str) -> str | None:
+    """Read a record of the folder at `path`; None if there is none, SQ6005 if it is damaged."""
     data = folder.read(name)
     if data is None:
         return None
     text = data.rpartition(b" ")[0]
     if data != _with_checksum(text):
-        raise damaged_error(name, place)
+        raise damaged_error(name, path)
     return text.decode()
 
 
-def damaged_error(name: str, place: str) -> SquallError:
-    return SquallError("SQ6005", f"the state is lost: {join_path(place, name)} damaged", hint=ANEW)
+def damaged_error(name: str, path: str) -> SquallError:
+    return SquallError("SQ6005", f"the state is lost: {join_path(path, name)} damaged", hint=ANEW)
 
 
 def _with_checksum(text: bytes) -> bytes:

@@ -73,8 +73,8 @@ class Supersteps:
 class PlanStages:
     """A plan's stages on partitions. It is pickled without the partitions, which each worker opens on first use."""
 
-    def __init__(self, plan: Plan, input: Input, place: StateLocation, trace: Trace = SILENT) -> None:
-        self._plan, self._input, self._place, self._trace = plan, input, place, trace
+    def __init__(self, plan: Plan, input: Input, location: StateLocation, trace: Trace = SILENT) -> None:
+        self._plan, self._input, self._location, self._trace = plan, input, location, trace
         self._partitions: dict[int, tuple[StatePartition, HandOffStore]] = {}
         self._blocks: dict[int, StatePartition] = {}
 
@@ -106,15 +106,15 @@ class PlanStages:
         """Open the state of a partition and its hand-off store."""
         if partition not in self._partitions:
             name, runs = f"partition-{partition}", Node(self._plan, partition, self._trace).runs
-            state = self._place.partition(name, store_layout(self._plan), *runs, trace=self._trace)
-            self._partitions[partition] = state, HandOffStore(self._place.durable, name)
+            state = self._location.partition(name, store_layout(self._plan), *runs, trace=self._trace)
+            self._partitions[partition] = state, HandOffStore(self._location.durable, name)
         return self._partitions[partition]
 
     def _open_blocks(self, partition: int) -> StatePartition:
         """Open the blocks of a partition."""
         if partition not in self._blocks:
             part = BlockPartition(self._plan, self._input, partition)
-            self._blocks[partition] = self._place.partition(f"matrices-{partition}", part.layout, *part.runs)
+            self._blocks[partition] = self._location.partition(f"matrices-{partition}", part.layout, *part.runs)
         return self._blocks[partition]
 
 
@@ -140,16 +140,16 @@ class BatchCoordinator:
         self,
         plan: Plan,
         input: Input,
-        place: StateLocation,
+        location: StateLocation,
         facts: Mapping[str, Any] | None,
         first: Mapping[str, int] | None = None,
     ) -> None:
         facts = facts or {}
-        self._plan, self._place = plan, place
+        self._plan, self._location = plan, location
         often = _sample_key_counts(plan, input, first) if first and not facts else None
         self.policy = open_policy(plan, facts.get("joins"), first, often)
         self._input = input
-        self._matrices = open_matrices(plan, input, place, facts.get("matrices"))
+        self._matrices = open_matrices(plan, input, location, facts.get("matrices"))
         self._planned = self.policy  # with the plan of the running batch
         self._has_old_hand_offs = True  # left by the run before
 
@@ -165,15 +165,15 @@ class BatchCoordinator:
 
     def stages(self, splits: int, trace: Trace = SILENT) -> tuple[PlanFeed, PlanStages]:
         """Create the callables that feed and apply a batch."""
-        feed = PlanFeed(self._plan, self._input, self._place.durable, splits, trace)
-        return feed, PlanStages(self._plan, self._input, self._place, trace)
+        feed = PlanFeed(self._plan, self._input, self._location.durable, splits, trace)
+        return feed, PlanStages(self._plan, self._input, self._location, trace)
 
     def prepare(self, batch: int) -> None:
         """Prepare a batch; called again if the batch is repeated."""
         rows = {name: stop - start for name, (start, stop) in self._input.row_ranges(batch, 0, 1).items()}
         self._planned = self.policy and self.policy.plan_batch(rows_by_side(self._plan, rows))
         if self._matrices:
-            hand_over(self._place.durable, batch, self._matrices.begin(batch, self._encoded()))
+            hand_over(self._location.durable, batch, self._matrices.begin(batch, self._encoded()))
 
     def directive(self) -> tuple[int, str]:
         """Return the number of stages of the batch, and the directive for its tasks."""
@@ -198,7 +198,7 @@ class BatchCoordinator:
     def drop_hand_offs(self, done: int) -> None:
         """Drop the hand-offs of batches before `done`, the number of batches committed."""
         if self._planned and (self._planned.plan.arriving or self._has_old_hand_offs):
-            HandOffStore(self._place.durable).drop(done)
+            HandOffStore(self._location.durable).drop(done)
             self._has_old_hand_offs = False
 
     @property

@@ -159,11 +159,14 @@ class PageRank(Edges):
     def analyze(
         table: AnalyzeArgument, damping: AnalyzeArgument | None = None, steps: AnalyzeArgument | None = None
     ) -> CallPlan:
-        share = DAMPING if damping is None else float(_constant("the damping", damping))
-        if not 0 <= share <= 1:
-            raise SquallError("SQ2012", f"the damping is {share}", hint="it is a number from 0 to 1")
+        factor = DAMPING if damping is None else float(_constant("the damping", damping))
+        if not 0 <= factor <= 1:
+            raise SquallError("SQ2012", f"the damping is {factor}", hint="it is a number from 0 to 1")
         return plan_call(
-            VECTOR, edge_columns(table), STEPS if steps is None else constant_steps("the number of steps", steps), share
+            VECTOR,
+            edge_columns(table),
+            STEPS if steps is None else constant_steps("the number of steps", steps),
+            factor,
         )
 
     def terminate(self) -> Iterator[tuple[Any, ...]]:

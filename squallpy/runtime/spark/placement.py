@@ -36,21 +36,21 @@ _LEAST_WAIT, _START = 0.3, 1.0  # NB: each stage waits for itself
 def assign(partitions: int, hosts: Hosts, before: Sequence[str]) -> tuple[str, ...]:
     """Assign a host to each partition: the previous one, unless it is gone or busier than another would become."""
     assert hosts, "nowhere to go"
-    places = list(before) or [""] * partitions
-    loads = Counter(dict.fromkeys(hosts, 0)) | Counter(place for place in places if place in hosts)
+    assigned = list(before) or [""] * partitions
+    loads = Counter(dict.fromkeys(hosts, 0)) | Counter(host for host in assigned if host in hosts)
 
     def least(host: str) -> tuple[float, str]:
         return (loads[host] + 1) / hosts[host], host
 
-    for partition, place in enumerate(places):
-        if place not in hosts:
-            places[partition] = min(hosts, key=least)
-            loads[places[partition]] += 1
+    for partition, host in enumerate(assigned):
+        if host not in hosts:
+            assigned[partition] = min(hosts, key=least)
+            loads[assigned[partition]] += 1
     while True:
         busy, idle = max(hosts, key=lambda host: (loads[host] / hosts[host], host)), min(hosts, key=least)
         if loads[busy] / hosts[busy] <= least(idle)[0]:
-            return tuple(places)
-        places[max(p for p, place in enumerate(places) if place == busy)] = idle
+            return tuple(assigned)
+        assigned[max(p for p, host in enumerate(assigned) if host == busy)] = idle
         loads.update({busy: -1, idle: 1})
 
 
@@ -72,7 +72,7 @@ class Placement:
         self._warming: dict[Executor, threading.Thread] = {}
         self._warm: set[Executor] = set()
         self._hosts: Hosts = {}
-        self._places: tuple[str, ...] = ()
+        self._assigned: tuple[str, ...] = ()
         self._executors: set[Executor] = set()
         self._readers: dict[int, RDD[bytes]] = {}
         self._hints: RDD[bytes] | None = None
@@ -99,8 +99,8 @@ class Placement:
         hosts = cores_by_host(self._warm & self._discover_executors())
         if hosts and hosts != self._hosts:
             context = self._session.sparkContext
-            self._hosts, self._places = hosts, assign(self._partitions, hosts, self._places)
-            self._hints, self._readers = preferred_hosts(context, self._places), {}
+            self._hosts, self._assigned = hosts, assign(self._partitions, hosts, self._assigned)
+            self._hints, self._readers = preferred_hosts(context, self._assigned), {}
 
     def record_time(self, seconds: float) -> None:
         """Record the seconds of a batch, from which follows how long the next one's tasks wait for their hosts.
@@ -117,8 +117,8 @@ class Placement:
     def feed_source(self, tasks: int) -> "RDD[bytes]":
         """Create the empty rows that the reading tasks start from, on ready hosts; cached until the hosts change."""
         if tasks not in self._readers:
-            places = assign(tasks, self._hosts, ()) if self._hosts else [""] * tasks
-            self._readers[tasks] = preferred_hosts(self._session.sparkContext, places)
+            assigned = assign(tasks, self._hosts, ()) if self._hosts else [""] * tasks
+            self._readers[tasks] = preferred_hosts(self._session.sparkContext, assigned)
         return self._readers[tasks]
 
     def prefer_state_hosts(self, sent: "RDD[bytes]") -> "RDD[bytes]":
@@ -203,10 +203,10 @@ def cores_by_host(executors: set[Executor]) -> dict[str, int]:
     return dict(hosts)
 
 
-def evict_local_state(session: SparkSession, place: StateLocation) -> None:
+def evict_local_state(session: SparkSession, location: StateLocation) -> None:
     """Evict the mapped files of a state folder on every host that can be reached."""
     if hosts := list(cores_by_host(executors_of(session.sparkContext))):
-        _run_on_hosts(session.sparkContext, hosts, _EvictLocalState(place))
+        _run_on_hosts(session.sparkContext, hosts, _EvictLocalState(location))
 
 
 def _nothing(rows: Iterable[bytes]) -> Iterable[bytes]:
@@ -215,8 +215,8 @@ def _nothing(rows: Iterable[bytes]) -> Iterable[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class _EvictLocalState:
-    place: StateLocation
+    location: StateLocation
 
     def __call__(self, rows: Iterable[bytes]) -> Iterable[bytes]:
-        self.place.delete_local("partition-*")  # NB: the result is the driver's, which may be on the same host
+        self.location.delete_local("partition-*")  # NB: the result is the driver's, which may be on the same host
         return _nothing(rows)

@@ -1,7 +1,7 @@
 """Stages of bytes that Spark plans once and runs batch after batch.
 
-    rows = staged(stage, exchanged(staged(first, anchors), tasks=2))
-    planned = Planned(rows)
+    rows = map_stage(stage, exchange(map_stage(first, anchors), tasks=2))
+    planned = PlannedJob(rows)
     planned.collect()      →  its rows; its exchanges run each time
     planned.drop()            the files of its exchanges
 

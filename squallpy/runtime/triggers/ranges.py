@@ -3,7 +3,7 @@
 ΔN1(t) = {(8): −1, (9): +1} ⋈ M_CUSTOMER(c, balance) ⋈ (balance > t)
 →   balance > 8 taken away and balance > 9 added, hence 8 < balance <= 9 taken away: overlaps are not looked up
 
-A predicate that compares the variable, or a sum with it (`solved`), gives its bound at once. Of others it is known
+A predicate that compares the variable, or a sum with it (`isolate`), gives its bound at once. Of others it is known
 that they stay TRUE as the variable grows (or falls), so the bound is found by bisection between the values that the
 index has: exact, whatever they compute and however they round. Where one compares a CAST of the variable, that
 bisection knows where to begin.

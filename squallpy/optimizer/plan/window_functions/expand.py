@@ -106,7 +106,7 @@ class _Expansion:
                 extent = Extent.VALUES_BEFORE if name == "DENSE_RANK" else Extent.BEFORE
                 return self._rank(replace(frame, extent=extent, is_total=name == "ROW_NUMBER"), function)
             case WindowKind.SHARE:
-                return self._share(name, frame, function)
+                return self._distribution(name, frame, function)
             case WindowKind.NEIGHBOUR:
                 return self._neighbour(replace(frame, is_total=True), function)
             case WindowKind.VALUE:
@@ -146,8 +146,8 @@ class _Expansion:
         """Build the number of rows of a frame that has the row itself."""
         return self._in_frame(frame, function).aggregates.column("count", None)
 
-    def _share(self, name: str, frame: Frame, function: WindowFunction) -> Expr:
-        """Build where a row stands among all, from 0 to 1, or in which of so many parts of equal size."""
+    def _distribution(self, name: str, frame: Frame, function: WindowFunction) -> Expr:
+        """Build a row's relative position in its partition, from 0 to 1, or the number of its bucket of NTILE."""
         every = self._count(replace(frame, order=(), extent=Extent.ALL), function)
         if name == "CUME_DIST":
             return call("/", self._count(replace(frame, extent=Extent.UP_TO), function), every)
