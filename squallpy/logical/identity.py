@@ -5,6 +5,7 @@ from enum import Enum
 from typing import Any
 
 from squallpy.base.errors import Span
+from squallpy.logical.apply import Domain
 from squallpy.logical.expressions import Column
 from squallpy.logical.nodes import Node, Scan, SetOperation, Union, nodes
 
@@ -32,12 +33,13 @@ class _Identity:
 
     def operator(self, node: Node) -> str:
         """Write an operator whose inputs have been written; nothing for a scan, of which others say what is read."""
-        if isinstance(node, Scan):
-            text = ""
-        elif is_dataclass(node):
-            text = self._fields(node)
-        else:  # the outer columns of a correlated subquery
-            text = f"{type(node).__name__}{self.columns(node.output)}"
+        match node:
+            case Scan():
+                text = ""
+            case Domain():  # the outer columns of a correlated subquery
+                text = f"Domain{self.columns(node.output)}"
+            case _:
+                text = self._fields(node)
         if isinstance(node, Union | SetOperation):
             text += "".join(self.columns(child.output) for child in node.inputs)
         self._nodes[id(node)] = len(self._nodes)
