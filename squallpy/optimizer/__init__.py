@@ -1,1 +1,1 @@
-"""Rewrites of the logical plan: ordered stages of small rules, `rules/` one file a theme, `stages` the order."""
+"""Rewrites: passes over the plan, over lowered queries and over trigger programs, in the order of `pipeline`."""

@@ -33,7 +33,7 @@ from squallpy.logical.nodes import (
 T = TypeVar("T")
 NodeRule = Callable[[Node], Node | None]
 ExprRule = Callable[[Expr], Expr | None]
-Rewritten = dict[int, tuple[Node, Node]]  # by its id: an operator, and its rewritten form
+Rewritten = dict[int, tuple[Node, Node]]  # operators and their rewritten forms, by the operator's id
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,13 +57,13 @@ PLAN_PASSES: tuple[Pass[Node], ...] = (
     ),
     node_pass(
         "expand_grouping_sets",
-        "before all rules: these know aggregates of one set of keys",
+        "before all rules, which see aggregates of one set of keys",
         expand_grouping_sets,
         required=True,
     ),
     node_pass(
         "expand_top_n",
-        "before all rules: these know ranks, joins and aggregates, of which each first row takes the cheapest",
+        "before all rules, which see ranks, joins and aggregates, whichever is the cheapest",
         expand_top_n,
         required=True,
     ),
@@ -81,7 +81,7 @@ PLAN_PASSES: tuple[Pass[Node], ...] = (
     ),
     node_pass(
         "expand_distinct_aggregates",
-        "behind MAX_BY and its like, which read the rows; before filters are pushed, which then reach all values",
+        "after MAX_BY and MIN_BY, which read the rows; before filters are pushed, which then reach all values",
         expand_distinct_aggregates,
         required=True,
     ),
@@ -156,12 +156,12 @@ PLAN_PASSES: tuple[Pass[Node], ...] = (
     ),
     node_pass(
         "groupjoin",
-        "groups that are asked for are kept, so an outer join with an aggregate is one product instead of three",
+        "the aggregate gets a group for each row of the left input, so the outer join is one product instead of three",
         lambda node, context: groupjoin(node, context.ids, context.empty_groups),
     ),
     node_pass(
         "expand_outer_joins",
-        "behind groupjoin, which needs no union; the rows without a match are then found by a groupjoin, too",
+        "after groupjoin, which needs no union; the rows without a match are then found by a groupjoin, too",
         lambda node, context: expand_outer_joins(node, context.ids, context.empty_groups),
     ),
     node_pass(
@@ -175,7 +175,7 @@ PLAN_PASSES: tuple[Pass[Node], ...] = (
 CALCULUS_PASSES: tuple[Pass[Lowered], ...] = (
     FunctionPass(
         "drop_redundant_lookups",
-        "first, so that later passes see only the auxiliary relations whose rows matter",
+        "first, so that later passes see only the auxiliary relations that are read",
         drop_redundant_lookups,
     ),
     FunctionPass(
@@ -190,7 +190,7 @@ CALCULUS_PASSES: tuple[Pass[Lowered], ...] = (
     ),
     FunctionPass(
         "prune_columns",
-        "behind the rewrites that read more, or less, of windows and bags",
+        "after the rewrites that change which columns of windows and bags are read",
         prune_columns,
     ),
     FunctionPass(
@@ -213,7 +213,7 @@ CALCULUS_PASSES: tuple[Pass[Lowered], ...] = (
 PROGRAM_PASSES: tuple[Pass[Program], ...] = (
     FunctionPass(
         "inline_auxiliary",
-        "when all readers of a view are known: a row that its group's sums tell need not be stored",
+        "when all readers of a view are known: a row that is computed from its group's sums need not be stored",
         lambda program, _: inline_auxiliary(program),
     ),
     FunctionPass(

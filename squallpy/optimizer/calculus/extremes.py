@@ -1,16 +1,16 @@
-"""Extremes decided by one value: the nearest to another, or the global extreme, instead of a row for each pair.
+"""MIN, MAX and EXISTS under an inequality, decided by one value (the nearest, or the extreme) instead of all pairs.
 
     the last quote before each trade: (SELECT MAX(q.time) FROM quotes AS q WHERE q.sym = t.sym AND q.time <= t.time)
 
     TRADES(s, time, …) ⋈ N2(s, time, last)      N2(s, p, last) := N1(s, p) ⋈ QUOTES(s, q) ⋈ (q <= p) ⋈ (last := MAX q)
  →  TRADES(s, time, …) ⋈ N3(s, last, next) ⋈ (last <= time) ⋈ (time < next)
 
-Trades with all the quotes before them are as many as both multiplied. But a value is in one interval between two
-neighbours only, and a new one splits that of one other: N3 grows as the quotes do, a trade finds its row in a
-logarithm, and a quote the trades whose last one it becomes. So it is with what comes before and after a row of the
-same relation (LAG and LEAD, with MAX and MIN), and where it is only asked whether there is such a value.
+The pairs of a trade and an earlier quote are as many as both sizes multiplied. But a time is in one interval between
+neighbouring quotes, and a new quote splits one interval: N3 has a row for each quote, a trade finds its row in a
+logarithm, and so does a quote the trades whose last quote it becomes. The same holds for the row before or after one of
+the same relation (LAG and LEAD, as MAX and MIN), and for tests whether such a value exists.
 
-    what was ever bid more for: EXISTS (SELECT * FROM quotes AS q WHERE q.sym = t.sym AND q.bid > t.price)
+    trades below a bid: EXISTS (SELECT * FROM quotes AS q WHERE q.sym = t.sym AND q.bid > t.price)
 
     TRADES(s, price, …) ⋈ N2(s, price)      N2(s, p) := Exists(N1(s, p) ⋈ QUOTES(s, q) ⋈ (q > p))
  →  TRADES(s, price, …) ⋈ N3(s, most) ⋈ (most > price)      N3(s, most) := Exists(QUOTES(s, q)) ⋈ (most := MAX q)
@@ -20,16 +20,16 @@ same relation (LAG and LEAD, with MAX and MIN), and where it is only asked wheth
     N2(s, p, bid) := N1(s, p) ⋈ QUOTES(s, q, b) ⋈ (q <= p) ⋈ (bid := MAX b)
  →  N1(s, p) ⋈ N3(s, q, bid) ⋈ N4(s, q, next) ⋈ (q <= p) ⋈ (p < next)
 
-N3 is the skyline of the quotes: those before which none was as high. Each is the highest until the next of them.
+N3 is the skyline of the quotes: those with no earlier bid as high. Each is the highest until the next of them.
 
     the highest bid of the last minute: (… WHERE q.sym = t.sym AND q.time > t.time - 60 AND q.time <= t.time)
 
     N2(s, p, bid) := N1(s, p) ⋈ QUOTES(s, q, b) ⋈ (q > p - 60) ⋈ (q <= p) ⋈ (bid := MAX b)
  →  N1(s, p) ⋈ N3(s, q, bid, before, behind) ⋈ (q > p - 60) ⋈ (before <= p - 60) ⋈ (q <= p) ⋈ (behind > p)
 
-N3 has a row for each time: between which others its bid is the highest. One of them is the highest of the minute, the
-one whose span reaches beyond it on both sides. Whether there was a higher bid than t.price in it, or ever before, asks
-whether that one is: EXISTS, NOT EXISTS.
+N3 has a row for each time, with the span of times around it in which its bid is the highest. The highest bid of the
+minute is the one whose span reaches beyond the minute on both sides. EXISTS and NOT EXISTS of a higher bid than t.price
+compare that one.
 """
 
 from collections.abc import Iterator

@@ -24,7 +24,7 @@ def prune_columns(lowered: Lowered, context: PassContext) -> Lowered:
     Windows whose late rows are reported keep all columns.
     """
     view, out = lowered.view, list[AuxiliaryRelation]()
-    for aux in reversed(lowered.auxiliary):  # outermost first: columns dropped there are not read further in
+    for aux in reversed(lowered.auxiliary):  # outermost first: columns dropped there are not read by the terms inside
         atoms = (a for v in (view, *(n.view for n in out)) for a in v.atoms if a.relation == aux.relation)
         read = {title for atom in atoms for title, _ in atom.fields}
         match aux.kind:

@@ -3,9 +3,9 @@
     R(a) ⋈ N2(rows, values) ⋈ (a IS NULL OR values < rows)      N2(rows, values) := M_S
  →  R(a) ⋈ N2(asked) ⋈ (a IS NULL OR asked)                     N2(asked) := (asked := M_S.1 < M_S.0)
 
-Every row of S changes how many there are, which would go through all of R. Whether there is a NULL seldom changes; and
-an auxiliary relation's row that is what it was before is no change. A condition that reads nothing else needs none of
-this: it is a filter of the relation's changes.
+Every row of S changes the count of rows, and each change would scan all of R. The result of the test seldom changes,
+and an auxiliary relation's row that stays the same makes no delta. A condition that reads nothing else needs no such
+relation: it filters the changes of the value.
 """
 
 from collections.abc import Iterator

@@ -3,8 +3,8 @@
     BIDS(b, p) ⋈ ASKS(b, q) ⋈ (q > p + 10 OR q < p - 10)
  →  BIDS ⋈ ASKS ⋈ (q > p + 10)  +  BIDS ⋈ ASKS ⋈ (q < p - 10)  −  BIDS ⋈ ASKS ⋈ (q > p + 10) ⋈ (q < p - 10)
 
-As ranges of a sorted index each costs a logarithm, where the disjunction would look through all asks of a broker. n of
-them are 3ⁿ products: all but the first few stay filters.
+Each range of a sorted index costs a logarithm, where the disjunction would scan all asks of a broker. n disjunctions
+make 3ⁿ products: all but the first few stay filters.
 """
 
 from dataclasses import replace

@@ -5,9 +5,9 @@
     BIDS(p, …) ⋈ N1(t) ⋈ N3(p, f) ⋈ (0.25 * t > f)      N3(p, f) := N2(p) ⋈ (f := Sum(BIDS(p2, v) ⋈ (p2 > p) ⋈ ⟨v⟩))
  →  BIDS(p, …) ⋈ N4(low, high) ⋈ (p >= low) ⋈ (p < high)
 
-One order changes f for every p on one side of it, which is why the paper evaluates such a query again
-(`dbtoaster-batch-ivm` §3.2.3). But f is a prefix sum of a view of p2, so a sorted index that knows the extents of its
-prefix sums finds where f crosses the bound in a logarithm; N4 has a row for each interval, mostly one.
+One order changes f for every p on one side of it, which is why the paper evaluates such a query anew
+(`dbtoaster-batch-ivm` §3.2.3). But f is a prefix sum of a view of p2, so a sorted index with the least and greatest
+prefix sums of its nodes finds where f crosses the bound in a logarithm; N4 has a row for each interval, mostly one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -53,7 +53,7 @@ class _Running:
 
     aux: AuxiliaryRelation
     domain: tuple[Factor, ...]
-    title: str  # the field that is p
+    title: str  # the field of p
     p: Column
     x: Column
     op: str
@@ -206,7 +206,7 @@ class _Rewriting:
         aux = self._intervals(running, tuple(where), tuple((c, *context[c]) for c in context if c in needed))
         body = (*rest, *self._within(aux, running, names))
         out = [Monomial(prune(self._without_idle(body, keys | lanes), keys, term.lanes), term.lanes)]
-        if running.total and p.nullable:  # nothing is before NULL, or after it
+        if running.total and p.nullable:  # NB: NULL is neither before nor after a value
             nothing: dict[int, Expr] = {
                 v.id: Literal(0 if _is_count(expressions[title], running.aux.output) else None, v.type)
                 for title, v in fields.items()

@@ -2,8 +2,8 @@
 
     Aggregate by l.k: COUNT(r.x) of L ⟕ R   →   Aggregate by l.k: COUNT(x) of (L ⋈ R) ∪ (L, with NULL for x)
 
-A row of NULLs more adds to no aggregate, and its group is there anyway: which rows of L have found something need not
-be known (TPC-H Q13).
+A further row of NULLs changes no aggregate, and its group exists anyway: it does not matter which rows of L have a
+match (TPC-H Q13).
 """
 
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ def aggregate_over_left_join(node: Node, fresh: Iterator[int]) -> Node | None:
     def columns_of(exprs: tuple[Expr, ...]) -> tuple[Column, ...]:
         return tuple(column_of(e, next(fresh)) for e in exprs)
 
-    own: dict[int, Expr] = {c.id: c for c in right.output}  # NOT NULL again, perhaps
+    own: dict[int, Expr] = {c.id: c for c in right.output}  # some may be NOT NULL now
     found = tuple(substitute(arg, own) for arg in args)
     parts: list[tuple[Node, tuple[Expr, ...]]] = [(Join(left, right, below.on), (*keys, *found))]
     parts.append((_rows(left, {c.id for key in keys for c in columns(key)}), (*keys, *lost)))

@@ -1,4 +1,4 @@
-"""Predicates: constants folded away, common conjuncts factored out of OR."""
+"""Simplification of predicates: constants in AND and OR, common conjuncts factored out of OR."""
 
 from squallpy.base.types import Kind
 from squallpy.logical.expressions import (

@@ -1,8 +1,8 @@
 """Replacement of subqueries by joins.
 
-A subquery is computed for all values of its outer columns at once: over the *domain* of the distinct values that there
-are around it, joined to its FROM and carried through its GROUP BYs. Where the subquery equates each of them with
-something of its own, that takes the domain's place.
+A subquery is computed for all values of its outer columns at once: their distinct values, the *domain*, are joined to
+its FROM and carried through its GROUP BYs. Where the subquery equates each outer column with an expression of its own,
+those expressions replace the domain.
 
     Apply SCALAR (SELECT AVG(q) FROM l WHERE l.k = p.k) to p
     →  p ⟕_{p.k = k} (Aggregate by k := l.k: AVG(q) of l)
@@ -56,7 +56,7 @@ from squallpy.optimizer.passes import Rewritten
 from squallpy.optimizer.plan.grouping_sets import expand_grouping_sets
 
 Items = tuple[tuple[Column, Expr], ...]
-Own = dict[Column, Expr]  # columns of a domain by what the subquery has of its own that equals them
+Own = dict[Column, Expr]  # the subquery's own expressions that equal columns of the domain
 
 
 def decorrelate(plan: Node, context: ColumnAllocator) -> Node:
@@ -147,7 +147,7 @@ def _first_row(apply: Apply, context: ColumnAllocator) -> Node:
 
 
 def _has_default(right: Node, parameters: Items) -> bool:
-    """True if the readers of a value know what it is where the subquery aggregates no row."""
+    """True if the value of a subquery without rows can be computed from its outer columns."""
     default = value_of_nothing(right, right.output[0])
     return default is not None and columns(default) <= {column for column, _ in parameters}
 
@@ -184,7 +184,7 @@ class _Carrier:
     values: Node
     ours: tuple[Column, ...]
     own: list[tuple[Node, Own]]
-    completed: bool = False  # is there a row for a value that nothing of the subquery's own equals?
+    completed: bool = False  # True if each value of the domain has a row, NULL too
 
     def carry(self, node: Node, out: bool = True, lax: bool = False) -> Node:
         """Free a subquery of the domain; `out`: the domain's columns come out of it as well."""
@@ -279,12 +279,12 @@ class _Carrier:
 
 
 def _equated(plan: Node, ours: tuple[Column, ...]) -> list[tuple[Node, Own]]:
-    """Find, for each leaf of the domain, what the subquery equates its columns with; none if a leaf lacks some."""
+    """Find, for each leaf of the domain, the expressions that its columns equal; empty if a leaf lacks some."""
     found: list[tuple[Node, Own]] = []
     for leaf, conditions in _leaves(plan):
         mine = _own_columns(leaf, conditions, ours)
         if any(known == leaf and len(own) == len(ours) for known, own in found):
-            continue  # the same rows again, to give a subquery of the query its values
+            continue  # the same rows again, as the domain of a subquery of the query
         if len(mine) < len(ours):
             return []
         found.append((leaf, mine))

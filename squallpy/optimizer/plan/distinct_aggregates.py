@@ -1,4 +1,4 @@
-"""Aggregates of DISTINCT values as aggregates of a union, in which each kind of values stands once."""
+"""Aggregates of DISTINCT values as aggregates of a union, which has each set of distinct values once."""
 
 from squallpy.base.types import INT
 from squallpy.logical.calls import Agg
@@ -10,7 +10,7 @@ ROW = Literal(1, INT)
 
 
 def expand_distinct_aggregates(node: Node, context: ColumnAllocator) -> Node | None:
-    """Read each kind of DISTINCT values once, with NULLs for those of the others and for what is read of all rows.
+    """Read each set of DISTINCT values once, with NULLs in the columns of the other sets and of the plain aggregates.
 
     k: COUNT(*), SUM(v), SUM(DISTINCT x)  of r
     →  k: COUNT(row), SUM(v), SUM(x)  of  Union(k, 1, v, NULL of r;  k, NULL, NULL, x of (DISTINCT k, x of r))
@@ -43,7 +43,7 @@ def expand_distinct_aggregates(node: Node, context: ColumnAllocator) -> Node | N
         value = replace_known(arg, known)
         if columns(value):
             return value
-        # a constant, which is as well where the values of others are
+        # NB: a constant is also in the rows of the other sets
         return Case(((not_null(known[agg.distinct[0]]), value),), Literal(None, value.type), value.type)
 
     def expanded(agg: Agg) -> Agg:

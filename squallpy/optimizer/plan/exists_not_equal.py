@@ -4,8 +4,8 @@
  →  σ_{n > m}(L ⟕_{l.k = k} (Aggregate by r.k: COUNT(*) AS n of R)
                ⟕_{l.k = k ∧ l.s = s} (Aggregate by r.k, r.s: COUNT(*) AS m of R))
 
-What is equal can be looked up, what differs can only be looked through: as it stands, each row that comes is compared
-with all that there are of its k, and what it finds is counted for each pair of k and s (TPC-H Q21).
+Equal rows are found by a lookup, unequal ones only by a scan: without the rewrite each new row is compared with all
+rows of its k, and the matches are counted for each pair of k and s (TPC-H Q21).
 """
 
 from collections.abc import Iterator

@@ -2,7 +2,7 @@
 
     σ_{found IS NOT NULL ∧ p(r)}(Apply EXISTS found (r, S))   →   Apply SEMI (σ_p(r), S)
 
-A mark that nothing reads needs no subquery, such as those for the NULLs of an IN whose NULL is as good as FALSE.
+A mark that nothing reads needs no subquery, such as the ones for the NULLs of an IN where NULL has the effect of FALSE.
 """
 
 from dataclasses import replace

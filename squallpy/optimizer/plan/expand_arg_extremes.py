@@ -1,9 +1,9 @@
-"""Aggregates of the rows of a group in which another value is extreme, or most frequent, as Aggregates joined to it.
+"""MAX_BY, MIN_BY and MODE as joins of the rows with the extreme, or the greatest count, of their group.
 
     k: MAX_BY(x, y)  of r   →   k: MIN(x)  of (r joined with (k: MAX(y) of r) ON k <=> k AND y = MAX(y))
     k: MODE(x)       of r   →   k: MAX_BY(x, n)  of (k, x: COUNT(*) n  of r)
 
-Ties: SQL takes any of the rows that are alike in y; here it is the one of the least x that is not NULL.
+Ties: SQL takes any of the rows that tie in y; here it is the one with the least x that is not NULL.
 """
 
 from squallpy.base.types import BIGINT
@@ -33,7 +33,7 @@ def expand_arg_extremes(node: Node, columns: ColumnAllocator) -> Node | None:
 
 
 def _taken(groups: Aggregate, column: Column, agg: Agg, columns: ColumnAllocator) -> tuple[Node, list[Column]]:
-    """Make the Aggregate of one value, and its keys; it lacks groups in which there is none."""
+    """Make the Aggregate of one value, and its keys; it lacks groups without a value."""
     assert agg.arg is not None
     by = agg.order[0][0] if agg.order else agg.arg
     rows, value, mine = groups.child, agg.arg, [expr for _, expr in groups.keys]

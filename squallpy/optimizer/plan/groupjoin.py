@@ -2,9 +2,9 @@
 
     L ⟕_{l = k} Aggregate by k of R   →   L ⋈_{l <=> k} Aggregate by k of (L's values of l ∪ R)
 
-As a sum it would be three products, with what is found, plus all, minus what is found; and k of them 3^k. So the groups
-are told which ones are asked for, and each says what it is when R has nothing for it. The values of l are those of the
-least input that has them, perhaps more: a group that nobody asks for joins nothing.
+As a sum an outer join would be three products (the matches, plus all rows of L, minus those with a match), and k outer
+joins 3^k. So the aggregate has a group for each value of l as well, with the values of an empty group if R has no rows
+for it. The values of l come from the smallest input that has all of them, and perhaps more: such a group joins nothing.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ from squallpy.logical.nodes import Aggregate, ConditionalJoin, Filter, Join, Lef
 from squallpy.logical.nulls import fold_nulls
 
 Rows = tuple[Node, tuple[Expr, ...]]  # an input, and expressions over its rows
-EmptyGroups = dict[int, dict[int, Expr]]  # by the column that counts rows: what other columns are where it is 0
+EmptyGroups = dict[int, dict[int, Expr]]  # by the column that counts rows: the values of other columns where it is 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +220,7 @@ def _values(node: Node, exprs: tuple[Expr, ...]) -> Iterator[Rows]:
         case Join(_, right) if read <= {c.id for c in right.output}:
             yield from _values(right, exprs)
         case LeftJoin(left, right) if read <= {c.id for c in right.output}:
-            yield from _values(right, over({c.id: c for c in right.output}))  # NOT NULL again, perhaps
+            yield from _values(right, over({c.id: c for c in right.output}))  # some may be NOT NULL now
             yield from _values(left, over({c.id: Literal(None, c.type) for c in right.output}))
         case Union(children, own):
             for child in children:

@@ -1,13 +1,13 @@
 """Materialisation of sums of products (outer joins, unions), so that a join of several of them is one product.
 
-    (A ∪ B) ⋈ (C ∪ D)   →   A ⋈ P  ∪  B ⋈ P,   P := the rows of C ∪ D, each with how often it is there
+    (A ∪ B) ⋈ (C ∪ D)   →   A ⋈ P  ∪  B ⋈ P,   P := the distinct rows of C ∪ D, each with its count
 
     L ⟕_{l = k} R   →   L ⋈_{l <=> k} P,   P(k, r) := R(k, r)  ∪  σ_{found = 0}(E(k, found)), with NULLs for r
                                            E := Aggregate by k: COUNT of R, of L's values of l ∪ R
 
-Multiplied out, n outer joins of a star are 2ⁿ products. P has what each value of l finds, and a row of NULLs where that
-is nothing: it changes as R does, and when a value of l comes that R lacks. Values that L no longer has, or never had,
-are rows of P that join nothing.
+Multiplied out, n outer joins of a star are 2ⁿ products. P has the matches of each value of l, or a row of NULLs: it
+changes with R, and when L gets a value of l that R lacks. Values that L no longer has, or never had, are rows of P that
+join nothing.
 """
 
 from collections.abc import Callable, Iterator
@@ -49,7 +49,7 @@ from squallpy.logical.nodes import (
 from squallpy.optimizer.plan.expand_outer_joins import rows_without_match
 from squallpy.optimizer.plan.groupjoin import EmptyGroups, Pair, groupjoin, groups, values
 
-MOST = 8  # products that a query, or the input of an aggregate, is multiplied out to
+MOST = 8  # largest number of products that a query, or the input of an aggregate, is multiplied out to
 
 
 def materialise_outer_joins(
@@ -115,7 +115,7 @@ def _region(node: Node) -> tuple[Node, ...]:
 def _products(node: Node, inputs: list[int], ids: Iterator[int], has_groupjoins: bool) -> int:
     match node:
         case Join(_, _, on) if on is not None and _is_constant(node):
-            return max(inputs)  # rows of constants: pairs that are not equal are dropped while they are lowered
+            return max(inputs)  # rows of constants: lowering drops the pairs that are not equal
         case Join():
             return inputs[0] * inputs[1]
         case LeftJoin() if not has_groupjoins:

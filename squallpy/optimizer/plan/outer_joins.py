@@ -1,4 +1,4 @@
-"""Outer, semi and anti joins: filters past them, and outer joins that are none."""
+"""Outer, semi and anti joins: filters pushed through them, and outer joins replaced by inner ones."""
 
 from dataclasses import replace
 
@@ -34,7 +34,7 @@ def strengthen_left_join(node: Node) -> Node | None:
     match node:
         case Filter(LeftJoin(left, right, on) as join, predicate) if _rejects(predicate, right):
             own = {c.id: c for c in (*left.output, *right.output)}
-            items = tuple((c, own[c.id]) for c in join.output)  # the same columns, NOT NULL again below
+            items = tuple((c, own[c.id]) for c in join.output)  # the same columns, which are NOT NULL below
             return Filter(Project(Join(left, right, on), items), predicate)
     return None
 

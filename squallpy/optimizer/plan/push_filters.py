@@ -1,4 +1,4 @@
-"""Filters: to where the rows come from."""
+"""Filters pushed down to the inputs that they read."""
 
 from dataclasses import replace
 

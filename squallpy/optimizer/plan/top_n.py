@@ -1,9 +1,9 @@
-"""First rows in an order: those that have so few rows before them, or the extreme values of the keys.
+"""The first n rows in an order: the rows of a rank up to n, or the extreme values of the keys.
 
     Top 3 by k DESC of r   →   σ_{rank <= 3}(r with RANK() OVER (ORDER BY k DESC, key))
 
-`key`: what GROUP BY names. Without it, rows that are alike in the order go by the PRIMARY KEYs of FROM, which data may
-break, then by the columns that are read, and of those that are alike in all there are as many as still fit:
+`key` is the list of GROUP BY. Without one, ties are broken by the PRIMARY KEYs of FROM, which data may violate, then
+by the columns that are read; rows equal in all of these are repeated as often as the limit allows:
 
     →   Repeat least(rank - 1 + n, 3) - (rank - 1) times (Aggregate by x, rank: COUNT(*) n of σ_{rank <= 3}(…))
 """
@@ -23,7 +23,7 @@ from squallpy.logical.nodes import Aggregate, Filter, Join, LeftJoin, Node, Proj
 from squallpy.logical.properties import unique_columns
 from squallpy.logical.total_order import MOST_KEYS, drop_redundant_keys, shorten, total_order
 
-MOST_SHOWN = 6  # keys of an order that tells all rows apart, each of which is some products more
+MOST_SHOWN = 6  # keys of an order without ties, each of which adds some products
 MOST_EXTREMES = 4  # keys that are looked up one after the other
 
 
@@ -85,7 +85,7 @@ def _over(partition: tuple[Expr, ...], order: SortKeys) -> OverClause:
 
 
 def _by_all(over: OverClause, shown: Sequence[Expr]) -> OverClause:
-    """Extend the order by all that is shown, so that rows alike in it cannot be told apart."""
+    """Extend the order by all output columns, so that rows which still tie are equal."""
     longer = _over(over.partition, (*over.order, *((expr, False, True) for expr in shown)))
     return replace(longer, order=shorten(longer.order, len(over.order), MOST_SHOWN))
 
@@ -106,8 +106,8 @@ def _first_value(top: TopN, value: Expr, by: Items, column: Column, new: ColumnA
 
     MIN(x) of Top 1 by k DESC of r   →   MIN(x) of (r ⋈_{k <=> m} (Aggregate: MAX(k) m of r))
 
-    Of several keys each is the best among the rows that are best by those before it; keys behind the value itself
-    decide nothing. Ties: the smallest value that is not NULL is returned.
+    Of several keys each is the extreme among the rows with the extremes of the keys before it; keys after the value
+    itself have no effect. Ties: the smallest value that is not NULL is returned.
 
     Args:
         by: Columns for the expressions of the partition.

@@ -1,11 +1,11 @@
-"""Auxiliary relations inlined: a row is computed from the sums that it is made of, instead of being kept once more.
+"""Auxiliary relations inlined: a row is computed from its sums when it is read, instead of being materialised.
 
     M_N1(p, avg) := N1(p, avg),  N1(p, avg) := Exists(M_L(p)) ⋈ (avg := M_L.1 / M_L.0)
 
     Q += ΔL(p, q) ⋈ M_N1(p, avg) ⋈ (q < avg)   →   Q += ΔL(p, q) ⋈ N1[M_L](p, avg) ⋈ (q < avg)
 
-It applies where a view has a record for each group, and its reader knows the group. A row is that of before the
-batch until the relation's own trigger has run, as the view would have it.
+It applies where a view has a record for each group, and its reader knows the group. Until the relation's own trigger
+has run, its rows are the ones before the batch, as in its view.
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Order of a trigger's statements: each reads views as it says, before or after the trigger has changed them.
+"""Order of a trigger's statements, so that each reads the old or the NEW version of a view as it is written.
 
     Q() += Sum_[](ΔR(a) ⋈ M_R(a))          reads M_R as it was
     M_R(a) += Sum_[a](ΔR(a))
@@ -11,8 +11,8 @@ as a partial product that lives as long as the batch, and the new versions are j
                                                       M_R(a) += Sum_[a](ΔR(a))
                                                       Q() += Sum_[](P1(a) ⋈ NEW M_R(a))
 
-With all statements cut that read both, there is an order: partial products, then statements that read nothing of after
-the batch, the most complex view first, then the others, the simplest view first. So every cycle has one to cut.
+With all statements cut that read both versions, an order exists: partial products, then statements that read no new
+version, the most complex view first, then the others, the simplest view first. So every cycle has a statement to cut.
 """
 
 from collections import Counter

@@ -1,6 +1,6 @@
 """The pass that expands window functions into aggregates joined to the rows.
 
-frames     the rows that a function looks at, as sets of keys
-rows       the aggregates of all rows of a frame, for each row
-expand     what each function is made of; the pass
+frames     the rows of a window frame, as bounds of keys
+rows       the aggregates of the frame of each row
+expand     each function in terms of these; the pass
 """

@@ -3,7 +3,7 @@
 RANK() OVER (PARTITION BY k ORDER BY x)        →  1 + COUNT(*) of the rows of the partition before
 DENSE_RANK() OVER …                            →  1 + COUNT(*) of the values of the order before
 ROW_NUMBER() OVER …                            →  RANK in an order in which no rows tie
-LAG(x) OVER …                                  →  x of the row that has the number before
+LAG(x) OVER …                                  →  x of the row with the previous number
 AVG(x) OVER (PARTITION BY k)                   →  AVG(x) of the rows of the partition
 """
 
@@ -56,12 +56,12 @@ class _FrameAggregates:
     aggregates: Aggregates
     function: WindowFunction
     found: Column
-    shown: dict[Column, Column] = field(default_factory=dict)  # what they are called where there may be none
+    shown: dict[Column, Column] = field(default_factory=dict)  # columns of aggregates behind an outer join
 
 
 @dataclass(frozen=True, slots=True)
 class _Lookup:
-    """The value `of` of the row that is some rows before, or that has a number."""
+    """The value `of` of the row at a `distance` before, or of a number in the partition."""
 
     frame: Frame
     distance: int | Literal
@@ -81,7 +81,7 @@ class _Expansion:
         self._lookups: list[_Lookup] = []
 
     def run(self, read: frozenset[int]) -> Node:
-        """Expand it; rows that have to be told apart, and are not, keep the columns that are `read` above."""
+        """Expand it; rows that need numbers to break ties keep the columns that are `read` above."""
         values = tuple((column, self._value(function)) for column, function in self._node.functions)
         if self._is_vague():
             exprs = (expr for _, function in self._node.functions for expr in function.expressions)
@@ -156,7 +156,7 @@ class _Expansion:
             return case([(call("=", every, ONE), Literal(0.0, DOUBLE))], part)
         (parts,) = function.args
         before = call("-", self._rank(replace(frame, is_total=True), function), ONE)
-        size, larger = call("div", every, parts), call("%", every, parts)  # the first ones have a row more
+        size, larger = call("div", every, parts), call("%", every, parts)  # the first parts have one more row
         in_larger = call("*", larger, call("+", size, ONE))
         first = call("div", before, call("+", size, ONE))
         rest = call("div", call("-", before, in_larger), call("greatest", size, ONE))
@@ -178,7 +178,7 @@ class _Expansion:
         wanted = not_null(of) if function.ignores_nulls and of.nullable else TRUE
         by = key if wanted == TRUE else case([(wanted, key)], Literal(None, NULL))
         value: Expr = self._seen(frame, framed, made.arg_extreme("max_by" if is_last != down else "min_by", of, by))
-        if key.nullable and not more:  # rows without a key are all at one end
+        if key.nullable and not more:  # NULL keys are all at one end
             mine = conjunction((call("is_null", key), wanted) if wanted != TRUE else (call("is_null", key),))
             least = self._seen(frame, framed, made.column("min", case([(mine, of)], Literal(None, NULL))))
             first = by if nulls_first == is_last else case([(mine, ONE)], Literal(None, NULL))
@@ -209,7 +209,7 @@ class _Expansion:
         is_from_here = function.over.frame.is_open and function.over.frame.start is not None
         if not is_nth and (function.ignores_nulls or not function.over.frame.is_open):
             return self._end(which, of, function, is_last != is_from_here)
-        is_own = which.extent is Extent.UP_TO and is_last != is_from_here  # is it the row itself, or one that ties?
+        is_own = which.extent is Extent.UP_TO and is_last != is_from_here  # the row itself, or one that ties
         if is_own and not is_nth:
             if which.is_total:
                 return of
@@ -255,7 +255,7 @@ class _Expansion:
     def _adjacent(self, lookup: _Lookup) -> tuple[Frame, Expr, bool] | None:
         """Find the frame before a row with the one key of its order, and whether that descends; None if it has more.
 
-        A declared PRIMARY KEY is believed here: numbers would change for all rows behind one that comes.
+        A declared PRIMARY KEY is trusted here: row numbers would change for all rows after a new one.
         """
         if lookup.distance not in (1, -1):
             return None

@@ -1,4 +1,4 @@
-"""Frames: the rows of a partition that a window function looks at, as seen from one row."""
+"""Frames: the rows of a partition that a window function reads for one row."""
 
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -13,7 +13,7 @@ PREVIOUS: Bound = (-1, Literal(1, INT))
 
 
 class Extent(Enum):
-    """Rows that a frame has of a partition."""
+    """Kind of a frame, by the rows of the partition that belong to it."""
 
     ALL = "all"
     UP_TO = "those up to a row and the rows that tie with it"
@@ -37,7 +37,7 @@ class Frame:
         low: Where they begin, None for the partition's first row; of ROWS, GROUPS and RANGE.
         is_total: By an order in which no rows tie; it is extended where it is not one.
         is_reversed: What extends the order is descending.
-        declared: A PRIMARY KEY is believed to tell rows apart; the view of its rows has to be checked
+        declared: A PRIMARY KEY is trusted to break all ties; the view of its rows has to be checked
             (`physical/unique_keys.py`).
     """
 

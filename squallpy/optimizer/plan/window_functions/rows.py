@@ -4,8 +4,8 @@
     SUM(x) OVER (PARTITION BY k ORDER BY t)   →  Aggregate by k, t: SUM(x) of
                                                    (DISTINCT k, t of r) ⋈ r ON k <=> k AND r.t <= t
 
-What comes before by an order of several keys is a Union: the rows that come before by the first, those that tie in it
-and come before by the second …
+The rows before one in an order of several keys are a Union: those before it by the first key, those that tie in it
+and are before it by the second …
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -42,13 +42,13 @@ class FrameRows:
     columns: ColumnAllocator
 
     def settled(self, frame: Frame, function: WindowFunction) -> Frame:
-        """Shorten the order of a frame, or extend it where it has to be total; SQ3001 if nothing tells rows apart."""
+        """Shorten the order of a frame, or extend it where it has to be total; SQ3001 if no key breaks all ties."""
         found = frame if frame.extent is Extent.RANGE else self.with_total_order(frame)
         if found is not None and len(found.order) > MOST_KEYS and len(found.order) > len(frame.order):
             found = None
         if found is not None or not frame.is_total:
             return found or frame
-        told = f"{function.called} by so many keys, none of which is known to tell rows apart, is not supported yet"
+        told = f"{function.called} by so many keys, none of which is known to be unique, is not supported yet"
         hint = "declare a PRIMARY KEY and have it in FROM"
         hint = f"{hint}, or use RANK" if function.called == "ROW_NUMBER" else hint
         raise SquallError("SQ3001", told, function.span, hint)
@@ -68,7 +68,7 @@ class FrameRows:
     def numbered(self, read: frozenset[int]) -> "FrameRows":
         """Number the rows that tie in all columns that are `read`.
 
-        The columns of a declared PRIMARY KEY come first, for they mostly tell rows apart.
+        The columns of a declared PRIMARY KEY come first, as they mostly suffice.
         """
         key = unique_columns(self.plan, declared=True) or ()
         every = dict.fromkeys((*key, *(c for c in self.plan.output if c.id in read)))
@@ -78,7 +78,7 @@ class FrameRows:
         return replace(self, plan=Repeat(once, copies, number))
 
     def aggregated(self, frame: Frame, aggregates: Aggregates) -> tuple[Node, Items]:
-        """Build the aggregates by the keys of frames; returned with these, and what they are of the rows."""
+        """Build the aggregates by the keys of frames; returned with these keys as expressions over the rows."""
         if frame.extent is Extent.ALL or not frame.order:
             keys = self.columns.copies(frame.partition)
             rows = self.plan if frame.has_row else Filter(self.plan, FALSE)
@@ -102,7 +102,7 @@ class FrameRows:
         return plan, tuple(pairs)
 
     def _united(self, parts: Sequence[Node], exprs: Iterable[Expr]) -> tuple[Node, dict[Expr, Expr]]:
-        """Unite the rows of all parts; returned with what they call some expressions."""
+        """Unite the rows of all parts; returned with the columns of some expressions."""
         wanted = tuple(dict.fromkeys(exprs))
         if len(parts) == 1:
             return parts[0], {expr: expr for expr in wanted}
