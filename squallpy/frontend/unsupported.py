@@ -156,6 +156,7 @@ FUNCTIONS: dict[str, str] = {
 # forms of queries, by the binder's names
 QUERIES: dict[str, Unsupported] = {
     "outer join inside": Unsupported("a RIGHT or FULL JOIN in a correlated subquery", "JOIN", "write a LEFT JOIN"),
+    "outer join lateral": Unsupported("a RIGHT or FULL JOIN with a correlated LATERAL", "JOIN", "write a LEFT JOIN"),
     "outer join after comma": Unsupported(
         "a RIGHT or FULL JOIN after a comma", "JOIN", "write CROSS JOIN, or parentheses: a, (b RIGHT JOIN c ON …)"
     ),

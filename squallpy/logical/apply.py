@@ -5,7 +5,7 @@ SELECT a FROM r WHERE EXISTS (SELECT 1 FROM s WHERE s.k = r.k)
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from squallpy.base.errors import Span
@@ -82,8 +82,8 @@ class Apply(Node):
     parameters: tuple[tuple[Column, Expr], ...] = ()
     on: Expr = TRUE
     made: tuple[Column, ...] = ()
-    span: Span | None = None
-    text: str = ""
+    span: Span | None = field(default=None, compare=False)
+    text: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         marks = {ApplyKind.EXISTS: 1, ApplyKind.SCALAR: 2, ApplyKind.SINGLE: 2}

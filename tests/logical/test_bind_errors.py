@@ -272,6 +272,7 @@ UNSUPPORTED = {
     "SELECT /*+ BROADCAST(r) */ a FROM r": (8, "a query hint"),
     "SELECT 1 FROM r GROUP BY CUBE(a, b, s, d, t, f, a + 1)": (17, "GROUP BY of more than 64 sets"),
     "SELECT s FROM r LATERAL VIEW EXPLODE(s) t AS y": (38, "EXPLODE of anything but SPLIT"),
+    "SELECT 1 FROM r FULL JOIN LATERAL (SELECT v FROM u WHERE u.a = r.a) x ON a = v": (17, "a RIGHT or FULL JOIN with"),
     "SELECT r.a FROM r RIGHT ANTI JOIN u ON r.a = u.a": (19, "RIGHT SEMI or ANTI JOIN"),
     "SELECT ROUND(a, a) FROM r": (8, "ROUND to anything but a constant number of digits"),
     "SELECT a FROM r EXCEPT BY NAME SELECT a FROM u": (24, "INTERSECT or EXCEPT BY NAME"),

@@ -207,12 +207,12 @@ handles(exp.Is, args="this expression")(predicates.bind_is)
 
 @handles(exp.Subquery, args="this")
 def scalar_query(s: Scalars, node: exp.Subquery) -> Expr:
-    return s.queries(node).scalar(s, node.this)
+    return s.queries(node).bind_scalar(s, node.this)
 
 
 @handles(exp.Exists, args="this")
 def existence(s: Scalars, node: exp.Exists) -> Expr:
-    return s.queries(node).exists(s, node.this)
+    return s.queries(node).bind_exists(s, node.this)
 
 
 @handles(exp.And, exp.Or, args="this expression")

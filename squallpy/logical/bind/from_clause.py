@@ -41,8 +41,8 @@ def bind_from(ctx: Context, select: exp.Select, outer: Outer | None = None) -> t
         joins.add(join)
     for view in select.args.get("laterals") or []:
         joins.plan = exploded(ctx, scope, joins.plan, view)
-    joins.stand()
-    joins.settle()
+    joins.join_domain()
+    joins.filter_late()
     return joins.plan, scope
 
 
@@ -74,12 +74,12 @@ class From:
         """The columns from around the query."""
         return frozenset(c.id for c in self.scope.outer.domain.output) if self.scope.outer else frozenset()
 
-    def stand(self) -> None:
+    def join_domain(self) -> None:
         """Join the domain of the outer columns to FROM so far, unless it is."""
         if self.scope.outer and not self.plan.borrows:
             self.plan = Join(self.scope.outer.domain, self.plan)
 
-    def settle(self) -> None:
+    def filter_late(self) -> None:
         """Filter by the late conditions."""
         if self.late:
             self.plan = Filter(self.subqueries.attach(self.plan), conjunction(self.late))
@@ -96,16 +96,16 @@ class From:
             self.plan = exploded(ctx, scope, self.plan, join.this, lost=kind == "LEFT")
             return
         if kind in ("RIGHT", "FULL") and self.late:
-            self.stand()
-            self.settle()
+            self.join_domain()
+            self.filter_late()
         beside = Scope()
         inner = bind_source(ctx, join.this, beside, scope)
-        pairs = merged_pairs(ctx, join, scope, beside)
+        pairs = using_pairs(ctx, join, scope, beside)
         scope.take(ctx, beside, join.this)
         if kind in ("RIGHT", "FULL") and inner.domain.columns:
-            raise ctx.refuse(join, replace(QUERIES["outer join inside"], keyword=kind))
+            raise ctx.refuse(join, replace(QUERIES["outer join lateral"], keyword=kind))
         if self.around & {c.id for theirs in inner.domain.columns for c in columns(theirs)}:
-            self.stand()
+            self.join_domain()
         right = inner.plan
         conditions: list[Expr] = [call("=", ours, theirs) for ours, theirs in pairs.values()]
         on, queries = join.args.get("on"), Subqueries(ctx)
@@ -116,13 +116,13 @@ class From:
             raise ctx.refuse(join, replace(QUERIES["outer join inside"], keyword=kind))
         condition = conjunction(c for c in conditions if c != TRUE)
         sides = Sides(self.plan, right, inner.parameters(), ctx.span(join.this) if inner.domain.columns else None)
-        meets = Meeting(ctx, sides, condition, queries) if queries.waiting else None
+        pairs_met = JoinPairs(ctx, sides, condition, queries) if queries.waiting else None
         if kind in ("SEMI", "ANTI"):
             del scope.sources[-len(beside.sources) :]
             join_of = SemiJoin if kind == "SEMI" else AntiJoin
-            self.plan = meets.asked(join_of, self.plan) if meets else sides.joined(ctx, kind, condition)
+            self.plan = pairs_met.keep_matched(join_of, self.plan) if pairs_met else sides.join(ctx, kind, condition)
             return
-        plan = meets.joined(kind) if meets else sides.joined(ctx, kind, condition)
+        plan = pairs_met.preserve(kind) if pairs_met else sides.join(ctx, kind, condition)
         self.plan = merge(ctx, kind, plan, pairs, scope)
         scope.update(self.plan.output)
 
@@ -135,17 +135,17 @@ class From:
         around = bool(self.around & {c.id for c in columns(on)}.union(*(w.reads for w in queries.waiting)))
         if kind == "INNER":
             if around or queries.waiting:
-                plain, late = queries.apart(conjuncts(conditions.pop()), self.around)
+                plain, late = queries.split_conditions(conjuncts(conditions.pop()), self.around)
                 conditions += plain
                 self.late += late
                 self.subqueries.waiting += queries.waiting
                 queries.waiting = []
             return right
         if around:
-            self.stand()
+            self.join_domain()
         left, there = ({c.id for c in node.output} for node in (self.plan, right))
-        self.plan = queries.reading(left).attach(self.plan)
-        return queries.reading(there).attach(right)
+        self.plan = queries.take_reading(left).attach(self.plan)
+        return queries.take_reading(there).attach(right)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ class Sides:
     parameters: tuple[tuple[Column, Expr], ...] = ()
     span: Span | None = None
 
-    def joined(self, ctx: Context, kind: str, on: Expr) -> Node:
+    def join(self, ctx: Context, kind: str, on: Expr) -> Node:
         """Join them; FULL is a LEFT join and the rows of `right` that it has no match for."""
         left, right = self.left, self.right
         if self.parameters:
@@ -180,7 +180,7 @@ class Sides:
         return Union((LeftJoin(left, right, on), rest), tuple(replace(c, nullable=True) for c in output))
 
 
-class Meeting:
+class JoinPairs:
     """The pairs of an outer, SEMI or ANTI join whose condition asks subqueries that read both sides.
 
     a ⟕ b ON EXISTS (… a.x … b.y …)  →  P := σ(a ⋈ b);  P ∪ (a ▷ P, with NULLs), ▷ by what ON reads of a
@@ -189,18 +189,18 @@ class Meeting:
     def __init__(self, ctx: Context, sides: Sides, condition: Expr, queries: Subqueries) -> None:
         self.ctx, self.left, self.right = ctx, sides.left, sides.right
         self.read = {c.id for c in columns(condition)}.union(*(w.reads for w in queries.waiting))
-        plain, asked = queries.apart(conjuncts(condition))
-        met = Filter(queries.attach(sides.joined(ctx, "INNER", conjunction(plain))), conjunction(asked))
+        plain, asked = queries.split_conditions(conjuncts(condition))
+        met = Filter(queries.attach(sides.join(ctx, "INNER", conjunction(plain))), conjunction(asked))
         self.pairs = Project(met, tuple((c, c) for c in (*self.left.output, *self.right.output)))
 
-    def asked(self, join_of: type[SemiJoin] | type[AntiJoin], side: Node) -> Node:
+    def keep_matched(self, join_of: type[SemiJoin] | type[AntiJoin], side: Node) -> Node:
         """Keep the rows of a side that are in a pair, or those in none."""
         keys = [c for c in side.output if c.id in self.read]
         found = self.ctx.copies(keys)
         same = [call("<=>", key, copy) for key, (copy, _) in zip(keys, found, strict=True)]
         return join_of(side, Project(self.pairs, found) if found else self.pairs, conjunction(same))
 
-    def joined(self, kind: str) -> Node:
+    def preserve(self, kind: str) -> Node:
         """Unite the pairs with the rows of the preserved sides (LEFT, RIGHT or FULL) that are in none."""
         sides = {"LEFT": (self.left,), "RIGHT": (self.right,), "FULL": (self.left, self.right)}[kind]
         lost = {c.id for side in sides for c in (self.right if side is self.left else self.left).output}
@@ -210,7 +210,7 @@ class Meeting:
     def _alone(self, side: Node) -> Node:
         ours = {c.id for c in side.output}
         values = (c if c.id in ours else Literal(None, c.type) for c in self.pairs.output)
-        return Project(self.asked(AntiJoin, side), self.ctx.copies(values))
+        return Project(self.keep_matched(AntiJoin, side), self.ctx.copies(values))
 
 
 def is_true(node: exp.Expr) -> bool:
@@ -239,7 +239,7 @@ def after_comma(join: exp.Join) -> bool:
     return any(not any(j.args.get(name) for name in ("kind", "method", "side", "on", "using")) for j in before)
 
 
-def merged_pairs(ctx: Context, join: exp.Join, scope: Scope, right: Scope) -> dict[str, tuple[Column, Column]]:
+def using_pairs(ctx: Context, join: exp.Join, scope: Scope, right: Scope) -> dict[str, tuple[Column, Column]]:
     """Find the columns that USING or NATURAL equates, left and right, by name."""
     if join.method == "NATURAL":
         names = [exp.to_identifier(c.name) for c in right.star() if scope.find(c.name)]
@@ -282,7 +282,7 @@ def bind_source(ctx: Context, node: exp.Expr, scope: Scope, before: Scope) -> In
     elif isinstance(node, exp.Table):
         inner, alias = bind_table(ctx, node, before.outer)
         schema = schema_named(node.db) if node.db else ""
-    elif isinstance(node, exp.Subquery) and (tree := parenthesised(ctx, node)) is not None:
+    elif isinstance(node, exp.Subquery) and (tree := first_in_parentheses(ctx, node)) is not None:
         return bind_parentheses(ctx, tree, scope, before)
     elif isinstance(node, exp.Values):
         from squallpy.logical.bind.set_operations import bind_values
@@ -325,7 +325,7 @@ def rehearsal(ctx: Context, outer: Outer | None) -> tuple[Context, Outer | None]
     return replace(ctx, ctes=ctes), around
 
 
-def parenthesised(ctx: Context, node: exp.Subquery) -> exp.Expr | None:
+def first_in_parentheses(ctx: Context, node: exp.Subquery) -> exp.Expr | None:
     """Find the first source of FROM (a JOIN b …); None if a query stands in the parentheses."""
     inside = node.this
     while isinstance(inside, exp.Subquery) and not inside.args.get("joins") and not inside.args.get("alias"):
@@ -349,7 +349,7 @@ def bind_parentheses(ctx: Context, first: exp.Expr, scope: Scope, before: Scope)
     reads = {c.id for expr in joins.late for c in columns(expr)}.union(*(w.reads for w in joins.subqueries.waiting))
     if inner.domain.columns or reads & joins.around or joins.plan.borrows:
         raise ctx.refuse(first, QUERIES["parentheses inside"])
-    joins.settle()
+    joins.filter_late()
     scope.take(ctx, around, first)
     return Inner(joins.plan)
 
@@ -402,7 +402,7 @@ def scan(ctx: Context, relation: Relation, alias: str) -> Scan:
 def bind_view(ctx: Context, view: View) -> Node:
     """Bind a view's query to new columns; a wrong number of column names is reported at the view's name."""
     if ctx.rehearses and view.checked and ctx.window is None:
-        return anew(ctx, view.checked)
+        return with_new_columns(ctx, view.checked)
     inside = ctx.inside(view.query)
     try:
         return rename(bind_nested(inside, view.query.ast), view.columns)
@@ -413,14 +413,14 @@ def bind_view(ctx: Context, view: View) -> Node:
 def bind_common(common: Common, ctx: Context, outer: Outer | None) -> Inner:
     """Bind a WITH query to new columns; `outer` surrounds the query that names it."""
     if ctx.rehearses and common.checked and ctx.window is None:
-        return Inner(rename(anew(ctx, common.checked), common.columns))
+        return Inner(rename(with_new_columns(ctx, common.checked), common.columns))
     around = seen_from(outer, common.outer)
     context = replace(common.context, ids=ctx.ids, rehearses=ctx.rehearses)
     inner = bind_derived(context, common.query, Scope(outer=around) if around else None)
     return replace(inner, plan=rename(inner.plan, common.columns))
 
 
-def anew(ctx: Context, plan: Node) -> Node:
+def with_new_columns(ctx: Context, plan: Node) -> Node:
     """Give a plan new columns."""
     return Project(plan, tuple((ctx.column(c.name, c.type, c.nullable), c) for c in plan.output))
 

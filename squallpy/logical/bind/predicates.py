@@ -79,7 +79,7 @@ def _bind_quantified(s: "Scalars", node: exp.Binary, quantifier: exp.Any | exp.A
     if isinstance(node.this, exp.Tuple) and asked != "=":
         raise s.ctx.refuse(quantifier, QUERIES["rows of a query"])
     values = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
-    found = queries.member(s, asked, [s.bind(value) for value in values], query)
+    found = queries.bind_quantified(s, asked, [s.bind(value) for value in values], query)
     return found if some else call("not", found)
 
 
@@ -100,7 +100,7 @@ def bind_in(s: "Scalars", node: exp.In) -> Expr:
     """Bind x IN (…): one call over constants, else equalities with OR; x IN (query) is x = ANY (query)."""
     if node.args.get("query") is not None:
         values = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
-        return s.queries(node).member(s, "=", [s.bind(value) for value in values], node.args["query"])
+        return s.queries(node).bind_quantified(s, "=", [s.bind(value) for value in values], node.args["query"])
     if isinstance(node.this, exp.Tuple):
         return disjunction([compare_rows("=", pair_rows(s, node.this, option)) for option in node.expressions])
     value, *options = s.compared([node.this, *node.expressions])

@@ -192,7 +192,7 @@ class Block:
         if self.window_calls.functions:
             # with what they and HAVING read; the rest is joined to the rows that are left
             read = self.window_calls.reads | {c.id for c in (columns(having) if having is not None else ())}
-            plan = self.subqueries.making(set(read)).attach(plan, self.renamed)
+            plan = self.subqueries.take_making(set(read)).attach(plan, self.renamed)
             if having is not None:
                 plan, having = Filter(plan, having), None
             plan = self.window_calls.attach(plan, self.grouped if self.grouping else lambda expr, _: expr)
@@ -222,7 +222,7 @@ class Block:
             return plan
         queries = Subqueries(self.ctx)
         condition = Scalars(self.ctx, self.scope, "WHERE", subqueries=queries).condition(clause.this)
-        plain, others = queries.apart(conjuncts(condition))
+        plain, others = queries.split_conditions(conjuncts(condition))
         if plain:
             plan = Filter(guarded(self.ctx, plan, plain), conjunction(plain))
         return Filter(queries.attach(plan), conjunction(others)) if others else queries.attach(plan)
@@ -327,7 +327,7 @@ class Block:
                 missing = any(expr not in each for each in self.sets)
                 self.keys[expr] = self.ctx.column(name, expr.type, expr.nullable or missing)
         read = {c.id for expr in self.keys for c in columns(expr)}
-        mine = self.subqueries.making(read).waiting
+        mine = self.subqueries.take_making(read).waiting
         if {c.id for c in aggregation.made}.intersection(id for each in mine for id in each.reads):
             raise self.ctx.error("SQ2009", "GROUP BY cannot name an aggregate", clause)
         aggregation.subqueries.waiting += mine

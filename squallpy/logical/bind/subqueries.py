@@ -98,7 +98,7 @@ class Subqueries:
         self.waiting.clear()
         return plan
 
-    def making(self, wanted: set[int]) -> "Subqueries":
+    def take_making(self, wanted: set[int]) -> "Subqueries":
         """Take out the subqueries that add these columns, or columns that others of them read."""
         mine, wanted = list[Waiting](), {*wanted}
         for waiting in reversed(self.waiting):
@@ -107,7 +107,7 @@ class Subqueries:
                 wanted |= waiting.reads
         return self._without(mine)
 
-    def reading(self, known: set[int]) -> "Subqueries":
+    def take_reading(self, known: set[int]) -> "Subqueries":
         """Take out the subqueries that read only these columns, and columns that others of them add."""
         mine, known = list[Waiting](), {*known}
         for waiting in self.waiting:
@@ -120,7 +120,9 @@ class Subqueries:
         self.waiting = [waiting for waiting in self.waiting if waiting not in mine]
         return Subqueries(self.ctx, mine)
 
-    def apart(self, conditions: Iterable[Expr], around: frozenset[int] = frozenset()) -> tuple[list[Expr], list[Expr]]:
+    def split_conditions(
+        self, conditions: Iterable[Expr], around: frozenset[int] = frozenset()
+    ) -> tuple[list[Expr], list[Expr]]:
         """Split conditions into those that read neither subqueries nor columns of `around`, and the others."""
         late = around.union(*(waiting.made for waiting in self.waiting))
         plain, others = list[Expr](), list[Expr]()
@@ -147,27 +149,27 @@ class Subqueries:
         """Make a column that an Apply adds."""
         return self.ctx.column(name, expr.type, True)
 
-    def once(self, key: Hashable, bind: Callable[[], Expr]) -> Expr:
+    def bind_once(self, key: Hashable, bind: Callable[[], Expr]) -> Expr:
         """Bind a subquery that is written twice only once."""
         if key not in self.known:
             self.known[key] = bind()
         return self.known[key]
 
-    def scalar(self, s: "Scalars", node: exp.Expr) -> Expr:
+    def bind_scalar(self, s: "Scalars", node: exp.Expr) -> Expr:
         """Bind a scalar subquery; its value is NULL if it has no row."""
-        return self.once(("value", node), lambda: self._scalar(s, node))
+        return self.bind_once(("value", node), lambda: self._bind_scalar(s, node))
 
-    def _scalar(self, s: "Scalars", node: exp.Expr) -> Expr:
+    def _bind_scalar(self, s: "Scalars", node: exp.Expr) -> Expr:
         inner = self.bind(s, node)
         if len(inner.plan.output) != 1:
             raise self.ctx.error("SQ2005", f"a subquery of {len(inner.plan.output)} columns is no value", node)
         inner, kind = self.single(inner)
         (value,) = inner.plan.output
-        default = self.default(inner, value) if kind is ApplyKind.SCALAR else None
+        default = self.value_of_nothing(inner, value) if kind is ApplyKind.SCALAR else None
         if default is not None and default != Literal(None, default.type):  # of nothing; not of what HAVING leaves out
             inner = replace(inner, plan=without_having(self.ctx, inner.plan))
             (value,) = inner.plan.output
-            default = self.default(inner, value)
+            default = self.value_of_nothing(inner, value)
         shown, marker = self.column(value.name, value), self.column("found", TRUE)
         self.wait(inner, kind, (shown, marker), node)
         always = not inner.domain.columns and has_row(inner.plan)
@@ -183,7 +185,7 @@ class Subqueries:
                 return replace(inner, plan=Project(child, items)), ApplyKind.SCALAR
         return inner, ApplyKind.SCALAR if has_one_row(inner.plan, fixed) else ApplyKind.SINGLE
 
-    def default(self, inner: Inner, value: Column) -> Expr | None:
+    def value_of_nothing(self, inner: Inner, value: Column) -> Expr | None:
         """Tell the value of an aggregating query over no rows, if it is known without another subquery."""
         nothing = value_of_nothing(inner.plan, value)
         if nothing is None:
@@ -193,20 +195,20 @@ class Subqueries:
         known = {c for theirs in outside.values() for c in columns(theirs)}
         return default if columns(default) <= known else None
 
-    def exists(self, s: "Scalars", node: exp.Expr) -> Expr:
+    def bind_exists(self, s: "Scalars", node: exp.Expr) -> Expr:
         """Bind EXISTS (query), which is never NULL."""
-        return self.once(("exists", node), lambda: self._exists(s, node))
+        return self.bind_once(("exists", node), lambda: self._bind_exists(s, node))
 
-    def _exists(self, s: "Scalars", node: exp.Expr) -> Expr:
+    def _bind_exists(self, s: "Scalars", node: exp.Expr) -> Expr:
         inner = self.bind(s, node)
         match inner.plan:
             case Project(TopN(_, _, 0)):
                 return FALSE
             case Project(TopN(child, _, _, 0), items):
                 inner = replace(inner, plan=Project(child, items))
-        return TRUE if has_row(inner.plan) else self.found(inner, node)
+        return TRUE if has_row(inner.plan) else self.has_match(inner, node)
 
-    def found(self, inner: Inner, node: exp.Expr, within: Expr = TRUE, equal: Pairs = ()) -> Expr:
+    def has_match(self, inner: Inner, node: exp.Expr, within: Expr = TRUE, equal: Pairs = ()) -> Expr:
         """Test whether a subquery has a row for which `within` is TRUE and whose columns `equal` values."""
         marker = self.column("found", TRUE)
         if within != TRUE:
@@ -214,11 +216,11 @@ class Subqueries:
         self.wait(inner, ApplyKind.EXISTS, (marker,), node, equal)
         return not_null(marker)
 
-    def member(self, s: "Scalars", operator: str, values: list[Expr], node: exp.Expr) -> Expr:
+    def bind_quantified(self, s: "Scalars", operator: str, values: list[Expr], node: exp.Expr) -> Expr:
         """Bind `values operator ANY (query)`: TRUE if TRUE for a row, else NULL if NULL for one, else FALSE."""
-        return self.once((operator, *values, node), lambda: self._member(s, operator, values, node))
+        return self.bind_once((operator, *values, node), lambda: self._bind_quantified(s, operator, values, node))
 
-    def _member(self, s: "Scalars", operator: str, values: list[Expr], node: exp.Expr) -> Expr:
+    def _bind_quantified(self, s: "Scalars", operator: str, values: list[Expr], node: exp.Expr) -> Expr:
         inner = self.options(s, values, node)
         options = inner.plan.output
         if len(options) != len(values):
@@ -229,30 +231,32 @@ class Subqueries:
         ]
         given = frozenset(c.id for c in inner.domain.output)
         if len(values) == 1 and has_row(inner.plan) and has_one_row(inner.plan, given):  # a comparison with its value
-            return call(operator, *values, self.scalar(s, node))
-        pairs = self.pairs(values, options)
+            return call(operator, *values, self.bind_scalar(s, node))
+        pairs = self.pair_values(values, options)
         if operator == "=":
             for value, option in pairs:
                 call("=", value, option)  # NB: are they of types that can be compared?
-            found = self.found(inner, node, equal=pairs)
+            found = self.has_match(inner, node, equal=pairs)
         else:  # the comparison goes inside, with the value as one more thing from around
-            found = self.found(inner, node, conjunction(call(operator, a, b) for a, b in self.given(inner, pairs)))
+            found = self.has_match(
+                inner, node, conjunction(call(operator, a, b) for a, b in self.as_parameters(inner, pairs))
+            )
         if not any(e.nullable for pair in pairs for e in pair):
             return found
         if len(values) > 1:
             again = self.options(s, values, node)
-            unknown = self.unknown(again, node, self.pairs(values, again.plan.output))
+            unknown = self.unknown_match(again, node, self.pair_values(values, again.plan.output))
         else:
-            unknown = disjunction(self.nulls(s, *pairs[0], node))
+            unknown = disjunction(self.null_tests(s, *pairs[0], node))
         return case([(found, TRUE), (unknown, Literal(None, BOOLEAN))], FALSE)
 
-    def nulls(self, s: "Scalars", value: Expr, option: Column, node: exp.Expr) -> Iterator[Expr]:
+    def null_tests(self, s: "Scalars", value: Expr, option: Column, node: exp.Expr) -> Iterator[Expr]:
         """Make the tests for NULLs: a NULL value with a row to compare it with, and a NULL among the rows."""
         if value.nullable:
-            yield conjunction((call("is_null", value), self.found(self.bind(s, node), node)))
+            yield conjunction((call("is_null", value), self.has_match(self.bind(s, node), node)))
         if option.nullable:
             again = self.bind(s, node)
-            yield self.found(again, node, call("is_null", again.plan.output[0]))
+            yield self.has_match(again, node, call("is_null", again.plan.output[0]))
 
     def options(self, s: "Scalars", values: list[Expr], node: exp.Expr) -> Inner:
         """Bind the query that values are compared with.
@@ -274,20 +278,20 @@ class Subqueries:
             return inner
         return replace(inner, plan=Project(plan.child, tuple(typed.get(c, (c, e)) for c, e in plan.items)))
 
-    def pairs(self, values: list[Expr], options: tuple[Column, ...]) -> Pairs:
+    def pair_values(self, values: list[Expr], options: tuple[Column, ...]) -> Pairs:
         """Pair values with the columns that they are compared with; a bare NULL is of the type of its column."""
         pairs = zip(values, options, strict=True)
         return [(coerce(value, option.type) if value.type == NULL else value, option) for value, option in pairs]
 
-    def unknown(self, inner: Inner, node: exp.Expr, pairs: Pairs) -> Expr:
+    def unknown_match(self, inner: Inner, node: exp.Expr, pairs: Pairs) -> Expr:
         """Test whether a row equals the values, but for NULLs on either side."""
         tests = []
-        for given, option in self.given(inner, pairs):
+        for given, option in self.as_parameters(inner, pairs):
             nulls = [call("is_null", side) for side in (given, option) if side.nullable]
             tests.append(disjunction((*nulls, call("=", given, option))))
-        return self.found(inner, node, conjunction(tests))
+        return self.has_match(inner, node, conjunction(tests))
 
-    def given(self, inner: Inner, pairs: Pairs) -> Pairs:
+    def as_parameters(self, inner: Inner, pairs: Pairs) -> Pairs:
         """Make the values columns of the subquery's domain, but for constants."""
         found = list[tuple[Expr, Column]]()
         for value, option in pairs:
