@@ -1,4 +1,4 @@
-"""A script and its settings, at work: its queries compiled, explained, or run over their input.
+"""Sessions: the queries of a script, compiled, explained, or run over their input.
 
 text → Script → queries → `compiler.py` → plan → executor → sink
 """
@@ -32,7 +32,7 @@ from squallpy.physical.show import plan_text
 from squallpy.program.show import program_text
 from squallpy.runtime.evaluate.constants import fold_constant
 
-if TYPE_CHECKING:  # what rows flow through is loaded when they do: EXPLAIN starts at once
+if TYPE_CHECKING:  # NB: the runtime is imported by runs only, so that EXPLAIN starts at once
     import pyarrow as pa
 
     from squallpy.runtime.batch.node import Input

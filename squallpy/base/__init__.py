@@ -1,1 +1,1 @@
-"""Foundations of all rooms: payload rings, SQL types, errors with spans, settings, JSON; no SQL, no Spark."""
+"""Foundations of all packages: payload rings, SQL types, errors with spans, settings, JSON; no SQL, no Spark."""

@@ -1,4 +1,4 @@
-"""Errors for users: a code, a place and a next step. An assertion, by contrast, means a bug of ours.
+"""Errors for users: a code, a position in the script and a next step. An assertion, by contrast, is a bug of Squall.
 
 SQ2003 q.sql:2:8: unknown column "pric", did you mean "price"?
 """

@@ -3,8 +3,8 @@
     to_json(Mapping(8, 2))                      →   {"rows": 8, "columns": 2}
     from_json(Mapping, {"rows": 8, "columns": 2}) → Mapping(8, 2)
 
-The class of a value determines its form: dataclasses by their fields, tuples and arrays of numbers as lists. Of
-a union of dataclasses it is the one with those fields.
+The class of a value determines its form: dataclasses are objects of their fields, tuples and arrays of numbers are
+lists. In a union of dataclasses the fields determine the class.
 """
 
 from dataclasses import fields, is_dataclass
@@ -49,6 +49,6 @@ def _read(kind: Any, data: Any) -> Any:
     return data
 
 
-@cache  # each message of a batch has its plan
+@cache  # NB: each message of a batch carries the same classes
 def _hints(kind: type) -> dict[str, Any]:
     return get_type_hints(kind)

@@ -1,4 +1,4 @@
-"""Paths and URIs: which file of this host a text names, if it names one.
+"""Paths and URIs: the file of this host that a text names, or None.
 
 local_path("~/x")  →  /home/ann/x      local_path("file:///a%20b")  →  /a b      local_path("s3://bucket/x")  →  None
 """
@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 from squallpy.base.errors import SquallError
 
-# NB: one letter is a drive, not a scheme; and names like `10:30.csv` or `a:b` are only names
+# NB: one letter is a drive, not a scheme; and `10:30.csv` or `a:b` are file names
 _URI = re.compile(r"\s*(?P<scheme>file(?=:)|[a-z][a-z0-9+.-]+(:[a-z0-9+.-]+)*(?=:/)):", re.IGNORECASE)
 _HERE = ("", "localhost")
 

@@ -1,6 +1,6 @@
 """Deep recursion: a higher limit than Python's default, and a stack that holds it.
 
-run_deep(lambda: compile_script(text))   →   what that returns; SQ3001 where it is nested deeper still
+run_deep(lambda: compile_script(text))   →   its result; SQ3001 if the text is nested deeper still
 """
 
 import sys
@@ -78,7 +78,7 @@ def run_deep(work: Callable[[], T]) -> T:
         else:
             done.set_result(result)
 
-    # NB: a daemon, so that Ctrl-C, which interrupts who waits, does not wait for the end of the work
+    # NB: a daemon, as Ctrl-C interrupts only the waiting thread, and the process must not wait for this one
     thread, before = _Deep(target=run, name="squall-deep", daemon=True), threading.stack_size(STACK_BYTES)
     try:
         thread.start()

@@ -20,7 +20,7 @@ class Ring(IntEnum):
     COUNT = 0  # ℤ mod 2⁶⁴ in one word: multiplicities and counts
     EXACT = 1  # ℤ mod 2¹²⁸ in two words (lo, hi): sums of integers and scaled decimals; wraps, so deletes are exact
     REAL = 2  # three words: compensated sums of DOUBLE (a double-double), and counts of ∞, −∞ and NaN
-    SIGNED = 3  # four words: REAL that can be multiplied, hence also how many were above, below and exactly 0
+    SIGNED = 3  # four words: REAL that can be multiplied, hence with counts of the values above, below and exactly 0
 
     @property
     def words(self) -> int:

@@ -2,7 +2,7 @@
 
     min_plus   ⟨ℝ ∪ {∞}, min, +⟩, zero ∞, one 0       a product of matrices finds shortest paths
 
-A semiring of one's own is two NumPy ufuncs and their identities:
+A user-defined semiring is two NumPy ufuncs and their identities:
 
     Semiring("log", np.logaddexp, np.add, zero=-math.inf, one=0.0)
 """

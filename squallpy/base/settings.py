@@ -44,7 +44,7 @@ def setting(
     return field(default=default, metadata={"meaning": meaning, "limits": limits, "name": name})
 
 
-_PARTITION = "partition"  # the setting that exists for each view
+_PARTITION = "partition"  # one setting for each view
 
 
 @dataclass(frozen=True, slots=True)

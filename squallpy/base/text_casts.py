@@ -96,7 +96,7 @@ def _decimal(text: str, type: Type) -> int:
     digits = (whole + fraction).lstrip("0")
     if not digits:
         return 0
-    length = len(digits) - len(fraction) + shift + type.scale  # of the digits that are left when it is rounded
+    length = len(digits) - len(fraction) + shift + type.scale  # of the digits that are left after rounding
     if length > type.precision:
         raise ValueError(text)
     if length < 0:

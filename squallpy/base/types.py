@@ -9,7 +9,7 @@
 | VARCHAR         | Arrow string                                        |
 | DATE            | int64 days since 1970-01-01                         |
 | TIMESTAMP       | int64 microseconds since 1970-01-01, no time zone   |
-| INTERVAL        | while it is bound: (months, days, microseconds)     |
+| INTERVAL        | only in the binder: (months, days, microseconds)     |
 """
 
 from dataclasses import dataclass

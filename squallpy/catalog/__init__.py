@@ -1,1 +1,1 @@
-"""The catalog in which the binder looks names up: relations with schema, keys and sources."""
+"""The catalog in which the binder resolves names: relations with schema, keys and sources."""

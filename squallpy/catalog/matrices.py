@@ -1,4 +1,4 @@
-"""Matrices that the rows of a relation add up to, and programs over them, as a script declares them.
+"""Matrices whose cells are sums of the rows of a relation, and programs over them, as a script declares them.
 
 CREATE MATRIX A (n, n) FROM STREAM edges (src, dst, weight)
 CREATE MATRIX P (n, n) SHARES FROM STREAM edges (src, dst, weight)      each row divided by its sum

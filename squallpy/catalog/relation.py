@@ -9,7 +9,7 @@ from squallpy.base.types import Type
 
 COMPUTED = "matrix"  # the format of a relation whose rows are computed, not read
 CONSTANT = "constant"  # the format of a relation of one row, in whose one column is 0
-MULT = "__mult"  # the multiplicity of a row of a change stream, +1 or −1: a column that readers add
+MULT = "__mult"  # the multiplicity of a row of a change stream, +1 or −1: a column added by readers
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,15 @@
-"""Windows: which rows of a stream a query sees, as a bound that moves up with a clock.
+"""Windows: the rows of a stream that a query reads, those above a bound that moves up with a clock.
 
 RANGE 5 MIN                T − 5 min < t        T: the event time that all streams of the block have reached
 RANGE 5 MIN SLIDE 1 MIN    T' − 5 min < t       T': T rounded down to a whole minute
 TUMBLE 20 SEC              T' <= t              T': T rounded down to 20 s
-ROWS 1000 …                the same of the number t of a row in its stream, where T is the last
+ROWS 1000 …                the same with t as a row's number in its stream, T as the last number
 """
 
 from dataclasses import dataclass
 
-ARRIVAL = "__arrival"  # the number of a row in its stream, from 0: a field that readers add
-UNBOUNDED = -(2**63)  # the bound of a window that has no clock yet: everything but NULL is above
+ARRIVAL = "__arrival"  # the number of a row in its stream, from 0: a field added by readers
+UNBOUNDED = -(2**63)  # the bound of a window that has no clock yet: every value but NULL is above it
 
 
 @dataclass(frozen=True, slots=True)

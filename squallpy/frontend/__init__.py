@@ -1,6 +1,6 @@
 """Text → AST: a script is split and its declarations read by a Lark grammar, its SELECTs parsed by sqlglot.
 
-    script.parse_script(text, file)  →  CreateRelation | CreateView | Select, each with its place in the file
+    script.parse_script(text, file)  →  CreateRelation | CreateView | Select, each with its position in the file
 
-Every error names file, line and column of the whole script. What we do not support is listed in `unsupported.py`.
+Every error names file, line and column of the whole script. `unsupported.py` lists the constructs that are refused.
 """

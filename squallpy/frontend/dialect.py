@@ -1,7 +1,7 @@
 """Spark's SQL as sqlglot parses it, with every function call left as it was written.
 
 sqlglot's own dialects normalise functions (`YEAR(x)` → `Year(TsOrDsToDate(x))`), which drops
-arguments that it does not know. Ours keeps name, arguments and place: `Anonymous(this="YEAR", expressions=[x])`.
+arguments that it does not know. This one keeps name, arguments and position: `Anonymous(this="YEAR", expressions=[x])`.
 """
 
 from sqlglot import exp

@@ -1,4 +1,4 @@
-"""Finds and loads the Lark grammars of `grammar/`."""
+"""Loading of the Lark grammars of `grammar/`."""
 
 from functools import cache
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The text of one query → sqlglot's AST, with places in the script."""
+"""Parsing of one query to sqlglot's AST, with positions in the script."""
 
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""The text of a script → its statements."""
+"""Parsing of a script to its statements."""
 
 from typing import TYPE_CHECKING
 

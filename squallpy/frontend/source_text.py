@@ -1,4 +1,4 @@
-"""The text of a script and places in it."""
+"""The text of a script, and positions in it."""
 
 import io
 import re

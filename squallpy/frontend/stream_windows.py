@@ -2,9 +2,9 @@
 
     SELECT COUNT(*) FROM bids WHERE price > 3 RANGE 5 MIN SLIDE 1 MIN     →     WindowExtent(300_000_000, 60_000_000)
 
-Its words are not reserved: a column or alias may have these names. They begin a window somewhere after FROM, where a
-name or an expression has ended and a number follows, which no other SQL has; LANDMARK, which needs no number, where the
-block ends after it. The tokens of a window become one, which sqlglot parses as a clause like LIMIT.
+Its words are not reserved: a column or alias may have these names. They begin a window if they are after FROM, behind a
+name or an expression, and before a number, which no other clause of SQL is; LANDMARK, which needs no number, if it ends
+the block. The tokens of a window become one, which sqlglot parses as a clause like LIMIT.
 """
 
 import re
@@ -24,13 +24,13 @@ from squallpy.frontend.string_literals import unquote
 if TYPE_CHECKING:
     from lark import Lark, UnexpectedInput
 
-WINDOW = TokenType.PREWHERE  # NB: a token that Spark's SQL has no use for
+WINDOW = TokenType.PREWHERE  # NB: a token that Spark's SQL does not use
 CLAUSE = "stream_window"  # the argument of a SELECT
 WORDS = ("RANGE", "TUMBLE", "LANDMARK", "ROWS")
 _NUMBERS = (TokenType.NUMBER, TokenType.DASH, TokenType.PLUS)
 _ENDS = (TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING, TokenType.R_PAREN)
 _MOST = 2**62  # microseconds, 146,000 years, or rows
-_OPEN = {  # words that something has to follow
+_OPEN = {  # words that cannot end an expression
     "AND", "ANTI", "AS", "BETWEEN", "BY", "CASE", "CROSS", "DISTINCT", "DIV", "ELSE", "EXCEPT", "FROM", "FULL",
     "HAVING", "ILIKE", "IN", "INNER", "INTERSECT", "INTERVAL", "IS", "JOIN", "LATERAL", "LEFT", "LIKE", "LIMIT",
     "MINUS", "NATURAL", "NOT", "OFFSET", "ON", "OR", "OUTER", "RIGHT", "RLIKE", "SELECT", "SEMI", "THEN", "UNION",
@@ -46,7 +46,7 @@ TERMINALS = {"SIGNED": "a number", "STRING": "a string", "NAME": "a unit like SE
 def with_windows(tokens: Sequence[Token], text: str) -> list[Token]:
     """Join the tokens of each window of a query into one."""
     out: list[Token] = []
-    opened = [False]  # of each parenthesis: has there been a FROM in it?
+    opened = [False]  # for each open parenthesis: True after a FROM in it
     behind, at = False, 0  # directly after a query in parentheses
     while at < len(tokens):
         token = tokens[at]
@@ -121,7 +121,7 @@ def read_window(script: ScriptText, start: int, end: int) -> Clause:
 
     parser = load_grammar("window")
     try:
-        tree: Parsed = parser.parse(" " * start + script.text[start:end])  # so that places are those of the script
+        tree: Parsed = parser.parse(" " * start + script.text[start:end])  # so that positions are those of the script
     except UnexpectedInput as error:
         raise _mistake(script, parser, error, end) from None
     (clause,) = tree.children

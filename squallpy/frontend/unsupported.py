@@ -1,4 +1,4 @@
-"""Constructs that are refused by name: the one list for the binder and the manual."""
+"""Constructs that are refused by name: one list for the binder and the manual."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ STATEMENTS: dict[str, str] = dict.fromkeys(
     SCRIPT_HINT,
 )  # fmt: skip
 
-# arguments of sqlglot's nodes that mean something we do not do: (node, argument) or argument alone
+# arguments of sqlglot's nodes that stand for unsupported constructs: (node, argument) or argument alone
 CLAUSES: dict[str, Unsupported] = {
     "Select.hint": Unsupported("a query hint", "/*+"),
     "Select.into": Unsupported("SELECT INTO", "INTO"),
@@ -70,7 +70,7 @@ JOINS: dict[str, Unsupported] = {
     ),
 }
 
-# nodes of sqlglot, by class, that have a name in SQL worth saying
+# names in SQL of unsupported nodes of sqlglot, by class
 NODES: dict[str, Unsupported] = {
     "Select": Unsupported("a subquery in an expression", "SELECT"),
     "Subquery": Unsupported("a subquery in an expression", "SELECT"),
@@ -105,7 +105,7 @@ NODES: dict[str, Unsupported] = {
     "Distinct": Unsupported("DISTINCT here", "DISTINCT"),
 }
 
-# aggregates that are known but not maintained yet, and what to do instead
+# aggregates that are known but not maintained yet, with an alternative
 AGGREGATES: dict[str, str] = {
     **dict.fromkeys(
         ("ARRAY_AGG", "COLLECT_LIST", "COLLECT_SET"),
@@ -123,7 +123,7 @@ NOW = (
     "LOCALTIMESTAMP", "NOW", "SYSDATE",
 )  # fmt: skip
 
-# scalar functions of Spark that we know of, and what to do instead
+# scalar functions of Spark that are known but not supported, with an alternative
 FUNCTIONS: dict[str, str] = {
     **dict.fromkeys(
         NOW,

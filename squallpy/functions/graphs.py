@@ -1,4 +1,4 @@
-"""Table functions of graphs: what matrix program each of them is, over a matrix of edges, or of shares of them."""
+"""Table functions of graphs: the matrix program of each, over a matrix of edges, or of edges divided by row sums."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ class GraphFunction:
         return self.text.format(A=matrix, n=dimension, steps=steps)
 
 
-_HOPS = "R := iterate[{steps}](eye({n}))(acc => {A} * acc + eye({n}))"  # in at most that many hops, or in none
+_HOPS = "R := iterate[{steps}](eye({n}))(acc => {A} * acc + eye({n}))"  # paths of at most that many hops, none included
 GRAPHS = {
     "matrix_power": GraphFunction("arithmetic", "R := {A}^{steps}", "the power"),
     "reachability": GraphFunction("boolean", _HOPS, "the number of hops", pairs=True),

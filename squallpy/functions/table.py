@@ -1,4 +1,4 @@
-"""Functions that make rows of a value, and the operation that they share."""
+"""Functions that make rows of a value, and their common operation."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Functions that stand before OVER with an order; every aggregate may stand there as well."""
+"""Functions of OVER with an order; every aggregate is one as well."""
 
 from dataclasses import dataclass
 from enum import Enum

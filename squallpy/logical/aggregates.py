@@ -1,4 +1,4 @@
-"""Aggregates over the rows of a plan: each once, with the column that names it."""
+"""Aggregates over the rows of a plan: equal ones once, each with its column."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""Subqueries in a logical plan: Apply, and the outer columns that one reads.
+"""Subqueries in a logical plan: Apply, and the outer columns that a subquery reads.
 
 SELECT a FROM r WHERE EXISTS (SELECT 1 FROM s WHERE s.k = r.k)
 →  Filter found IS NOT NULL (Apply EXISTS found (Scan r, Filter k = outer(k) (Domain × Scan s)))
@@ -43,13 +43,13 @@ def domains(plan: Node) -> Iterator[Domain]:
 class ApplyKind(Enum):
     """The result of an Apply for a row of its left input, given the rows of the subquery for which `on` is TRUE."""
 
-    CROSS = "CROSS"  # the row beside each of them
-    LEFT = "LEFT"  # the same, or with NULLs if there are none
-    SEMI = "SEMI"  # the row, if there are any
-    ANTI = "ANTI"  # the row, if there are none
-    EXISTS = "EXISTS"  # the row with TRUE if there are any, NULL if not
-    SCALAR = "SCALAR"  # the row with the value of the only one and TRUE, or NULLs; there are never two
-    SINGLE = "SINGLE"  # the same of a subquery that may have several, which is an error
+    CROSS = "CROSS"  # the left row with each row of the subquery
+    LEFT = "LEFT"  # the same, or with NULLs if there is none
+    SEMI = "SEMI"  # the left row, if the subquery has a row
+    ANTI = "ANTI"  # the left row, if it has none
+    EXISTS = "EXISTS"  # the left row with TRUE if it has a row, NULL if not
+    SCALAR = "SCALAR"  # the left row with the value of its only row and TRUE, or NULLs; it never has two rows
+    SINGLE = "SINGLE"  # the same for a subquery that may have several rows, which is an error at run time
 
     @property
     def keeps_rows(self) -> bool:

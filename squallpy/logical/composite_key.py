@@ -1,4 +1,4 @@
-"""Several values as one text that no others have, to tell rows apart by one key in place of many.
+"""Several values as one unique text, so that one key identifies rows instead of many.
 
 (7, 'a;b', NULL)    →    '7;3:a;b-'
 """
@@ -23,7 +23,7 @@ def pack(values: Sequence[Expr]) -> Expr | None:
 
 
 def _spelled(value: Expr) -> Expr:
-    if value.type.kind is Kind.VARCHAR:  # NB: may hold any mark that would end it
+    if value.type.kind is Kind.VARCHAR:  # NB: may contain any separator, so its length comes first
         text = call("||", _marked(call("length", value), ":"), value)
     else:
         text = _marked(value, ";")

@@ -1,12 +1,12 @@
-"""Constant folding: expressions without columns are computed once, and so are the conditions that they decide."""
+"""Constant folding: expressions without columns are computed at compile time, as are conditions that they decide."""
 
 from collections.abc import Callable
 
 from squallpy.logical.expressions import Call, Case, Cast, Expr, Literal, children
 
-Evaluate = Callable[[Expr], Literal | None]  # the value of an expression; None where computing it fails
+Evaluate = Callable[[Expr], Literal | None]  # the value of an expression; None if the evaluation fails
 LONGEST = 1_000_000  # characters of a text that is computed while compiling
-GROWING = ("lpad", "rpad", "repeat", "replace", "regexp_replace")  # what makes a text many times as long
+GROWING = ("lpad", "rpad", "repeat", "replace", "regexp_replace")  # functions that may make a text many times as long
 
 
 def only_literals(expr: Expr) -> Literal | None:

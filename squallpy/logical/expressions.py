@@ -1,4 +1,4 @@
-"""Typed scalar expressions. Every node knows its type and whether it may be NULL; constructors refuse nonsense.
+"""Typed scalar expressions. Every node knows its type and whether it may be NULL; constructors assert that types fit.
 
 A literal holds the *physical* value of its type (`base/types.py`): DECIMAL scaled, DATE in days, TIMESTAMP in µs.
 Columns are ids; names are for people.
@@ -26,7 +26,7 @@ class Column:
     depth: ClassVar[int] = 0
 
     def __hash__(self) -> int:
-        return self.id  # columns are looked up more often than anything else while a query is compiled
+        return self.id  # NB: compilation looks columns up more often than anything else
 
     def __str__(self) -> str:
         return self.name
@@ -81,7 +81,7 @@ class Compound:
         return tuple(getattr(self, name) for name in names)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), self._parts  # NB: a text has another hash in another process
+        return type(self), self._parts  # NB: the hash of a text differs between processes
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +257,7 @@ class Rewriter:
         self._rule, self._known = (
             rule,
             dict[int, tuple[Expr, Expr]](),
-        )  # by id; keeps the objects alive, so that ids stay theirs
+        )  # by id; keeps the objects alive, so that no other gets their id
 
     def __call__(self, expr: Expr) -> Expr:
         """Rewrite an expression; itself if nothing changes."""

@@ -1,6 +1,6 @@
-"""Conditions under which a row is in the frame of another, by the keys of both; of those given one at most is TRUE.
+"""Conditions under which a row is in the frame of another, by the keys of both; at most one of them is TRUE.
 
-A NULL is before or behind all else, and as far from another as it gets.
+A NULL is before or after all values, and infinitely far from them.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Calls of operations, as binder and rewrite rules build them.
+"""Calls of operations, for the binder and the passes.
 
 `call(name, *args)` checks and casts the arguments and derives type and nullability, by the registry
 (`squallpy.functions.registry`), so that a Call always fits its arguments.

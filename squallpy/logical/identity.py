@@ -1,4 +1,4 @@
-"""Texts by which a checkpoint knows its query, whatever its columns, views and passes are called."""
+"""Texts that identify the query of a checkpoint, independent of the names of columns, views and passes."""
 
 from dataclasses import fields, is_dataclass
 from enum import Enum

@@ -19,7 +19,7 @@ class PlanInterner:
 
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
-        self._cache: dict[int, tuple[Node, int]] = {}  # by id, which is that of no other as long as the node is here
+        self._cache: dict[int, tuple[Node, int]] = {}  # by id; keeps the nodes alive, so that no other gets their id
 
     def number(self, node: Node) -> int:
         """Number an operator with its inputs."""

@@ -3,8 +3,8 @@
 isolate(x - v <= 1, v)                   →   v >= x − 1
 isolate(DAYS_BETWEEN(v, x) > n, v)       →   v >  x + n
 
-Only of numbers of one scale, dates and moments, which are held as whole numbers: the sum is exact, if it is not made
-to fit a type on the way.
+Only for numbers of one scale, dates and timestamps, which are held as integers: the sum is exact, unless a cast of a
+term rounds.
 """
 
 from typing import NamedTuple
@@ -45,7 +45,7 @@ def _terms(expr: Expr, sign: int) -> list[tuple[int, Expr]]:
             return _terms(a, sign) + _terms(b, -sign)
         case Call("negate", (a,)):
             return _terms(a, -sign)
-        case Call("micros", (a,)):  # which is how moments are held
+        case Call("micros", (a,)):  # NB: a TIMESTAMP is held in microseconds
             return _terms(a, sign)
         case Cast(arg, type) if type.kind is Kind.BIGINT and arg.type.is_integer:
             return _terms(arg, sign)

@@ -1,4 +1,4 @@
-"""Matches of a join: the values of its left side that have one, each once, for SEMI, ANTI and outer joins."""
+"""Matches of a join: the distinct values of its left side that have one, for SEMI, ANTI and outer joins."""
 
 from collections.abc import Collection, Iterator
 

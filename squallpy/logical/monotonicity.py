@@ -1,7 +1,7 @@
 """Monotonicity of predicates in a column, which makes them bounds that a sorted index can look up.
 
-direction(a.price > b.price + 10, a.price)   →   +1     once TRUE it stays TRUE
-direction(a.price > b.price + 10, b.price)   →   −1     once not TRUE it stays so
+direction(a.price > b.price + 10, a.price)   →   +1     as it grows, TRUE stays TRUE
+direction(a.price > b.price + 10, b.price)   →   −1     as it grows, FALSE stays FALSE
 """
 
 from math import isfinite

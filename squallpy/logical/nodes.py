@@ -25,7 +25,7 @@ class Node:
     _borrows: bool
     _inputs: tuple["Node", ...]
     input_fields: ClassVar[tuple[str, ...]] = ()
-    lends: ClassVar[bool] = False  # may its columns be read anywhere above it, up to an Apply?
+    lends: ClassVar[bool] = False  # True if its columns may be read anywhere above it, up to an Apply
 
     @property
     def borrows(self) -> bool:

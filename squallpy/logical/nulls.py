@@ -1,4 +1,4 @@
-"""Folding of NULLs: simplifications that need no rows."""
+"""Folding of NULLs at compile time."""
 
 from squallpy.base.types import BOOLEAN
 from squallpy.functions.registry import OPERATIONS

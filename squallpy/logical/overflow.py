@@ -1,4 +1,4 @@
-"""Sums that might leave the 128 bits they are kept in: those of decimals that take more than a machine word."""
+"""Sums that might exceed their 128 bits: those of decimals that take more than a machine word."""
 
 from squallpy.base.types import DOUBLE, Kind
 from squallpy.logical.calls import Agg

@@ -1,4 +1,4 @@
-"""Properties of operators that are computed once."""
+"""Properties of operators, computed once and cached."""
 
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, cast

@@ -86,7 +86,7 @@ class _Names:
             name = next(name for name in chain(qualified, numbered) if name.lower() not in taken)
             taken.add(name.lower())
             self._columns[id] = replace(column, name=name)
-        for apply in reversed(applies):  # the outermost first
+        for apply in reversed(applies):  # outermost first
             self._columns |= {c.id: replace(c, name=f"outer({self(expr)})") for c, expr in apply.parameters}
 
     def __call__(self, expr: Expr) -> str:

@@ -2,7 +2,7 @@
 
     'a(b|c)*%'   →   a(?:b|c)*.*        '_[^0-9]{2,3}.'   →   .[^0-9]{2,3}\\.
 
-Special are % _ | * + ? {m,n} ( ) [ ]; whatever an escape character stands before is itself.
+Special are % _ | * + ? {m,n} ( ) [ ]; a character after the escape character is itself.
 """
 
 import re
@@ -66,7 +66,7 @@ class _Reader:
             elif special and found in "*+?{":
                 if not parts:
                     raise self.error(f'a "{found}" with nothing before it')
-                # NB: of a** and a*? the second is of (a*), which RE2 refuses or takes for a lazy match
+                # NB: a** and a*? repeat (a*), which RE2 refuses or reads as a lazy match
                 atom = f"(?:{parts[-1]})" if repeated else parts[-1]
                 parts[-1] = atom + (self.times(start) if found == "{" else found)
                 repeated = True

@@ -1,4 +1,4 @@
-"""Orders of the rows of a plan in which no two are alike."""
+"""Orders of the rows of a plan without ties."""
 
 from squallpy.logical.calls import SortKey, SortKeys
 from squallpy.logical.composite_key import pack
@@ -6,7 +6,7 @@ from squallpy.logical.expressions import Column, Expr, columns
 from squallpy.logical.nodes import Node
 from squallpy.logical.properties import has_one_row, unique_columns
 
-MOST_KEYS = 8  # of an order with what tells rows apart, each of which is some products more
+MOST_KEYS = 8  # of an order without ties, each of which adds some products
 
 
 def total_order(

@@ -1,1 +1,1 @@
-"""Trigger programs: the ring calculus, views, triggers and statements, before anything is placed or run."""
+"""Trigger programs: the ring calculus, views, triggers and statements, independent of the execution."""

@@ -3,8 +3,8 @@
     ΔS(b,c) ⋈ R(a,b) ⋈ T(c,d) ⋈ (a > 3)    →    ΔS(b,c) | R(a,b) ⋈ (a > 3) | T(c,d)
 
 Each delta atom is a component (its batch is pre-aggregated); the other atoms form components connected by
-variables that the deltas do not bind (`dbtoaster-batch-ivm` §2.2 and its footnote 2). A unit is read either as it was
-before the batch or as it is after it, so the atoms of the relation that changes are all the one or all the other.
+variables that the deltas do not bind (`dbtoaster-batch-ivm` §2.2 and its footnote 2). A component is read in one
+version, before or after the batch, so all its atoms of the relation that changes have the same version.
 """
 
 from collections import Counter
@@ -133,7 +133,7 @@ def _asked_not_null(factor: Factor) -> Column | None:
 def prune(body: tuple[Factor, ...], keys: Iterable[Column], lanes: Iterable[Lane | None]) -> tuple[Factor, ...]:
     """Drop assignments and fields that nothing reads: Sum_[b](R(a, b)) → Sum_[b](R(b))."""
     wanted = frozenset(keys) | variables(Values(tuple(lanes)))
-    times = Counter(v for f in body for v in variables(f))  # in how many factors a variable is
+    times = Counter(v for f in body for v in variables(f))  # factors that have a variable
 
     def is_read(v: Column) -> bool:
         return v in wanted or times[v] > 1
@@ -290,7 +290,7 @@ def _split_component(component: list[tuple[Factor, ...]], given: frozenset[Colum
     if len(tops) < 2:
         return [component]
     place = {i: next(t for t, top in enumerate(tops) if a <= top) for i, a in enumerate(anchors) if a}
-    while len(place) < len(component):  # atoms that no delta touches go with what names them, or else with the nearest
+    while len(place) < len(component):  # NB: other groups go with one that determines them, or else with a neighbour
         ring = {}
         for i, group in enumerate(component):
             if i not in place:

@@ -64,9 +64,9 @@ class OutputSpec:
     repeat: bool
     single: bool
     count: int = 0  # the lane that counts rows
-    times: Expr | None = None  # how often a group is printed, if not once
-    number: Column | None = None  # numbers those rows of a group, from 0
-    over: Column | None = None  # the key whose values, not NULL, the measures are least, greatest, … or made of
+    times: Expr | None = None  # repetitions of a group's row, 1 by default
+    number: Column | None = None  # the number of a repetition, from 0
+    over: Column | None = None  # the key whose non-NULL values the measures aggregate
 
     @property
     def beside(self) -> frozenset[Column]:

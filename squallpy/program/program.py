@@ -1,8 +1,8 @@
-"""Trigger programs: what maintenance compiles a query to, before anything is placed or run.
+"""Trigger programs, to which maintenance compiles a query, independent of the execution.
 
-A `View` is a materialised Sum_[keys](body ⋈ ⟨lanes⟩). A `Trigger` says what one batch of changes to one relation does:
-its `deltas` pre-aggregate the batch, its `statements` then add to views, in an order in which each reads views as it
-says: as they were before the batch, or, where a relation is joined with itself, as they are after it.
+A `View` is a materialised Sum_[keys](body ⋈ ⟨lanes⟩). A `Trigger` maintains the views for a batch of changes to one
+relation: its `deltas` pre-aggregate the batch, then its `statements` add to views. Their order ensures that each reads
+the version of a view that it names: before the batch or, where a relation is joined with itself, NEW, after it.
 
 An `AuxiliaryRelation` makes rows of a view, such as the nested aggregates of each group, for outer views to
 join. Its change is extracted from the groups that the batch touched (§3.2.2), and has a trigger like any relation.

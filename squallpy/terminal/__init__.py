@@ -1,10 +1,17 @@
-"""The command line: stdout is data, stderr is talk.
+"""The command line: data go to stdout, messages to stderr.
 
-cli        the commands, which import nothing heavy      output     results and changes to stdout
-run        a run put together from its options           live       the result as a table that changes
-interrupt  Ctrl-C, once and twice                        table      rows as aligned text
-failures   what went wrong, in one line and a status     progress   one line on stderr that erases itself
-doctor     is everything here that a run needs?          submit     a run by way of spark-submit
-submitted  what spark-submit then runs                   script     a file, stdin, or the text of -c
-fit        columns that fit a terminal          screen     what a terminal can do
+cli          the commands, which import nothing heavy
+run          a run, from its options
+interrupt    Ctrl-C, once and twice
+failures     errors in one line, and the exit status
+doctor       checks of the requirements of a run
+submit       a run by way of spark-submit
+submitted    the program that spark-submit runs
+script       a file, stdin, or the text of -c
+output       results and changes to stdout
+table        rows as aligned text
+live_table   the result as a table that changes
+fit_columns  columns that fit a terminal
+screen       the abilities of a terminal
+progress     one line on stderr that erases itself
 """

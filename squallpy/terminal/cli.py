@@ -1,4 +1,4 @@
-"""`squall`: the commands and their options. What does the work is imported when a command runs."""
+"""`squall`: the commands and their options. Their implementations are imported when they run."""
 
 import gc
 import sys
@@ -14,7 +14,7 @@ from squallpy.terminal.failures import guarded
 def main(arguments: list[str] | None = None) -> int:
     """Run a command line and return its exit status."""
     given = sys.argv[1:] if arguments is None else arguments
-    # NB: imports and plans are objects that stay; looking through them for garbage took a tenth of a short run
+    # NB: imports and plans stay alive; collecting garbage among them took a tenth of a short run
     gc.set_threshold(50_000, 10, 10)
     return guarded(lambda: squall.main(args=given, prog_name="squall", standalone_mode=False))
 
@@ -137,7 +137,7 @@ def run(script: str | None, command: str | None, **options: object) -> None:
     help="Where the driver is: here, or in the cluster (YARN, Kubernetes).",
 )
 @click.option("--print", "shown", is_flag=True, help="Show the line of spark-submit, and do not run it.")
-@click.option("-c", "--command", hidden=True)  # NB: known here so that it is refused in words of its own
+@click.option("-c", "--command", hidden=True)  # NB: declared so that it gets an error message of its own
 @click.pass_context
 def submit(
     context: click.Context,
@@ -198,7 +198,7 @@ def explain(arguments: tuple[str, ...], command: str | None, timed: bool, settin
     stage = stages[0].lower() if stages else "triggers"
     if stage not in known:
         hint = nearest(stage, known)
-        if command is not None and not hint.startswith("did you mean"):  # it is a second script
+        if command is not None and not hint.startswith("did you mean"):  # a second script
             find_script(stages[0], command)
         raise SquallError("SQ7004", f'unknown stage "{stages[0]}"', hint=hint)
     path, given = find_script(script, command)

@@ -90,7 +90,7 @@ def _memory() -> Iterator[Finding]:
     try:
         size = os.sysconf("SC_PAGE_SIZE")
         total, free = os.sysconf("SC_PHYS_PAGES") * size, os.sysconf("SC_AVPHYS_PAGES") * size
-    except (OSError, ValueError, AttributeError):  # not every system tells
+    except (OSError, ValueError, AttributeError):  # NB: not on every system
         yield Finding(True, "memory: this system does not say how much")
         return
     ok = total >= _MEMORY

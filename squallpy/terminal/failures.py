@@ -19,8 +19,8 @@ from squallpy.base.errors import SquallError, nearest
 
 OK, FAILED, USAGE, NO_ENGINE, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 3, 130, 141
 _STATUS = {"SQ5": FAILED, "SQ8": NO_ENGINE, "SQ8007": FAILED}
-_MOMENT = 0.02  # seconds until a signal that came at a bad moment comes again
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}  # whoever wrote
+_MOMENT = 0.02  # seconds until a signal that came at a bad moment is sent again
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}  # NB: of any writer
 
 
 class Interrupted(BaseException):
@@ -47,13 +47,13 @@ def guarded(work: Callable[[], object]) -> int:
             print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except (BrokenPipeError, SystemExit):  # NB: click raises the latter when the reader has closed the pipe
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains once more at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # NB: or Python reports it once more at exit
         return BROKEN_PIPE
     except OSError as error:
         return _tell(_no_room(error)) if error.errno in _NO_ROOM else _internal(error)
     except Exception as error:
         return _internal(error)
-    return ended if isinstance(ended, int) else OK  # NB: click gives out the status of an Exit that it has caught
+    return ended if isinstance(ended, int) else OK  # NB: click returns the status of an Exit that it has caught
 
 
 def deferred(frame: FrameType | None) -> bool:

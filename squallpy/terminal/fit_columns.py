@@ -14,7 +14,7 @@ from squallpy.logical.nodes import Aggregate, GroupingSets, Node, Project
 from squallpy.terminal.table import is_number, shown, widest
 
 _GAP = 2  # between two columns
-_LEAST = 10  # no text and no name is cut to less
+_LEAST = 10  # texts and names are not cut to less
 
 
 def rank_columns(plan: Node, schema: pa.Schema, sorted_by: Sequence[int]) -> list[int]:
@@ -25,7 +25,7 @@ def rank_columns(plan: Node, schema: pa.Schema, sorted_by: Sequence[int]) -> lis
     keys, measures = _roles(plan)
     places = sorted(range(len(schema)), key=lambda place: sorted_by.index(place) if place in sorted_by else len(schema))
     output = [plan.output[place] for place in range(len(schema))]
-    if not measures:  # rows, or a query around aggregates: what is a number is measured
+    if not measures:  # rows, or a query around aggregates: numbers are taken for measures
         measures = {column for column, kind in zip(output, schema.types, strict=True) if is_number(kind)}
         keys = set(output) - measures
     by_role = ([place for place in places if output[place] in role] for role in (keys, measures))
@@ -80,7 +80,7 @@ def fit(table: pa.Table, width: int, ranked: Iterable[int]) -> pa.Table:
 
 
 def _cut(text: str, width: int) -> str:
-    from rich.text import Text  # a run that prints no table does not need it
+    from rich.text import Text  # NB: a run that prints no table does not need it
 
     cut = Text(text)
     cut.truncate(width, overflow="ellipsis")

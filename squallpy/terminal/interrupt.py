@@ -1,4 +1,4 @@
-"""Ctrl-C: the first ends the run after the batch in work, or at once if none is; the second at once."""
+"""Ctrl-C: the first ends the run after the current batch, the second at once."""
 
 import os
 import signal

@@ -1,7 +1,7 @@
 """The result as a table that changes while the run goes on.
 
-The rows are kept as a bag made of the changes: (row, how often). It is added up only when the table is drawn, and a
-large result is drawn less often, so that looking on costs little.
+The rows are a bag of the changes, (row, count), which is added up only when the table is drawn; a large result is
+drawn less often, so that the display costs little.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ class Bag:
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
-        self._names = [f"c{i}" for i in range(len(schema))]  # printed names may come twice
+        self._names = [f"c{i}" for i in range(len(schema))]  # NB: output names may repeat
         self._counts = pa.Table.from_arrays([pa.array([], t) for t in [*schema.types, pa.int64()]], [*self._names, "n"])
         self._pending: list[pa.Table] = []
 
@@ -36,7 +36,7 @@ class Bag:
     def rows(self) -> pa.Table:
         """List the current rows."""
         if self._pending:
-            # NB: combined, for a group-by does not like how buffers from messages are aligned
+            # NB: combined, as a group-by needs buffers that are aligned, unlike those of messages
             both = pa.concat_tables([self._counts, *self._pending]).combine_chunks()
             sums = both.group_by(self._names, use_threads=False).aggregate([("n", "sum")])
             sums = sums.select([*self._names, "n_sum"]).rename_columns([*self._names, "n"])

@@ -1,4 +1,4 @@
-"""Results and changes on stdout, in the format asked for, several queries with a blank line between."""
+"""Results and changes on stdout, in a format of `--format`; a blank line separates several queries."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager

@@ -1,7 +1,7 @@
 """A progress line on stderr that erases itself, and the summary at the end.
 
-Without a terminal on stderr there is no such line, and no summary: a log or a pipe only gets
-errors and rows that were left out.
+Without a terminal on stderr there is no such line, and no summary: a log or a pipe only gets errors and notes on
+rejected rows.
 """
 
 import os
@@ -30,7 +30,7 @@ class Progress:
         self._stream = stream or sys.stderr
         self._terminal = can_redraw(self._stream)
         self._text, self._shown, self._batches = starting, "", 0
-        self._singular: dict[str, str | None] = {}  # by program, what had no inverse after the last batch
+        self._singular: dict[str, str | None] = {}  # by program, the inverses that did not exist after the last batch
         self._lock, self._ended = threading.RLock(), threading.Event()
         self._started = perf_counter()
 

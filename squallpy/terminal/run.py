@@ -1,4 +1,4 @@
-"""`squall run`: assembles a run from its options."""
+"""`squall run`: a run, from its options."""
 
 import os
 import sys
@@ -31,7 +31,7 @@ class RunRequest:
     """The options as given; None where the terminal decides."""
 
     script: Path
-    text: str | None = None  # of a script that is no file
+    text: str | None = None  # the script itself, if it is not in a file
     backend: str = "spark"
     master: str = "local[2]"
     batch_rows: int | None = None

@@ -1,4 +1,4 @@
-"""`squall submit`: a run by way of spark-submit, whose status and talk are its own."""
+"""`squall submit`: a run by way of spark-submit, with the exit status and messages of spark-submit."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ def line_of(request: RunRequest, deploy_mode: str, given: Sequence[str]) -> Subm
     choose(request, terminal=False)
     if deploy_mode == "client":
         _ = Session(request.script, settings).script
-    else:  # its files may be there and not here
+    else:  # NB: its files may be on the cluster, not on this host
         read_script(request.script)
     if given and not given[0].startswith("-"):
         raise SquallError("SQ7004", f'unexpected argument "{given[0]}"', hint="options of spark-submit come after --")

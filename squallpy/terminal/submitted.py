@@ -1,11 +1,10 @@
-"""Program of spark-submit: `spark-submit [options] …/squallpy/terminal/submitted.py query.sql` is `squall run`
-there."""
+"""`squall run` as a program of spark-submit: `spark-submit [options] …/squallpy/terminal/submitted.py query.sql`."""
 
 import sys
 from pathlib import Path
 
 if __name__ == "__main__":
-    # Python looks here first for what anyone imports: rather where the package is, than in this folder of it
+    # NB: Python searches the folder of a script first: replace it by the folder of the package
     sys.path[0] = str(Path(__file__).parents[2])
 
     from squallpy.runtime.spark.gateway import java_stderr

@@ -1,6 +1,6 @@
 """Entries of aggregates.
 
-An `Aggregate` is written by a query, an `AggregateOperation` maintained by a plan; `form` says how the first is made
+An `Aggregate` is written by a query, an `AggregateOperation` maintained by a plan; `form` expresses the first in terms
 of the second. Examples are over the rows EXAMPLE_ROWS.
 
     aggregate("SUM(x)", Direct("sum"), "the sum; NULL over no value", "SUM(x) → 10")

@@ -1,4 +1,4 @@
-"""Variances, covariances and regressions, exact up to the last division where the numbers are."""
+"""Variances, covariances and regressions, exact up to the last division if the inputs are exact."""
 
 from squallpy.functions.aggregate.aggregate import Derived, Paired, aggregate
 

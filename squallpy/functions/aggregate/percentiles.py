@@ -1,4 +1,4 @@
-"""Order statistics: values at a share of all in their order, and the most frequent one."""
+"""Order statistics: the value at a fraction of all values in order, and the most frequent one."""
 
 from squallpy.functions.aggregate.aggregate import AggregateOperation, ArgExtreme, Maintenance, Percentile, aggregate
 from squallpy.functions.aggregate.extremes import same_type

@@ -1,4 +1,4 @@
-"""Aggregates that are sums: a change is added to them, or taken away."""
+"""Aggregates that are sums: inserted rows are added, deleted rows subtracted."""
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, DOUBLE, Kind, Type, decimal

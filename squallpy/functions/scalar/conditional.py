@@ -1,4 +1,4 @@
-"""Functions that choose among their arguments, those of NULL, and casts that are written as calls."""
+"""Conditional functions, functions of NULL, and casts that are written as calls."""
 
 from squallpy.functions.function import derived, native
 from squallpy.functions.type_rules import extreme

@@ -1,4 +1,4 @@
-"""Adjacent pairs: the values of a group, each with the next one above it, or below.
+"""Adjacent pairs: the values of a group, each with the next larger or smaller one.
 
 N3(k1, value, next) := Exists(M_QUOTES(symbol, time)) ⋈ (k1 := symbol) ⋈ (value := time) ⋈ (next := the next time)
 """

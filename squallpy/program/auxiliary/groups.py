@@ -48,7 +48,7 @@ class Groups(AuxiliaryKind):
         if output.over is None:
             return ONE
         index = self.index(keys, output)
-        is_placed = any(m.fraction is not None for m in output.measures)  # NB: folded aggregates have no order
+        is_placed = any(m.fraction is not None for m in output.measures)
         if index.order is not None and not (is_placed and output.over.type.is_wide):
             return LOG
         return SLICE if index.group else ALL

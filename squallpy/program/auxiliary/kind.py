@@ -1,4 +1,4 @@
-"""Base class of the kinds of auxiliary relations: all that compiling and printing a program asks of one.
+"""Base class of the kinds of auxiliary relations, as compilation and printing need them.
 
 A kind is one file here, one of the same name in `runtime/auxiliary/` with its maintainer, and a line in either registry
 (`relation.Kind`, `runtime/auxiliary/registry.py`).

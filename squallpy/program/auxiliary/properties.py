@@ -1,4 +1,4 @@
-"""Properties of auxiliary relations that several passes ask for: domains, implications, and which ones are read."""
+"""Properties of auxiliary relations for several passes: domains, implications, and whether they are read."""
 
 from collections.abc import Iterable
 

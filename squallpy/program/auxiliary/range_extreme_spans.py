@@ -1,4 +1,4 @@
-"""Range-extreme spans: of each x of a group the highest value, and between which other x it is the highest.
+"""Range-extreme spans: for each x of a group the highest value, and the span of x in which it is the highest.
 
 N3(k1, at, value, before, behind) := Spans_[k1](M_QUOTES(symbol, time, bid): the greatest bid around a time)
 

@@ -1,4 +1,4 @@
-"""Skyline: of each group the values that none before them equals or exceeds.
+"""Skyline: for each group the values that exceed all values before them.
 
 N3(k1, at, value) := Skyline_[k1](M_QUOTES(symbol, time, bid): no bid as great before a time)
 

@@ -1,4 +1,4 @@
-"""Threshold intervals: where a running aggregate exists and satisfies predicates, instead of an aggregate a point.
+"""Threshold intervals, in which a running aggregate exists and satisfies predicates, instead of its value per point.
 
 N4(low, high) := Intervals_[p](Exists(F(p)) ⋈ (0.25 * N1.total > SUM(v)))
   with F(p) := Sum(M_BIDS(x) ⋈ (x > p))

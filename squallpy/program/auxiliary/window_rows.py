@@ -1,4 +1,4 @@
-"""Window rows: the rows of a stream that its window shows.
+"""Window rows: the rows of a stream that are in its window.
 
 N1(a, ts) := W_N1(a, ts) ⋈ (ts IN RANGE 5 MIN BY s.ts − 2 SEC)
 """
