@@ -1,4 +1,4 @@
-"""Access paths: the order in which a statement looks its views up, and how.
+"""Access paths: the order of a statement's lookups, and the kind of each.
 
     ΔN1(t) ⋈ M_BIDS(volume) ⋈ M_ASKS(price) ⋈ (volume > 0.25 * t)
     →  sum M_BIDS(volume > 0.25 * t) → scan M_ASKS()
@@ -127,7 +127,7 @@ def access(statement: Statement, facts: ViewFacts, indexes: Indexes) -> Update:
         before = frozenset(bound)
         bound |= set(best.ref.bound)
         ready()
-        # a lookup is ranked again when more of its variables are bound, or while filters on them are left
+        # NB: a lookup is ranked again when more of its variables are bound, or while filters on them remain
         changed = (bound - before).union(*(variables(f) for f in filters))
         ranked = {id(ref): ranked[id(ref)] for ref in others if changed.isdisjoint(ref.variables)}
     assert not filters, f"{filters} cannot be evaluated"
@@ -173,7 +173,7 @@ class _AccessPath:
     how: str
     range: Range | None = None
     used: tuple[Factor, ...] = ()
-    search: RowSearch | None = None  # that the range is for
+    search: RowSearch | None = None  # the variable of the range
 
 
 def _choose_path(

@@ -1,9 +1,9 @@
 """Cost of a statement for one tuple of its delta, whatever the size of the tables, as EXPLAIN shows it.
 
 probe M_PART(p)                  O(1)
-slice M_N1(p), an average by p   O(1)       of a group there is one row
+slice M_N1(p), an average by p   O(1)       a group has one row
 sum M_BIDS(price > x)            O(log n)   of a sorted index; range finds its first record as fast
-slice M_LINEITEM(p)              O(slice)   as many records as it finds; of a batch, as many as that has
+slice M_LINEITEM(p)              O(slice)   the number of records that it finds, or of a batch
 scan M_CUSTOMER()                O(n)       all of a view
 """
 

@@ -1,4 +1,4 @@
-"""Explanation of join operators: for each view that is looked up, the one chosen and the reason.
+"""Explanation of join operators: for each view that is looked up, its operator and the reason.
 
 JOIN M_R, M_S on the grid: no equality compares them
 JOIN M_ORDERS by o_orderkey, an equality: pre-aggregated deltas have few records per key

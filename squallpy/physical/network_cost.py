@@ -1,8 +1,8 @@
 """Network cost of a batch, in bytes per tuple of each stream: an estimate from the plan alone.
 
-A tuple is taken to pass every filter, to be a row of its own in each delta, and to find one partner in each join; a
-group of an auxiliary relation that it touches has an old row and a new one. Pre-aggregation, filters and an empty other
-side send less, joins that find many send more.
+It is assumed that a tuple passes every filter, is one row in each delta, and has one match in each join; a group of an
+auxiliary relation that it changes has an old row and a new one. Pre-aggregation, filters and joins without a match send
+less, joins with many matches send more.
 """
 
 from dataclasses import dataclass, field

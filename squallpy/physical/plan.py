@@ -1,7 +1,7 @@
 """The physical plan: feeds (source → pre-aggregated deltas), pools (views) and statements as lookup steps.
 
-A plan is plain data: both executors run the same one, `local` in one partition, `spark` in several. On those a batch
-goes through stages, each on every partition, and between two of them what one sends to the next.
+A plan is plain data: both executors run the same one, `local` in one partition, `spark` in several. There a batch
+goes through stages, each on every partition, with an exchange of messages between two stages.
 """
 
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""Logical plan → ring calculus: each query becomes one view over sums of products; nothing is rewritten here."""
+"""Logical plan → ring calculus: each query becomes one view over sums of products, without rewrites."""

@@ -39,7 +39,7 @@ class AuxiliaryRelations:
         self.relations: list[AuxiliaryRelation] = []
         self.ids, self._names, self._expand = ids, names, expand
         self._spelling = PlanInterner()
-        self._known: dict[int, AuxiliaryRelation] = {}  # by how it is spelled
+        self._known: dict[int, AuxiliaryRelation] = {}  # by its canonical spelling
 
     def of_groups(self, node: Aggregate | Repeat) -> Scan:
         """Scan the auxiliary relation of an Aggregate's groups; equal ones are shared."""

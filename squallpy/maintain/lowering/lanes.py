@@ -1,4 +1,4 @@
-"""Lanes of a view: what its payloads count and sum, each distinct product once."""
+"""Lanes of a view: the counts and sums of its payloads, each distinct product once."""
 
 from itertools import zip_longest
 

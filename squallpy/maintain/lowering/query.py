@@ -3,8 +3,8 @@
     Project(Aggregate(Filter(Join(Scan, Scan))))   →   Q(keys) = Sum_[keys](R ⋈ S ⋈ predicates ⋈ ⟨1, …⟩)  +  OutputSpec
 
 Equalities between two atoms become shared variables (computed ones where a side is an expression); lane 0 is the
-count of rows, which says whether a group exists. An Aggregate below the top one becomes an *auxiliary relation* of
-the rows that it would print, which the rest of the query joins like any other.
+count of rows, which is 0 if a group does not exist. An Aggregate below the top one becomes an *auxiliary relation* of
+its rows, which the rest of the query joins like any other.
 """
 
 from collections.abc import Iterator

@@ -35,7 +35,7 @@ class SumOfBlocks:
         self.ids, self._fold = ids, fold
         self.relations: dict[str, Relation] = {}
         self.auxiliary = AuxiliaryRelations(ids, self.relations, self.of)
-        self._known: dict[int, tuple[Node, list[Block]]] = {}  # by id, which is no other's while the node is here
+        self._known: dict[int, tuple[Node, list[Block]]] = {}  # by id, of nodes kept alive
 
     def of(self, node: Node) -> list[Block]:
         """Lower a plan to blocks, which the caller may change. One that is read twice is lowered once."""
@@ -79,14 +79,14 @@ class SumOfBlocks:
             case Window():
                 return [self._of_auxiliary(node, self.auxiliary.of_window(node))]
             case Sort(child):
-                return self.of(child)  # an ordering inside a view or derived table orders nothing
+                return self.of(child)  # NB: an ORDER BY inside a view or derived table has no effect
             case Aggregate() | Repeat():
                 return [self._of_auxiliary(node, self.auxiliary.of_groups(node))]
         raise AssertionError(f"the binder let {type(node).__name__} below a join")
 
     def _of_auxiliary(self, node: Node, scan: Scan) -> Block:
         """Scan the auxiliary relation that an operator makes."""
-        titled = zip(node.output, scan.columns, strict=True)  # NB: columns go by id, their names differ
+        titled = zip(node.output, scan.columns, strict=True)  # NB: columns are equal by id; their names may differ
         return Block([scan], [], {column.id: field for column, field in titled}, self._fold)
 
     def _outer_join(self, left: Node, right: Node, on: Expr) -> list[Block]:

@@ -37,7 +37,7 @@ class Variables:
         self._owner = {c.id: i for i, scan in enumerate(block.scans) for c in scan.columns}
         self._fresh = ids
         self._parent: dict[Expr, Expr] = {}
-        self._strict: set[Expr] = set()  # terms that are equal to something, hence not NULL
+        self._strict: set[Expr] = set()  # terms of equalities, hence not NULL
         self._computed: list[Assign] = []
         self._assigns: dict[Expr, Column] = {}
         others = [c for c in block.conjuncts if not self._equate(c)]

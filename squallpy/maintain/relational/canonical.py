@@ -1,11 +1,11 @@
-"""Canonical spellings: units that are equal up to the names of their variables have one text.
+"""Canonical spellings: components that are equal up to the names of their variables have one text.
 
     Sum_[a](R(a, b) ⋈ S(b, c))   =   Sum_[z](S(x, y) ⋈ R(z, x))
 
 Variables are coloured by their properties without names (which fields and expressions of which factors
-they stand in, next to which colours) until nothing changes: colour refinement. If some are still equal,
-each of them is singled out in turn, and the least text wins; what leads to a text seen before is not followed further,
-for there the unit looks as it did the first time.
+have them, next to which colours) until nothing changes: colour refinement. If some are still equal, each of them is
+individualised in turn, and the least text wins; a branch that leads to a known text is pruned, as it is symmetric to an
+earlier one.
 
 Source: McKay, Piperno, "Practical graph isomorphism, II", 2014.
 """
@@ -19,7 +19,7 @@ from squallpy.program.calculus import Assign, Cmp, Factor, Rel
 from squallpy.program.components import Component, prune
 
 Colours = dict[int, int]  # by the ids of variables
-Path = tuple[int, ...]  # variables singled out, by id
+Path = tuple[int, ...]  # individualised variables, by id
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def _variable(id: int, like: Column) -> Column:
     return Column(id, f"x{id}", like.type, like.nullable)
 
 
-@lru_cache(maxsize=1 << 14)  # a factor is in many units
+@lru_cache(maxsize=1 << 14)  # NB: a factor is in many components
 def _shape(factor: Factor) -> _Shape:
     """Split a factor into shape and variables: R(a x, b y) → R(a, b), (x, y)"""
     match factor:

@@ -4,8 +4,8 @@
 Δ_R(R(a,b) ⋈ R(b,c) ⋈ R(c,d))   →  ΔR(a,b) ⋈ R(b,c) ⋈ R(c,d)  +  NEW R(a,b) ⋈ ΔR(b,c) ⋈ R(c,d)
                                    +  NEW R(a,b) ⋈ NEW R(b,c) ⋈ ΔR(c,d)
 
-The paper's rule for products, ΔA ⋈ B + A ⋈ ΔB + ΔA ⋈ ΔB, has 2ⁿ − 1 terms for n factors that change. One factor at a
-time, those before it as they are after the batch (NEW R = R + ΔR) and those behind it as before, there are n.
+The paper's rule for products, ΔA ⋈ B + A ⋈ ΔB + ΔA ⋈ ΔB, has 2ⁿ − 1 terms for n factors that change. With one delta
+per term, factors to its left after the batch (NEW R = R + ΔR) and factors to its right before it, there are n terms.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

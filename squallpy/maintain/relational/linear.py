@@ -3,8 +3,8 @@
     SUM(l.price * (1 - l.discount) - ps.cost * l.quantity)
     →  1 · ⟨l.price * (1 - l.discount)⟩  +  -1 · ⟨ps.cost, l.quantity⟩
 
-A product is 0 where a factor is NULL, which is what SUM wants: NULL inputs add nothing. Where a sum is split, each
-part is therefore multiplied by "the other part is not NULL". CASE over several atoms becomes indicators (TPC-H Q14).
+A product is 0 if a factor is NULL, as NULL inputs add nothing to a SUM. If a sum is split, each part is therefore
+multiplied by "the other part is not NULL". CASE over several atoms becomes indicators (TPC-H Q14).
 """
 
 from collections.abc import Callable

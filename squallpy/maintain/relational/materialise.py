@@ -1,13 +1,13 @@
 """Recursive materialisation (`dbtoaster-batch-ivm` §2.2): from a query to views and triggers.
 
-For each delta of each view, the parts that the batch does not change are materialised, each connected component on its
-own; then the same for those views, until deltas read no relation. Views equal up to renaming are shared, those that
-auxiliary relations are made of among them.
+For each delta of each view, the factors that the batch does not change are materialised, each connected component as a
+view; then the same for those views, until deltas read no relation. Views equal up to renaming are shared, including the
+ones of auxiliary relations.
 
     Q(b) = Sum_[b](R(a,b) ⋈ S(b,c) ⋈ T(c,d))   →   Q(b), M_RS(b,c), M_ST(b), M_R(b), M_S(b,c), M_T(c)
 
-A star of n relations has 2ⁿ joins, each of them a part of some delta. Where a query's views would be far more than its
-relations, the relations are materialised one by one, and its deltas join them anew: first-order maintenance.
+A star of n relations has 2ⁿ joins, each of them read by some delta. If a query's views would be far more than its
+relations, the relations are materialised one by one, and its deltas join them: first-order maintenance.
 """
 
 from collections import Counter
@@ -63,7 +63,7 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Progr
     relations = (*lowered.relations, *(aux.relation for aux in lowered.auxiliary))
     views: dict[str, View] = {}
     changes: dict[tuple[str, str], list[_Change]] = {}  # by relation and view
-    while True:  # until no statement asks for a view or a lane that is not there yet
+    while True:  # NB: until no statement reads a view or a lane that does not exist yet
         sources = [_source(aux, registry) for aux in lowered.auxiliary]
         auxiliary = tuple(replace(n, source=source) for n, source in zip(lowered.auxiliary, sources, strict=True))
         origin = {source.name: n.view.name for n, source in zip(auxiliary, sources, strict=True)} | origin
@@ -85,8 +85,8 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Progr
 
     complex_first = sorted(views.values(), key=lambda v: -v.degree)
     triggers = []
-    for relation in sorted(relations, key=lambda r: r.stream):  # static tables are loaded before the first changes
-        deltas = Registry("Δ", "′", fresh=registry.fresh)  # NB: they read variables that the other one has named
+    for relation in sorted(relations, key=lambda r: r.stream):  # NB: static tables are loaded before the first changes
+        deltas = Registry("Δ", "′", fresh=registry.fresh)  # NB: they read variables named by the other one
         statements = [
             change.statement(view, deltas)
             for view in complex_first

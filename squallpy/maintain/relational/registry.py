@@ -1,7 +1,7 @@
 """The registry of materialised views: views that are equal up to the names of their variables are one view.
 
-A view is asked for with the lanes that a statement reads; lanes (and the fields they need) that a known view lacks are
-added to it, so that all aggregates over one join share one pool: its payload is their product ring.
+A view is requested with the lanes that a statement reads; lanes (and their fields) that a known view lacks are added to
+it, so that all aggregates over one join share one pool: its payload is their product ring.
 """
 
 from collections import Counter

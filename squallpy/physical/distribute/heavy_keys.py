@@ -1,4 +1,4 @@
-"""Equi-joins that cost has hashed, with grids for those of their keys that turn out heavy (thesis §4.4.4).
+"""Equi-joins placed by hash, with grids for keys that prove heavy (thesis §4.4.4).
 
     M_R(k, v) by k, M_S(k, w) by k   →   by k, if heavy by rows of its grid; by k, if heavy by columns
 
@@ -20,7 +20,7 @@ SHARE = 1 / 16  # of the mean joiner's work makes a key heavy
 Field = tuple[str, str]  # a relation's
 EquatedFields = tuple[
     frozenset[Field], ...
-]  # what a view is hashed by: for each of its keys all fields that are equal to it
+]  # the hash key of a view: for each of its keys all fields that are equal to it
 
 
 def why_light(program: Program, places: Placements) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The mapping with which views on a grid begin.
+"""The initial mapping of views on a grid.
 
 Views at the rows of the grid are joined with views at its columns (`adaptive-online-joins` §3.1). Known sizes of their
 relations determine the mapping; otherwise it is square.

@@ -18,7 +18,7 @@ class Mark(Enum):
     """Locations that need no keys."""
 
     LOCAL = "driver"
-    SOURCE = "readers"  # where a batch is read: each tuple somewhere, and no view
+    SOURCE = "readers"  # where a batch is read: each tuple at one worker; views are never there
     RANDOM = "anywhere"  # each tuple at some worker, or a part of its payload at several
     EVERYWHERE = "everywhere"  # a copy at each worker
     ROWS = "by rows of the grid"  # a copy at each worker of one row

@@ -50,10 +50,10 @@ def choose_placements(
     joined = {field for fields in equated if len(fields) > 1 for field in fields}
     options = {view.name: tuple(_options(view, program, joined, grids)) for view in program.views[1:]}
     options |= {name: (place,) for name, place in (fixed or {}).items()}
-    if not options:  # readers do it all
+    if not options:  # NB: readers compute all of it
         return {}
     found = list(_starts(program, options, sizes, equated[:SEEDS]))
-    if fixed:  # the rule's placements may not fit it
+    if fixed:  # NB: the rule's placements may contradict them
         ends: tuple[Placement, ...] = (EVERYWHERE, ())
         found = [{**start, **fixed} for start in (*found, *(dict.fromkeys(options, end) for end in ends))]
     starts = sorted(found, key=cost_of)[:IMPROVED]

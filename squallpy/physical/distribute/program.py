@@ -101,7 +101,7 @@ class Distribution:
         """Choose the evaluation of a statement; `deltas` are the placements of its trigger's deltas."""
         found = [deltas[ref.name] if ref.name in deltas else places[ref.name] for ref in statement.refs]
         to = None if statement.target == RESULT or statement.partial else places[statement.target]
-        key = (id(statement), (*found, to))  # as deep as it is, it would take long to compare
+        key = (id(statement), (*found, to))  # NB: comparison of deep expressions takes long
         if (known := self._evaluated.get(key)) is None:
             reads = tuple(
                 Read(ref, _at(ref.variables, place), ref.name in deltas)

@@ -122,7 +122,7 @@ class Form:
             refs = tuple(self._refs(expression, _Outer(statement, expression.reads, pending)))
         target, keys, lanes = statement.target, statement.keys, statement.lanes
         self.append(Compute(Statement(target, keys, refs, tuple(pending), lanes), _origin(expression), keep))
-        for key in self._dependents.pop(target, ()):  # it has changed since
+        for key in self._dependents.pop(target, ()):  # NB: outdated, as the target has changed
             self._shared_names.pop(key, None)
 
     def append(self, step: Step) -> None:
@@ -234,7 +234,7 @@ class _Outer:
         for f in self.pending:
             needed_outside |= variables(f)
         others = list(self.reads)
-        for read in inner:  # one each: the same may be read outside as well
+        for read in inner:  # NB: one occurrence each, as the same may be read outside
             others.remove(read)
         return needed_outside.union(*(read.ref.bound for read in others))
 

@@ -35,7 +35,7 @@ def make_well_formed(reads: Sequence[Read], keys: tuple[Column, ...], target: Lo
     For the target RANDOM partial sums suffice; for None, the driver, they may also stay where the batch is read.
     """
     first, *others = reads
-    others.sort(key=lambda read: read.at is EVERYWHERE)  # which meets with everything, once that is somewhere
+    others.sort(key=lambda read: read.at is EVERYWHERE)  # NB: it meets with everything that is at a worker
     whole = Sum(keys, reduce(partial(_join, target), others, cast(Expression, first)))
     if target is None and whole.at is SOURCE:
         return whole
@@ -43,7 +43,7 @@ def make_well_formed(reads: Sequence[Read], keys: tuple[Column, ...], target: Lo
         return _move_to(target, whole)
     if isinstance(whole.at, Line):
         raise Misplaced("each node of a row would add up the same")
-    return Move(Dist(keys), whole) if whole.at in (EVERYWHERE, SOURCE) else whole  # NB: once, not once for each node
+    return Move(Dist(keys), whole) if whole.at in (EVERYWHERE, SOURCE) else whole  # NB: added by one node, not by each
 
 
 def _join(target: Location | None, left: Expression, right: Expression) -> Expression:
@@ -60,11 +60,11 @@ def _join(target: Location | None, left: Expression, right: Expression) -> Expre
                 return Join(moved, other) if one is left else Join(other, moved)
     if LOCAL in (left.at, right.at):
         return Join(_move_to(LOCAL, left), _move_to(LOCAL, right))
-    if right.at is SOURCE:  # as the left one is, or has nothing in common with it
+    if right.at is SOURCE:  # NB: so is the left one, or they have no common variables
         shared = left.variables & right.variables
         meet = Dist(_sorted(shared or right.variables))
         return Join(_move_to(meet if shared else EVERYWHERE, left), Move(meet, right))
-    if right.at is EVERYWHERE:  # so it is all one where the left one is
+    if right.at is EVERYWHERE:  # NB: hence the left one may be anywhere
         spread = isinstance(target, Dist) and set(target.by) <= left.variables
         anyhow = Dist(_sorted(left.variables))
         return Join(Move(target if target and (spread or target is EVERYWHERE) else anyhow, left), right)

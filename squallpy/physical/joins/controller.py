@@ -137,7 +137,7 @@ class Controller:
         for other in all_mappings(now.joiners):
             spare = bound * other.load(r, s) - now.load(r, s)
             for side, size in ((Side.R, r), (Side.S, s)):
-                slope = 1 / now.cuts(side) - bound / other.cuts(side)  # how much less of that a unit more leaves
+                slope = 1 / now.cuts(side) - bound / other.cuts(side)  # the decrease for each further unit
                 if slope > 0:
                     out = min(out, spare / slope)
                 elif slope < 0 and self.shrinks and spare <= -slope * size:

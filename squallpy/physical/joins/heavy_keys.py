@@ -8,8 +8,8 @@ a quarter of it. So there are at most J / share heavy keys, and the hashed keys 
 the busiest joiner is above the mean by about √(share · 2 ln J) at worst, and by less than half of that under Zipf's
 law.
 
-If a move has a fixed cost, keys may wait for each other until their joint work passes several thresholds. So the
-busiest joiner has at most that above the mean.
+If a move has a fixed cost, keys wait until their joint work exceeds several thresholds. So the busiest joiner has at
+most that much above the mean.
 
 Frequencies come from sketches of 2 J / share counters; from its promotion on, the changes of a key are counted.
 A key in no sketch has less than half a threshold of tuples.

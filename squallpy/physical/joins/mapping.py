@@ -108,7 +108,7 @@ def best_mapping(joiners: int, r: int, s: int, now: Mapping | None = None) -> Ma
     64 joiners, 1 GB and 64 GB  →  (1, 64)
     """
     middle = square_mapping(joiners)
-    # NB: whole numbers, J times the load, so that equals are equal
+    # NB: integers, J times the load, so that ties are exact
     return min(
         all_mappings(joiners),
         key=lambda m: (r * m.columns + s * m.rows, m != now, abs(m.column_bits - middle.column_bits), m.rows),

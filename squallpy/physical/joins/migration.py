@@ -148,7 +148,7 @@ def _group_by(numbers: Numbers, others: Numbers) -> dict[int, Numbers]:
     """Group the ascending `others` by their numbers."""
     order = np.lexsort((others, numbers))
     some, starts = np.unique(numbers[order], return_index=True)
-    return dict(zip(some.tolist(), np.split(others[order], starts[1:]), strict=False))  # NB: of none one is empty
+    return dict(zip(some.tolist(), np.split(others[order], starts[1:]), strict=False))
 
 
 @dataclass(frozen=True, slots=True)

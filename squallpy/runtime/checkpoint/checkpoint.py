@@ -1,12 +1,12 @@
 """Checkpoints: the durable folder of a query, with its identity and its progress.
 
     made-for        {"query": "3f…", "plan": "b1…", "sizes": {"r": 1000}, "generation": 1, "before": 12}
-    1/batch         how many batches of generation 1 are done
+    1/batch         the number of batches of generation 1 that are done
     1/partition-0   its state partitions …                                  1/result
 
-A generation has one plan, hence one number of partitions. Where a query is started again with another plan, its state
-is rebuilt for that by replaying the input so far in a few large batches: a new generation. `before` counts the batches
-done by then.
+A generation has one plan, hence one number of partitions. If a query is started again with another plan, its state is
+rebuilt for that plan by a replay of the input so far in a few large batches: a new generation. `before` is the number
+of batches done until then.
 """
 
 import hashlib

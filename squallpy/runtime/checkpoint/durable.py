@@ -20,13 +20,13 @@ import pyarrow.fs as pafs
 from squallpy.base.errors import SquallError
 from squallpy.base.location import local_path, scheme_of
 
-_HOPELESS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}  # trying again does not help
+_HOPELESS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}  # a retry does not help
 
 
 class Durable(Protocol):
     """A folder; names within it may have one `/`. Writing raises SQ6006 if there is no room."""
 
-    appends: bool  # can files be appended to?
+    appends: bool  # True if files can be appended to
 
     def read(self, name: str) -> bytes | None:
         """Read a whole file; None if it does not exist."""
@@ -100,7 +100,7 @@ class LocalDurable(Durable):
                 with _open_file(draft, "wb") as sink:
                     fill(sink)
                 os.replace(draft, path)
-        except BaseException:  # frees the room of an incomplete file on a full disk
+        except BaseException:  # NB: frees the space of an incomplete file on a full disk
             with suppress(OSError):
                 os.unlink(draft)
             raise

@@ -1,7 +1,7 @@
-"""The head of a state partition: the step of its local pools, and whether they can be trusted.
+"""The head of a state partition: the step of its local pools, and whether they are consistent.
 
 One small record in one file, rewritten by one system call, so that a process killed at any moment leaves the old record
-or the new one. Local pools live as long as the host is up; after a reboot the head counts for nothing.
+or the new one. Local pools live as long as the host is up; after a reboot the head is ignored.
 """
 
 import os
@@ -14,7 +14,7 @@ from pathlib import Path
 
 _RECORD = struct.Struct("<4sq?qq36s36s36s36s")  # magic, step, dirty, edition, logged, segment, identity, boot, run
 _CHECK = struct.Struct("<I")  # checksum after the record
-_MAGIC = b"SQH5"  # changes with this record, and with how the local pools look
+_MAGIC = b"SQH5"  # NB: to be increased with each change of this record or of the pools' layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def boot_id() -> str:
     """Identify this boot of the host: 36 characters."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:  # not Linux: the host and, as near as can be had, its start
+    except OSError:  # NB: not on Linux: the host and its approximate start
         started = os.stat("/var/run").st_ctime_ns if os.path.exists("/var/run") else 0
         return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{uuid.getnode()} {started}"))
 

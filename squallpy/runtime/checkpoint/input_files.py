@@ -2,10 +2,10 @@
 
     inputs         {"ended": true, "sources": {"t": {"columns": ["k", "v"], "files": [["d/1.csv", 4711, 1764…], …]}}}
     1/batch        12 {"read": {"t": {"64": 9077…}}}      the checksums that batches of generation 1 have added up to
-    1/read-5c…-0   those of the files 0 … 63 of the first source, once they have been read
+    1/read-5c…-0   those of the files 0 … 63 of the first source, after they have been read
 
-A file of the same size and time of change is taken for the same one. For another the checksum decides: it is accepted
-if the part that was read is unchanged.
+A file of the same size and modification time is taken for the same one. Otherwise the checksum decides: the file is
+accepted if the part that was read is unchanged.
 """
 
 import json

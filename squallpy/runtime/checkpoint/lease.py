@@ -1,11 +1,11 @@
-"""The lease of a checkpoint: one run at a time has it.
+"""The lease of a checkpoint, which one run at a time holds.
 
-    with hold_folder(Path("kept")) as lease:        SQ6007 if another run has it, which it names
+    with hold_folder(Path("kept")) as lease:        SQ6007, which names the run, if another run holds it
         lease.check()                               SQ6008 if it was lost meanwhile
 
-In a folder that this host can lock, the operating system keeps it (flock), and a run that dies has lost it at once.
-Elsewhere a run writes a record there, and again every few seconds; a record that has not changed for long is of a run
-that is dead. That is a best effort: no such file system can compare and write in one step.
+In a folder that this host can lock, the lease is a lock of the operating system (flock), which a run loses when it
+dies. Elsewhere a run writes a record there, and again every few seconds; a record that has not changed for long belongs
+to a dead run. That is a best effort: no such file system can compare and write in one step.
 
     {"token": "5f…", "host": "a", "boot": "3c…", "space": "pid:[4026531836]", "process": 71, "started": 1042, "beat": 3}
 """
@@ -27,8 +27,8 @@ from squallpy.runtime.checkpoint.durable import Durable, reporting_no_room
 from squallpy.runtime.checkpoint.head import boot_id, fresh_name
 
 NAME = ".lease"  # NB: hidden, so that a folder with nothing else is a new one
-_BEAT, _STALE = 5.0, 20.0  # seconds from record to record; without a new one until its run is taken for dead
-_SETTLE, _LOOK = 1.0, 1.0  # seconds for two records that are written at once to show; between two looks
+_BEAT, _STALE = 5.0, 20.0  # seconds between records; seconds without a new one after which its run is taken for dead
+_SETTLE, _LOOK = 1.0, 1.0  # seconds until concurrent records are visible; seconds between polls
 _TAKEN = (errno.EWOULDBLOCK, errno.EACCES)
 
 
@@ -111,7 +111,7 @@ def hold_folder(folder: Path, shared: Callable[[], Durable]) -> Iterator[Lease]:
             yield lease
         return
     try:
-        if (found := _read(path)) and found.is_alive:  # by a URI, with no lock
+        if (found := _read(path)) and found.is_alive:  # at a URI, without a lock
             raise _in_use(str(folder), found)
         with reporting_no_room(str(path)):
             os.ftruncate(file, 0)
@@ -120,7 +120,7 @@ def hold_folder(folder: Path, shared: Callable[[], Durable]) -> Iterator[Lease]:
         try:
             yield lease
         finally:
-            if lease.is_held:  # NB: while it is locked, so that it is our own record
+            if lease.is_held:  # NB: under the lock, so that the record is this run's own
                 with suppress(OSError):
                     path.unlink()
     finally:
@@ -138,7 +138,7 @@ def _open_locked(path: Path, where: str) -> int | None:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.path.samestat(os.fstat(file), os.stat(path)):
                 return file
-        except FileNotFoundError:  # the run that had it has just ended
+        except FileNotFoundError:  # its run has just ended
             pass
         except OSError as error:
             if error.errno in _TAKEN:
@@ -204,7 +204,7 @@ def _keep_alive(folder: Durable, owner: Owner, lease: Lease, ended: threading.Ev
     due = monotonic() + _BEAT
     while not ended.wait(max(0.0, due - monotonic())):
         due = monotonic() + _BEAT
-        with suppress(OSError, SquallError):  # it may be reached again, before the record is stale
+        with suppress(OSError, SquallError):  # NB: the file system may be reachable again before the record is stale
             if not lease.is_held:
                 return
             owner = replace(owner, beat=owner.beat + 1)

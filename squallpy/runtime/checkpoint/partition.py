@@ -1,15 +1,15 @@
 """State partitions: the state of one partition of a query, kept exactly once through kills, retries and moves.
 
-    local/      lock   HEAD   output   state.3/pool.orders.keys.0 …        this host's, lost without harm
+    local/      lock   HEAD   output   state.3/pool.orders.keys.0 …        on this host, may be lost
     durable/    identity   log/…   snapshot/17  snapshot/12             in the checkpoint, the truth
 
     partition.apply(18, messages)    →  the output of batch 18, however often and wherever it is called
 
-A batch goes: mark dirty → log the messages → run → keep the output → HEAD = 18, clean → snapshot if it is time. Killed
-before the log has the batch, it never happened; killed later, the next process finds the mark (or no state at all, or
-state of another step) and rebuilds: newest snapshot, then the log through `run`, which is deterministic.
-Against a power cut the durable folder is as good as its file system. All files there have checksums: a damaged snapshot
-is skipped for the one before, whose log is kept as well; a log that does not reach far enough is an error.
+A batch: mark dirty → log the messages → run → write the output → HEAD = 18, clean → snapshot if it is due. A batch that
+is killed before it is logged has no effect; after that, the next process finds the mark (or no state, or the state of
+another step) and rebuilds the state from the newest snapshot and the log, as `run` is deterministic. Whether the
+durable folder survives a power cut depends on its file system. All files there have checksums: instead of a damaged
+snapshot the previous one is read, whose log is kept as well; a log that does not reach far enough is an error.
 
 A batch may have several stages, each with its own messages and output; then everything is recorded by step, one for
 each stage of a batch, and a stage of the last batch can still be repeated when later ones are done.
@@ -88,7 +88,7 @@ class StatePartition:
         self._local, self._folder, self._layout, self._runs = local, durable, layout, tuple(runs)
         self._fingerprint, self._snapshot_every, self._fault, self._trace = fingerprint, snapshot_every, fault, trace
         self._head, self._lock = local / "HEAD", local / "lock"
-        # by stage, of the last batch, or of an earlier one if that had no such stage
+        # by stage, of the last batch that had the stage
         self._outputs = [local / f"output.{stage}" for stage in range(len(self._runs))]
         writer = uuid.uuid5(uuid.NAMESPACE_OID, f"{boot_id()} {local.resolve()}")
         self._durable = open_durable(durable, str(writer))

@@ -1,4 +1,4 @@
-"""Small records of a durable folder: a line of text with its checksum, by which other texts are rejected.
+"""Small records of a durable folder: a line of text with its checksum, without which it is rejected.
 
 write_record(folder, "batch", "24")   →   24 3b8a2c5e
 """

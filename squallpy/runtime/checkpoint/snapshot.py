@@ -1,4 +1,4 @@
-"""Snapshots: the contents of a partition as of a step in one file, with a checksum.
+"""Snapshots: the contents of a partition after a step in one file, with a checksum.
 
 write_snapshot(sink, [b"output of the step"], store)
 is_whole(source)   →  True                    then  read_outputs(source, 1), store.restore(source)

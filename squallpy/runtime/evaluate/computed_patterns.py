@@ -1,4 +1,4 @@
-"""Functions with computed settings, such as the pattern of LIKE: run once for all rows with the same settings.
+"""Functions with computed settings, such as the pattern of LIKE: evaluated once for all rows with equal settings.
 
 a LIKE b   →   for each value of b among the rows: a LIKE this value, for the rows that have it
 """

@@ -1,4 +1,4 @@
-"""Constant folding: expressions without columns are computed once, by the evaluators that serve rows."""
+"""Constant folding: expressions without columns are computed at compile time, by the evaluators of rows."""
 
 from squallpy.base.errors import SquallError
 from squallpy.logical.expressions import Expr, Literal
@@ -9,7 +9,7 @@ def fold_constant(expr: Expr) -> Literal | None:
 
     1 + 10  →  11        1 / 0  →  NULL        9223372036854775807 + 1  →  None
     """
-    # NB: imported when the first constant is met: EXPLAIN avoids loading numpy and Arrow
+    # NB: imported at the first constant, so that EXPLAIN may not load numpy and Arrow
     from squallpy.runtime.evaluate.functions import compile_expression
     from squallpy.runtime.evaluate.vectors import Frame, full
 

@@ -1,6 +1,6 @@
 """The compiler of expressions to functions from frames to vectors.
 
-compiled(call("*", price, call("-", one, discount)))(frame)   →   Vec([…], valid)
+compile_expression(call("*", price, call("-", one, discount)))(frame)   →   Vec([…], valid)
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ from squallpy.runtime.evaluate.guarded import case_by_arms, with_fallback
 from squallpy.runtime.evaluate.scalar import conditional, datetime, hash, json, math, operators, text
 from squallpy.runtime.evaluate.vectors import Vec
 
-CATEGORIES = (conditional, datetime, hash, json, math, operators, text)  # each registers its evaluators
+CATEGORIES = (conditional, datetime, hash, json, math, operators, text)  # NB: each registers its evaluators
 
 
 def compile_expression(expr: Expr) -> Function:

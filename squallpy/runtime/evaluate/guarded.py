@@ -1,9 +1,9 @@
-"""Guarded expressions, which only some rows reach: evaluated for those rows alone where they fail for all.
+"""Guarded expressions, which SQL evaluates for some rows only: if they fail for all rows, they are evaluated for those.
 
 CASE WHEN s RLIKE '^[0-9]+$' THEN CAST(s AS INT) END   →   CAST of the texts that are numbers
 s RLIKE '^[0-9]+$' AND CAST(s AS INT) > 1              →   the same
 
-Evaluating all rows at once is faster, and hardly ever fails.
+Evaluation for all rows at once is tried first, as it is faster and hardly ever fails.
 """
 
 from collections.abc import Callable, Sequence

@@ -2,7 +2,7 @@
 
 price * (1 - discount)   →   r0 = load price | r1 = constant 100 | r2 = load discount | r3 = r1 - r2 | r4 = r0 * r3
 
-Some expressions cannot be compiled. Text functions that cannot fail are computed before, as columns of their own.
+Some expressions cannot be compiled. Text functions that cannot fail are computed beforehand, as additional columns.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ _REAL = {"+": op.REAL_ADD, "-": op.REAL_SUBTRACT, "*": op.REAL_MULTIPLY, "/": op
 _PARTS = ("extract_year", "extract_month", "extract_day")
 _TEXT_FUNCTIONS = {"like", "startswith", "endswith", "contains", "substring", "upper", "lower", "length", "||"}
 _TEXT_FUNCTIONS |= {*COMPARISONS, "in", "and", "or", "not", "is_null"}
-_FEW = 8  # texts in a list of IN up to which each is compared
+_FEW = 8  # texts in a list of IN that are compared one by one
 
 
 class NotCompilable(Exception):

@@ -1,4 +1,4 @@
-"""Arithmetic: integers and scaled decimals are int64 where that is safe, else Python integers, and always exact."""
+"""Arithmetic: integers and scaled decimals are int64 if they fit, else Python integers, and always exact."""
 
 from collections.abc import Callable
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal, localcontext
@@ -211,7 +211,7 @@ def compare(name: str, double: bool) -> Callable[[Vec, Vec], Vec]:
         x, y = a.values, b.values
         if double:
             odd = np.isnan(x) | np.isnan(y)
-            if np.any(odd):  # order NaN above infinity
+            if np.any(odd):  # NB: SQL orders NaN above infinity
                 rank_x = np.where(np.isnan(x), 2, np.where(np.isposinf(x), 1, 0))
                 rank_y = np.where(np.isnan(y), 2, np.where(np.isposinf(y), 1, 0))
                 return Vec(np.where(odd, operate(rank_x, rank_y), operate(x, y)), all_valid(a.valid, b.valid))
@@ -275,7 +275,7 @@ def _to_places(values: Any, places: int, rounding: str) -> Any:
     The magnitude is counted in units of 10 ** -places; a double is next to k units, or k and a half, exactly if the
     quotient of integers is. Doubles too long for that go through their text.
     """
-    if places > 308:  # a double has no digits there, and no larger power of ten
+    if places > 308:  # NB: no double has digits there, or a larger power of ten
         return values
     if places < -308:
         return np.where(np.isfinite(values), np.copysign(0.0, values), values)

@@ -1,7 +1,7 @@
 """Casts of text columns, by the rule of `base/text_casts.py`.
 
-Arrow parses the texts whose form it certainly reads as that rule does; the others are parsed one by one, each distinct
-text once. So only odd texts cost more than Arrow does.
+Arrow parses the texts whose form it certainly reads by the same rule; the others are parsed one by one, each distinct
+text once. So only unusual texts are slower than Arrow.
 """
 
 from collections.abc import Callable, Iterator

@@ -4,7 +4,7 @@
 
 The words of Debezium, Flink, RisingWave, Materialize (whose `mz_diff` counts), Delta and Spark are known. An update is
 two rows, the old one and the new one: a word for an update in one row is refused. Where files of Materialize have
-`mz_progressed`, a row in which it is true is a message of progress, and is left out.
+`mz_progressed`, a row in which it is true is a message of progress, and is skipped.
 """
 
 from dataclasses import dataclass

@@ -2,8 +2,8 @@
 
     "12.50", "x", null  as DECIMAL(8,2)   →   12.50, null, null   and   row 1: SQ4004
 
-Arrow's checked casts do the work. Where one fails, bisection finds the faulty values, so that good rows cost no more
-than the cast.
+Arrow's checked casts convert whole columns. If one fails, bisection finds the faulty values, so that good rows cost no
+more than the cast.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,7 +30,7 @@ class Problem:
     hint: str = ""
 
 
-PROGRESS = Problem("", "it is a message of progress, not a row")  # left out and not counted
+PROGRESS = Problem("", "it is a message of progress, not a row")  # skipped and not counted
 
 
 def check_names(file: str, has: Sequence[str], wanted: Iterable[str]) -> None:

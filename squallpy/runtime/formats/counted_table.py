@@ -1,4 +1,4 @@
-"""Tables that keep their number of rows even without columns, as COUNT(*) reads them; Arrow can lose it."""
+"""Tables that keep their number of rows even without columns, as COUNT(*) reads them, where Arrow may lose it."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Delimited text: Arrow parses any range of rows, and where it fails, the faulty rows and values are found.
+"""Delimited text: Arrow parses any range of rows; if it fails, bisection finds the faulty rows and values.
 
 1|36901|O|173665.47|1996-01-02|   →   five fields: the empty one after the last delimiter is ignored
 """
@@ -165,7 +165,7 @@ class CsvPart:
     ) -> tuple[pa.Table, int]:
         """Parse the rows start..stop, and count by how much old rows of updates exceed new ones."""
         change = [Field(name, VARCHAR) for name in columns_of_change(op) if name.lower() in self.positions]
-        # NB: only a column tells the number of rows
+        # NB: the number of rows is that of a column
         wanted = {self.positions[f.name.lower()]: f for f in (*change, *fields)} or {0: Field(self.names[0], VARCHAR)}
         try:
             raw = self._parse_typed(data, wanted)

@@ -1,7 +1,7 @@
 """Rows as CSV (RFC 4180, lines ended by a newline): NULL is empty, the empty string is "".
 
-Many readers skip a blank line; so the NULLs of a result with a single column are "", in its changes too. Not those of
-strings, where "" is the empty string: they stay empty, as DuckDB writes and reads them.
+Many readers skip a blank line; so the NULLs of a result with a single column are "", in its changes too. NULLs of
+strings stay empty, as "" is the empty string; DuckDB writes and reads them so.
 
 csv_header(schema)  →  b"id,name\\n"          csv_rows(table)  →  b'1,"a, b"\\n2,\\n'
 """

@@ -14,7 +14,7 @@ from squallpy.runtime.formats.conform import Problem
 from squallpy.runtime.formats.counted_table import with_metadata
 
 _KEY = b"squallpy.checksums"
-READ, IMAGES = "read", "images"  # names in statistics
+READ, IMAGES = "read", "images"  # the names of statistics
 Checksums = Mapping[str, Mapping[str, int]]
 """Checksums by number of a source's file, then by column; '' for bytes that all columns need."""
 

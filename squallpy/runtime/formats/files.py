@@ -1,4 +1,4 @@
-"""The files that the `path` of a relation names, in the order in which they are read."""
+"""The files of a relation, by its `path`, in the order in which they are read."""
 
 import difflib
 import glob
@@ -20,8 +20,8 @@ class File:
     path: str  # absolute, or a URI of any Arrow filesystem
     size: int
     changed: int  # ns since 1970
-    shown: str  # as messages call it
-    host: str = ""  # where it was found; another host may have its own copy by that name
+    shown: str  # its name in messages
+    host: str = ""  # on the host that lists it; another host may have its own copy by that name
 
     def open(self) -> Any:
         """Open for random access by pyarrow; SQ4001 if it cannot be read or has become shorter."""
@@ -121,7 +121,7 @@ def is_hidden(path: Path) -> bool:
 
 def local_file(path: Path) -> File:
     about = path.stat()
-    if not stat.S_ISREG(about.st_mode):  # it has no known size, and cannot be read twice
+    if not stat.S_ISREG(about.st_mode):  # NB: its size is unknown, and it cannot be read twice
         raise SquallError("SQ4001", f"{show(path)} is not a regular file", hint="write its output to a file first")
     return File(str(path.absolute()), about.st_size, about.st_mtime_ns, show(path), socket.gethostname())
 

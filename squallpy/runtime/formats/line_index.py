@@ -20,7 +20,7 @@ EVERY = 4096
 CHUNK = 1 << 24
 
 BYTES = "Array(uint8, 1, 'C', readonly=True)"
-MODE, ROWS, LINE, RETURN, FOUND = range(5)  # the words of a scan's state
+MODE, ROWS, LINE, RETURN, FOUND = range(5)  # words of the state of a scan
 AT_LINE, AT_FIELD, INSIDE, QUOTED, CLOSING, ESCAPED, ESCAPED_QUOTED = range(7)
 NEVER = 256  # equals no byte: the dialect has no quote or escape character
 

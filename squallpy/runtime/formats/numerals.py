@@ -1,7 +1,7 @@
-"""Spellings of numbers that Arrow reads by other rules than SQL.
+"""Spellings of numbers that Arrow and SQL read by different rules.
 
 0x1F        an integer in Arrow, not a number in SQL
-1e-99999    as a DECIMAL Arrow reads beyond its tables, or crashes
+1e-99999    as a DECIMAL: Arrow reads beyond its tables, or crashes
 """
 
 from typing import Any

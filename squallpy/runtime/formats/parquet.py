@@ -37,7 +37,7 @@ from squallpy.runtime.formats.counted_table import concat_tables, table_without_
 from squallpy.runtime.formats.file_rows import FileRows
 from squallpy.runtime.formats.files import File, reason
 
-KEEP = 256 << 20  # bytes of decoded row groups per process, for files that are read in turns
+KEEP = 256 << 20  # bytes of decoded row groups per process, as several files are read in turn
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class RowGroupCache:
         key = (file, fields, op, summed)
         known, rows = self.groups.pop(key, (None, None))
         if rows is None or known != group:
-            del rows  # NB: frees its memory for the next one
+            del rows  # NB: frees its memory before the next one is decoded
             rows = _decode(file, group, fields, op, summed)
         self.groups[key] = group, rows
         while len(self.groups) > 1 and sum(g.table.nbytes for _, g in self.groups.values()) > KEEP:
@@ -165,7 +165,7 @@ class RowGroupCache:
 
 _decoded = (
     RowGroupCache()
-)  # NB: a cache of this process, of what never changes: the file's size and time are in the key
+)  # NB: a cache of this process; entries never change, as the file's size and time are in the key
 
 
 def _decode(file: File, group: int, fields: tuple[Field, ...], op: str | None, summed: bool) -> RowGroup:

@@ -1,4 +1,4 @@
-"""Rows left out under OPTIONS (on_error 'skip'): their count and first reasons travel in a table's metadata.
+"""Rows skipped under OPTIONS (on_error 'skip'): their count and first reasons travel in a table's metadata.
 
 NB: in the metadata because it then travels wherever Arrow tables go, from worker to driver too.
 """

@@ -1,4 +1,4 @@
-"""The search for Java: Spark needs one, and a query should not fail in it half a minute later.
+"""The search for Java, before Spark fails without one half a minute later.
 
 find_java()   →  Java(home=/usr/lib/jvm/java-17-openjdk-amd64, version="17.0.15")
 """
@@ -67,7 +67,7 @@ def inspect(executable: Path) -> Java | None:
 
 
 def _ask(executable: Path) -> Java | None:
-    # NB: takes half a second; a version manager's wrapper has no release file beside it
+    # NB: takes half a second; needed for the wrapper of a version manager, which has no release file
     command = [str(executable), "-XshowSettings:properties", "-version"]
     try:
         said = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False).stderr

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from squallpy.base.errors import SquallError
 
-ATTEMPTS = 4  # of a task before its batch fails, as on a cluster
+ATTEMPTS = 4  # attempts of a task before its batch fails, as on a cluster
 _PATIENCE = 5  # seconds for a host to answer
 
 

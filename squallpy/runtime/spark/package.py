@@ -2,8 +2,8 @@
 
     spark-submit --archives squallpy-0.1.0-3f….zip#squallpy-0.1.0 --conf spark.executorEnv.PYTHONPATH=squallpy-0.1.0 …
 
-An archive and no --py-files: those reach a worker only after the process that it is forked from, which is ours, and
-numba keeps no compiled kernel (a minute of work) in a zip. On a processor of another kind kernels are compiled again.
+An archive and no --py-files: a worker is forked from a process of Squall, which does not get those, and numba cannot
+cache compiled kernels (a minute of work) in a zip. On a different kind of processor kernels are compiled again.
 """
 
 import os
@@ -42,7 +42,7 @@ def package_archive(folder: Path | None = None) -> Path:
     path = folder / f"{UNPACKED}-{digest.hexdigest()[:12]}.zip"
     if not path.exists():
         size = sum(len(data) for _, data in contents)
-        start = "\r" if sys.stderr.isatty() else ""  # overwrites the progress line, which is shorter
+        start = "\r" if sys.stderr.isatty() else ""  # NB: overwrites the progress line, which is shorter
         sys.stderr.write(f"{start}squallpy: packing {len(contents)} files, {size / 1e6:.0f} MB, for executors\n")
         folder.mkdir(parents=True, exist_ok=True)
         draft = path.with_suffix(f".{os.getpid()}")
@@ -60,6 +60,6 @@ def _contents() -> Iterator[tuple[str, bytes]]:
     root, grammar = Path(squallpy.__file__).parent, grammar_path("script").parent
     for file in sorted(path for path in root.rglob("*") if path.suffix in _KINDS):
         yield f"squallpy/{file.relative_to(root)}", file.read_bytes()
-    if not grammar.is_relative_to(root):  # in a repository it stands beside the package
+    if not grammar.is_relative_to(root):  # NB: in a repository it is next to the package
         for file in sorted(grammar.glob("*.lark")):
             yield f"squallpy/grammar/{file.name}", file.read_bytes()

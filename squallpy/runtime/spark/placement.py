@@ -149,7 +149,7 @@ class Placement:
         return self._executors
 
     def _warm_up(self, executor: Executor) -> None:
-        with suppress(Exception):  # the executor, or this process, is gone
+        with suppress(Exception):  # NB: the executor, or this process, has ended
             _run_on_hosts(self._session.sparkContext, [f"executor_{executor.host}_{executor.id}"], _nothing)
             self._warm.add(executor)
 

@@ -3,10 +3,10 @@
     run(session, StreamJob(batches=10, splits=2, partitions=2, feed, apply, checkpoint), on_batch)   →  9
 
 Spark's `rate-micro-batch` source is the clock: it ticks once per batch, and the batch's number in the checkpoint is
-the offset, of which everything else is a pure function. (A Python source says the same with two more processes, a
-second Python hop and 0.01 s more per batch.) A batch is committed when `on_batch` has returned, and is run again after
-a crash before that. (A query counts its batches in its own checkpoint, on any file system, and starts the clock anew:
-so for it many batches go to a tick, and what Spark does between ticks, a third of a small batch, is done once.)
+the offset, of which everything else is a pure function. (A Python source would do the same with two more processes and
+0.01 s more per batch.) A batch is committed when `on_batch` has returned, and is run again after a crash before that.
+(A query counts its batches in its own checkpoint, on any file system, and starts a new clock: so it runs many batches
+per tick, and Spark's work between ticks, a third of a small batch, is done once.)
 """
 
 import json
@@ -47,7 +47,7 @@ from squallpy.runtime.spark.tasks import (
     merge_reports,
 )
 
-_LOOK = 0.5  # seconds between looks at whether Spark's loop still runs
+_LOOK = 0.5  # seconds between polls of Spark's loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ class _Loop:
         self.last = -1
         self._batch_end: float | None = None  # when the previous batch was done
         self._query: StreamingQuery | None = None
-        self._plans: dict[int, tuple[RDD[bytes], PlannedJob]] = {}  # by number of stages, with the rows they start from
+        self._plans: dict[int, tuple[RDD[bytes], PlannedJob]] = {}  # by number of stages, with their initial rows
 
     def start(self) -> StreamingQuery:
         """Start Spark's loop at the first batch that is not committed."""
@@ -179,7 +179,7 @@ class _Loop:
 
     def end(self, query: StreamingQuery) -> None:
         """Stop Spark's loop and release its resources."""
-        with suppress(Py4JError, OSError):  # the JVM may be gone
+        with suppress(Py4JError, OSError):  # NB: the JVM may have ended
             query.stop()
             self.placement.close()
             for _, plan in self._plans.values():
@@ -197,7 +197,7 @@ class _Loop:
             else:
                 return
         except Py4JJavaError as error:
-            self.error = _translate_failure(str(error))  # NB: str asks the JVM, which may be gone later
+            self.error = _translate_failure(str(error))  # NB: str calls the JVM, which may have ended later
         except BaseException as error:
             self.error = error
         self.ended.set()

@@ -2,7 +2,7 @@
 
     spark/bin/spark-submit --master spark://host:7077 … …/squallpy/terminal/submitted.py query.sql --batch-rows 1000
 
-What Spark has to know before its JVM is up is in the line; the rest is set by `cluster.start`, as in any run.
+Settings that Spark needs before its JVM starts are in the command; `cluster.start` sets the others, as in any run.
 """
 
 import os
@@ -60,7 +60,7 @@ def submit_command(
     if deploy_mode == "client":
         line += ["--driver-java-options", java_options(java)]
         line += ["--conf", f"spark.pyspark.driver.python={sys.executable}"]
-    else:  # the driver is elsewhere: the script, and the package, go with it
+    else:  # NB: the driver is on another host, to which the script and the package are sent
         line += ["--files", str(script)]
         if "--archives" not in {option.partition("=")[0] for option in given}:
             line += [

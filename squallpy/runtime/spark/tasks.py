@@ -5,7 +5,7 @@
 
 Between the stages and to the driver travel few, large, opaque rows, as bytes; the JVM does not decode them, and sends
 each to the task whose number precedes it. A partition gets its payloads in the order of (split, position in the split),
-whatever the exchange did to it, so that a repeated batch is the same batch.
+in whatever order the exchange delivers them, so that a repeated batch has the same output.
 
 Where batches are small, exchanging them costs more than reading them in each task: there is no feed stage. A task
 applies several partitions in turn: with 16 partitions on 2 cores, task 0 runs partitions 0, 2, …, 14, for starting a
@@ -72,7 +72,7 @@ class PickledStages:
         return isinstance(other, PickledStages) and other.token == self.token
 
 
-@lru_cache(maxsize=4)  # a worker outlives a query, and a query's callables hold memory
+@lru_cache(maxsize=4)  # NB: a worker outlives a query, whose callables hold memory
 def _unpacked(pickled: PickledStages) -> tuple[Feed, Apply, Trace]:
     allow_depth()
     feed, apply, trace = cloudpickle.loads(pickled.packed.value)

@@ -3,7 +3,7 @@
     Spark between batches     write-ahead log, planning, commit, …    by its own report of the batch before
     job                       describe to Spark; plan, schedule, wake Python; stage 1; exchange 1; stage 2; gather
 
-The stages are laid out by the clocks of the hosts that ran them; where those differ, what does not fit is left out.
+The stages are placed by the clocks of their hosts; where those differ, spans that do not fit are omitted.
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Evaluators of functions that choose among their arguments."""
+"""Evaluators of conditional functions."""
 
 from squallpy.logical.expressions import Call
 from squallpy.runtime.evaluate import logic

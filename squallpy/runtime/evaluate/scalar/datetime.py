@@ -13,8 +13,8 @@ from squallpy.runtime.evaluate.numbers import masked
 from squallpy.runtime.evaluate.vectors import Vec, all_valid
 
 DAY = 86_400_000_000
-_FAR = 2**61  # moves any DATE or TIMESTAMP out of the years 1 to 9999, but none out of 64 bits
-_MONTHS = 10_000 * 12  # months that do so
+_FAR = 2**61  # NB: shifts every DATE or TIMESTAMP out of the years 1 to 9999, but not out of 64 bits
+_MONTHS = 10_000 * 12  # the same in months
 _UNITS = {"add_days": "days", "add_months": "months", "add_micros": "microseconds", "trunc_time": "microseconds"}
 
 

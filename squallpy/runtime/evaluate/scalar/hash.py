@@ -1,4 +1,4 @@
-"""Evaluators of hashes and encodings of texts: each distinct text once."""
+"""Evaluators of hashes and encodings of texts, which compute each distinct text once."""
 
 import hashlib
 from base64 import b64encode

@@ -123,7 +123,7 @@ def pattern(call: Call, args: Evaluated) -> Function:
 
 @evaluator("tried")
 def attempt(call: Call, args: Evaluated) -> Function:
-    from squallpy.runtime.evaluate.functions import compile_expression  # it imports this module
+    from squallpy.runtime.evaluate.functions import compile_expression  # NB: that module imports this one
 
     match call.args[0]:
         case Cast(arg, target):

@@ -30,7 +30,7 @@ _CODES = {
     letter: code for code, letters in enumerate(("BFPV", "CGJKQSXZ", "DT", "L", "MN", "R"), 1) for letter in letters
 }
 LONGEST = 2**31  # more characters than a text has
-MOST_BYTES = 2**30  # of texts that a function may make in one batch
+MOST_BYTES = 2**30  # bytes of texts that a function may make in one batch
 
 
 def like_parts(pattern: str, escape: str | None) -> list[tuple[str, bool]]:
