@@ -1,4 +1,4 @@
-"""The whole way of a query, from its text to the physical plan; `squall explain passes` prints the passes on it.
+"""Compilation of a query, from its text to the physical plan; `squall explain passes` prints its passes.
 
 text → bind → plan passes → lower → calculus passes → materialise → program passes → place
 """

@@ -21,8 +21,9 @@ from squallpy.logical.remembered import Remembered
 class Node:
     """A relational operator; `output` is its columns in order."""
 
-    __slots__ = ("_borrows", "_ids", "_output", "_size")
+    __slots__ = ("_borrows", "_ids", "_inputs", "_output", "_size")
     _borrows: bool
+    _inputs: tuple["Node", ...]
     input_fields: ClassVar[tuple[str, ...]] = ()
     lends: ClassVar[bool] = False  # True if its columns may be read anywhere above it, up to an Apply
 
@@ -56,7 +57,11 @@ class Node:
 
     @property
     def inputs(self) -> tuple["Node", ...]:
-        return tuple(getattr(self, name) for name in self.input_fields)
+        try:
+            return self._inputs
+        except AttributeError:
+            object.__setattr__(self, "_inputs", tuple(getattr(self, name) for name in self.input_fields))
+            return self._inputs
 
 
 def check(expr: Expr, *inputs: Node) -> None:

@@ -1,1 +1,1 @@
-"""Components → rows: `kernels/` (compiled loops over columns), `state/` (what survives), and what drives them."""
+"""Execution of plans: `kernels/` (compiled loops over columns), `state/` (pools and matrices), and the executors."""

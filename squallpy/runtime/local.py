@@ -1,4 +1,4 @@
-"""The local executor: the plan in this process, in one partition, durable only with a checkpoint."""
+"""The local executor: the plan in this process, in one partition, with or without a checkpoint."""
 
 from collections.abc import Callable
 from time import perf_counter
@@ -15,7 +15,7 @@ from squallpy.runtime.result.result import Changes, Result, result_layout
 from squallpy.runtime.state.store import Store, StoreLayout
 from squallpy.runtime.triggers.stage_executor import StageExecutor, store_layout
 
-OnBatch = Callable[[int, Changes | None, Stats], bool]  # batch, printed changes, statistics → go on?
+OnBatch = Callable[[int, Changes | None, Stats], bool]  # batch, printed changes, statistics → True to continue
 
 
 class LocalExecutor:

@@ -22,7 +22,7 @@ from squallpy.runtime.kernels.lanes import unpack
 from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.messages.deltas import decode
 
-_Terms = tuple[tuple[int, int], ...]  # of a sum: coefficients and lanes
+_Terms = tuple[tuple[int, int], ...]  # coefficients and lanes of a sum
 
 
 class Groups(Frame):
@@ -52,7 +52,7 @@ class Printer:
         """Build the frame of key columns and measures."""
         places = {k.id: i for i, k in enumerate(self._keys)}
         measures = {m.column.id: m for m in self._output.measures}
-        total = cache(lambda terms: self._sum(terms, words))  # measures are often over the same rows
+        total = cache(lambda terms: self._sum(terms, words))  # NB: measures are often over the same rows
 
         def load(id: int) -> Vec:
             if id in places:
@@ -76,7 +76,7 @@ class Printer:
         if self._output.repeat:
             return np.maximum(count, 0)
         shown: Any = count != 0
-        if self._output.single:  # one row, unless it is cut off
+        if self._output.single:  # NB: one row, unless LIMIT or OFFSET cut it off
             shown = np.full(len(count), self._output.limit != 0 and not self._output.offset)
         if self._having is not None:
             shown = np.logical_and(shown, is_true(self._having(frame)))
@@ -142,7 +142,7 @@ class Printer:
         Only rows that the first column leaves tied are compared further.
         """
         rows, tied = rows.copy(), np.arange(len(rows))
-        label = np.zeros(len(rows), np.int64)  # numbers the groups that are equal so far
+        label = np.zeros(len(rows), np.int64)  # numbers of groups that are equal in the keys so far
         for some_columns in (self._order[:1], self._order[1:], self._by_keys):
             if len(tied) < 2:
                 break

@@ -1,7 +1,7 @@
 """Replacement of subqueries by joins.
 
 A subquery is computed for all values of its outer columns at once: their distinct values, the *domain*, are joined to
-its FROM and carried through its GROUP BYs. Where the subquery equates each outer column with an expression of its own,
+its FROM and pushed through its GROUP BYs. Where the subquery equates each outer column with an expression of its own,
 those expressions replace the domain.
 
     Apply SCALAR (SELECT AVG(q) FROM l WHERE l.k = p.k) to p
@@ -103,7 +103,7 @@ def _unnest(apply: Apply, base: Node, context: ColumnAllocator) -> Node:
     single = kind is ApplyKind.SINGLE
     right = _only_row(apply, context) if single else _first_row(apply, context)
     is_defaulted = kind is ApplyKind.SCALAR and _has_default(right, apply.parameters)
-    below, on = _carried(right, apply.parameters, base, context, lax=single or is_defaulted, all_values=single)
+    below, on = _without_domain(right, apply.parameters, base, context, lax=single or is_defaulted, all_values=single)
     on = conjunction(c for c in (on, apply.on) if c != TRUE)
     match kind:
         case ApplyKind.CROSS:
@@ -152,7 +152,7 @@ def _has_default(right: Node, parameters: Items) -> bool:
     return default is not None and columns(default) <= {column for column, _ in parameters}
 
 
-def _carried(
+def _without_domain(
     right: Node, parameters: Items, base: Node, context: ColumnAllocator, lax: bool, all_values: bool
 ) -> tuple[Node, Expr]:
     """Free a subquery of its outer columns; returned with the condition by which it is joined to the left input.
@@ -166,9 +166,9 @@ def _carried(
     read = {c.id for _, expr in parameters for c in columns(expr)}
     values = Aggregate(narrowed(base, read), parameters, ())
     ours = tuple(column for column, _ in parameters)
-    carrier = _Carrier(context, values, ours, [] if all_values else _equated(right, ours))
-    inner = carrier.carry(right, lax=lax)
-    strict = bool(carrier.own) and not carrier.completed
+    pushdown = _DomainPushdown(context, values, ours, [] if all_values else _equated(right, ours))
+    inner = pushdown.push(right, lax=lax)
+    strict = bool(pushdown.own) and not pushdown.completed
     return inner, conjunction(_equal(expr, c, strict) for c, expr in parameters)
 
 
@@ -177,7 +177,7 @@ def _equal(a: Expr, b: Expr, strict: bool) -> Expr:
 
 
 @dataclass(slots=True)
-class _Carrier:
+class _DomainPushdown:
     """Replacement of the domain by `values`, or what equals them; `ours`, its columns, come out of the subquery."""
 
     context: ColumnAllocator
@@ -186,8 +186,8 @@ class _Carrier:
     own: list[tuple[Node, Own]]
     completed: bool = False  # True if each value of the domain has a row, NULL too
 
-    def carry(self, node: Node, out: bool = True, lax: bool = False) -> Node:
-        """Free a subquery of the domain; `out`: the domain's columns come out of it as well."""
+    def push(self, node: Node, out: bool = True, lax: bool = False) -> Node:
+        """Push the domain down to its leaves, and replace it there; `out`: its columns come out of the plan as well."""
         if not node.borrows:
             return node
         more = tuple((c, c) for c in self.ours) if out else ()
@@ -195,37 +195,37 @@ class _Carrier:
             case Domain():
                 return self.values
             case Join(Domain(), right, on):
-                return self.base(node, self.carry(right, out=False), on)
+                return self.join_leaf(node, self.push(right, out=False), on)
             case Filter(child) | Sort(child):
-                return replace(node, child=self.carry(child, out, lax))
+                return replace(node, child=self.push(child, out, lax))
             case TopN(child):
                 each = (*node.partition, *(c for c, _ in more))
-                return replace(node, child=self.carry(child, out or self.is_read(node), lax), partition=each)
+                return replace(node, child=self.push(child, out or self.reads_domain(node), lax), partition=each)
             case GroupingSets() if expanded := expand_grouping_sets(node, self.context):
-                return self.carry(expanded, out, lax)
+                return self.push(expanded, out, lax)
             case Project(child, items):
-                return Project(self.carry(child, out or self.is_read(node), lax), (*items, *more))
+                return Project(self.push(child, out or self.reads_domain(node), lax), (*items, *more))
             case Aggregate(child, (), aggs) if more and not lax:
-                return self.complete(child, node)
+                return self.complete_groups(child, node)
             case Aggregate(child, keys, aggs):
-                return Aggregate(self.carry(child, out or self.is_read(node)), (*keys, *more), aggs)
+                return Aggregate(self.push(child, out or self.reads_domain(node)), (*keys, *more), aggs)
             case Repeat(child):
-                grouped = self.carry(child, out)
+                grouped = self.push(child, out)
                 assert isinstance(grouped, Aggregate)
                 return replace(node, child=grouped)
             case WindowFunctions(child, functions):
                 own = tuple((column, function.partitioned(self.ours)) for column, function in functions)
-                return WindowFunctions(self.carry(child, lax=lax), own)
+                return WindowFunctions(self.push(child, lax=lax), own)
             case Join(left, right) | ConditionalJoin(left, right) if left.borrows:
-                return replace(node, left=self.carry(left, out, lax), right=self.carry(right, out=False))
+                return replace(node, left=self.push(left, out, lax), right=self.push(right, out=False))
             case Union(children, output) | SetOperation(_, _, children, output):
                 parts = tuple(
-                    Project(self.carry(child, out), (*((c, c) for c in child.output), *more)) for child in children
+                    Project(self.push(child, out), (*((c, c) for c in child.output), *more)) for child in children
                 )
                 return replace(node, children=parts, columns=(*output, *(c for c, _ in more)))
         raise SquallError("SQ3001", "a correlated subquery of this form is not supported yet")
 
-    def is_read(self, node: Node) -> bool:
+    def reads_domain(self, node: Node) -> bool:
         """True if a node reads the domain's columns, or a condition on the rows that it reads does."""
         match node:
             case Project(child, items):
@@ -253,7 +253,7 @@ class _Carrier:
                 case _:
                     return False
 
-    def base(self, leaf: Node, right: Node, on: Expr | None) -> Node:
+    def join_leaf(self, leaf: Node, right: Node, on: Expr | None) -> Node:
         """Give FROM the domain's columns."""
         if not self.own:
             return Join(self.values, right, on)
@@ -261,12 +261,12 @@ class _Carrier:
         plan = Project(right, (*((c, c) for c in right.output), *mine.items()))
         return Filter(plan, on) if on is not None else plan
 
-    def complete(self, child: Node, whole: Aggregate) -> Node:
+    def complete_groups(self, child: Node, whole: Aggregate) -> Node:
         """Give an Aggregate without keys a row for each of the domain's values: a count of nothing is 0."""
         self.completed = True
         keys = {c: self.context.like(c) for c in self.ours}
         aggs = tuple((replace(self.context.like(c), nullable=True), agg) for c, agg in whole.aggs)
-        grouped = Aggregate(self.carry(child), tuple((key, c) for c, key in keys.items()), aggs)
+        grouped = Aggregate(self.push(child), tuple((key, c) for c, key in keys.items()), aggs)
         pairs = zip(self.values.output, keys.values(), strict=True)
         plan = LeftJoin(self.values, grouped, conjunction(_equal(a, b, False) for a, b in pairs))
         items: list[tuple[Column, Expr]] = []

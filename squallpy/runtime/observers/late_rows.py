@@ -1,9 +1,9 @@
-"""Rows that came when a window had passed them, as a CSV: batch, stream, and the row as JSON.
+"""Late rows, which arrive after their window has passed, as a CSV: batch, stream, and the row as JSON.
 
     batch,stream,row
     7,bids,"{""price"": 1.50, ""ts"": ""2026-01-01 00:00:03""}"
 
-Each is there once: a resumed run takes away the rows of the batches that it does again.
+Each is written once: a resumed run removes the rows of the batches that it repeats.
 """
 
 import csv

@@ -1,23 +1,23 @@
-"""One JSON line per batch, once.
+"""Metrics of batches: one JSON line for each.
 
 {"batch": 0, "tuples": 10000, "rows": 25, "seconds": 0.31, "state_bytes": 65536, "skipped": 0, "unmatched": 0,
  "duplicates": 0, "late": 0, "received_bytes": 5210, "compared": 31000, "pairs": 9000, "stages": {"feed": 0.04, …},
  "views": {"M_S": {"records": 900, "bytes": 65536, "keys": 7200, …}, …}, "mapping": null, "ilf": null}
 
-Bytes of state are those in use, in memory or mapped files, added up over partitions; room to grow is not counted. What
-partitions received is what all stages were sent; "received_rows" are those of each partition. "rebuilt", if any
-partition had lost its state, says of each which, and from what it was made anew: a snapshot and so many steps.
+"state_bytes" are bytes in use, in memory or mapped files, summed over partitions, without free space. "received_bytes"
+are the messages to all stages, "received_rows" the rows for each partition. "rebuilt", if partitions had lost their
+state, has for each the snapshot and the number of steps from which it was rebuilt.
 
-"compared" are the comparisons that lookups made: steps of searches in sorted indexes, one for each row that is hashed,
-one for each record that was found; "pairs" are the rows that came of them.
+"compared" are the comparisons of lookups: steps of searches in sorted indexes, one for each row that is hashed, one for
+each record that is found; "pairs" are the rows that result.
 
-Where a query reads matrices, "matrices" says of each program the "rank" of the batch as an update, "how" it was applied
-(incremental, or evaluated anew: "why"), the "bytes" of its views, the largest relative "drift" that rounding was seen
-to have made, and, if a matrix has no inverse now, which is "singular".
+If a query reads matrices, "matrices" has for each program the "rank" of the batch as an update, "how" it was applied
+(incremental, or evaluated anew: "why"), the "bytes" of its views, the largest relative "drift" observed from rounding,
+and, if a matrix has no inverse now, its name as "singular".
 
-Where a join is on a grid, "mapping" is its (n, m), "ilf" how many tuples a joiner has, "ilf_ratio" its bytes by the
-least that any mapping would make them, "busiest" what the joiner with most has by the mean of all in the grid, "epoch"
-how many migrations are done, "migrated" how much of one that runs is (null: none does), "copied" the tuples that
+If a join is on a grid, "mapping" is its (n, m), "ilf" the tuples of a joiner, "ilf_ratio" the ratio of its bytes to
+those under the best mapping, "busiest" the ratio of the largest joiner to the mean in the grid, "epoch" the number of
+completed migrations, "migrated" the completed fraction of a running one (null: none runs), "copied" the tuples that
 joiners sent each other. Under Hybrid, "heavy_keys" have grids of their own.
 """
 

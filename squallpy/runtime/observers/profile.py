@@ -1,9 +1,9 @@
-"""Profile of batches: a flame of stages, and the median and the slow ones as a table.
+"""Profile of batches: a flame graph of stages, and a table of their medians and 95th percentiles.
 
     {("job",): 0.06, ("job", "stage 1"): 0.01, ("publish",): 0.002}     of each batch, inner spans included
 
-The file is of speedscope (https://www.speedscope.app opens it, as do the viewers that read its format): a stack for
-each span, weighted with the time that is in none below it.
+The file has the format of speedscope (https://www.speedscope.app), which several viewers open: a stack for each span,
+weighted with its own time, without inner spans.
 """
 
 import json
@@ -16,7 +16,7 @@ from squallpy.runtime.sinks.output_file import check_writable, write_whole
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 _SHOWN = 3  # levels of the table
-_LEAST = 0.005  # share of the time below which it has no line
+_LEAST = 0.005  # fraction of the time below which a span has no line
 
 
 class Profile:

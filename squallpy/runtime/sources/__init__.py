@@ -1,11 +1,10 @@
 """Files → Arrow tables of rows, by row number: any range of any columns, at any time, in any process.
 
 open_source(relation, base)  →  Source: Rows  .rows   .read(start, stop, columns)   picklable
-infer_fields(relation, base) →  the columns of a relation declared without
+infer_fields(relation, base) →  the columns of a relation that is declared without columns
 
-files    paths, folders, globs → files          source   files of a source, results of a read
-parquet  row groups                             csv      text: `lines` finds rows, `dialect` cuts them
-conform  the file's types → the relation's      replay   which rows make up a micro-batch
+source   the files of a relation as one range of rows, by the readers of `runtime/formats`
+replay   the rows of each micro-batch
 """
 
 from squallpy.catalog.relation import MULT

@@ -89,7 +89,7 @@ class Replay:
         return ORDERS[self.order](self.sizes, min(batches * self.batch_rows, self.total))
 
 
-LEAP_ROWS = 1_000_000  # rows that come again together
+LEAP_ROWS = 1_000_000  # rows of a large batch, in which a new generation repeats earlier ones
 
 
 def leading(done: int, batch_rows: int) -> int:

@@ -1,4 +1,4 @@
-"""A relation's rows, whatever files they are in.
+"""Sources: the rows of a relation, independent of the format of its files.
 
 source = open_source(relation, script.parent)
 source.read(0, 10_000, ("o_orderkey", "o_totalprice"))   →   Table of these, and __mult for a change stream

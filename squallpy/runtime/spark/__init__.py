@@ -1,4 +1,4 @@
-"""Execution on Spark: Structured Streaming keeps the offsets, two stages of Python do the work of a micro-batch.
+"""Execution on Spark: Structured Streaming keeps the offsets, stages of Python workers run a micro-batch.
 
     java         search for a suitable Java           cluster      the Spark session, and the reason for each setting
     archive      class data of Spark's JVM            stream       the micro-batch loop

@@ -3,7 +3,7 @@
     with start("local[2]") as cluster:
         run(cluster.session, job, on_batch)
 
-Spark's own log goes to a file (`cluster.log`) unless `verbose`: stdout carries data only, and stderr our messages.
+Spark's own log goes to a file (`cluster.log`) unless `verbose`: stdout has data only, and stderr Squall's messages.
 """
 
 import logging
@@ -37,7 +37,7 @@ _PATIENCE, _HURRY = 10, 3  # seconds for a JVM to exit: normally, and when the u
 _PY4J = str(Path(py4j.__file__).parent)
 _DYING = 1  # seconds between a JVM's last answer and its exit status
 
-# Measured on 2 cores, two Python stages per batch: 0.29 s with Spark's defaults (and our daemon), 0.06 s with these.
+# Measured on 2 cores, two Python stages per batch: 0.29 s with Spark's defaults (and this daemon), 0.06 s with these.
 SETTINGS = {
     "spark.app.name": "squallpy",
     # Python workers fork from a process that has loaded everything (see daemon.py)
@@ -47,10 +47,10 @@ SETTINGS = {
     "spark.python.unix.domain.socket.enabled": "true",
     # Local checkpoint files: without, each is written a second time as a checksum that can survive a crash alone
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-    # Payloads are packed by us; compressing them again costs more than a local disk or network saves
+    # Payloads are already packed; compressing them again costs more than a local disk or network saves
     "spark.shuffle.compress": "false",
     "spark.shuffle.spill.compress": "false",
-    # The JVM makes room for a whole block to tell tasks a few kilobytes: 4 MB of the 8 that a small batch takes
+    # The JVM allocates a whole block to send tasks a few kilobytes: 4 MB of the 8 that a small batch takes
     "spark.broadcast.blockSize": "512k",
     # Recovery reads only the last batch
     "spark.sql.streaming.minBatchesToRetain": "8",
@@ -64,7 +64,7 @@ SETTINGS = {
     "spark.sql.ui.retainedExecutions": "4",
     # Executors log at the driver's level (see `_align_log_levels`): logging was a sixth of a small task's work
     "spark.executor.syncLogLevel.enabled": "true",
-    # A partition would rather wait for the host of its state than be rebuilt on another (later for as long as batches
+    # A partition waits for the host of its state instead of being rebuilt on another (later for as long as batches
     # take, see placement.py); and only its state counts, not from where most of its rows come
     "spark.locality.wait": "30s",
     "spark.shuffle.reduceLocality.enabled": "false",
@@ -107,7 +107,7 @@ class Cluster:
 
     def stop(self, patience: float = _PATIENCE) -> None:
         """End the session, its JVM (killed after `patience` seconds) and its Python workers. Safe to call again."""
-        with _keep_sigint_handler(), suppress(Exception):  # NB: a JVM that is gone does not answer
+        with _keep_sigint_handler(), suppress(Exception):  # NB: a JVM that has ended does not answer
             self.session.stop()
         if self._process:
             with suppress(Exception):
@@ -201,7 +201,7 @@ def settings_for(master: str, extra: Mapping[str, str], java: Java | None = None
     settings = SETTINGS | {"spark.master": with_attempts(master), "spark.executor.extraJavaOptions": _SMALL_JVM}
     if master.startswith("local"):
         settings |= LOCAL_SETTINGS
-        # Workers import the squallpy of this interpreter, however it got onto its path
+        # Workers import the squallpy of this interpreter, wherever it is on the path
         paths = [str(Path(squallpy.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
         settings["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
     elif "spark.archives" not in extra:

@@ -2,7 +2,7 @@
 
 coordinator.prepare(7)          the driver's work before a batch
 coordinator.directive()         →  its number of stages, and the directive for its tasks
-coordinator.complete(stats)     its reports, from which the next batch is planned
+coordinator.complete(stats)     read the reports of the batch, and plan the next one
 coordinator.drop_hand_offs(8)   delete hand-offs that no batch needs when 8 are committed
 coordinator.facts               driver state to be written with the commit, so that a crash loses none
 
@@ -31,7 +31,7 @@ from squallpy.runtime.matrix.subscription import decode_cells
 from squallpy.runtime.spark.tasks import Reports
 from squallpy.runtime.triggers.stage_executor import store_layout
 
-SAMPLE = 4096  # rows of a relation that are read before the first batch
+SAMPLE = 4096  # rows of a relation that are sampled before the first batch
 Parcels = list[tuple[int, bytes]]
 
 
@@ -150,8 +150,8 @@ class BatchCoordinator:
         self.policy = open_policy(plan, facts.get("joins"), first, often)
         self._input = input
         self._matrices = open_matrices(plan, input, location, facts.get("matrices"))
-        self._planned = self.policy  # with the plan of the running batch
-        self._has_old_hand_offs = True  # left by the run before
+        self._planned = self.policy  # including the plan of the running batch
+        self._has_old_hand_offs = True  # NB: left by the previous run
 
     def set_cores(self, cores: int) -> None:
         """Set the number of cores at which tasks run."""

@@ -1,12 +1,12 @@
 """The process that Python workers are forked from: everything heavy is loaded once, before the first fork.
 
 Spark starts this module instead of `pyspark.daemon` (`spark.python.daemon.module`) and asks it for workers. PySpark
-runs a full `gc.collect()` after every task, which with Arrow, pandas and numba loaded was seen to cost more than the
-task itself; frozen objects are not visited, and stay shared between the workers. The state of a query in a worker is
-frozen, too, which saves 7 ms per task.
+runs a full `gc.collect()` after every task, which with Arrow, pandas and numba loaded may take longer than the task
+itself; frozen objects are not visited, and stay shared between the workers. The state of a query in a worker is frozen,
+too, which saves 7 ms per task.
 
-NB: nothing here may print to stdout, on which the daemon tells Spark its socket, nor leave a thread running, which a
-fork would lose (the allocator's own, of Arrow, survives forks by itself).
+NB: nothing here may print to stdout, on which the daemon sends Spark its socket, nor leave a thread running, which a
+fork would lose (the thread of Arrow's allocator survives forks).
 """
 
 import ctypes

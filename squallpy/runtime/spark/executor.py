@@ -2,7 +2,7 @@
 
 feed stage    Sender.messages      read, pre-aggregate, route          (any worker)
 apply stages  Node on partition p  triggers over mapped state          (any worker; the state is in shared files)
-driver        Publisher            merge ΔQ into Q, print what changed
+driver        Publisher            merge ΔQ into Q, print the changes
 """
 
 import threading
@@ -28,7 +28,7 @@ from squallpy.runtime.spark.timeline import timeline
 OnBatch = Callable[[int, Changes | None, Stats], bool]
 
 TOGETHER = 512  # batches per tick of Spark's clock, which takes as long as a small batch
-SMALL = 50_000  # rows of a batch, tables of the first included, that are cheaper to read twice than to exchange
+SMALL = 50_000  # rows of a batch, with the tables of the first one, that are cheaper to read twice than to exchange
 
 
 class SparkExecutor:
@@ -80,7 +80,7 @@ class SparkExecutor:
             coordinator.drop_hand_offs(batch + 1)
             return go_on
 
-        # NB: Spark's record of a clock's ticks is of no use to the next run
+        # NB: the next run does not use Spark's record of the clock's ticks
         with start(self._master, self._settings) as cluster, TemporaryDirectory(prefix="squallpy-") as ticks:
             coordinator.set_cores(cluster.session.sparkContext.defaultParallelism)
             job = StreamJob(
