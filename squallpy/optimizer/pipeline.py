@@ -9,8 +9,9 @@ from squallpy.base.errors import SquallError, nearest
 from squallpy.logical.constant_folding import fold_constant
 from squallpy.logical.nodes import Node
 from squallpy.logical.nulls import fold_case, fold_coalesce
+from squallpy.optimizer.calculus.clamp_existence_counts import clamp_existence_counts
 from squallpy.optimizer.calculus.drop_redundant_lookups import drop_redundant_lookups
-from squallpy.optimizer.calculus.extremes import clamp_existence_counts, rewrite_extremes
+from squallpy.optimizer.calculus.extremes import rewrite_extremes
 from squallpy.optimizer.calculus.prune_columns import prune_columns
 from squallpy.optimizer.calculus.push_tests_into_scalars import push_tests_into_scalars
 from squallpy.optimizer.calculus.split_range_disjunctions import split_range_disjunctions

@@ -43,8 +43,6 @@ from squallpy.logical.expressions import (
     Call,
     Column,
     Expr,
-    Literal,
-    children,
     columns,
     conjunction,
     disjunction,
@@ -53,8 +51,8 @@ from squallpy.logical.expressions import (
     not_null,
     substitute,
 )
-from squallpy.logical.functions import call
 from squallpy.logical.monotonicity import FALLING, RISING, STEADY, direction
+from squallpy.optimizer.calculus.clamp_existence_counts import counts_only_existence, has_plain_items
 from squallpy.optimizer.passes import PassContext
 from squallpy.program.auxiliary.adjacent_pairs import AdjacentPairs
 from squallpy.program.auxiliary.groups import Groups
@@ -62,7 +60,7 @@ from squallpy.program.auxiliary.properties import bounded, implies, in_order, is
 from squallpy.program.auxiliary.range_extreme_spans import RangeExtremeSpans
 from squallpy.program.auxiliary.relation import AuxiliaryRelation, Kind, auxiliary_name
 from squallpy.program.auxiliary.skyline import Skyline
-from squallpy.program.calculus import Assign, Cmp, Factor, Rel, rename_factor, variables
+from squallpy.program.calculus import Cmp, Factor, Rel, rename_factor, variables
 from squallpy.program.components import prune
 from squallpy.program.output import Measure
 from squallpy.program.program import Lowered
@@ -216,7 +214,7 @@ def rewrite_extremes(lowered: Lowered, context: PassContext) -> Lowered:
         rewritten = replace(found.aux.view, terms=tuple(every))
         auxiliary = tuple(replace(n, view=rewritten) if n is found.aux else n for n in (*auxiliary, *values))
         whole = len(rewritten.terms) == 1 and (is_domain(found.aux) or found.aux.output.over)
-        if _is_plain(found.aux) and whole and variables(found.domain) <= {*rewritten.keys}:
+        if has_plain_items(found.aux) and whole and variables(found.domain) <= {*rewritten.keys}:
             view = _inline(view, found, rewritten.terms[0], fresh)
             auxiliary = tuple(replace(n, view=_inline(n.view, found, rewritten.terms[0], fresh)) for n in auxiliary)
         auxiliary = needed(view, in_order(auxiliary))
@@ -225,7 +223,7 @@ def rewrite_extremes(lowered: Lowered, context: PassContext) -> Lowered:
 
 def _all_matches(view: View, auxiliary: Relations, made: set[Relation]) -> Iterator[_ExtremeMatch]:
     for aux in auxiliary:
-        yield from _match_extremes(aux, auxiliary, made, _is_existence_only(aux, view, auxiliary))
+        yield from _match_extremes(aux, auxiliary, made, counts_only_existence(aux, view, auxiliary))
 
 
 def _split_extremes(aux: AuxiliaryRelation, auxiliary: Relations, names: Iterator[str]) -> Relations:
@@ -234,7 +232,7 @@ def _split_extremes(aux: AuxiliaryRelation, auxiliary: Relations, names: Iterato
     N3(k, p, most, least)   →   N3(k, p, most), N4(k, p, least)
     """
     output = aux.output
-    if len(output.measures) < 2 or not output.over or not _is_plain(aux) or output.having or output.times:
+    if len(output.measures) < 2 or not output.over or not has_plain_items(aux) or output.having or output.times:
         return (aux,)
     alone = [
         (m,)
@@ -275,61 +273,6 @@ def _of_parts(view: View, parts: Relations) -> View:
         )
         terms.append(replace(term, body=tuple(f for some in body for f in some)))
     return replace(view, terms=tuple(terms))
-
-
-def clamp_existence_counts(lowered: Lowered, _: PassContext) -> Lowered:
-    """Make counts that are only compared with 0 one at most, so that one more or less is no change.
-
-    N(k, found) ⋈ (found > 0)   →   N(k, LEAST(found, 1)) ⋈ (found > 0)
-    """
-    view, auxiliary = lowered.view, lowered.auxiliary
-    return replace(
-        lowered,
-        auxiliary=tuple(_clamp_counts(aux) if _is_existence_only(aux, view, auxiliary) else aux for aux in auxiliary),
-    )
-
-
-def _clamp_counts(aux: AuxiliaryRelation) -> AuxiliaryRelation:
-    """Clamp counts to at most 1."""
-    counts = {measure.column for measure in aux.output.measures}
-    items = ((title, call("least", e, Literal(1, e.type)) if e in counts else e) for title, e in aux.output.items)
-    return replace(aux, output=replace(aux.output, items=tuple(items)))
-
-
-def _is_plain(aux: AuxiliaryRelation) -> bool:
-    """True if the fields of its rows are distinct keys and measures, unchanged."""
-    shown = [expr for _, expr in aux.output.items]
-    return len(set(shown)) == len(shown) and all(isinstance(expr, Column) for expr in shown)
-
-
-def _is_existence_only(aux: AuxiliaryRelation, view: View, auxiliary: Relations) -> bool:
-    """True if its counts are only compared with 0."""
-    output = aux.output
-    if output.over or output.having or output.times or not aux.is_by_group or not _is_plain(aux):
-        return False
-    if not output.measures or any(measure.function != "count" for measure in output.measures):
-        return False
-    counts = {title for title, expr in output.items if expr in {measure.column for measure in output.measures}}
-    for term, keys in ((term, v.keys) for v in (view, *(n.view for n in auxiliary)) for term in v.terms):
-        for atom in (a for a in term.atoms if a.relation == aux.relation):
-            counts_read = {v for title, v in atom.fields if title in counts}
-            lanes = (factor for lane in term.lanes for factor in lane or ())
-            others = [f for f in term.body if f is not atom]
-            joined = (v for f in others if isinstance(f, Rel) for v in variables(f))
-            predicates = (f.value if isinstance(f, Assign) else f.predicate for f in others if not isinstance(f, Rel))
-            if any(_reads_more(expr, counts_read) for expr in (*keys, *lanes, *joined, *predicates)):
-                return False
-    return True
-
-
-def _reads_more(expr: Expr, counts: set[Column]) -> bool:
-    """True if an expression reads counts other than by comparing them with 0."""
-    match expr:
-        case Column():
-            return expr in counts
-        case Call(">", (Column(), Literal(0))):
-            return False
-    return any(_reads_more(child, counts) for child in children(expr))
 
 
 def _match_extremes(
@@ -508,7 +451,7 @@ def _is_implied(body: list[Factor], found: _ExtremeMatch, names: dict[int, Expr]
     """True if the body implies that the values are in the domain."""
     definition, called = found.definition, dict(found.domain.fields)
     titles = {title for title, _ in definition.output.items}
-    if len(definition.view.terms) > 1 or not _is_plain(definition) or not titles <= called.keys():
+    if len(definition.view.terms) > 1 or not has_plain_items(definition) or not titles <= called.keys():
         return False
     keys = {expr.id: substitute(called[t], names) for t, expr in definition.output.items if isinstance(expr, Column)}
     return implies(body, definition.view.terms[0].body, keys)

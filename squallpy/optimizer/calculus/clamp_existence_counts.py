@@ -1,0 +1,69 @@
+"""Counts that only say whether a group has rows, kept at one at most."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from squallpy.logical.expressions import Call, Column, Expr, Literal, children
+from squallpy.logical.functions import call
+from squallpy.optimizer.passes import PassContext
+from squallpy.program.auxiliary.relation import AuxiliaryRelation
+from squallpy.program.calculus import Assign, Rel, variables
+from squallpy.program.program import Lowered
+from squallpy.program.views import View
+
+
+def clamp_existence_counts(lowered: Lowered, _: PassContext) -> Lowered:
+    """Make counts that are only compared with 0 one at most, so that one more or less is no change.
+
+    N(k, found) ⋈ (found > 0)   →   N(k, LEAST(found, 1)) ⋈ (found > 0)
+    """
+    view, auxiliary = lowered.view, lowered.auxiliary
+    return replace(
+        lowered,
+        auxiliary=tuple(
+            _clamp_counts(aux) if counts_only_existence(aux, view, auxiliary) else aux for aux in auxiliary
+        ),
+    )
+
+
+def _clamp_counts(aux: AuxiliaryRelation) -> AuxiliaryRelation:
+    """Clamp counts to at most 1."""
+    counts = {measure.column for measure in aux.output.measures}
+    items = ((title, call("least", e, Literal(1, e.type)) if e in counts else e) for title, e in aux.output.items)
+    return replace(aux, output=replace(aux.output, items=tuple(items)))
+
+
+def has_plain_items(aux: AuxiliaryRelation) -> bool:
+    """True if the fields of its rows are distinct keys and measures, unchanged."""
+    shown = [expr for _, expr in aux.output.items]
+    return len(set(shown)) == len(shown) and all(isinstance(expr, Column) for expr in shown)
+
+
+def counts_only_existence(aux: AuxiliaryRelation, view: View, auxiliary: Iterable[AuxiliaryRelation]) -> bool:
+    """True if its counts are only compared with 0."""
+    output = aux.output
+    if output.over or output.having or output.times or not aux.is_by_group or not has_plain_items(aux):
+        return False
+    if not output.measures or any(measure.function != "count" for measure in output.measures):
+        return False
+    counts = {title for title, expr in output.items if expr in {measure.column for measure in output.measures}}
+    for term, keys in ((term, v.keys) for v in (view, *(n.view for n in auxiliary)) for term in v.terms):
+        for atom in (a for a in term.atoms if a.relation == aux.relation):
+            counts_read = {v for title, v in atom.fields if title in counts}
+            lanes = (factor for lane in term.lanes for factor in lane or ())
+            others = [f for f in term.body if f is not atom]
+            joined = (v for f in others if isinstance(f, Rel) for v in variables(f))
+            predicates = (f.value if isinstance(f, Assign) else f.predicate for f in others if not isinstance(f, Rel))
+            if any(_reads_more(expr, counts_read) for expr in (*keys, *lanes, *joined, *predicates)):
+                return False
+    return True
+
+
+def _reads_more(expr: Expr, counts: set[Column]) -> bool:
+    """True if an expression reads counts other than by comparing them with 0."""
+    match expr:
+        case Column():
+            return expr in counts
+        case Call(">", (Column(), Literal(0))):
+            return False
+    return any(_reads_more(child, counts) for child in children(expr))
