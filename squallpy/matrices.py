@@ -1,4 +1,4 @@
-"""Matrix programs in Python: written with symbolic matrices, kept fresh as their inputs change.
+"""Matrix programs in Python: written with symbolic matrices, maintained as their inputs change.
 
     @program
     def ols(X, Y):
@@ -60,7 +60,7 @@ Inputs = Mapping[str, tuple[Extent, Extent]]
 
 @dataclass(frozen=True, slots=True)
 class MatrixProgram:
-    """A function of matrices that can be kept fresh."""
+    """A function of matrices that can be maintained."""
 
     function: Callable[..., Any]
     over: Semiring = ARITHMETIC

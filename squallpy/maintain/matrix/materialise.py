@@ -79,7 +79,7 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True)
 class Maintained:
-    """A program and the triggers that keep its views fresh; `kept` views in the order of their definitions."""
+    """A program and the triggers that maintain its views; `kept` views in the order of their definitions."""
 
     anf: Anf
     triggers: dict[str, Trigger]

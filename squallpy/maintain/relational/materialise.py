@@ -33,7 +33,7 @@ MOST_TERMS = 3  # of a delta, for each time that the relation is joined
 
 
 def materialise(lowered: Lowered, most: int = MOST_STATEMENTS) -> Program:
-    """Compile the trigger program that keeps a query fresh; static relations only have triggers that load them.
+    """Compile the trigger program that maintains a query; static relations only have triggers that load them.
 
     Raises SQ3001 for one of more than `most` statements.
     """
@@ -99,7 +99,7 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Progr
 
 def _too_many(statements: int, most: int) -> SquallError:
     """Make the error for a query of at least this many statements."""
-    told = f"the query needs at least {statements:,} statements to be kept fresh, more than {most:,}"
+    told = f"the query needs at least {statements:,} statements to be maintained, more than {most:,}"
     return SquallError("SQ3001", told, hint=f"join fewer copies of a stream, or --set statements={10 * most}")
 
 

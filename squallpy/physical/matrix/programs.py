@@ -1,4 +1,4 @@
-"""Planning of matrices: the programs that are kept fresh for a query, and the cells that it reads of them.
+"""Planning of matrices: the programs that are maintained for a query, and the cells that it reads of them.
 
 SELECT j, value FROM p16.D WHERE i IN (3, 7)   →   p16 without what D does not need; D, rows 3 and 7
 """

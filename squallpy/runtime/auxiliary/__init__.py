@@ -1,1 +1,1 @@
-"""Rows of auxiliary relations, kept fresh from the groups of a view, one file a kind."""
+"""Maintenance of the rows of auxiliary relations from the groups of a view, one file a kind."""

@@ -1,4 +1,4 @@
-"""Adjacent pairs kept fresh: each value of a group with the next one above it, or below.
+"""Maintenance of adjacent pairs: each value of a group with the next one above it, or below.
 
 V(sym, time): (7, 10) (7, 20)    N1 = (7, 10, next 20) (7, 20, next NULL)
 + (7, 15)  →  ΔN1 = {(7, 10, 20): −1, (7, 10, 15): +1, (7, 15, 20): +1}

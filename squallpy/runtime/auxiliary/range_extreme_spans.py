@@ -1,4 +1,4 @@
-"""Range-extreme spans kept fresh: the value at each x of a group, and between which x it is the highest.
+"""Maintenance of range-extreme spans: the value at each x of a group, and between which x it is the highest.
 
 V(k, x, v): (7, 10, 3) (7, 20, 9) (7, 30, 4)    N1 = (7, 10, 3, NULL, 20) (7, 20, 9, NULL, NULL) (7, 30, 4, 20, NULL)
 + (7, 25, 5)  →  ΔN1 = {(7, 25, 5, 20, NULL): +1, (7, 30, 4, 20, NULL): −1, (7, 30, 4, 25, NULL): +1}

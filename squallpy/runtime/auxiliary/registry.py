@@ -1,4 +1,4 @@
-"""Registry: which maintainer keeps the rows of which kind of auxiliary relation fresh."""
+"""Registry of the maintainers of auxiliary relations, by kind."""
 
 from typing import assert_never
 
@@ -21,7 +21,7 @@ from squallpy.runtime.state.store import PoolLayout
 
 
 def maintainer_of(kind: Kind) -> type[Maintainer]:
-    """Return the class that keeps rows of a kind fresh."""
+    """Return the class that maintains the rows of a kind."""
     match kind:
         case Groups():
             return GroupMaintainer
@@ -39,7 +39,7 @@ def maintainer_of(kind: Kind) -> type[Maintainer]:
 
 
 def open_maintainer(feed: Feed, aux: AuxiliaryPlan) -> Maintainer:
-    """Return what keeps the rows of an auxiliary relation fresh."""
+    """Return the maintainer of the rows of an auxiliary relation."""
     return maintainer_of(aux.kind)(feed, aux)
 
 

@@ -1,4 +1,4 @@
-"""Skylines kept fresh: of each group the values that none before them, in the order of x, equals or exceeds.
+"""Maintenance of skylines: of each group the values that none before them, in the order of x, equals or exceeds.
 
 V(k, x, v): (7, 10, 3) (7, 20, 2) (7, 30, 5)    N1 = (7, 10, 3) (7, 30, 5)
 − (7, 10, 3)  →  ΔN1 = {(7, 10, 3): −1, (7, 20, 2): +1}        + (7, 5, 9)  →  ΔN1 = {(7, 10, 3): −1, (7, 30, 5): −1, …}

@@ -1,4 +1,4 @@
-"""Threshold intervals kept fresh: where a running aggregate exists and satisfies predicates.
+"""Maintenance of threshold intervals: where a running aggregate exists and satisfies predicates.
 
 prefix sums of volume by price, down from the best:   10.5: 40   10.4: 90   10.2: 130   9.9: 200
 where 0.25 * 400 > f                              →   ΔN4 = {[10.4, 10.5): −1, [10.2, 10.5): +1}

@@ -1,4 +1,4 @@
-"""Window rows kept fresh: rows that came into a window and rows that went out of it, as a delta for what joins them.
+"""Maintenance of window rows: the rows that enter and leave a window, as a delta for the statements that join them.
 
 RANGE 10 SEC, the clock goes from 15 to 22:   ΔN1 = {(21, a): +1, (22, b): +1, (7, c): −1, (11, d): −1}
 

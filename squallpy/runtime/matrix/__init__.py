@@ -1,4 +1,4 @@
-"""Matrix programs kept fresh: views in memory, triggers as visits to them.
+"""Maintenance of matrix programs: views in memory, triggers as visits to them.
 
 A program on the driver (`maintained_program`): `decide` chooses triggers or evaluation, `fire` and `reevaluate` are
 the two, over `program_views`; `undo` takes back what overflows. A view is dense (`views`), of few cells (`sparse`) or

@@ -1,4 +1,4 @@
-"""A matrix program kept fresh: its views, and a trigger for each input that changes.
+"""A maintained matrix program: its views, and a trigger for each input that changes.
 
     program = MaintainedProgram(maintain(program, ["A"], guess), {"A": values})     or its cells, in a SparseView
     program.update("A", u, v)        every kept view is as if A had been u·v + A from the beginning

@@ -1,4 +1,4 @@
-"""ORDER BY … LIMIT kept fresh: the printed rows, and enough of those behind them that a batch seldom needs the rest.
+"""Maintenance of ORDER BY … LIMIT: the printed rows, and enough rows after them that a batch seldom sorts all.
 
 All groups that sort before a *bar* are known, at least as many as are printed. A batch can only move the groups that
 it changes, so those and the known ones are sorted together; what falls behind the bar is forgotten. Only when fewer
