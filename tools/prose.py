@@ -1,23 +1,21 @@
-"""Check of the docstrings under squallpy/ (`make check`): python tools/prose.py [--prune]
+"""Check of the docstrings under squallpy/ (`make check`): python tools/prose.py
 
 A function's or method's docstring begins with a verb in base form, or with "True if"; that of a class, module, property
 or constant is a noun phrase. The first sentence has at most 25 words and one colon, and is no question.
 
 `prose_verbs.txt` beside this file lists the verbs, to be extended; a star marks those that are no nouns, with which no
-noun phrase begins. `prose_exceptions.txt` lists the docstrings that do not follow yet, one qualified name a line. It
-may only shrink: a name that needs no exception is an error, too, and --prune removes it.
+noun phrase begins.
 """
 
 import ast
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "squallpy"
-EXCEPTIONS = Path(__file__).with_name("prose_exceptions.txt")
 MOST_WORDS = 25
 MOST_COLONS = 1
 
@@ -112,39 +110,19 @@ def _is_property(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return any(name.endswith(("property", ".setter", ".getter", ".deleter")) for name in names)
 
 
-def problems(found: Sequence[Docstring], exceptions: Sequence[str]) -> Iterator[str]:
-    """List the faults that no exception allows, and the exceptions that nothing needs."""
-    faulty = set()
-    for docstring in found:
-        faults = list(docstring.faults())
-        if faults:
-            faulty.add(docstring.name)
-        if docstring.name not in exceptions:
-            yield from (f"{docstring.path}:{docstring.line}: {docstring.name}: {fault}" for fault in faults)
-    for name in exceptions:
-        if name not in faulty:
-            yield f"{EXCEPTIONS.name}: {name} needs no exception any more: remove it (--prune)"
-    if len(set(exceptions)) < len(exceptions) or list(exceptions) != sorted(exceptions):
-        yield f"{EXCEPTIONS.name}: names are not in order, each once"
+def problems(package: Path) -> Iterator[str]:
+    """List the faults of all docstrings of a package with their places."""
+    for path in sorted(package.rglob("*.py")):
+        for docstring in docstrings(path, package):
+            yield from (f"{path}:{docstring.line}: {docstring.name}: {fault}" for fault in docstring.faults())
 
 
-def read_package(package: Path) -> list[Docstring]:
-    """Read all docstrings of a package."""
-    return [docstring for path in sorted(package.rglob("*.py")) for docstring in docstrings(path, package)]
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Print the problems; with --prune remove the exceptions that nothing needs first."""
-    found = read_package(PACKAGE)
-    exceptions = EXCEPTIONS.read_text(encoding="utf-8").split()
-    if "--prune" in arguments:
-        faulty = {docstring.name for docstring in found if any(docstring.faults())}
-        exceptions = [name for name in exceptions if name in faulty]
-        EXCEPTIONS.write_text("".join(f"{name}\n" for name in exceptions), encoding="utf-8")
-    wrong = list(problems(found, exceptions))
-    print("\n".join(wrong) if wrong else f"{len(found)} docstrings, {len(exceptions)} exceptions")
+def main() -> int:
+    """Print the problems of the package; return 1 if there are any."""
+    wrong = list(problems(PACKAGE))
+    print("\n".join(wrong) if wrong else "docstrings follow the rule")
     return 1 if wrong else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -15,7 +15,7 @@ from squallpy.physical.joins.controller import Policy, Sizes
 from squallpy.physical.joins.mapping import Side
 from squallpy.physical.joins.operators import NAMES, Operator, create_operator
 from squallpy.testing.joins import Trace, fluctuating, trace, zipf_keys
-from squallpy.testing.joins.streams import hashed, of_sides
+from squallpy.testing.joins.streams import hash_keys, of_sides
 
 RATES = (2, 4, 6, 8)
 EPSILONS = (1.0, 0.5, 0.25, 0.1)
@@ -59,7 +59,7 @@ def grow(name: str, joiners: int, z: float, length: int) -> Loads:
     """§5.2: a large relation whose foreign keys follow Zipf's law against a small one with the keys, as they arrive."""
     sizes = Sizes(length, SUPPLIERS)
     chosen: Operator = create_operator(name, joiners, sizes=sizes)
-    keys = (zipf_keys(length, SUPPLIERS, z), hashed(np.arange(SUPPLIERS)))
+    keys = (zipf_keys(length, SUPPLIERS, z), hash_keys(np.arange(SUPPLIERS)))
     tickets = tuple(of_sides(np.zeros(len(k), np.int8), i).tickets for i, k in enumerate(keys))
     busiest, mean = list[float](), list[float]()
     for part in range(1, PARTS + 1):

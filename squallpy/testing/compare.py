@@ -21,7 +21,7 @@ RELATIVE, RESIDUE = 1e-9, 1e-9  # NB: sums of doubles that cancel out leave a re
 
 
 def rows_of(table: pa.Table) -> list[Row]:
-    """A table as tuples."""
+    """Convert a table to tuples."""
     return list(zip(*(column.to_pylist() for column in table.columns), strict=True)) if table.num_columns else []
 
 
@@ -31,7 +31,7 @@ def difference(
     ordered: bool = False,
     residue: float = RESIDUE,
 ) -> str:
-    """What is missing in `actual` and what is too much, the first few; empty if nothing.
+    """Describe the first few rows that are missing in `actual` and those that are too many; empty if there are none.
 
     Doubles may be off by `residue`, absolute, too: 0.0 where the expected ones are not the oracle's.
     """
@@ -39,7 +39,7 @@ def difference(
     right = rows_of(expected) if isinstance(expected, pa.Table) else list(expected)
     if ordered:
         return _ordered(mine, right, residue)
-    missing, extra = _unmatched(mine, right, residue)
+    missing, extra = _match_rows(mine, right, residue)
     if not missing and not extra:
         return ""
     lines = [f"{len(mine)} rows, expected {len(right)}"]
@@ -51,21 +51,24 @@ def difference(
 
 def _ordered(mine: Sequence[Row], right: Sequence[Row], residue: float) -> str:
     for number, (a, b) in enumerate(zip(mine, right, strict=False), 1):
-        if not same_row(a, b, residue):
+        if not is_same_row(a, b, residue):
             return f"row {number} is {show(a)}, expected {show(b)}"
     return "" if len(mine) == len(right) else f"{len(mine)} rows, expected {len(right)}"
 
 
-def _unmatched(mine: Sequence[Row], right: Sequence[Row], residue: float) -> tuple[list[Row], list[Row]]:
-    """Rows of one bag without a partner in the other; only rows whose exact values agree are compared further."""
-    inexact = _inexact(mine) | _inexact(right)
+def _match_rows(mine: Sequence[Row], right: Sequence[Row], residue: float) -> tuple[list[Row], list[Row]]:
+    """Match the rows of two bags; return the rows of `right` and those of `mine` without a partner.
+
+    Only rows whose exact values agree are compared further.
+    """
+    inexact = _find_inexact_columns(mine) | _find_inexact_columns(right)
     waiting: dict[Row, list[Row]] = defaultdict(list)
     for row in mine:
         waiting[_exact(row, inexact)].append(row)
     missing = []
     for row in right:
         candidates = waiting[_exact(row, inexact)]
-        partner = next((i for i, other in enumerate(candidates) if same_row(other, row, residue)), None)
+        partner = next((i for i, other in enumerate(candidates) if is_same_row(other, row, residue)), None)
         if partner is None:
             missing.append(row)
         else:
@@ -74,12 +77,12 @@ def _unmatched(mine: Sequence[Row], right: Sequence[Row], residue: float) -> tup
 
 
 def whole_days(rows: Sequence[Row]) -> list[Row]:
-    """Midnights as dates: a DATE ± INTERVAL is a DATE in Spark and here, a TIMESTAMP in DuckDB."""
+    """Convert midnights to dates: a DATE ± INTERVAL is a DATE in Spark and here, a TIMESTAMP in DuckDB."""
     return [tuple(v.date() if isinstance(v, datetime) and v.time() == time() else v for v in row) for row in rows]
 
 
-def _inexact(rows: Sequence[Row]) -> set[int]:
-    """The columns in which there is a double."""
+def _find_inexact_columns(rows: Sequence[Row]) -> set[int]:
+    """Find the columns that contain a double."""
     return {i for row in rows for i, value in enumerate(row) if isinstance(value, float)}
 
 
@@ -87,12 +90,12 @@ def _exact(row: Row, inexact: set[int]) -> Row:
     return tuple((isinstance(value, bool), value) for i, value in enumerate(row) if i not in inexact)
 
 
-def same_row(a: Row, b: Row, residue: float = RESIDUE) -> bool:
-    return len(a) == len(b) and all(same(x, y, residue) for x, y in zip(a, b, strict=True))
+def is_same_row(a: Row, b: Row, residue: float = RESIDUE) -> bool:
+    return len(a) == len(b) and all(is_same_value(x, y, residue) for x, y in zip(a, b, strict=True))
 
 
-def same(a: Any, b: Any, residue: float = RESIDUE) -> bool:
-    """Whether two values count as equal."""
+def is_same_value(a: Any, b: Any, residue: float = RESIDUE) -> bool:
+    """True if two values count as equal."""
     if a is None or b is None or isinstance(a, bool) or isinstance(b, bool):
         return a is b
     if isinstance(a, float | int | Decimal) and isinstance(b, float | int | Decimal):

@@ -1,9 +1,9 @@
-"""What runs step tests: the executors, their rows from memory.
+"""Engines that run step tests: the executors, their rows from memory.
 
 LocalEngine()                 in this process, its state in a checkpoint
 VolatileEngine()              in this process, its state nowhere: a restart begins with the first batch again
 PartitionedEngine(3)          three partitions in this process, every message sent as between processes
-KilledEngine(3)               the same with what Spark's tasks and driver keep, killed now and then in a batch
+KilledEngine(3)               the functions of Spark's tasks and driver in this process, killed now and then in a batch
 SparkEngine(cluster, 3)       on Spark, a few batches a run, which goes on where the one before ended
 
 All take settings: with `optimizer=False` the query is planned as it was bound.
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 class MemoryEngine:
-    """What the engines share: the script compiled, its rows, and its batches so far."""
+    """Base of the engines: the compiled script, its rows in memory, and the batches so far."""
 
     def __init__(self, partitions: int = 1, **settings: bool | str) -> None:
         self._partitions, self._settings = partitions, Settings(**settings)  # type: ignore[arg-type]
@@ -71,13 +71,13 @@ class MemoryEngine:
         pass
 
     def push(self, rows: dict[str, pa.Table]) -> pa.Table:
-        self._take(rows)
+        self._add_batch(rows)
         changes = self._step()
         assert changes is not None
         return pa.concat_tables([with_mult(changes.deletes, -1), with_mult(changes.inserts, 1)])
 
-    def _take(self, rows: dict[str, pa.Table]) -> None:
-        """One more batch for the input."""
+    def _add_batch(self, rows: dict[str, pa.Table]) -> None:
+        """Append the rows of a batch to their sources, and record where it ends."""
         for name, some in rows.items():
             self._sources[name].add(some)
         self._batches.push({name: source.rows for name, source in self._sources.items()})
@@ -89,19 +89,19 @@ class MemoryEngine:
         raise NotImplementedError
 
     def _open(self, input: Input) -> None:
-        """Be ready for the batch after the last."""
+        """Create the executor, ready for the batch after the last one."""
         raise NotImplementedError
 
     def _step(self) -> Changes | None:
         """Run the last batch."""
         raise NotImplementedError
 
-    def _place(self) -> StateLocation:
+    def _open_state(self) -> StateLocation:
         made_for = fingerprint(self._compiled, 1, "pushed", {})
         return open_checkpoint(str(self._folder / "state"), made_for, 1, str(self._folder / "local"), 1 << 20)
 
-    def _forget_local(self) -> None:
-        """What is not in the checkpoint is lost."""
+    def _delete_local_state(self) -> None:
+        """Delete the local folder, so that only the checkpoint survives."""
         shutil.rmtree(self._folder / "local", ignore_errors=True)
 
 
@@ -112,7 +112,7 @@ class LocalEngine(MemoryEngine):
         super().__init__(1, **settings)
 
     def _open(self, input: Input) -> None:
-        place = self._place()
+        place = self._open_state()
         self._executor = DurableLocalExecutor(self._compiled.plan, input, place)
 
     def _step(self) -> Changes | None:
@@ -122,7 +122,7 @@ class LocalEngine(MemoryEngine):
 
     def restart(self) -> None:
         del self._executor
-        self._forget_local()
+        self._delete_local_state()
         super().restart()
 
     def result(self) -> pa.Table:
@@ -147,17 +147,17 @@ class VolatileEngine(MemoryEngine):
         return self._executor.final()
 
     @property
-    def taken(self) -> int:
-        """Bytes of all its state."""
+    def state_bytes(self) -> int:
+        """Size of all its state in bytes."""
         return sum(part["bytes"] for part in self._executor._store.usage().values())
 
-    def kept(self) -> dict[str, int]:
-        """How many rows each view holds."""
+    def row_counts(self) -> dict[str, int]:
+        """Count the rows that each view holds."""
         return {name: len(pool) for name, pool in self._executor._store.items()}
 
 
 class PartitionedEngine(MemoryEngine):
-    """The plan of several partitions, its pieces called in turn; two senders, so that messages are merged too."""
+    """Plan of several partitions, its pieces called in turn; two senders, so that messages are merged too."""
 
     SPLITS = 2
 
@@ -202,7 +202,7 @@ class PartitionedEngine(MemoryEngine):
         return changes
 
     def _read(self, batch: int, encoded: str) -> Iterator[tuple[int, bytes]]:
-        """What readers send."""
+        """Yield the messages of the readers in a batch, each with its target partition."""
         if self._matrices and self._blocks:
             yield from self._blocks.messages(self._matrices.begin(batch, encoded), self._matrices.supersteps[1])
             return
@@ -223,15 +223,15 @@ class PartitionedEngine(MemoryEngine):
 
 
 class _Killed(Exception):
-    """As a process is."""
+    """Simulated kill of a process."""
 
 
 class DriverEngine(MemoryEngine):
-    """What has a driver like Spark's, that keeps the result in a checkpoint."""
+    """Base of the engines with a driver like Spark's, which keeps the result in a checkpoint."""
 
     def _open_checkpoint(self, input: Input) -> None:
-        """What Spark's driver has of one: the result, what is committed, and the input."""
-        plan, self._at = self._compiled.plan, self._place()
+        """Open the driver's part of a checkpoint: the result, the committed batches, and the input."""
+        plan, self._at = self._compiled.plan, self._open_state()
         self._publisher = Publisher(plan)
         self._result = self._at.partition("result", result_layout(plan), self._publisher.run)
         self._committed = Committed(self._at.durable)
@@ -239,8 +239,11 @@ class DriverEngine(MemoryEngine):
 
 
 class KilledEngine(DriverEngine):
-    """What Spark's tasks and driver call, in this process: partitions with their state, and letters, in a checkpoint.
-    Before each task and behind it, it is killed once in so many times, and goes on here or on another host."""
+    """Functions of Spark's tasks and driver, called in this process and killed at random.
+
+    The state of the partitions and their hand-offs are in a checkpoint. Before and after each task a kill comes with
+    probability `kills`; then the engine goes on here or on another host.
+    """
 
     SPLITS = 2
 
@@ -252,8 +255,8 @@ class KilledEngine(DriverEngine):
         self._open_checkpoint(input)
         self._coordinator: BatchCoordinator | None = None
 
-    def _begin(self) -> "BatchCoordinator":
-        """The driver at work, as a run makes it: it looks at the first batch."""
+    def _create_coordinator(self) -> "BatchCoordinator":
+        """Create the driver's coordinator as a run does, with the row counts of the first batch."""
         from squallpy.runtime.spark.coordinator import BatchCoordinator
 
         first = {name: stop - start for name, (start, stop) in self._input.row_ranges(0, 0, 1).items()}
@@ -270,39 +273,39 @@ class KilledEngine(DriverEngine):
 
     def _run(self, batch: int) -> Changes | None:
         partitions = range(self._compiled.plan.partitions)
-        coordinator = self._coordinator = self._coordinator or self._begin()
+        coordinator = self._coordinator = self._coordinator or self._create_coordinator()
         coordinator.prepare(batch)
         stages, directive = coordinator.directive()
-        told = (directive,) if directive else ()
+        directives = (directive,) if directive else ()
         sent: dict[int, list[bytes]] = {partition: [] for partition in partitions}
         for split in range(self.SPLITS):
-            self._survive()
-            for target, message in self._feed(batch, split, *told):
+            self._maybe_kill()
+            for target, message in self._feed(batch, split, *directives):
                 sent[target].append(message)
         for stage in range(stages):
             arrived, sent = sent, {partition: [] for partition in partitions}
             for partition in partitions:
-                self._survive()
-                messages, _ = self._apply(batch, partition, stage, arrived[partition], *told)
-                self._survive()
+                self._maybe_kill()
+                messages, _ = self._apply(batch, partition, stage, arrived[partition], *directives)
+                self._maybe_kill()
                 for target, message in messages:
                     sent[target].append(message)
         outputs = [output for messages in sent.values() for output in messages]
         printed = self._result.apply(batch, [b"first" if batch == 0 else b"", *outputs])
         changes, stats = unpack_changes(printed)
         coordinator.complete(stats)
-        self._survive()
+        self._maybe_kill()
         self._committed.commit(batch + 1, coordinator.facts)
         coordinator.drop_hand_offs(batch + 1)
         return changes
 
-    def _survive(self) -> None:
+    def _maybe_kill(self) -> None:
         if self._random.random() < self._kills:
             raise _Killed
 
     def restart(self) -> None:
         if self._random.random() < 0.5:
-            self._forget_local()
+            self._delete_local_state()
         super().restart()
 
     def result(self) -> pa.Table:
@@ -334,8 +337,11 @@ class Blocks:
 
 
 class SparkEngine(DriverEngine):
-    """Spark, in a session that many tests share. Batches that it may expect run before they are pushed, `AHEAD` in one
-    stream: starting that takes longer than they do."""
+    """Spark, in a session that many tests share.
+
+    Expected batches run before they are pushed, `AHEAD` of them in one stream, because starting a stream takes longer
+    than running them.
+    """
 
     SPLITS, AHEAD = 2, 3
 
@@ -347,10 +353,10 @@ class SparkEngine(DriverEngine):
     def expect(self, batches: Sequence[dict[str, pa.Table]]) -> None:
         self._expected = deque(batches)
 
-    def _take(self, rows: dict[str, pa.Table]) -> None:
+    def _add_batch(self, rows: dict[str, pa.Table]) -> None:
         if not self._done:
             for some in [self._expected.popleft() for _ in range(min(self.AHEAD, len(self._expected)))] or [rows]:
-                super()._take(some)
+                super()._add_batch(some)
 
     def _open(self, input: Input) -> None:
         from squallpy.runtime.spark.coordinator import BatchCoordinator
@@ -393,7 +399,7 @@ class SparkEngine(DriverEngine):
         assert run(self._cluster.session, job, publish) == self._batches.batches - 1
 
     def restart(self) -> None:
-        self._forget_local()
+        self._delete_local_state()
         super().restart()
 
     def result(self) -> pa.Table:

@@ -43,7 +43,8 @@ class Kept:
 
 
 def rounds(tables: Mapping[str, pa.Table], parts: int, seed: int = 0) -> Iterator[Batch]:
-    """Nothing; rows in random order in `parts` batches, with deletes of earlier rows and re-inserts; then all goes.
+    """Generate an empty batch, the rows in `parts` batches with random deletes and re-inserts, and a batch that deletes
+    all.
 
     Each batch has a column `__mult`; no batch takes away more of a row than there is.
     """
@@ -60,29 +61,28 @@ def rounds(tables: Mapping[str, pa.Table], parts: int, seed: int = 0) -> Iterato
             new = order[n * part // parts : n * (part + 1) // parts]
             here[gone], here[back], here[new] = False, True, True
             came = np.concatenate([new, back])
-            batch[name] = _signed(
+            batch[name] = _take_with_sign(
                 tables[name], np.concatenate([came, gone]), np.repeat([1, -1], [len(came), len(gone)])
             )
         yield batch
-    yield {name: _signed(tables[name], np.flatnonzero(live[name]), -1) for name in tables}
+    yield {name: _take_with_sign(tables[name], np.flatnonzero(live[name]), -1) for name in tables}
 
 
-def _signed(table: pa.Table, places: np.ndarray, mult: np.ndarray | int) -> pa.Table:
+def _take_with_sign(table: pa.Table, places: np.ndarray, mult: np.ndarray | int) -> pa.Table:
     signs = np.broadcast_to(np.asarray(mult, np.int64), len(places))
     return table.take(pa.array(places)).append_column(MULT, pa.array(signs))
 
 
-def from_memory(text: str) -> str:
-    """A script whose streams are change streams that the test pushes."""
+def _replace_sources(text: str) -> str:
+    """Replace the sources of a script's streams by change streams that the test pushes."""
     return _STREAM.sub(r"\1csv OPTIONS (path '\2', op '__op');", text)
 
 
 class Example:
-    """A script, batches that take away what is there, the rows of its static tables, and what DuckDB says after each
-    batch, whatever runs it."""
+    """Script with batches that have deletes, the rows of its static tables, and DuckDB's answer after each batch."""
 
     def __init__(self, text: str, batches: Sequence[Batch], static: Batch) -> None:
-        self.text = from_memory(text)
+        self.text = _replace_sources(text)
         script = compile_script(self.text, "example", lambda relation: ())
         (query,) = script.queries
         self.ordered = "ORDER BY" in query.text
@@ -96,7 +96,7 @@ class Example:
 
 
 def keep_fresh(example: Example, engine: Engine, folder: Path) -> Iterator[int]:
-    """Run an example; how many rows its answer has after each batch, once they have been compared."""
+    """Run an example; yield the number of rows of its answer after each batch, once they have been compared."""
     engine.start(example.text, folder, example.tables)
     engine.expect(example.batches)
     printed: Counter[Row] = Counter()

@@ -53,7 +53,8 @@ Tables = dict[str, list[str]]  # the types of their columns c0, c1, …
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a query may name: tables, the columns of the query around it, and how many queries may be inside it."""
+    """Names that a query may use, of tables and of columns of enclosing queries, and the depth of subqueries allowed in
+    it."""
 
     tables: Tables
     depth: int
@@ -64,8 +65,8 @@ class Scope:
     def alias(self) -> str:
         return "tuvw"[self.level]
 
-    def inside(self, columns: list[Column]) -> "Scope":
-        """The scope of a subquery that sees these columns around it."""
+    def inner_scope(self, columns: list[Column]) -> "Scope":
+        """Build the scope of a subquery that sees these columns of the enclosing query."""
         return Scope(self.tables, self.depth - 1, tuple(columns), self.level + 1)
 
 
@@ -76,27 +77,29 @@ class Case:
     script: str
     batches: list[list[Change]]
 
-    def rebatched(self, size: int) -> "Case":
-        """The same changes in batches of `size`, those of the last batch perhaps fewer."""
+    def rebatch(self, size: int) -> "Case":
+        """Split its changes into batches of `size`, the last one perhaps smaller."""
         changes = [change for batch in self.batches for change in batch]
         return Case(self.script, [changes[i : i + size] for i in range(0, len(changes), size)] or [[]])
 
     @property
-    def emptied(self) -> bool:
-        """Is nothing left in the end?"""
-        return not any(net(self.batches).values())
+    def is_empty_at_end(self) -> bool:
+        """True if no rows are left after the last batch."""
+        return not any(count_rows(self.batches).values())
 
     def text(self) -> str:
-        """As a step test."""
+        """Write the case as a step test."""
         lines = [self.script]
         for batch in self.batches:
             lines += ["", "batch"]
-            lines += [f"{'+' if sign > 0 else '-'} {name} {', '.join(map(shown, row))}" for name, sign, row in batch]
+            lines += [
+                f"{'+' if sign > 0 else '-'} {name} {', '.join(map(format_value, row))}" for name, sign, row in batch
+            ]
         return "\n".join(lines) + "\n"
 
 
-def shown(value: Any) -> str:
-    """A value as step tests write it."""
+def format_value(value: Any) -> str:
+    """Format a value as step tests write it."""
     if value is None:
         return "NULL"
     return f"'{value}'" if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
@@ -104,7 +107,8 @@ def shown(value: Any) -> str:
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    """One to three streams, a query over them, up to five batches; then, perhaps, all that is there is deleted."""
+    """Draw one to three streams, a query over them and two to five batches; then, perhaps, a batch that deletes all
+    rows."""
     names = [f"r{i}" for i in range(draw(st.integers(1, 3)))]
     fields = st.tuples(st.sampled_from(list(DOMAINS)), st.sampled_from(["", "", " NOT NULL"]))
     streams = {name: draw(st.lists(fields, min_size=1, max_size=3)) for name in names}
@@ -116,21 +120,22 @@ def cases(draw: st.DrawFn) -> Case:
     script = "\n".join([*creates, f"{draw(queries(tables))};"])
     rows = {name: draw(st.lists(rows_of(declared), min_size=2, max_size=6)) for name, declared in streams.items()}
     changes = draw(st.lists(batches(rows), min_size=2, max_size=5))
-    settled(changes, draw(st.sampled_from([True, True, False])))
+    insert_missing(changes, draw(st.sampled_from([True, True, False])))
     if draw(st.booleans()):
-        changes.append([(name, -1, row) for (name, row), n in net(changes).items() for _ in range(n)])
+        changes.append([(name, -1, row) for (name, row), n in count_rows(changes).items() for _ in range(n)])
     return Case(script, changes)
 
 
-def settled(batches: list[list[Change]], always: bool) -> None:
-    """Insert what has been deleted but never was; in each batch, or else in the last: the oracle has no such rows."""
+def insert_missing(batches: list[list[Change]], always: bool) -> None:
+    """Insert the rows that were deleted without being there, in each batch or else in the last: the oracle cannot hold
+    them."""
     for n in range(0 if always else len(batches) - 1, len(batches)):
-        owed = ((change, -times) for change, times in net(batches[: n + 1]).items())
+        owed = ((change, -times) for change, times in count_rows(batches[: n + 1]).items())
         batches[n] += [(name, 1, row) for (name, row), times in owed for _ in range(times)]
 
 
-def net(batches: list[list[Change]]) -> Counter[tuple[str, tuple[Any, ...]]]:
-    """How often each row is there after some batches."""
+def count_rows(batches: list[list[Change]]) -> Counter[tuple[str, tuple[Any, ...]]]:
+    """Count how often each row is there after some batches."""
     found = Counter[tuple[str, tuple[Any, ...]]]()
     for name, sign, row in (change for batch in batches for change in batch):
         found[name, row] += sign
@@ -139,7 +144,7 @@ def net(batches: list[list[Change]]) -> Counter[tuple[str, tuple[Any, ...]]]:
 
 @st.composite
 def queries(draw: st.DrawFn, tables: Tables) -> str:
-    """[WITH …] SELECT …, or two with a set operation between them, [ORDER BY all columns LIMIT n]."""
+    """Draw [WITH …] SELECT …, or a set operation of two SELECTs, with [ORDER BY all columns LIMIT n]."""
     prefix = ""
     if draw(st.integers(0, 4)) == 0:
         text, types = draw(selects(Scope(tables, 1)))
@@ -162,7 +167,7 @@ SETS = st.sampled_from(["UNION", "UNION ALL", "INTERSECT", "INTERSECT ALL", "EXC
 
 @st.composite
 def selects(draw: st.DrawFn, scope: Scope, wanted: list[str] | None = None, top: bool = False) -> tuple[str, list[str]]:
-    """SELECT … AS c0, … AS c1 FROM … [WHERE …] [GROUP BY … [HAVING …]], and the types of its columns.
+    """Draw SELECT … AS c0, … FROM … [WHERE …] [GROUP BY … [HAVING …]], and the types of its columns.
 
     With `wanted` it has columns of those types; at the `top` some may be of a type that is not known: "".
     """
@@ -171,7 +176,7 @@ def selects(draw: st.DrawFn, scope: Scope, wanted: list[str] | None = None, top:
     tail = f" FROM {sources}" + (f" WHERE {' AND '.join(where)}" if where else "")
     if wanted is not None:
         items = [(draw(of_type(columns, type)), type) for type in wanted]
-        return f"SELECT {listed(items)}{tail}", wanted
+        return f"SELECT {format_items(items)}{tail}", wanted
     kind = draw(st.sampled_from(["rows", "distinct", "groups", "groups"]))
     keys = draw(st.lists(typed_key(columns), min_size=kind != "groups", max_size=2, unique=True))
     if kind != "groups":
@@ -180,7 +185,9 @@ def selects(draw: st.DrawFn, scope: Scope, wanted: list[str] | None = None, top:
             items.append(draw(windows(columns)))
         if draw(st.integers(0, 7)) == 0:
             tail += f" QUALIFY {draw(windows(columns, counts=True))[0]} {draw(st.sampled_from(OPERATORS))} 2"
-        return f"SELECT {'DISTINCT ' if kind == 'distinct' else ''}{listed(items)}{tail}", [type for _, type in items]
+        return f"SELECT {'DISTINCT ' if kind == 'distinct' else ''}{format_items(items)}{tail}", [
+            type for _, type in items
+        ]
     aggregates = st.one_of(typed_aggregate(columns), aggregate(columns)) if top else typed_aggregate(columns)
     items = [*keys, *draw(st.lists(aggregates, min_size=not keys, max_size=2))]
     grouped = [Column(text, type) for text, type in keys if text in {c.name for c in columns}]
@@ -192,16 +199,16 @@ def selects(draw: st.DrawFn, scope: Scope, wanted: list[str] | None = None, top:
         having = f" HAVING {count} {draw(scalars(scope, grouped, counts=True))[0] if scope.depth else 1}"
     by = draw(st.sampled_from([*["{}"] * 5, "ROLLUP ({})", "CUBE ({})"])).format(", ".join(text for text, _ in keys))
     tail += f" GROUP BY {by}" if keys else ""
-    return f"SELECT {listed(items)}{tail}{having}", [type for _, type in items]
+    return f"SELECT {format_items(items)}{tail}{having}", [type for _, type in items]
 
 
-def listed(items: list[tuple[str, str]]) -> str:
+def format_items(items: list[tuple[str, str]]) -> str:
     return ", ".join(f"{text} AS c{i}" for i, (text, _) in enumerate(items))
 
 
 @st.composite
 def froms(draw: st.DrawFn, scope: Scope) -> tuple[str, list[Column]]:
-    """FROM tables and queries, with commas or with joins between them, and the columns that it gives."""
+    """Draw a FROM clause of tables and subqueries, with commas or joins between them, and the columns that it gives."""
     commas: bool = draw(st.booleans())
     kinds = st.sampled_from([*scope.tables, *(["nested"] if scope.depth else [])])
     text, columns = "", list[Column]()
@@ -227,7 +234,7 @@ def froms(draw: st.DrawFn, scope: Scope) -> tuple[str, list[Column]]:
 
 @st.composite
 def ons(draw: st.DrawFn, word: str, left: list[Column], right: list[Column]) -> str:
-    """The condition of a join: an equality of both sides or, if the oracle can do that, anything."""
+    """Draw the condition of a join: an equality of both sides or, where the oracle supports it, any condition."""
     equal = [f"{a.name} = {b.name}" for a in left for b in right if a.type == b.type]
     if word == "FULL JOIN" or (equal and draw(st.integers(0, 3))):
         return draw(st.sampled_from(equal)) if equal else "1 = 0"
@@ -235,7 +242,7 @@ def ons(draw: st.DrawFn, word: str, left: list[Column], right: list[Column]) -> 
 
 
 def predicates(scope: Scope, columns: list[Column]) -> st.SearchStrategy[str]:
-    """A condition of WHERE: on columns, on those of the query around it too, or with a query in it."""
+    """Generate a condition of WHERE: on the columns, also on those of the enclosing query, or with a subquery."""
     plain = conditions(columns)
     choices = [plain, plain]
     if scope.outer:
@@ -248,7 +255,7 @@ def predicates(scope: Scope, columns: list[Column]) -> st.SearchStrategy[str]:
 
 @st.composite
 def correlations(draw: st.DrawFn, columns: list[Column], outer: tuple[Column, ...]) -> str:
-    """A comparison of a column with one of the query around, if there are two alike."""
+    """Draw a comparison of a column with one of the enclosing query; 1 = 1 if no two have the same type."""
     pairs = [(a, b) for a in columns for b in outer if a.type == b.type]
     if not pairs:
         return "1 = 1"
@@ -258,8 +265,8 @@ def correlations(draw: st.DrawFn, columns: list[Column], outer: tuple[Column, ..
 
 @st.composite
 def subqueries(draw: st.DrawFn, scope: Scope, columns: list[Column]) -> str:
-    """A condition with a query in it, correlated or not."""
-    within = scope.inside(columns)
+    """Draw a condition that contains a subquery, correlated or not."""
+    within = scope.inner_scope(columns)
     tail, inner = draw(tails(within))
     own = draw(st.sampled_from(inner))
     choices = [f"EXISTS (SELECT 1 {tail})", f"NOT EXISTS (SELECT {own.name} {tail})"]
@@ -277,8 +284,9 @@ def subqueries(draw: st.DrawFn, scope: Scope, columns: list[Column]) -> str:
 
 @st.composite
 def scalars(draw: st.DrawFn, scope: Scope, columns: list[Column], counts: bool = False) -> tuple[str, str]:
-    """A query of one value, correlated or not, and its type; one that `counts` has a number to compare counts with."""
-    tail, inner = draw(tails(scope.inside(columns)))
+    """Draw a scalar subquery, correlated or not, and its type; with `counts` it is a COUNT(*), to be compared with
+    one."""
+    tail, inner = draw(tails(scope.inner_scope(columns)))
     if not counts and draw(st.integers(0, 5)) == 0:
         key, first = draw(st.sampled_from(inner)), draw(st.sampled_from(inner))
         way = draw(st.sampled_from(["", " DESC", " NULLS LAST", " DESC NULLS FIRST"]))
@@ -289,7 +297,7 @@ def scalars(draw: st.DrawFn, scope: Scope, columns: list[Column], counts: bool =
 
 @st.composite
 def tails(draw: st.DrawFn, scope: Scope) -> tuple[str, list[Column]]:
-    """FROM … [WHERE …] of a subquery over one table, and the columns that it gives."""
+    """Draw FROM … [WHERE …] of a subquery over one table, and the columns that it gives."""
     table = draw(st.sampled_from(list(scope.tables)))
     columns = [Column(f"{scope.alias}0.c{j}", type) for j, type in enumerate(scope.tables[table])]
     where = draw(st.lists(predicates(scope, columns), max_size=2))
@@ -298,7 +306,7 @@ def tails(draw: st.DrawFn, scope: Scope) -> tuple[str, list[Column]]:
 
 @st.composite
 def typed_aggregate(draw: st.DrawFn, columns: list[Column]) -> tuple[str, str]:
-    """An aggregate and its type."""
+    """Draw an aggregate and its type."""
     column = draw(st.sampled_from(columns))
     choices = [
         ("COUNT(*)", "BIGINT"),
@@ -326,7 +334,7 @@ def typed_aggregate(draw: st.DrawFn, columns: list[Column]) -> tuple[str, str]:
 
 @st.composite
 def windows(draw: st.DrawFn, columns: list[Column], counts: bool = False) -> tuple[str, str]:
-    """A window function that depends on no order of rows that are alike, and its type; of `counts` a number."""
+    """Draw a window function that does not depend on the order of ties, and its type; with `counts` a BIGINT."""
     names = st.sampled_from([c.name for c in columns])
     parts, keys = draw(st.lists(names, max_size=2, unique=True)), draw(st.lists(names, max_size=2, unique=True))
     ways = [f"{key}{draw(st.sampled_from(['', ' DESC', ' NULLS LAST', ' DESC NULLS FIRST']))}" for key in keys]
@@ -349,7 +357,7 @@ def windows(draw: st.DrawFn, columns: list[Column], counts: bool = False) -> tup
 
 @st.composite
 def typed_key(draw: st.DrawFn, columns: list[Column]) -> tuple[str, str]:
-    """A column, or sometimes an expression, with its type."""
+    """Draw a column, or sometimes an expression, with its type."""
     column = draw(st.sampled_from(columns))
     if draw(st.integers(0, 3)):
         return column.name, column.type
@@ -358,14 +366,14 @@ def typed_key(draw: st.DrawFn, columns: list[Column]) -> tuple[str, str]:
 
 @st.composite
 def of_type(draw: st.DrawFn, columns: list[Column], type: str) -> str:
-    """A column of a type, if there is one, or a constant."""
+    """Draw a column of a type, if there is one, or a constant of that type."""
     alike = [c.name for c in columns if c.type == type]
     return draw(st.sampled_from([*alike, *alike, f"CAST(NULL AS {type})", f"CAST({LITERALS[type]} AS {type})"]))
 
 
 @st.composite
 def keys_of(draw: st.DrawFn, columns: list[Column], column: Column) -> str:
-    """An expression over one or two columns, of the type of the first."""
+    """Draw an expression over one or two columns, of the type of the first."""
     alike = [c for c in columns if c.type == column.type]
     other = draw(st.sampled_from(alike))
     choices = [f"COALESCE({column.name}, {LITERALS[column.type]})", f"COALESCE({column.name}, {other.name})"]
@@ -380,7 +388,7 @@ def keys_of(draw: st.DrawFn, columns: list[Column], column: Column) -> str:
 
 @st.composite
 def aggregate(draw: st.DrawFn, columns: list[Column]) -> tuple[str, str]:
-    """An aggregate of an expression, whose type is not known."""
+    """Draw an aggregate of an expression, whose type is not known."""
     column = draw(st.sampled_from(columns))
     numbers = [c for c in columns if c.number]
     choices = [f"COUNT({column.name})"]
@@ -396,7 +404,7 @@ def aggregate(draw: st.DrawFn, columns: list[Column]) -> tuple[str, str]:
 
 
 def conditions(columns: list[Column]) -> st.SearchStrategy[str]:
-    """Comparisons and what AND, OR and NOT make of them."""
+    """Generate comparisons, and combinations of them by AND, OR and NOT."""
     return st.recursive(
         comparisons(columns),
         lambda inner: st.one_of(
@@ -433,12 +441,12 @@ def comparisons(draw: st.DrawFn, columns: list[Column]) -> str:
 
 
 def rows_of(declared: list[tuple[str, str]]) -> st.SearchStrategy[tuple[Any, ...]]:
-    """Rows of a stream; no NULL where it is NOT NULL."""
+    """Generate rows of a stream, without NULL where a column is NOT NULL."""
     return st.tuples(*(st.sampled_from([v for v in DOMAINS[type] if v is not None or not r]) for type, r in declared))
 
 
 def batches(rows: dict[str, list[tuple[Any, ...]]]) -> st.SearchStrategy[list[Change]]:
-    """No changes or up to eight; more inserts than deletes."""
+    """Generate no changes or up to eight, more inserts than deletes."""
     signs = st.sampled_from([1, 1, 1, -1, -1])
     some = st.one_of([st.tuples(st.just(name), signs, st.sampled_from(own)) for name, own in rows.items()])
     return st.sampled_from([1, 4, 6, 8, 8, 0]).flatmap(lambda size: st.lists(some, min_size=size, max_size=size))

@@ -36,20 +36,22 @@ PARTITIONS = 2
 IN_BLOCKS = "blocks"
 
 
-def scripts() -> list[Path]:
-    """The scripts whose plans are kept: the paper's example, and ours."""
+def list_scripts() -> list[Path]:
+    """List the scripts that have golden plans: the paper's example, and those of examples/."""
     return [*sorted(PLANS.glob("*.sql")), *sorted((ROOT / "examples").glob("*/*.sql"))]
 
 
-def place(script: Path) -> Path:
-    """Where the plans of a script are: those of TPC-H beside the paper's example, others in folders of their own."""
+def plan_path(script: Path) -> Path:
+    """Locate the plans of a script: plans/ for TPC-H and the paper's example, a folder of their own for the others."""
     folder = PLANS if script.parent.name in ("plans", "tpch") else PLANS / script.parent.name
     return folder / f"{script.stem}.txt"
 
 
-def golden(script: Path) -> str:
-    """`explain triggers`, `physical` and `stages` of the one query of a script; if it has matrices `logical`, too, and
-    how these are in blocks."""
+def explain_script(script: Path) -> str:
+    """Explain the one query of a script in the stages `triggers`, `physical` and `stages`.
+
+    If it has matrices, `logical` comes too, and the plan with the matrices in blocks.
+    """
     session, stages = Session(script), ("triggers", "physical", "stages")
     if not session.script.matrices:
         return "\n".join(_texts(session, stages))
@@ -83,12 +85,12 @@ def pass_fixture(text: str) -> str:
     return f"{head}\n{sql}\n\n-- before\n{step.before}\n-- after\n{step.after}"
 
 
-def differences() -> str:
-    """How the files differ from what the engine says; empty if they do not."""
-    return "\n".join(_differences())
+def compare_files() -> str:
+    """Compare the files with what the engine says; empty if they agree."""
+    return "\n".join(_compare_files())
 
 
-def _differences() -> Iterator[str]:
+def _compare_files() -> Iterator[str]:
     known = _files()
     for path, text in known.items():
         old = path.read_text() if path.exists() else ""
@@ -98,7 +100,7 @@ def _differences() -> Iterator[str]:
 
 
 def _files() -> dict[Path, str]:
-    plans = {place(script): golden(script) for script in scripts()}
+    plans = {plan_path(script): explain_script(script) for script in list_scripts()}
     pages = {DOCS / "sql.md": manual(), DOCS / "passes.md": pass_manual()}
     return (
         plans
@@ -116,6 +118,6 @@ def rewrite() -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["--check"]:
-        changed = differences()
+        changed = compare_files()
         sys.exit(f"{changed}\n\n`make plans` accepts this" if changed else 0)
     rewrite()

@@ -44,7 +44,7 @@ LIMITS = """## Limits
 
 
 def manual() -> str:
-    """The text of `docs/sql.md`."""
+    """Write the text of `docs/sql.md`."""
     refused = {u.name: u.hint for u in _constructs(CLAUSES, JOINS, NODES, QUERIES)}
     refused |= {f"{word} as a statement": "" for word in STATEMENTS}
     refused |= {f"{name}(…)": hint for name, hint in (AGGREGATES | FUNCTIONS).items()}
@@ -82,7 +82,7 @@ def _functions(title: str, functions: Sequence[Function | Aggregate | WindowFunc
 
 
 def _entry(function: Function | Aggregate | WindowFunction) -> tuple[str, ...]:
-    """LENGTH(s)  →  `LENGTH(s)`, also `LEN`  |  what it gives  |  `LENGTH('abc')` → `3`"""
+    """Format a function as cells: `LENGTH(s)`, also `LEN` | its description | `LENGTH('abc')` → `3`."""
     syntax = _syntax(function.syntax)
     aliases = ", ".join(f"`{name}`" for name in function.names[1:])
     return (f"{syntax}, also {aliases}" if aliases else syntax, function.doc, _code(function.example))

@@ -21,7 +21,7 @@ from squallpy.runtime.sources.source import cut, numbered
 
 @dataclass(slots=True)
 class MemorySource:
-    """The rows of a relation so far."""
+    """Rows of a relation so far."""
 
     relation: Relation
     table: pa.Table = field(init=False)
@@ -35,7 +35,7 @@ class MemorySource:
         return len(self.table)
 
     def add(self, rows: pa.Table) -> None:
-        """Rows behind the others; inserts where they do not say."""
+        """Append rows, as inserts unless they have `__mult`."""
         rows = with_mult(rows, 1) if MULT not in rows.column_names else rows
         self.table = pa.concat_tables([self.table, rows.select(self.table.column_names).cast(self.table.schema)])
 
@@ -49,12 +49,12 @@ class MemorySource:
 
 @dataclass(slots=True)
 class PushedBatches:
-    """How many rows of each stream were there after each batch."""
+    """Row count of each stream after each batch."""
 
     ends: list[dict[str, int]] = field(default_factory=list)
 
     def push(self, rows: Mapping[str, int]) -> None:
-        """One more batch, up to so many rows of each stream."""
+        """Add a batch that ends at these row counts of the streams."""
         self.ends.append(dict(rows))
 
     @property
@@ -71,10 +71,10 @@ class PushedBatches:
 
 
 def memory_input(sources: Mapping[str, MemorySource], batches: PushedBatches) -> Input:
-    """What executors read."""
+    """Build the input of an executor from rows in memory."""
     return Input(cast(Any, sources), cast(Any, batches))
 
 
 def with_mult(rows: pa.Table, mult: int) -> pa.Table:
-    """Rows that all have one multiplicity."""
+    """Append a column `__mult` with the same multiplicity in all rows."""
     return rows.append_column(MULT, pa.array([mult] * len(rows), pa.int64()))

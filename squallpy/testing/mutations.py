@@ -6,7 +6,7 @@ SELECT k FROM t WHERE v > 1   →   SELECT k FROM t WHERE (SELECT NULL) > 1     
 import re
 from random import Random
 
-from squallpy.testing.recase import LEXEMES, mixed
+from squallpy.testing.recase import LEXEMES, to_mixed_case
 
 _TOKENS = re.compile(LEXEMES.pattern + r"|\s+|<=>|<=|>=|<>|!=|\|\||::|.", re.DOTALL)
 _LITERALS = (
@@ -50,7 +50,7 @@ def mutate_script(script: str, draw: Random) -> str:
             case 2:
                 tokens[at], tokens[other] = tokens[other], tokens[at]
             case 3:
-                tokens[at] = draw.choice((str.lower, mixed))(tokens[at])
+                tokens[at] = draw.choice((str.lower, to_mixed_case))(tokens[at])
             case 4:
                 tokens[min(at, other) : max(at, other) + 1] = []
             case kind:

@@ -27,20 +27,20 @@ NOTHING: Binding = frozenset()
 def evaluate(
     term: Term, contents: Mapping[str, Bag], changes: Mapping[str, Bag], given: Binding = NOTHING
 ) -> Counter[Binding]:
-    """The tuples of a term that agree with `given`, over relations and (for Δ atoms) their changes."""
+    """Evaluate a term to its tuples that agree with `given`, over relations and (for Δ atoms) their changes."""
     out: Counter[Binding] = Counter()
     match term:
         case Rel(relation, fields, delta, after):
             names = [f.name for f in relation.fields]
             was, change = contents.get(relation.name, {}), changes.get(relation.name, {})
             for row, mult in (change if delta else bag_union(was, change) if after else was).items():
-                found = joined(given, ((v.id, row[names.index(name)]) for name, v in fields))
+                found = extend_binding(given, ((v.id, row[names.index(name)]) for name, v in fields))
                 if found is not None:
                     out[found] += mult
         case Cmp(predicate):
             out[given] += bool(value(predicate, given))
         case Assign(variable, expr):
-            found = joined(given, [(variable.id, value(expr, given))])
+            found = extend_binding(given, [(variable.id, value(expr, given))])
             if found is not None:
                 out[found] += 1
         case Values(lanes):
@@ -67,8 +67,10 @@ def evaluate(
     return Counter({binding: payload for binding, payload in out.items() if payload})
 
 
-def expanded_delta(term: Term, relation: str) -> Term:
-    """The change of a term by the paper's rule for products, of 2ⁿ − 1 terms, which read nothing of after the batch.
+def expand_delta(term: Term, relation: str) -> Term:
+    """Derive the change of a term by the paper's rule for products, with 2ⁿ − 1 terms.
+
+    No term reads a relation as it is after the batch.
 
     Δ(A ⋈ B)   →   ΔA ⋈ B  +  A ⋈ ΔB  +  ΔA ⋈ ΔB
     """
@@ -76,21 +78,21 @@ def expanded_delta(term: Term, relation: str) -> Term:
         case Rel(changed) if changed.name == relation:
             return replace(term, delta=True)
         case Plus(terms):
-            return Plus(tuple(expanded_delta(t, relation) for t in terms))
+            return Plus(tuple(expand_delta(t, relation) for t in terms))
         case Prod(terms):
             mine = [i for i, t in enumerate(terms) if relation in relations(t)]
             chosen = (some for n in range(1, len(mine) + 1) for some in combinations(mine, n))
-            changes = [expanded_delta(t, relation) if i in mine else t for i, t in enumerate(terms)]
+            changes = [expand_delta(t, relation) if i in mine else t for i, t in enumerate(terms)]
             return Plus(
                 tuple(Prod(tuple(changes[i] if i in some else t for i, t in enumerate(terms))) for some in chosen)
             )
         case Sum(keys, inner):
-            return Sum(keys, expanded_delta(inner, relation))
+            return Sum(keys, expand_delta(inner, relation))
     return Plus(())
 
 
-def joined(given: Binding, pairs: Any) -> Binding | None:
-    """`given` with more variables bound; None if they contradict."""
+def extend_binding(given: Binding, pairs: Any) -> Binding | None:
+    """Extend a binding by more variables; None if they contradict it."""
     bound = dict(given)
     for id, found in pairs:
         if bound.setdefault(id, found) != found:
@@ -99,7 +101,7 @@ def joined(given: Binding, pairs: Any) -> Binding | None:
 
 
 def value(expr: Expr, given: Binding) -> Any:
-    """A scalar expression of integers."""
+    """Evaluate a scalar expression of integers."""
     match expr:
         case Column(id):
             return dict(given)[id]
@@ -111,11 +113,11 @@ def value(expr: Expr, given: Binding) -> Any:
 
 
 def add(total: Counter[Binding], more: Mapping[Binding, int], times: int = 1) -> None:
-    """total += times · more"""
+    """Add `more`, multiplied by `times`, to `total` in place."""
     for binding, payload in more.items():
         total[binding] += times * payload
 
 
 def bag_union(a: Bag, b: Bag) -> Bag:
-    """a + b with multiplicities added."""
+    """Add two bags: their multiplicities are summed, and rows with a sum of 0 are left out."""
     return {row: n for row in {**a, **b} if (n := a.get(row, 0) + b.get(row, 0))}

@@ -8,7 +8,7 @@
     answers.after(0)               the same after the first of some batches, found once for all who compare with it
 
 Streams are kept as signed multisets, so that a delete may come before its insert; while one is outstanding, DuckDB has
-no such bag and `comparable` is False.
+no such bag and `is_comparable` is False.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ from squallpy.frontend.dialect import WindowParser
 from squallpy.frontend.stream_windows import with_windows
 from squallpy.testing.compare import Row
 from squallpy.testing.matrix_oracle import CellsFromScratch
-from squallpy.testing.windows import windowed
+from squallpy.testing.windows import replace_windows
 
 MULT, NUMBER = "__mult", "__number"  # of a row in its stream
 
@@ -37,7 +37,7 @@ _numbers = count()
 
 
 class Oracle:
-    """The prefix of each stream, and one query."""
+    """DuckDB tables with the prefix of each stream, and one query over them."""
 
     def __init__(
         self,
@@ -46,8 +46,11 @@ class Oracle:
         views: Mapping[str, str] | None = None,
         cells: CellsFromScratch | None = None,
     ) -> None:
-        """`sql` and `views` in our dialect; views by name, in the order in which they use each other."""
-        self._connection = _own_schema(self)
+        """Create tables and views for a query; `sql` and `views` are in this engine's dialect.
+
+        Views come by name, in the order in which they use each other.
+        """
+        self._connection = _create_schema(self)
         self._relations, self._pushed, self._deleted = relations, dict[str, int](), set[str]()
         for relation in relations.values():
             self._create(relation)
@@ -57,13 +60,13 @@ class Oracle:
             self._connection.execute(f"CREATE TABLE {quoted(relation.name)} ({columns})")
         self._views = dict(views or {})
         for name, text in self._views.items():
-            self._connection.execute(f"CREATE VIEW {quoted(name)} AS {self._translated(text)}")
-        self._query = self._translated(sql)
+            self._connection.execute(f"CREATE VIEW {quoted(name)} AS {self._translate(text)}")
+        self._query = self._translate(sql)
 
-    def _translated(self, sql: str) -> str:
-        """A query of ours for DuckDB; what its windows show are views."""
-        query = parsed(sql)
-        for view, text in windowed(query, self._relations, self._views, parsed):
+    def _translate(self, sql: str) -> str:
+        """Translate a query of this engine's dialect for DuckDB, and create views for the contents of its windows."""
+        query = parse_query(sql)
+        for view, text in replace_windows(query, self._relations, self._views, parse_query):
             self._connection.execute(f"CREATE OR REPLACE VIEW {quoted(view)} AS {text}")
         return to_duckdb(query)
 
@@ -98,8 +101,8 @@ class Oracle:
         self._connection.unregister("pushed")
 
     @property
-    def comparable(self) -> bool:
-        """Whether every delete so far has met its insert."""
+    def is_comparable(self) -> bool:
+        """True if every delete so far has met its insert."""
         nets = (quoted(f"net of {name}") for name in self._deleted)
         return all(self._value(f"SELECT COUNT(*) FROM {net} WHERE {MULT} < 0") == 0 for net in nets)
 
@@ -108,7 +111,7 @@ class Oracle:
         return value
 
     def answer(self) -> list[Row]:
-        """The answer from scratch, in DuckDB's order."""
+        """Compute the answer from scratch, in DuckDB's order."""
         for name, made in self._cells.tables() if self._cells else ():
             self._connection.register("made", made)
             self._connection.execute(f"DELETE FROM {quoted(name)}; INSERT INTO {quoted(name)} FROM made")
@@ -117,20 +120,22 @@ class Oracle:
 
 
 class Answers:
-    """What an oracle says after each of some batches, each found when it is first asked for. `matched`: no delete comes
-    before its insert."""
+    """Answers of an oracle after each of some batches, each computed when it is first requested.
+
+    `matched` promises that no delete comes before its insert.
+    """
 
     def __init__(self, oracle: Oracle, batches: Sequence[Mapping[str, pa.Table]], matched: bool = False) -> None:
         self._oracle: Oracle | None = oracle
         self._batches, self._matched, self._found = batches, matched, list[list[Row] | None]()
 
     def after(self, batch: int) -> list[Row] | None:
-        """The rows that the query must have after that batch; None while a delete is outstanding."""
+        """Compute the rows that the query must have after a batch; None while a delete is outstanding."""
         while len(self._found) <= batch:
             assert self._oracle is not None, "there is no such batch"
             for name, rows in self._batches[len(self._found)].items():
                 self._oracle.push(name, rows)
-            there = self._matched or self._oracle.comparable
+            there = self._matched or self._oracle.is_comparable
             self._found.append(self._oracle.answer() if there else None)
             if len(self._found) == len(self._batches):
                 self._oracle = None  # and with it all that it holds
@@ -139,14 +144,14 @@ class Answers:
 
 @cache
 def _database() -> duckdb.DuckDBPyConnection:
-    """One for all oracles: it takes longer to open than most of them live."""
+    """Open the one database of all oracles: opening one takes longer than most oracles live."""
     database = duckdb.connect(config={"threads": 1})
     database.execute("SET GLOBAL error_on_division_by_zero = false")  # NULL, as here
     return database
 
 
-def _own_schema(oracle: Oracle) -> duckdb.DuckDBPyConnection:
-    """A connection to a schema that goes with the oracle."""
+def _create_schema(oracle: Oracle) -> duckdb.DuckDBPyConnection:
+    """Connect to a new schema, which is dropped together with the oracle."""
     name = f"oracle_{next(_numbers)}"
     connection = _database().cursor()
     connection.execute(f"CREATE SCHEMA {name}; SET schema = '{name}'")
@@ -158,8 +163,8 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def parsed(sql: str) -> exp.Expr:
-    """A query in Spark's SQL, as ours is, with windows as arguments of its blocks."""
+def parse_query(sql: str) -> exp.Expr:
+    """Parse a query of Spark's SQL, with windows as arguments of its blocks."""
     dialect = _Dialect()
     (query,) = dialect.parser().parse(with_windows(dialect.tokenize(sql), sql), sql)
     assert query is not None
@@ -167,8 +172,8 @@ def parsed(sql: str) -> exp.Expr:
 
 
 def to_duckdb(sql: str | exp.Expr) -> str:
-    """One query as DuckDB writes it; a TIMESTAMP has no time zone here."""
-    query = parsed(sql) if isinstance(sql, str) else sql
+    """Translate a query to DuckDB's SQL, with TIMESTAMPs that have no time zone."""
+    query = parse_query(sql) if isinstance(sql, str) else sql
     for table in query.find_all(exp.Table):
         if table.db:  # an output of a matrix program, or a relation in a schema
             alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(table.name))

@@ -18,12 +18,12 @@ LEXEMES = re.compile(
 )
 
 
-def mixed(word: str) -> str:
-    """SELECT   →   sElEcT"""
+def to_mixed_case(word: str) -> str:
+    """Write a word in mixed case: SELECT   →   sElEcT."""
     return "".join(letter.upper() if place % 2 else letter.lower() for place, letter in enumerate(word))
 
 
-CASES: dict[str, Recase] = {"lower": str.lower, "upper": str.upper, "mixed": mixed}
+CASES: dict[str, Recase] = {"lower": str.lower, "upper": str.upper, "mixed": to_mixed_case}
 
 
 def recase(script: str, case: Recase, spared: frozenset[str] = frozenset()) -> str:

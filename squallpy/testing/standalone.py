@@ -47,25 +47,25 @@ class Service:
 
     @property
     def state(self) -> Path:
-        """Where our state partitions have their mapped files on this worker."""
+        """Folder for the mapped files of state partitions on this worker."""
         return self.folder / "state"
 
     def executors(self) -> list[int]:
         """Process ids of the JVMs that run tasks here."""
-        return [pid for pid, line in self._processes() if "CoarseGrainedExecutorBackend" in line]
+        return [pid for pid, line in self._list_processes() if "CoarseGrainedExecutorBackend" in line]
 
     def pythons(self) -> list[int]:
         """Process ids of the Python daemon and its workers here."""
-        return [pid for pid, line in self._processes() if "squallpy.runtime.spark.daemon" in line]
+        return [pid for pid, line in self._list_processes() if "squallpy.runtime.spark.daemon" in line]
 
     def stop(self) -> None:
-        for pid in [self.process.pid, *(pid for pid, _ in self._processes())]:
+        for pid in [self.process.pid, *(pid for pid, _ in self._list_processes())]:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.process.wait()
 
-    def _processes(self) -> list[tuple[int, str]]:
-        """(pid, command line) of the processes in the service's session, itself left out."""
+    def _list_processes(self) -> list[tuple[int, str]]:
+        """List (pid, command line) of the processes in the service's session, except its leader."""
         found = []
         for place in Path("/proc").glob("[0-9]*"):
             with suppress(OSError, IndexError):
@@ -105,7 +105,7 @@ class Standalone:
         self.stop()
 
     def add_worker(self, number: int, environment: Mapping[str, str] | None = None) -> Service:
-        """One more worker: `number` names its address and its folders."""
+        """Start one more worker; `number` determines its address and its folders."""
         name = f"worker-{number}"
         folder = self._root / name
         options = ["--host", f"127.0.0.{number + 2}", "--port", "0", "--webui-port", "0", "--cores", "1"]
@@ -128,7 +128,7 @@ class Standalone:
         environment: Mapping[str, str] | None = None,
         cores: set[int] | None = None,
     ) -> Service:
-        """A service, and all that it will start, on some cores only if they are given."""
+        """Start a service; it and all processes that it starts are bound to `cores`, if given."""
         folder = self._root / name
         for made in ("", "spark", "state", "work"):
             (folder / made).mkdir(parents=True, exist_ok=True)
@@ -160,7 +160,7 @@ def _spark_home() -> Path:
 
 
 def wait(look: Callable[[], T | None], patience: float = _PATIENCE) -> T:
-    """What `look` finds, as soon as it finds anything."""
+    """Poll `look` until it returns something true, and return that."""
     end = time.monotonic() + patience
     while not (found := look()):
         assert time.monotonic() < end, "nothing came of it"

@@ -35,7 +35,7 @@ from squallpy.base.types import VARCHAR, Type
 from squallpy.catalog.relation import Relation
 from squallpy.runtime.evaluate.text_casts import parse_texts
 from squallpy.runtime.formats.conform import sql_type
-from squallpy.testing.compare import difference, rows_of, same_row, whole_days
+from squallpy.testing.compare import difference, is_same_row, rows_of, whole_days
 from squallpy.testing.oracle import MULT, Answers, Oracle
 
 if TYPE_CHECKING:
@@ -55,19 +55,20 @@ UNSOURCED = re.compile(
 
 
 class Engine(Protocol):
-    """What runs a script step by step."""
+    """Interface of the engines that run a script step by step."""
 
     def start(self, script: str, checkpoint: Path, tables: dict[str, pa.Table]) -> None:
         """Compile and be ready for the first batch; `tables` are the static ones. Raises SquallError."""
 
     def expect(self, batches: Sequence[dict[str, pa.Table]]) -> None:
-        """The batches that will be pushed next, whatever comes of them."""
+        """Announce the batches that will be pushed next, whether they succeed or not."""
 
     def push(self, rows: dict[str, pa.Table]) -> pa.Table:
-        """One micro-batch, each stream with `__mult`; the printed rows that went and came, with `__mult` too."""
+        """Run one micro-batch, each stream with `__mult`; return the printed rows that went and came, with `__mult`
+        too."""
 
     def result(self) -> pa.Table:
-        """The printed answer."""
+        """Return the printed answer."""
 
     def restart(self) -> None:
         """Stop, and go on from the checkpoint as another process would."""
@@ -92,7 +93,7 @@ class Steps:
 
 
 class StepFailure(AssertionError):
-    """What a step gave and should have given, at its line."""
+    """Failure of a step at its line: actual and expected rows."""
 
 
 @lru_cache(1)
@@ -111,10 +112,10 @@ def read_steps(path: Path) -> Steps:
     for start, end in zip(heads, ends, strict=True) if heads else ():
         body = (line for line in lines[start + 1 : end] if line.strip() and not line.startswith("--"))
         sections.append(Section(lines[start].strip(), start + 1, tuple(body)))
-    return Steps(path, UNSOURCED.sub(_sourced, script), tuple(sections))
+    return Steps(path, UNSOURCED.sub(_add_source, script), tuple(sections))
 
 
-def _sourced(match: re.Match[str]) -> str:
+def _add_source(match: re.Match[str]) -> str:
     op = ", op '__op'" if match[2].upper() == "STREAM" else ""
     return f"{match[1]} USING csv OPTIONS (path '{match[3]}'{op})"
 
@@ -124,12 +125,12 @@ def run_steps(path: Path, engine: Engine, checkpoint: Path) -> None:
     steps = read_steps(path)
     refusal = next((s for s in steps.sections if s.head.startswith("error ")), None)
     if refusal:
-        _refused(steps, refusal, engine, checkpoint)
+        _expect_refusal(steps, refusal, engine, checkpoint)
     else:
         _Run(steps, engine, checkpoint).run()
 
 
-def _refused(steps: Steps, section: Section, engine: Engine, checkpoint: Path) -> None:
+def _expect_refusal(steps: Steps, section: Section, engine: Engine, checkpoint: Path) -> None:
     _, code, *place = section.head.split()
     try:
         engine.start(steps.script, checkpoint, {})
@@ -145,8 +146,8 @@ def _failure(steps: Steps, section: Section, text: str) -> StepFailure:
     return StepFailure(f"{steps.path.name}:{section.line}: {section.head}: {text}")
 
 
-def _plain(script: str, compiled: "Script", outputs: "Outputs") -> str:
-    """The query of a script, what its table functions stand for in their places."""
+def _expand_table_functions(script: str, compiled: "Script", outputs: "Outputs") -> str:
+    """Write the query of a script with its table functions expanded."""
     from squallpy.catalog.catalog import Catalog
     from squallpy.frontend.script import parse_script
     from squallpy.frontend.statements import Select
@@ -158,8 +159,11 @@ def _plain(script: str, compiled: "Script", outputs: "Outputs") -> str:
     return query.ast.sql("spark") if expand(catalog, query, outputs) else query.text
 
 
-class _Given:
-    """What all engines are given: rows of tables and, by number of section, of batches; and what the oracle says."""
+class _StepInputs:
+    """Inputs and expected answers of a step test, for all engines.
+
+    These are rows of tables; rows of batches, by number of section; and the oracle's answers.
+    """
 
     def __init__(self, steps: Steps) -> None:
         from squallpy.logical.bind import compile_script
@@ -174,7 +178,7 @@ class _Given:
         oracle = None
         if all(section.head != "no oracle" for section in steps.sections):
             cells = CellsFromScratch(compiled, programs.read) if compiled.matrices else None
-            text = _plain(steps.script, compiled, programs.outputs) if cells else query.text
+            text = _expand_table_functions(steps.script, compiled, programs.outputs) if cells else query.text
             oracle = Oracle(relations, text, dict(views(steps.script)), cells)
         self.tables, self.batches, answered = dict[str, pa.Table](), dict[int, dict[str, pa.Table]](), []
         for number, section in enumerate(steps.sections):
@@ -184,19 +188,19 @@ class _Given:
                     if oracle:
                         oracle.push(name, self.tables[name])
                 case ["batch" | "fails", *failing]:
-                    self.batches[number] = _pushed(section, relations)
+                    self.batches[number] = _parse_batch(section, relations)
                     answered += [] if failing else [self.batches[number]]
         self.answers = Answers(oracle, answered) if oracle else None
         self._stops = [n for n, s in enumerate(steps.sections) if s.head.split()[0] in ("fails", "restart")]
 
-    def until_the_next_stop(self, first: int) -> list[dict[str, pa.Table]]:
-        """The batches from a section on, before the engine fails or is stopped."""
+    def batches_until_stop(self, first: int) -> list[dict[str, pa.Table]]:
+        """List the batches from a section on, before the engine fails or is stopped."""
         end = next((stop for stop in self._stops if stop >= first), math.inf)
         return [rows for number, rows in self.batches.items() if first <= number < end]
 
 
-def _pushed(section: Section, relations: dict[str, Relation]) -> dict[str, pa.Table]:
-    """The rows of a batch, by stream."""
+def _parse_batch(section: Section, relations: dict[str, Relation]) -> dict[str, pa.Table]:
+    """Parse the rows of a batch, by stream."""
     rows: dict[str, list[Values]] = {}
     signs: dict[str, list[int]] = {}
     for line in section.lines:
@@ -209,33 +213,33 @@ def _pushed(section: Section, relations: dict[str, Relation]) -> dict[str, pa.Ta
     }
 
 
-_given = lru_cache(maxsize=512)(_Given)  # one after the other, engines run the same files
+_read_inputs = lru_cache(maxsize=512)(_StepInputs)  # one after the other, engines run the same files
 
 
 class _Run:
     """One run: engine and oracle side by side."""
 
     def __init__(self, steps: Steps, engine: Engine, checkpoint: Path) -> None:
-        self._steps, self._engine, self._given, self._answered = steps, engine, _given(steps), 0
+        self._steps, self._engine, self._inputs, self._answered = steps, engine, _read_inputs(steps), 0
         self._printed: list[tuple[object, ...]] = []
         self._changes: pa.Table | None = None
-        engine.start(steps.script, checkpoint, self._given.tables)
+        engine.start(steps.script, checkpoint, self._inputs.tables)
 
     def run(self) -> None:
-        self._engine.expect(self._given.until_the_next_stop(0))
+        self._engine.expect(self._inputs.batches_until_stop(0))
         for number, section in enumerate(self._steps.sections):
             match section.head.split():
                 case ["batch"]:
-                    self._batch(section, self._given.batches[number])
+                    self._batch(section, self._inputs.batches[number])
                 case ["fails", code]:
-                    self._fails(section, self._given.batches[number], code)
+                    self._fails(section, self._inputs.batches[number], code)
                 case ["changes"]:
                     self._compare_changes(section)
                 case ["result", *ordered]:
                     self._compare_result(section, bool(ordered))
                 case ["restart"]:
                     self._engine.restart()
-                    self._engine.expect(self._given.until_the_next_stop(number + 1))
+                    self._engine.expect(self._inputs.batches_until_stop(number + 1))
 
     def _fails(self, section: Section, pushed: dict[str, pa.Table], code: str) -> None:
         try:
@@ -253,8 +257,8 @@ class _Run:
         self._apply(section, self._changes)
         if wrong := difference(self._printed, result):
             raise _failure(self._steps, section, f"all changes together are not the result\n{wrong}")
-        if self._given.answers:
-            answer = self._given.answers.after(self._answered)
+        if self._inputs.answers:
+            answer = self._inputs.answers.after(self._answered)
             self._answered += 1
             if answer is not None and (wrong := difference(whole_days(result), whole_days(answer))):
                 raise _failure(self._steps, section, f"not what DuckDB says\n{wrong}")
@@ -267,7 +271,7 @@ class _Run:
                 continue
             for _ in range(-mult):
                 # NB: NaN, which is not equal to itself, must be found too
-                place = next((i for i, other in enumerate(self._printed) if same_row(other, tuple(row))), None)
+                place = next((i for i, other in enumerate(self._printed) if is_same_row(other, tuple(row))), None)
                 if place is None:
                     raise _failure(self._steps, section, f"took away {tuple(row)}, which was not there")
                 self._printed.pop(place)
@@ -278,19 +282,19 @@ class _Run:
         expected = []
         for line in section.lines:
             sign, text = line.split(None, 1)
-            expected += [(*typed(schema, split(text)), {"+": 1, "-": -1}[sign])]
+            expected += [(*parse_values(schema, split(text)), {"+": 1, "-": -1}[sign])]
         if wrong := difference(self._changes, expected, residue=0.0):
             raise _failure(self._steps, section, wrong)
 
     def _compare_result(self, section: Section, ordered: bool) -> None:
         result = self._engine.result()
-        expected = [typed(result.schema, split(line)) for line in section.lines]
+        expected = [parse_values(result.schema, split(line)) for line in section.lines]
         if wrong := difference(result, expected, ordered, residue=0.0):
             raise _failure(self._steps, section, wrong)
 
 
 def views(script: str) -> Iterator[tuple[str, str]]:
-    """The views of a script by name, as text."""
+    """List the views of a script by name, as text."""
     from squallpy.frontend.script import parse_script
     from squallpy.frontend.statements import CreateView
 
@@ -301,7 +305,7 @@ def views(script: str) -> Iterator[tuple[str, str]]:
 
 
 def split(text: str) -> Values:
-    """The values of a line: 1, 'it''s', NULL   →   ["1", "it's", None]."""
+    """Split a line into its values: 1, 'it''s', NULL   →   ["1", "it's", None]."""
     values: Values = []
     at = 0
     while at < len(text):
@@ -317,7 +321,7 @@ def split(text: str) -> Values:
 
 
 def table(relation: Relation, rows: Iterable[Values]) -> pa.Table:
-    """Lines as rows of a relation."""
+    """Convert lines to rows of a relation."""
     columns = list(zip(*rows, strict=True)) or [()] * len(relation.fields)
     arrays = [_column(values, f.type) for values, f in zip(columns, relation.fields, strict=True)]
     return pa.table(arrays, [f.name for f in relation.fields])
@@ -330,8 +334,8 @@ def _column(values: Iterable[str | None], type: Type) -> pa.Array:
     return parsed
 
 
-def typed(schema: pa.Schema, values: Values) -> tuple[object, ...]:
-    """Expected values in the types of the printed columns."""
+def parse_values(schema: pa.Schema, values: Values) -> tuple[object, ...]:
+    """Convert expected values to the types of the printed columns."""
     types = [f.type for f in schema if f.name != MULT]
     assert len(types) == len(values), f"{len(values)} values for {len(types)} columns"
     return tuple(_column([v], sql_type(t) or VARCHAR)[0].as_py() for v, t in zip(values, types, strict=True))

@@ -1,4 +1,4 @@
-"""What the TPC's benchmarks share: their tables as declarations, and data by the programs that generate it.
+"""Tables of the TPC benchmarks as declarations, and data from the programs that generate it.
 
 TPCH.create("nation")                     CREATE TABLE nation (n_nationkey INT NOT NULL, …) USING parquet …
 TPCH.generate(0.1, Path("data"))          data/nation.parquet, data/orders.parquet, …, made once
@@ -29,7 +29,7 @@ class Benchmark:
     chosen: tuple[str, ...] = ()  # options that choose the tables
 
     def create(self, table: str, folder: str = "data", format: str = "parquet") -> str:
-        """The declaration of a table, its rows in `folder`."""
+        """Write the declaration of a table, its rows in `folder`."""
         columns = [f"    {column.strip()}" for column in split_columns(self.columns[table])]
         key = self.keys.get(table, (self.columns[table].split()[0],))
         body = ",\n".join([*columns, f"    PRIMARY KEY ({', '.join(key)})"])
@@ -38,7 +38,7 @@ class Benchmark:
         return f"CREATE {kind} {table} (\n{body}\n) USING {using} OPTIONS (path '{folder}/{table}.{ending}'{more});\n"
 
     def generate(self, scale: float, folder: Path, format: str = "parquet") -> Path:
-        """All tables at a scale factor in `folder`, made once; needs the program on the PATH or beside Python."""
+        """Generate all tables at a scale factor in `folder`, once; needs the program on the PATH or beside Python."""
         done, made = folder / "scale", f"{scale:g} {format}\n"
         if done.exists() and done.read_text() == made:
             return folder
@@ -52,13 +52,13 @@ class Benchmark:
         done.write_text(made)
         return folder
 
-    def cached(self, scale: float, format: str = "parquet") -> Path:
-        """The same in the folder for temporary files, shared by all test runs."""
+    def generate_cached(self, scale: float, format: str = "parquet") -> Path:
+        """Generate the tables in the folder for temporary files, shared by all test runs."""
         folder = Path(tempfile.gettempdir()) / f"squallpy-{self.name}" / f"{format}-{scale:g}"
         return self.generate(scale, folder, format)
 
     def main(self, usage: str | None) -> None:
-        """SCALE FOLDER [FORMAT] of the command line."""
+        """Generate tables as the command line says: SCALE FOLDER [FORMAT]."""
         if len(sys.argv) < 3:
             sys.exit(usage)
         try:
@@ -68,7 +68,7 @@ class Benchmark:
 
 
 def split_columns(text: str) -> list[str]:
-    """At the commas that are not within parentheses."""
+    """Split a list of columns at the commas that are not within parentheses."""
     parts = [""]
     for piece in text.split(","):
         if parts[-1].count("(") > parts[-1].count(")"):

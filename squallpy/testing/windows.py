@@ -16,15 +16,15 @@ from squallpy.frontend.stream_windows import CLAUSE, Clause, read_window
 _numbers = count(1)
 
 
-def windowed(
-    query: exp.Expr, relations: Mapping[str, Relation], views: Mapping[str, str], parsed: Callable[[str], exp.Expr]
+def replace_windows(
+    query: exp.Expr, relations: Mapping[str, Relation], views: Mapping[str, str], parse: Callable[[str], exp.Expr]
 ) -> Iterator[tuple[str, str]]:
-    """The views that the query has to read, where a window holds, in the place of streams; it reads them then."""
-    inline(query, views, parsed)
+    """Replace the streams that a query reads under windows by views; yield the names and texts of these."""
+    inline_views(query, views, parse)
     streams = {name.lower(): r for name, r in relations.items() if r.stream}
     under: dict[int, tuple[exp.Expr, list[exp.Table]]] = {}
     for table in query.find_all(exp.Table):
-        block = _window_around(table)
+        block = _find_windowed_block(table)
         if block is not None and table.name.lower() in streams:
             under.setdefault(id(block), (block, []))[1].append(table)
     for block, tables in under.values():
@@ -32,7 +32,7 @@ def windowed(
         clause = read_window(ScriptText(text, "oracle"), 0, len(text))
         mine = {table.name.lower(): streams[table.name.lower()] for table in tables}
         for relation in mine.values():
-            yield f"{relation.name} in {number}", _shown(relation, list(mine.values()), clause)
+            yield f"{relation.name} in {number}", _select_rows(relation, list(mine.values()), clause)
         for table in tables:
             relation = mine[table.name.lower()]
             shown = exp.to_table(f'"{relation.name} in {number}"', alias=table.alias or relation.name)
@@ -42,26 +42,26 @@ def windowed(
         block.set(CLAUSE, None)
 
 
-def inline(query: exp.Expr, views: Mapping[str, str], parsed: Callable[[str], exp.Expr]) -> None:
-    """Views that a window holds for become subqueries."""
+def inline_views(query: exp.Expr, views: Mapping[str, str], parse: Callable[[str], exp.Expr]) -> None:
+    """Replace the views that a query reads under windows by subqueries."""
     texts = {name.lower(): text for name, text in views.items()}
     for table in list(query.find_all(exp.Table)):
-        if table.name.lower() in texts and _window_around(table) is not None:
-            inside = parsed(texts[table.name.lower()])
+        if table.name.lower() in texts and _find_windowed_block(table) is not None:
+            inside = parse(texts[table.name.lower()])
             table.replace(exp.Subquery(this=inside, alias=exp.TableAlias(this=exp.to_identifier(table.alias_or_name))))
-            inline(inside, views, parsed)
+            inline_views(inside, views, parse)
 
 
-def _window_around(node: exp.Expr) -> exp.Expr | None:
-    """The nearest block around that has a window."""
+def _find_windowed_block(node: exp.Expr) -> exp.Expr | None:
+    """Find the nearest enclosing block that has a window."""
     above = node.parent
     while above is not None and not above.args.get(CLAUSE):
         above = above.parent
     return above
 
 
-def _shown(relation: Relation, streams: list[Relation], clause: Clause) -> str:
-    """The rows of a stream that a window over several shows, as a query of its log."""
+def _select_rows(relation: Relation, streams: list[Relation], clause: Clause) -> str:
+    """Write the query for those rows of a stream's log that a window over several streams shows."""
     names = ", ".join(f'"{f.name}"' for f in relation.fields)
     return (
         f'SELECT {names} FROM (SELECT {names}, UNNEST(RANGE(__n)) FROM (SELECT {names}, SUM("__mult")::BIGINT AS __n '

@@ -12,7 +12,7 @@ from squallpy.logical.bind import compile_script
 from squallpy.logical.show import show
 from squallpy.maintain.matrix.script_programs import Programs
 from squallpy.runtime.sources import infer_fields
-from squallpy.testing.recase import CASES, mixed, names, recase
+from squallpy.testing.recase import CASES, names, recase, to_mixed_case
 from squallpy.testing.step_tests import list_step_tests, read_steps
 
 ROOT = Path(__file__).parents[2]
@@ -48,7 +48,7 @@ def check(script: str, folder: Path = ROOT) -> None:
             assert outcome(recase(script, case, spared), folder) == expected
     bodies = re.findall(r"\$\$.*?\$\$", script, re.S)  # where A and a are two matrices
     inside = frozenset(word.lower() for body in bodies for word in re.findall(r"\w+", body))
-    assert in_lower_case(outcome(recase(script, mixed, inside), folder)) == in_lower_case(expected)
+    assert in_lower_case(outcome(recase(script, to_mixed_case, inside), folder)) == in_lower_case(expected)
 
 
 def in_lower_case(plan: str) -> str:

@@ -10,7 +10,7 @@ from squallpy.catalog.relation import Field, Relation
 from squallpy.logical.expressions import Call, Column
 from squallpy.maintain.relational.deltas import delta, monomials, telescope
 from squallpy.program.calculus import Cmp, Plus, Prod, Rel, Sum, Term, Values, variables
-from squallpy.testing.naive_calculus import Bag, Binding, add, bag_union, evaluate, expanded_delta
+from squallpy.testing.naive_calculus import Bag, Binding, add, bag_union, evaluate, expand_delta
 
 RELATIONS = [
     Relation(name, (Field("p", INT, False), Field("q", INT, False)), stream=True, format="csv") for name in "rst"
@@ -65,7 +65,7 @@ def property_delta_is_the_difference(term: Term, contents: dict[str, Bag], chang
 def property_delta_is_that_of_all_terms(term: Term, contents: dict[str, Bag], change: Bag, name: str) -> None:
     """One factor at a time, and by the rule for two factors that both change."""
     changes = {name: change}
-    assert total(delta(term, name), contents, changes) == total(expanded_delta(term, name), contents, changes)
+    assert total(delta(term, name), contents, changes) == total(expand_delta(term, name), contents, changes)
 
 
 @given(term=products(), contents=databases, change=bags, name=st.sampled_from("rst"))
@@ -76,7 +76,7 @@ def property_delta_takes_factors_in_any_order(term: Prod, contents: dict[str, Ba
     turned = Prod((*(body[i] for i in order), *term.terms[len(body) :]))
     changes, keys = {name: change}, tuple(sorted(variables(term), key=lambda v: v.id))
     assert total(Sum(keys, delta(turned, name)), contents, changes) == total(
-        Sum(keys, expanded_delta(term, name)), contents, changes
+        Sum(keys, expand_delta(term, name)), contents, changes
     )
 
 

@@ -14,7 +14,7 @@ EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 
 
 def property_q17_sends_no_more_than_its_delta_holds(tmp_path: Path) -> None:
-    folder, script = TPCH.cached(0.01), tmp_path / "q17.sql"
+    folder, script = TPCH.generate_cached(0.01), tmp_path / "q17.sql"
     text = (EXAMPLES / "tpch" / "q17.sql").read_text()
     script.write_text(text.replace("(path 'data/", f"(path '{folder}/"))
     session = Session(script, parse_settings(["partitions=4"]))

@@ -43,9 +43,9 @@ def tables(benchmark: str) -> dict[str, pa.Table]:
     if benchmark == "orderbook":
         return {side: orders.drop_columns("__op") for side, orders in book(800, 0).items()}
     if benchmark == "tpch":
-        folder, columns = H.cached(0.01), H.columns
+        folder, columns = H.generate_cached(0.01), H.columns
     else:
-        folder, columns = DS.cached(0.01), DS.columns
+        folder, columns = DS.generate_cached(0.01), DS.columns
     names = {t: [c.split()[0] for c in split_columns(text)] for t, text in columns.items()}
     read = {t: plain(pq.read_table(folder / f"{t}.parquet", columns=names[t])) for t in columns}
     if benchmark == "tpcds":
@@ -80,7 +80,7 @@ def run(example: str, engine: Any, folder: Path) -> Iterator[int]:
 def oracle_examples(example: str, tmp_path: Path) -> None:
     """In the end views hold again what they held before the first row: what static tables put there."""
     engine = VolatileEngine()
-    sizes = [(rows, engine.kept()) for rows in run(example, engine, tmp_path)]
+    sizes = [(rows, engine.row_counts()) for rows in run(example, engine, tmp_path)]
     assert max(rows for rows, _ in sizes) > 0
     assert sizes[-1] == sizes[0]
 
@@ -109,7 +109,7 @@ def signed(orders: pa.Table) -> pa.Table:
 @pytest.mark.parametrize("example", TPCDS)
 def oracle_tpcds_files(example: str, tmp_path: Path) -> None:
     """From the generator's files, whole."""
-    folder, script = DS.cached(0.01), tmp_path / "example.sql"
+    folder, script = DS.generate_cached(0.01), tmp_path / "example.sql"
     text = (EXAMPLES / f"{example}.sql").read_text()
     script.write_text(text.replace("(path 'data/", f"(path '{folder}/"))
     session, connection = Session(script), duckdb.connect()

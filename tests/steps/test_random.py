@@ -34,7 +34,7 @@ class Weighed(VolatileEngine):
 
     def push(self, rows: dict[str, pa.Table]) -> pa.Table:
         changes = super().push(rows)
-        self.weights.append(self.kept())
+        self.weights.append(self.row_counts())
         return changes
 
 
@@ -63,7 +63,7 @@ LONG = ("durable", "three partitions")  # only by `make long`
 @settings(max_examples=settings().max_examples // 4, suppress_health_check=[HealthCheck.too_slow])
 @given(case=cases(), size=SIZES)
 def oracle_random_queries(engine: str, case: Case, size: int | None) -> None:
-    run(case.rebatched(size) if size else case, ENGINES[engine]())
+    run(case.rebatch(size) if size else case, ENGINES[engine]())
 
 
 @pytest.mark.spark
@@ -73,7 +73,7 @@ def oracle_random_queries(engine: str, case: Case, size: int | None) -> None:
 )
 @given(case=cases(), size=st.sampled_from([7, 1000]))
 def oracle_random_queries_on_spark(cluster: Any, case: Case, size: int) -> None:
-    run(case.rebatched(size), SparkEngine(cluster, 3))
+    run(case.rebatch(size), SparkEngine(cluster, 3))
 
 
 def run(case: Case, engine: MemoryEngine) -> None:
@@ -90,5 +90,5 @@ def run(case: Case, engine: MemoryEngine) -> None:
             reject()
         except duckdb.Error:
             reject()
-    if isinstance(engine, Weighed) and case.emptied:
+    if isinstance(engine, Weighed) and case.is_empty_at_end:
         assert engine.weights[-1] == engine.weights[0]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from squallpy.maintain.relational import materialise
 from squallpy.testing.engines import LocalEngine, MemoryEngine, PartitionedEngine, SparkEngine, VolatileEngine
-from squallpy.testing.generators import Case, Change, settled
+from squallpy.testing.generators import Case, Change, insert_missing
 from tests.marks import long
 from tests.steps.test_random import Weighed, run
 
@@ -102,7 +102,7 @@ def cases(draw: st.DrawFn) -> Case:
     rows = st.tuples(*[st.sampled_from([None, 0, 1, 2])] * 3)
     change = st.builds(lambda sign, row: ("r", sign, row), st.sampled_from([1, 1, -1]), rows)
     changes: list[list[Change]] = draw(st.lists(st.lists(change, min_size=2, max_size=5), min_size=2, max_size=3))
-    settled(changes, True)
+    insert_missing(changes, True)
     return Case(f"CREATE STREAM r (a INT, b INT, c INT);\n{draw(queries())};", changes)
 
 

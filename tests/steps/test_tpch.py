@@ -18,7 +18,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "tpch"
 def oracle_tpch(query: str, format: str, tmp_path: Path) -> None:
     import duckdb
 
-    data = TPCH.cached(0.01, format)
+    data = TPCH.generate_cached(0.01, format)
     text = (EXAMPLES / f"{query}.sql").read_text()
     used = [name for name in TPCH.columns if f" {name} (" in text]
     select = text.rpartition(";\n\n")[2]
@@ -28,7 +28,7 @@ def oracle_tpch(query: str, format: str, tmp_path: Path) -> None:
     Session(script).run(RunOptions(backend="local", batch_rows=20_000), kept)
     connection = duckdb.connect()
     for name in used:
-        connection.execute(f"CREATE VIEW {name} AS FROM '{TPCH.cached(0.01) / name}.parquet'")
+        connection.execute(f"CREATE VIEW {name} AS FROM '{TPCH.generate_cached(0.01) / name}.parquet'")
     expected = connection.execute(to_duckdb(select.rstrip().rstrip(";"))).fetchall()
     assert not difference(kept.table, expected, ordered="ORDER BY" in select)
     assert len(kept.table) > 0

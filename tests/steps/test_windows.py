@@ -109,7 +109,7 @@ def run(case: Case, engine: MemoryEngine) -> None:
 @settings(max_examples=max(1, settings().max_examples // 4), suppress_health_check=[HealthCheck.too_slow])
 @given(case=cases(), size=st.sampled_from([1, 7, 1000]))
 def oracle_random_windows(engine: str, case: Case, size: int) -> None:
-    run(case.rebatched(size), ENGINES[engine]())
+    run(case.rebatch(size), ENGINES[engine]())
 
 
 @pytest.mark.spark
@@ -119,7 +119,7 @@ def oracle_random_windows(engine: str, case: Case, size: int) -> None:
 )
 @given(case=cases(), size=st.sampled_from([7, 1000]))
 def oracle_random_windows_on_spark(cluster: Any, case: Case, size: int) -> None:
-    run(case.rebatched(size), SparkEngine(cluster, 3))
+    run(case.rebatch(size), SparkEngine(cluster, 3))
 
 
 @settings(max_examples=max(1, settings().max_examples // 4), suppress_health_check=[HealthCheck.too_slow])
@@ -131,14 +131,14 @@ def property_nothing_stays(case: Case, size: int) -> None:
     """
     end: list[Change] = [(name, 1, (9, 9, f"2030-01-01 00:00:0{i}")) for i in range(6) for name in "rs"]
     short, long = VolatileEngine(), VolatileEngine()
-    before = case.rebatched(size).batches
+    before = case.rebatch(size).batches
     count = {name: sum(change[0] == name for batch in before for change in batch) for name in "rs"}
     filler: list[Change] = [
         (name, 1, (None, None, "2029-01-01 00:00:00")) for name in "rs" for _ in range(-count[name] % 30)
     ]
     run(Case(case.script, [end]), short)
     run(Case(case.script, [*before, filler, end]), long)
-    assert long.kept() == short.kept()
+    assert long.row_counts() == short.row_counts()
 
 
 @pytest.mark.parametrize("batch_rows", [1, 10, 1000])
@@ -200,7 +200,7 @@ def test_what_is_late_and_what_is_unmatched(tmp_path: Path) -> None:
     path.write_text(NOTED)
     run_steps(path, engine, tmp_path)
     assert [(stats["unmatched"], stats["late"]) for stats in engine.stats] == [(1, 0), (0, 0), (0, 0), (1, 3)]
-    assert "ledger s" not in engine.kept()
+    assert "ledger s" not in engine.row_counts()
 
 
 def test_state_stays_flat(tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_state_stays_flat(tmp_path: Path) -> None:
         columns = {"k": [i % 7 + window for i in range(200)], "v": [i % 13 for i in range(200)], "ts": times}
         rows = pa.table(columns).append_column(MULT, pa.array([1] * 200))
         engine.push({"r": rows, "s": rows})
-        taken.append(engine.taken)
+        taken.append(engine.state_bytes)
     assert set(taken[12:]) == {taken[12]} and taken[12] == max(taken)
 
 
@@ -234,5 +234,5 @@ def test_state_of_ever_new_strings_stays_flat(tmp_path: Path, monkeypatch: pytes
         times = [START + timedelta(seconds=10 * window, milliseconds=50 * i) for i in range(200)]
         columns = {"k": [f"{window} {i % 70} of a long name" for i in range(200)], "v": [0] * 200, "ts": times}
         engine.push({"r": pa.table(columns).append_column(MULT, pa.array([1] * 200))})
-        taken.append(engine.taken)
+        taken.append(engine.state_bytes)
     assert max(taken[20:]) <= max(taken[:20])

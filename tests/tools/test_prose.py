@@ -1,4 +1,4 @@
-"""The check of docstrings: what it refuses, what it takes, and how its exceptions shrink."""
+"""The check of docstrings: what it refuses and what it takes."""
 
 from pathlib import Path
 
@@ -7,11 +7,16 @@ import pytest
 from tools import prose
 
 
-def read(tmp_path: Path, source: str) -> list[prose.Docstring]:
+def write_package(tmp_path: Path, source: str) -> Path:
     package = tmp_path / "package"
     package.mkdir()
     (package / "room.py").write_text(source)
-    return prose.read_package(package)
+    return package
+
+
+def read(tmp_path: Path, source: str) -> list[prose.Docstring]:
+    package = write_package(tmp_path, source)
+    return list(prose.docstrings(package / "room.py", package))
 
 
 def faults(tmp_path: Path, source: str) -> list[str]:
@@ -84,27 +89,14 @@ class Join:
     assert (wrong.name, wrong.line) == ("package.room.Join.is_outer", 7)
 
 
-def test_exceptions_only_shrink(tmp_path: Path) -> None:
-    found = read(tmp_path, 'def a():\n    """The a."""\n\n\ndef b():\n    """Make b."""\n')
-    assert list(prose.problems(found, ["package.room.a"])) == []
-    (fault,) = prose.problems(found, [])
-    assert "room.py:2: package.room.a" in fault
-    assert ["needs no exception" in line for line in prose.problems(found, ["package.room.a", "package.room.b"])] == [
-        True
-    ]
-    assert "not in order" in " ".join(prose.problems(found, ["package.room.a", "package.room.a"]))
-
-
-def test_prune_drops_what_needs_no_exception(
+def test_problems_are_printed_with_their_places(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    read(tmp_path, 'def a():\n    """The a."""\n')
-    exceptions = tmp_path / "exceptions.txt"
-    exceptions.write_text("package.room.a\npackage.room.gone\n")
-    monkeypatch.setattr(prose, "PACKAGE", tmp_path / "package")
-    monkeypatch.setattr(prose, "EXCEPTIONS", exceptions)
-    assert prose.main([]) == 1 and "package.room.gone needs no exception" in capsys.readouterr().out
-    assert prose.main(["--prune"]) == 0 and exceptions.read_text() == "package.room.a\n"
+    package = write_package(tmp_path, 'def a():\n    """The a."""\n\n\ndef b():\n    """Make b."""\n')
+    monkeypatch.setattr(prose, "PACKAGE", package)
+    assert prose.main() == 1
+    (line,) = capsys.readouterr().out.splitlines()
+    assert 'room.py:2: package.room.a: "The" is no verb' in line
 
 
 def test_the_verbs_are_in_order_each_once() -> None:

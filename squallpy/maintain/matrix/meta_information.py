@@ -27,8 +27,8 @@ from squallpy.maintain.matrix.nodes import (
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Properties of a matrix that hold whatever its entries: structure, a bound of its rank, its density (None:
-    unknown)."""
+    """Properties of a matrix that hold whatever its entries: structure, bound of its rank, and density; None means
+    unknown."""
 
     symmetric: bool = False
     lower: bool = False

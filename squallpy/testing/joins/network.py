@@ -12,7 +12,7 @@ Pick = Callable[[int], int]  # which of so many channels is next
 
 
 class Network:
-    """Channels that are not empty, and what is in them."""
+    """Channels that are not empty, with the messages in them."""
 
     def __init__(self, pick: Pick) -> None:
         self._pick = pick
@@ -27,7 +27,8 @@ class Network:
         channel.append(message)
 
     def receive(self) -> tuple[Task, Task, Any] | None:
-        """The next message of some channel, with its sender and receiver; None when all is quiet."""
+        """Take the next message of some channel, with its sender and receiver; return None when all channels are
+        empty."""
         if not self._ready:
             return None
         i = self._pick(len(self._ready))

@@ -43,14 +43,14 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """Of a controller to reshufflers, and of these to joiners."""
+    """Message of a controller to reshufflers, and of these to joiners, that a migration begins."""
 
     migration: Migration
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Of a reshuffler to the controllers."""
+    """Message of a reshuffler to the controllers: the sizes of the inserts and deletes that it routed."""
 
     came: Sizes
     gone: Sizes
@@ -58,22 +58,22 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A joiner has sent another all it had for it."""
+    """Message of a joiner to another: all tuples for it have been sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """A joiner has finished a migration."""
+    """Message of a joiner to its controller: it has finished a migration."""
 
 
 @dataclass(frozen=True, slots=True)
-class GoOn:
-    """Of a joiner to itself: send more, also when nothing comes."""
+class Continue:
+    """Message of a joiner to itself: send more tuples of a migration, even if none arrive."""
 
 
 @dataclass(slots=True)
 class Output:
-    """How often each pair has come out, R by S."""
+    """Number of times that each pair of an R and an S tuple has come out."""
 
     stream: Stream
     homes: Homes
@@ -86,7 +86,7 @@ class Output:
         self.pairs = np.zeros((int((~of_s).sum()), int(of_s.sum())), np.int16)
 
     def add(self, group: int, side: Side, arriving: Some, stored: Some) -> None:
-        """Pairs that a joiner of a group puts out."""
+        """Count the pairs that a joiner of a group puts out."""
         one, other = arriving.positions, stored.positions
         mine = [self.homes.of(self.stream.tickets[p]) == group for p in (one, other)]
         met = meet((mine[0][:, None], mine[1]), (one[:, None], other))
@@ -95,7 +95,7 @@ class Output:
         self.pairs[self.row[rows], self.row[columns]] += 1
 
     def check(self, arrived: np.ndarray) -> None:
-        """Each pair of tuples that have arrived once, no pair twice."""
+        """Raise Violation if a pair came out twice, or one of arrived tuples did not come out."""
         if self.pairs.size and self.pairs.max() > 1:
             raise Violation(f"{int((self.pairs > 1).sum())} pairs came out more than once")
         of_s = self.stream.sides.astype(np.bool_)
@@ -104,8 +104,8 @@ class Output:
             raise Violation(f"{int((there == 0).sum())} pairs did not come out")
 
 
-class Kept:
-    """What a joiner has: lists of positions."""
+class JoinerStorage:
+    """Storage of a joiner: positions of its tuples in the stream."""
 
     def __init__(self, stream: Stream, output: Output, group: int) -> None:
         self._stream, self._output, self._group = stream, output, group
@@ -126,7 +126,7 @@ class Kept:
         self._parts[TupleSet.STATE, side] = np.concatenate([tuples.positions for tuples in state])
 
     def forget(self, before: int, homes: Homes) -> None:
-        """Visitors that no earlier tuple can meet any more."""
+        """Drop tuples of other groups that no earlier tuple can meet any more."""
         for side in Side:
             state = self.part(TupleSet.STATE, side)
             lives = (homes.of(state.tickets) == self._group) | (state.positions >= before)
@@ -135,7 +135,7 @@ class Kept:
 
 @dataclass(slots=True)
 class Group:
-    """A grid, and what its tasks know of it."""
+    """Grid with the state of its tasks."""
 
     controller: Controller
     epoch: int = 0
@@ -145,7 +145,7 @@ class Group:
 
 
 class Simulation:
-    """A stream through the operator; `pick` says which message is next, or a seed does."""
+    """Operator fed with a stream; `pick` chooses which message is next, or else a random generator with a seed."""
 
     def __init__(
         self,
@@ -168,22 +168,22 @@ class Simulation:
         self.output = Output(stream, self.homes)
         self.groups = [Group(Controller(g, policy), known=[(0, g)] * reshufflers) for g in square_grids(joiners)]
         self.joiners: dict[int, Joiner[Some]] = {}
-        self._kept: dict[int, Kept] = {}
+        self._storage: dict[int, JoinerStorage] = {}
         self._seen: dict[int, dict[int, int]] = {}  # the last tuple of each reshuffler, by joiner
         self._group: dict[int, int] = {}
-        self._told: set[int] = set()  # joiners that have said `Ended` in this migration
+        self._announced: set[int] = set()  # joiners that have said `Ended` in this migration
         for i, group in enumerate(self.groups):
             self._start(i, group.controller.grid.numbers)
         self._missing = np.zeros(len(stream), np.int64)  # messages of each tuple that have not arrived
         self._routed = np.zeros(len(stream), np.bool_)
-        self._deal(rng, chunk)
+        self._send_stream(rng, chunk)
 
     @property
     def migrations(self) -> list[Migration]:
         return [migration for group in self.groups for migration in group.migrations]
 
     def run(self) -> "Simulation":
-        """Until all is quiet."""
+        """Deliver messages until all channels are empty; raise Violation if a promise is broken."""
         while (message := self.network.receive()) is not None:
             self._deliver(*message)
         if any(group.controller.migrating for group in self.groups):
@@ -193,8 +193,8 @@ class Simulation:
             self._check_state(number)
         return self
 
-    def _deal(self, rng: np.random.Generator, chunk: int) -> None:
-        """Tuples in their order, a few of one relation at a time, each to some reshuffler."""
+    def _send_stream(self, rng: np.random.Generator, chunk: int) -> None:
+        """Send the tuples in their order, a few of one relation at a time, each time to a random reshuffler."""
         turns = np.flatnonzero(np.diff(self.stream.sides)) + 1
         for run in np.split(np.arange(len(self.stream)), turns):
             start = 0
@@ -270,8 +270,8 @@ class Simulation:
     def _start(self, group: int, numbers: Numbers, epoch: int = 0) -> None:
         for number in numbers.tolist():
             if number not in self.joiners:
-                self._kept[number], self._seen[number] = Kept(self.stream, self.output, group), {}
-                self.joiners[number] = Joiner(number, self.reshufflers, self._kept[number], Phase(epoch), self.rules)
+                self._storage[number], self._seen[number] = JoinerStorage(self.stream, self.output, group), {}
+                self.joiners[number] = Joiner(number, self.reshufflers, self._storage[number], Phase(epoch), self.rules)
                 self._group[number] = group
 
     def _join(self, number: int, sender: Any, message: Any) -> None:
@@ -288,11 +288,11 @@ class Simulation:
                 first = not joiner.is_migrating
                 joiner.signal(sender[1], migration)
                 if first:
-                    self.network.send(me, me, GoOn())
-            case GoOn():
+                    self.network.send(me, me, Continue())
+            case Continue():
                 parcels = self._send_on(joiner, 0)
                 if not joiner.has_sent_state:
-                    self.network.send(me, me, GoOn())
+                    self.network.send(me, me, Continue())
             case Parcel(_, side, tuples):
                 joiner.migrated(side, tuples)
             case Ended():
@@ -308,21 +308,21 @@ class Simulation:
         return joiner.send(received, policy.rate(migration), floor=1)
 
     def _finish(self, joiner: Joiner[Some]) -> None:
-        """Says that all is sent, and, when all is there, that it is done."""
+        """Announce that a joiner has sent all its tuples; acknowledge the migration once it has received all."""
         me = ("joiner", joiner.number)
-        if joiner.number not in self._told and joiner.has_sent:
-            self._told.add(joiner.number)
+        if joiner.number not in self._announced and joiner.has_sent:
+            self._announced.add(joiner.number)
             for number in sorted(joiner.receivers):
                 self.network.send(me, ("joiner", number), Ended())
-        if joiner.number in self._told and joiner.can_finish:
+        if joiner.number in self._announced and joiner.can_finish:
             joiner.finish()
-            self._told.discard(joiner.number)
+            self._announced.discard(joiner.number)
             self.network.send(me, ("controller", self._group[joiner.number]), Acknowledged())
 
     def _forget(self, number: int) -> None:
         seen = self._seen[number]
         if len(self.groups) > 1 and not self.joiners[number].is_migrating and len(seen) == self.reshufflers:
-            self._kept[number].forget(min(seen.values()), self.homes)
+            self._storage[number].forget(min(seen.values()), self.homes)
 
     # promises
 
@@ -330,7 +330,7 @@ class Simulation:
         self.output.check(self._routed & (self._missing == 0))
 
     def _check_epochs(self, group: Group) -> None:
-        """Reshufflers and joiners are at the controller's epoch, or one behind."""
+        """Raise Violation unless reshufflers and joiners are at the controller's epoch, or one behind."""
         alive = {group.epoch} | {epoch for epoch, _ in group.known}
         alive |= {self.joiners[int(n)].phase.epoch for n in group.controller.grid.numbers}
         if not alive <= {group.epoch, group.epoch - 1}:
@@ -341,15 +341,15 @@ class Simulation:
         grid = self.groups[group].controller.grid
         mine = self.homes.of(self.stream.tickets) == group
         for side in Side:
-            there = self._kept[number].part(TupleSet.STATE, side)
+            there = self._storage[number].part(TupleSet.STATE, side)
             stored = np.sort(there.positions[self.homes.of(there.tickets) == group])
             owned = np.flatnonzero(mine & (self.stream.sides == side) & grid.owns(number, side, self.stream.tickets))
             if not np.array_equal(stored, owned):
                 raise Violation(f"joiner {number} holds {len(stored)} tuples of {side.name} instead of {len(owned)}")
 
 
-def without(rules: Rules, row: Any) -> Rules:
-    """The protocol with one of its rows removed."""
+def remove_rule(rules: Rules, row: Any) -> Rules:
+    """Remove one row from the rules of the protocol."""
     return replace(
         rules,
         meetings=tuple(m for m in rules.meetings if m != row),

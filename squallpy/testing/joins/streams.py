@@ -41,13 +41,13 @@ class Some:
 
 
 def bursts(runs: Sequence[tuple[Side, int]], seed: int = 0) -> Stream:
-    """So many tuples of one relation, then of another …"""
+    """Generate runs of tuples: so many of one relation, then so many of another, and so on."""
     sides = np.repeat([int(side) for side, _ in runs], [length for _, length in runs]).astype(np.int8)
     return of_sides(sides, seed)
 
 
 def random_stream(length: int, share: float = 0.5, seed: int = 0, deletes: float = 0.0) -> Stream:
-    """Tuples of R with a probability; of all, a share takes an earlier one back, each at most once."""
+    """Generate tuples, of R with probability `share`; a fraction `deletes` of them is deleted again later."""
     rng = np.random.default_rng(seed)
     inserts = of_sides((rng.random(length) >= share).astype(np.int8), seed)
     count = int(deletes * length)
@@ -61,7 +61,10 @@ def random_stream(length: int, share: float = 0.5, seed: int = 0, deletes: float
 
 
 def fluctuating(length: int, k: int, seed: int = 0, start: int = 1) -> Stream:
-    """|R| : |S| goes to and fro between k and 1/k (paper §5.4): the one waits until the other is k times as large."""
+    """Generate a stream whose ratio |R| : |S| swings between k and 1/k (paper §5.4).
+
+    One relation waits until the other is k times as large.
+    """
     sizes, runs, side, total = [start, start], [(Side.R, start), (Side.S, start)], Side.R, 2 * start
     while total < length:
         run = min(k * sizes[side.other] - sizes[side], length - total)
@@ -71,19 +74,19 @@ def fluctuating(length: int, k: int, seed: int = 0, start: int = 1) -> Stream:
 
 
 def of_sides(sides: npt.NDArray[np.int8], seed: int = 0) -> Stream:
-    """Inserts with random tickets."""
+    """Generate inserts of these relations, with random tickets."""
     tickets = np.random.default_rng([seed, 1]).integers(0, 2**64, len(sides), np.uint64, endpoint=False)
     return Stream(sides, tickets, np.ones(len(sides), np.int8))
 
 
 def zipf_keys(length: int, keys: int, z: float, seed: int = 0) -> Keys:
-    """Hashes of keys drawn by Zipf's law: the i-th with a probability in proportion to i⁻ᶻ."""
+    """Generate hashes of keys drawn by Zipf's law: the i-th with a probability in proportion to i⁻ᶻ."""
     weights = 1 / np.arange(1, keys + 1) ** z
     drawn = np.random.default_rng([seed, 2]).choice(keys, length, p=weights / weights.sum())
-    return hashed(drawn)
+    return hash_keys(drawn)
 
 
-def hashed(keys: Numbers) -> Keys:
-    """A hash of each key."""
+def hash_keys(keys: Numbers) -> Keys:
+    """Hash each key."""
     hashes = np.random.default_rng(7).integers(0, 2**64, int(keys.max(initial=0)) + 1, np.uint64, endpoint=False)
     return hashes[keys]

@@ -19,9 +19,12 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
-    """A migration: the tuples that decided and ended it, its cost to a joiner, and what joiners had got since the last
-    decision to pay for it."""
+class MigrationRecord:
+    """Record of a migration.
+
+    `start` and `end` are the tuples that decided and ended it; `cost` is its cost to a joiner, `paid` the tuples that a
+    joiner had received since the last decision, to pay for it.
+    """
 
     start: int
     end: int
@@ -32,19 +35,19 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What happened, by tuple."""
+    """Sizes, mappings and loads after each tuple of a stream."""
 
     r: Floats  # |R| after each tuple
     s: Floats
     starts: tuple[int, ...]  # from which tuple on each mapping held
     mappings: tuple[Mapping, ...]
-    moved: tuple[Moved, ...]
+    moved: tuple[MigrationRecord, ...]
     routed: float  # what a joiner was sent by reshufflers
     late: float  # by how much decisions were overdue when a migration ended, as a share of what they wait for
 
     @property
     def load(self) -> Floats:
-        """The input-load factor after each tuple."""
+        """Input-load factor after each tuple."""
         out = np.empty(len(self.r))
         for start, stop, mapping in self._segments():
             out[start:stop] = self.r[start:stop] / mapping.rows + self.s[start:stop] / mapping.columns
@@ -52,7 +55,7 @@ class Trace:
 
     @property
     def least(self) -> Floats:
-        """That of the best mapping of as many joiners."""
+        """Input-load factor of the best mapping of as many joiners, after each tuple."""
         out = np.empty(len(self.r))
         for start, stop, mapping in self._segments():
             out[start:stop] = least_load(mapping.joiners, self.r[start:stop], self.s[start:stop])
@@ -69,7 +72,7 @@ class Trace:
 
 
 def least_load(joiners: int, r: Floats, s: Floats) -> Floats:
-    """ILF* for sizes."""
+    """Compute ILF*, the input-load factor of the best mapping, for each pair of sizes."""
     out = np.full(len(r), np.inf)
     for bits in range(joiners.bit_length()):
         out = np.minimum(out, r / (1 << bits) + s / (joiners >> bits))
@@ -84,30 +87,31 @@ def trace(
     step: int = 1,
     sample: int = 1,
 ) -> Trace:
-    """A stream through a controller that decides every `step` tuples; of R and S a tuple is `widths` units.
+    """Simulate a controller that decides every `step` tuples of a stream; tuples of R and S have these `widths`, in
+    units.
 
-    The new mapping holds at once. The controller may see but a `sample`, one tuple in so many (Alg. 1).
+    The new mapping holds at once. With `sample`, the controller sees only one tuple in that many (Alg. 1).
     """
     sizes = _Sizes(stream, widths)
     seen = _Sizes(stream, widths, sample) if sample > 1 else sizes
     controller = initial_controller(joiners, policy)
-    at, starts, mappings, moved, late = 0, [0], [controller.mapping], list[Moved](), 0.0
-    while (due := seen.next_due(at, controller, step)) is not None:
+    at, starts, mappings, moved, late = 0, [0], [controller.mapping], list[MigrationRecord](), 0.0
+    while (due := seen.find_next_due(at, controller, step)) is not None:
         controller = controller.observe(*seen.between(at, due))
         at, before = due, controller
         controller, migration = controller.decide()
         if migration is None:
             continue
-        end = sizes.end_of(at, migration, policy.rate(migration))
+        end = sizes.find_end(at, migration, policy.rate(migration))
         change, size = before.changed, before.sizes
         paid = max(change.r / before.mapping.rows, change.s / before.mapping.columns)
-        moved.append(Moved(at, end, migration, migration.cost(size.r, size.s), paid))
+        moved.append(MigrationRecord(at, end, migration, migration.cost(size.r, size.s), paid))
         starts.append(at - 1)  # a tuple is routed when it has been counted (Alg. 1)
         mappings.append(controller.mapping)
         if end >= len(stream):
             break
         controller = controller.observe(*seen.between(at, end)).finish()
-        at, late = end, max(late, _overdue(controller))
+        at, late = end, max(late, _overshoot(controller))
     ends = (*starts[1:], len(stream))
     routed = sum(sizes.routed(*run) for run in zip(starts, ends, mappings, strict=True))
     return Trace(sizes.r, sizes.s, tuple(starts), tuple(mappings), tuple(moved), routed, late)
@@ -131,17 +135,18 @@ class _Sizes:
         self._first_delete = int(deletes[0]) + 1 if len(deletes) else self._length + 1
 
     def between(self, start: int, stop: int) -> tuple[Sizes, Sizes]:
-        """What came, and what went."""
+        """Compute the sizes of the inserts and of the deletes between two points of the stream."""
         came, gone = ([int(sums[stop] - sums[start]) for sums in both] for both in (self._came, self._gone))
         return Sizes(*came), Sizes(*gone)
 
     def routed(self, start: int, stop: int, mapping: Mapping) -> float:
-        """What a joiner is sent."""
+        """Compute the load that a joiner receives from reshufflers between two points, under a mapping."""
         of_r, of_s = (float(changed[stop] - changed[start]) for changed in self._changed)
         return mapping.load(of_r, of_s)
 
-    def next_due(self, at: int, controller: Controller, step: int) -> int | None:
-        """After how many tuples the controller has something to decide."""
+    def find_next_due(self, at: int, controller: Controller, step: int) -> int | None:
+        """Find the number of tuples after which the controller has something to decide; None if the stream is
+        shorter."""
         found = [self._first_delete] if self._first_delete > at else []
         for changed, slack in zip(self._changed, controller.slack, strict=True):
             found.append(int(np.searchsorted(changed, changed[at] + max(slack, 1))))
@@ -153,8 +158,8 @@ class _Sizes:
         due = -(-due // step) * step
         return due if due <= self._length else None
 
-    def end_of(self, at: int, migration: Migration, rate: float) -> int:
-        """After how many tuples a migration is over that was decided after `at`."""
+    def find_end(self, at: int, migration: Migration, rate: float) -> int:
+        """Find the number of tuples after which a migration that was decided after `at` is over."""
         r, s = (int(self._came[i][at] - self._gone[i][at]) for i in range(2))
         mapping = migration.new.mapping
         received = self._changed[0] / mapping.rows + self._changed[1] / mapping.columns
@@ -169,8 +174,8 @@ def _sums(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(values)])
 
 
-def _overdue(controller: Controller) -> float:
-    """How far beyond its threshold a relation has changed, as a share of it."""
+def _overshoot(controller: Controller) -> float:
+    """Compute how far a relation has changed beyond its threshold, as a share of the threshold."""
     base = controller.decided.padded(controller.grid.joiners)
     limits = [controller.threshold * base.r, controller.threshold * base.s]
     return max(0.0, *(-slack / limit for slack, limit in zip(controller.slack, limits, strict=True) if limit > 0))

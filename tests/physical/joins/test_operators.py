@@ -15,7 +15,7 @@ from squallpy.physical.joins.heavy_keys import HeavyKeys, initial_heavy_keys
 from squallpy.physical.joins.mapping import Mapping, Side, Tickets
 from squallpy.physical.joins.operators import NAMES, Dynamic, Move, Operator, Static, create_operator
 from squallpy.physical.joins.sketch import Keys
-from squallpy.testing.joins.streams import hashed, of_sides, zipf_keys
+from squallpy.testing.joins.streams import hash_keys, of_sides, zipf_keys
 
 T = TypeVar("T")
 
@@ -99,21 +99,21 @@ def property_pairs_meet_and_state_follows_routes(
 def test_promotion_and_demotion() -> None:
     """A key gets hot and has a grid; others come, by which it is light again, and its grid is left."""
     placed = Placed(create_operator("Hybrid", 8, share=0.25))
-    placed.batch(Side.R, hashed(np.zeros(60, np.int64)), 1)
-    placed.batch(Side.S, hashed(np.zeros(4, np.int64)), 2)
+    placed.batch(Side.R, hash_keys(np.zeros(60, np.int64)), 1)
+    placed.batch(Side.S, hash_keys(np.zeros(4, np.int64)), 2)
     placed.decide()
     placed.check()
     assert [(m.migration.old.joiners, m.migration.new.mapping) for m in placed.moves] == [(1, Mapping(8, 1))]
     for seed in range(3):
-        placed.batch(Side.R, hashed(np.arange(1, 900)), 10 + seed)
-        placed.batch(Side.S, hashed(np.arange(1, 900)), 20 + seed)
+        placed.batch(Side.R, hash_keys(np.arange(1, 900)), 10 + seed)
+        placed.batch(Side.S, hash_keys(np.arange(1, 900)), 20 + seed)
     for key in range(1, 5):
-        placed.batch(Side.S, hashed(np.full(120, key)), 30 + key)
-        placed.batch(Side.R, hashed(np.full(120, key)), 40 + key)
+        placed.batch(Side.S, hash_keys(np.full(120, key)), 30 + key)
+        placed.batch(Side.R, hash_keys(np.full(120, key)), 40 + key)
     placed.decide()
     placed.check()
     demoted = [m for m in placed.moves if m.migration.new.joiners == 1]
-    assert [m.key for m in demoted] == hashed(np.zeros(1, np.int64)).tolist()
+    assert [m.key for m in demoted] == hash_keys(np.zeros(1, np.int64)).tolist()
     placed.decide()
     assert demoted[0].key not in {k.key for k in placed.operator.keys.keys}  # type: ignore[attr-defined]
 
@@ -123,8 +123,8 @@ def test_hysteresis() -> None:
     placed = Placed(create_operator("Hybrid", 4, share=0.25))
     rng = np.random.default_rng(0)
     for seed in range(40):
-        placed.batch(Side.R, hashed(rng.integers(0, 12, 40)), seed)
-        placed.batch(Side.S, hashed(rng.integers(0, 12, 2)), 100 + seed)
+        placed.batch(Side.R, hash_keys(rng.integers(0, 12, 40)), seed)
+        placed.batch(Side.S, hash_keys(rng.integers(0, 12, 2)), 100 + seed)
         placed.decide()
     by_key = [m.key for m in placed.moves if 1 in (m.migration.old.joiners, m.migration.new.joiners)]
     assert len(by_key) == len(set(by_key)) > 0
@@ -137,7 +137,7 @@ def test_nobody_is_busy_under_hybrid(keys: int, z: float) -> None:
     chosen = create_operator("Hybrid", 16)
     batches = np.split(zipf_keys(200_000, keys, z), 20)
     for batch, primary in zip(batches, np.array_split(np.arange(keys), 20), strict=True):
-        for side, some in ((Side.R, batch), (Side.S, hashed(np.arange(keys))[primary])):
+        for side, some in ((Side.R, batch), (Side.S, hash_keys(np.arange(keys))[primary])):
             chosen = chosen.observe(side, some, np.ones(len(some), np.int64), np.ones(len(some), np.int64))
         chosen, moves = chosen.decide()
         for move in moves:
@@ -145,7 +145,7 @@ def test_nobody_is_busy_under_hybrid(keys: int, z: float) -> None:
     loads = {}
     for name, one in (("Hybrid", chosen), ("SHJ", create_operator("SHJ", 16))):
         of_r = one.route(Side.R, np.concatenate(batches), of_sides(np.zeros(200_000, np.int8)).tickets).joiners
-        of_s = one.route(Side.S, hashed(np.arange(keys)), of_sides(np.zeros(keys, np.int8), 1).tickets).joiners
+        of_s = one.route(Side.S, hash_keys(np.arange(keys)), of_sides(np.zeros(keys, np.int8), 1).tickets).joiners
         loads[name] = np.bincount(of_r, minlength=16) + np.bincount(of_s, minlength=16)
     assert loads["Hybrid"].max() <= 1.25 * loads["Hybrid"].mean()
     assert loads["Hybrid"].max() <= 1.2 * loads["SHJ"].max()
@@ -154,7 +154,7 @@ def test_nobody_is_busy_under_hybrid(keys: int, z: float) -> None:
 
 def test_a_key_with_all_the_rows() -> None:
     chosen = create_operator("Hybrid", 16)
-    keys, ones = hashed(np.zeros(5000, np.int64)), np.ones(5000, np.int64)
+    keys, ones = hash_keys(np.zeros(5000, np.int64)), np.ones(5000, np.int64)
     for side in Side:
         chosen = chosen.observe(side, keys, ones, ones)
     chosen, moves = chosen.decide()
@@ -164,7 +164,7 @@ def test_a_key_with_all_the_rows() -> None:
 
 
 def test_deletes_make_keys_light() -> None:
-    state, keys = initial_heavy_keys(4, 0.5), hashed(np.zeros(500, np.int64))
+    state, keys = initial_heavy_keys(4, 0.5), hash_keys(np.zeros(500, np.int64))
     ones = np.ones(500, np.int64)
     state, moves = state.observe(Side.R, keys, ones).decide()
     assert len(moves) == 1

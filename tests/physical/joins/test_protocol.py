@@ -11,7 +11,7 @@ from squallpy.physical.joins.controller import Policy
 from squallpy.physical.joins.mapping import Side
 from squallpy.physical.joins.protocol import ALGORITHM_4, FinalSet, Meeting, Rules, TupleSet
 from squallpy.testing.joins import Simulation, Violation, bursts, random_stream
-from squallpy.testing.joins.simulator import without
+from squallpy.testing.joins.simulator import remove_rule
 
 SWINGS = [(Side.R, 8), (Side.S, 8), (Side.R, 40), (Side.S, 120), (Side.R, 60)]
 ROWS = [*ALGORITHM_4.meetings, *ALGORITHM_4.sent, *ALGORITHM_4.stays]
@@ -54,7 +54,7 @@ def test_growth() -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_a_protocol_without_a_row_is_found_out(row: Meeting | TupleSet | FinalSet) -> None:
-    assert found_out(without(ALGORITHM_4, row))
+    assert found_out(remove_rule(ALGORITHM_4, row))
 
 
 @pytest.mark.parametrize("row", [m for m in ALGORITHM_4.meetings if m.keep], ids=str)
