@@ -155,8 +155,10 @@ def _attach(atom: Rel, rest: Sequence[Factor]) -> tuple[Factor, ...]:
     A variable that it binds already is for another atom to compute: a + 1 = b AND b + 1 = a.
     """
     body: list[Factor] = [atom]
-    while more := [f for f in rest if isinstance(f, Assign) and _covers(bound_by(body), f)]:
+    bound = bound_by(body)
+    while more := [f for f in rest if isinstance(f, Assign) and _covers(bound, f)]:
         body += more
+        bound |= bound_by(more)
     return tuple(body)
 
 
