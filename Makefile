@@ -30,7 +30,7 @@ check: setup  ## ruff, mypy, the import contracts and the rule of docstrings
 test: setup  ## every test but those of `make long` and `make cluster`
 	$(BIN)/python -m pytest
 
-long: setup  ## what `make test` leaves out: each step test on the other executors, 200 examples of each property
+long: setup  ## what `make test` leaves out: the longest step tests on partitions, 200 examples of each property
 	$(BIN)/python -m pytest -m long
 	FUZZ=200 $(BIN)/python -m pytest -k property_
 

@@ -121,7 +121,7 @@ def access(statement: Statement, facts: ViewFacts, indexes: Indexes) -> Update:
                 path = _choose_path(ref, bound, filters, elsewhere, size, facts.searches.get(ref.name))
                 ranked[id(ref)] = _cost(path, bound, facts.narrow), path
         _, best = min((ranked[id(ref)] for ref in others), key=lambda cost_and_path: cost_and_path[0])
-        others = [ref for ref in others if ref is not best.ref]
+        others.remove(best.ref)
         steps.append(_lookup(best, bound, indexes))
         filters = [f for f in filters if f not in best.used]
         before = frozenset(bound)

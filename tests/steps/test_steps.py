@@ -94,17 +94,10 @@ LONG = {
 }  # fmt: skip
 
 
-def is_elsewhere(path: Path) -> bool:
-    """True if `make test` runs a file on one of MORE besides, and not as it was bound; `make long` runs the others."""
-    return crc32(path.stem.encode()) // len(MORE) % 3 == 0 and path.stem not in LONG
-
-
 @pytest.mark.parametrize(
     ("path", "engine"),
     [
-        pytest.param(
-            path, engine, id=f"{path.stem}-{engine}", marks=marks_of(path, engine == "plain" and is_elsewhere(path))
-        )
+        pytest.param(path, engine, id=f"{path.stem}-{engine}", marks=marks_of(path))
         for path in FILES.values()
         for engine in ENGINES
         if not (engine == "plain" and path.stem in NEEDS_ITS_PASSES)
@@ -115,7 +108,7 @@ def step_local(path: Path, engine: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [pytest.param(path, id=path.stem, marks=marks_of(path, not is_elsewhere(path))) for path in FILES.values()]
+    "path", [pytest.param(path, id=path.stem, marks=marks_of(path, path.stem in LONG)) for path in FILES.values()]
 )
 def step_elsewhere(path: Path, tmp_path: Path) -> None:
     """One of the other executors, whichever falls to the file by its name."""
