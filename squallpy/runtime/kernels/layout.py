@@ -31,7 +31,7 @@ CLASSES: Final = 2  # a bit for each size class of which a block is free
 VACANT: Final = 3  # for each size class, the first free block + 1
 STATE: Final = 40
 
-# A block of an arena, of 32-bit words (see `blocks.py`): a free one, or a posting, the numbers of records that agree on
+# A block of an arena, of 32-bit words (see `buddy.py`): a free one, or a posting, the numbers of records that agree on
 # a slice's columns.
 PIECE: Final = 4  # words in a block of class 0
 LENGTH: Final = 0  # of a posting; there are two records at least
