@@ -22,7 +22,7 @@ def identity_text(plan: Node) -> str:
     operators = list(nodes(plan))
     scans = [node for node in operators if isinstance(node, Scan)]
     lines = [written.operator(node) for node in operators]
-    return "\n".join((*filter(None, lines), written.columns(plan.output), *map(written.scan, scans)))
+    return "\n".join((*filter(None, lines), written.text(plan.output), *map(written.scan, scans)))
 
 
 class _Identity:
@@ -37,28 +37,25 @@ class _Identity:
             case Scan():
                 text = ""
             case Domain():  # the outer columns of a correlated subquery
-                text = f"Domain{self.columns(node.output)}"
+                text = f"Domain{self.text(node.output)}"
             case _:
                 text = self._fields(node)
         if isinstance(node, Union | SetOperation):
-            text += "".join(self.columns(child.output) for child in node.inputs)
+            text += "".join(self.text(child.output) for child in node.inputs)
         self._nodes[id(node)] = len(self._nodes)
         return text
 
-    def columns(self, columns: tuple[Column, ...]) -> str:
-        """Write a list of columns."""
-        return self._text(columns)
-
     def scan(self, node: Scan) -> str:
         """Write which columns of its relation a scan reads."""
-        read = (f"{c.name} = {self._text(c)}" for c in node.columns if c.id in self._columns)
+        read = (f"{c.name} = {self.text(c)}" for c in node.columns if c.id in self._columns)
         return f"@{self._nodes[id(node)]} = {node.relation.name}({', '.join(read)})"
 
     def _fields(self, value: Any) -> str:
         parts = (getattr(value, each.name) for each in fields(value) if each.compare)
-        return f"{type(value).__name__}({', '.join(self._text(part) for part in parts if not isinstance(part, Span))})"
+        return f"{type(value).__name__}({', '.join(self.text(part) for part in parts if not isinstance(part, Span))})"
 
-    def _text(self, value: Any) -> str:
+    def text(self, value: Any) -> str:
+        """Write columns, expressions and what operators have besides."""
         match value:
             case Node():
                 return f"@{self._nodes[id(value)]}"
@@ -66,7 +63,7 @@ class _Identity:
                 number = self._columns.setdefault(value.id, len(self._columns))
                 return f"#{number} {value.type}{'?' if value.nullable else ''}"
             case tuple():
-                return f"({', '.join(map(self._text, value))})"
+                return f"({', '.join(map(self.text, value))})"
             case Enum():
                 return value.name
         return self._fields(value) if is_dataclass(value) else repr(value)

@@ -14,7 +14,7 @@ from squallpy.catalog.relation import Relation
 from squallpy.catalog.stream_window import WindowSpec
 from squallpy.functions.registry import WINDOWS
 from squallpy.logical.calls import Agg, SortKeys, WindowFunction
-from squallpy.logical.expressions import Column, Expr, columns
+from squallpy.logical.expressions import TRUE, Column, Expr, columns
 from squallpy.logical.remembered import Remembered
 
 
@@ -160,6 +160,11 @@ class Join(Node):
     @Remembered
     def output(self) -> tuple[Column, ...]:
         return (*self.left.output, *self.right.output)
+
+
+def inner_join(left: Node, right: Node, on: Expr) -> Join:
+    """Join two plans; `on` TRUE is the cross product."""
+    return Join(left, right, on if on != TRUE else None)
 
 
 @dataclass(frozen=True, slots=True)

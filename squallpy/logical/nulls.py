@@ -18,6 +18,7 @@ from squallpy.logical.expressions import (
     not_null,
     transform,
 )
+from squallpy.logical.functions import coalesce
 
 
 def fold_nulls(expr: Expr) -> Expr:
@@ -62,11 +63,7 @@ def fold_coalesce(expr: Expr) -> Expr | None:
             break
     if tuple(args) == given:
         return None
-    if not args:
-        return Literal(None, expr.type)
-    *tested, last = args
-    arms = tuple((not_null(arg), arg) for arg in tested)
-    return Case(arms, last, expr.type) if arms else last
+    return coalesce(*args) if args else Literal(None, expr.type)
 
 
 def _coalesced(expr: Expr) -> tuple[Expr, ...] | None:

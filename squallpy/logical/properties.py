@@ -3,7 +3,7 @@
 from collections.abc import Set
 from dataclasses import replace
 
-from squallpy.base.errors import SquallError
+from squallpy.base.errors import Span, SquallError
 from squallpy.base.types import BOOLEAN, VARCHAR
 from squallpy.logical.apply import Apply, ApplyKind, Domain
 from squallpy.logical.bind.context import Context
@@ -226,12 +226,12 @@ def values_of_empty(node: Node) -> dict[int, Expr] | None:
     return nothing if is_outer else {c: case([(having, v)], nothing[c]) for c, v in values.items()}
 
 
-def check_size(plan: Node) -> None:
-    """Raise SQ3001 for a plan that is so large that it would be compiled for minutes."""
+def check_size(plan: Node, span: Span | None = None) -> None:
+    """Raise SQ3001, at `span`, for a plan that is so large that it would be compiled for minutes."""
     if plan.size > MOST_OPERATORS and (operators := sum(1 for _ in nodes(plan))) > MOST_OPERATORS:
         told = f"a query of {operators:,} operators is not supported, {MOST_OPERATORS:,} are the most"
         hint = "a subquery repeats what it is correlated with"
-        raise SquallError("SQ3001", told, hint=hint)
+        raise SquallError("SQ3001", told, span, hint)
 
 
 def value_of_nothing(plan: Node, value: Column) -> Expr | None:

@@ -147,19 +147,40 @@ def node_pass(
     """Make a pass of one rule that needs new columns; it is tried on each operator before the inputs of the outcome."""
 
     def run(plan: Node, context: PassContext) -> Node:
-        known: Rewritten = {}
-
-        def rewritten(node: Node) -> Node:
-            if id(node) not in known:
-                after = rule(node, context) or node
-                known[id(node)] = node, with_inputs(after, tuple(map(rewritten, after.inputs)))
-            return known[id(node)][1]
-
-        after = rewritten(plan)
+        after = top_down(plan, lambda node: rule(node, context))
         check_same_output(plan, after, name)
         return after
 
     return FunctionPass(name, why, run, required=required)
+
+
+def top_down(plan: Node, rule: NodeRule) -> Node:
+    """Rewrite each operator once, however many others read it, before the inputs of the outcome."""
+    known: Rewritten = {}
+
+    def rewritten(node: Node) -> Node:
+        if id(node) not in known:
+            after = rule(node) or node
+            known[id(node)] = node, with_inputs(after, tuple(map(rewritten, after.inputs)))
+        return known[id(node)][1]
+
+    return rewritten(plan)
+
+
+def bottom_up(change: Callable[[Node, Node], Node]) -> Callable[[Node], Node]:
+    """Make the rewriting of plans that changes each operator once, however many others read it, after its inputs.
+
+    Args:
+        change: Takes an operator as it was, and the same over its rewritten inputs.
+    """
+    known: Rewritten = {}
+
+    def rewritten(node: Node) -> Node:
+        if id(node) not in known:
+            known[id(node)] = node, change(node, with_inputs(node, tuple(map(rewritten, node.inputs))))
+        return known[id(node)][1]
+
+    return rewritten
 
 
 def check_same_output(before: Node, after: Node, rule: str) -> None:

@@ -22,7 +22,19 @@ from squallpy.logical.bind.subqueries import Inner, Subqueries, without_domain
 from squallpy.logical.calls import Agg
 from squallpy.logical.expressions import FALSE, TRUE, Column, Expr, Literal, columns, conjunction, conjuncts
 from squallpy.logical.functions import call, coalesce
-from squallpy.logical.nodes import Aggregate, AntiJoin, Filter, Join, LeftJoin, Node, Project, Scan, SemiJoin, Union
+from squallpy.logical.nodes import (
+    Aggregate,
+    AntiJoin,
+    Filter,
+    Join,
+    LeftJoin,
+    Node,
+    Project,
+    Scan,
+    SemiJoin,
+    Union,
+    inner_join,
+)
 from squallpy.logical.properties import is_bare_null
 
 
@@ -165,7 +177,7 @@ class Sides:
             return Apply(left, right, applied, self.parameters, on, span=self.span)
         match kind:
             case "INNER":
-                return Join(left, right, on if on != TRUE else None)
+                return inner_join(left, right, on)
             case "LEFT":
                 return LeftJoin(left, right, on)
             case "RIGHT":

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, BOOLEAN, VARCHAR
+from squallpy.logical.aggregates import Items
 from squallpy.logical.apply import Apply, ApplyKind, Domain
 from squallpy.logical.calls import Agg
 from squallpy.logical.column_allocator import ColumnAllocator
@@ -49,33 +50,29 @@ from squallpy.logical.nodes import (
     TopN,
     Union,
     WindowFunctions,
-    with_inputs,
+    inner_join,
 )
 from squallpy.logical.properties import check_size, has_row, value_of_nothing
-from squallpy.optimizer.passes import Rewritten
+from squallpy.optimizer.passes import bottom_up
 from squallpy.optimizer.plan.grouping_sets import expand_grouping_sets
 
-Items = tuple[tuple[Column, Expr], ...]
 Own = dict[Column, Expr]  # the subquery's own expressions that equal columns of the domain
 
 
 def decorrelate(plan: Node, context: ColumnAllocator) -> Node:
     """Replace each Apply of a plan by joins, those inside a subquery first."""
-    known: Rewritten = {}
 
-    def rewritten(node: Node) -> Node:
-        if id(node) not in known:
-            after = with_inputs(node, tuple(map(rewritten, node.inputs))) if node.inputs else node
-            if isinstance(after, Apply):
-                assert isinstance(node, Apply)
-                try:
-                    after = _unnest(after, rewritten(_values_input(node)), context)
-                    check_size(after)
-                except SquallError as error:
-                    raise error.at(node.span) from None
-            known[id(node)] = node, after
-        return known[id(node)][1]
+    def change(node: Node, after: Node) -> Node:
+        if not (isinstance(node, Apply) and isinstance(after, Apply)):
+            return after
+        try:
+            joined = _unnest(after, rewritten(_values_input(node)), context)
+            check_size(joined)
+        except SquallError as error:
+            raise error.at(node.span) from None
+        return joined
 
+    rewritten = bottom_up(change)
     return rewritten(plan)
 
 
@@ -107,7 +104,7 @@ def _unnest(apply: Apply, base: Node, context: ColumnAllocator) -> Node:
     on = conjunction(c for c in (on, apply.on) if c != TRUE)
     match kind:
         case ApplyKind.CROSS:
-            return Join(left, below, on if on != TRUE else None)
+            return inner_join(left, below, on)
         case ApplyKind.LEFT:
             return LeftJoin(left, below, on)
         case ApplyKind.ANTI:
@@ -120,7 +117,7 @@ def _unnest(apply: Apply, base: Node, context: ColumnAllocator) -> Node:
             one = (context.column("one", BOOLEAN, False), TRUE)
             grouped = Aggregate(below, tuple((c, c) for c in kept) or (one,), ())
             if not made:
-                return Join(left, grouped, on if on != TRUE else None)
+                return inner_join(left, grouped, on)
             return LeftJoin(left, Project(grouped, (*((c, c) for c in grouped.output), (made[0], TRUE))), on)
     value = right.output[0]
     others = ((c, c) for c in below.output if c.id != value.id)

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from squallpy.logical.apply import Apply, ApplyKind
 from squallpy.logical.expressions import TRUE, Call, Column, Expr, columns, conjunction, conjuncts, not_null
-from squallpy.logical.nodes import Filter, Node, nodes, with_inputs
+from squallpy.logical.nodes import Filter, Node, nodes
 from squallpy.logical.nulls import fold_condition
-from squallpy.optimizer.passes import Rewritten, expressions
+from squallpy.optimizer.passes import expressions, top_down
 from squallpy.optimizer.plan.push_filters import reading
 
 
@@ -19,19 +19,13 @@ def exists_to_semi(plan: Node) -> Node:
     """Turn each EXISTS that a filter requires into a SEMI, and drop those that are not read."""
     required, read = _required_and_read(plan)
     used = required | read
-    known: Rewritten = {}
 
-    def rewritten(node: Node) -> Node:
-        if id(node) not in known:
-            if isinstance(node, Apply) and node.kind is ApplyKind.EXISTS and node.made[0].id not in used:
-                after = rewritten(node.left)
-            else:
-                after = _filter_applies(node, read) if isinstance(node, Filter) else node
-                after = with_inputs(after, tuple(map(rewritten, after.inputs)))
-            known[id(node)] = node, after
-        return known[id(node)][1]
+    def rule(node: Node) -> Node:
+        while isinstance(node, Apply) and node.kind is ApplyKind.EXISTS and node.made[0].id not in used:
+            node = node.left
+        return _filter_applies(node, read) if isinstance(node, Filter) else node
 
-    return rewritten(plan)
+    return top_down(plan, rule)
 
 
 def _required_and_read(plan: Node) -> tuple[set[int], set[int]]:

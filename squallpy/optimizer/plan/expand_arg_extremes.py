@@ -10,11 +10,9 @@ from squallpy.base.types import BIGINT
 from squallpy.functions.aggregate.aggregate import Maintenance
 from squallpy.logical.calls import Agg
 from squallpy.logical.column_allocator import ColumnAllocator, short_name
-from squallpy.logical.expressions import Column, Expr, conjunction, not_null
+from squallpy.logical.expressions import Column, conjunction, not_null
 from squallpy.logical.functions import call, not_distinct
 from squallpy.logical.nodes import Aggregate, Filter, Join, LeftJoin, Node, Project
-
-Items = tuple[tuple[Column, Expr], ...]
 
 
 def expand_arg_extremes(node: Node, columns: ColumnAllocator) -> Node | None:

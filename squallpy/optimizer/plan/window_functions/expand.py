@@ -9,7 +9,6 @@ AVG(x) OVER (PARTITION BY k)                   →  AVG(x) of the rows of the pa
 
 from dataclasses import dataclass, field, replace
 
-from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, DOUBLE, NULL
 from squallpy.functions.registry import WINDOWS
 from squallpy.functions.window import WindowKind
@@ -17,9 +16,9 @@ from squallpy.logical.aggregates import Aggregates, Items
 from squallpy.logical.calls import Agg, WindowFunction
 from squallpy.logical.expressions import TRUE, Column, Expr, Literal, columns, conjunction, not_null
 from squallpy.logical.functions import call, case, coalesce, not_distinct
-from squallpy.logical.nodes import Aggregate, Filter, Node, Project, WindowFunctions, nodes, with_inputs
+from squallpy.logical.nodes import Aggregate, Filter, Node, Project, WindowFunctions, nodes
 from squallpy.logical.properties import check_size
-from squallpy.optimizer.passes import PassContext, columns_read
+from squallpy.optimizer.passes import PassContext, bottom_up, columns_read
 from squallpy.optimizer.plan.window_functions.frames import Extent, Frame, frame_of, without_neighbours
 from squallpy.optimizer.plan.window_functions.rows import FrameRows, join
 
@@ -31,22 +30,15 @@ def expand_window_functions(plan: Node, context: PassContext) -> Node:
     if not any(isinstance(node, WindowFunctions) for node in nodes(plan)):
         return plan
     read = columns_read(plan)
-    known: dict[int, tuple[Node, Node]] = {}
 
-    def rewritten(node: Node) -> Node:
-        if id(node) not in known:
-            after = with_inputs(node, tuple(map(rewritten, node.inputs)))
-            if isinstance(after, WindowFunctions):
-                span = after.functions[0][1].span
-                after = _Expansion(after, context).run(read[id(node)])
-                try:
-                    check_size(after)
-                except SquallError as error:
-                    raise error.at(span) from None
-            known[id(node)] = node, after
-        return known[id(node)][1]
+    def change(node: Node, after: Node) -> Node:
+        if not isinstance(after, WindowFunctions):
+            return after
+        expanded = _Expansion(after, context).run(read[id(node)])
+        check_size(expanded, after.functions[0][1].span)
+        return expanded
 
-    return rewritten(plan)
+    return bottom_up(change)(plan)
 
 
 @dataclass(frozen=True, slots=True)

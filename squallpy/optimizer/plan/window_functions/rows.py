@@ -20,7 +20,7 @@ from squallpy.logical.containment import narrowed
 from squallpy.logical.expressions import FALSE, TRUE, Expr, columns, conjunction
 from squallpy.logical.frame_conditions import conditions_before, conditions_in_range
 from squallpy.logical.functions import not_distinct
-from squallpy.logical.nodes import Aggregate, Filter, Join, LeftJoin, Node, Project, Repeat, Union
+from squallpy.logical.nodes import Aggregate, Filter, LeftJoin, Node, Project, Repeat, Union, inner_join
 from squallpy.logical.properties import unique_columns
 from squallpy.logical.total_order import MOST_KEYS, total_order
 from squallpy.optimizer.plan.window_functions.frames import Extent, Frame
@@ -31,7 +31,7 @@ def join(left: Node, right: Node, on: Iterable[Expr], is_outer: bool = False) ->
     condition = conjunction(on)
     if is_outer:
         return LeftJoin(left, right, condition)
-    return Join(left, right, condition if condition != TRUE else None)
+    return inner_join(left, right, condition)
 
 
 @dataclass(frozen=True, slots=True)
