@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,29 +92,30 @@ def spark_settings(request: RunRequest) -> dict[str, str]:
     return settings
 
 
-def import_without_extras() -> None:
-    """Import Arrow and numba without pandas and SciPy's BLAS, which they look for and no query uses (0.4 s)."""
-    with hidden("pandas"):
-        import pyarrow
-
-        pyarrow.array([])
-    with hidden("scipy.linalg"):
-        import numba.np.arraymath  # noqa: F401
+@contextmanager
+def _without_extras() -> Iterator[None]:
+    """Hide pandas and SciPy's BLAS from Arrow and numba, which look for them; no query uses them (0.4 s)."""
+    with hidden("pandas"), hidden("scipy.linalg"):
+        yield
 
 
 def run_script(request: RunRequest) -> None:
     """Run a script to its end; raises Interrupted when the user ended it before."""
-    import_without_extras()
-    from squallpy.runtime.checkpoint.checkpoint import hold_lease
-
     if request.checkpoint is not None and not request.checkpoint.strip():
         raise SquallError("SQ7003", "--checkpoint has an empty name", hint="name a folder, or a URI that Arrow knows")
     choice = choose(request, sys.stdout.isatty(), can_redraw(sys.stdout))
     _check_distinct(request)
     conf = spark_settings(request)
     session = Session(request.script, parse_settings(request.settings), request.text)
-    with Progress("compiling").running():
+    with _without_extras(), Progress("compiling").running():
         several = len(session.script.queries) > 1
+    with _without_extras():  # NB: after compiling, so that a mistake in the script is told without loading numba
+        import numba.np.arraymath  # noqa: F401
+        import pyarrow
+
+        from squallpy.runtime.checkpoint.checkpoint import hold_lease
+
+        pyarrow.array([])
     progress = Progress("starting Spark" if request.backend == "spark" else "starting")
     for notice in session.script.notices:
         progress.say(str(notice))

@@ -404,13 +404,30 @@ def test_help_loads_nothing_heavy() -> None:
     assert ended.stdout.startswith("Usage: squall")
 
 
-def test_a_local_run_loads_nothing_that_no_query_uses(room: Path) -> None:
+INFERRING = "CREATE STREAM c USING csv OPTIONS (path 'clicks.csv', header 'true'); SELECT UPPER('x') AS x FROM c;"
+
+
+@pytest.mark.parametrize("script", ["", INFERRING])
+def test_a_local_run_loads_nothing_that_no_query_uses(script: str, room: Path) -> None:
+    if script:
+        (room / "q.sql").write_text(script)
+    ended = run_and_list(room, "pandas", "scipy.linalg", "pyspark", "rich")
+    assert (ended.returncode, ended.stderr.strip()) == (0, "") and ended.stdout
+
+
+def test_a_mistake_is_told_without_loading_kernels(room: Path) -> None:
+    (room / "q.sql").write_text("SELECT 1 FROMM clicks;")
+    ended = run_and_list(room, "numba", "pandas", "pyspark")
+    assert ended.stderr.startswith("SQ1001 ") and ended.stderr.endswith("\n\n")
+
+
+def run_and_list(room: Path, *modules: str) -> subprocess.CompletedProcess[str]:
+    """Run q.sql in a process that lists on stderr which of these modules it has loaded."""
     program = (
         "import sys; from squallpy.terminal.cli import main; main(['run', '--backend', 'local', 'q.sql']);"
-        "print(*{'pandas', 'scipy.linalg', 'pyspark', 'rich'} & set(sys.modules), file=sys.stderr)"
+        f"print(*{set(modules)!r} & set(sys.modules), file=sys.stderr)"
     )
-    ended = subprocess.run((sys.executable, "-c", program), env=ENVIRONMENT, cwd=room, capture_output=True, text=True)
-    assert (ended.returncode, ended.stderr.strip()) == (0, "") and ended.stdout
+    return subprocess.run((sys.executable, "-c", program), env=ENVIRONMENT, cwd=room, capture_output=True, text=True)
 
 
 def test_version_options_and_doctor(squall: Squall) -> None:
