@@ -26,6 +26,7 @@ from pyspark.errors import StreamingQueryException
 
 from bench.joins.operators import LINEITEM, MASTER, WARM, Enough, script, skewed
 from squallpy.runtime.sources.replay import Replay
+from squallpy.testing.ignoring_sink import IgnoringSink
 
 JOIN, BAND = "bnci", 1
 CELL = 2 * BAND + 1
@@ -89,22 +90,16 @@ def ours(scale: float, batch_rows: int) -> tuple[float, int]:
 
 
 @dataclass
-class Pairs:
+class Pairs(IgnoringSink):
     """A sink that counts, and stops after `batches`."""
 
     batches: int | None = None
     count: int = 0
 
-    def begin(self, query: Any, schema: Any, batches: int) -> None: ...
-
     def batch(self, number: int, deletes: Any, inserts: Any, stats: dict[str, Any]) -> None:
         self.count += len(inserts)
         if self.batches and number + 1 >= self.batches:
             raise Enough
-
-    def final(self, table: Any) -> None: ...
-
-    def finish(self, summary: dict[str, Any]) -> None: ...
 
 
 def theirs(engine: str, scale: float, batch_rows: int) -> tuple[float, int]:

@@ -34,6 +34,7 @@ from bench.engines.shared_cluster import warm
 from bench.measure.processes import busy, work
 from squallpy.base.settings import JoinOperator, Settings
 from squallpy.session import RunOptions, Session
+from squallpy.testing.ignoring_sink import IgnoringSink
 
 MASTER = "local[2]"
 OPERATORS = tuple(operator.value for operator in JoinOperator if operator is not JoinOperator.AUTO)
@@ -73,7 +74,7 @@ COLOURS = {"SHJ": "gray", "StaticMid": "orange", "StaticOpt": "green", "Dynamic"
 
 
 @dataclass
-class Watched:
+class Watched(IgnoringSink):
     """A sink that watches the joiners, and stops after `batches`."""
 
     batches: int | None = None
@@ -100,10 +101,6 @@ class Watched:
         self.pairs += len(inserts)
         if self.batches and number + 1 >= self.batches:
             raise Enough
-
-    def final(self, table: Any) -> None: ...
-
-    def finish(self, summary: dict[str, Any]) -> None: ...
 
 
 class Enough(Exception):

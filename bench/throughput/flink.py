@@ -31,6 +31,7 @@ from bench.data.tables import CACHE, folder_of, generate, read_plain
 from bench.engines.shared_cluster import warm
 from squallpy.catalog.relation import Relation
 from squallpy.session import RunOptions, Session
+from squallpy.testing.ignoring_sink import IgnoringSink
 
 RELEASE = "2.3.0"
 QUERIES_OF_SPARK = ("q1", "q3", "q6", "q12", "q17", "q18", "q22")
@@ -192,7 +193,7 @@ class Ours:
         with TemporaryDirectory() as folder:
             script = Path(folder) / "query.sql"
             script.write_text("".join(self._declared(query, r, scale) for r in query.relations.values()) + query.text)
-            Session(script).run(self._options, Nowhere())
+            Session(script).run(self._options, IgnoringSink())
 
     def _declared(self, query: Query, relation: Relation, scale: float) -> str:
         names = query.columns[relation.name]
@@ -205,18 +206,6 @@ class Ours:
             path = parquet(query, scale)[relation.name]
         kind = "STREAM" if relation.stream else "TABLE"
         return f"CREATE {kind} {relation.name} ({', '.join(lines)}) USING {self._how} OPTIONS (path '{path}');\n"
-
-
-class Nowhere:
-    """A sink that looks at nothing."""
-
-    def begin(self, query: Any, schema: Any, batches: int) -> None: ...
-
-    def batch(self, number: int, deletes: Any, inserts: Any, stats: dict[str, Any]) -> None: ...
-
-    def final(self, table: Any) -> None: ...
-
-    def finish(self, summary: dict[str, Any]) -> None: ...
 
 
 def type_of(type: str) -> str:

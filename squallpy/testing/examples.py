@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from squallpy.logical.bind import compile_script
 from squallpy.testing.compare import Row, difference, rows_of, whole_days
+from squallpy.testing.ignoring_sink import IgnoringSink
 from squallpy.testing.oracle import MULT, Answers, Oracle
 from squallpy.testing.step_tests import Engine
 
@@ -29,14 +30,10 @@ class Stale(AssertionError):
     """An answer that is not that of the rows so far."""
 
 
-class Kept:
+class Kept(IgnoringSink):
     """A sink that keeps the final table."""
 
     table: pa.Table
-
-    def begin(self, *_: object) -> None: ...
-    def batch(self, *_: object) -> None: ...
-    def finish(self, *_: object) -> None: ...
 
     def final(self, table: pa.Table) -> None:
         self.table = table

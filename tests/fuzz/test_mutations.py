@@ -4,11 +4,9 @@ A few in each run of the tests; `make fuzz N=10000` tries as many as it is told.
 """
 
 import io
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,12 +17,12 @@ from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
 from squallpy.compiler import to_program
 from squallpy.logical.bind import compile_script
-from squallpy.logical.nodes import Query
 from squallpy.maintain.matrix.script_programs import Programs
 from squallpy.program.show import program_text
 from squallpy.runtime.evaluate.constants import fold_constant
 from squallpy.session import RunOptions, Session
 from squallpy.testing.engines import VolatileEngine
+from squallpy.testing.ignoring_sink import IgnoringSink
 from squallpy.testing.mutations import mutate_bytes, mutate_script
 from squallpy.testing.step_tests import list_step_tests, read_steps, run_steps
 
@@ -36,15 +34,6 @@ ROWS = 60
 @cache
 def scripts() -> tuple[str, ...]:
     return tuple(read_steps(path).script for path in list_step_tests().values())
-
-
-class Nobody:
-    """A sink of which nobody reads anything."""
-
-    def begin(self, *_: int | pa.Schema | Query) -> None: ...
-    def batch(self, *_: dict[str, Callable[..., Any] | float] | int | None) -> None: ...
-    def final(self, _: pa.Table) -> None: ...
-    def finish(self, _: dict[str, bool | float]) -> None: ...
 
 
 def compile_whole(script: str) -> None:
@@ -130,7 +119,7 @@ def test_mutated_files_are_answered_or_refused(format: str, tmp_path: Path) -> N
         script = tmp_path / "q.sql"
         script.write_text(f"CREATE STREAM t {declared} USING {format} OPTIONS (path 't.x'{skip});\n{query}")
         try:
-            Session(script, Settings()).run(RunOptions("local", batch_rows=25), Nobody())
+            Session(script, Settings()).run(RunOptions("local", batch_rows=25), IgnoringSink())
         except SquallError:
             refused += 1
         except Exception as error:

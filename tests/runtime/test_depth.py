@@ -12,25 +12,19 @@ from squallpy.base.recursion import guarded_depth
 from squallpy.base.settings import parse_settings
 from squallpy.catalog.relation import MULT
 from squallpy.logical.expressions import MOST_DEPTH
-from squallpy.logical.nodes import Query
 from squallpy.session import RunOptions, Session
 from squallpy.testing.engines import SparkEngine
+from squallpy.testing.ignoring_sink import IgnoringSink
 
 STREAM = "CREATE STREAM t (x INT, s VARCHAR, d DOUBLE) USING csv OPTIONS (path 't.csv', header 'true', op 'op');\n"
 ROWS = [(5, "a", 0.1), (999, "b", 2.5), (5000, None, None)]
 
 
-class Result:
+class Result(IgnoringSink):
     """The final rows of a run."""
-
-    def begin(self, query: Query, schema: pa.Schema, batches: int) -> None: ...
-
-    def batch(self, number: int, deletes: Any, inserts: Any, stats: dict[str, Callable[..., Any] | float]) -> None: ...
 
     def final(self, table: pa.Table) -> None:
         self.rows = [tuple(row.values()) for row in table.to_pylist()]
-
-    def finish(self, summary: dict[str, bool | float]) -> None: ...
 
 
 def session(folder: Path, query: str, settings: tuple[str, ...] = ()) -> Session:

@@ -6,8 +6,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from squallpy.logical.nodes import Query
 from squallpy.session import RunOptions, Session
+from squallpy.testing.ignoring_sink import IgnoringSink
 
 STREAMS = """
 CREATE STREAM r (k INT, v INT) USING csv OPTIONS (path 'r.csv');
@@ -16,29 +16,19 @@ CREATE STREAM s (k INT, w INT) USING csv OPTIONS (path 's.csv'{op});
 BAND = "SELECT v, w FROM r JOIN s ON ABS(r.k - s.k) <= 1;"
 
 
-class Kept:
+class Kept(IgnoringSink):
     """Every change of a run, and how many rows of its result it knows after each batch."""
 
     def __init__(self) -> None:
         self.rows, self.known = [], []
 
-    def begin(self, query: Query, schema: pa.Schema, batches: int) -> None: ...
-
-    def batch(
-        self,
-        number: int,
-        deletes: pa.Table,
-        inserts: pa.Table,
-        stats: dict[str, Any],
-    ) -> None:
+    def batch(self, number: int, deletes: Any, inserts: Any, stats: dict[str, Any]) -> None:
         assert not len(deletes)
         self.rows += inserts.to_pylist()
         self.known.append(stats["views"]["Q"]["records"])
 
     def final(self, table: pa.Table) -> None:
         self.table = table
-
-    def finish(self, summary: dict[str, bool | float]) -> None: ...
 
 
 def run(folder: Path, query: str, final: bool, op: str = "") -> Kept:

@@ -23,10 +23,11 @@ from squallpy.runtime.checkpoint.record import read_record, write_record
 from squallpy.runtime.sources import replay
 from squallpy.runtime.sources.replay import Again, Replay
 from squallpy.session import RunOptions, Session
+from squallpy.testing.ignoring_sink import IgnoringSink
 from tests.runs import BATCHES, MANY_STAGES, write
 
 
-class Seen:
+class Seen(IgnoringSink):
     """Remembers the changes of each batch, and stops the run after one of them."""
 
     def __init__(self, last: int | None = None) -> None:
@@ -39,21 +40,13 @@ class Seen:
     def begin(self, query: Query, schema: pa.Schema, batches: int) -> None:
         assert batches == BATCHES
 
-    def batch(
-        self,
-        number: int,
-        deletes: pa.Table,
-        inserts: pa.Table,
-        stats: dict[str, Callable[..., Any] | dict[str, dict[str, int] | int] | float],
-    ) -> None:
+    def batch(self, number: int, deletes: Any, inserts: Any, stats: dict[str, Any]) -> None:
         self.changes[number] = sorted(map(str, deletes.to_pylist())), sorted(map(str, inserts.to_pylist()))
         if number == self._last:
             self.stop.set()
 
     def final(self, table: pa.Table) -> None:
         self.final_rows = sorted(map(str, table.to_pylist()))
-
-    def finish(self, summary: dict[str, bool | float]) -> None: ...
 
 
 def run(script: Path, checkpoint: str | None, last: int | None = None, optimizer: bool = True) -> Seen:

@@ -3,7 +3,6 @@ right, or the file is named."""
 
 import random
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,10 @@ import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
-from squallpy.logical.nodes import Query
 from squallpy.runtime.checkpoint import folders
 from squallpy.runtime.checkpoint.head import Head
 from squallpy.session import RunOptions, Session
+from squallpy.testing.ignoring_sink import IgnoringSink
 from tests.runs import MANY_STAGES, write
 
 
@@ -23,7 +22,7 @@ class Killed(Exception):
     """The end of a run that leaves everything as it is."""
 
 
-class Seen:
+class Seen(IgnoringSink):
     """Remembers changes and the final rows, and dies after a batch."""
 
     def __init__(self, last: int | None = None) -> None:
@@ -31,23 +30,13 @@ class Seen:
         self.rows: Any = None
         self._last = last
 
-    def begin(self, query: Query, schema: pa.Schema, batches: int) -> None: ...
-
-    def batch(
-        self,
-        number: int,
-        deletes: pa.Table,
-        inserts: pa.Table,
-        stats: dict[str, Callable[..., Any] | dict[str, dict[str, int] | int] | float],
-    ) -> None:
+    def batch(self, number: int, deletes: Any, inserts: Any, stats: dict[str, Any]) -> None:
         self.changes[number] = sorted(map(str, deletes.to_pylist())), sorted(map(str, inserts.to_pylist()))
         if number == self._last:
             raise Killed
 
     def final(self, table: pa.Table) -> None:
         self.rows = sorted(map(str, table.to_pylist()))
-
-    def finish(self, summary: dict[str, bool | float]) -> None: ...
 
 
 def run(script: Path, folder: Path | None, last: int | None = None) -> Seen:

@@ -18,11 +18,12 @@ from squallpy.runtime.checkpoint import input_files
 from squallpy.runtime.checkpoint.folders import Committed
 from squallpy.runtime.formats import checksum
 from squallpy.session import RunOptions, Session
+from squallpy.testing.ignoring_sink import IgnoringSink
 
 QUERY = "SELECT k, SUM(v) AS s, MIN(v) AS m, COUNT(*) AS n FROM t GROUP BY k;\n"
 
 
-class Rows:
+class Rows(IgnoringSink):
     """A sink that stops after so many batches, and has the final rows."""
 
     def __init__(self, batches: int | None = None, fails: bool = False) -> None:
@@ -30,8 +31,6 @@ class Rows:
         self.rows: list[str] | None = None
         if batches == 0:  # of those that come again, which no sink is told of, one
             self.stop.set()
-
-    def begin(self, *_: Any) -> None: ...
 
     def batch(self, *_: Any) -> None:
         if self.left is not None:
@@ -43,8 +42,6 @@ class Rows:
 
     def final(self, table: pa.Table) -> None:
         self.rows = sorted(map(str, table.to_pylist()))
-
-    def finish(self, *_: Any) -> None: ...
 
 
 def run(room: Path, batches: int | None = None, fails: bool = False, checkpoint: bool = True, rows: int = 100) -> Any:

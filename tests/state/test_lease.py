@@ -12,16 +12,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
-from squallpy.logical.nodes import Query
 from squallpy.runtime.checkpoint.checkpoint import hold_lease
 from squallpy.runtime.checkpoint.durable import open_durable
 from squallpy.runtime.checkpoint.lease import NAME, Lease, Owner, hold_shared
 from squallpy.session import RunOptions, Session
+from squallpy.testing.ignoring_sink import IgnoringSink
 from tests.runs import ONE_STAGE, undisturbed, write
 
 Holding = Callable[[], AbstractContextManager[Lease]]
@@ -167,29 +166,19 @@ def test_a_record_that_names_nobody_keeps_nobody_out(place: str, tmp_path: Path,
         lease.check()
 
 
-class Thief:
+class Thief(IgnoringSink):
     """A sink under which the lease is lost after a batch."""
 
     def __init__(self, checkpoint: Path, after: int) -> None:
         self.checkpoint, self.after, self.batches = checkpoint, after, []
 
-    def begin(self, query: Query, schema: pa.Schema, batches: int) -> None: ...
-
-    def batch(
-        self,
-        number: int,
-        deletes: pa.Table,
-        inserts: pa.Table,
-        stats: dict[str, Callable[..., Any] | dict[str, dict[str, int] | int] | float],
-    ) -> None:
+    def batch(self, number: int, deletes: Any, inserts: Any, stats: dict[str, Any]) -> None:
         self.batches.append(number)
         if number == self.after:
             (self.checkpoint / NAME).write_bytes(ELSEWHERE.packed())
 
     def final(self, table: Any) -> None:
         pytest.fail("a result of a run that has lost its checkpoint")
-
-    def finish(self, summary: Any) -> None: ...
 
 
 def fault_a_run_that_lost_its_lease_commits_nothing_more(tmp_path: Path) -> None:
