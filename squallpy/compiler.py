@@ -91,7 +91,8 @@ class Compiler:
         sizes = sizes | {r.name: sizes.get(r.source.name, 0) for r in program.relations if r.parts}
         joins = JoinOperator(settings.join_operator)
         switches = DistributionOptions(settings.move_rules, settings.move_sharing, settings.fusion)
-        plan = place(program, partitions, sizes, switches, settings.partition, joins)
+        compensated = settings.fivm_sums == "compensated"
+        plan = place(program, partitions, sizes, switches, settings.partition, joins, compensated)
         plan = set_join_parameters(
             plan, settings.join_epsilon, (settings.join_capacity_mb << 20) or None, settings.join_groups
         )

@@ -122,6 +122,13 @@ class Settings:
         choices=("refuse", "reevaluate"),
         name="matrix.deletes",
     )
+    fivm_sums: str = setting(
+        "compensated",
+        "sums in cofactor matrices: compensated (double-doubles, which inserts and deletes leave as they were), or "
+        "plain (doubles: half the memory)",
+        choices=("compensated", "plain"),
+        name="fivm.sums",
+    )
     changes_marks: bool = setting(
         False,
         "mark the end of each batch (also one without changes) and of the query in changes on stdout, by a row of op "

@@ -7,7 +7,7 @@ less, joins with many matches send more.
 
 from dataclasses import dataclass, field
 
-from squallpy.base.rings import Ring
+from squallpy.base.rings import LaneRing, Ring
 from squallpy.base.types import Kind
 from squallpy.physical.plan import Derive, Plan, PoolPlan, Send, Stage, Update
 
@@ -22,9 +22,14 @@ Rows = dict[str, float]  # for each tuple, by relation
 def row_bytes(pool: PoolPlan) -> int:
     """Estimate the bytes of a row in transit: key columns and payload, texts spelled out."""
     keys = {Kind.VARCHAR: TEXT, Kind.DOUBLE: WORD}
-    lanes = {Ring.COUNT: COUNT, Ring.EXACT: NUMBER, Ring.REAL: 2 * WORD, Ring.SIGNED: 2 * WORD + COUNT}
     of_keys = sum(keys.get(column.type.kind, NUMBER) for column in pool.keys)
-    return of_keys + sum(lanes[ring] for ring in pool.payload.rings)
+    return of_keys + sum(map(_lane_bytes, pool.payload.rings))
+
+
+def _lane_bytes(ring: LaneRing) -> int:
+    if isinstance(ring, Ring):
+        return {Ring.COUNT: COUNT, Ring.EXACT: NUMBER, Ring.REAL: 2 * WORD, Ring.SIGNED: 2 * WORD + COUNT}[ring]
+    return WORD * ring.words
 
 
 def traffic(plan: Plan) -> Rows:

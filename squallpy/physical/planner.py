@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as Map
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from squallpy.base.errors import SquallError
-from squallpy.base.rings import Payload, Ring
+from squallpy.base.rings import Cofactor, LaneRing, Payload, Ring
 from squallpy.base.settings import JoinOperator
 from squallpy.base.types import Kind
 from squallpy.physical.access_paths import Indexes, ViewFacts, access
@@ -35,6 +35,7 @@ from squallpy.physical.plan import (
 )
 from squallpy.physical.unique_keys import unique_views
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
+from squallpy.program.calculus import Lane, cofactor_ring, lifted
 from squallpy.program.program import Program, Statement
 from squallpy.program.views import View
 
@@ -46,6 +47,7 @@ def place(
     switches: DistributionOptions = ALL,
     pinned: Sequence[tuple[str, str]] = (),
     operator: JoinOperator = JoinOperator.AUTO,
+    compensated: bool = True,
 ) -> Plan:
     """Place the views of a program and compile its statements to stages.
 
@@ -53,6 +55,7 @@ def place(
         sizes: Rows by relation, 0 if unknown, from which placements follow.
         pinned: Placements that the user pinned; SQ7001 or SQ7003 for an impossible one.
         operator: The join operator for all views; SQ7003 if the query does not suit it.
+        compensated: The sums in cofactor matrices are of double-doubles.
     """
     fixed = pinned_placements(program, pinned)
     try:
@@ -66,13 +69,13 @@ def place(
         message = f"{options}: no placement of the other views is possible with it: {reason}"
         raise SquallError("SQ7003", message) from None
     if found is None:
-        return _plan_on_one_partition(program)
-    plan = _plan_distributed(program, found, partitions, switches)
+        return _plan_on_one_partition(program, compensated)
+    plan = _plan_distributed(program, found, partitions, switches, compensated)
     grid, movable = grid_of(program, found, sizes, partitions, operator), _on_grid(plan, found)
     if operator is JoinOperator.HYBRID and not movable:
         raise _unsuitable_operator(operator, pinned, "the records of a key are not all at the joiners of the key")
     plan = replace(plan, fixed=tuple(fixed), grid=grid, on_grid=movable if operator.adapts else (), operator=operator)
-    return _with_heavy_key_grids(plan, found, switches) if operator is JoinOperator.AUTO else plan
+    return _with_heavy_key_grids(plan, found, switches, compensated) if operator is JoinOperator.AUTO else plan
 
 
 def set_join_parameters(plan: Plan, epsilon: float, capacity: int | None = None, groups: bool = False) -> Plan:
@@ -113,14 +116,14 @@ def _unsuitable_operator(operator: JoinOperator, pinned: Sequence[tuple[str, str
     return SquallError("SQ7003", f"{options}: it does not suit this query: {reason}", hint=hint)
 
 
-def _with_heavy_key_grids(plan: Plan, places: Placements, switches: DistributionOptions) -> Plan:
+def _with_heavy_key_grids(plan: Plan, places: Placements, switches: DistributionOptions, compensated: bool) -> Plan:
     """Add grids for heavy keys if there may be any and they cost no exchange; otherwise note why not."""
     light, default_reason = why_light(plan.program, places), "grids for its heavy keys would take more exchanges"
     if plan.grid or plan.fixed:
         default_reason = "its output goes to the grid" if plan.grid else "placements of other views are set"
     for chosen in () if plan.grid or plan.fixed else add_heavy_key_grids(plan.program, places):
         with suppress(Misplaced):
-            other = _plan_distributed(plan.program, chosen, plan.partitions, switches)
+            other = _plan_distributed(plan.program, chosen, plan.partitions, switches, compensated)
             movable = _on_grid(other, chosen)
             if movable and _exchanges(other) == _exchanges(plan):
                 plan, default_reason = replace(other, on_grid=movable), "keys of another join have grids"
@@ -133,9 +136,9 @@ def _exchanges(plan: Plan) -> list[int]:
     return [len(stage.sends) for stage in (plan.reading, *plan.stages)]
 
 
-def _plan_on_one_partition(program: Program) -> Plan:
+def _plan_on_one_partition(program: Program, compensated: bool) -> Plan:
     """Plan all in one partition, without exchanges."""
-    builder = _PlanBuilder(program)
+    builder = _PlanBuilder(program, compensated)
     steps: list[Update | Derive] = []
     for trigger in program.triggers:
         if trigger.relation.name in builder.auxiliary:
@@ -145,9 +148,11 @@ def _plan_on_one_partition(program: Program) -> Plan:
     return builder.plan(Stage((), tuple(sends)), (Stage(tuple(steps)),), {}, 1)
 
 
-def _plan_distributed(program: Program, places: Placements, partitions: int, switches: DistributionOptions) -> Plan:
+def _plan_distributed(
+    program: Program, places: Placements, partitions: int, switches: DistributionOptions, compensated: bool
+) -> Plan:
     """Plan views at their placements, with a stage between two exchanges."""
-    builder = _PlanBuilder(program)
+    builder = _PlanBuilder(program, compensated)
     reading, others = Stage(), list[Stage]()
     read = {delta.name for feed in builder.feeds if not feed.auxiliary for delta in feed.deltas}
     for block in distribute(program, places, switches):
@@ -239,18 +244,17 @@ def _can_check(unique: UniqueView, places: Placements) -> bool:
 class _PlanBuilder:
     """A plan under construction, with the indexes that its statements turn out to need."""
 
-    def __init__(self, program: Program) -> None:
-        self._program, self._real_ring = program, _real_ring(program)
+    def __init__(self, program: Program, compensated: bool) -> None:
+        self._program, self._rings = program, _Rings.of(program, compensated)
         self.indexes, self.known = Indexes(), ViewFacts(program)
         self.auxiliary: dict[str, AuxiliaryPlan] = {}
         for aux in program.auxiliary:
-            self.auxiliary[aux.relation.name] = _auxiliary_plan(
-                aux, program, self._real_ring, self.indexes, self.auxiliary
-            )
+            plan = _auxiliary_plan(aux, program, self._rings, self.indexes, self.auxiliary)
+            self.auxiliary[aux.relation.name] = plan
         self.feeds: list[Feed] = []
-        self._pools = {view.name: _pool(view, self._real_ring) for view in program.views}
+        self._pools = {view.name: self._rings.pool(view) for view in program.views}
         for trigger in program.triggers:
-            own = [_pool(d, self._real_ring) for d in trigger.deltas]
+            own = [self._rings.pool(d) for d in trigger.deltas]
             self._pools |= {pool.name: pool for pool in own}
             payloads, rows = tuple(pool.payload for pool in own), self.auxiliary.get(trigger.relation.name)
             self.feeds.append(Feed(trigger.relation, _fields(trigger.deltas), trigger.deltas, payloads, rows))
@@ -279,8 +283,9 @@ class _PlanBuilder:
         target = statement.target
         if target not in self._pools:
             refs = [ref for ref in statement.refs if not ref.row]
-            lanes = zip(*([self._pools[r.name].payload.rings[p] for p in r.picks] for r in refs), strict=True)
-            self._pools[target] = PoolPlan(target, statement.keys, Payload(tuple(map(max, lanes))))
+            factors = zip(*([self._pools[r.name].payload.rings[p] for p in r.picks] for r in refs), strict=True)
+            rings = tuple(self._rings.of_product(*lane) for lane in zip(statement.lanes, factors, strict=True))
+            self._pools[target] = PoolPlan(target, statement.keys, Payload(rings))
         return access(statement, self.known, self.indexes)
 
     def plan(self, reading: Stage, stages: tuple[Stage, ...], places: Placements, partitions: int) -> Plan:
@@ -296,25 +301,46 @@ class _PlanBuilder:
         )
 
 
-def _real_ring(program: Program) -> Ring:
-    """Choose the ring for sums of doubles: SIGNED, which is wider, only where some are multiplied with each other."""
-    lanes = [lane or () for view in program.views for term in view.terms for lane in term.lanes]
-    product = any(sum(f.type.kind is Kind.DOUBLE for f in lane) > 1 for lane in lanes)
-    return Ring.SIGNED if product else Ring.REAL
+@dataclass(frozen=True, slots=True)
+class _Rings:
+    """The rings for the sums of doubles of a program.
 
+    Args:
+        real: SIGNED, which is wider than REAL, only where some are multiplied with each other.
+        compensated: Cofactor matrices are of double-doubles.
+    """
 
-def _pool(view: View, real: Ring) -> PoolPlan:
-    rings = tuple(real if ring is Ring.REAL else ring for ring in view.rings)
-    return PoolPlan(view.name, view.keys, Payload(rings))
+    real: Ring
+    compensated: bool
+
+    @staticmethod
+    def of(program: Program, compensated: bool) -> "_Rings":
+        lanes = [lane or () for view in program.views for term in view.terms for lane in term.lanes]
+        product = any(sum(f.type.kind is Kind.DOUBLE and not lifted(f) for f in lane) > 1 for lane in lanes)
+        return _Rings(Ring.SIGNED if product else Ring.REAL, compensated)
+
+    def pool(self, view: View) -> PoolPlan:
+        return PoolPlan(view.name, view.keys, Payload(tuple(map(self._choose, view.rings))))
+
+    def of_product(self, lane: Lane | None, factors: Sequence[LaneRing]) -> LaneRing:
+        """Choose the ring of a product of views' lanes and a statement's own."""
+        if (cofactor := cofactor_ring(lane or (), factors)) is not None:
+            return self._choose(cofactor)
+        return max(ring for ring in factors if isinstance(ring, Ring))
+
+    def _choose(self, ring: LaneRing) -> LaneRing:
+        if isinstance(ring, Cofactor):
+            return replace(ring, compensated=self.compensated)
+        return self.real if ring is Ring.REAL else ring
 
 
 def _auxiliary_plan(
-    aux: AuxiliaryRelation, program: Program, real: Ring, indexes: Indexes, known: Map[str, AuxiliaryPlan]
+    aux: AuxiliaryRelation, program: Program, rings: _Rings, indexes: Indexes, known: Map[str, AuxiliaryPlan]
 ) -> AuxiliaryPlan:
     ref = aux.materialised
     indexes.records.add(ref.name)
     view = next(v for v in program.views if v.name == ref.name)
-    source, output = replace(_pool(view, real), keys=ref.variables), aux.output.with_lanes(ref.picks)
+    source, output = replace(rings.pool(view), keys=ref.variables), aux.output.with_lanes(ref.picks)
     found = aux.kind.index(source.keys, output)
     slice = indexes.slice(view.name, found.group) if found.sliced else -1
     order = -1 if found.order is None else indexes.order(view.name, found.order)

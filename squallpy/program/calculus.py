@@ -8,12 +8,13 @@ that they share. Payloads live in a product of rings, so a value term is a vecto
 aggregate, each lane a product of scalar factors (none: 1). A NULL factor counts as 0, a BOOLEAN one as 0 or 1.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from squallpy.base.rings import Ring
-from squallpy.base.types import INT, Kind
+from squallpy.base.rings import Cofactor, LaneRing, Ring
+from squallpy.base.types import DOUBLE, INT, Kind
 from squallpy.catalog.relation import Relation
-from squallpy.logical.expressions import Column, Expr, Literal, columns, substitute
+from squallpy.logical.expressions import Call, Column, Expr, Literal, columns, substitute
 
 Lane = tuple[Expr, ...]  # a product of factors
 
@@ -141,8 +142,38 @@ def relations(term: Term) -> frozenset[str]:
     return frozenset()
 
 
-def ring(lane: Lane) -> Ring:
-    """Choose the smallest ring for the sums of a lane: ⟨⟩ and ⟨-1⟩ → COUNT, ⟨price⟩ → EXACT, ⟨ratio⟩ → REAL."""
+_LIFT = "lift"
+
+
+def lift(value: Expr, number: int) -> Call:
+    """Build the lifting g_X(value) of variable X, of that number in its view tree, into the cofactor ring."""
+    return Call(_LIFT, (value, Literal(number, INT)), DOUBLE, value.nullable)
+
+
+def lifted(factor: Expr) -> tuple[Expr, int] | None:
+    """Return the value that a factor lifts, and the number of its variable; None if it is no lifting."""
+    match factor:
+        case Call("lift", (value, Literal(number))):
+            return value, number
+    return None
+
+
+def cofactor_ring(lane: Lane, rings: Sequence[LaneRing] = ()) -> Cofactor | None:
+    """Return the ring of a product of cofactor rings and liftings; None if it has none of them."""
+    ranges = [(ring.first, ring.size) for ring in rings if isinstance(ring, Cofactor)]
+    ranges += [(found[1], 1) for factor in lane if (found := lifted(factor))]
+    if not ranges:
+        return None
+    return Cofactor(min(first for first, _ in ranges), sum(size for _, size in ranges))
+
+
+def ring(lane: Lane) -> LaneRing:
+    """Choose the smallest ring for the sums of a lane.
+
+    ⟨⟩ and ⟨-1⟩ → COUNT, ⟨price⟩ → EXACT, ⟨ratio⟩ → REAL, ⟨LIFT(x, 0)⟩ → COFACTOR[0..0]
+    """
+    if (cofactor := cofactor_ring(lane)) is not None:
+        return cofactor
     kinds = {factor.type.kind for factor in lane if factor != MINUS}
     if Kind.DOUBLE in kinds:
         return Ring.REAL

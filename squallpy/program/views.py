@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from squallpy.base.rings import Ring
+from squallpy.base.rings import LaneRing
 from squallpy.logical.expressions import Column
 from squallpy.program.calculus import Factor, Lane, Rel, ring
 
@@ -37,7 +37,7 @@ class View:
         return max(len(term.atoms) for term in self.terms)
 
     @property
-    def rings(self) -> tuple[Ring, ...]:
+    def rings(self) -> tuple[LaneRing, ...]:
         """Smallest ring for the sums of each lane."""
         columns = zip(*(term.lanes for term in self.terms), strict=True)
         return tuple(max(ring(lane) for lane in column if lane is not None) for column in columns)

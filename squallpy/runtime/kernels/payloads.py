@@ -2,9 +2,11 @@
 
 from math import isfinite
 
+from squallpy.base.rings.cofactor import PLAIN
 from squallpy.runtime.kernels import layout as at
 from squallpy.runtime.kernels import triples
 from squallpy.runtime.kernels.arithmetic import exact_add, real_add
+from squallpy.runtime.kernels.cofactor_blocks import add_block, block_words, is_zero_block
 from squallpy.runtime.kernels.compiled import Vector, inlined
 from squallpy.runtime.kernels.intrinsics import as_float, as_word, load, store
 from squallpy.runtime.kernels.reals import add_reals
@@ -16,6 +18,10 @@ def add(frame: Vector, target: int, source: int) -> bool:
     left, i = 0, 0
     for lane in range(frame[at.LANES]):
         ring = frame[at.RINGS + lane]
+        if ring >= PLAIN:
+            left |= add_block(target + 8 * i, source + 8 * i, ring)
+            i += block_words(ring)
+            continue
         if ring == 0:
             n = load(target, i) + load(source, i)
             store(target, i, n)
@@ -55,6 +61,11 @@ def is_zero(frame: Vector, source: int) -> bool:
     i = 0
     for lane in range(frame[at.LANES]):
         ring = frame[at.RINGS + lane]
+        if ring >= PLAIN:
+            if not is_zero_block(source + 8 * i):
+                return False
+            i += block_words(ring)
+            continue
         if ring == 0:
             if load(source, i) != 0:
                 return False

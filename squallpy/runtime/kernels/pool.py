@@ -69,7 +69,7 @@ class Pool(OrderedContainer):
         for s, columns in enumerate(slices):
             regions |= {f"{part}{s}": _BIRTH for part in ("index", "arena", "where")}
             bounds += [len(columns), *columns, *[0] * (key_width - len(columns))]
-        rings = [int(ring) for ring in payload.rings]
+        rings = [ring.code for ring in payload.rings]
         start = layout.RINGS + len(rings)
         places = start + len(bounds)
         fixed = [key_width, payload.width, len(rings), len(slices), places, start, places + 2 * len(regions)]

@@ -9,8 +9,10 @@ from math import isfinite
 import numpy as np
 
 from squallpy.base.rings import Payload, Ring
+from squallpy.base.rings.cofactor import PLAIN
 from squallpy.runtime.kernels import triples
 from squallpy.runtime.kernels.arithmetic import exact_multiply, real_multiply, real_of, sign
+from squallpy.runtime.kernels.cofactor_blocks import block_words, negate_block
 from squallpy.runtime.kernels.compiled import (
     GIVEN_MATRIX,
     GIVEN_VECTOR,
@@ -101,7 +103,7 @@ def combine(o: int, a: int, kind: int) -> None:
 
 def negated(words: Words, payload: Payload) -> Words:
     """Negate payloads: those returned add up with those given to nothing."""
-    return _negated(np.ascontiguousarray(words), np.array([int(ring) for ring in payload.rings], np.int64))
+    return _negated(np.ascontiguousarray(words), np.array([ring.code for ring in payload.rings], np.int64))
 
 
 @kernel(f"{MATRIX}({GIVEN_MATRIX}, {GIVEN_VECTOR})")
@@ -111,6 +113,10 @@ def _negated(words: Vector, rings: Vector) -> Words:
     for row in range(words.shape[0]):
         at = address(out) + 8 * row * width
         for ring in rings:  # type: ignore[attr-defined]
+            if ring >= PLAIN:
+                negate_block(at, ring)
+                at += 8 * block_words(ring)
+                continue
             if ring == 0:
                 store(at, 0, -load(at, 0))
             elif ring == 1:

@@ -70,7 +70,7 @@ class SortedIndex:
         self._places, self._held_otherwise = np.array(order.columns), order.real or order.down or bool(order.heights)
         self._stride = width + payload.width * (3 if order.extents else 1) + (2 if order.heights else 1)
         known = order.equal + 1 if order.heights else nodes.EXTENTS if order.extents else nodes.NO_SUMMARY
-        rings = [int(ring) for ring in payload.rings]
+        rings = [ring.code for ring in payload.rings]
         scratch = layout.RINGS + len(rings) + 4
         fixed = [width, payload.width, len(rings), self._stride, layout.RINGS + len(rings), known, scratch]
         regions = {"entries": _BIRTH * nodes.FANOUT * self._stride, "nodes": _BIRTH * nodes.HEADER}

@@ -14,8 +14,10 @@ from typing import Any, Final
 import numpy as np
 from numba import carray  # type: ignore[attr-defined]
 
+from squallpy.base.rings.cofactor import PLAIN
 from squallpy.runtime.kernels import layout as at
 from squallpy.runtime.kernels.area import HEAD
+from squallpy.runtime.kernels.cofactor_blocks import multiply_blocks
 from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, MATRIX, VECTOR, Vector, address, inlined, kernel, making
 from squallpy.runtime.kernels.intrinsics import load, pointer, store
 from squallpy.runtime.kernels.postings import sliced
@@ -252,19 +254,24 @@ def _emitted(outcome: Vector, columns: Vector, places: Vector) -> tuple[Words, W
     """Emit the keys and payloads of the rows, as `outcome` lays them out.
 
     `outcome`: how many registers make a key, and those; the width of a payload; then for each lane its offset, its
-    words, and the number of its factors, of each of which: source, offset, kind. No factors: 0.
+    words, the code of its ring, and the number of its factors, of each of which: source, offset, kind. No factors: 0.
     """
     n, width = columns.shape[1], outcome[0]
     keys = _given(outcome, 1, width, columns)
     words = np.empty((n, outcome[width + 1]), np.int64)
     here, broad, lane = address(words), 8 * outcome[width + 1], width + 2
     while lane < outcome.shape[0]:
-        offset, size, factors = outcome[lane], outcome[lane + 1], outcome[lane + 2]
-        lane += 3
+        offset, size, ring, factors = outcome[lane], outcome[lane + 1], outcome[lane + 2], outcome[lane + 3]
+        lane += 4
         if factors == 0:
             for i in range(n):
                 for word in range(offset, offset + size):
                     words[i, word] = 0
+        elif ring >= PLAIN:
+            for i in range(n):
+                multiply_blocks(here + i * broad + 8 * offset, ring, outcome, lane, lane + 3 * factors, places, i)
+            lane += 3 * factors
+            continue
         for f in range(lane, lane + 3 * factors, 3):
             source, there, kind = outcome[f], 8 * outcome[f + 1], outcome[f + 2]
             for i in range(n):

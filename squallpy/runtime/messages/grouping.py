@@ -9,12 +9,13 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from squallpy.base.rings import Payload, Ring
+from squallpy.base.rings import Cofactor, Payload, Ring
 from squallpy.base.types import BIGINT, Kind, Type
 from squallpy.catalog.relation import MULT
 from squallpy.logical.expressions import Column, Expr, columns, conjunction, substitute
-from squallpy.program.calculus import Assign, Cmp, Lane, ring
+from squallpy.program.calculus import Assign, Cmp, Lane, lifted, ring
 from squallpy.program.views import View
 from squallpy.runtime.evaluate.evaluators import Function
 from squallpy.runtime.evaluate.functions import compile_expression
@@ -23,6 +24,7 @@ from squallpy.runtime.evaluate.kernel_runner import Batch, Runner
 from squallpy.runtime.evaluate.logic import is_true
 from squallpy.runtime.evaluate.numbers import LIMIT, largest_magnitude
 from squallpy.runtime.evaluate.vectors import Frame, Vec, all_valid, full, take
+from squallpy.runtime.kernels.cofactor_blocks import lift_rows
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.lanes import fill_reals, pack
 from squallpy.runtime.kernels.pool import Pool
@@ -89,7 +91,7 @@ class Grouping:
 
     def _runner(self, steps: list[Assign | Cmp], lanes: list[Lane], counted: bool) -> Runner | None:
         """Make the program for batches with or without multiplicities."""
-        if any(kind >= Ring.REAL for kind in self._payload.rings):
+        if any(kind not in (Ring.COUNT, Ring.EXACT) for kind in self._payload.rings):
             return None
         coder = ProgramBuilder(self._fields | {_TIMES.id: MULT})
         try:
@@ -172,7 +174,9 @@ class Grouping:
             keys[:, i] = encode(frame[key.id], key, rows, names, origin)
         words = np.empty((rows, self._payload.width), np.int64)
         for product, at, kind in zip(self._factors, self._payload.offsets, self._payload.rings, strict=True):
-            if kind >= Ring.REAL:
+            if isinstance(kind, Cofactor):
+                lift_rows(words, at, kind, product(frame), mult)
+            elif kind >= Ring.REAL:
                 values, times = product(frame)
                 fill_reals(words, at, kind, values, mult if times is None else times if mult is None else times * mult)
             else:
@@ -200,7 +204,21 @@ def _ordered(steps: list[Assign | Cmp]) -> list[Assign | Cmp]:
 
 
 def _factors(lane: Lane) -> Callable[[Frame], Any]:
+    if isinstance(ring(lane), Cofactor):
+        return _lifted_values(lane)
     return _real_product(lane) if ring(lane) is Ring.REAL else _product(lane)
+
+
+def _lifted_values(lane: Lane) -> Callable[[Frame], npt.NDArray[np.float64]]:
+    """Evaluate the values that a lane lifts, as doubles, a row for each variable."""
+    found = sorted(filter(None, map(lifted, lane)), key=lambda pair: pair[1])
+    assert len(found) == len(lane), "a lane lifts all of its factors, or none"
+    functions = [(compile_expression(value), value.type) for value, _ in found]
+
+    def run(frame: Frame) -> npt.NDArray[np.float64]:
+        return np.array([full(f(frame), type, frame.rows).values for f, type in functions], np.float64)
+
+    return run
 
 
 def _product(lane: Lane) -> Callable[[Frame], Any]:

@@ -9,12 +9,14 @@ from types import MappingProxyType
 
 import numpy as np
 
-from squallpy.base.rings import Payload, Ring
+from squallpy.base.rings import Cofactor, LaneRing, Payload, Ring
 from squallpy.base.types import Kind, Type
 from squallpy.logical.expressions import COMPARISONS, MIRRORED, Call, Column, Expr, Literal, conjuncts, held_alike
 from squallpy.physical.plan import AuxiliaryPlan, Let, Lookup, Step, Update, Where
+from squallpy.program.calculus import Lane, lifted
 from squallpy.program.views import Row
 from squallpy.runtime.kernels import steps
+from squallpy.runtime.kernels.cofactor_blocks import BLOCK, LIFTED, SCALAR, kind_of_factor
 from squallpy.runtime.kernels.products import kind_of
 from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.messages.deltas import NULL, least_as_held
@@ -210,11 +212,17 @@ def _encode_outcome(update: Update, payloads: Mapping[str, Payload], registers: 
     words = [len(update.keys), *(registers[k.id] for k in update.keys), target.width]
     computed = len(given)
     for lane, (offset, ring) in enumerate(zip(target.offsets, target.rings, strict=True)):
-        words += [offset, ring.words]
+        words += [offset, ring.words, ring.code]
         if update.lanes[lane] is None:
             words.append(0)
             continue
-        factors = [(s, p.offsets[picks[lane]], p.rings[picks[lane]]) for s, (p, picks) in enumerate(given) if picks]
+        found = [(s, p.offsets[picks[lane]], p.rings[picks[lane]]) for s, (p, picks) in enumerate(given) if picks]
+        if isinstance(ring, Cofactor):
+            product = _encode_cofactor_product(ring, found, update.lanes[lane] or (), computed)
+            words += [len(product) // 3, *product]
+            computed += len(update.lanes[lane] or ())
+            continue
+        factors = [(source, at, own) for source, at, own in found if isinstance(own, Ring)]
         for expr in update.lanes[lane] or ():
             factors.append((computed, 0, computed_ring(expr.type, ring)))
             computed += 1
@@ -223,3 +231,29 @@ def _encode_outcome(update: Update, payloads: Mapping[str, Payload], registers: 
         for n, (source, at, own) in enumerate(factors):
             words += [source, at, kind_of(ring, own, n > 0)]
     return np.array(words, np.int64)
+
+
+def _encode_cofactor_product(
+    ring: Cofactor, found: Iterable[tuple[int, int, LaneRing]], lane: Lane, computed: int
+) -> list[int]:
+    """Encode the factors of a product in the cofactor ring: source, offset and kind of each.
+
+    Args:
+        found: Source, offset and ring of each factor that is given.
+        computed: The source of the first factor of `lane`.
+    """
+    words, variables = [], set[int]()
+    for source, at, own in found:
+        if isinstance(own, Cofactor):
+            words += [source, at, kind_of_factor(BLOCK, own.first - ring.first, own.size)]
+            variables |= {*range(own.first, own.first + own.size)}
+        else:
+            assert own is Ring.COUNT, f"no {own.name} in {ring.name}"
+            words += [source, at, kind_of_factor(SCALAR)]
+    for source, factor in enumerate(lane, computed):
+        value = lifted(factor)
+        assert value, f"{factor} is not lifted"
+        words += [source, 0, kind_of_factor(LIFTED, value[1] - ring.first, 1)]
+        variables.add(value[1])
+    assert variables == {*range(ring.first, ring.first + ring.size)}, f"{ring.name} is made of {variables}"
+    return words

@@ -11,10 +11,11 @@ from types import MappingProxyType
 
 import numpy as np
 
-from squallpy.base.rings import Payload, Ring
+from squallpy.base.rings import Cofactor, LaneRing, Payload, Ring
 from squallpy.base.types import Kind, Type
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import Let, Lookup, Update, Where
+from squallpy.program.calculus import lifted
 from squallpy.runtime.auxiliary.groups import RowsOf
 from squallpy.runtime.auxiliary.rows import Touched
 from squallpy.runtime.evaluate.evaluators import Function
@@ -91,7 +92,7 @@ class Statement:
         self._numbers = {id(step): n for n, step in enumerate(lookups, 1)}
         rings = payloads[update.target].rings
         self._computed = [
-            (compile_expression(f), f.type, ring)
+            (compile_expression(value[0] if (value := lifted(f)) else f), f.type, ring)
             for lane, ring in zip(update.lanes, rings, strict=True)
             for f in lane or ()
         ]
@@ -307,9 +308,11 @@ def _add(target: Container, keys: Words, words: Words, touched: Noted | None, ke
     target.upsert(keys, words)
 
 
-def _scalar(vec: Vec, type: Type, rows: int, target: Ring) -> Words:
-    """Compute a factor as a lane of `computed_ring`."""
+def _scalar(vec: Vec, type: Type, rows: int, target: LaneRing) -> Words:
+    """Compute a factor as a lane of `computed_ring`, or a value to be lifted as a double."""
     values, valid = full(vec, type, rows)
+    if isinstance(target, Cofactor):
+        return np.ascontiguousarray(values, np.float64).view(np.int64).reshape(-1, 1)
     if type.kind is Kind.DOUBLE:
         words = np.empty((rows, target.words), np.int64)
         fill_reals(words, 0, target, values, None if valid is None else valid.astype(np.int64))

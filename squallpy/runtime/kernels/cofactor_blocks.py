@@ -1,0 +1,282 @@
+"""Elements of the cofactor ring in memory (`base/rings/cofactor.py` has their layout): sum, product, lifting.
+
+Blocks lie side by side in a product, so each of its words is written once: a factor's own sums and triangle, scaled by
+the counts of the others, and for each pair of factors the rectangle s·s′ᵀ, scaled by those of the rest
+(`fivm-on-flink` Alg. 4 and 6, without maps of indexes).
+"""
+
+from math import isfinite
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from squallpy.base.rings.cofactor import COMPENSATED, COUNT, HASH, KIND_BITS, ODD, Cofactor
+from squallpy.runtime.kernels import triples
+from squallpy.runtime.kernels.arithmetic import real_add, real_multiply, real_of, two_product
+from squallpy.runtime.kernels.compiled import (
+    GIVEN_MATRIX,
+    GIVEN_VECTOR,
+    MATRIX,
+    Vector,
+    address,
+    inlined,
+    kernel,
+)
+from squallpy.runtime.kernels.hashing import mix
+from squallpy.runtime.kernels.intrinsics import as_float, as_word, load, store
+from squallpy.runtime.kernels.reals import odd_of
+from squallpy.runtime.kernels.regions import Words
+
+Reals = npt.NDArray[np.float64]
+
+# Factors of a product, as `kind_of_factor` encodes them: what they are, how many variables they have, and the number of
+# the first of these in the product.
+SCALAR: Final = 0  # a count
+BLOCK: Final = 1  # an element of the same kind as the product
+LIFTED: Final = 2  # a value, which is lifted here
+_WHAT_BITS: Final = 2
+_SIZE_BITS: Final = 20
+_SALT: Final = 0x4B33A62ED433D4A3
+
+
+@inlined
+def _values(size: int) -> int:
+    return size + (size * (size + 1) >> 1)
+
+
+@inlined
+def block_words(code: int) -> int:
+    """Count the words of an element."""
+    size = code >> KIND_BITS
+    return ODD + size + _values(size) * (code - 3 & 7)
+
+
+@inlined
+def triangle(row: int) -> int:
+    """Return where a row of a lower triangle begins."""
+    return row * (row + 1) >> 1
+
+
+@inlined
+def add_block(target: int, source: int, code: int) -> int:
+    """Add the element at `source` to the one at `target`; 0 if nothing is left, and then its words are 0."""
+    size, compensated = code >> KIND_BITS, code & 7 == COMPENSATED
+    n = _values(size)
+    c, h = load(target, COUNT) + load(source, COUNT), load(target, HASH) + load(source, HASH)
+    store(target, COUNT, c)
+    store(target, HASH, h)
+    if c | h == 0:
+        for i in range(ODD, ODD + size + (2 * n if compensated else n)):
+            store(target, i, 0)
+        return 0
+    for i in range(ODD, ODD + size):
+        a, b = load(target, i), load(source, i)
+        if a | b != 0:
+            store(target, i, triples.add(a, b))
+    first = ODD + size
+    if compensated:
+        for i in range(first, first + n):
+            x, y = real_add(
+                as_float(load(target, i)), as_float(load(target, i + n)),
+                as_float(load(source, i)), as_float(load(source, i + n)),
+            )  # fmt: skip
+            store(target, i, as_word(x))
+            store(target, i + n, as_word(y))
+    else:
+        for i in range(first, first + n):
+            store(target, i, as_word(as_float(load(target, i)) + as_float(load(source, i))))
+    return c | h
+
+
+@inlined
+def is_zero_block(source: int) -> bool:
+    """True if the element at `source` is zero."""
+    return load(source, COUNT) | load(source, HASH) == 0
+
+
+@inlined
+def negate_block(target: int, code: int) -> None:
+    """Negate the element at `target`."""
+    size = code >> KIND_BITS
+    n = _values(size) * (2 if code & 7 == COMPENSATED else 1)
+    store(target, COUNT, -load(target, COUNT))
+    store(target, HASH, -load(target, HASH))
+    for i in range(ODD, ODD + size):
+        store(target, i, triples.times(load(target, i), -1))
+    for i in range(ODD + size, ODD + size + n):
+        store(target, i, as_word(-as_float(load(target, i))))
+
+
+def kind_of_factor(what: int, first: int = 0, size: int = 0) -> int:
+    """Encode a factor of a product: SCALAR, or BLOCK or LIFTED with its variables in the product."""
+    return what | size << _WHAT_BITS | first << (_WHAT_BITS + _SIZE_BITS)
+
+
+@inlined
+def _what(kind: int) -> int:
+    return kind & ((1 << _WHAT_BITS) - 1)
+
+
+@inlined
+def _size(kind: int) -> int:
+    return (kind >> _WHAT_BITS) & ((1 << _SIZE_BITS) - 1)
+
+
+@inlined
+def _first(kind: int) -> int:
+    return kind >> (_WHAT_BITS + _SIZE_BITS)
+
+
+@inlined
+def _finite(x: float) -> float:
+    return x if isfinite(x) else 0.0
+
+
+@inlined
+def _hash_value(x: float, variable: int) -> int:
+    return mix(as_word(x) ^ _SALT, variable + 1 ^ _SALT)
+
+
+@inlined
+def _count(factors: Vector, f: int, places: Vector, row: int) -> int:
+    """Return the count of a factor: three words each, its source, its offset there and its kind."""
+    return 1 if _what(factors[f + 2]) == LIFTED else load(places[factors[f], row] + 8 * factors[f + 1], COUNT)
+
+
+@inlined
+def _counts_but(factors: Vector, start: int, stop: int, places: Vector, row: int, f: int, g: int) -> int:
+    """Multiply the counts of all factors but two, which may be one."""
+    n = 1
+    for other in range(start, stop, 3):
+        if other not in (f, g):
+            n *= _count(factors, other, places, row)
+    return n
+
+
+@inlined
+def _put(o: int, n: int, at: int, x: float, y: float, times: int, compensated: bool) -> None:
+    """Set value `at` of the element's values at `o` to x + y, `times` times; `n` is the number of values."""
+    if compensated:
+        if times != 1:
+            u, v = real_of(times)
+            x, y = real_multiply(x, y, u, v)
+        store(o, at, as_word(x))
+        store(o, at + n, as_word(y))
+    else:
+        store(o, at, as_word(x * times))
+
+
+@inlined
+def _put_factor(o: int, code: int, there: int, kind: int, times: int) -> None:
+    """Set the sums and the triangle of one factor's variables."""
+    size, compensated = code >> KIND_BITS, code & 7 == COMPENSATED
+    n, m, first = _values(size), _size(kind), _first(kind)
+    values = o + 8 * (ODD + size)
+    if _what(kind) == LIFTED:
+        x = as_float(load(there, 0))
+        store(o, ODD + first, 0 if isfinite(x) else triples.times(odd_of(x), times))
+        x = _finite(x)
+        _put(values, n, first, x, 0.0, times, compensated)
+        square, error = two_product(x, x)
+        _put(values, n, size + triangle(first) + first, square, error, times, compensated)
+        return
+    k, own = _values(m), there + 8 * (ODD + m)
+    for i in range(m):
+        odd = load(there, ODD + i)
+        store(o, ODD + first + i, odd if odd == 0 else triples.times(odd, times))
+    for i in range(m):
+        low = as_float(load(own, i + k)) if compensated else 0.0
+        _put(values, n, first + i, as_float(load(own, i)), low, times, compensated)
+    for i in range(m):
+        at, source = size + triangle(first + i) + first, m + triangle(i)
+        for j in range(i + 1):
+            low = as_float(load(own, source + j + k)) if compensated else 0.0
+            _put(values, n, at + j, as_float(load(own, source + j)), low, times, compensated)
+
+
+@inlined
+def _put_rectangle(o: int, code: int, a: int, a_kind: int, b: int, b_kind: int, times: int) -> None:
+    """Set the sums of products of two factors' variables, those of `b` behind those of `a`."""
+    size, compensated = code >> KIND_BITS, code & 7 == COMPENSATED
+    n, values = _values(size), o + 8 * (ODD + size)
+    m, k, first, second = _size(a_kind), _size(b_kind), _first(a_kind), _first(b_kind)
+    ours = a if _what(a_kind) == LIFTED else a + 8 * (ODD + m)
+    theirs = b if _what(b_kind) == LIFTED else b + 8 * (ODD + k)
+    for i in range(k):
+        x = _finite(as_float(load(theirs, i)))
+        low = as_float(load(theirs, i + _values(k))) if compensated and _what(b_kind) == BLOCK else 0.0
+        if times != 1:
+            if compensated:
+                u, v = real_of(times)
+                x, low = real_multiply(x, low, u, v)
+            else:
+                x *= times
+        at = size + triangle(second + i) + first
+        if compensated:
+            for j in range(m):
+                y = _finite(as_float(load(ours, j)))
+                y_low = as_float(load(ours, j + _values(m))) if _what(a_kind) == BLOCK else 0.0
+                _put(values, n, at + j, *real_multiply(x, low, y, y_low), 1, True)
+        else:
+            for j in range(m):
+                store(values, at + j, as_word(x * _finite(as_float(load(ours, j)))))
+
+
+@inlined
+def multiply_blocks(o: int, code: int, factors: Vector, start: int, stop: int, places: Vector, row: int) -> None:
+    """Set the element at `o` to a product, of the factors that stand in `factors` from `start` to `stop`."""
+    total, hashed = 1, 0
+    for f in range(start, stop, 3):
+        kind, there = factors[f + 2], places[factors[f], row] + 8 * factors[f + 1]
+        total *= _count(factors, f, places, row)
+        if _what(kind) == SCALAR:
+            continue
+        others = _counts_but(factors, start, stop, places, row, f, f)
+        own = load(there, HASH) if _what(kind) == BLOCK else _hash_value(as_float(load(there, 0)), _first(kind))
+        hashed += own * others
+        _put_factor(o, code, there, kind, others)
+        for g in range(start, f, 3):
+            other = factors[g + 2]
+            if _what(other) == SCALAR:
+                continue
+            beside = places[factors[g], row] + 8 * factors[g + 1]
+            rest = _counts_but(factors, start, stop, places, row, f, g)
+            if _first(other) < _first(kind):
+                _put_rectangle(o, code, beside, other, there, kind, rest)
+            else:
+                _put_rectangle(o, code, there, kind, beside, other, rest)
+    store(o, COUNT, total)
+    store(o, HASH, hashed)
+
+
+def lift_rows(out: Words, offset: int, ring: Cofactor, values: Reals, times: Words | None) -> None:
+    """Lift rows of values, (m, n), each `times` times (None: once), into a lane of `out`."""
+    assert len(values) == ring.size and values.shape[1] == len(out) and offset + ring.words <= out.shape[1]
+    counts = np.ones(len(out), np.int64) if times is None else np.ascontiguousarray(times, np.int64)
+    _lift_rows(out, offset, ring.code, np.ascontiguousarray(values).view(np.int64), counts)
+
+
+@kernel(f"void({MATRIX}, int64, int64, {GIVEN_MATRIX}, {GIVEN_VECTOR})")
+def _lift_rows(out: Vector, offset: int, code: int, values: Vector, times: Vector) -> None:
+    size, compensated = code >> KIND_BITS, code & 7 == COMPENSATED
+    n, wide = _values(size), 8 * out.shape[1]
+    for row in range(out.shape[0]):
+        o, count = address(out) + row * wide + 8 * offset, times[row]
+        there = o + 8 * (ODD + size)
+        hashed = 0
+        for i in range(size):
+            x = as_float(values[i, row])
+            hashed += _hash_value(x, i)
+            store(o, ODD + i, 0 if isfinite(x) else triples.times(odd_of(x), count))
+            x = _finite(x)
+            _put(there, n, i, x, 0.0, count, compensated)
+            for j in range(i + 1):
+                y = _finite(as_float(values[j, row]))
+                if compensated:
+                    product, error = two_product(x, y)
+                    _put(there, n, size + triangle(i) + j, product, error, count, True)
+                else:
+                    _put(there, n, size + triangle(i) + j, x * y, 0.0, count, False)
+        store(o, COUNT, count)
+        store(o, HASH, hashed * count)
