@@ -12,6 +12,7 @@ from itertools import chain, count
 from squallpy.logical.apply import Apply, Domain
 from squallpy.logical.calls import Agg, SortKeys, WindowFunction
 from squallpy.logical.expressions import TRUE, Column, Expr, substitute
+from squallpy.logical.factorised import Factorised
 from squallpy.logical.nodes import (
     Aggregate,
     AntiJoin,
@@ -156,6 +157,9 @@ def _describe(node: Node, names: _Names) -> str:
             return f"Aggregate{by}" + (": " + ", ".join(names.agg(agg) for _, agg in aggs) if aggs else "")
         case WindowFunctions(_, functions):
             return "WindowFunctions " + ", ".join(f"{names(column)} := {names.function(f)}" for column, f in functions)
+        case Factorised(_, model, features, keys):
+            by = " by " + ", ".join(map(names, keys)) if keys else ""
+            return f"{model}{by}: {', '.join(map(names, features))}"
         case Repeat(_, times, number):
             return f"Repeat {names(times)} times" + ("" if number is None else f", {names(number)} from 0")
         case Sort(_, keys):

@@ -14,6 +14,7 @@ from squallpy.logical.apply import Apply, ApplyKind, Domain
 from squallpy.logical.bind.context import Common, Context
 from squallpy.logical.bind.explode import constant_table, exploded, is_constant_table, is_generator
 from squallpy.logical.bind.expressions import Scalars
+from squallpy.logical.bind.factorised import bind_factorised, is_factorised
 from squallpy.logical.bind.matrix_ddl import matrix_relation, output
 from squallpy.logical.bind.pivot import turned
 from squallpy.logical.bind.scope import Outer, Scope, Source, seen_from
@@ -379,6 +380,9 @@ def bind_table(ctx: Context, node: exp.Table, outer: Outer | None) -> tuple[Inne
     """Bind a name in FROM; returned with the alias that it has by default."""
     if isinstance(node.this, exp.Dot):
         raise ctx.refuse(node, CLAUSES["Table.catalog"])
+    if is_factorised(node):
+        ctx.only(node, "this", "alias")
+        return Inner(bind_factorised(ctx, node)), node.this.name
     if not isinstance(node.this, exp.Identifier):
         raise ctx.refuse(node, NODES.get(type(node.this).__name__) or QUERIES["table function"])
     ctx.only(node, "this", "alias", "db")

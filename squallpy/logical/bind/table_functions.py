@@ -29,7 +29,7 @@ def expand(catalog: Catalog, query: SelectText, outputs: Outputs | None) -> bool
     found = False
     for node in list(query.ast.find_all(exp.Table)):
         name = node.this.name.lower() if isinstance(node.this, exp.Anonymous) else ""
-        if name in FUNCTIONS and outputs:
+        if name in FUNCTIONS and outputs and not (name == "ols" and is_join(node.this)):
             call = Call(catalog, query, outputs, name, node.this)
             read = FUNCTIONS[name](call)
             alias = node.args.get("alias") or exp.TableAlias(this=exp.to_identifier(name))
@@ -186,6 +186,14 @@ def least_squares(call: Call) -> exp.Expr:
         case = case.when(exp.column("i").eq(number), exp.Literal.string(feature or "intercept"))
     read = exp.Select().select(exp.alias_(case, "feature"), exp.alias_(exp.column("value"), "coefficient"))
     return exp.Subquery(this=read.from_(table))
+
+
+def is_join(call: exp.Anonymous) -> bool:
+    """True if a regression is over a join, or has options that the matrix program of one relation lacks."""
+    table = call.expressions[0] if call.expressions else None
+    inner = table.expressions[0] if _is_table(table) else None
+    named = {arg.this.name.lower() for arg in call.expressions if isinstance(arg, exp.Kwarg)}
+    return bool(named - {"label", "intercept"}) or (isinstance(inner, exp.Select) and not _is_plain(inner))
 
 
 def _select(table: exp.Table, *names: str) -> exp.Select:

@@ -13,11 +13,13 @@ from squallpy.logical.expressions import (
     column_of,
     substitute,
 )
+from squallpy.logical.factorised import Factorised
 from squallpy.logical.interning import PlanInterner
 from squallpy.logical.nodes import Aggregate, Node, Repeat, Scan, Window
 from squallpy.maintain.lowering.block import Block
-from squallpy.maintain.lowering.views import group_view
+from squallpy.maintain.lowering.views import factorised_view, group_view
 from squallpy.program.auxiliary.groups import Groups
+from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.program.auxiliary.relation import AuxiliaryRelation, auxiliary_name
 from squallpy.program.auxiliary.window_rows import WindowRows
 from squallpy.program.output import Measure, OutputSpec
@@ -93,6 +95,27 @@ class AuxiliaryRelations:
             relation = Relation(name, fields, True, "view")
             view = replace(view, name=f"W_{name.upper()}")
             aux = AuxiliaryRelation(relation, view, output, WindowRows(replace(node.spec, field=time)))
+            self.relations.append(aux)
+            self._known[spelled] = aux
+        return Scan(aux.relation, aux.relation.name, tuple(replace(c, id=next(self.ids)) for c in node.output))
+
+    def of_factorised(self, node: Factorised) -> Scan:
+        """Scan the auxiliary relation of a model's rows; equal ones are shared."""
+        spelled = self._spelling.number(node)
+        aux = self._known.get(spelled)
+        if aux is None:
+            (block,) = self._expand(node.child)
+            view, printed, features = factorised_view("", node, block, self.ids)
+            name = auxiliary_name({*self._names, *(n.relation.name for n in self.relations)})
+            titles = distinct_names([column.name for column in node.output])
+            fields = tuple(Field(t, c.type, c.nullable) for t, c in zip(titles, node.output, strict=True))
+            items = tuple((t, printed.get(c.id, c)) for t, c in zip(titles, node.output, strict=True))
+            output = OutputSpec((), None, items, (), None, 0, repeat=False, single=False)
+            stream = any(atom.relation.stream for atom in view.atoms)
+            kind = ModelRows(node.model, tuple(c.name for c in node.features), tuple(range(len(features))), node.order)
+            key = titles[: len(node.keys) + node.model.keys]
+            relation = Relation(name, fields, stream, "view", primary_key=tuple(key))
+            aux = AuxiliaryRelation(relation, replace(view, name=f"V_{name.upper()}"), output, kind)
             self.relations.append(aux)
             self._known[spelled] = aux
         return Scan(aux.relation, aux.relation.name, tuple(replace(c, id=next(self.ids)) for c in node.output))

@@ -7,6 +7,7 @@ from squallpy.logical.expressions import (
     Expr,
     Literal,
 )
+from squallpy.logical.factorised import Factorised
 from squallpy.logical.matches import distinct_matches
 from squallpy.logical.nodes import (
     Aggregate,
@@ -80,6 +81,8 @@ class SumOfBlocks:
                 return [self._of_auxiliary(node, self.auxiliary.of_window(node))]
             case Sort(child):
                 return self.of(child)  # NB: an ORDER BY inside a view or derived table has no effect
+            case Factorised():
+                return [self._of_auxiliary(node, self.auxiliary.of_factorised(node))]
             case Aggregate() | Repeat():
                 return [self._of_auxiliary(node, self.auxiliary.of_groups(node))]
         raise AssertionError(f"the binder let {type(node).__name__} below a join")

@@ -6,12 +6,14 @@ from squallpy.logical.expressions import (
     Column,
     Expr,
 )
+from squallpy.logical.factorised import Factorised
 from squallpy.logical.nodes import (
     Aggregate,
 )
 from squallpy.maintain.lowering.block import Block
 from squallpy.maintain.lowering.lanes import Lanes
 from squallpy.maintain.lowering.variables import Variables
+from squallpy.program.calculus import lift
 from squallpy.program.output import Measure
 from squallpy.program.views import View
 
@@ -40,6 +42,23 @@ def group_view(
     shared = _key_variables(keys, ids)
     printed: dict[int, Expr] = {column.id: v for (column, _), v in zip(node.keys, shared, strict=True)}
     return _view(name, shared, keys, atoms, lanes), printed, tuple(measures)
+
+
+def factorised_view(
+    name: str, node: Factorised, block: Block, ids: Iterator[int]
+) -> tuple[View, dict[int, Expr], tuple[Column, ...]]:
+    """Lower a Factorised over a block to a view of one lane, which lifts the features.
+
+    Returns the view, its key variable for each key column by id, and the variables of the features.
+    """
+    given = [block.inline(c) for c in (*node.features, *node.keys)]
+    variables = Variables(block, given, ids)
+    mine = [variables.variable(c, expr) for c, expr in zip((*node.features, *node.keys), given, strict=True)]
+    features, keys = mine[: len(node.features)], mine[len(node.features) :]
+    lane = tuple(lift(v, number) for number, v in enumerate(features))
+    term = variables.term(keys, keys, (lane,))
+    printed: dict[int, Expr] = {c.id: v for c, v in zip(node.keys, keys, strict=True)}
+    return View(name, tuple(dict.fromkeys(keys)), (term,)), printed, tuple(features)
 
 
 def _view(name: str, shared: list[Column], keys: list[list[Column]], atoms: list[Variables], lanes: Lanes) -> View:

@@ -19,8 +19,10 @@ from squallpy.base.errors import SquallError
 from squallpy.base.settings import MOST_STATEMENTS
 from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Column
+from squallpy.maintain.factorised.delta_path import maintain_model
 from squallpy.maintain.relational.deltas import delta, monomials, telescope
 from squallpy.maintain.relational.registry import Registry
+from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.calculus import Prod, Sum, Values
 from squallpy.program.components import Component, Mixed, Split, split
@@ -56,10 +58,15 @@ class _TooManyViews(Exception):
 def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Program:
     """Compile the program with the relations of some joins `apart`; raise _TooManyViews for a join that has to be."""
     registry = Registry("M_")
-    roots = (lowered.view, *(n.view for n in lowered.auxiliary))
+    models = [maintain_model(n) if isinstance(n.kind, ModelRows) else None for n in lowered.auxiliary]
+    given = (model[0] if model else n for n, model in zip(lowered.auxiliary, models, strict=True))
+    lowered = replace(lowered, auxiliary=tuple(given))
+    plain = [n for n, model in zip(lowered.auxiliary, models, strict=True) if model is None]
+    factorised = [model[1] for model in models if model]
+    roots = (lowered.view, *(n.view for n in plain))
     joined = {view.name: _relations_joined(view) for view in roots}
     origin = {view.name: view.name for view in roots}  # of each view: its first requester
-    own = {view.name: view for view in (lowered.view, *(n.view for n in lowered.auxiliary if _is_own(n)))}
+    own = {view.name: view for view in (lowered.view, *(n.view for n in plain if _is_own(n)))}
     relations = (*lowered.relations, *(aux.relation for aux in lowered.auxiliary))
     views: dict[str, View] = {}
     changes: dict[tuple[str, str], list[_Change]] = {}  # by relation and view
@@ -92,9 +99,11 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Progr
             for view in complex_first
             for change in changes.get((relation.name, view.name), ())
         ]
+        statements += [s for tree in factorised for s in tree.statements(relation, deltas)]
         if statements:
             triggers.append(Trigger(relation, deltas.views, tuple(statements)))
-    return Program(tuple(views.values()), tuple(triggers), lowered.output, auxiliary)
+    stored = (*views.values(), *(view for tree in factorised for view in tree.views))
+    return Program(stored, tuple(triggers), lowered.output, auxiliary)
 
 
 def _too_many(statements: int, most: int) -> SquallError:
@@ -117,6 +126,8 @@ def _is_own(aux: AuxiliaryRelation) -> bool:
 def _source(aux: AuxiliaryRelation, registry: Registry) -> Ref:
     """Materialise the view that an auxiliary relation is made of, shared where possible."""
     view = aux.view
+    if isinstance(aux.kind, ModelRows):
+        return Ref(view.name, view.keys, (0,))
     if _is_own(aux):
         return Ref(view.name, view.keys, tuple(range(len(view.terms[0].lanes))))
     (term,) = view.terms

@@ -7,6 +7,7 @@ from itertools import count
 from squallpy.catalog.relation import Relation
 from squallpy.program.auxiliary.adjacent_pairs import AdjacentPairs
 from squallpy.program.auxiliary.groups import Groups
+from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.program.auxiliary.range_extreme_spans import RangeExtremeSpans
 from squallpy.program.auxiliary.skyline import Skyline
 from squallpy.program.auxiliary.threshold_intervals import ThresholdIntervals
@@ -14,7 +15,7 @@ from squallpy.program.auxiliary.window_rows import WindowRows
 from squallpy.program.output import OutputSpec
 from squallpy.program.views import Ref, View
 
-Kind = Groups | ThresholdIntervals | WindowRows | AdjacentPairs | Skyline | RangeExtremeSpans
+Kind = ModelRows | Groups | ThresholdIntervals | WindowRows | AdjacentPairs | Skyline | RangeExtremeSpans
 
 
 def auxiliary_name(taken: Collection[str]) -> str:

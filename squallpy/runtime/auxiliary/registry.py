@@ -5,6 +5,7 @@ from typing import assert_never
 from squallpy.physical.plan import AuxiliaryPlan, Feed, Plan
 from squallpy.program.auxiliary.adjacent_pairs import AdjacentPairs
 from squallpy.program.auxiliary.groups import Groups
+from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.program.auxiliary.range_extreme_spans import RangeExtremeSpans
 from squallpy.program.auxiliary.relation import Kind
 from squallpy.program.auxiliary.skyline import Skyline
@@ -12,6 +13,7 @@ from squallpy.program.auxiliary.threshold_intervals import ThresholdIntervals
 from squallpy.program.auxiliary.window_rows import WindowRows
 from squallpy.runtime.auxiliary.adjacent_pairs import PairMaintainer
 from squallpy.runtime.auxiliary.groups import GroupMaintainer
+from squallpy.runtime.auxiliary.model_rows import ModelMaintainer
 from squallpy.runtime.auxiliary.range_extreme_spans import SpanMaintainer
 from squallpy.runtime.auxiliary.rows import FIRST_BATCH_LAYOUT, Maintainer
 from squallpy.runtime.auxiliary.skyline import SkylineMaintainer
@@ -35,6 +37,8 @@ def maintainer_of(kind: Kind) -> type[Maintainer]:
             return SkylineMaintainer
         case RangeExtremeSpans():
             return SpanMaintainer
+        case ModelRows():
+            return ModelMaintainer
     assert_never(kind)
 
 

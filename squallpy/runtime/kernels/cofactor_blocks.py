@@ -5,6 +5,7 @@ the counts of the others, and for each pair of factors the rectangle s·s′ᵀ,
 (`fivm-on-flink` Alg. 4 and 6, without maps of indexes).
 """
 
+from collections.abc import Sequence
 from math import isfinite
 from typing import Final
 
@@ -25,7 +26,7 @@ from squallpy.runtime.kernels.compiled import (
 )
 from squallpy.runtime.kernels.hashing import mix
 from squallpy.runtime.kernels.intrinsics import as_float, as_word, load, store
-from squallpy.runtime.kernels.reals import odd_of
+from squallpy.runtime.kernels.reals import odd_of, printed
 from squallpy.runtime.kernels.regions import Words
 
 Reals = npt.NDArray[np.float64]
@@ -280,3 +281,36 @@ def _lift_rows(out: Vector, offset: int, code: int, values: Vector, times: Vecto
                     _put(there, n, size + triangle(i) + j, x * y, 0.0, count, False)
         store(o, COUNT, count)
         store(o, HASH, hashed * count)
+
+
+@kernel(f"{MATRIX}({MATRIX})")
+def _odd_values(odd: Vector) -> Words:
+    """Print triples as doubles: 0 for none, ∞, −∞ or NaN."""
+    out = np.empty(odd.shape, np.int64)
+    for row in range(odd.shape[0]):
+        for i in range(odd.shape[1]):
+            out[row, i] = as_word(printed(0.0, 0.0, odd[row, i]))
+    return out
+
+
+def unpack_blocks(words: Words, ring: Cofactor, variables: Sequence[int]) -> tuple[Words, Reals, Reals]:
+    """Unpack elements, (n, words), to counts (n,), sums (n, m) and lower triangles of sums of products (n, m(m+1)/2).
+
+    Args:
+        variables: The numbers of the variables in the order in which they are wanted.
+    """
+    places = np.array(variables, np.int64) - ring.first
+    m, n = len(places), ring.values
+    parts = np.ascontiguousarray(words[:, ODD + ring.size :]).view(np.float64)
+    values = parts[:, :n] + parts[:, n:] if ring.compensated else parts
+    rows = np.repeat(places, np.arange(1, m + 1))
+    columns = np.concatenate([places[: i + 1] for i in range(m)])
+    high, low = np.maximum(rows, columns), np.minimum(rows, columns)
+    sums, products = values[:, places], values[:, ring.size + high * (high + 1) // 2 + low]
+    odd = words[:, ODD : ODD + ring.size]
+    if odd.any():
+        others = _odd_values(np.ascontiguousarray(odd)).view(np.float64)
+        sums = sums + others[:, places]
+        mixed = np.where((others[:, rows] != 0) | (others[:, columns] != 0), np.nan, 0)
+        products = products + np.where(rows == columns, np.abs(others[:, rows]), mixed)
+    return np.ascontiguousarray(words[:, COUNT]), sums, products

@@ -1,0 +1,49 @@
+"""Table functions over a join: statistics, and models that are read off them.
+
+SELECT * FROM cofactor(TABLE(SELECT x, y FROM fact NATURAL JOIN dim))
+SELECT * FROM ols(TABLE(SELECT x, y FROM fact NATURAL JOIN dim), 'y', ridge => 0.1)
+"""
+
+from dataclasses import dataclass
+
+from squallpy.base.types import DOUBLE, VARCHAR, Type
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Count, sums and sums of products: `a`, `b` are names of columns, '' is the constant 1."""
+
+    columns = (("a", VARCHAR), ("b", VARCHAR), ("value", DOUBLE))
+    name = "cofactor"
+    keys = 2
+
+    def __str__(self) -> str:
+        return "COFACTOR"
+
+
+@dataclass(frozen=True, slots=True)
+class LeastSquares:
+    """Linear regression of a label, one of the columns, on all others.
+
+    Args:
+        ridge: The weight λ of the squared coefficients, the intercept's left out; None for plain least squares.
+    """
+
+    label: int
+    intercept: bool = False
+    ridge: float | None = None
+    columns = (("feature", VARCHAR), ("coefficient", DOUBLE))
+    name = "ols"
+    keys = 1
+
+    def __str__(self) -> str:
+        intercept = ", intercept" if self.intercept else ""
+        return f"OLS of column {self.label + 1}{intercept}" + ("" if self.ridge is None else f", ridge {self.ridge}")
+
+
+Model = Statistics | LeastSquares
+
+
+def output_types(model: Model) -> tuple[tuple[str, Type], ...]:
+    """List the columns of a model's rows."""
+    return model.columns

@@ -1,0 +1,132 @@
+"""Binding of table functions over a join: cofactor, ols.
+
+cofactor(TABLE(SELECT x, y FROM fact NATURAL JOIN dim))   →   Factorised(Filter(x, y NOT NULL, Join(…)), x, y)
+"""
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from squallpy.base.errors import nearest
+from squallpy.functions.factorised import LeastSquares, Model, Statistics
+from squallpy.logical.bind.context import Context
+from squallpy.logical.expressions import Column, conjunction, not_null
+from squallpy.logical.factorised import Factorised
+from squallpy.logical.nodes import Filter, Join, Node, Project, Scan, nodes
+
+MOST_FEATURES = 1_000
+
+
+def is_factorised(node: exp.Expr) -> bool:
+    """True if a source in FROM is a table function over a join."""
+    return isinstance(node, exp.Table) and isinstance(node.this, exp.Anonymous) and node.this.name.lower() in MODELS
+
+
+def bind_factorised(ctx: Context, node: exp.Table) -> Factorised:
+    """Bind a call of a table function over a join."""
+    from squallpy.logical.bind.from_clause import bind_nested
+
+    name = node.this.name.lower()
+    table, *given = node.this.expressions or [None]
+    query = table.expressions[0] if isinstance(table, exp.Anonymous) and table.name.upper() == "TABLE" else None
+    if isinstance(query, exp.Column):
+        query = exp.select("*").from_(exp.Table(this=query.this, db=query.args.get("table")))
+    if not isinstance(query, exp.Select):
+        hint = f"write {name}(TABLE(SELECT x, y FROM r JOIN s USING (k)))"
+        raise ctx.error("SQ2005", f"{name} reads columns of a join", node.this, hint)
+    child = bind_nested(ctx, query)
+    _check_join(ctx, name, child, query)
+    features = child.output
+    _check_features(ctx, name, features, query)
+    model = MODELS[name](ctx, node.this, _Arguments(ctx, name, given), features)
+    nullable = [not_null(c) for c in features if c.nullable]
+    rows = Filter(child, conjunction(nullable)) if nullable else child
+    columns = tuple(ctx.column(title, type, False) for title, type in model.columns)
+    return Factorised(rows, model, features, (), columns)
+
+
+_INSIDE = {"Aggregate": "GROUP BY or an aggregate", "Window": "a window", "LeftJoin": "an outer join",
+           "SemiJoin": "EXISTS or IN", "AntiJoin": "NOT EXISTS", "Union": "UNION", "TopN": "LIMIT", "Sort": "ORDER BY",
+           "Limit": "LIMIT", "SetOperation": "a set operation", "WindowFunctions": "a window function",
+           "GroupingSets": "GROUP BY", "Apply": "a subquery", "Repeat": "DISTINCT"}  # fmt: skip
+
+
+def _check_join(ctx: Context, name: str, plan: Node, query: exp.Expr) -> None:
+    """Refuse all but inner joins, filters and projections."""
+    for node in nodes(plan):
+        if not isinstance(node, Scan | Filter | Project | Join):
+            what = _INSIDE.get(type(node).__name__, type(node).__name__)
+            hint = "it reads columns of inner joins by equality, with WHERE"
+            raise ctx.error("SQ3001", f"{what} inside TABLE(…) of {name} is not supported", query, hint)
+
+
+def _check_features(ctx: Context, name: str, features: tuple[Column, ...], query: exp.Expr) -> None:
+    seen = dict[str, Column]()
+    for column in features:
+        if not column.type.is_numeric:
+            told = f'{name} is of numbers, "{column.name}" is {column.type}'
+            raise ctx.error("SQ2002", told, query, "leave it out of the SELECT list")
+        if seen.setdefault(column.name.lower(), column) is not column:
+            raise ctx.error("SQ2005", f'{name} lists the column "{column.name}" twice', query, "list it once")
+    if len(features) > MOST_FEATURES:
+        m = len(features)
+        told = f"{name} of {m:,} columns would take {2 + m + m * (m + 3) // 2:,} numbers for each key"
+        raise ctx.error("SQ3001", told, query, f"list at most {MOST_FEATURES:,} columns")
+
+
+class _Arguments:
+    """The arguments behind TABLE(…), by place or by name."""
+
+    def __init__(self, ctx: Context, name: str, given: list[exp.Expr]) -> None:
+        self._ctx, self._name = ctx, name
+        self._named = {arg.this.name.lower(): arg for arg in given if isinstance(arg, exp.Kwarg)}
+        self._plain = [arg for arg in given if not isinstance(arg, exp.Kwarg)]
+
+    def take(self, name: str) -> exp.Expr | None:
+        """Return the next argument that has no name, or that of this name."""
+        if name in self._named:
+            value = self._named.pop(name).expression
+            assert isinstance(value, exp.Expr)
+            return value
+        return self._plain.pop(0) if self._plain else None
+
+    def done(self, *known: str) -> None:
+        """Refuse what is left."""
+        for arg in (*self._named.values(), *self._plain):
+            title = arg.this.name.lower() if isinstance(arg, exp.Kwarg) else ""
+            told = f'{self._name} has no argument "{title}"' if title else f"{self._name} has too many arguments"
+            raise self._ctx.error("SQ2005", told, arg, nearest(title, known) if title else "")
+
+
+def _statistics(ctx: Context, call: exp.Expr, arguments: _Arguments, features: tuple[Column, ...]) -> Model:
+    arguments.done()
+    return Statistics()
+
+
+def _least_squares(ctx: Context, call: exp.Expr, arguments: _Arguments, features: tuple[Column, ...]) -> Model:
+    label = arguments.take("label")
+    intercept, ridge = arguments.take("intercept"), arguments.take("ridge")
+    arguments.done("label", "intercept", "ridge")
+    names = [c.name for c in features]
+    wanted = label.name if isinstance(label, exp.Literal) and label.is_string else ""
+    place = next((i for i, name in enumerate(names) if name.lower() == wanted.lower()), None)
+    if place is None:
+        raise ctx.error("SQ2003", f'TABLE(…) has no column "{wanted}" for ols', label or call, nearest(wanted, names))
+    if intercept is not None and not isinstance(intercept, exp.Boolean):
+        raise ctx.error("SQ2012", f"the intercept is {intercept.sql('spark')}", intercept, "write TRUE or FALSE")
+    return LeastSquares(place, isinstance(intercept, exp.Boolean) and bool(intercept.this), _ridge(ctx, ridge))
+
+
+def _ridge(ctx: Context, argument: exp.Expr | None) -> float | None:
+    if argument is None:
+        return None
+    number = argument.this if isinstance(argument, exp.Cast) else argument  # NB: 0.9D is a cast
+    if not isinstance(number, exp.Literal) or number.is_string or float(number.name) < 0:
+        raise ctx.error("SQ2012", f"a ridge of {argument.sql('spark')}", argument, "it is a number from 0 on")
+    return float(number.name)
+
+
+MODELS: dict[str, Callable[[Context, exp.Expr, _Arguments, tuple[Column, ...]], Model]] = {
+    "cofactor": _statistics,
+    "ols": _least_squares,
+}

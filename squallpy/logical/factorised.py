@@ -1,0 +1,34 @@
+"""Statistics of a join in a logical plan."""
+
+from dataclasses import dataclass
+
+from squallpy.functions.factorised import Model
+from squallpy.logical.expressions import Column
+from squallpy.logical.nodes import Node, check_all
+from squallpy.logical.remembered import Remembered
+
+
+@dataclass(frozen=True, slots=True)
+class Factorised(Node):
+    """The rows of a model over `features`, columns of a join that is not built; for each group of `keys` its own.
+
+    Args:
+        columns: The columns of the model's rows.
+        order: The name of the variable order; one is derived if it is empty.
+    """
+
+    input_fields = ("child",)
+    child: Node
+    model: Model
+    features: tuple[Column, ...]
+    keys: tuple[Column, ...]
+    columns: tuple[Column, ...]
+    order: str = ""
+
+    def __post_init__(self) -> None:
+        check_all((*self.features, *self.keys), self.child)
+        assert [c.type for c in self.columns] == [type for _, type in self.model.columns]
+
+    @Remembered
+    def output(self) -> tuple[Column, ...]:
+        return (*self.keys, *self.columns)

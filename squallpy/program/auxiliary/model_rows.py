@@ -1,0 +1,46 @@
+"""Model rows: what is read off a cofactor matrix, such as its cells, or the coefficients of a regression.
+
+N1(a, b, value) := COFACTOR(V_FACT_DIM())
+"""
+
+from dataclasses import dataclass
+
+from squallpy.functions.factorised import Model
+from squallpy.program.auxiliary.kind import AuxiliaryKind, Columns, GroupIndex, head_text
+from squallpy.program.cost_marks import ONE
+from squallpy.program.names import Names
+from squallpy.program.output import OutputSpec
+from squallpy.program.views import Ref
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRows(AuxiliaryKind):
+    """The rows of a model of each group.
+
+    Args:
+        features: The names of the variables in the order of SELECT.
+        variables: The number of each of them in the view's cofactor ring.
+        order: The name of the variable order that was asked for, if there was one.
+    """
+
+    model: Model
+    features: tuple[str, ...]
+    variables: tuple[int, ...]
+    order: str = ""
+
+    @property
+    def owns_view(self) -> bool:
+        return True
+
+    def unique_key(self, keys: Columns, output: OutputSpec) -> tuple[str, ...]:
+        return tuple(title for title, _ in output.items[: len(keys) + self.model.keys])
+
+    def index(self, keys: Columns, output: OutputSpec) -> GroupIndex:
+        return GroupIndex()
+
+    def cost(self, keys: Columns, output: OutputSpec) -> str:
+        return ONE
+
+    def text(self, name: str, source: Ref, output: OutputSpec) -> str:
+        listed = Names(source.variables).list(source.variables)
+        return f"{head_text(name, output)} := {self.model}({source.name}({listed}): {', '.join(self.features)})"
