@@ -1,0 +1,1 @@
+"""Factorised view maintenance (F-IVM, `fivm-on-flink`): statistics over a join, kept in one tree of views."""
