@@ -21,6 +21,7 @@ from squallpy.runtime.kernels.compiled import (
     MATRIX,
     Vector,
     address,
+    called,
     inlined,
     kernel,
 )
@@ -59,7 +60,7 @@ def triangle(row: int) -> int:
     return row * (row + 1) >> 1
 
 
-@inlined
+@called
 def add_block(target: int, source: int, code: int) -> int:
     """Add the element at `source` to the one at `target`; 0 if nothing is left, and then its words are 0."""
     size, compensated = code >> KIND_BITS, code & 7 == COMPENSATED
@@ -96,7 +97,7 @@ def is_zero_block(source: int) -> bool:
     return load(source, COUNT) | load(source, HASH) == 0
 
 
-@inlined
+@called
 def negate_block(target: int, code: int) -> None:
     """Negate the element at `target`."""
     size = code >> KIND_BITS
@@ -168,7 +169,7 @@ def _put(o: int, n: int, at: int, x: float, y: float, times: int, compensated: b
         store(o, at, as_word(x * times))
 
 
-@inlined
+@called
 def _put_factor(o: int, code: int, there: int, kind: int, times: int) -> None:
     """Set the sums and the triangle of one factor's variables."""
     size, compensated = code >> KIND_BITS, code & 7 == COMPENSATED
@@ -196,7 +197,7 @@ def _put_factor(o: int, code: int, there: int, kind: int, times: int) -> None:
             _put(values, n, at + j, as_float(load(own, source + j)), low, times, compensated)
 
 
-@inlined
+@called
 def _put_rectangle(o: int, code: int, a: int, a_kind: int, b: int, b_kind: int, times: int) -> None:
     """Set the sums of products of two factors' variables, those of `b` behind those of `a`."""
     size, compensated = code >> KIND_BITS, code & 7 == COMPENSATED
@@ -224,7 +225,7 @@ def _put_rectangle(o: int, code: int, a: int, a_kind: int, b: int, b_kind: int, 
                 store(values, at + j, as_word(x * _finite(as_float(load(ours, j)))))
 
 
-@inlined
+@called
 def multiply_blocks(o: int, code: int, factors: Vector, start: int, stop: int, places: Vector, row: int) -> None:
     """Set the element at `o` to a product, of the factors that stand in `factors` from `start` to `stop`."""
     total, hashed = 1, 0

@@ -115,6 +115,11 @@ def inlined(function: _Function) -> _Function:
     return cast(_Function, _compiler(function, **_PART, _nrt=False))
 
 
+def called(function: _Function) -> _Function:
+    """Make a function a part of kernels that is called, for what is long and takes longer than a call."""
+    return cast(_Function, _compiler(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False))
+
+
 def making(function: _Function) -> _Function:
     """Make a function a part of kernels like `inlined` that makes arrays."""
     return cast(_Function, _compiler(function, **_PART))
