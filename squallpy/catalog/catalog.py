@@ -7,6 +7,7 @@ from typing import Any
 
 from squallpy.base.errors import Notice, Span, SquallError, nearest
 from squallpy.catalog.matrices import Matrix, MatrixProgram
+from squallpy.catalog.orders import OrderText
 from squallpy.catalog.relation import Parts, Relation
 
 DEFAULT_SCHEMAS = ("default", "main", "public", "dbo")  # of Spark, DuckDB, PostgreSQL and SQL Server
@@ -34,7 +35,7 @@ class View:
     """Its plan as it was bound for its mistakes."""
 
 
-Entry = Relation | View | Matrix | MatrixProgram
+Entry = Relation | View | Matrix | MatrixProgram | OrderText
 
 
 @dataclass(slots=True)
@@ -77,6 +78,10 @@ class Catalog:
     @property
     def matrices(self) -> dict[str, Matrix]:
         return {entry.name: entry for entry in self.entries.values() if isinstance(entry, Matrix)}
+
+    @property
+    def orders(self) -> dict[str, OrderText]:
+        return {entry.name: entry for entry in self.entries.values() if isinstance(entry, OrderText)}
 
     @property
     def programs(self) -> dict[str, MatrixProgram]:

@@ -11,6 +11,8 @@ from sqlglot.tokenizer_core import TokenType
 
 from squallpy.frontend.stream_windows import CLAUSE, WINDOW
 
+OVER_TABLES = ("COFACTOR", "OLS", "MUTUAL_INFORMATION", "CHOW_LIU")
+"""Table functions whose table may be partitioned."""
 KEPT = ("CAST", "TRY_CAST", "EXTRACT", "TRIM")
 
 
@@ -45,6 +47,7 @@ class Squall(Spark):
             "SUBSTR": lambda self: self._parse_from_for(),
             "POSITION": lambda self: self._parse_sought(),
             "OVERLAY": lambda self: self._parse_placing(),
+            **{name: lambda self, name=name: self._parse_over_table(name) for name in OVER_TABLES},  # type: ignore[misc]
         }
         NO_PAREN_FUNCTION_PARSERS = {  # noqa: RUF012
             "CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"]
@@ -65,6 +68,20 @@ class Squall(Spark):
             if len(args) == 1 and self._match(TokenType.IN):
                 args.append(self._parse_required())
             return self.expression(exp.Anonymous(this="POSITION", expressions=args))
+
+        def _parse_over_table(self, name: str) -> exp.Expr:
+            """Parse f(TABLE(…) PARTITION BY a, …) as f(TABLE(…), partition => a, …); of several columns (a, b)."""
+            args = list[exp.Expr]()
+            while True:
+                if (found := self._parse_lambda()) is None:
+                    break
+                args.append(found)
+                if self._match(TokenType.PARTITION_BY):
+                    key = exp.Kwarg(this=exp.var("partition"), expression=self._parse_required())
+                    args.append(self.expression(key))
+                if not self._match(TokenType.COMMA):
+                    break
+            return self.expression(exp.Anonymous(this=name.lower(), expressions=args))
 
         def _parse_placing(self) -> exp.Expr:
             """Parse OVERLAY(x PLACING y FROM a FOR b) as OVERLAY(x, y, a, b)."""

@@ -130,14 +130,14 @@ def with_predicates(tree: "exp.Expr") -> "exp.Expr":
     return tree
 
 
-CLOSING = ("FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", ")", ",")
+CLOSING = ("FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", ")", ",")
 
 
 def refuse_stray_commas(query: SelectText) -> None:
     """Raise SQ1001 for a comma that nothing follows: sqlglot forgives `SELECT a, FROM r`, Spark does not."""
     names = ("STRING", "IDENTIFIER")
-    words = ("" if t.token_type.name in names else t.text.upper().strip() for t in query.tokens[1:])
-    following = [*(word.partition(" ")[0] for word in words), ")"]
+    words = ("" if t.token_type.name in names else " ".join(t.text.upper().split()) for t in query.tokens[1:])
+    following = [*words, ")"]
     for token, word in zip(query.tokens, following, strict=True):
         if token.text == "," and token.token_type.name == "COMMA" and word in CLOSING:
             span = query.script.span(query.start + token.start)

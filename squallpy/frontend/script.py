@@ -4,11 +4,12 @@ from typing import TYPE_CHECKING
 
 from squallpy.base.errors import SquallError
 from squallpy.catalog.matrices import Matrix, MatrixProgram
+from squallpy.catalog.orders import OrderText
 from squallpy.frontend.ddl import declare, name_of, relation_name, token_span
 from squallpy.frontend.grammars import Parsed, load_grammar
 from squallpy.frontend.query import SelectText, parse_select
 from squallpy.frontend.source_text import ScriptText, with_backslashes
-from squallpy.frontend.statements import Body, CreateMatrix, CreateProgram, CreateView, Select, Statement
+from squallpy.frontend.statements import Body, CreateMatrix, CreateOrder, CreateProgram, CreateView, Select, Statement
 from squallpy.frontend.unsupported import STATEMENTS
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 TERMINALS = {
     "NAME": "a name", "QUOTED": "", "STRING": "a string", "INTEGER": "a number", "SIGNED_NUMBER": "a number",
-    "BOOLEAN": "true or false", "QUERY": "SELECT", "BODY": "a program between $$ and $$",
+    "BOOLEAN": "true or false", "QUERY": "SELECT", "BODY": "a text between $$ and $$",
     "$END": "the end of the script",
 }  # fmt: skip
 
@@ -48,6 +49,8 @@ def statement(script: ScriptText, tree: Parsed) -> Statement:
             return create_matrix(script, tree)
         case "create_program":
             return create_program(script, tree)
+        case "create_order":
+            return create_order(script, tree)
     return Select(query(script, tree))
 
 
@@ -79,12 +82,21 @@ def create_matrix(script: ScriptText, tree: Parsed) -> CreateMatrix:
 
 def create_program(script: ScriptText, tree: Parsed) -> CreateProgram:
     name, over, body = tree.children
-    assert body.start_pos is not None and body.end_pos is not None
-    text = Body(script, body.start_pos + 2, body.end_pos - 2)  # the text between $$ and $$
     semiring = name_of(over).lower() if over else "arithmetic"
     span = token_span(script, name.children[0])
-    program = MatrixProgram(name_of(name), semiring, text, (), span)
+    program = MatrixProgram(name_of(name), semiring, _body(script, body), (), span)
     return CreateProgram(program, token_span(script, over.children[0]) if over else None)
+
+
+def create_order(script: ScriptText, tree: Parsed) -> CreateOrder:
+    name, body = tree.children
+    return CreateOrder(OrderText(name_of(name), _body(script, body), token_span(script, name.children[0])))
+
+
+def _body(script: ScriptText, token: "Token") -> Body:
+    """Return the text between $$ and $$."""
+    assert token.start_pos is not None and token.end_pos is not None
+    return Body(script, token.start_pos + 2, token.end_pos - 2)
 
 
 def query(script: ScriptText, tree: Parsed) -> SelectText:

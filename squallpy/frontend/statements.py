@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from squallpy.base.errors import Span
 from squallpy.catalog.matrices import Matrix, MatrixProgram
+from squallpy.catalog.orders import OrderText
 from squallpy.catalog.relation import Relation
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class CreateView:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The text of a matrix program: a place in a script."""
+    """A text between $$ and $$, of a matrix program or a variable order: a place in a script."""
 
     script: "ScriptText"
     start: int
@@ -56,10 +57,17 @@ class CreateProgram:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateOrder:
+    """CREATE VARIABLE ORDER."""
+
+    order: OrderText
+
+
+@dataclass(frozen=True, slots=True)
 class Select:
     """A query of the script."""
 
     query: "SelectText"
 
 
-Statement = CreateRelation | CreateView | CreateMatrix | CreateProgram | Select
+Statement = CreateRelation | CreateView | CreateMatrix | CreateProgram | CreateOrder | Select

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from squallpy.catalog.orders import OrderText
 from squallpy.functions.factorised import Model
 from squallpy.logical.expressions import Column
 from squallpy.logical.nodes import Node, check_all
@@ -14,7 +15,7 @@ class Factorised(Node):
 
     Args:
         columns: The columns of the model's rows.
-        order: The name of the variable order; one is derived if it is empty.
+        order: The declared variable order; one is derived if it is None.
     """
 
     input_fields = ("child",)
@@ -23,7 +24,7 @@ class Factorised(Node):
     features: tuple[Column, ...]
     keys: tuple[Column, ...]
     columns: tuple[Column, ...]
-    order: str = ""
+    order: OrderText | None = None
 
     def __post_init__(self) -> None:
         check_all((*self.features, *self.keys), self.child)

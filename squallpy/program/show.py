@@ -84,7 +84,9 @@ def _ref(ref: Ref, names: Names, wide: bool) -> str:
     if ref.row:
         return f"{ref.row.relation.upper()}[{ref.name}]({names.list(ref.bound)})"
     picks = f"⟨{', '.join(f'{ref.name}.{p}' for p in ref.picks)}⟩" if wide and len(set(ref.picks)) > 1 else ""
-    return f"{'NEW ' if ref.after and not ref.name.startswith('Δ') else ''}{ref.name}({names.list(ref.variables)}){picks}"
+    return (
+        f"{'NEW ' if ref.after and not ref.name.startswith('Δ') else ''}{ref.name}({names.list(ref.variables)}){picks}"
+    )
 
 
 def statement_text(statement: Statement) -> str:

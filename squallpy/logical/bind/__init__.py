@@ -44,7 +44,7 @@ def compile_script(
     its place in `file`.
     """
     from squallpy.frontend.script import parse_script
-    from squallpy.frontend.statements import CreateMatrix, CreateProgram, CreateRelation, CreateView
+    from squallpy.frontend.statements import CreateMatrix, CreateOrder, CreateProgram, CreateRelation, CreateView
     from squallpy.logical.bind.matrix_ddl import bind_matrix, bind_program
     from squallpy.logical.bind.table_functions import expand
 
@@ -62,6 +62,8 @@ def compile_script(
             case CreateProgram():
                 assert outputs, "nobody reads matrix programs"
                 catalog.add(bind_program(catalog, statement, outputs))
+            case CreateOrder(order):
+                catalog.add(order)
             case _:
                 expand(catalog, statement.query, outputs)
                 queries.append(bind_top(catalog, statement.query, len(queries) + 1, evaluate))

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from squallpy.base.errors import nearest
+from squallpy.catalog.orders import OrderText
 from squallpy.functions.factorised import LeastSquares, Model, Statistics
 from squallpy.logical.bind.context import Context
 from squallpy.logical.expressions import Column, conjunction, not_null
@@ -36,13 +37,15 @@ def bind_factorised(ctx: Context, node: exp.Table) -> Factorised:
         raise ctx.error("SQ2005", f"{name} reads columns of a join", node.this, hint)
     child = bind_nested(ctx, query)
     _check_join(ctx, name, child, query)
-    features = child.output
+    arguments = _Arguments(ctx, name, given)
+    keys, order = _partition(ctx, name, child, arguments.named("partition")), _order(ctx, arguments.named("order"))
+    features = tuple(column for column in child.output if column not in keys)
     _check_features(ctx, name, features, query)
-    model = MODELS[name](ctx, node.this, _Arguments(ctx, name, given), features)
+    model = MODELS[name](ctx, node.this, arguments, features)
     nullable = [not_null(c) for c in features if c.nullable]
     rows = Filter(child, conjunction(nullable)) if nullable else child
     columns = tuple(ctx.column(title, type, False) for title, type in model.columns)
-    return Factorised(rows, model, features, (), columns)
+    return Factorised(rows, model, features, keys, columns, order)
 
 
 _INSIDE = {"Aggregate": "GROUP BY or an aggregate", "Window": "a window", "LeftJoin": "an outer join",
@@ -74,6 +77,32 @@ def _check_features(ctx: Context, name: str, features: tuple[Column, ...], query
         raise ctx.error("SQ3001", told, query, f"list at most {MOST_FEATURES:,} columns")
 
 
+def _partition(ctx: Context, name: str, child: Node, keys: exp.Expr | None) -> tuple[Column, ...]:
+    """Find the columns of PARTITION BY among those of TABLE(…)."""
+    listed = keys.expressions if isinstance(keys, exp.Tuple) else [keys.this] if isinstance(keys, exp.Paren) else [keys]
+    found = list[Column]()
+    for key in filter(None, listed):
+        named = [c for c in child.output if isinstance(key, exp.Column) and c.name.lower() == key.name.lower()]
+        if not named:
+            hint = nearest(key.name, [c.name for c in child.output])
+            told = f"TABLE(…) of {name} does not select {key.sql('spark')}, by which it is partitioned"
+            raise ctx.error("SQ2003", told, key, hint)
+        found += named[:1]
+    return tuple(dict.fromkeys(found))
+
+
+def _order(ctx: Context, name: exp.Expr | None) -> OrderText | None:
+    """Look up a declared variable order."""
+    if name is None:
+        return None
+    text = name.name if isinstance(name, exp.Literal) and name.is_string else ""
+    order = next((o for o in ctx.catalog.orders.values() if o.name.lower() == text.lower()), None)
+    if order is None:
+        hint = nearest(text, ctx.catalog.orders) or "declare it by CREATE VARIABLE ORDER name AS $$ … $$"
+        raise ctx.error("SQ2001", f"unknown variable order {name.sql('spark')}", name, hint)
+    return order
+
+
 class _Arguments:
     """The arguments behind TABLE(…), by place or by name."""
 
@@ -82,12 +111,15 @@ class _Arguments:
         self._named = {arg.this.name.lower(): arg for arg in given if isinstance(arg, exp.Kwarg)}
         self._plain = [arg for arg in given if not isinstance(arg, exp.Kwarg)]
 
+    def named(self, name: str) -> exp.Expr | None:
+        """Return the argument of this name."""
+        found = self._named.pop(name, None)
+        return found.expression if found is not None else None
+
     def take(self, name: str) -> exp.Expr | None:
         """Return the next argument that has no name, or that of this name."""
-        if name in self._named:
-            value = self._named.pop(name).expression
-            assert isinstance(value, exp.Expr)
-            return value
+        if (found := self.named(name)) is not None:
+            return found
         return self._plain.pop(0) if self._plain else None
 
     def done(self, *known: str) -> None:

@@ -8,6 +8,7 @@ from squallpy.base.errors import Span, SquallError
 from squallpy.base.types import BIGINT
 from squallpy.catalog.catalog import View, qualified, schema_named
 from squallpy.catalog.matrices import Matrix, MatrixProgram
+from squallpy.catalog.orders import OrderText
 from squallpy.catalog.relation import Relation
 from squallpy.frontend.unsupported import CLAUSES, JOINS, NODES, QUERIES, Unsupported
 from squallpy.logical.apply import Apply, ApplyKind, Domain
@@ -404,6 +405,8 @@ def relation_or_view(ctx: Context, name: str) -> Relation | View:
     entry = ctx.catalog.find(name, ctx.ctes)
     if isinstance(entry, Matrix):
         return matrix_relation(ctx.catalog, entry)
+    if isinstance(entry, OrderText):
+        raise SquallError("SQ2001", f'"{name}" is a variable order', hint="name it as order => in a table function")
     if isinstance(entry, MatrixProgram):
         hint = f"read {' or '.join(f'{entry.name}.{output}' for output in entry.outputs)}"
         raise SquallError("SQ2001", f'"{name}" is a matrix program', hint=hint)

@@ -10,7 +10,7 @@ turns, from left to right: each path reads the views to its left after the batch
 Source: `fivm-on-flink` §3.5 and Alg. 2.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from squallpy.catalog.relation import Relation
@@ -18,11 +18,13 @@ from squallpy.logical.expressions import Column
 from squallpy.maintain.factorised import view_tree
 from squallpy.maintain.factorised.derive_order import derive_order
 from squallpy.maintain.factorised.join_graph import JoinGraph, Leaf
+from squallpy.maintain.factorised.order_text import read_order
+from squallpy.maintain.factorised.variable_order import VariableOrder
 from squallpy.maintain.factorised.view_tree import build_view_tree
 from squallpy.maintain.relational.registry import Registry
 from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
-from squallpy.program.calculus import Assign, Factor, Lane, Rel, lift, lifted, variables
+from squallpy.program.calculus import Assign, Cmp, Factor, Lane, Rel, lift, lifted, variables
 from squallpy.program.components import Component, bound_by, prune
 from squallpy.program.program import Statement
 from squallpy.program.views import Monomial, Ref, View
@@ -136,40 +138,53 @@ class FactorisedView:
         return self._names[id(node)]
 
 
+def order_of(aux: AuxiliaryRelation) -> tuple[tuple[Source, ...], JoinGraph, VariableOrder]:
+    """Return the leaves of a model's join, their graph, and the variable order, as declared or derived."""
+    assert isinstance(aux.kind, ModelRows)
+    sources, graph = _sources(aux.view, aux.kind.aliases)
+    if aux.kind.order is None:
+        return sources, graph, derive_order(graph)
+    body = aux.kind.order.body
+    return sources, graph, read_order(body.script, body.start, body.end)
+
+
 def maintain_model(aux: AuxiliaryRelation) -> tuple[AuxiliaryRelation, FactorisedView]:
     """Build the view tree of a model's join, and number the model's variables as it does."""
     assert isinstance(aux.kind, ModelRows)
-    sources, graph = _sources(aux.view)
-    tree = build_view_tree(graph, derive_order(graph))
+    sources, graph, order = order_of(aux)
+    tree = build_view_tree(graph, order)
     numbers = {v: number for number, v in enumerate(tree.lifted)}
     view = FactorisedView(tree, sources, aux.view.name, numbers)
     kind = replace(aux.kind, variables=tuple(numbers[v] for v in graph.features))
     return replace(aux, view=view.views[0], kind=kind), view
 
 
-def _sources(view: View) -> tuple[tuple[Source, ...], JoinGraph]:
+def _sources(view: View, aliases: tuple[str, ...]) -> tuple[tuple[Source, ...], JoinGraph]:
     (term,) = view.terms
     (lane,) = term.lanes
-    features = tuple(v for factor in lane or () if (found := lifted(factor)) and isinstance(v := found[0], Column))
+    features = tuple(v for factor in lane or () if (value := lifted(factor)) and isinstance(v := value[0], Column))
     rest = [f for f in term.body if not isinstance(f, Rel)]
     sources, taken = list[Source](), set[int]()
     for number, atom in enumerate(term.atoms, 1):
-        bound, own = bound_by((atom,)), list[Factor]()
+        bound, own = bound_by((atom,)), list[Assign | Cmp]()
         while found := [f for f in rest if id(f) not in taken and _reads(f) <= bound]:
             own += found
             taken |= {id(f) for f in found}
             bound |= bound_by(found)
         wanted = {v for v in bound if v in features or v in view.keys or _is_shared(v, atom, term.atoms, rest, own)}
         kept = tuple(v for v in (*(v for _, v in atom.fields), *sorted(bound, key=lambda v: v.id)) if v in wanted)
-        same = [a for a in term.atoms if a.relation == atom.relation]
-        name = atom.relation.name if len(same) == 1 else f"{atom.relation.name}_{number}"
-        leaf = Leaf(name, tuple(dict.fromkeys(kept)), atom.relation.stream)
+        columns = {v: name for name, v in reversed(atom.fields)}
+        leaf_variables = tuple(dict.fromkeys(kept))
+        unread = tuple(f.name for f in atom.relation.fields if f.name not in {columns.get(v) for v in leaf_variables})
+        names = tuple(columns.get(v, v.name) for v in leaf_variables)
+        name = aliases[number - 1] if len(aliases) == len(term.atoms) else f"{atom.relation.name}_{number}"
+        leaf = Leaf(name, leaf_variables, atom.relation.stream, columns=names, unread=unread)
         sources.append(Source(leaf, atom, tuple(own)))
     assert len(taken) == len(rest), f"{[f for f in rest if id(f) not in taken]} read several relations"
     return tuple(sources), JoinGraph(tuple(source.leaf for source in sources), features, view.keys)
 
 
-def _is_shared(v: Column, atom: Rel, atoms: tuple[Rel, ...], rest: list[Factor], own: list[Factor]) -> bool:
+def _is_shared(v: Column, atom: Rel, atoms: tuple[Rel, ...], rest: Sequence[Factor], own: Sequence[Factor]) -> bool:
     """True if another atom, or what belongs to it, has a variable."""
     others = any(v in a.reads for a in atoms if a is not atom)
     return others or any(v in variables(f) for f in rest if all(f is not mine for mine in own))

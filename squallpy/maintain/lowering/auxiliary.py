@@ -112,7 +112,9 @@ class AuxiliaryRelations:
             items = tuple((t, printed.get(c.id, c)) for t, c in zip(titles, node.output, strict=True))
             output = OutputSpec((), None, items, (), None, 0, repeat=False, single=False)
             stream = any(atom.relation.stream for atom in view.atoms)
-            kind = ModelRows(node.model, tuple(c.name for c in node.features), tuple(range(len(features))), node.order)
+            aliases = tuple(scan.alias for scan in block.scans)
+            titled = tuple(c.name for c in node.features)
+            kind = ModelRows(node.model, titled, tuple(range(len(features))), aliases, node.order)
             key = titles[: len(node.keys) + node.model.keys]
             relation = Relation(name, fields, stream, "view", primary_key=tuple(key))
             aux = AuxiliaryRelation(relation, replace(view, name=f"V_{name.upper()}"), output, kind)

@@ -5,6 +5,7 @@ N1(a, b, value) := COFACTOR(V_FACT_DIM())
 
 from dataclasses import dataclass
 
+from squallpy.catalog.orders import OrderText
 from squallpy.functions.factorised import Model
 from squallpy.program.auxiliary.kind import AuxiliaryKind, Columns, GroupIndex, head_text
 from squallpy.program.cost_marks import ONE
@@ -20,13 +21,15 @@ class ModelRows(AuxiliaryKind):
     Args:
         features: The names of the variables in the order of SELECT.
         variables: The number of each of them in the view's cofactor ring.
-        order: The name of the variable order that was asked for, if there was one.
+        aliases: The names of the relations in the query.
+        order: The declared variable order, if one is asked for.
     """
 
     model: Model
     features: tuple[str, ...]
     variables: tuple[int, ...]
-    order: str = ""
+    aliases: tuple[str, ...] = ()
+    order: OrderText | None = None
 
     @property
     def owns_view(self) -> bool:
