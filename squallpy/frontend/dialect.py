@@ -9,7 +9,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import TokenType
 
-from squallpy.frontend.stream_windows import CLAUSE, WINDOW
+from squallpy.frontend.window_clause import CLAUSE, WINDOW
 
 KEPT = ("CAST", "TRY_CAST", "EXTRACT", "TRIM")
 

@@ -10,9 +10,9 @@ from enum import Enum
 
 from squallpy.base.errors import Span
 from squallpy.base.types import BOOLEAN
+from squallpy.logical.cached_properties import Remembered
 from squallpy.logical.expressions import TRUE, Column, Expr
 from squallpy.logical.nodes import Node, check, check_all
-from squallpy.logical.remembered import Remembered
 
 
 class Domain(Node):

@@ -11,11 +11,11 @@ from typing import Any, ClassVar, cast
 from squallpy.base.errors import Span
 from squallpy.base.types import BIGINT, BOOLEAN
 from squallpy.catalog.relation import Relation
-from squallpy.catalog.stream_window import WindowSpec
+from squallpy.catalog.window_spec import WindowSpec
 from squallpy.functions.registry import WINDOWS
-from squallpy.logical.calls import Agg, SortKeys, WindowFunction
+from squallpy.logical.aggregate_calls import Agg, SortKeys, WindowFunction
+from squallpy.logical.cached_properties import Remembered
 from squallpy.logical.expressions import TRUE, Column, Expr, columns
-from squallpy.logical.remembered import Remembered
 
 
 class Node:

@@ -10,6 +10,7 @@ from squallpy.catalog.catalog import View, qualified, schema_named
 from squallpy.catalog.matrices import Matrix, MatrixProgram
 from squallpy.catalog.relation import Relation
 from squallpy.frontend.unsupported import CLAUSES, JOINS, NODES, QUERIES, Unsupported
+from squallpy.logical.aggregate_calls import Agg
 from squallpy.logical.apply import Apply, ApplyKind, Domain
 from squallpy.logical.bind.context import Common, Context
 from squallpy.logical.bind.explode import constant_table, exploded, is_constant_table, is_generator
@@ -19,9 +20,8 @@ from squallpy.logical.bind.pivot import turned
 from squallpy.logical.bind.scope import Outer, Scope, Source, seen_from
 from squallpy.logical.bind.stream_windows import windowed
 from squallpy.logical.bind.subqueries import Inner, Subqueries, without_domain
-from squallpy.logical.calls import Agg
+from squallpy.logical.expression_builders import call, coalesce
 from squallpy.logical.expressions import FALSE, TRUE, Column, Expr, Literal, columns, conjunction, conjuncts
-from squallpy.logical.functions import call, coalesce
 from squallpy.logical.nodes import (
     Aggregate,
     AntiJoin,
@@ -35,7 +35,7 @@ from squallpy.logical.nodes import (
     Union,
     inner_join,
 )
-from squallpy.logical.properties import is_bare_null
+from squallpy.logical.plan_properties import is_bare_null
 
 
 def bind_from(ctx: Context, select: exp.Select, outer: Outer | None = None) -> tuple[Node, Scope]:

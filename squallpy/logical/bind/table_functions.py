@@ -18,8 +18,8 @@ from squallpy.catalog.relation import Relation
 from squallpy.frontend.query import SelectText
 from squallpy.frontend.source_text import ScriptText
 from squallpy.frontend.statements import Body, CreateMatrix, CreateProgram
-from squallpy.frontend.stream_windows import CLAUSE
-from squallpy.functions.graphs import DAMPING, GRAPHS, MOST_STEPS, STEPS, GraphFunction, pagerank
+from squallpy.frontend.window_clause import CLAUSE
+from squallpy.functions.graph_functions import DAMPING, GRAPHS, MOST_STEPS, STEPS, GraphFunction, pagerank
 from squallpy.logical.bind.matrix_ddl import Outputs, bind_matrix, bind_program
 
 

@@ -7,7 +7,7 @@ from squallpy.logical.expressions import (
     Expr,
     Literal,
 )
-from squallpy.logical.matches import distinct_matches
+from squallpy.logical.join_matches import distinct_matches
 from squallpy.logical.nodes import (
     Aggregate,
     AntiJoin,

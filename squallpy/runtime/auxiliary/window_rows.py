@@ -12,19 +12,19 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from squallpy.catalog.stream_window import UNBOUNDED
+from squallpy.catalog.window_spec import UNBOUNDED
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.program.auxiliary.window_rows import WindowRows
-from squallpy.runtime.auxiliary.rows import COUNT, Maintainer, RowDeltas, TouchedGroups
+from squallpy.runtime.auxiliary.maintainer import COUNT, Maintainer, RowDeltas, TouchedGroups
 from squallpy.runtime.evaluate.vectors import Vec, full, take, to_arrow
 from squallpy.runtime.formats.json_lines import json_rows
+from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
-from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.messages.deltas import Delta, decode
 from squallpy.runtime.state.pool_names import PoolName, Role
-from squallpy.runtime.state.store import PoolLayout, Store
-from squallpy.runtime.time.clock import set_time, time_layout, time_of
+from squallpy.runtime.state.state_store import PoolLayout, Store
+from squallpy.runtime.time.watermark import set_time, time_layout, time_of
 
 _NO_GROUP = np.empty((1, 0), np.int64)
 
