@@ -1,5 +1,7 @@
-"""Explanation of join operators: for each view that is looked up, its operator and the reason.
+"""Partitioning in EXPLAIN: where views are, how deltas are sent there, and each view's join operator with the reason.
 
+M_ORDERS(o_orderkey, o_custkey) by o_orderkey
+SEND ΔORDERS(o_orderkey, o_custkey) by o_orderkey as ΔORDERS.1
 JOIN M_R, M_S on the grid: no equality compares them
 JOIN M_ORDERS by o_orderkey, an equality: pre-aggregated deltas have few records per key
 """
@@ -10,9 +12,41 @@ from squallpy.base.settings import JoinOperator
 from squallpy.physical.distribute.heavy_key_placement import SHARE
 from squallpy.physical.distribute.location_tags import COLUMNS, EVERYWHERE, RANDOM, ROWS
 from squallpy.physical.joins.joiner_groups import square_grids
-from squallpy.physical.plan import Lookup, Plan, PoolPlan, Update
+from squallpy.physical.plan import Lookup, Plan, PoolPlan, Send, Update
+from squallpy.program.variable_names import Names
 
 _ON_GRID = (ROWS.value, COLUMNS.value)
+
+
+def place_text(pool: PoolPlan, place: tuple[int, ...] | str | None) -> str:
+    """Show where the records of a pool are: " by o_orderkey"; empty if that is not chosen."""
+    match place:
+        case None:
+            return ""
+        case str():
+            return f" {place}"
+        case ():
+            return " in one partition"
+    return f" by {', '.join(pool.keys[i].name for i in place)}"
+
+
+def send_text(plan: Plan, send: Send) -> str:
+    """Show an exchange: ΔORDERS(o_orderkey, o_custkey) by o_custkey as ΔORDERS.1"""
+    pool = plan.delta(send.source)
+    names = Names(pool.keys)
+    match send.by:
+        case None:
+            to = "to every partition"
+        case ():
+            to = "to one partition"
+        case by:
+            to = f"by {', '.join(names(pool.keys[i]) for i in by)}"
+    if send.key:
+        compared = ", ".join(names(pool.keys[i]) for i in send.key)
+        to = f"by {compared}, or if that is heavy to all joiners of its {'column' if send.side else 'row'}, {to}"
+    elif send.side is not None:
+        to = f"to all joiners of its {'column' if send.side else 'row'}, {to}"
+    return f"{send.source}({names.list(pool.keys)}) {to}{'' if send.name == send.source else f' as {send.name}'}"
 
 
 def join_lines(plan: Plan) -> list[str]:

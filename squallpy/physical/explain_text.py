@@ -3,9 +3,9 @@
 from collections.abc import Collection, Mapping
 
 from squallpy.base.rings import Payload
-from squallpy.physical.explain_partitioning import join_lines
+from squallpy.physical.explain_partitioning import join_lines, place_text, send_text
 from squallpy.physical.network_cost import traffic
-from squallpy.physical.plan import Derive, Let, Lookup, Plan, PoolPlan, Send, Stage, Update, Where
+from squallpy.physical.plan import Derive, Let, Lookup, Plan, PoolPlan, Stage, Update, Where
 from squallpy.physical.planner import place
 from squallpy.physical.statement_cost import costs
 from squallpy.program.explain_text import program_text
@@ -33,7 +33,7 @@ def plan_text(plan: Plan) -> str:
     places = dict(plan.places)
     lines += ["", "POOLS"]
     unique = {view.view for view in plan.unique}
-    pools = [(pool, _where(pool, places.get(pool.name))) for pool in plan.pools]
+    pools = [(pool, place_text(pool, places.get(pool.name))) for pool in plan.pools]
     lines += [f"  {pool_text(pool)}{where}{_checked(pool, unique)}" for pool, where in pools]
     lines += [f"RESULT {'on' if plan.keeps_result else 'through'} the driver"]
     lines += [f"  {pool_text(plan.result)}{_checked(plan.result, unique)}"]
@@ -53,38 +53,8 @@ def _stage_lines(plan: Plan, stage: Stage, origins: Mapping[str, str]) -> list[s
     return lines + [f"  SEND {send_text(plan, send)}" for send in stage.sends]
 
 
-def _where(pool: PoolPlan, place: tuple[int, ...] | str | None) -> str:
-    match place:
-        case None:
-            return ""
-        case str():
-            return f" {place}"
-        case ():
-            return " in one partition"
-    return f" by {', '.join(pool.keys[i].name for i in place)}"
-
-
 def _checked(pool: PoolPlan, unique: Collection[str]) -> str:
     return ", PRIMARY KEY checked" if pool.name in unique else ""
-
-
-def send_text(plan: Plan, send: Send) -> str:
-    """Show an exchange: ΔORDERS(o_orderkey, o_custkey) by o_custkey as ΔORDERS.1"""
-    pool = plan.delta(send.source)
-    names = Names(pool.keys)
-    match send.by:
-        case None:
-            to = "to every partition"
-        case ():
-            to = "to one partition"
-        case by:
-            to = f"by {', '.join(names(pool.keys[i]) for i in by)}"
-    if send.key:
-        compared = ", ".join(names(pool.keys[i]) for i in send.key)
-        to = f"by {compared}, or if that is heavy to all joiners of its {'column' if send.side else 'row'}, {to}"
-    elif send.side is not None:
-        to = f"to all joiners of its {'column' if send.side else 'row'}, {to}"
-    return f"{send.source}({names.list(pool.keys)}) {to}{'' if send.name == send.source else f' as {send.name}'}"
 
 
 def payload_text(payload: Payload) -> str:
@@ -143,7 +113,7 @@ def stages_text(plan: Plan, yardstick: str = "") -> str:
     lines += [f"    GATHER    ΔQ({keys}) → driver", driver, f"EXCHANGED, estimated bytes per tuple: {sent}"]
     lines += join_lines(plan)
     fixed = [(pool, dict(plan.places)[pool.name]) for pool in plan.pools if pool.name in plan.fixed]
-    lines += [f"PLACED as set: {pool_text(pool)}{_where(pool, where)}" for pool, where in fixed]
+    lines += [f"PLACED as set: {pool_text(pool)}{place_text(pool, where)}" for pool, where in fixed]
     return "\n".join([*lines, *([f"YARDSTICK {yardstick}"] if yardstick else []), ""])
 
 

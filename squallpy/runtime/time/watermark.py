@@ -1,6 +1,7 @@
-"""Clocks at work: the greatest time that each stream has shown so far, as a pool of one record in every partition.
+"""Watermarks: a clock for each stream, the greatest event time that it has shown so far.
 
-A clock never goes back. Windows (`auxiliary/window_rows.py`) go by them.
+A clock is a pool of one record in every partition, and never goes back. By the clocks of its streams, each less its
+DELAY, the bound of a window moves (`catalog/window_spec.py`), and its rows expire (`expiry.py`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
