@@ -6,8 +6,8 @@ from typing import Any, Generic, TypeVar, cast
 T = TypeVar("T")
 
 
-class Remembered(Generic[T]):
-    """A property of an operator that is computed at its first reading; `output` is remembered in the slot `_output`.
+class CachedProperty(Generic[T]):
+    """A property of an operator that is computed at its first reading; `output` is cached in the slot `_output`.
 
     Of a chain of n operators each would else ask all that are below it.
     """
