@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from squallpy.base.rings import Payload, Ring
-from squallpy.runtime.checkpoint.partition import StatePartition
-from squallpy.runtime.kernels import steps
+from squallpy.runtime.checkpoint.state_partition import StatePartition
+from squallpy.runtime.kernels import statement_steps
 from squallpy.runtime.kernels.content_hash import hash_columns, hash_strings
 from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.kernels.payload_products import kind_of
 from squallpy.runtime.kernels.pool import Pool
-from squallpy.runtime.kernels.products import kind_of
-from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
+from squallpy.runtime.state.state_store import PoolLayout, Store, StoreLayout
 
 SUM = Payload((Ring.EXACT, Ring.COUNT))
 ROWS = 1_000_000
@@ -114,7 +114,7 @@ def lanes() -> None:
         outcome = np.array([0, ring.words, *lane])
         report(
             f"multiply {ring.name} by {own.name} of picked rows",
-            lambda outcome=outcome, places=places: steps.emitted(outcome, nothing, places),  # type: ignore[misc]
+            lambda outcome=outcome, places=places: statement_steps.emitted(outcome, nothing, places),  # type: ignore[misc]
             ROWS,
         )
 

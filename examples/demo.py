@@ -13,7 +13,7 @@ from squallpy.logical.nodes import Query
 from squallpy.session import RunOptions, Session
 from squallpy.terminal.failures import guarded
 from squallpy.terminal.live_table import Bag, order_of, ordered
-from squallpy.terminal.table import table_text
+from squallpy.terminal.text_table import table_text
 
 EVERY = 7  # batches from one look at the answer to the next
 ROWS = 3

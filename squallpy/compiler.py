@@ -10,19 +10,19 @@ from squallpy.base.settings import JoinOperator, Settings
 from squallpy.catalog.relation import Relation
 from squallpy.logical.bind import Script
 from squallpy.logical.nodes import Query
-from squallpy.maintain.lowering.query import lower
-from squallpy.maintain.matrix.compile import Options as MatrixOptions
+from squallpy.maintain.lowering.lower_query import lower
+from squallpy.maintain.matrix.compile_triggers import Options as MatrixOptions
 from squallpy.maintain.matrix.script_programs import Programs
 from squallpy.maintain.relational.materialise import materialise
-from squallpy.optimizer.passes import Observer, PassContext, fresh_ids, run_passes
+from squallpy.optimizer.pass_manager import Observer, PassContext, fresh_ids, run_passes
 from squallpy.optimizer.pipeline import CALCULUS_PASSES, PLAN_PASSES, PROGRAM_PASSES, disabled_passes
-from squallpy.physical.distribute.program import DistributionOptions
-from squallpy.physical.matrix.plan import MatrixPlan
-from squallpy.physical.matrix.programs import plan_matrices
+from squallpy.physical.distribute.distributed_program import DistributionOptions
+from squallpy.physical.matrix.matrix_plan import MatrixPlan
+from squallpy.physical.matrix.matrix_planner import plan_matrices
 from squallpy.physical.plan import Plan
 from squallpy.physical.planner import place, set_join_parameters
-from squallpy.program.program import Lowered, Program
-from squallpy.runtime.evaluate.constants import fold_constant
+from squallpy.program.trigger_program import Lowered, Program
+from squallpy.runtime.evaluate.constant_evaluation import fold_constant
 
 
 @dataclass(frozen=True, slots=True)

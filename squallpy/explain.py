@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from squallpy.compiler import CompiledProgram, CompiledQuery
+from squallpy.logical.explain_text import show
 from squallpy.logical.nodes import Node
-from squallpy.logical.show import show
 from squallpy.optimizer import pipeline
-from squallpy.optimizer.passes import Observer
-from squallpy.physical.matrix.show import matrices_text, passes_text, phases_of_matrices, supersteps_text
-from squallpy.physical.show import plan_text, stages_text, triggers_text
-from squallpy.program.program import Lowered, Program
-from squallpy.program.show import lowered_text, program_text
+from squallpy.optimizer.pass_manager import Observer
+from squallpy.physical.explain_text import plan_text, stages_text, triggers_text
+from squallpy.physical.matrix.explain_text import matrices_text, passes_text, phases_of_matrices, supersteps_text
+from squallpy.program.explain_text import lowered_text, program_text
+from squallpy.program.trigger_program import Lowered, Program
 
 PLACED = ("physical", "stages")  # stages that show where views are
 STAGES = ("logical", "optimized", "calculus", "triggers", *PLACED)

@@ -28,9 +28,13 @@ from squallpy.base.semirings import (
     MIN_PLUS,
     Semiring,
 )
-from squallpy.maintain.matrix.compile import AUTO, Compiled, Options, compile_program
+from squallpy.maintain.matrix.compile_triggers import AUTO, Compiled, Options, compile_program
 from squallpy.maintain.matrix.dimensions import Size
-from squallpy.maintain.matrix.language import (
+from squallpy.maintain.matrix.explain_text import phases_text, report_text
+from squallpy.maintain.matrix.matrix_expressions import Name
+from squallpy.maintain.matrix.matrix_program import Input
+from squallpy.maintain.matrix.meta_information import NOTHING, Known
+from squallpy.maintain.matrix.symbolic_matrices import (
     Symbolic,
     diag,
     eye,
@@ -43,14 +47,10 @@ from squallpy.maintain.matrix.language import (
     vstack,
     zeros,
 )
-from squallpy.maintain.matrix.meta_information import NOTHING, Known
-from squallpy.maintain.matrix.nodes import Name
-from squallpy.maintain.matrix.program import Input
-from squallpy.maintain.matrix.show import phases_text, report_text
 from squallpy.runtime.matrix.algebra import pad, unit_columns
 from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.maintained_program import Counts, MaintainedProgram
-from squallpy.runtime.matrix.sparse import is_sparse
+from squallpy.runtime.matrix.sparse_view import is_sparse
 
 Array = npt.NDArray[Any]
 _KINDS = ("rows", "columns")

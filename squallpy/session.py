@@ -16,30 +16,30 @@ from typing import TYPE_CHECKING, Any, Protocol
 from squallpy.base.errors import SquallError
 from squallpy.base.recursion import guarded_depth, run_deep
 from squallpy.base.settings import Settings
-from squallpy.base.trace import Trace
+from squallpy.base.timing import Trace
 from squallpy.catalog.relation import Field, Relation
 from squallpy.compiler import CompiledQuery, Compiler
 from squallpy.explain import PLACED, Timer, Tracer, list_passes, program_stage_text, stage_text
 from squallpy.frontend.source_text import read_directive, read_script
 from squallpy.logical.bind import Script, compile_script
-from squallpy.logical.identity import identity_text
 from squallpy.logical.nodes import Query
+from squallpy.logical.query_identity import identity_text
 from squallpy.maintain.matrix.script_programs import Programs
-from squallpy.physical.matrix.plan import under_matrices
-from squallpy.physical.matrix.show import matrices_text
+from squallpy.physical.explain_text import plan_text
+from squallpy.physical.matrix.explain_text import matrices_text
+from squallpy.physical.matrix.matrix_plan import under_matrices
 from squallpy.physical.plan import Plan
-from squallpy.physical.show import plan_text
-from squallpy.program.show import program_text
-from squallpy.runtime.evaluate.constants import fold_constant
+from squallpy.program.explain_text import program_text
+from squallpy.runtime.evaluate.constant_evaluation import fold_constant
 
 if TYPE_CHECKING:  # NB: the runtime is imported by runs only, so that EXPLAIN starts at once
     import pyarrow as pa
 
-    from squallpy.runtime.batch.node import Input
+    from squallpy.runtime.batch.micro_batch import Input
     from squallpy.runtime.checkpoint.checkpoint import CheckpointIdentity
-    from squallpy.runtime.checkpoint.folders import StateLocation
     from squallpy.runtime.checkpoint.input_files import Inputs
     from squallpy.runtime.checkpoint.lease import Lease
+    from squallpy.runtime.checkpoint.state_folders import StateLocation
     from squallpy.runtime.observers.profile import Profile
     from squallpy.runtime.result.result import Changes
     from squallpy.runtime.sinks.protocol import Sink
@@ -180,7 +180,7 @@ class Session:
         lease: "Lease | None" = None,
         working: Callable[[bool], None] = lambda _: None,
     ) -> None:
-        from squallpy.runtime.batch.node import Input
+        from squallpy.runtime.batch.micro_batch import Input
         from squallpy.runtime.sources import open_source
         from squallpy.runtime.sources.replay import Again, Replay
 
@@ -224,8 +224,8 @@ class Session:
     ) -> Iterator["StateLocation | None"]:
         """Open the state of the query; None for a local run that is not to be resumed."""
         from squallpy.runtime.checkpoint.checkpoint import open_checkpoint
-        from squallpy.runtime.checkpoint.durable import join_path, open_durable
-        from squallpy.runtime.checkpoint.folders import temporary_location
+        from squallpy.runtime.checkpoint.durable_folder import join_path, open_durable
+        from squallpy.runtime.checkpoint.state_folders import temporary_location
 
         snapshot, local = self.settings.snapshot_mb << 20, self.settings.local_dir
         if options.checkpoint:
@@ -252,7 +252,7 @@ class Session:
             assert location is not None
             splits = self.settings.splits
             return SparkExecutor(plan, input, location, options.master, splits, options.conf, options.changes, trace)
-        from squallpy.runtime.local import DurableLocalExecutor, LocalExecutor
+        from squallpy.runtime.local_executor import DurableLocalExecutor, LocalExecutor
 
         if location is not None:
             return DurableLocalExecutor(plan, input, location, with_changes=options.changes, trace=trace)

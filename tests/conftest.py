@@ -71,8 +71,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[object]:
-    """A running `squallpy.runtime.spark.cluster.Cluster` on two cores."""
-    from squallpy.runtime.spark.cluster import start
+    """A running `squallpy.runtime.spark.spark_session.Cluster` on two cores."""
+    from squallpy.runtime.spark.spark_session import start
 
     with start("local[2]") as running:
         yield running

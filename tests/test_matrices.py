@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from squallpy.base.errors import SquallError
-from squallpy.maintain.matrix.language import Symbolic
+from squallpy.maintain.matrix.symbolic_matrices import Symbolic
 from squallpy.matrices import BOOLEAN, MIN_PLUS, Known, Semiring, eye, hstack, inv, iterate, program, vstack
 
 RANDOM = np.random.default_rng(3)

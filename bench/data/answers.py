@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from bench.data.tables import Stream
-from squallpy.testing.compare import difference
+from squallpy.testing.compare_rows import difference
 
 
 def verdict(stream: Stream, answer: pa.Table | None) -> str:

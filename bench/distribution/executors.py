@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from bench.data.queries import QUERIES
 from bench.data.tables import generate
 from bench.measure.warm_memory import kept
-from squallpy.testing.standalone import Standalone
+from squallpy.testing.standalone_cluster import Standalone
 
 WARM = 40  # batches that are not counted
 GROUPS = 60  # row groups of lineitem that a process decodes, to see what the machine gives

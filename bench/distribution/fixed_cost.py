@@ -10,13 +10,13 @@ import tempfile
 from pathlib import Path
 from time import perf_counter
 
-from squallpy.base.trace import Trace
+from squallpy.base.timing import Trace
 from squallpy.runtime.observers.profile import Profile
-from squallpy.runtime.spark.cluster import start
 from squallpy.runtime.spark.executor import TOGETHER
-from squallpy.runtime.spark.stream import BatchTimes, StreamJob, run
-from squallpy.runtime.spark.tasks import Reports
+from squallpy.runtime.spark.micro_batch_loop import BatchTimes, StreamJob, run
+from squallpy.runtime.spark.spark_session import start
 from squallpy.runtime.spark.timeline import timeline
+from squallpy.runtime.spark.worker_tasks import Reports
 
 PARTITIONS = 2
 

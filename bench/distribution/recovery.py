@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from squallpy.testing.standalone import Standalone, wait
+from squallpy.testing.standalone_cluster import Standalone, wait
 
 _WARM = 6  # batches before the first kill, and between two
 

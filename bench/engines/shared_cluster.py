@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 from unittest.mock import patch
 
 from squallpy.runtime.spark import executor
-from squallpy.runtime.spark.cluster import Cluster, start
+from squallpy.runtime.spark.spark_session import Cluster, start
 
 
 @contextmanager

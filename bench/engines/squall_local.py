@@ -17,8 +17,8 @@ from bench.data.tables import Stream
 from bench.measure.batches import Watch
 from squallpy.catalog.relation import MULT
 from squallpy.physical.plan import Plan
-from squallpy.runtime.batch.node import Input
-from squallpy.runtime.local import LocalExecutor
+from squallpy.runtime.batch.micro_batch import Input
+from squallpy.runtime.local_executor import LocalExecutor
 from squallpy.runtime.result.result import Changes
 from squallpy.runtime.sources import Rows
 from squallpy.runtime.sources.replay import Replay

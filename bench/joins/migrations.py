@@ -26,8 +26,8 @@ from bench.engines.shared_cluster import warm
 from bench.joins.operators import LINEITEM, MASTER, skewed
 from bench.measure.processes import busy, work
 from squallpy.base.settings import JoinOperator, Settings
-from squallpy.runtime.batch.node import Input
-from squallpy.runtime.checkpoint.folders import temporary_location
+from squallpy.runtime.batch.micro_batch import Input
+from squallpy.runtime.checkpoint.state_folders import temporary_location
 from squallpy.runtime.sources import open_source
 from squallpy.runtime.spark.executor import SparkExecutor
 from squallpy.session import Session

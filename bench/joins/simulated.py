@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from squallpy.physical.joins.controller import Policy, Sizes
+from squallpy.physical.joins.join_operators import NAMES, Operator, create_operator
 from squallpy.physical.joins.mapping import Side
-from squallpy.physical.joins.operators import NAMES, Operator, create_operator
+from squallpy.physical.joins.migration_controller import Policy, Sizes
 from squallpy.testing.joins import Trace, fluctuating, trace, zipf_keys
 from squallpy.testing.joins.streams import hash_keys, of_sides
 

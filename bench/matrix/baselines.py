@@ -14,9 +14,9 @@ import numpy.typing as npt
 from numba import njit
 from scipy.linalg import lapack
 
-from squallpy.runtime.kernels import bits, tropical
-from squallpy.runtime.kernels.bits import Bits
 from squallpy.runtime.kernels.intrinsics import lowest
+from squallpy.runtime.kernels.matrix import boolean, tropical
+from squallpy.runtime.kernels.matrix.boolean import Bits
 from squallpy.runtime.kernels.threads import shared
 
 Reals = npt.NDArray[np.float64]
@@ -102,10 +102,10 @@ def _meet(A: Any, B: Any) -> Any:
 
 def reachability(G: Bits, hops: int) -> Bits:
     """I + G·(I + G·…), symmetric bits: AND and any, row by column, as far as the first word that meets."""
-    n, one = len(G), bits.pack(np.eye(len(G), dtype=bool))
+    n, one = len(G), boolean.pack(np.eye(len(G), dtype=bool))
     reached = one
     for _ in range(hops):
-        reached = _meet(G, reached)[:, : bits.words(n)] | one  # G·reached is symmetric, as both are and commute
+        reached = _meet(G, reached)[:, : boolean.words(n)] | one  # G·reached is symmetric, as both are and commute
     return reached
 
 
@@ -123,7 +123,7 @@ def _or_rows(A: Any, B: Any, out: Any, first: int, last: int) -> None:
 
 
 def reachability_strong(G: Bits, hops: int) -> Bits:
-    n, one = len(G), bits.pack(np.eye(len(G), dtype=bool)).view(np.int64)
+    n, one = len(G), boolean.pack(np.eye(len(G), dtype=bool)).view(np.int64)
     graph = G.view(np.int64)
     reached = graph | one
     for _ in range(hops - 1):

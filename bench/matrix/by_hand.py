@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from squallpy.runtime.kernels import bits, dense, symmetric, tropical
-from squallpy.runtime.kernels.bits import Bits
-from squallpy.runtime.kernels.sweeps import columns_of, rows_of
+from squallpy.runtime.kernels.matrix import boolean, dense, symmetric, tropical
+from squallpy.runtime.kernels.matrix.boolean import Bits
+from squallpy.runtime.kernels.matrix.sweeps import columns_of, rows_of
 
 Reals = npt.NDArray[np.float64]
 
@@ -71,21 +71,21 @@ class Reachability:
     """I + G·(I + G·…) for undirected graphs, so that rows are columns; an edge is added."""
 
     def __init__(self, G: Bits, hops: int) -> None:
-        self.G, one = G.copy(), bits.pack(np.eye(len(G), dtype=bool))
+        self.G, one = G.copy(), boolean.pack(np.eye(len(G), dtype=bool))
         self.views = [self.G | one]
         while len(self.views) < hops:
-            self.views.append(bits.product(self.G, self.views[-1]) | one)
+            self.views.append(boolean.product(self.G, self.views[-1]) | one)
 
     def update(self, a: int, b: int) -> None:
         ends = np.zeros((2, self.G.shape[1]), np.uint64)
         ends[0, a // 64], ends[1, b // 64] = np.uint64(1) << np.uint64(a % 64), np.uint64(1) << np.uint64(b % 64)
         none = ends[:0]
-        bits.pass_over(self.G, ends, ends[::-1], none, none)
-        *_, U, V = bits.pruned(self.views[0], ends, ends[::-1], none, none)
+        boolean.pass_over(self.G, ends, ends[::-1], none, none)
+        *_, U, V = boolean.pruned(self.views[0], ends, ends[::-1], none, none)
         for before, view in pairwise(self.views):
-            _, GU = bits.pass_over(self.G, none, none, none, U)
+            _, GU = boolean.pass_over(self.G, none, none, none, U)
             U, V = np.concatenate([ends, GU]), np.concatenate([before[[b, a]], V])
-            *_, U, V = bits.pruned(view, U, V, none, none)
+            *_, U, V = boolean.pruned(view, U, V, none, none)
 
     @property
     def result(self) -> Bits:

@@ -16,8 +16,8 @@ import numpy as np
 
 from bench.matrix import baselines, inputs, machine, paper
 from bench.matrix.by_hand import Ols, Powers, Reachability, ShortestPaths
-from squallpy.runtime.kernels import bits, dense, symmetric, tropical
-from squallpy.runtime.kernels.sweeps import columns_of, rows_of
+from squallpy.runtime.kernels.matrix import boolean, dense, symmetric, tropical
+from squallpy.runtime.kernels.matrix.sweeps import columns_of, rows_of
 
 PASSES = [(1, 1, 1), (2, 2, 2), (4, 4, 4), (8, 8, 8), (16, 0, 0), (64, 0, 0), (0, 1, 0), (0, 0, 1)]
 BUDGET = 20.0  # seconds for one thing that is measured, if it was measured twice
@@ -92,7 +92,7 @@ def _ols(n: int, m: int, random: np.random.Generator) -> Compared:
 
 def reachability(n: int, random: np.random.Generator) -> Compared:
     graph = inputs.scale_free_graph(n, 0.01, random)
-    live = Reachability(bits.pack(graph), 4)
+    live = Reachability(boolean.pack(graph), 4)
     return (
         lambda: live.update(*inputs.edge(n, random)),
         lambda: baselines.reachability(live.G, 4),

@@ -24,13 +24,13 @@ import numpy.typing as npt
 from bench.matrix import baselines, inputs, machine
 from bench.matrix.paper import BATCHES, FIGURES, MEMORY, ZIPF, batch_ratios
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, MIN_PLUS, Semiring
-from squallpy.maintain.matrix.compile import Compiled, Options, compile_program
+from squallpy.maintain.matrix.compile_triggers import Compiled, Options, compile_program
 from squallpy.maintain.matrix.dimensions import Size
+from squallpy.maintain.matrix.matrix_expressions import Name
+from squallpy.maintain.matrix.matrix_program import Input
 from squallpy.maintain.matrix.meta_information import NOTHING, Known
-from squallpy.maintain.matrix.nodes import Name
 from squallpy.maintain.matrix.parser import read_program
-from squallpy.maintain.matrix.program import Input
-from squallpy.runtime.kernels import bits
+from squallpy.runtime.kernels.matrix import boolean
 from squallpy.runtime.matrix.maintained_program import MaintainedProgram
 
 Array = npt.NDArray[Any]
@@ -169,7 +169,7 @@ def _graph(ring: Semiring) -> Run:
     name = "shortest paths" if short else "reachability"
     paper, strong = baselines.PAPER[name], baselines.STRONG[name]
     text = "R := iterate[4](eye(n))(acc => G * acc + eye(n))"
-    packed: dict[str, Any] = {} if short else {"given": bits.pack, "plain": bits.unpack}
+    packed: dict[str, Any] = {} if short else {"given": boolean.pack, "plain": boolean.unpack}
     return Run(
         text, ring, {"G": ("n", "n")}, values, edge, lambda v: paper(v["G"], 4), lambda v: strong(v["G"], 4), name,
         {"G": Known(symmetric=True)}, **packed,

@@ -2,8 +2,8 @@
 
 '+5' INT → 5        '1e3' DOUBLE → 1000.0        '2.345' DECIMAL(4,2) → 235        '2026-1-2 3:4:5+02:00' TIMESTAMP → µs
 
-One rule for constants, columns and fields of files; `runtime/evaluate/text_casts.py` applies it to columns. It differs
-from Spark where an answer would depend on the day ('10:20' is no TIMESTAMP), and for years outside 1 to 9999.
+One rule for constants, columns and fields of files; `runtime/evaluate/text_column_casts.py` applies it to columns. It
+differs from Spark where an answer would depend on the day ('10:20' is no TIMESTAMP), and for years outside 1 to 9999.
 """
 
 import re

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from squallpy.base.errors import Span, SquallError, nearest
 from squallpy.base.types import Kind
 from squallpy.catalog.catalog import qualified
-from squallpy.catalog.options import check_format, check_option
+from squallpy.catalog.format_options import check_format, check_option
 from squallpy.catalog.relation import Field, Reference, Relation
 from squallpy.frontend.grammars import Parsed
 from squallpy.frontend.source_text import ScriptText

@@ -9,7 +9,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import TokenType
 
-from squallpy.frontend.stream_windows import CLAUSE, WINDOW
+from squallpy.frontend.window_clause import CLAUSE, WINDOW
 
 OVER_TABLES = ("COFACTOR", "OLS", "MUTUAL_INFORMATION", "CHOW_LIU")
 """Table functions whose table may be partitioned."""
@@ -47,7 +47,7 @@ class Squall(Spark):
             "SUBSTR": lambda self: self._parse_from_for(),
             "POSITION": lambda self: self._parse_sought(),
             "OVERLAY": lambda self: self._parse_placing(),
-            **{name: lambda self, name=name: self._parse_over_table(name) for name in OVER_TABLES},  # type: ignore[misc]
+            **{name: lambda self, name=name: self._parse_over_table(name) for name in OVER_TABLES},
         }
         NO_PAREN_FUNCTION_PARSERS = {  # noqa: RUF012
             "CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"]

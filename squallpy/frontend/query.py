@@ -83,7 +83,7 @@ def parse_select(script: ScriptText, start: int, end: int) -> SelectText:
     from sqlglot.errors import ParseError, TokenError
 
     from squallpy.frontend.dialect import Squall
-    from squallpy.frontend.stream_windows import with_windows
+    from squallpy.frontend.window_clause import with_windows
 
     text = script.text[start:end]
     try:

@@ -1,11 +1,11 @@
 """The registry: every function and operation by its name, and the categories in which the manual lists them."""
 
 from squallpy.functions.aggregate import extremes, lists, moments, percentiles, sums
-from squallpy.functions.aggregate.aggregate import Aggregate, AggregateOperation
-from squallpy.functions.function import Function, Operation
+from squallpy.functions.aggregate.entries import Aggregate, AggregateOperation
+from squallpy.functions.entries import Function, Operation
+from squallpy.functions.generators import SEQUENCE
 from squallpy.functions.scalar import conditional, datetime, hash, json, math, operators, text
-from squallpy.functions.table import SEQUENCE
-from squallpy.functions.window import WINDOW_FUNCTIONS, WindowFunction
+from squallpy.functions.window_functions import WINDOW_FUNCTIONS, WindowFunction
 
 SCALAR_CATEGORIES = {
     "Operators": operators.OPERATORS,

@@ -5,7 +5,7 @@ additive("+", (INT, DECIMAL(2,1)))  →  (DECIMAL(11,1), DECIMAL(2,1)), DECIMAL(
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, BOOLEAN, DOUBLE, MOST_DIGITS, VARCHAR, Kind, Type, as_decimal, decimal, unify
-from squallpy.functions.function import Argument, Arguments, Rule, Typing
+from squallpy.functions.entries import Argument, Arguments, Rule, Typing
 
 TEXT, WHOLE = (Kind.VARCHAR,), (Kind.INT, Kind.BIGINT)
 NUMERIC = (Kind.DOUBLE, Kind.INT, Kind.BIGINT, Kind.DECIMAL)

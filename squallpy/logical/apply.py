@@ -10,9 +10,9 @@ from enum import Enum
 
 from squallpy.base.errors import Span
 from squallpy.base.types import BOOLEAN
+from squallpy.logical.cached_properties import CachedProperty
 from squallpy.logical.expressions import TRUE, Column, Expr
 from squallpy.logical.nodes import Node, check, check_all
-from squallpy.logical.remembered import Remembered
 
 
 class Domain(Node):
@@ -93,7 +93,7 @@ class Apply(Node):
         given = {column for column, _ in self.parameters}
         assert all(given.issuperset(domain.output) for domain in domains(self.right)), "a column that is no parameter"
 
-    @Remembered
+    @CachedProperty
     def output(self) -> tuple[Column, ...]:
         match self.kind:
             case ApplyKind.CROSS:

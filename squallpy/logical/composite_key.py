@@ -6,8 +6,8 @@
 from collections.abc import Sequence
 
 from squallpy.base.types import VARCHAR, Kind
+from squallpy.logical.expression_builders import call, case
 from squallpy.logical.expressions import Call, Cast, Expr, Literal, is_null
-from squallpy.logical.functions import call, case
 
 SPELLED = frozenset(
     {Kind.BOOLEAN, Kind.INT, Kind.BIGINT, Kind.DECIMAL, Kind.DOUBLE, Kind.DATE, Kind.TIMESTAMP, Kind.VARCHAR}

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from squallpy.catalog.orders import OrderText
 from squallpy.functions.factorised import Model
+from squallpy.logical.cached_properties import CachedProperty
 from squallpy.logical.expressions import Column
 from squallpy.logical.nodes import Node, check_all
-from squallpy.logical.remembered import Remembered
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,6 @@ class Factorised(Node):
         check_all((*self.features, *self.keys), self.child)
         assert [c.type for c in self.columns] == [type for _, type in self.model.columns]
 
-    @Remembered
+    @CachedProperty
     def output(self) -> tuple[Column, ...]:
         return (*self.keys, *self.columns)

@@ -6,10 +6,10 @@ A NULL is before or after all values, and infinitely far from them.
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from squallpy.logical.aggregate_calls import SortKey
 from squallpy.logical.bind.datetime.intervals import arithmetic, involves_time, unbounded
-from squallpy.logical.calls import SortKey
+from squallpy.logical.expression_builders import call, not_distinct
 from squallpy.logical.expressions import Expr, conjunction, not_null
-from squallpy.logical.functions import call, not_distinct
 from squallpy.logical.window_frame import Bound
 
 

@@ -8,7 +8,7 @@ from math import isfinite
 
 from squallpy.base.types import BOOLEAN, Kind
 from squallpy.logical.expressions import FALSE, Call, Cast, Column, Expr, Literal, columns, substitute
-from squallpy.logical.nulls import fold_nulls
+from squallpy.logical.null_folding import fold_nulls
 
 RISING, STEADY, FALLING = 1, 0, -1
 

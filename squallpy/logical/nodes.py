@@ -11,11 +11,11 @@ from typing import Any, ClassVar, cast
 from squallpy.base.errors import Span
 from squallpy.base.types import BIGINT, BOOLEAN
 from squallpy.catalog.relation import Relation
-from squallpy.catalog.stream_window import WindowSpec
+from squallpy.catalog.window_spec import WindowSpec
 from squallpy.functions.registry import WINDOWS
-from squallpy.logical.calls import Agg, SortKeys, WindowFunction
+from squallpy.logical.aggregate_calls import Agg, SortKeys, WindowFunction
+from squallpy.logical.cached_properties import CachedProperty
 from squallpy.logical.expressions import TRUE, Column, Expr, columns
-from squallpy.logical.remembered import Remembered
 
 
 class Node:
@@ -41,16 +41,16 @@ class Node:
         """The inputs whose lent columns may be read here."""
         return self.inputs
 
-    @Remembered
+    @CachedProperty
     def output(self) -> tuple[Column, ...]:
         raise NotImplementedError
 
-    @Remembered
+    @CachedProperty
     def ids(self) -> frozenset[int]:
         """Collect the ids of its columns."""
         return frozenset(column.id for column in self.output)
 
-    @Remembered
+    @CachedProperty
     def size(self) -> int:
         """Number of operators in its tree; one that is read twice counts twice."""
         return 1 + sum(child.size for child in self.inputs)
@@ -88,7 +88,7 @@ class Scan(Node):
     alias: str
     columns: tuple[Column, ...]
 
-    @Remembered
+    @CachedProperty
     def output(self) -> tuple[Column, ...]:
         return self.columns
 
@@ -105,7 +105,7 @@ class Window(Node):
     def __post_init__(self) -> None:
         assert self.time is None or self.time in self.child.output
 
-    @Remembered
+    @CachedProperty
     def output(self) -> tuple[Column, ...]:
         return self.child.output
 
@@ -122,7 +122,7 @@ class Filter(Node):
         assert self.predicate.type == BOOLEAN
         check(self.predicate, self.child)
 
-    @Remembered
+    @CachedProperty
     def output(self) -> tuple[Column, ...]:
         return self.child.output
 
@@ -138,7 +138,7 @@ class Project(Node):
     def __post_init__(self) -> None:
         check_all((expr for _, expr in self.items), self.child)
 
-    @Remembered
+    @CachedProperty
     def output(self) -> tuple[Column, ...]:
         return tuple(column for column, _ in self.items)
 
@@ -157,7 +157,7 @@ class Join(Node):
             assert self.on.type == BOOLEAN
             check(self.on, self.left, self.right)
 
-    @Remembered
+    @CachedProperty
     def output(self) -> tuple[Column, ...]:
         return (*self.left.output, *self.right.output)
 
@@ -180,7 +180,7 @@ class ConditionalJoin(Node):
         assert self.on.type == BOOLEAN
         check(self.on, self.left, self.right)
 
-    @Remembered
+    @CachedProperty
     def output(self) -> tuple[Column, ...]:
         return self.left.output
 
@@ -190,7 +190,7 @@ class LeftJoin(ConditionalJoin):
 
     __slots__ = ()
 
-    @Remembered
+    @CachedProperty
     def output(self) -> tuple[Column, ...]:
         return (*self.left.output, *(replace(c, nullable=True) for c in self.right.output))
 
@@ -218,7 +218,7 @@ class Union(Node):
         for child in self.children:
             assert [c.type for c in child.output] == [c.type for c in self.columns], "UNION of unlike columns"
 
-    @Remembered
+    @CachedProperty
     def output(self) -> tuple[Column, ...]:
         return self.columns
 
@@ -241,7 +241,7 @@ class SetOperation(Node):
         for child in self.children:
             assert [c.type for c in child.output] == [c.type for c in self.columns], f"{self.kind} of unlike columns"
 
-    @Remembered
+    @CachedProperty
     def output(self) -> tuple[Column, ...]:
         return self.columns
 
@@ -263,7 +263,7 @@ class Aggregate(Node):
         for expr in chain((e for _, e in self.keys), *(agg.args for _, agg in self.aggs)):
             check(expr, self.child)
 
-    @Remembered
+    @CachedProperty
     def output(self) -> tuple[Column, ...]:
         return tuple(column for column, _ in (*self.keys, *self.aggs))
 
@@ -287,7 +287,7 @@ class GroupingSets(Node):
     def __post_init__(self) -> None:
         check_all((*(e for _, e in self.keys), *(arg for _, agg in self.aggs for arg in agg.args)), self.child)
 
-    @Remembered
+    @CachedProperty
     def output(self) -> tuple[Column, ...]:
         return tuple(column for column, _ in (*self.keys, *self.aggs, *self.groupings))
 
@@ -305,7 +305,7 @@ class WindowFunctions(Node):
             assert isinstance(function.function, Agg) or function.function in WINDOWS
             check_all(function.expressions, self.child)
 
-    @Remembered
+    @CachedProperty
     def output(self) -> tuple[Column, ...]:
         return (*self.child.output, *(column for column, _ in self.functions))
 
@@ -324,7 +324,7 @@ class Repeat(Node):
         assert isinstance(self.child, Aggregate) and self.times.type == BIGINT
         check(self.times, self.child)
 
-    @Remembered
+    @CachedProperty
     def output(self) -> tuple[Column, ...]:
         return self.child.output if self.number is None else (*self.child.output, self.number)
 
@@ -337,7 +337,7 @@ class Sort(Node):
     child: Node
     keys: SortKeys
 
-    @Remembered
+    @CachedProperty
     def output(self) -> tuple[Column, ...]:
         return self.child.output
 
@@ -365,7 +365,7 @@ class TopN(Node):
     def __post_init__(self) -> None:
         check_all((*(expr for expr, _, _ in self.keys), *self.partition), self.child)
 
-    @Remembered
+    @CachedProperty
     def output(self) -> tuple[Column, ...]:
         return self.child.output
 
@@ -384,7 +384,7 @@ class Limit(Node):
     count: int | None
     offset: int = 0
 
-    @Remembered
+    @CachedProperty
     def output(self) -> tuple[Column, ...]:
         return self.child.output
 

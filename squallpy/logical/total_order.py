@@ -1,10 +1,10 @@
 """Orders of the rows of a plan without ties."""
 
-from squallpy.logical.calls import SortKey, SortKeys
+from squallpy.logical.aggregate_calls import SortKey, SortKeys
 from squallpy.logical.composite_key import pack
 from squallpy.logical.expressions import Column, Expr, columns
 from squallpy.logical.nodes import Node
-from squallpy.logical.properties import has_one_row, unique_columns
+from squallpy.logical.plan_properties import has_one_row, unique_columns
 
 MOST_KEYS = 8  # of an order without ties, each of which adds some products
 

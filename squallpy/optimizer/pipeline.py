@@ -8,35 +8,35 @@ from collections.abc import Iterable
 from squallpy.base.errors import SquallError, nearest
 from squallpy.logical.constant_folding import fold_constant
 from squallpy.logical.nodes import Node
-from squallpy.logical.nulls import fold_case, fold_coalesce
+from squallpy.logical.null_folding import fold_case, fold_coalesce
 from squallpy.optimizer.calculus.clamp_existence_counts import clamp_existence_counts
 from squallpy.optimizer.calculus.drop_redundant_lookups import drop_redundant_lookups
-from squallpy.optimizer.calculus.extremes import rewrite_extremes
+from squallpy.optimizer.calculus.maintain_threshold_intervals import maintain_threshold_intervals
 from squallpy.optimizer.calculus.prune_columns import prune_columns
 from squallpy.optimizer.calculus.push_tests_into_scalars import push_tests_into_scalars
+from squallpy.optimizer.calculus.rewrite_extremes import rewrite_extremes
 from squallpy.optimizer.calculus.split_range_disjunctions import split_range_disjunctions
-from squallpy.optimizer.calculus.threshold_intervals import maintain_threshold_intervals
-from squallpy.optimizer.passes import FunctionPass, Pass, RulePass, node_pass
-from squallpy.optimizer.plan import booleans, outer_joins, push_filters
+from squallpy.optimizer.pass_manager import FunctionPass, Pass, RulePass, node_pass
+from squallpy.optimizer.plan import push_filters, simplify_outer_joins, simplify_predicates
 from squallpy.optimizer.plan.aggregate_over_left_join import aggregate_over_left_join
 from squallpy.optimizer.plan.assign_window_clocks import assign_window_clocks
 from squallpy.optimizer.plan.decorrelate import decorrelate
-from squallpy.optimizer.plan.distinct_aggregates import expand_distinct_aggregates
 from squallpy.optimizer.plan.exists_not_equal import exists_not_equal
 from squallpy.optimizer.plan.exists_to_semi import exists_to_semi
 from squallpy.optimizer.plan.expand_arg_extremes import expand_arg_extremes
+from squallpy.optimizer.plan.expand_distinct_aggregates import expand_distinct_aggregates
+from squallpy.optimizer.plan.expand_grouping_sets import expand_grouping_sets
 from squallpy.optimizer.plan.expand_outer_joins import expand_outer_joins
-from squallpy.optimizer.plan.grouping_sets import expand_grouping_sets
+from squallpy.optimizer.plan.expand_set_operations import expand_set_operation
+from squallpy.optimizer.plan.expand_top_n import expand_top_n
 from squallpy.optimizer.plan.groupjoin import groupjoin
 from squallpy.optimizer.plan.left_join_to_anti_join import left_join_to_anti_join
 from squallpy.optimizer.plan.materialise_outer_joins import materialise_outer_joins
-from squallpy.optimizer.plan.set_operations import expand_set_operation
 from squallpy.optimizer.plan.split_aggregates import split_aggregates
-from squallpy.optimizer.plan.top_n import expand_top_n
 from squallpy.optimizer.plan.window_functions.expand import expand_window_functions
 from squallpy.optimizer.program.inline_auxiliary import inline_auxiliary
-from squallpy.optimizer.program.schedule import schedule
-from squallpy.program.program import Lowered, Program
+from squallpy.optimizer.program.schedule_statements import schedule
+from squallpy.program.trigger_program import Lowered, Program
 
 PLAN_PASSES: tuple[Pass[Node], ...] = (
     FunctionPass(
@@ -94,12 +94,12 @@ PLAN_PASSES: tuple[Pass[Node], ...] = (
         exprs=(
             fold_case,
             fold_coalesce,
-            booleans.fold_constant_in_and,
-            booleans.fold_constant_in_or,
-            booleans.fold_not,
-            booleans.decide_arms,
-            booleans.open_abs,
-            booleans.factor_conjunct_out_of_or,
+            simplify_predicates.fold_constant_in_and,
+            simplify_predicates.fold_constant_in_or,
+            simplify_predicates.fold_not,
+            simplify_predicates.decide_arms,
+            simplify_predicates.open_abs,
+            simplify_predicates.factor_conjunct_out_of_or,
         ),
     ),
     RulePass(
@@ -117,14 +117,14 @@ PLAN_PASSES: tuple[Pass[Node], ...] = (
             push_filters.push_filter_below_window,
             push_filters.push_filter_below_union,
             push_filters.push_filter_below_aggregate,
-            outer_joins.strengthen_left_join,
-            outer_joins.push_filter_left,
-            outer_joins.push_on_right,
+            simplify_outer_joins.strengthen_left_join,
+            simplify_outer_joins.push_filter_left,
+            simplify_outer_joins.push_on_right,
             push_filters.push_filter_below_join,
             push_filters.drop_input_of_union,
         ),
         evaluating=(fold_constant,),
-        exprs=(booleans.fold_constant_in_and, booleans.fold_constant_in_or),
+        exprs=(simplify_predicates.fold_constant_in_and, simplify_predicates.fold_constant_in_or),
     ),
     FunctionPass(
         "assign_window_clocks",

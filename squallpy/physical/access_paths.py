@@ -28,7 +28,7 @@ from squallpy.physical.unique_keys import (
 )
 from squallpy.program.auxiliary.kind import RowSearch
 from squallpy.program.calculus import Assign, Cmp, Factor, variables
-from squallpy.program.program import Program, Statement
+from squallpy.program.trigger_program import Program, Statement
 from squallpy.program.views import Ref, View
 
 # Lookups, the best first. "one" is a slice or scan of one record, "few" a scan of few, "apart" a view without keys: it

@@ -10,17 +10,17 @@ from squallpy.base.index_order import Order
 from squallpy.base.rings import Payload
 from squallpy.base.settings import JoinOperator
 from squallpy.catalog.relation import Relation
-from squallpy.catalog.stream_window import Clock, WindowSpec
+from squallpy.catalog.window_spec import Clock, WindowSpec
 from squallpy.logical.expressions import Column, Expr
-from squallpy.physical.joins.controller import EPSILON
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.mapping import Side
-from squallpy.physical.matrix.plan import MatrixPlan
+from squallpy.physical.joins.migration_controller import EPSILON
+from squallpy.physical.matrix.matrix_plan import MatrixPlan
 from squallpy.program.auxiliary.relation import Kind
 from squallpy.program.auxiliary.window_rows import WindowRows
 from squallpy.program.calculus import Lane
-from squallpy.program.output import OutputSpec
-from squallpy.program.program import Program
+from squallpy.program.output_spec import OutputSpec
+from squallpy.program.trigger_program import Program
 from squallpy.program.views import Row, View
 
 

@@ -10,15 +10,22 @@ from squallpy.base.rings import Cofactor, LaneRing, Payload, Ring
 from squallpy.base.settings import JoinOperator
 from squallpy.base.types import Kind
 from squallpy.physical.access_paths import Indexes, ViewFacts, access
-from squallpy.physical.distribute.heavy_keys import add_heavy_key_grids, why_light
+from squallpy.physical.distribute.distributed_program import (
+    ALL,
+    DistributionOptions,
+    Keyed,
+    Placement,
+    Placements,
+    distribute,
+)
+from squallpy.physical.distribute.heavy_key_placement import add_heavy_key_grids, why_light
 from squallpy.physical.distribute.initial_grids import SIDES, all_on_grid, grid_of
 from squallpy.physical.distribute.location_tags import EVERYWHERE, RANDOM, Mark, Misplaced
 from squallpy.physical.distribute.pinned_placements import pinned_placements
 from squallpy.physical.distribute.placement_search import choose_placements
-from squallpy.physical.distribute.program import ALL, DistributionOptions, Keyed, Placement, Placements, distribute
 from squallpy.physical.distribute.single_transformer import Compute, Derivation, Step, Transfer
 from squallpy.physical.joins.grid import Grid
-from squallpy.physical.joins.groups import powers_of_two
+from squallpy.physical.joins.joiner_groups import powers_of_two
 from squallpy.physical.joins.mapping import Mapping, Side
 from squallpy.physical.plan import (
     AuxiliaryPlan,
@@ -36,7 +43,7 @@ from squallpy.physical.plan import (
 from squallpy.physical.unique_keys import unique_views
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.calculus import Lane, cofactor_ring, lifted
-from squallpy.program.program import Program, Statement
+from squallpy.program.trigger_program import Program, Statement
 from squallpy.program.views import View
 
 

@@ -9,7 +9,7 @@ from squallpy.logical.expressions import Call, Column, columns
 from squallpy.physical.plan import UniqueView
 from squallpy.program.auxiliary.kind import RowSearch
 from squallpy.program.calculus import Assign, Cmp, Factor, Rel
-from squallpy.program.program import Program
+from squallpy.program.trigger_program import Program
 from squallpy.program.views import Monomial, View
 
 Keys = Mapping[str, tuple[str, ...]]  # fields, by relation

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from squallpy.base.rings import LaneRing
+from squallpy.base.rings import LaneRing, Ring
 from squallpy.logical.expressions import Column
 from squallpy.program.calculus import Factor, Lane, Rel, ring
 
@@ -40,7 +40,12 @@ class View:
     def rings(self) -> tuple[LaneRing, ...]:
         """Smallest ring for the sums of each lane."""
         columns = zip(*(term.lanes for term in self.terms), strict=True)
-        return tuple(max(ring(lane) for lane in column if lane is not None) for column in columns)
+        return tuple(_widest([ring(lane) for lane in column if lane is not None]) for column in columns)
+
+
+def _widest(rings: list[LaneRing]) -> LaneRing:
+    """Return the ring that has all sums of a lane; cofactor matrices are of one term."""
+    return max(ring for ring in rings if isinstance(ring, Ring)) if isinstance(rings[0], Ring) else rings[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ def _output(option: str) -> Callable[..., object]:
     """Check the value of an option that names an output file."""
 
     def convert(_context: click.Context, _parameter: click.Parameter, given: str | None) -> Path | None:
-        from squallpy.base.location import output_path
+        from squallpy.base.local_paths import output_path
 
         return None if given is None else output_path(given, option)
 
@@ -119,8 +119,8 @@ def run(script: str | None, command: str | None, **options: object) -> None:
 
     Ctrl-C ends the run after the batch in work, before the first one at once; a second one does not wait.
     """
-    from squallpy.terminal.run import RunRequest, run_script
-    from squallpy.terminal.script import find_script
+    from squallpy.terminal.run_command import RunRequest, run_script
+    from squallpy.terminal.script_argument import find_script
 
     path, text = find_script(script, command)
     run_script(RunRequest(path, text, **options))  # type: ignore[arg-type]
@@ -154,9 +154,9 @@ def submit(
     What comes after -- is for spark-submit: --conf, --queue, --archives …
     """
     from squallpy.base.errors import SquallError
-    from squallpy.terminal.run import RunRequest
-    from squallpy.terminal.script import find_script
-    from squallpy.terminal.submit import line_of, run_line
+    from squallpy.terminal.run_command import RunRequest
+    from squallpy.terminal.script_argument import find_script
+    from squallpy.terminal.submit_command import line_of, run_line
 
     if script == "-" or command is not None:
         hint = "write it to one; squall run takes - and -c"
@@ -185,7 +185,7 @@ def explain(arguments: tuple[str, ...], command: str | None, timed: bool, settin
     from squallpy.explain import LISTS, STAGES, list_passes
     from squallpy.session import Session
     from squallpy.terminal.progress import Progress
-    from squallpy.terminal.script import find_script
+    from squallpy.terminal.script_argument import find_script
 
     stages = list(arguments)
     if [each.lower() for each in stages[:1]] == ["passes"] and not timed:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from squallpy.logical.expressions import Column
 from squallpy.logical.nodes import Limit, Node, Query, Sort
 from squallpy.terminal.fit_columns import fit, rank_columns
-from squallpy.terminal.table import table_text
+from squallpy.terminal.text_table import table_text
 
 _REFRESH, _SHARE = 0.1, 5  # seconds between two drawings, and the least multiple of a drawing's own time
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TextIO
 
-from squallpy.terminal.screen import can_redraw
+from squallpy.terminal.terminal_detection import can_redraw
 
 if TYPE_CHECKING:  # EXPLAIN starts at once
     import pyarrow as pa

@@ -23,25 +23,33 @@ from squallpy.base.settings import Settings
 from squallpy.catalog.relation import CONSTANT
 from squallpy.compiler import CompiledQuery
 from squallpy.physical.plan import Plan
-from squallpy.runtime.batch.node import Input, Node, Publisher, Sender, split_hand_offs, unpack_changes, unpack_parcels
+from squallpy.runtime.batch.micro_batch import (
+    Input,
+    Node,
+    Publisher,
+    Sender,
+    split_hand_offs,
+    unpack_changes,
+    unpack_parcels,
+)
 from squallpy.runtime.checkpoint.checkpoint import open_checkpoint
-from squallpy.runtime.checkpoint.folders import Committed, StateLocation
+from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
 from squallpy.runtime.joiners.batch_plan import encode_plan, hands_off, senders_to
 from squallpy.runtime.joiners.hand_off_store import HandOffStore
 from squallpy.runtime.joiners.migration_policy import MigrationPolicy, open_policy, rows_by_side
-from squallpy.runtime.local import DurableLocalExecutor, LocalExecutor
+from squallpy.runtime.local_executor import DurableLocalExecutor, LocalExecutor
 from squallpy.runtime.matrix.blocks.partition import BlockPartition
-from squallpy.runtime.matrix.stage import compute, open_matrices
+from squallpy.runtime.matrix.matrix_stage import compute, open_matrices
 from squallpy.runtime.result.result import Changes, result_layout
 from squallpy.runtime.sources import open_source
-from squallpy.runtime.state.store import Store
+from squallpy.runtime.state.state_store import Store
 from squallpy.runtime.triggers.stage_executor import store_layout
 from squallpy.session import Session, fingerprint
 from squallpy.testing.memory_source import MemorySource, PushedBatches, memory_input, with_mult
 
 if TYPE_CHECKING:
-    from squallpy.runtime.spark.cluster import Cluster
     from squallpy.runtime.spark.coordinator import BatchCoordinator
+    from squallpy.runtime.spark.spark_session import Cluster
 
 
 class MemoryEngine:
@@ -377,7 +385,7 @@ class SparkEngine(DriverEngine):
 
     def _run(self) -> None:
         """Run all batches that were taken in."""
-        from squallpy.runtime.spark.stream import StreamJob, run
+        from squallpy.runtime.spark.micro_batch_loop import StreamJob, run
 
         plan, coordinator = self._compiled.plan, self._coordinator
         job = StreamJob(

@@ -17,8 +17,8 @@ from squallpy.compiler import to_program
 from squallpy.explain import Tracer, stage_text
 from squallpy.logical.bind import compile_script
 from squallpy.session import Session
-from squallpy.testing.manual import manual
 from squallpy.testing.pass_manual import pass_manual
+from squallpy.testing.sql_manual import manual
 
 ROOT = Path(__file__).parents[2]
 PLANS = ROOT / "plans"

@@ -12,9 +12,9 @@ from squallpy.base.semirings import ARITHMETIC, Semiring
 from squallpy.catalog.matrices import Matrix, cells
 from squallpy.catalog.relation import Relation
 from squallpy.logical.bind import Script
-from squallpy.maintain.matrix.program import Program
+from squallpy.maintain.matrix.matrix_program import Program
 from squallpy.maintain.matrix.script_programs import prune_program
-from squallpy.testing.matrices import Array, naive
+from squallpy.testing.matrix_checks import Array, naive
 
 MULT = "__mult"
 SINGULAR = 1e10  # an inverse with entries as large is that of no matrix in a test

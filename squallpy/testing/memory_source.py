@@ -13,9 +13,9 @@ from typing import Any, cast
 import pyarrow as pa
 
 from squallpy.catalog.relation import MULT, Relation
-from squallpy.catalog.stream_window import ARRIVAL
-from squallpy.runtime.batch.node import Input
-from squallpy.runtime.evaluate.text_casts import column_type
+from squallpy.catalog.window_spec import ARRIVAL
+from squallpy.runtime.batch.micro_batch import Input
+from squallpy.runtime.evaluate.text_column_casts import column_type
 from squallpy.runtime.sources.source import cut, numbered
 
 

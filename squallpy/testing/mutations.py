@@ -6,7 +6,7 @@ SELECT k FROM t WHERE v > 1   →   SELECT k FROM t WHERE (SELECT NULL) > 1     
 import re
 from random import Random
 
-from squallpy.testing.recase import LEXEMES, to_mixed_case
+from squallpy.testing.letter_case import LEXEMES, to_mixed_case
 
 _TOKENS = re.compile(LEXEMES.pattern + r"|\s+|<=>|<=|>=|<>|!=|\|\||::|.", re.DOTALL)
 _LITERALS = (

@@ -26,10 +26,10 @@ from sqlglot.dialects.spark import Spark
 from squallpy.catalog.catalog import qualified
 from squallpy.catalog.relation import Relation
 from squallpy.frontend.dialect import WindowParser
-from squallpy.frontend.stream_windows import with_windows
-from squallpy.testing.compare import Row
+from squallpy.frontend.window_clause import with_windows
+from squallpy.testing.compare_rows import Row
 from squallpy.testing.matrix_oracle import CellsFromScratch
-from squallpy.testing.windows import replace_windows
+from squallpy.testing.window_oracle import replace_windows
 
 MULT, NUMBER = "__mult", "__number"  # of a row in its stream
 

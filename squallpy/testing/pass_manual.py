@@ -5,7 +5,7 @@ from typing import Any
 
 from squallpy.explain import list_passes
 from squallpy.optimizer import pipeline
-from squallpy.optimizer.passes import RulePass
+from squallpy.optimizer.pass_manager import RulePass
 
 HEAD = """# Passes
 

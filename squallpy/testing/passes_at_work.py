@@ -13,9 +13,9 @@ from squallpy.base.errors import SquallError
 from squallpy.compiler import to_program
 from squallpy.logical.bind import compile_script
 from squallpy.maintain.matrix.script_programs import Programs
-from squallpy.optimizer.passes import Observer
+from squallpy.optimizer.pass_manager import Observer
 from squallpy.optimizer.pipeline import ALL
-from squallpy.runtime.evaluate.constants import fold_constant
+from squallpy.runtime.evaluate.constant_evaluation import fold_constant
 from squallpy.testing.step_tests import list_step_tests, read_steps
 
 AT_WORK = Path(__file__).parents[2] / "tests" / "passes" / "at_work.list"

@@ -33,9 +33,9 @@ import pyarrow as pa
 from squallpy.base.errors import SquallError
 from squallpy.base.types import VARCHAR, Type
 from squallpy.catalog.relation import Relation
-from squallpy.runtime.evaluate.text_casts import parse_texts
-from squallpy.runtime.formats.conform import sql_type
-from squallpy.testing.compare import difference, is_same_row, rows_of, whole_days
+from squallpy.runtime.evaluate.text_column_casts import parse_texts
+from squallpy.runtime.formats.type_conversion import sql_type
+from squallpy.testing.compare_rows import difference, is_same_row, rows_of, whole_days
 from squallpy.testing.oracle import MULT, Answers, Oracle
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ class _StepInputs:
     def __init__(self, steps: Steps) -> None:
         from squallpy.logical.bind import compile_script
         from squallpy.maintain.matrix.script_programs import Programs
-        from squallpy.runtime.evaluate.constants import fold_constant
+        from squallpy.runtime.evaluate.constant_evaluation import fold_constant
         from squallpy.testing.matrix_oracle import CellsFromScratch
 
         programs = Programs()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bench.matrix import baselines, inputs
 from bench.matrix.by_hand import Ols, Powers, Reachability, ShortestPaths
-from squallpy.runtime.kernels import bits
+from squallpy.runtime.kernels.matrix import boolean
 
 SIZES = st.sampled_from([5, 30, 70])
 SEEDS = st.integers(0, 1000)
@@ -60,14 +60,14 @@ def differential_least_squares(m: int, tall: int, seed: int) -> None:
 def differential_graphs(graph: Callable[..., Any], n: int, seed: int) -> None:
     random = np.random.default_rng(seed)
     G = graph(n, 0.05, random)
-    reach, paths = Reachability(bits.pack(G), 4), ShortestPaths(inputs.lengths(G, random), 4)
+    reach, paths = Reachability(boolean.pack(G), 4), ShortestPaths(inputs.lengths(G, random), 4)
     for _ in range(5):
         a, b = random.choice(n, 2, replace=False)
         reach.update(a, b)
         paths.update(a, b, float(random.integers(1, 101)))
-    hops = np.linalg.matrix_power((bits.unpack(reach.G, n) | np.eye(n, dtype=bool)).astype(float), 4) > 0
+    hops = np.linalg.matrix_power((boolean.unpack(reach.G, n) | np.eye(n, dtype=bool)).astype(float), 4) > 0
     for found in (reach.result, baselines.reachability(reach.G, 4), baselines.reachability_strong(reach.G, 4)):
-        assert (bits.unpack(found, n) == hops).all()
+        assert (boolean.unpack(found, n) == hops).all()
     assert ((paths.result < np.inf) == hops).all()
     for lengths in (baselines.shortest_paths(paths.G, 4), baselines.shortest_paths_strong(paths.G, 4)):
         assert (lengths == paths.result).all()

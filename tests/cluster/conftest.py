@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from squallpy.runtime.spark.package import package_archive
-from squallpy.testing.standalone import Standalone
+from squallpy.runtime.spark.package_archive import package_archive
+from squallpy.testing.standalone_cluster import Standalone
 
 
 @pytest.fixture(scope="session", autouse=True)

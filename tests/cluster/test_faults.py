@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from squallpy.testing.standalone import Service, Standalone, wait
+from squallpy.testing.standalone_cluster import Service, Standalone, wait
 from tests.runs import BATCHES, MANY_STAGES, ONE_STAGE, lost, on, printed, undisturbed, write
 
 pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.slow]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from squallpy.testing.standalone import Standalone
+from squallpy.testing.standalone_cluster import Standalone
 from tests.runs import lost, on, printed, undisturbed, write
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]

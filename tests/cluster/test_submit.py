@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from squallpy.testing.standalone import Standalone
+from squallpy.testing.standalone_cluster import Standalone
 from tests.runs import printed, undisturbed, write
 from tests.terminal.wheel import printed_line, unpacked_wheel, without_us
 

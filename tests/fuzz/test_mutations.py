@@ -18,8 +18,8 @@ from squallpy.base.settings import Settings
 from squallpy.compiler import to_program
 from squallpy.logical.bind import compile_script
 from squallpy.maintain.matrix.script_programs import Programs
-from squallpy.program.show import program_text
-from squallpy.runtime.evaluate.constants import fold_constant
+from squallpy.program.explain_text import program_text
+from squallpy.runtime.evaluate.constant_evaluation import fold_constant
 from squallpy.session import RunOptions, Session
 from squallpy.testing.engines import VolatileEngine
 from squallpy.testing.ignoring_sink import IgnoringSink

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from squallpy.base.index_order import Order
 from squallpy.base.rings import Payload, Ring
-from squallpy.runtime.kernels.container import HASHES
-from squallpy.runtime.kernels.lanes import fill_reals, integers, pack, unpack
+from squallpy.runtime.kernels.payload_columns import fill_reals, integers, pack, unpack
 from squallpy.runtime.kernels.pool import Pool
-from squallpy.runtime.kernels.records import hashes_of
+from squallpy.runtime.kernels.pool_records import hashes_of
 from squallpy.runtime.kernels.row_list import RowList
 from squallpy.runtime.kernels.sorted_pool import SortedPool
+from squallpy.runtime.kernels.view_container import HASHES
 
 DOMAIN = (-1, 0, 1, 2**40)
 VALUES = {

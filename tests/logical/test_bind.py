@@ -7,8 +7,8 @@ import pytest
 from squallpy.base.types import BIGINT, DOUBLE, INT, VARCHAR, decimal
 from squallpy.catalog.relation import Field, Relation
 from squallpy.logical.bind import Script, compile_script
+from squallpy.logical.explain_text import show
 from squallpy.logical.nodes import Node
-from squallpy.logical.show import show
 
 DECLARATIONS = (
     "CREATE STREAM r (a INT NOT NULL, b DECIMAL(10,2), s VARCHAR, d DATE, t TIMESTAMP, x DOUBLE, k BIGINT, f BOOLEAN) "

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from squallpy.logical.bind import Script, compile_script
-from squallpy.logical.show import show
+from squallpy.logical.explain_text import show
 
 TEXT = (Path(__file__).parent / "tpch.sql").read_text()
 NUMBERS = [int(number) for number in re.findall(r"^-- q(\d+)$", TEXT, re.M)]

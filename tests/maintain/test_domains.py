@@ -5,11 +5,11 @@ The programs of Examples 3.1 to 3.3 are in `plans/`, beside what the paper says.
 
 import pytest
 
-from squallpy.physical.cost import costs
 from squallpy.physical.planner import place
+from squallpy.physical.statement_cost import costs
 from squallpy.program.calculus import Cmp
 from squallpy.testing.goldens import PLANS
-from tests.maintain.test_program import program
+from tests.maintain.test_trigger_program import program
 
 DOMAINS = {
     "example_3_1": ("G_N1", ["b"]),

@@ -4,8 +4,8 @@ import pytest
 
 from squallpy.logical.bind import compile_script
 from squallpy.logical.column_allocator import ColumnAllocator
-from squallpy.logical.show import show
-from squallpy.optimizer.passes import fresh_ids
+from squallpy.logical.explain_text import show
+from squallpy.optimizer.pass_manager import fresh_ids
 from squallpy.optimizer.plan.decorrelate import decorrelate
 
 DECLARATIONS = (

@@ -6,7 +6,7 @@ from squallpy.base.settings import Settings
 from squallpy.compiler import to_program
 from squallpy.explain import Tracer
 from squallpy.logical.bind import compile_script
-from squallpy.logical.show import show
+from squallpy.logical.explain_text import show
 from squallpy.optimizer.pipeline import ALL, PLAN_PASSES
 
 RELATIONS = """

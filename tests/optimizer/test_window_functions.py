@@ -3,9 +3,9 @@
 import pytest
 
 from squallpy.logical.bind import compile_script
+from squallpy.logical.explain_text import show
 from squallpy.logical.nodes import Node, WindowFunctions, nodes
-from squallpy.logical.show import show
-from squallpy.optimizer.passes import columns_read
+from squallpy.optimizer.pass_manager import columns_read
 
 STREAM = "CREATE STREAM r (k INT PRIMARY KEY, a INT, b INT, t TIMESTAMP) USING csv OPTIONS (path 'r');"
 WRITTEN = (

@@ -12,7 +12,7 @@ from squallpy.base.errors import SquallError
 from squallpy.catalog.relation import MULT
 from squallpy.optimizer.pipeline import ALL, disabled_passes
 from squallpy.testing import goldens
-from squallpy.testing.compare import difference
+from squallpy.testing.compare_rows import difference
 from squallpy.testing.engines import VolatileEngine
 
 STREAMS = goldens.STREAMS.read_text()

@@ -14,8 +14,8 @@ from squallpy.program.auxiliary.relation import AuxiliaryRelation, Kind
 from squallpy.program.auxiliary.skyline import Skyline
 from squallpy.program.auxiliary.threshold_intervals import ThresholdIntervals
 from squallpy.program.auxiliary.window_rows import WindowRows
-from squallpy.runtime.auxiliary.registry import maintainer_of
-from tests.maintain.test_program import program
+from squallpy.runtime.auxiliary.maintainer_registry import maintainer_of
+from tests.maintain.test_trigger_program import program
 
 STREAMS = """
 CREATE STREAM trades (s INT NOT NULL, time INT NOT NULL, price INT) USING csv OPTIONS (path 't');

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from squallpy.base.json_codec import to_json
 from squallpy.catalog.relation import MULT
-from squallpy.physical.joins.controller import NOTHING, Controller, Policy, Sizes
 from squallpy.physical.joins.grid import Grid
-from squallpy.physical.joins.groups import square_grids
 from squallpy.physical.joins.heavy_keys import route_by_key
+from squallpy.physical.joins.joiner_groups import square_grids
 from squallpy.physical.joins.mapping import Mapping, square_mapping
+from squallpy.physical.joins.migration_controller import NOTHING, Controller, Policy, Sizes
 from squallpy.physical.plan import Plan
 from squallpy.physical.planner import set_join_parameters
 from squallpy.runtime.joiners.batch_plan import (
@@ -34,14 +34,14 @@ from squallpy.runtime.joiners.batch_plan import (
     senders_to,
     slot_of,
 )
-from squallpy.runtime.joiners.grid_policy import MAX_UNEVEN_TURNS, MIN_LOAD_RATIO, GridPolicy
+from squallpy.runtime.joiners.grid_migration_policy import MAX_UNEVEN_TURNS, MIN_LOAD_RATIO, GridPolicy
 from squallpy.runtime.joiners.migration_policy import open_policy
 from squallpy.runtime.joiners.routing import tickets_of
-from squallpy.runtime.kernels.container import HASHES
 from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.view_container import HASHES
 from squallpy.runtime.messages.deltas import unpack_deltas
 from squallpy.runtime.state.pool_names import PoolName, Role
-from squallpy.testing.compare import difference
+from squallpy.testing.compare_rows import difference
 from squallpy.testing.engines import KilledEngine, PartitionedEngine
 from squallpy.testing.step_tests import list_step_tests, run_steps
 

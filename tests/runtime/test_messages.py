@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from squallpy.base.settings import parse_settings
-from squallpy.runtime.batch.node import Input, Sender
+from squallpy.runtime.batch.micro_batch import Input, Sender
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.sources import open_source
 from squallpy.runtime.sources.replay import Replay

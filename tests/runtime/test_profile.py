@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from squallpy.base.errors import SquallError
-from squallpy.base.trace import SILENT, Trace
+from squallpy.base.timing import SILENT, Trace
 from squallpy.runtime.observers.profile import Profile
-from squallpy.runtime.spark.stream import BatchTimes
-from squallpy.runtime.spark.tasks import TaskProfile
+from squallpy.runtime.spark.micro_batch_loop import BatchTimes
 from squallpy.runtime.spark.timeline import timeline
+from squallpy.runtime.spark.worker_tasks import TaskProfile
 
 
 def test_spans_are_within_spans() -> None:

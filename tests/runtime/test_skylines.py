@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from squallpy.testing.compare import rows_of
+from squallpy.testing.compare_rows import rows_of
 from squallpy.testing.engines import VolatileEngine
 from squallpy.testing.oracle import MULT
 

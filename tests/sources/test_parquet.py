@@ -15,8 +15,8 @@ import squallpy.runtime.formats.parquet as parquet
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, VARCHAR, Type, decimal
 from squallpy.catalog.relation import Field, Relation
-from squallpy.runtime.formats.files import File
 from squallpy.runtime.formats.parquet import ParquetPart
+from squallpy.runtime.formats.relation_files import File
 from squallpy.runtime.sources import infer_fields, open_source
 from squallpy.runtime.sources.source import Source
 

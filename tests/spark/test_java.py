@@ -9,9 +9,9 @@ import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.runtime.spark import java
-from squallpy.runtime.spark.archive import archive_options, archive_path
-from squallpy.runtime.spark.cluster import java_options
+from squallpy.runtime.spark.class_data_archive import archive_options, archive_path
 from squallpy.runtime.spark.java import Java, find_java
+from squallpy.runtime.spark.spark_session import java_options
 
 
 @pytest.fixture

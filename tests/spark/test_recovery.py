@@ -119,7 +119,7 @@ def pythons(group: int) -> tuple[int, list[int]]:
             fields = (place / "stat").read_text().rpartition(")")[2].split()
         except OSError:
             continue
-        if b"-m\0squallpy.runtime.spark.daemon" in line and int(fields[3]) == group:
+        if b"-m\0squallpy.runtime.spark.worker_daemon" in line and int(fields[3]) == group:
             parents[int(place.name)] = int(fields[1])
     (daemon,) = (pid for pid, parent in parents.items() if parent not in parents)
     return daemon, [pid for pid, parent in parents.items() if parent == daemon]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from squallpy.runtime.checkpoint.lease import NAME
-from squallpy.testing.standalone import wait
+from squallpy.testing.standalone_cluster import wait
 from tests.runs import BATCHES, command, printed, undisturbed, write
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from squallpy.base.errors import SquallError
-from squallpy.runtime.spark.stream import StreamJob
+from squallpy.runtime.spark.micro_batch_loop import StreamJob
 
 WORDS = ("delta", "pool", "slice", "domain", "block", "epoch", "ticket")
 SPLITS, PARTITIONS = 2, 3
@@ -100,8 +100,8 @@ def counted(room: Path) -> Counter[str]:
 
 
 def main() -> None:
-    from squallpy.runtime.spark.cluster import start
-    from squallpy.runtime.spark.stream import run
+    from squallpy.runtime.spark.micro_batch_loop import run
+    from squallpy.runtime.spark.spark_session import start
 
     def on_batch(batch: Any, outputs: Any, times: Any) -> Any:
         print(batch, flush=True)

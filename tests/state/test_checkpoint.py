@@ -13,13 +13,13 @@ import pyarrow as pa
 import pytest
 
 from squallpy.base.errors import SquallError
-from squallpy.base.location import local_path
+from squallpy.base.local_paths import local_path
 from squallpy.base.settings import Settings
 from squallpy.logical.nodes import Query
 from squallpy.runtime.checkpoint.checkpoint import CheckpointIdentity, is_used, open_checkpoint
-from squallpy.runtime.checkpoint.durable import LocalDurable, join_path, open_durable
-from squallpy.runtime.checkpoint.folders import StateLocation
-from squallpy.runtime.checkpoint.record import read_record, write_record
+from squallpy.runtime.checkpoint.checksummed_record import read_record, write_record
+from squallpy.runtime.checkpoint.durable_folder import LocalDurable, join_path, open_durable
+from squallpy.runtime.checkpoint.state_folders import StateLocation
 from squallpy.runtime.sources import replay
 from squallpy.runtime.sources.replay import Again, Replay
 from squallpy.session import RunOptions, Session

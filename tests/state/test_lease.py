@@ -17,7 +17,7 @@ import pytest
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
 from squallpy.runtime.checkpoint.checkpoint import hold_lease
-from squallpy.runtime.checkpoint.durable import open_durable
+from squallpy.runtime.checkpoint.durable_folder import open_durable
 from squallpy.runtime.checkpoint.lease import NAME, Lease, Owner, hold_shared
 from squallpy.session import RunOptions, Session
 from squallpy.testing.ignoring_sink import IgnoringSink

@@ -14,9 +14,9 @@ import pytest
 from bench.data.orderbook import book
 from squallpy.runtime.sources.replay import Replay
 from squallpy.session import RunOptions, Session
-from squallpy.testing.compare import difference
+from squallpy.testing.compare_rows import difference
 from squallpy.testing.engines import PartitionedEngine, SparkEngine, VolatileEngine
-from squallpy.testing.examples import Example, Kept, keep_fresh, rounds
+from squallpy.testing.example_runs import Example, Kept, keep_fresh, rounds
 from squallpy.testing.oracle import MULT, to_duckdb
 from squallpy.testing.tpc import split_columns
 from squallpy.testing.tpcds import TPCDS as DS

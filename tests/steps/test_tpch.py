@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from squallpy.session import RunOptions, Session
-from squallpy.testing.compare import difference
-from squallpy.testing.examples import Kept
+from squallpy.testing.compare_rows import difference
+from squallpy.testing.example_runs import Kept
 from squallpy.testing.oracle import to_duckdb
 from squallpy.testing.tpch import TPCH
 

@@ -16,9 +16,9 @@ from squallpy.catalog.relation import MULT
 from squallpy.runtime.kernels import dictionary
 from squallpy.runtime.sources import open_source
 from squallpy.session import RunOptions, Session
-from squallpy.testing.compare import difference
+from squallpy.testing.compare_rows import difference
 from squallpy.testing.engines import LocalEngine, MemoryEngine, PartitionedEngine, SparkEngine, VolatileEngine
-from squallpy.testing.examples import Kept
+from squallpy.testing.example_runs import Kept
 from squallpy.testing.generators import Case, Change
 from squallpy.testing.oracle import Oracle
 from squallpy.testing.step_tests import run_steps

@@ -17,8 +17,8 @@ import pytest
 from squallpy.base.errors import SquallError
 from squallpy.explain import STAGES
 from squallpy.session import Session
-from squallpy.terminal.output import Output
-from squallpy.terminal.run import Choice, RunRequest, choose
+from squallpy.terminal.run_command import Choice, RunRequest, choose
+from squallpy.terminal.stdout_sinks import Output
 from tests.terminal.conftest import ENVIRONMENT, QUERY, SQUALL, STREAM, Ended, Squall
 
 LOCAL = ("--backend", "local")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from squallpy.runtime.spark.masters import check_reachable
-from squallpy.runtime.spark.package import UNPACKED, package_archive
+from squallpy.runtime.spark.package_archive import UNPACKED, package_archive
 from squallpy.runtime.spark.submit import submit_command
 from tests.terminal.conftest import ROOT, STREAM, Ended, Squall
 from tests.terminal.wheel import printed_line, unpacked_wheel, without_us
@@ -86,7 +86,7 @@ def test_one_of_several_masters_is_enough(nobody: int) -> None:
 def test_the_line_says_what_spark_has_to_know_before_it_starts(room: Path, squall: Squall) -> None:
     ended = squall("submit", "q.sql", "--batch-rows", "2", "--set", "splits=1", "--print", "--", "--conf", "a=b c")
     line = shlex.split(ended.out)
-    program = line.index(str(ROOT / "squallpy" / "terminal" / "submitted.py"))
+    program = line.index(str(ROOT / "squallpy" / "terminal" / "spark_main.py"))
     assert line[program + 1 :] == ["q.sql", "--batch-rows", "2", "--set", "splits=1"]
     assert line[program - 2 : program] == ["--conf", "a=b c"]
     assert line[line.index("--master") + 1] == "local[2,4]"

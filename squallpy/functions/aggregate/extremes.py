@@ -1,7 +1,7 @@
 """Aggregates that select a value of the group, or the value in the same row."""
 
 from squallpy.base.types import Type
-from squallpy.functions.aggregate.aggregate import AggregateOperation, ArgExtreme, Direct, Maintenance, aggregate
+from squallpy.functions.aggregate.entries import AggregateOperation, ArgExtreme, Direct, Maintenance, aggregate
 
 
 def same_type(name: str, type: Type | None) -> Type:

@@ -2,7 +2,7 @@
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import DOUBLE, VARCHAR, Type
-from squallpy.functions.aggregate.aggregate import AggregateOperation, Direct, Listing, Maintenance, aggregate
+from squallpy.functions.aggregate.entries import AggregateOperation, Direct, Listing, Maintenance, aggregate
 from squallpy.functions.aggregate.sums import average
 
 

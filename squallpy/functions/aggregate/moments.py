@@ -1,6 +1,6 @@
 """Variances, covariances and regressions, exact up to the last division if the inputs are exact."""
 
-from squallpy.functions.aggregate.aggregate import Derived, Paired, aggregate
+from squallpy.functions.aggregate.entries import Derived, Paired, aggregate
 
 AGGREGATES = (
     aggregate("VAR_POP(x)", Derived(), "the variance", "VAR_POP(x) → 2.25"),

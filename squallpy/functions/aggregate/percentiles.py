@@ -1,6 +1,6 @@
 """Order statistics: the value at a fraction of all values in order, and the most frequent one."""
 
-from squallpy.functions.aggregate.aggregate import AggregateOperation, ArgExtreme, Maintenance, Percentile, aggregate
+from squallpy.functions.aggregate.entries import AggregateOperation, ArgExtreme, Maintenance, Percentile, aggregate
 from squallpy.functions.aggregate.extremes import same_type
 
 AGGREGATES = (

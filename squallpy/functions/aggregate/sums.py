@@ -2,7 +2,7 @@
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, DOUBLE, Kind, Type, decimal
-from squallpy.functions.aggregate.aggregate import AggregateOperation, Derived, Direct, Maintenance, aggregate
+from squallpy.functions.aggregate.entries import AggregateOperation, Derived, Direct, Maintenance, aggregate
 
 
 def number(name: str, type: Type | None) -> Type:

@@ -1,6 +1,6 @@
 """Conditional functions, functions of NULL, and casts that are written as calls."""
 
-from squallpy.functions.function import derived, native
+from squallpy.functions.entries import derived, native
 from squallpy.functions.type_rules import extreme
 
 

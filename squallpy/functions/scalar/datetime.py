@@ -1,7 +1,7 @@
 """Functions of DATEs and TIMESTAMPs. There are no time zones."""
 
 from squallpy.base.types import BIGINT, DATE, INT, TIMESTAMP
-from squallpy.functions.function import Function, Operation, derived, native
+from squallpy.functions.entries import Function, Operation, derived, native
 from squallpy.functions.type_rules import DAYS, MOMENTS, TEXT, TIMES, WHOLE, months, takes
 
 

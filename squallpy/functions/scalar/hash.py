@@ -1,7 +1,7 @@
 """Hashes and encodings of texts, as the bytes of UTF-8."""
 
 from squallpy.base.types import BIGINT, VARCHAR
-from squallpy.functions.function import Operation, derived, native
+from squallpy.functions.entries import Operation, derived, native
 from squallpy.functions.type_rules import TEXT, WHOLE, takes
 
 FUNCTIONS = (

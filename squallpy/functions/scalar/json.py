@@ -1,7 +1,7 @@
 """Functions of JSON in texts."""
 
 from squallpy.base.types import VARCHAR
-from squallpy.functions.function import Operation, derived
+from squallpy.functions.entries import Operation, derived
 from squallpy.functions.type_rules import TEXT, takes
 
 FUNCTIONS = (

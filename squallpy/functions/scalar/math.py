@@ -1,6 +1,6 @@
 """Functions of numbers."""
 
-from squallpy.functions.function import Function, Operation, derived, native
+from squallpy.functions.entries import Function, Operation, derived, native
 from squallpy.functions.type_rules import bits, real, rounded, signed, truncated, whole, whole_quotient
 
 

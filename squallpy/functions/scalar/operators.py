@@ -1,6 +1,6 @@
 """Operators, predicates, and the operations of plans that no query writes."""
 
-from squallpy.functions.function import Operation, operator
+from squallpy.functions.entries import Operation, operator
 from squallpy.functions.type_rules import (
     additive,
     anything,

@@ -1,7 +1,7 @@
 """Functions of texts. Positions count characters from 1; regular expressions are RE2's."""
 
 from squallpy.base.types import BOOLEAN, INT, VARCHAR
-from squallpy.functions.function import Operation, derived, native
+from squallpy.functions.entries import Operation, derived, native
 from squallpy.functions.type_rules import TEXT, WHOLE, takes
 
 FUNCTIONS = (

@@ -12,7 +12,7 @@ from squallpy.base.errors import Notice, SquallError, nearest
 from squallpy.catalog.catalog import Catalog, View
 from squallpy.catalog.matrices import Matrix, MatrixProgram
 from squallpy.catalog.relation import MULT, Field, Reference, Relation
-from squallpy.catalog.stream_window import ARRIVAL
+from squallpy.catalog.window_spec import ARRIVAL
 from squallpy.logical.constant_folding import Evaluate, only_literals
 from squallpy.logical.nodes import Node, Query
 

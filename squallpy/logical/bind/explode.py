@@ -19,11 +19,11 @@ from squallpy.logical.apply import Apply, ApplyKind
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.scope import Scope, Source
-from squallpy.logical.bind.series import COLUMNS, from_zero, is_series, one_row, series
+from squallpy.logical.bind.sequence_functions import COLUMNS, from_zero, is_series, one_row, series
 from squallpy.logical.bind.split_function import splitting
 from squallpy.logical.bind.time_buckets import BOUNDS, NAME, hops, is_window
+from squallpy.logical.expression_builders import call, case
 from squallpy.logical.expressions import Column, Expr, Literal, columns, conjunction, substitute
-from squallpy.logical.functions import call, case
 from squallpy.logical.nodes import ConditionalJoin, Filter, Join, Node, Project, Scan, Window, with_inputs
 
 GENERATORS = ("EXPLODE", "POSEXPLODE", "EXPLODE_OUTER", "POSEXPLODE_OUTER", "UNNEST", "GENERATE_SERIES")

@@ -11,7 +11,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.types import BOOLEAN, DATE, INTERVAL, NULL, TIMESTAMP, VARCHAR, Kind, Type
 from squallpy.frontend.type_names import named_type
 from squallpy.frontend.unsupported import QUERIES
-from squallpy.logical import functions
+from squallpy.logical import expression_builders
 from squallpy.logical.bind import predicates
 from squallpy.logical.bind.aggregates.collector import Aggregation
 from squallpy.logical.bind.context import Context
@@ -19,8 +19,8 @@ from squallpy.logical.bind.datetime import calendar, intervals
 from squallpy.logical.bind.scope import Scope
 from squallpy.logical.coercion import cast, number_literal
 from squallpy.logical.constant_folding import GROWING, LONGEST, length_of
+from squallpy.logical.expression_builders import call, case
 from squallpy.logical.expressions import Call, Expr, Literal, conjunction, disjunction
-from squallpy.logical.functions import call, case
 
 if TYPE_CHECKING:
     from squallpy.logical.bind.over.window_functions import WindowCalls
@@ -182,7 +182,7 @@ def arithmetic(s: Scalars, node: exp.Binary) -> Expr:
     op, left, right = OPERATORS[type(node)], s.bind(node.this), s.bind(node.expression)
     if intervals.involves_time(left, right):
         return intervals.arithmetic(op, left, right)
-    return functions.arithmetic(op, left, right)
+    return expression_builders.arithmetic(op, left, right)
 
 
 @handles(exp.Neg, args="this")
@@ -386,7 +386,7 @@ def item_of(s: Scalars, node: exp.Bracket) -> Expr:
 
 @handles(exp.Anonymous, args="this expressions")
 def named(s: Scalars, node: exp.Anonymous) -> Expr:
-    from squallpy.logical.bind.scalar_functions import function  # it binds arguments in turn
+    from squallpy.logical.bind.function_calls import function  # it binds arguments in turn
 
     return function(s, node)
 

@@ -1,43 +1,33 @@
-"""Binding of FROM to a join tree over scans, views and subqueries, and to the scope that names its columns."""
+"""Binding of FROM to a join tree over scans, views and subqueries, and to the scope that names its columns.
 
-from dataclasses import dataclass, field, replace
+Here are its sources; `joins.py` has the joins between them.
+"""
+
+from dataclasses import replace
 
 from sqlglot import exp
 
-from squallpy.base.errors import Span, SquallError
+from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT
 from squallpy.catalog.catalog import View, qualified, schema_named
 from squallpy.catalog.matrices import Matrix, MatrixProgram
 from squallpy.catalog.orders import OrderText
 from squallpy.catalog.relation import Relation
-from squallpy.frontend.unsupported import CLAUSES, JOINS, NODES, QUERIES, Unsupported
+from squallpy.frontend.unsupported import CLAUSES, NODES, QUERIES
+from squallpy.logical.aggregate_calls import Agg
 from squallpy.logical.apply import Apply, ApplyKind, Domain
 from squallpy.logical.bind.context import Common, Context
 from squallpy.logical.bind.explode import constant_table, exploded, is_constant_table, is_generator
-from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.factorised import bind_factorised, is_factorised
+from squallpy.logical.bind.joins import JoinTree
 from squallpy.logical.bind.matrix_ddl import matrix_relation, output
 from squallpy.logical.bind.pivot import turned
 from squallpy.logical.bind.scope import Outer, Scope, Source, seen_from
 from squallpy.logical.bind.stream_windows import windowed
 from squallpy.logical.bind.subqueries import Inner, Subqueries, without_domain
-from squallpy.logical.calls import Agg
-from squallpy.logical.expressions import FALSE, TRUE, Column, Expr, Literal, columns, conjunction, conjuncts
-from squallpy.logical.functions import call, coalesce
-from squallpy.logical.nodes import (
-    Aggregate,
-    AntiJoin,
-    Filter,
-    Join,
-    LeftJoin,
-    Node,
-    Project,
-    Scan,
-    SemiJoin,
-    Union,
-    inner_join,
-)
-from squallpy.logical.properties import is_bare_null
+from squallpy.logical.expressions import FALSE, columns
+from squallpy.logical.nodes import Aggregate, Filter, Join, Node, Project, Scan
+from squallpy.logical.plan_properties import is_bare_null
 
 
 def bind_from(ctx: Context, select: exp.Select, outer: Outer | None = None) -> tuple[Node, Scope]:
@@ -48,7 +38,7 @@ def bind_from(ctx: Context, select: exp.Select, outer: Outer | None = None) -> t
         return (Join(outer.domain, plan) if outer else plan), scope
     ctx.only(start, "this")
     first = bind_source(ctx, start.this, scope, Scope(outer=outer))
-    joins = From(ctx, scope, first.plan, Subqueries(ctx))
+    joins = JoinTree(ctx, scope, first.plan, Subqueries(ctx))
     if outer and first.domain.columns:
         joins.plan = Apply(outer.domain, first.plan, ApplyKind.CROSS, first.parameters(), span=ctx.span(start.this))
     for join in select.args.get("joins") or []:
@@ -67,220 +57,6 @@ def one_row(ctx: Context, node: exp.Expr) -> Node:
         raise ctx.refuse(node, QUERIES["no FROM"])
     nothing = Filter(scan(ctx, relation, relation.name), FALSE)
     return Aggregate(nothing, (), ((ctx.column("rows", BIGINT, False), Agg("count", None)),))
-
-
-@dataclass(slots=True)
-class From:
-    """A FROM clause while it is being bound.
-
-    `late` are conditions of inner joins that wait, with their subqueries, until FROM is complete: as those of WHERE,
-    they may read columns of the outer query.
-    """
-
-    ctx: Context
-    scope: Scope
-    plan: Node
-    subqueries: Subqueries
-    late: list[Expr] = field(default_factory=list)
-
-    @property
-    def around(self) -> frozenset[int]:
-        """The columns from around the query."""
-        return frozenset(c.id for c in self.scope.outer.domain.output) if self.scope.outer else frozenset()
-
-    def join_domain(self) -> None:
-        """Join the domain of the outer columns to FROM so far, unless it is."""
-        if self.scope.outer and not self.plan.borrows:
-            self.plan = Join(self.scope.outer.domain, self.plan)
-
-    def filter_late(self) -> None:
-        """Filter by the late conditions."""
-        if self.late:
-            self.plan = Filter(self.subqueries.attach(self.plan), conjunction(self.late))
-            self.late = []
-
-    def add(self, join: exp.Join) -> None:
-        """Join one more source."""
-        ctx, scope, kind = self.ctx, self.scope, join_kind(self.ctx, join)
-        ctx.only(join, "this", "method", "side", "kind", "on", "using")
-        if is_generator(join.this):
-            on = join.args.get("on")
-            if kind not in ("INNER", "LEFT") or join.args.get("using") or not (on is None or is_true(on)):
-                raise ctx.refuse(join, QUERIES["generator joined"])
-            self.plan = exploded(ctx, scope, self.plan, join.this, lost=kind == "LEFT")
-            return
-        if kind in ("RIGHT", "FULL") and self.late:
-            self.join_domain()
-            self.filter_late()
-        beside = Scope()
-        inner = bind_source(ctx, join.this, beside, scope)
-        pairs = using_pairs(ctx, join, scope, beside)
-        scope.take(ctx, beside, join.this)
-        if kind in ("RIGHT", "FULL") and inner.domain.columns:
-            raise ctx.refuse(join, replace(QUERIES["outer join lateral"], keyword=kind))
-        if self.around & {c.id for theirs in inner.domain.columns for c in columns(theirs)}:
-            self.join_domain()
-        right = inner.plan
-        conditions: list[Expr] = [call("=", ours, theirs) for ours, theirs in pairs.values()]
-        on, queries = join.args.get("on"), Subqueries(ctx)
-        if on is not None:
-            conditions.append(Scalars(ctx, scope, "ON", subqueries=queries).condition(on))
-            right = self.condition(kind, conditions, queries, right)
-        if kind in ("RIGHT", "FULL") and self.plan.borrows:
-            raise ctx.refuse(join, replace(QUERIES["outer join inside"], keyword=kind))
-        condition = conjunction(c for c in conditions if c != TRUE)
-        sides = Sides(self.plan, right, inner.parameters(), ctx.span(join.this) if inner.domain.columns else None)
-        pairs_met = JoinPairs(ctx, sides, condition, queries) if queries.waiting else None
-        if kind in ("SEMI", "ANTI"):
-            del scope.sources[-len(beside.sources) :]
-            join_of = SemiJoin if kind == "SEMI" else AntiJoin
-            self.plan = pairs_met.keep_matched(join_of, self.plan) if pairs_met else sides.join(ctx, kind, condition)
-            return
-        plan = pairs_met.preserve(kind) if pairs_met else sides.join(ctx, kind, condition)
-        self.plan = merge(ctx, kind, plan, pairs, scope)
-        scope.update(self.plan.output)
-
-    def condition(self, kind: str, conditions: list[Expr], queries: Subqueries, right: Node) -> Node:
-        """Make the last condition, ON, one that can stand in the join: late, or with its subqueries on a side each.
-
-        Those that read both sides of an outer, SEMI or ANTI join still wait then.
-        """
-        on = conditions[-1]
-        around = bool(self.around & {c.id for c in columns(on)}.union(*(w.reads for w in queries.waiting)))
-        if kind == "INNER":
-            if around or queries.waiting:
-                plain, late = queries.split_conditions(conjuncts(conditions.pop()), self.around)
-                conditions += plain
-                self.late += late
-                self.subqueries.waiting += queries.waiting
-                queries.waiting = []
-            return right
-        if around:
-            self.join_domain()
-        left, there = ({c.id for c in node.output} for node in (self.plan, right))
-        self.plan = queries.take_reading(left).attach(self.plan)
-        return queries.take_reading(there).attach(right)
-
-
-@dataclass(frozen=True, slots=True)
-class Sides:
-    """The inputs of a join; a LATERAL one on the right reads `parameters` of the left."""
-
-    left: Node
-    right: Node
-    parameters: tuple[tuple[Column, Expr], ...] = ()
-    span: Span | None = None
-
-    def join(self, ctx: Context, kind: str, on: Expr) -> Node:
-        """Join them; FULL is a LEFT join and the rows of `right` that it has no match for."""
-        left, right = self.left, self.right
-        if self.parameters:
-            applied = ApplyKind.CROSS if kind == "INNER" else ApplyKind(kind)
-            return Apply(left, right, applied, self.parameters, on, span=self.span)
-        match kind:
-            case "INNER":
-                return inner_join(left, right, on)
-            case "LEFT":
-                return LeftJoin(left, right, on)
-            case "RIGHT":
-                return LeftJoin(right, left, on)
-            case "SEMI":
-                return SemiJoin(left, right, on)
-            case "ANTI":
-                return AntiJoin(left, right, on)
-        missing = tuple((ctx.column(c.name, c.type, True), Literal(None, c.type)) for c in left.output)
-        rest = Project(AntiJoin(right, left, on), (*missing, *((c, c) for c in right.output)))
-        output = (*left.output, *right.output)
-        return Union((LeftJoin(left, right, on), rest), tuple(replace(c, nullable=True) for c in output))
-
-
-class JoinPairs:
-    """The pairs of an outer, SEMI or ANTI join whose condition asks subqueries that read both sides.
-
-    a ⟕ b ON EXISTS (… a.x … b.y …)  →  P := σ(a ⋈ b);  P ∪ (a ▷ P, with NULLs), ▷ by what ON reads of a
-    """
-
-    def __init__(self, ctx: Context, sides: Sides, condition: Expr, queries: Subqueries) -> None:
-        self.ctx, self.left, self.right = ctx, sides.left, sides.right
-        self.read = {c.id for c in columns(condition)}.union(*(w.reads for w in queries.waiting))
-        plain, asked = queries.split_conditions(conjuncts(condition))
-        met = Filter(queries.attach(sides.join(ctx, "INNER", conjunction(plain))), conjunction(asked))
-        self.pairs = Project(met, tuple((c, c) for c in (*self.left.output, *self.right.output)))
-
-    def keep_matched(self, join_of: type[SemiJoin] | type[AntiJoin], side: Node) -> Node:
-        """Keep the rows of a side that are in a pair, or those in none."""
-        keys = [c for c in side.output if c.id in self.read]
-        found = self.ctx.copies(keys)
-        same = [call("<=>", key, copy) for key, (copy, _) in zip(keys, found, strict=True)]
-        return join_of(side, Project(self.pairs, found) if found else self.pairs, conjunction(same))
-
-    def preserve(self, kind: str) -> Node:
-        """Unite the pairs with the rows of the preserved sides (LEFT, RIGHT or FULL) that are in none."""
-        sides = {"LEFT": (self.left,), "RIGHT": (self.right,), "FULL": (self.left, self.right)}[kind]
-        lost = {c.id for side in sides for c in (self.right if side is self.left else self.left).output}
-        columns = tuple(replace(c, nullable=c.nullable or c.id in lost) for c in self.pairs.output)
-        return Union((self.pairs, *map(self._alone, sides)), columns)
-
-    def _alone(self, side: Node) -> Node:
-        ours = {c.id for c in side.output}
-        values = (c if c.id in ours else Literal(None, c.type) for c in self.pairs.output)
-        return Project(self.keep_matched(AntiJoin, side), self.ctx.copies(values))
-
-
-def is_true(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Boolean) and bool(node.this)
-
-
-def join_kind(ctx: Context, join: exp.Join) -> str:
-    """Name the kind of a join: INNER, LEFT, RIGHT, FULL, SEMI or ANTI; anything else is refused."""
-    # NB: LEFT SEMI is called a SEMI join, LEFT OUTER a LEFT join
-    by_kind = join.kind in ("SEMI", "ANTI")
-    taken = (("", "NATURAL"), ("", "LEFT") if by_kind else ("", "LEFT", "RIGHT", "FULL"))
-    for word, known in zip((join.method, join.side), taken, strict=True):
-        if word not in known:
-            raise ctx.refuse(join, JOINS.get(word) or Unsupported(f"{word} JOIN", word))
-    if join.kind not in ("", "INNER", "CROSS", "SEMI", "ANTI") and not (join.kind == "OUTER" and join.side):
-        raise ctx.refuse(join, JOINS.get(join.kind) or Unsupported(f"{join.kind} JOIN", join.kind))
-    if join.side in ("RIGHT", "FULL") and after_comma(join):
-        # NB: a, b RIGHT JOIN c is a × (b RIGHT JOIN c) as the standard says, and (a × b) RIGHT JOIN c in Spark
-        raise ctx.refuse(join, replace(QUERIES["outer join after comma"], keyword=join.side))
-    return join.kind if by_kind else join.side or "INNER"
-
-
-def after_comma(join: exp.Join) -> bool:
-    """True if a comma stands before a join in FROM."""
-    before = join.parent.args["joins"][: join.index] if join.parent is not None else ()
-    return any(not any(j.args.get(name) for name in ("kind", "method", "side", "on", "using")) for j in before)
-
-
-def using_pairs(ctx: Context, join: exp.Join, scope: Scope, right: Scope) -> dict[str, tuple[Column, Column]]:
-    """Find the columns that USING or NATURAL equates, left and right, by name."""
-    if join.method == "NATURAL":
-        names = [exp.to_identifier(c.name) for c in right.star() if scope.find(c.name)]
-    else:
-        names = [name.copy() for name in join.args.get("using") or []]
-    if names and right.merged:
-        raise ctx.refuse(join, QUERIES["USING twice"])
-    pairs = {}
-    for name in names:
-        reference = exp.Column(this=name)
-        reference.parent = join
-        pairs[name.name.lower()] = scope.own(ctx, reference), right.own(ctx, reference)
-    return pairs
-
-
-def merge(ctx: Context, kind: str, plan: Node, pairs: dict[str, tuple[Column, Column]], scope: Scope) -> Node:
-    """Merge columns of USING to the left one, the right one of a RIGHT join, or COALESCE of both of a FULL join."""
-    items: list[tuple[Column, Expr]] = []
-    for name, (ours, theirs) in pairs.items():
-        scope.places.setdefault(ours.id, name)
-        scope.hidden.add(theirs.id)
-        scope.merged[name] = theirs if kind == "RIGHT" else ours
-        if kind == "FULL":
-            either = coalesce(replace(ours, nullable=True), replace(theirs, nullable=True))
-            scope.merged[name] = ctx.column(ours.name, either.type, True)
-            items.append((scope.merged[name], either))
-    return Project(plan, (*((c, c) for c in plan.output), *items)) if items else plan
 
 
 def bind_source(ctx: Context, node: exp.Expr, scope: Scope, before: Scope) -> Inner:
@@ -357,7 +133,7 @@ def bind_parentheses(ctx: Context, first: exp.Expr, scope: Scope, before: Scope)
     source.parent = first.parent
     source.set("joins", None)
     inner = bind_source(ctx, source, around, Scope(outer=before.outer))
-    joins = From(ctx, around, inner.plan, Subqueries(ctx))
+    joins = JoinTree(ctx, around, inner.plan, Subqueries(ctx))
     for join in first.args.get("joins") or []:
         joins.add(join)
     reads = {c.id for expr in joins.late for c in columns(expr)}.union(*(w.reads for w in joins.subqueries.waiting))

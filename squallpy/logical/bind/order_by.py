@@ -8,11 +8,11 @@ from sqlglot import exp
 
 from squallpy.base.errors import SquallError
 from squallpy.frontend.unsupported import QUERIES
+from squallpy.logical.aggregate_calls import SortKeys
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.datetime.intervals import lengths
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.scope import Scope
-from squallpy.logical.calls import SortKeys
 from squallpy.logical.expressions import Column, Expr, columns, replace_known
 from squallpy.logical.nodes import Limit, Node, Project, Sort
 

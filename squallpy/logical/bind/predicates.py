@@ -10,8 +10,8 @@ from squallpy.base.errors import SquallError
 from squallpy.base.types import INTERVAL, VARCHAR
 from squallpy.frontend.unsupported import NODES, QUERIES
 from squallpy.logical.bind.datetime import intervals
+from squallpy.logical.expression_builders import call
 from squallpy.logical.expressions import OPPOSITE, Expr, Literal, conjunction, disjunction, not_null
-from squallpy.logical.functions import call
 from squallpy.logical.similar_to import expression_of
 
 if TYPE_CHECKING:

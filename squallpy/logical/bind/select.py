@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import VARCHAR, Kind
-from squallpy.frontend.stream_windows import CLAUSE
+from squallpy.frontend.window_clause import CLAUSE
 from squallpy.logical.apply import Apply
 from squallpy.logical.bind.aggregates.collector import Aggregation, is_aggregate
 from squallpy.logical.bind.context import Common, Context
@@ -15,7 +15,7 @@ from squallpy.logical.bind.explode import guarded, in_from
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.from_clause import bind_from, bind_nested, rehearsal
 from squallpy.logical.bind.grouping_sets import grouping_sets
-from squallpy.logical.bind.limit import bind_inner_limit, bind_ties
+from squallpy.logical.bind.nested_limit import bind_inner_limit, bind_ties
 from squallpy.logical.bind.order_by import Ordering, bind_limit, bind_order, ordinal, place_sort, sort_keys
 from squallpy.logical.bind.over.window_functions import WindowCalls
 from squallpy.logical.bind.scope import Outer, Scope
@@ -37,7 +37,7 @@ from squallpy.logical.nodes import (
     TopN,
     Union,
 )
-from squallpy.logical.properties import check_size
+from squallpy.logical.plan_properties import check_size
 
 SELECT_PARTS = (
     "with_", "expressions", "distinct", "from_", "joins", "laterals", "where", "group", "having", "order", "limit",

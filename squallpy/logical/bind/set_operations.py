@@ -11,13 +11,13 @@ from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.from_clause import bind_nested
-from squallpy.logical.bind.limit import bind_inner_limit, bind_ties
+from squallpy.logical.bind.nested_limit import bind_inner_limit, bind_ties
 from squallpy.logical.bind.order_by import bind_limit, bind_order, place_sort
 from squallpy.logical.bind.scope import Outer, Scope, Source
 from squallpy.logical.coercion import coerce_exactly
 from squallpy.logical.expressions import Column, Expr, Literal
 from squallpy.logical.nodes import Node, Project, SetOperation, Union
-from squallpy.logical.properties import is_bare_null
+from squallpy.logical.plan_properties import is_bare_null
 
 SET_PARTS = ("with_", "this", "expression", "distinct", "by_name", "kind", "on", "order", "limit", "offset")
 

@@ -1,4 +1,4 @@
-"""SPLIT(x, p), of which there are the parts (`parts.py`), their number, and one of them: it is no value itself."""
+"""SPLIT(x, p), of which there are the parts (`explode.py`), their number, and one of them: it is no value itself."""
 
 import re
 
@@ -8,8 +8,8 @@ from squallpy.base.types import INT, VARCHAR
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.expressions import Scalars
+from squallpy.logical.expression_builders import call, case
 from squallpy.logical.expressions import Expr, Literal
-from squallpy.logical.functions import call, case
 
 FIRST = {"GET": 0, "ELEMENT_AT": 1, "TRY_ELEMENT_AT": 1}  # the position of the first part
 SIZES = ("SIZE", "ARRAY_SIZE", "CARDINALITY")

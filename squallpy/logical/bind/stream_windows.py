@@ -11,14 +11,14 @@ from sqlglot import exp
 from squallpy.base.errors import SquallError
 from squallpy.base.types import TIMESTAMP, VARCHAR, Kind
 from squallpy.catalog.relation import Relation
-from squallpy.catalog.stream_window import ARRIVAL, Clock, WindowExtent, WindowSpec
-from squallpy.frontend.stream_windows import CLAUSE, Clause, read_window
+from squallpy.catalog.window_spec import ARRIVAL, Clock, WindowExtent, WindowSpec
 from squallpy.frontend.unsupported import QUERIES
+from squallpy.frontend.window_clause import CLAUSE, Clause, read_window
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.datetime.intervals import DAY_MICROS
 from squallpy.logical.coercion import coerce, convert
+from squallpy.logical.expression_builders import call
 from squallpy.logical.expressions import Column, Expr, Literal
-from squallpy.logical.functions import call
 from squallpy.logical.nodes import Filter, Node, Scan, Window
 
 

@@ -16,6 +16,7 @@ from squallpy.logical.apply import Apply, ApplyKind, Domain
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.scope import Outer
 from squallpy.logical.coercion import coerce
+from squallpy.logical.expression_builders import call, case
 from squallpy.logical.expressions import (
     FALSE,
     TRUE,
@@ -28,9 +29,8 @@ from squallpy.logical.expressions import (
     not_null,
     substitute,
 )
-from squallpy.logical.functions import call, case
 from squallpy.logical.nodes import Filter, Join, Node, Project, TopN, with_inputs
-from squallpy.logical.properties import has_one_row, has_row, is_bare_null, value_of_nothing, without_having
+from squallpy.logical.plan_properties import has_one_row, has_row, is_bare_null, value_of_nothing, without_having
 
 if TYPE_CHECKING:
     from squallpy.logical.bind.expressions import Scalars

@@ -18,8 +18,8 @@ from squallpy.catalog.relation import Relation
 from squallpy.frontend.query import SelectText
 from squallpy.frontend.source_text import ScriptText
 from squallpy.frontend.statements import Body, CreateMatrix, CreateProgram
-from squallpy.frontend.stream_windows import CLAUSE
-from squallpy.functions.graphs import DAMPING, GRAPHS, MOST_STEPS, STEPS, GraphFunction, pagerank
+from squallpy.frontend.window_clause import CLAUSE
+from squallpy.functions.graph_functions import DAMPING, GRAPHS, MOST_STEPS, STEPS, GraphFunction, pagerank
 from squallpy.logical.bind.matrix_ddl import Outputs, bind_matrix, bind_program
 
 
@@ -191,7 +191,7 @@ def least_squares(call: Call) -> exp.Expr:
 def is_join(call: exp.Anonymous) -> bool:
     """True if a regression is over a join, or has options that the matrix program of one relation lacks."""
     table = call.expressions[0] if call.expressions else None
-    inner = table.expressions[0] if _is_table(table) else None
+    inner = table.expressions[0] if table is not None and _is_table(table) else None
     named = {arg.this.name.lower() for arg in call.expressions if isinstance(arg, exp.Kwarg)}
     return bool(named - {"label", "intercept"}) or (isinstance(inner, exp.Select) and not _is_plain(inner))
 

@@ -1,7 +1,7 @@
 """WINDOW(at, size, slide, start), the time windows of Spark's DataFrames: a row is in each that its time is in.
 
     GROUP BY WINDOW(at, '10 minutes'), k              →   GROUP BY start, end, k    of the one that it is in
-    GROUP BY WINDOW(at, '10 minutes', '5 minutes')    →   of each of two, as LATERAL VIEW makes them (`parts.py`)
+    GROUP BY WINDOW(at, '10 minutes', '5 minutes')    →   of each of two, as LATERAL VIEW makes them (`explode.py`)
 
 Such a window has the columns `start` and `end`, which WINDOW.start and WINDOW(…).start name; where the whole of it is
 selected, as w, it is w.start and w.end, around the query, too. It groups rows and forgets none: for that, a block ends

@@ -21,12 +21,12 @@ from squallpy.maintain.factorised.join_graph import JoinGraph, Leaf
 from squallpy.maintain.factorised.order_text import read_order
 from squallpy.maintain.factorised.variable_order import VariableOrder
 from squallpy.maintain.factorised.view_tree import build_view_tree
-from squallpy.maintain.relational.registry import Registry
+from squallpy.maintain.relational.view_registry import Registry
 from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.calculus import Assign, Cmp, Factor, Lane, Rel, lift, lifted, variables
 from squallpy.program.components import Component, bound_by, prune
-from squallpy.program.program import Statement
+from squallpy.program.trigger_program import Statement
 from squallpy.program.views import Monomial, Ref, View
 
 

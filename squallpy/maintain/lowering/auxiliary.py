@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import chain, count
 
 from squallpy.catalog.relation import Field, Relation
-from squallpy.logical.calls import Agg
+from squallpy.logical.aggregate_calls import Agg
 from squallpy.logical.expressions import (
     Column,
     Expr,
@@ -14,15 +14,15 @@ from squallpy.logical.expressions import (
     substitute,
 )
 from squallpy.logical.factorised import Factorised
-from squallpy.logical.interning import PlanInterner
 from squallpy.logical.nodes import Aggregate, Node, Repeat, Scan, Window
+from squallpy.logical.plan_interning import PlanInterner
 from squallpy.maintain.lowering.block import Block
 from squallpy.maintain.lowering.views import factorised_view, group_view
 from squallpy.program.auxiliary.groups import Groups
 from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.program.auxiliary.relation import AuxiliaryRelation, auxiliary_name
 from squallpy.program.auxiliary.window_rows import WindowRows
-from squallpy.program.output import Measure, OutputSpec
+from squallpy.program.output_spec import Measure, OutputSpec
 from squallpy.program.views import View
 
 Expand = Callable[[Node], list[Block]]

@@ -19,7 +19,7 @@ from squallpy.logical.expressions import (
 from squallpy.logical.nodes import (
     Scan,
 )
-from squallpy.logical.nulls import fold_null
+from squallpy.logical.null_folding import fold_null
 from squallpy.optimizer.plan.groupjoin import EmptyGroups, without_case
 
 

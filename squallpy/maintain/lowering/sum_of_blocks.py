@@ -8,7 +8,7 @@ from squallpy.logical.expressions import (
     Literal,
 )
 from squallpy.logical.factorised import Factorised
-from squallpy.logical.matches import distinct_matches
+from squallpy.logical.join_matches import distinct_matches
 from squallpy.logical.nodes import (
     Aggregate,
     AntiJoin,

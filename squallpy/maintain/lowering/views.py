@@ -10,11 +10,11 @@ from squallpy.logical.factorised import Factorised
 from squallpy.logical.nodes import (
     Aggregate,
 )
+from squallpy.maintain.lowering.aggregate_lanes import Lanes
 from squallpy.maintain.lowering.block import Block
-from squallpy.maintain.lowering.lanes import Lanes
 from squallpy.maintain.lowering.variables import Variables
 from squallpy.program.calculus import lift
-from squallpy.program.output import Measure
+from squallpy.program.output_spec import Measure
 from squallpy.program.views import View
 
 

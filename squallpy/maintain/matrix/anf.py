@@ -13,10 +13,8 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 
 from squallpy.base.semirings import Semiring
-from squallpy.maintain.matrix.cost import Guess, Tree, cheapest_order
-from squallpy.maintain.matrix.language import fresh_name
-from squallpy.maintain.matrix.meta_information import Known, infer, mirror
-from squallpy.maintain.matrix.nodes import (
+from squallpy.maintain.matrix.expression_cost import Guess, Tree, cheapest_order
+from squallpy.maintain.matrix.matrix_expressions import (
     Diagonal,
     Fill,
     Inverse,
@@ -35,8 +33,10 @@ from squallpy.maintain.matrix.nodes import (
     substitute,
     transpose,
 )
-from squallpy.maintain.matrix.program import Program, Statement
+from squallpy.maintain.matrix.matrix_program import Program, Statement
+from squallpy.maintain.matrix.meta_information import Known, infer, mirror
 from squallpy.maintain.matrix.simplify import simplify
+from squallpy.maintain.matrix.symbolic_matrices import fresh_name
 
 
 @dataclass(frozen=True, slots=True)

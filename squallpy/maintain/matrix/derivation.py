@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from squallpy.base.semirings import Semiring
 from squallpy.maintain.matrix.anf import Anf
 from squallpy.maintain.matrix.dimensions import Number
-from squallpy.maintain.matrix.nodes import (
+from squallpy.maintain.matrix.matrix_expressions import (
     Inverse,
     Matrix,
     Name,
@@ -31,7 +31,7 @@ from squallpy.maintain.matrix.nodes import (
     transpose,
     zeros,
 )
-from squallpy.maintain.matrix.program import Statement
+from squallpy.maintain.matrix.matrix_program import Statement
 from squallpy.maintain.matrix.simplify import simplify
 
 Deltas = Mapping[str, Name]  # a changed name → its delta variable: the map M of §5.3.5

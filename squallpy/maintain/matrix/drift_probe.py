@@ -10,11 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from squallpy.maintain.matrix.anf import Builder
-from squallpy.maintain.matrix.cost import Guess
 from squallpy.maintain.matrix.dimensions import ONE, ONE_SIZE, Number, Size
-from squallpy.maintain.matrix.language import fresh_name
+from squallpy.maintain.matrix.expression_cost import Guess
 from squallpy.maintain.matrix.materialise import Maintained
-from squallpy.maintain.matrix.nodes import (
+from squallpy.maintain.matrix.matrix_expressions import (
     Diagonal,
     Fill,
     Inverse,
@@ -32,7 +31,8 @@ from squallpy.maintain.matrix.nodes import (
     transpose,
     zeros,
 )
-from squallpy.maintain.matrix.program import Statement
+from squallpy.maintain.matrix.matrix_program import Statement
+from squallpy.maintain.matrix.symbolic_matrices import fresh_name
 
 
 @dataclass(frozen=True, slots=True)

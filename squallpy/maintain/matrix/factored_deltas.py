@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import product as every
 
-from squallpy.maintain.matrix.cost import Guess, cheapest_order
 from squallpy.maintain.matrix.dimensions import Scalar, Size, arithmetic
-from squallpy.maintain.matrix.meta_information import Facts
-from squallpy.maintain.matrix.nodes import (
+from squallpy.maintain.matrix.expression_cost import Guess, cheapest_order
+from squallpy.maintain.matrix.matrix_expressions import (
     Diagonal,
     Fill,
     Matrix,
@@ -37,6 +36,7 @@ from squallpy.maintain.matrix.nodes import (
     transpose,
     zeros,
 )
+from squallpy.maintain.matrix.meta_information import Facts
 
 MOST_PLANS = 2000  # looks at ways to cut and join one delta, until the best so far is taken
 

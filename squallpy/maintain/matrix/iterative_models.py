@@ -14,9 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from squallpy.base.semirings import Semiring
-from squallpy.maintain.matrix.language import fresh_name
-from squallpy.maintain.matrix.meta_information import Facts
-from squallpy.maintain.matrix.nodes import (
+from squallpy.maintain.matrix.matrix_expressions import (
     Diagonal,
     Iterate,
     Let,
@@ -32,7 +30,9 @@ from squallpy.maintain.matrix.nodes import (
     shape,
     substitute,
 )
+from squallpy.maintain.matrix.meta_information import Facts
 from squallpy.maintain.matrix.simplify import simplify, unroll_iterate
+from squallpy.maintain.matrix.symbolic_matrices import fresh_name
 
 WRITTEN, LINEAR, EXPONENTIAL = "as written", "linear", "exponential"
 MOST_UNROLLED = 256  # steps that are still written one by one where there is another way

@@ -13,13 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from squallpy.maintain.matrix.anf import Anf, Builder, normalise
-from squallpy.maintain.matrix.cost import Guess
 from squallpy.maintain.matrix.derivation import Derived, derive, label
 from squallpy.maintain.matrix.dimensions import Number, Size
+from squallpy.maintain.matrix.expression_cost import Guess
 from squallpy.maintain.matrix.factored_deltas import Factors, choose_factors, expand_chains, factorise
-from squallpy.maintain.matrix.growth import grows_in_place, name_constants
-from squallpy.maintain.matrix.language import fresh_name
-from squallpy.maintain.matrix.nodes import (
+from squallpy.maintain.matrix.growing_dimensions import grows_in_place, name_constants
+from squallpy.maintain.matrix.matrix_expressions import (
     Diagonal,
     Inverse,
     Matrix,
@@ -32,8 +31,9 @@ from squallpy.maintain.matrix.nodes import (
     shape,
     substitute,
 )
-from squallpy.maintain.matrix.program import Program, Statement
+from squallpy.maintain.matrix.matrix_program import Program, Statement
 from squallpy.maintain.matrix.simplify import simplify
+from squallpy.maintain.matrix.symbolic_matrices import fresh_name
 
 RANK = "k"  # the columns of an update
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from squallpy.maintain.matrix.dimensions import ONE_SIZE, ZERO, Size
-from squallpy.maintain.matrix.nodes import (
+from squallpy.maintain.matrix.matrix_expressions import (
     Diagonal,
     Fill,
     Inverse,

@@ -10,7 +10,7 @@ from squallpy.base.errors import Span, SquallError, nearest
 from squallpy.base.semirings import ARITHMETIC, Semiring
 from squallpy.frontend.grammars import Parsed, load_grammar
 from squallpy.frontend.source_text import ScriptText
-from squallpy.functions.graphs import MOST_STEPS
+from squallpy.functions.graph_functions import MOST_STEPS
 from squallpy.maintain.matrix.dimensions import (
     ONE,
     ZERO,
@@ -22,8 +22,7 @@ from squallpy.maintain.matrix.dimensions import (
     arithmetic,
     as_size,
 )
-from squallpy.maintain.matrix.language import fresh_name, power, scale, subtracted
-from squallpy.maintain.matrix.nodes import (
+from squallpy.maintain.matrix.matrix_expressions import (
     Diagonal,
     Fill,
     Inverse,
@@ -39,7 +38,8 @@ from squallpy.maintain.matrix.nodes import (
     stack_rows,
     transpose,
 )
-from squallpy.maintain.matrix.program import Input, Program, Statement
+from squallpy.maintain.matrix.matrix_program import Input, Program, Statement
+from squallpy.maintain.matrix.symbolic_matrices import fresh_name, power, scale, subtracted
 
 Value = Matrix | Scalar
 Scope = dict[str, Value]

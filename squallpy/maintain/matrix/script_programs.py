@@ -13,10 +13,10 @@ from squallpy.base.types import BOOLEAN as TRUTH
 from squallpy.catalog import matrices as catalog
 from squallpy.catalog.relation import Relation
 from squallpy.maintain.matrix.dimensions import Size
+from squallpy.maintain.matrix.matrix_expressions import Name, names, shape, walk
+from squallpy.maintain.matrix.matrix_program import Input, Program
 from squallpy.maintain.matrix.meta_information import NOTHING, Known
-from squallpy.maintain.matrix.nodes import Name, names, shape, walk
 from squallpy.maintain.matrix.parser import read_program
-from squallpy.maintain.matrix.program import Input, Program
 
 
 @dataclass

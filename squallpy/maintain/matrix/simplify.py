@@ -7,9 +7,7 @@ from collections.abc import Callable
 
 from squallpy.base.semirings import Semiring
 from squallpy.maintain.matrix.dimensions import ONE, ZERO, Number, Scalar, arithmetic
-from squallpy.maintain.matrix.language import fresh_name
-from squallpy.maintain.matrix.meta_information import Facts, infer
-from squallpy.maintain.matrix.nodes import (
+from squallpy.maintain.matrix.matrix_expressions import (
     Diagonal,
     Fill,
     Inverse,
@@ -32,6 +30,8 @@ from squallpy.maintain.matrix.nodes import (
     walk,
     zeros,
 )
+from squallpy.maintain.matrix.meta_information import Facts, infer
+from squallpy.maintain.matrix.symbolic_matrices import fresh_name
 
 Rule = Callable[[Matrix, Facts, Semiring], Matrix | None]
 

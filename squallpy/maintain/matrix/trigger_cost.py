@@ -16,12 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN
-from squallpy.maintain.matrix.cost import Guess, cost
 from squallpy.maintain.matrix.dimensions import Sizes
+from squallpy.maintain.matrix.expression_cost import Guess, cost
 from squallpy.maintain.matrix.materialise import Maintained, Trigger
+from squallpy.maintain.matrix.matrix_expressions import Matrix, Product, names, product
 from squallpy.maintain.matrix.meta_information import NOTHING
-from squallpy.maintain.matrix.nodes import Matrix, Product, names, product
-from squallpy.maintain.matrix.visits import Visited, count_visits
+from squallpy.maintain.matrix.view_visits import Visited, count_visits
 
 # measured, in operations of a product of large matrices
 FEW = 1.3  # an operation on few columns

@@ -1,5 +1,6 @@
 """Recursive incremental view maintenance (`dbtoaster-batch-ivm` §2–3).
 
-`lower` writes a logical plan in the ring calculus (`calculus`), `delta` derives changes, `materialise` compiles the
-query and, recursively, the views that its deltas read, into a `program` of triggers; `show` prints both.
+`delta_rules` derive the changes of a query in the ring calculus; `materialise` compiles the query and, recursively, the
+views that its deltas read, into a trigger program. `view_registry` finds a view that is there already, up to names
+(`canonical_form`).
 """

@@ -20,13 +20,13 @@ from squallpy.base.settings import MOST_STATEMENTS
 from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Column
 from squallpy.maintain.factorised.delta_path import maintain_model
-from squallpy.maintain.relational.deltas import delta, monomials, telescope
-from squallpy.maintain.relational.registry import Registry
+from squallpy.maintain.relational.delta_rules import delta, monomials, telescope
+from squallpy.maintain.relational.view_registry import Registry
 from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.calculus import Prod, Sum, Values
 from squallpy.program.components import Component, Mixed, Split, split
-from squallpy.program.program import Lowered, Program, Statement, Trigger
+from squallpy.program.trigger_program import Lowered, Program, Statement, Trigger
 from squallpy.program.views import Monomial, Ref, View
 
 Joined = tuple[str, ...]  # the relations of a query or auxiliary relation

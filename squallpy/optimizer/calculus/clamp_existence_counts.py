@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+from squallpy.logical.expression_builders import call
 from squallpy.logical.expressions import Call, Column, Expr, Literal, children
-from squallpy.logical.functions import call
-from squallpy.optimizer.passes import PassContext
+from squallpy.optimizer.pass_manager import PassContext
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.calculus import Assign, Rel, variables
-from squallpy.program.program import Lowered
+from squallpy.program.trigger_program import Lowered
 from squallpy.program.views import View
 
 

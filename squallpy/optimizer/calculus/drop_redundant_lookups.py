@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 from squallpy.logical.expressions import Column, Expr
-from squallpy.optimizer.passes import PassContext
+from squallpy.optimizer.pass_manager import PassContext
 from squallpy.program.auxiliary.properties import implies, needed, only_adds
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.calculus import Assign, Factor, Rel
-from squallpy.program.program import Lowered
+from squallpy.program.trigger_program import Lowered
 from squallpy.program.views import Monomial, View
 
 

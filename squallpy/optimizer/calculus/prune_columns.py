@@ -5,15 +5,15 @@ from dataclasses import replace
 from math import gcd
 
 from squallpy.base.types import BIGINT, TIMESTAMP
-from squallpy.catalog.stream_window import WindowSpec
+from squallpy.catalog.window_spec import WindowSpec
 from squallpy.logical.expressions import Call, Column, Expr, Literal
-from squallpy.optimizer.passes import PassContext
+from squallpy.optimizer.pass_manager import PassContext
 from squallpy.program.auxiliary.groups import Groups
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.auxiliary.window_rows import WindowRows
 from squallpy.program.calculus import Assign
 from squallpy.program.components import prune
-from squallpy.program.program import Lowered
+from squallpy.program.trigger_program import Lowered
 
 
 def prune_columns(lowered: Lowered, context: PassContext) -> Lowered:

@@ -14,11 +14,11 @@ from dataclasses import replace
 from squallpy.base.types import BOOLEAN
 from squallpy.catalog.relation import Field
 from squallpy.logical.expressions import Column, Expr, children, columns, rebuild, substitute
-from squallpy.optimizer.passes import PassContext
+from squallpy.optimizer.pass_manager import PassContext
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.calculus import Assign, Cmp, Factor, Rel, variables
 from squallpy.program.components import bound_by
-from squallpy.program.program import Lowered
+from squallpy.program.trigger_program import Lowered
 from squallpy.program.views import Monomial
 
 

@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from squallpy.logical.expressions import Call, Column, Expr, columns, disjunction, disjuncts
 from squallpy.logical.monotonicity import FALLING, RISING, direction
-from squallpy.optimizer.passes import PassContext
+from squallpy.optimizer.pass_manager import PassContext
 from squallpy.program.calculus import MINUS, Cmp
-from squallpy.program.program import Lowered
+from squallpy.program.trigger_program import Lowered
 from squallpy.program.views import Monomial, View
 
 MOST_SPLITS = 3  # disjunctions of a product

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from squallpy.logical.containment import strip_projections
 from squallpy.logical.expressions import Column, Expr, Literal, column_of, columns, substitute
 from squallpy.logical.nodes import Aggregate, Join, LeftJoin, Node, Project, Union, nodes
-from squallpy.logical.nulls import fold_nulls
+from squallpy.logical.null_folding import fold_nulls
 from squallpy.optimizer.plan.split_aggregates import split_aggregates
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from squallpy.base.types import BIGINT
 from squallpy.catalog.relation import Field
-from squallpy.catalog.stream_window import ARRIVAL, Clock
+from squallpy.catalog.window_spec import ARRIVAL, Clock
 from squallpy.logical.expressions import Column
 from squallpy.logical.nodes import Node, Project, Scan, Window, nodes, with_inputs
 

@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, BOOLEAN, VARCHAR
-from squallpy.logical.aggregates import Items
+from squallpy.logical.aggregate_calls import Agg
 from squallpy.logical.apply import Apply, ApplyKind, Domain
-from squallpy.logical.calls import Agg
 from squallpy.logical.column_allocator import ColumnAllocator
 from squallpy.logical.containment import narrowed
+from squallpy.logical.expression_builders import call, case
 from squallpy.logical.expressions import (
     TRUE,
     Call,
@@ -33,7 +33,6 @@ from squallpy.logical.expressions import (
     conjuncts,
     uncast,
 )
-from squallpy.logical.functions import call, case
 from squallpy.logical.nodes import (
     Aggregate,
     AntiJoin,
@@ -52,9 +51,10 @@ from squallpy.logical.nodes import (
     WindowFunctions,
     inner_join,
 )
-from squallpy.logical.properties import check_size, has_row, value_of_nothing
-from squallpy.optimizer.passes import bottom_up
-from squallpy.optimizer.plan.grouping_sets import expand_grouping_sets
+from squallpy.logical.plan_properties import check_size, has_row, value_of_nothing
+from squallpy.logical.shared_aggregates import Items
+from squallpy.optimizer.pass_manager import bottom_up
+from squallpy.optimizer.plan.expand_grouping_sets import expand_grouping_sets
 
 Own = dict[Column, Expr]  # the subquery's own expressions that equal columns of the domain
 

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from squallpy.base.types import BIGINT, BOOLEAN
-from squallpy.logical.calls import Agg
+from squallpy.logical.aggregate_calls import Agg
 from squallpy.logical.containment import has_no_more, strip_projections
+from squallpy.logical.expression_builders import call, coalesce
 from squallpy.logical.expressions import (
     FALSE,
     TRUE,
@@ -29,8 +30,7 @@ from squallpy.logical.expressions import (
     not_null,
     substitute,
 )
-from squallpy.logical.functions import call, coalesce
-from squallpy.logical.matches import reads_only
+from squallpy.logical.join_matches import reads_only
 from squallpy.logical.nodes import Aggregate, AntiJoin, Filter, Join, LeftJoin, Node, Project, SemiJoin
 
 Pair = tuple[Expr, Expr]  # of the left and of the right

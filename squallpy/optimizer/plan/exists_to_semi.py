@@ -10,8 +10,8 @@ from dataclasses import replace
 from squallpy.logical.apply import Apply, ApplyKind
 from squallpy.logical.expressions import TRUE, Call, Column, Expr, columns, conjunction, conjuncts, not_null
 from squallpy.logical.nodes import Filter, Node, nodes
-from squallpy.logical.nulls import fold_condition
-from squallpy.optimizer.passes import expressions, top_down
+from squallpy.logical.null_folding import fold_condition
+from squallpy.optimizer.pass_manager import expressions, top_down
 from squallpy.optimizer.plan.push_filters import reading
 
 

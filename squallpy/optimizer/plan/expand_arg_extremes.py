@@ -7,11 +7,11 @@ Ties: SQL takes any of the rows that tie in y; here it is the one with the least
 """
 
 from squallpy.base.types import BIGINT
-from squallpy.functions.aggregate.aggregate import Maintenance
-from squallpy.logical.calls import Agg
+from squallpy.functions.aggregate.entries import Maintenance
+from squallpy.logical.aggregate_calls import Agg
 from squallpy.logical.column_allocator import ColumnAllocator, short_name
+from squallpy.logical.expression_builders import call, not_distinct
 from squallpy.logical.expressions import Column, conjunction, not_null
-from squallpy.logical.functions import call, not_distinct
 from squallpy.logical.nodes import Aggregate, Filter, Join, LeftJoin, Node, Project
 
 

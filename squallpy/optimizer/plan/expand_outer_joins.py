@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from squallpy.logical.expressions import TRUE, Expr, Literal, column_of, is_null
-from squallpy.logical.matches import distinct_matches
+from squallpy.logical.join_matches import distinct_matches
 from squallpy.logical.nodes import Filter, Join, LeftJoin, Node, Project, Union
 from squallpy.optimizer.plan.groupjoin import EmptyGroups, groupjoin
 

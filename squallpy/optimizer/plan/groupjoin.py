@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from squallpy.base.types import BIGINT, BOOLEAN
-from squallpy.logical.calls import Agg
+from squallpy.logical.aggregate_calls import Agg
 from squallpy.logical.containment import values_within
+from squallpy.logical.expression_builders import call
 from squallpy.logical.expressions import (
     FALSE,
     TRUE,
@@ -29,9 +30,8 @@ from squallpy.logical.expressions import (
     transform,
     uncast,
 )
-from squallpy.logical.functions import call
 from squallpy.logical.nodes import Aggregate, ConditionalJoin, Filter, Join, LeftJoin, Node, Project, Scan, Union, nodes
-from squallpy.logical.nulls import fold_nulls
+from squallpy.logical.null_folding import fold_nulls
 
 Rows = tuple[Node, tuple[Expr, ...]]  # an input, and expressions over its rows
 EmptyGroups = dict[int, dict[int, Expr]]  # by the column that counts rows: the values of other columns where it is 0

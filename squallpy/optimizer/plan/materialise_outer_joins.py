@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from squallpy.base.types import BIGINT, BOOLEAN
-from squallpy.logical.calls import Agg
+from squallpy.logical.aggregate_calls import Agg
+from squallpy.logical.expression_builders import call
 from squallpy.logical.expressions import (
     FALSE,
     TRUE,
@@ -29,8 +30,7 @@ from squallpy.logical.expressions import (
     not_null,
     substitute,
 )
-from squallpy.logical.functions import call
-from squallpy.logical.matches import reads_only
+from squallpy.logical.join_matches import reads_only
 from squallpy.logical.nodes import (
     Aggregate,
     AntiJoin,

@@ -26,7 +26,7 @@ from squallpy.logical.nodes import (
     Window,
     nodes,
 )
-from squallpy.logical.nulls import fold_condition, fold_nulls
+from squallpy.logical.null_folding import fold_condition, fold_nulls
 
 
 def decide_predicate(node: Node) -> Node | None:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from squallpy.base.types import BOOLEAN
-from squallpy.functions.aggregate.aggregate import Maintenance
-from squallpy.logical.calls import Agg
+from squallpy.functions.aggregate.entries import Maintenance
+from squallpy.logical.aggregate_calls import Agg
 from squallpy.logical.expressions import Call, conjunction
 from squallpy.logical.nodes import Aggregate, Join, Node, Project
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.calculus import Assign, Rel
-from squallpy.program.program import Program, Statement, Trigger
+from squallpy.program.trigger_program import Program, Statement, Trigger
 from squallpy.program.views import Ref, Row, View
 
 

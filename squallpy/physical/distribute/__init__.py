@@ -5,9 +5,9 @@ well_formed            a statement and the placements of its views  →  an expr
 simplify_transformers  the rules of Fig. 3 and 4: fewer moves, and of deltas instead of views
 single_transformer     single transformer form: each move has a name; equal moves are one
 statement_blocks       statements that can run in one stage, fused (App. C.3)
-program                the distributed program, for all relations of a batch
+distributed_program    the distributed program, for all relations of a batch
 placement_search       placements by cost
 pinned_placements      placements by the user
 initial_grids          placements on a grid, and its first mapping
-heavy_keys             hashed views, with grids for heavy keys
+heavy_key_placement    hashed views, with grids for heavy keys
 """

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 
 from squallpy.base.settings import JoinOperator
 from squallpy.logical.expressions import Column
+from squallpy.physical.distribute.distributed_program import Keyed, Placement, Placements
 from squallpy.physical.distribute.location_tags import COLUMNS, EVERYWHERE, ROWS, Mark, Misplaced
-from squallpy.physical.distribute.program import Keyed, Placement, Placements
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.mapping import Side, best_mapping, square_mapping
-from squallpy.program.program import Program
+from squallpy.program.trigger_program import Program
 from squallpy.program.views import Monomial, View
 
 SIDES = {ROWS: Side.R, COLUMNS: Side.S}

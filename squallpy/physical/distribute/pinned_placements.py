@@ -6,11 +6,11 @@ pinned_placements(program, [("M_S", "b")])   →   {"M_S": (0,)}
 from collections.abc import Iterable, Iterator
 
 from squallpy.base.errors import SquallError, nearest
+from squallpy.physical.distribute.distributed_program import Placement
 from squallpy.physical.distribute.location_tags import EVERYWHERE
-from squallpy.physical.distribute.program import Placement
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
-from squallpy.program.names import Names
-from squallpy.program.program import Program
+from squallpy.program.trigger_program import Program
+from squallpy.program.variable_names import Names
 from squallpy.program.views import View
 
 

@@ -8,6 +8,7 @@ round, then count the rows that the busiest node receives and processes; copies 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from squallpy.physical.distribute.distributed_program import Distribution, Placement, distribute
 from squallpy.physical.distribute.initial_grids import (
     fields_of,
     grid_of,
@@ -17,11 +18,10 @@ from squallpy.physical.distribute.initial_grids import (
     stored_fraction,
 )
 from squallpy.physical.distribute.location_tags import COLUMNS, EVERYWHERE, RANDOM, ROWS, SOURCE, Dist, Misplaced
-from squallpy.physical.distribute.program import Distribution, Placement, distribute
 from squallpy.physical.distribute.single_transformer import Compute, Derivation, Transfer
 from squallpy.physical.distribute.statement_blocks import StatementBlock
 from squallpy.physical.joins.grid import Grid
-from squallpy.program.program import Program
+from squallpy.program.trigger_program import Program
 from squallpy.program.views import View
 
 BATCH = 100_000  # tuples of the batch whose cost is estimated

@@ -28,7 +28,7 @@ from squallpy.physical.distribute.location_tags import (
     Sum,
 )
 from squallpy.program.calculus import Assign, Factor, rename_factor, variables
-from squallpy.program.program import Statement
+from squallpy.program.trigger_program import Statement
 from squallpy.program.views import Ref
 
 

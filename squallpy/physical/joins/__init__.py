@@ -1,14 +1,14 @@
 """The adaptive join (`adaptive-online-joins`, thesis ch. 4): decisions and routes, without Spark.
 
-mapping     tickets → rows and columns of an (n, m)-grid; the load of a joiner; the best mapping
-grid        the joiners of a grid, whose numbers stay when it grows
-groups      any number of joiners, as grids of powers of two
-migration   the tuples a joiner keeps and sends when its grid changes, a bounded amount at a time
-controller  when to migrate, and when to grow
-protocol    epochs: which tuples meet while a migration runs, each pair once
-sketch      key frequencies in bounded memory, with a bounded error
-heavy_keys  keys with a grid of their own; the others are hashed
-operators   SHJ, StaticMid, StaticOpt, Dynamic and Hybrid behind one interface
+mapping               tickets → rows and columns of an (n, m)-grid; the load of a joiner; the best mapping
+grid                  the joiners of a grid, whose numbers stay when it grows
+joiner_groups         any number of joiners, as grids of powers of two
+migration_controller  when to migrate, and when to grow
+migration_transfers   the tuples a joiner keeps and sends when its grid changes, a bounded amount at a time
+migration_protocol    epochs: which tuples meet while a migration runs, each pair once
+key_frequencies       key frequencies in bounded memory, with a bounded error
+heavy_keys            keys with a grid of their own; the others are hashed
+join_operators        SHJ, StaticMid, StaticOpt, Dynamic and Hybrid behind one interface
 
 Nothing here holds tuples: functions take numpy arrays of tickets (uint64) and return positions or masks. Decisions are
 frozen values, and functions of the observed sizes.

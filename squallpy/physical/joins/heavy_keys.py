@@ -22,11 +22,11 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from squallpy.physical.joins.controller import Controller, Policy, Sizes
 from squallpy.physical.joins.grid import Grid, single_joiner_grid
+from squallpy.physical.joins.key_frequencies import Frequencies, Keys, frequencies
 from squallpy.physical.joins.mapping import Numbers, Side, Tickets, best_mapping, top_bits
-from squallpy.physical.joins.migration import Migration
-from squallpy.physical.joins.sketch import Frequencies, Keys, frequencies
+from squallpy.physical.joins.migration_controller import Controller, Policy, Sizes
+from squallpy.physical.joins.migration_transfers import Migration
 
 Floats = npt.NDArray[np.float64]
 N = TypeVar("N", Numbers, Floats)

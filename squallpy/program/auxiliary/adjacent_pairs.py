@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from squallpy.logical.expressions import Column, Expr
 from squallpy.program.auxiliary.groups import rows_text
 from squallpy.program.auxiliary.kind import AuxiliaryKind, Columns, GroupIndex, fields_of_group, index_along
-from squallpy.program.names import Names
-from squallpy.program.output import OutputSpec
+from squallpy.program.output_spec import OutputSpec
+from squallpy.program.variable_names import Names
 from squallpy.program.views import Ref
 
 

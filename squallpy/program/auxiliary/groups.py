@@ -17,9 +17,9 @@ from squallpy.program.auxiliary.kind import (
     head_text,
     is_double,
 )
-from squallpy.program.cost_marks import ALL, LOG, ONE, SLICE
-from squallpy.program.names import WIDTH, Names
-from squallpy.program.output import Measure, OutputSpec
+from squallpy.program.complexity import ALL, LOG, ONE, SLICE
+from squallpy.program.output_spec import Measure, OutputSpec
+from squallpy.program.variable_names import WIDTH, Names
 from squallpy.program.views import Ref
 
 

@@ -1,7 +1,7 @@
 """Base class of the kinds of auxiliary relations, as compilation and printing need them.
 
 A kind is one file here, one of the same name in `runtime/auxiliary/` with its maintainer, and a line in either registry
-(`relation.Kind`, `runtime/auxiliary/registry.py`).
+(`relation.Kind`, `runtime/auxiliary/maintainer_registry.py`).
 """
 
 from abc import ABC, abstractmethod
@@ -12,9 +12,9 @@ from typing import Protocol
 from squallpy.base.index_order import Heights, Order
 from squallpy.base.types import Kind as TypeKind
 from squallpy.logical.expressions import Column, Expr
-from squallpy.program.cost_marks import LOG
-from squallpy.program.names import Names
-from squallpy.program.output import OutputSpec
+from squallpy.program.complexity import LOG
+from squallpy.program.output_spec import OutputSpec
+from squallpy.program.variable_names import Names
 from squallpy.program.views import Ref
 
 Columns = tuple[Column, ...]

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from squallpy.catalog.orders import OrderText
 from squallpy.functions.factorised import Model
 from squallpy.program.auxiliary.kind import AuxiliaryKind, Columns, GroupIndex, head_text
-from squallpy.program.cost_marks import ONE
-from squallpy.program.names import Names
-from squallpy.program.output import OutputSpec
+from squallpy.program.complexity import ONE
+from squallpy.program.output_spec import OutputSpec
+from squallpy.program.variable_names import Names
 from squallpy.program.views import Ref
 
 

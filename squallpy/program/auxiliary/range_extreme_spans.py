@@ -19,8 +19,8 @@ from squallpy.program.auxiliary.kind import (
     index_along,
     is_double,
 )
-from squallpy.program.names import Names
-from squallpy.program.output import OutputSpec
+from squallpy.program.output_spec import OutputSpec
+from squallpy.program.variable_names import Names
 from squallpy.program.views import Ref
 
 

@@ -12,7 +12,7 @@ from squallpy.program.auxiliary.range_extreme_spans import RangeExtremeSpans
 from squallpy.program.auxiliary.skyline import Skyline
 from squallpy.program.auxiliary.threshold_intervals import ThresholdIntervals
 from squallpy.program.auxiliary.window_rows import WindowRows
-from squallpy.program.output import OutputSpec
+from squallpy.program.output_spec import OutputSpec
 from squallpy.program.views import Ref, View
 
 Kind = ModelRows | Groups | ThresholdIntervals | WindowRows | AdjacentPairs | Skyline | RangeExtremeSpans

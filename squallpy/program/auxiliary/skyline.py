@@ -16,8 +16,8 @@ from squallpy.program.auxiliary.kind import (
     head_text,
     index_along,
 )
-from squallpy.program.names import Names
-from squallpy.program.output import OutputSpec
+from squallpy.program.output_spec import OutputSpec
+from squallpy.program.variable_names import Names
 from squallpy.program.views import Ref
 
 

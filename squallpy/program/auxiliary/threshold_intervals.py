@@ -16,7 +16,7 @@ from squallpy.program.auxiliary.kind import (
     head_text,
     is_double,
 )
-from squallpy.program.output import OutputSpec
+from squallpy.program.output_spec import OutputSpec
 from squallpy.program.views import Ref
 
 

@@ -6,10 +6,10 @@ N1(a, ts) := W_N1(a, ts) ⋈ (ts IN RANGE 5 MIN BY s.ts − 2 SEC)
 from dataclasses import dataclass
 
 from squallpy.base.index_order import Order
-from squallpy.catalog.stream_window import WindowSpec, format_duration
+from squallpy.catalog.window_spec import WindowSpec, format_duration
 from squallpy.program.auxiliary.kind import AuxiliaryKind, Columns, GroupIndex, head_text
-from squallpy.program.names import Names
-from squallpy.program.output import OutputSpec
+from squallpy.program.output_spec import OutputSpec
+from squallpy.program.variable_names import Names
 from squallpy.program.views import Ref
 
 

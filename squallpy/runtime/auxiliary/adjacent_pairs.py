@@ -14,12 +14,12 @@ import numpy as np
 from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.program.auxiliary.adjacent_pairs import AdjacentPairs
 from squallpy.runtime.auxiliary.extremes import end_of
-from squallpy.runtime.auxiliary.rows import Maintainer, Mask, RowDeltas, TouchedGroups, came_or_went, titles
+from squallpy.runtime.auxiliary.maintainer import Maintainer, Mask, RowDeltas, TouchedGroups, came_or_went, titles
+from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.radix_sort import ascending
-from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.kernels.sorted_index import GREATEST, LEAST, SortedIndex
 from squallpy.runtime.messages.deltas import NULL, Delta
-from squallpy.runtime.state.store import Store
+from squallpy.runtime.state.state_store import Store
 
 
 class _Neighbours(NamedTuple):

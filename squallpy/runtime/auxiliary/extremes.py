@@ -15,16 +15,16 @@ from squallpy.base.rings import Payload, Ring
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.runtime.auxiliary.folds import Folds
+from squallpy.runtime.auxiliary.maintainer import RowDeltas, TouchedGroups, has_begun
 from squallpy.runtime.auxiliary.percentiles import Percentiles
-from squallpy.runtime.auxiliary.rows import RowDeltas, TouchedGroups, has_begun
 from squallpy.runtime.evaluate.sort_keys import ordinals
 from squallpy.runtime.evaluate.vectors import Vec, full
+from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
-from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.kernels.sorted_index import GREATEST, SortedIndex
 from squallpy.runtime.messages.deltas import Delta, decode, least_in_order, null_of, numbered
 from squallpy.runtime.state.pool_names import PoolName, Role
-from squallpy.runtime.state.store import PoolLayout, Store
+from squallpy.runtime.state.state_store import PoolLayout, Store
 
 ENDS = ("min", "max")
 

@@ -16,14 +16,14 @@ import pyarrow.compute as pc
 from squallpy.base.types import VARCHAR
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import AuxiliaryPlan
-from squallpy.program.output import Measure
+from squallpy.program.output_spec import Measure
 from squallpy.runtime.evaluate.casts import cast
 from squallpy.runtime.evaluate.sort_keys import ordinals
 from squallpy.runtime.evaluate.vectors import Vec, full
 from squallpy.runtime.kernels.dictionary import Dictionary
-from squallpy.runtime.kernels.regions import Words
+from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.messages.deltas import decode, encode, null_of
-from squallpy.runtime.state.store import Store
+from squallpy.runtime.state.state_store import Store
 
 # values, how often each is there, and where groups begin → one for each group
 FOLDS: dict[str, Callable[[Any, Words, Words], Any]] = {

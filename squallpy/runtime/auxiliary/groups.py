@@ -9,14 +9,14 @@ import numpy as np
 
 from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.runtime.auxiliary.extremes import ExtremeRows
-from squallpy.runtime.auxiliary.rows import Maintainer, Mask, RowDeltas, Touched, TouchedGroups, has_begun
+from squallpy.runtime.auxiliary.maintainer import Maintainer, Mask, RowDeltas, Touched, TouchedGroups, has_begun
 from squallpy.runtime.evaluate.vectors import Frame, Vec, take
 from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
-from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.messages.deltas import Delta
-from squallpy.runtime.output import Printer
-from squallpy.runtime.state.store import PoolLayout, Store
+from squallpy.runtime.output_rows import Printer
+from squallpy.runtime.state.state_store import PoolLayout, Store
 
 
 class GroupMaintainer(Maintainer):

@@ -14,12 +14,12 @@ from squallpy.base.rings import Cofactor
 from squallpy.functions.factorised import LeastSquares, Statistics
 from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.program.auxiliary.model_rows import ModelRows
-from squallpy.runtime.auxiliary.rows import Maintainer, RowDeltas, TouchedGroups, has_begun
+from squallpy.runtime.auxiliary.maintainer import Maintainer, RowDeltas, TouchedGroups, has_begun
 from squallpy.runtime.evaluate.vectors import Vec
 from squallpy.runtime.kernels.cofactor_blocks import unpack_blocks
-from squallpy.runtime.kernels.regions import Words
+from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.messages.deltas import Delta, decode
-from squallpy.runtime.state.store import Store
+from squallpy.runtime.state.state_store import Store
 
 Reals = npt.NDArray[np.float64]
 

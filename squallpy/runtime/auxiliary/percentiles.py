@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from squallpy.physical.plan import AuxiliaryPlan
-from squallpy.program.output import Measure
+from squallpy.program.output_spec import Measure
 from squallpy.runtime.evaluate.sort_keys import ordinals
 from squallpy.runtime.evaluate.vectors import full
-from squallpy.runtime.kernels.regions import Words
+from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.sorted_index import GREATEST, LEAST, SortedIndex
 from squallpy.runtime.messages.deltas import decode, least_in_order
-from squallpy.runtime.state.store import Store
+from squallpy.runtime.state.state_store import Store
 
 
 def number_of(function: str, fraction: Fraction, counts: Words) -> Any:

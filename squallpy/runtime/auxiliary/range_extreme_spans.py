@@ -18,13 +18,21 @@ from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.program.auxiliary.kind import is_double
 from squallpy.program.auxiliary.range_extreme_spans import RangeExtremeSpans
 from squallpy.runtime.auxiliary.extremes import end_of
-from squallpy.runtime.auxiliary.rows import COUNT, Maintainer, Mask, RowDeltas, TouchedGroups, came_or_went, titles
+from squallpy.runtime.auxiliary.maintainer import (
+    COUNT,
+    Maintainer,
+    Mask,
+    RowDeltas,
+    TouchedGroups,
+    came_or_went,
+    titles,
+)
+from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
-from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.kernels.sorted_index import GREATEST, SortedIndex
 from squallpy.runtime.messages.deltas import NULL, Delta, numbered
 from squallpy.runtime.state.pool_names import PoolName, Role
-from squallpy.runtime.state.store import PoolLayout, Store
+from squallpy.runtime.state.state_store import PoolLayout, Store
 
 _ENDS = Payload((Ring.COUNT,) * 3)  # 1, and the ends of the span
 

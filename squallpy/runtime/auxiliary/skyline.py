@@ -17,14 +17,22 @@ from squallpy.base.index_order import Order
 from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.program.auxiliary.kind import is_double
 from squallpy.program.auxiliary.skyline import Skyline
-from squallpy.runtime.auxiliary.rows import COUNT, Maintainer, Mask, RowDeltas, TouchedGroups, came_or_went, titles
+from squallpy.runtime.auxiliary.maintainer import (
+    COUNT,
+    Maintainer,
+    Mask,
+    RowDeltas,
+    TouchedGroups,
+    came_or_went,
+    titles,
+)
+from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.radix_sort import ascending
-from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.kernels.sorted_index import GREATEST, LEAST, SortedIndex
 from squallpy.runtime.messages.deltas import Delta, numbered
 from squallpy.runtime.state.pool_names import PoolName, Role
-from squallpy.runtime.state.store import PoolLayout, Store
+from squallpy.runtime.state.state_store import PoolLayout, Store
 
 _BY_X, _BY_VALUE = 0, 1  # the sorted indexes of a skyline
 

@@ -17,19 +17,19 @@ import numpy as np
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.program.auxiliary.threshold_intervals import ThresholdIntervals
-from squallpy.runtime.auxiliary.rows import COUNT, Maintainer, RowDeltas, TouchedGroups
-from squallpy.runtime.evaluate.functions import compile_expression
+from squallpy.runtime.auxiliary.maintainer import COUNT, Maintainer, RowDeltas, TouchedGroups
+from squallpy.runtime.evaluate.expression_compiler import compile_expression
 from squallpy.runtime.evaluate.logic import is_true
 from squallpy.runtime.evaluate.vectors import Frame, Vec, full, take
 from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.kernels.memory_regions import Words
+from squallpy.runtime.kernels.payload_products import negated
 from squallpy.runtime.kernels.pool import Pool
-from squallpy.runtime.kernels.products import negated
-from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.kernels.sorted_index import Children, SortedIndex
 from squallpy.runtime.messages.deltas import NULL, Delta, numbered
-from squallpy.runtime.output import Printer
+from squallpy.runtime.output_rows import Printer
 from squallpy.runtime.state.pool_names import PoolName, Role
-from squallpy.runtime.state.store import PoolLayout, Store
+from squallpy.runtime.state.state_store import PoolLayout, Store
 
 _NO, _YES, _MIXED = 0, 1, 2
 Context = list[tuple[Column, Vec]]  # variables of one row

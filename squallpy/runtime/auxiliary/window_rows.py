@@ -2,9 +2,10 @@
 
 RANGE 10 SEC, the clock goes from 15 to 22:   ΔN1 = {(21, a): +1, (22, b): +1, (7, c): −1, (11, d): −1}
 
-The view of a window's rows has a sorted index by time. What the bound has reached is found there and taken out of the
-view, so that it holds no more than the window does. A row that arrives below the bound as it was before its batch is
-*late*: it never takes part, and is counted. So is one without a time. A delete of what has gone is ignored.
+The view of a window's rows has a sorted index by time. What the bound has reached is found there (`time/expiry.py`) and
+taken out of the view, so that it holds no more than the window does. A row that arrives below the bound as it was
+before its batch is *late*: it never takes part, and is counted. So is one without a time. A delete of what has gone is
+ignored.
 """
 
 from collections.abc import Callable
@@ -12,21 +13,16 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from squallpy.catalog.stream_window import UNBOUNDED
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.program.auxiliary.window_rows import WindowRows
-from squallpy.runtime.auxiliary.rows import COUNT, Maintainer, RowDeltas, TouchedGroups
+from squallpy.runtime.auxiliary.maintainer import Maintainer, RowDeltas, TouchedGroups
 from squallpy.runtime.evaluate.vectors import Vec, full, take, to_arrow
 from squallpy.runtime.formats.json_lines import json_rows
-from squallpy.runtime.kernels.pool import Pool
-from squallpy.runtime.kernels.regions import Words
+from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.messages.deltas import Delta, decode
-from squallpy.runtime.state.pool_names import PoolName, Role
-from squallpy.runtime.state.store import PoolLayout, Store
-from squallpy.runtime.time.clock import set_time, time_layout, time_of
-
-_NO_GROUP = np.empty((1, 0), np.int64)
+from squallpy.runtime.state.state_store import PoolLayout, Store
+from squallpy.runtime.time.expiry import Expiry, bound_layout
 
 
 class WindowMaintainer(Maintainer):
@@ -36,12 +32,11 @@ class WindowMaintainer(Maintainer):
     def __init__(self, feed: Feed, aux: AuxiliaryPlan) -> None:
         assert isinstance(aux.kind, WindowRows)
         window = aux.kind.window
-        self._window, self._source, self._order = window, aux.source, aux.order
-        self._clocks, self._bound = [c.name for c in window.clocks], PoolName(feed.relation.name, Role.BOUND)
+        self._window, self._source = window, aux.source
+        self._expiry = Expiry(window, feed.relation.name, aux.order, len(aux.source.keys))
         self._fields = {title: expr for title, expr in aux.output.items if isinstance(expr, Column)}
         self._time = aux.source.keys.index(self._fields[window.field])
         self._count = aux.source.payload.offsets[aux.output.count]
-        self._touched = Pool(len(aux.source.keys), COUNT)
         self._rows = RowDeltas(feed)
         self._types = {f.name: f.type for f in feed.relation.fields}
         self.stream, self.late, self.unmatched = window.stream, 0, 0
@@ -50,13 +45,13 @@ class WindowMaintainer(Maintainer):
     @staticmethod
     def layouts(feed: Feed, aux: AuxiliaryPlan) -> tuple[PoolLayout, ...]:
         """Return the pool that holds the bound of the window."""
-        return (time_layout(PoolName(feed.relation.name, Role.BOUND)),)
+        return (bound_layout(feed.relation.name),)
 
     def deltas(self, store: Store, touched: TouchedGroups | None) -> dict[str, Delta]:
         assert touched is not None
         pool, (keys, before) = store.pool(self._source.name), touched
-        old, new = self._advance(store)
-        gone = self._find_expired(pool, new, keys)
+        old, new = self._expiry.advance(store)
+        gone = self._expiry.find_expired(pool, new, keys)
         keys = np.concatenate([keys, gone])
         now = pool.get(keys)
         was = np.concatenate([before, now[len(before) :]])[:, self._count]
@@ -83,25 +78,3 @@ class WindowMaintainer(Maintainer):
             return []
         columns = {name: to_arrow(take(field(name), rows), self._types[name], len(rows)) for name in self._fields}
         return b"".join(json_rows(pa.table(columns))).decode().split("\n")[:-1]
-
-    def _advance(self, store: Store) -> tuple[int, int]:
-        """Move the bound, and return the one before the batch and the present one."""
-        latest = {
-            name: value for name in self._clocks if (value := time_of(store[PoolName(name, Role.CLOCK)])) is not None
-        }
-        before = time_of(store[self._bound])
-        old = UNBOUNDED if before is None else before
-        new = self._window.bound(latest)
-        if new > old:
-            set_time(store[self._bound], new)
-        return old, max(old, new)
-
-    def _find_expired(self, pool: Pool, bound: int, keys: Words) -> Words:
-        """Find the rows that the bound has reached, except `keys`; rows without a time never expire."""
-        index = pool.sorted[self._order]
-        _, places = index.find_below(_NO_GROUP, bound + 1)
-        columns = [index.column(i, places) for i in range(pool.key_width)]
-        found = np.ascontiguousarray(np.stack(columns, axis=1))
-        self._touched.clear()
-        self._touched.upsert(keys, np.ones((len(keys), 1), np.int64))
-        return found[self._touched.probe(found) < 0]

@@ -21,9 +21,13 @@ from pathlib import Path
 import pyarrow as pa
 
 from squallpy.base.errors import SquallError
-from squallpy.base.location import local_path
-from squallpy.runtime.checkpoint.durable import Durable, join_path, open_durable
-from squallpy.runtime.checkpoint.folders import (
+from squallpy.base.local_paths import local_path
+from squallpy.runtime.checkpoint.checksummed_record import damaged_error, read_record, write_record
+from squallpy.runtime.checkpoint.durable_folder import Durable, join_path, open_durable
+from squallpy.runtime.checkpoint.input_files import Inputs, ReadSums
+from squallpy.runtime.checkpoint.lease import Lease, hold_folder, hold_shared
+from squallpy.runtime.checkpoint.partition_head import fresh_name
+from squallpy.runtime.checkpoint.state_folders import (
     FINGERPRINT,
     Committed,
     StateLocation,
@@ -31,10 +35,6 @@ from squallpy.runtime.checkpoint.folders import (
     is_initial,
     make_writable,
 )
-from squallpy.runtime.checkpoint.head import fresh_name
-from squallpy.runtime.checkpoint.input_files import Inputs, ReadSums
-from squallpy.runtime.checkpoint.lease import Lease, hold_folder, hold_shared
-from squallpy.runtime.checkpoint.record import damaged_error, read_record, write_record
 from squallpy.runtime.sources.replay import leading
 
 _RECORD = "made-for"

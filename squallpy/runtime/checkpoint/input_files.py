@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from squallpy.base.errors import SquallError
-from squallpy.runtime.checkpoint.durable import Durable
-from squallpy.runtime.checkpoint.record import damaged_error, read_record, write_record
+from squallpy.runtime.checkpoint.checksummed_record import damaged_error, read_record, write_record
+from squallpy.runtime.checkpoint.durable_folder import Durable
 from squallpy.runtime.sources.replay import Again, Replay
 from squallpy.runtime.sources.source import Source
 

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import IO
 
-from squallpy.runtime.checkpoint.durable import Durable
+from squallpy.runtime.checkpoint.durable_folder import Durable
 
 _FRAME = struct.Struct("<4sIqq")  # magic, checksum of all that follows, batch, bytes of the body
 _CHECKED = struct.Struct("<qq")

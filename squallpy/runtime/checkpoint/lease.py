@@ -23,8 +23,8 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from squallpy.base.errors import SquallError
-from squallpy.runtime.checkpoint.durable import Durable, reporting_no_room
-from squallpy.runtime.checkpoint.head import boot_id, fresh_name
+from squallpy.runtime.checkpoint.durable_folder import Durable, reporting_no_room
+from squallpy.runtime.checkpoint.partition_head import boot_id, fresh_name
 
 NAME = ".lease"  # NB: hidden, so that a folder with nothing else is a new one
 _BEAT, _STALE = 5.0, 20.0  # seconds between records; seconds without a new one after which its run is taken for dead

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Sequence
 from typing import IO, cast
 
-from squallpy.runtime.state.store import Store
+from squallpy.runtime.state.state_store import Store
 
 _TRAILER = struct.Struct("<Iq4s")
 _MAGIC = b"SQS2"

@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 from squallpy.base.errors import SquallError, shorten
 from squallpy.base.types import INT, VARCHAR, Kind, Type
 from squallpy.logical.expressions import Cast, Literal
-from squallpy.runtime.evaluate.numbers import LIMIT, digits_bound, first_chosen, largest_magnitude, masked
+from squallpy.runtime.evaluate.exact_arithmetic import LIMIT, digits_bound, first_chosen, largest_magnitude, masked
 from squallpy.runtime.evaluate.scalar.datetime import DAY
-from squallpy.runtime.evaluate.text_casts import parse_texts
+from squallpy.runtime.evaluate.text_column_casts import parse_texts
 from squallpy.runtime.evaluate.vectors import Vec, from_arrow, full, take, to_arrow
 
 TRY = "TRY_CAST returns NULL instead"

@@ -1,4 +1,4 @@
-"""The compiler of expressions to programs for `kernels/expressions.py`, which filter and evaluate a batch in one call.
+"""The compiler of expressions to programs for `kernels/batch_expressions.py`, which evaluate a batch in one call.
 
 price * (1 - discount)   →   r0 = load price | r1 = constant 100 | r2 = load discount | r3 = r1 - r2 | r4 = r0 * r3
 
@@ -26,13 +26,13 @@ from squallpy.logical.expressions import (
     substitute,
     walk,
 )
-from squallpy.runtime.evaluate.evaluators import Function
-from squallpy.runtime.evaluate.functions import compile_expression
-from squallpy.runtime.evaluate.numbers import LIMIT, digits_bound
+from squallpy.runtime.evaluate.evaluator_table import Function
+from squallpy.runtime.evaluate.exact_arithmetic import LIMIT, digits_bound
+from squallpy.runtime.evaluate.expression_compiler import compile_expression
 from squallpy.runtime.evaluate.scalar.datetime import DAY
 from squallpy.runtime.evaluate.vectors import Frame, Vec, full
-from squallpy.runtime.kernels import expressions as op
-from squallpy.runtime.kernels.regions import Words
+from squallpy.runtime.kernels import batch_expressions as op
+from squallpy.runtime.kernels.memory_regions import Words
 
 _COMPARE = dict(zip(COMPARISONS, range(op.EQUAL, op.GREATER_EQUAL + 1), strict=True))
 _ARITHMETIC = {"+": op.ADD, "-": op.SUBTRACT, "*": op.MULTIPLY}

@@ -10,8 +10,8 @@ import pyarrow as pa
 from squallpy.base.types import Kind
 from squallpy.runtime.evaluate.kernel_programs import ComputedColumn, Program
 from squallpy.runtime.evaluate.vectors import Frame, Vec
-from squallpy.runtime.kernels import expressions as op
-from squallpy.runtime.kernels.regions import Words
+from squallpy.runtime.kernels import batch_expressions as op
+from squallpy.runtime.kernels.memory_regions import Words
 
 _pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer.restype, _pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)

@@ -56,7 +56,7 @@ def from_arrow(array: pa.Array, type: Type) -> Vec:
             low, high = words[0::2], words[1::2]
             if type.is_wide and not np.array_equal(high, low >> 63):
                 from squallpy.base.rings import Ring
-                from squallpy.runtime.kernels.lanes import unpack
+                from squallpy.runtime.kernels.payload_columns import unpack
 
                 # NB: not through Python's Decimal, whose context rounds to 28 digits
                 wide = unpack(words.reshape(-1, 2), Ring.EXACT)
@@ -111,7 +111,7 @@ def to_arrow(vec: Vec, type: Type, rows: int) -> pa.Array:
             return pa.compute.if_else(pa.array(valid), values, pa.scalar(None, values.type)).cast(kind)
         case Kind.DECIMAL:
             from squallpy.base.rings import Ring
-            from squallpy.runtime.kernels.lanes import pack, to_decimal128
+            from squallpy.runtime.kernels.payload_columns import pack, to_decimal128
 
             return to_decimal128(pack(values, Ring.EXACT), type.precision, type.scale, nulls)
         case Kind.INT | Kind.DATE:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from squallpy.base.errors import shorten
-from squallpy.runtime.formats.conform import PROGRESS, Problem
+from squallpy.runtime.formats.type_conversion import PROGRESS, Problem
 
 INSERTS = ("+", "i", "c", "r", "1", "+1", "insert", "create", "read", "+i")
 DELETES = ("-", "d", "-1", "delete", "-d")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from squallpy.runtime.kernels.compiled import inlined, kernel
+from squallpy.runtime.kernels.kernel_compiler import inlined, kernel
 
 BYTES = "Array(uint8, 1, 'C', readonly=True)"
 _WORDS = 1024  # of a block: a word's factor is one by its position in the block, times one by the block

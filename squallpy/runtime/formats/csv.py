@@ -18,16 +18,16 @@ from pyarrow import csv
 from squallpy.base.errors import SquallError, shorten
 from squallpy.base.types import VARCHAR, Kind
 from squallpy.catalog.relation import MULT, Field
-from squallpy.runtime.evaluate.text_casts import column_type
+from squallpy.runtime.evaluate.text_column_casts import column_type
 from squallpy.runtime.formats.change_operations import columns_of_change, decode_op
 from squallpy.runtime.formats.checksum import add_checksums, checksum
-from squallpy.runtime.formats.conform import Problem, check_names, check_once, conform
 from squallpy.runtime.formats.counted_table import concat_tables
 from squallpy.runtime.formats.csv_dialect import Dialect
 from squallpy.runtime.formats.file_rows import FileRows
-from squallpy.runtime.formats.files import File, reason
 from squallpy.runtime.formats.line_index import EVERY, Index, Scan, build_index
 from squallpy.runtime.formats.numerals import EXPONENT, HEXADECIMAL, find_numerals
+from squallpy.runtime.formats.relation_files import File, reason
+from squallpy.runtime.formats.type_conversion import Problem, check_names, check_once, conform
 
 PIECE = 1 << 25  # bytes that are parsed at once
 COMPRESSED = (".gz", ".zst", ".bz2", ".zip", ".xz", ".lz4")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from squallpy.base.errors import SquallError
-from squallpy.runtime.formats.encoding import codec_of
+from squallpy.runtime.formats.text_encoding import codec_of
 
 NAMED = {r"\t": "\t", "tab": "\t", r"\\": "\\", r"\0": "\0", r"\u0000": "\0"}
 

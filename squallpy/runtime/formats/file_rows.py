@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from squallpy.runtime.formats.conform import Problem
 from squallpy.runtime.formats.counted_table import with_metadata
+from squallpy.runtime.formats.type_conversion import Problem
 
 _KEY = b"squallpy.checksums"
 READ, IMAGES = "read", "images"  # the names of statistics

@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 
 from squallpy.base.types import BIGINT, VARCHAR, Kind, Type, decimal
 from squallpy.catalog.relation import Field
-from squallpy.runtime.evaluate.text_casts import parse_texts
-from squallpy.runtime.formats.conform import sql_type
+from squallpy.runtime.evaluate.text_column_casts import parse_texts
 from squallpy.runtime.formats.csv import CsvPart
+from squallpy.runtime.formats.type_conversion import sql_type
 
 SAMPLE = 20_000  # rows
 

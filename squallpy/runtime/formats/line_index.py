@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from squallpy.runtime.formats.csv_dialect import Dialect
-from squallpy.runtime.formats.encoding import HEAD, UTF8, Encoding, encoding_of
-from squallpy.runtime.formats.files import File
-from squallpy.runtime.kernels.compiled import VECTOR, kernel
+from squallpy.runtime.formats.relation_files import File
+from squallpy.runtime.formats.text_encoding import HEAD, UTF8, Encoding, encoding_of
+from squallpy.runtime.kernels.kernel_compiler import VECTOR, kernel
 
 EVERY = 4096
 CHUNK = 1 << 24

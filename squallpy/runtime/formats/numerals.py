@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from squallpy.runtime.kernels.compiled import kernel
+from squallpy.runtime.kernels.kernel_compiler import kernel
 
 HEXADECIMAL, EXPONENT = 1, 2
 _SMALL, _X, _E, _ZERO, _POINT, _TEN = (np.uint8(code) for code in (*b" xe0.", 10))

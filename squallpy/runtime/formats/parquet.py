@@ -22,10 +22,13 @@ import pyarrow.parquet as pq
 from squallpy.base.errors import SquallError
 from squallpy.base.types import VARCHAR
 from squallpy.catalog.relation import MULT, Field
-from squallpy.runtime.evaluate.text_casts import column_type
+from squallpy.runtime.evaluate.text_column_casts import column_type
 from squallpy.runtime.formats.change_operations import columns_of_change, decode_op
 from squallpy.runtime.formats.checksum import add_checksums, checksum
-from squallpy.runtime.formats.conform import (
+from squallpy.runtime.formats.counted_table import concat_tables, table_without_columns
+from squallpy.runtime.formats.file_rows import FileRows
+from squallpy.runtime.formats.relation_files import File, reason
+from squallpy.runtime.formats.type_conversion import (
     Problem,
     check_names,
     check_once,
@@ -33,9 +36,6 @@ from squallpy.runtime.formats.conform import (
     is_convertible,
     sql_type,
 )
-from squallpy.runtime.formats.counted_table import concat_tables, table_without_columns
-from squallpy.runtime.formats.file_rows import FileRows
-from squallpy.runtime.formats.files import File, reason
 
 KEEP = 256 << 20  # bytes of decoded row groups per process, as several files are read in turn
 

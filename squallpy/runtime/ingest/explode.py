@@ -14,11 +14,11 @@ from squallpy.base.errors import SquallError
 from squallpy.base.types import DATE, TIMESTAMP, YEARS, Kind, Type
 from squallpy.catalog.relation import Hops, Relation, Series, Split
 from squallpy.logical.expressions import Expr, Literal, children, columns
-from squallpy.runtime.evaluate.functions import compile_expression
+from squallpy.runtime.evaluate.expression_compiler import compile_expression
 from squallpy.runtime.evaluate.scalar import datetime as dates
 from squallpy.runtime.evaluate.scalar.text import match_regex
 from squallpy.runtime.evaluate.vectors import Frame, Vec, arrow_type, from_arrow, full
-from squallpy.runtime.kernels.regions import Words
+from squallpy.runtime.kernels.memory_regions import Words
 
 Mask = npt.NDArray[np.bool_]
 MOST_VALUES = 1_000_000  # of a series

@@ -17,12 +17,12 @@ from squallpy.runtime.evaluate.vectors import Vec, from_arrow
 from squallpy.runtime.ingest.explode import columns_of
 from squallpy.runtime.kernels.content_hash import from_zero, hash_columns
 from squallpy.runtime.kernels.dictionary import Dictionary
-from squallpy.runtime.kernels.lanes import pack_decimal128
-from squallpy.runtime.kernels.regions import Words
+from squallpy.runtime.kernels.memory_regions import Words
+from squallpy.runtime.kernels.payload_columns import pack_decimal128
 from squallpy.runtime.messages.deltas import NULL, Delta, encode, rank_of
 from squallpy.runtime.messages.grouping import Grouping
 from squallpy.runtime.state.pool_names import PoolName, Role
-from squallpy.runtime.time.ledger import entries
+from squallpy.runtime.time.unmatched_deletes import entries
 
 
 class Feeder:

@@ -15,7 +15,7 @@ Records for others are handed off: the next batch begins with them (`hand_off_st
 stage. The joiners of a core copy in turns, more at a time, for to begin costs one more than to copy a little. When all
 are copied, the next batch is on the new grid, and its joiners read the second pools. So each pair meets once, on one
 grid, whatever statements do with it. The paper's joiners, which no batches keep in step, need sets of old and new
-tuples for that (`adaptive-online-joins` Alg. 3, `physical/joins/protocol.py`).
+tuples for that (`adaptive-online-joins` Alg. 3, `physical/joins/migration_protocol.py`).
 """
 
 import json
@@ -27,8 +27,8 @@ from typing import Any, ClassVar, get_args
 from squallpy.base.json_codec import from_json, to_json
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.mapping import Side
-from squallpy.physical.joins.migration import Migration, migration
-from squallpy.runtime.kernels.container import HASHES
+from squallpy.physical.joins.migration_transfers import Migration, migration
+from squallpy.runtime.kernels.view_container import HASHES
 from squallpy.runtime.state.pool_names import PoolName, Role
 
 MAX_TURNS = 8  # after which each joiner has copied once

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterable, Sequence
 
 from squallpy.base.errors import SquallError
-from squallpy.runtime.checkpoint.durable import join_path, open_durable
+from squallpy.runtime.checkpoint.durable_folder import join_path, open_durable
 
 _COUNT = struct.Struct("<q")
 _ENTRY = struct.Struct("<qqI")  # receiver, bytes, checksum

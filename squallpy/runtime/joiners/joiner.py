@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 
 from squallpy.base.types import Kind
-from squallpy.physical.joins.migration import migration
+from squallpy.physical.joins.migration_transfers import migration
 from squallpy.physical.plan import OnGrid, Plan
 from squallpy.runtime.joiners.batch_plan import BatchPlan, Copying, KeyMoves, Switched
 from squallpy.runtime.joiners.routing import tickets_of
-from squallpy.runtime.kernels.container import HASHES, Container
 from squallpy.runtime.kernels.dictionary import Dictionary
-from squallpy.runtime.kernels.products import negated
-from squallpy.runtime.kernels.regions import Words
+from squallpy.runtime.kernels.memory_regions import Words
+from squallpy.runtime.kernels.payload_products import negated
+from squallpy.runtime.kernels.view_container import HASHES, Container
 from squallpy.runtime.messages.deltas import Delta
 from squallpy.runtime.state.pool_names import PoolName, Role
-from squallpy.runtime.state.store import Store
+from squallpy.runtime.state.state_store import Store
 
 SAMPLE = 64  # rows of a delta whose texts are measured
 _HERE = np.ones((1, 1), np.int64)  # how often a key stands where it was reached

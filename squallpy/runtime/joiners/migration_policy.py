@@ -5,15 +5,15 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from squallpy.base.json_codec import from_json
-from squallpy.physical.distribute.heavy_keys import SHARE
-from squallpy.physical.joins.controller import Controller, Policy, Sizes
-from squallpy.physical.joins.groups import square_grids
+from squallpy.physical.distribute.heavy_key_placement import SHARE
 from squallpy.physical.joins.heavy_keys import initial_heavy_keys
+from squallpy.physical.joins.joiner_groups import square_grids
 from squallpy.physical.joins.mapping import Side, best_mapping
+from squallpy.physical.joins.migration_controller import Controller, Policy, Sizes
 from squallpy.physical.plan import Plan
 from squallpy.runtime.joiners.batch_plan import BatchPlan, KeyMoves, Steady
-from squallpy.runtime.joiners.grid_policy import MIN_LOAD_RATIO, GridPolicy
-from squallpy.runtime.joiners.key_policy import MAX_MOVING_KEYS, KeyPolicy, observe_keys
+from squallpy.runtime.joiners.grid_migration_policy import MIN_LOAD_RATIO, GridPolicy
+from squallpy.runtime.joiners.heavy_key_policy import MAX_MOVING_KEYS, KeyPolicy, observe_keys
 
 
 class MigrationPolicy(Protocol):

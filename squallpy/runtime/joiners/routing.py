@@ -11,15 +11,15 @@ import numpy as np
 
 from squallpy.base.types import Kind
 from squallpy.logical.expressions import Column
-from squallpy.physical.distribute.heavy_keys import SHARE
+from squallpy.physical.distribute.heavy_key_placement import SHARE
 from squallpy.physical.joins.heavy_keys import route_by_key
 from squallpy.physical.joins.mapping import Tickets
 from squallpy.physical.plan import Plan, Send
 from squallpy.runtime.joiners.batch_plan import BatchPlan, KeyMoves
-from squallpy.runtime.joiners.statistics import OTHER_KEYS, name_of_keys
+from squallpy.runtime.joiners.joiner_statistics import OTHER_KEYS, name_of_keys
 from squallpy.runtime.kernels.content_hash import from_zero, hash_columns, hash_strings
 from squallpy.runtime.kernels.dictionary import Dictionary
-from squallpy.runtime.kernels.regions import Words
+from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.messages.deltas import NULL, Delta, spelled
 
 

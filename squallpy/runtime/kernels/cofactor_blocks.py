@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from squallpy.base.rings.cofactor import COMPENSATED, COUNT, HASH, KIND_BITS, ODD, Cofactor
-from squallpy.runtime.kernels import triples
-from squallpy.runtime.kernels.arithmetic import real_add, real_multiply, real_of, two_product
-from squallpy.runtime.kernels.compiled import (
+from squallpy.runtime.kernels import count_triples
+from squallpy.runtime.kernels.hashing import mix
+from squallpy.runtime.kernels.intrinsics import as_float, as_word, load, store
+from squallpy.runtime.kernels.kernel_compiler import (
     GIVEN_MATRIX,
     GIVEN_VECTOR,
     MATRIX,
@@ -25,10 +26,9 @@ from squallpy.runtime.kernels.compiled import (
     inlined,
     kernel,
 )
-from squallpy.runtime.kernels.hashing import mix
-from squallpy.runtime.kernels.intrinsics import as_float, as_word, load, store
-from squallpy.runtime.kernels.reals import odd_of, printed
-from squallpy.runtime.kernels.regions import Words
+from squallpy.runtime.kernels.memory_regions import Words
+from squallpy.runtime.kernels.real_sums import odd_of, printed
+from squallpy.runtime.kernels.ring_arithmetic import real_add, real_multiply, real_of, two_product
 
 Reals = npt.NDArray[np.float64]
 
@@ -75,7 +75,7 @@ def add_block(target: int, source: int, code: int) -> int:
     for i in range(ODD, ODD + size):
         a, b = load(target, i), load(source, i)
         if a | b != 0:
-            store(target, i, triples.add(a, b))
+            store(target, i, count_triples.add(a, b))
     first = ODD + size
     if compensated:
         for i in range(first, first + n):
@@ -105,7 +105,7 @@ def negate_block(target: int, code: int) -> None:
     store(target, COUNT, -load(target, COUNT))
     store(target, HASH, -load(target, HASH))
     for i in range(ODD, ODD + size):
-        store(target, i, triples.times(load(target, i), -1))
+        store(target, i, count_triples.times(load(target, i), -1))
     for i in range(ODD + size, ODD + size + n):
         store(target, i, as_word(-as_float(load(target, i))))
 
@@ -132,6 +132,7 @@ def _first(kind: int) -> int:
 
 @inlined
 def _finite(x: float) -> float:
+    """Return a value, 0 in the place of one that is not finite."""
     return x if isfinite(x) else 0.0
 
 
@@ -176,9 +177,9 @@ def _put_factor(o: int, code: int, there: int, kind: int, times: int) -> None:
     n, m, first = _values(size), _size(kind), _first(kind)
     values = o + 8 * (ODD + size)
     if _what(kind) == LIFTED:
-        x = as_float(load(there, 0))
-        store(o, ODD + first, 0 if isfinite(x) else triples.times(odd_of(x), times))
-        x = _finite(x)
+        value = as_float(load(there, 0))
+        store(o, ODD + first, 0 if isfinite(value) else count_triples.times(odd_of(value), times))
+        x = _finite(value)
         _put(values, n, first, x, 0.0, times, compensated)
         square, error = two_product(x, x)
         _put(values, n, size + triangle(first) + first, square, error, times, compensated)
@@ -186,7 +187,7 @@ def _put_factor(o: int, code: int, there: int, kind: int, times: int) -> None:
     k, own = _values(m), there + 8 * (ODD + m)
     for i in range(m):
         odd = load(there, ODD + i)
-        store(o, ODD + first + i, odd if odd == 0 else triples.times(odd, times))
+        store(o, ODD + first + i, odd if odd == 0 else count_triples.times(odd, times))
     for i in range(m):
         low = as_float(load(own, i + k)) if compensated else 0.0
         _put(values, n, first + i, as_float(load(own, i)), low, times, compensated)
@@ -268,10 +269,10 @@ def _lift_rows(out: Vector, offset: int, code: int, values: Vector, times: Vecto
         there = o + 8 * (ODD + size)
         hashed = 0
         for i in range(size):
-            x = as_float(values[i, row])
-            hashed += _hash_value(x, i)
-            store(o, ODD + i, 0 if isfinite(x) else triples.times(odd_of(x), count))
-            x = _finite(x)
+            value = as_float(values[i, row])
+            hashed += _hash_value(value, i)
+            store(o, ODD + i, 0 if isfinite(value) else count_triples.times(odd_of(value), count))
+            x = _finite(value)
             _put(there, n, i, x, 0.0, count, compensated)
             for j in range(i + 1):
                 y = _finite(as_float(values[j, row]))

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from squallpy.runtime.kernels.compiled import GIVEN_VECTOR, VECTOR, Vector, kernel
 from squallpy.runtime.kernels.hashing import hash_bytes, mix
-from squallpy.runtime.kernels.regions import Words
-from squallpy.runtime.kernels.strings import ROWS, StringColumn, plain, string_at
+from squallpy.runtime.kernels.kernel_compiler import GIVEN_VECTOR, VECTOR, Vector, kernel
+from squallpy.runtime.kernels.memory_regions import Words
+from squallpy.runtime.kernels.string_columns import ROWS, StringColumn, plain, string_at
 
 _NULL, _SEED, _STEP = 0x9B97F4A7C15F39D, 0x589965CC75374CC3, 0x1D8E4E27C47D124F
 

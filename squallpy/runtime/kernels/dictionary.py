@@ -13,8 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from squallpy.runtime.kernels.area import HEAD, Area
-from squallpy.runtime.kernels.compiled import VECTOR, Vector, address, inlined, kernel
 from squallpy.runtime.kernels.hash_index import (
     FIRST,
     HEADER,
@@ -36,8 +34,10 @@ from squallpy.runtime.kernels.hash_index import (
 )
 from squallpy.runtime.kernels.hashing import hash_bytes
 from squallpy.runtime.kernels.intrinsics import load, load8, prefetch, store, store8
-from squallpy.runtime.kernels.regions import HEAP, Storage, Words
-from squallpy.runtime.kernels.strings import StringColumn, plain, string_at
+from squallpy.runtime.kernels.kernel_compiler import VECTOR, Vector, address, inlined, kernel
+from squallpy.runtime.kernels.memory_area import HEAD, Area
+from squallpy.runtime.kernels.memory_regions import HEAP, Storage, Words
+from squallpy.runtime.kernels.string_columns import StringColumn, plain, string_at
 
 _BIRTH = 512
 _INDEX, _ENDS, _BYTES = 0, 1, 2  # regions: hash index; where each string ends; their bytes one after the other

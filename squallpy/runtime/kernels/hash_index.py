@@ -20,8 +20,8 @@ Source: Amble, Knuth, *Ordered hash tables* (1974); Gonnet, Munro, *The analysis
 
 import numpy as np
 
-from squallpy.runtime.kernels.compiled import inlined, kernel, making
 from squallpy.runtime.kernels.intrinsics import below, load, multiply_high, prefetch, shift_right, store
+from squallpy.runtime.kernels.kernel_compiler import inlined, kernel, making
 
 LOW, HIGH = 0xFFFFFFFF, -0x100000000
 _NEAR = 56  # bytes behind its home that an entry seldom goes beyond

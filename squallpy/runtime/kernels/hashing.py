@@ -6,8 +6,8 @@ reach one partition agree in some bits of their routing hash and must still spre
 Source: Wang Yi, *wyhash* (public domain), for the mixing and the reading of short strings.
 """
 
-from squallpy.runtime.kernels.compiled import inlined
 from squallpy.runtime.kernels.intrinsics import load, load8, load32, multiply_high
+from squallpy.runtime.kernels.kernel_compiler import inlined
 
 _A, _B, _C, _D = 0x2D358DCCAA6C78A5, 0x0BB67AE8584CAA73, 0x4B33A62ED433D4A3, 0x4D5A2DA51DE1AA47
 

@@ -1,8 +1,8 @@
 """The few machine operations that Python lacks: raw loads and stores, unsigned 64-bit arithmetic, bit casts.
 
-Kernels address memory by number, so that one small array of addresses (a *frame*, see `area.py`) stands for a whole
-data structure: numba spends 100–200 ns on every array argument. All integers are int64; where the sign must not count,
-one of these functions says so.
+Kernels address memory by number, so that one small array of addresses (a *frame*, see `memory_area.py`) stands for a
+whole data structure: numba spends 100–200 ns on every array argument. All integers are int64; where the sign must not
+count, one of these functions says so.
 
     load(address, 2)             the third word at `address`
     shift_right(-1, 63) == 1     logical, not arithmetic

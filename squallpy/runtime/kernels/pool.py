@@ -19,12 +19,11 @@ import numpy as np
 
 from squallpy.base.index_order import Order
 from squallpy.base.rings import Payload
-from squallpy.runtime.kernels import layout
-from squallpy.runtime.kernels.area import CONSTANTS, Area
-from squallpy.runtime.kernels.container import HASHES, Container, OrderedContainer
+from squallpy.runtime.kernels import pool_layout
 from squallpy.runtime.kernels.hash_index import FIRST, HEADER, MOST, OF, SIZE, begin_growing, wider
-from squallpy.runtime.kernels.postings import slice_records
-from squallpy.runtime.kernels.records import (
+from squallpy.runtime.kernels.memory_area import CONSTANTS, Area
+from squallpy.runtime.kernels.memory_regions import HEAP, Storage, Words
+from squallpy.runtime.kernels.pool_records import (
     clear_records,
     get_records,
     grow_on,
@@ -33,8 +32,9 @@ from squallpy.runtime.kernels.records import (
     records_between,
     upsert_records,
 )
-from squallpy.runtime.kernels.regions import HEAP, Storage, Words
+from squallpy.runtime.kernels.postings import slice_records
 from squallpy.runtime.kernels.sorted_index import SortedIndex
+from squallpy.runtime.kernels.view_container import HASHES, Container, OrderedContainer
 
 _INDEX, _KEYS, _WORDS, _SLICE = 0, 1, 2, 3  # regions; each slice has three: index, arena, where
 _SLICE_REGIONS = 3
@@ -70,17 +70,17 @@ class Pool(OrderedContainer):
             regions |= {f"{part}{s}": _BIRTH for part in ("index", "arena", "where")}
             bounds += [len(columns), *columns, *[0] * (key_width - len(columns))]
         rings = [ring.code for ring in payload.rings]
-        start = layout.RINGS + len(rings)
+        start = pool_layout.RINGS + len(rings)
         places = start + len(bounds)
         fixed = [key_width, payload.width, len(rings), len(slices), places, start, places + 2 * len(regions)]
-        assert CONSTANTS + len(fixed) == layout.RINGS
+        assert CONSTANTS + len(fixed) == pool_layout.RINGS
         self._area = Area(
             storage,
             name,
             regions,
-            scalars=2 + layout.STATE * len(slices),
+            scalars=2 + pool_layout.STATE * len(slices),
             constants=[*fixed, *rings, *bounds],
-            scratch=6 * layout.CHUNK + key_width,
+            scratch=6 * pool_layout.CHUNK + key_width,
         )
         self._ready = _AHEAD  # records at which to look ahead again
         self.sorted = tuple(SortedIndex(order, payload, storage, f"{name}.sorted{i}") for i, order in enumerate(orders))
@@ -94,7 +94,7 @@ class Pool(OrderedContainer):
     def upsert(self, keys: Words, words: Words) -> None:
         frame, done = self._area.current(), 0
         while done < len(keys):
-            growing = self._area.head[layout.GROWING]
+            growing = self._area.head[pool_layout.GROWING]
             start, stop = done, min(len(keys), done + _PIECE) if growing else len(keys)
             done = upsert_records(frame, keys, words, start, stop)
             assert done >= 0, f"keys {keys.shape} and words {words.shape} do not fit {self!r}"
@@ -164,14 +164,14 @@ class Pool(OrderedContainer):
             index.clear()
 
     def __len__(self) -> int:
-        return self._area.head[layout.COUNT]
+        return self._area.head[pool_layout.COUNT]
 
     @property
     def usage(self) -> dict[str, int]:
         """Records, and bytes in use by part, without room to grow: the system gives that when it is used."""
         count = len(self)
         slices = sum(
-            self._size(index) + self._pieces(s) * layout.PIECE // 2 + count // 2 for s, index in self._indexes()
+            self._size(index) + self._pieces(s) * pool_layout.PIECE // 2 + count // 2 for s, index in self._indexes()
         )
         return {
             "records": count,
@@ -188,17 +188,17 @@ class Pool(OrderedContainer):
 
     def _grow(self) -> None:
         """Extend each region that has no room for one more chunk of records."""
-        area, count = self._area, len(self) + layout.CHUNK
+        area, count = self._area, len(self) + pool_layout.CHUNK
         assert count < 2**31, "a pool holds fewer than 2³¹ records"
         needs = [(_KEYS, count * self.key_width), (_WORDS, count * self.payload.width)]
         for s, index in self._indexes():
-            arena = layout.PIECE * self._pieces(s) + layout.ARENA_ROOM * count + layout.ARENA_LEAST
+            arena = pool_layout.PIECE * self._pieces(s) + pool_layout.ARENA_ROOM * count + pool_layout.ARENA_LEAST
             needs += [(index + 1, arena // 2 + 1), (index + 2, count // 2 + 1)]
         for region, words in needs:
             if words > area.words(region):
                 area.grow(region, max(words, 2 * area.words(region)))
         for region, entries in self._entries().items():
-            if (entries + layout.CHUNK) * OF >= self._size(region) * MOST:
+            if (entries + pool_layout.CHUNK) * OF >= self._size(region) * MOST:
                 self._grow_index(region)
 
     def _widen(self, records: int) -> None:
@@ -217,7 +217,7 @@ class Pool(OrderedContainer):
             (_WORDS, self.payload.width * count, self.payload.width * (count + more)),
         ]
         for s, index in self._indexes():
-            top = self._pieces(s) * layout.PIECE // 2
+            top = self._pieces(s) * pool_layout.PIECE // 2
             growing += [(index + 1, top, top + more), (index + 2, count // 2, (count + more) // 2)]
         for region, entries in self._entries().items():
             size = self._size(region)
@@ -231,22 +231,22 @@ class Pool(OrderedContainer):
 
     def _entries(self) -> dict[int, int]:
         """Count the entries of each index, by its region."""
-        live = {region: self._state(s, layout.LIVE) for s, region in self._indexes()}
+        live = {region: self._state(s, pool_layout.LIVE) for s, region in self._indexes()}
         return {_INDEX: len(self), **live}
 
     def _pieces(self, s: int) -> int:
         """Count the pieces of the slice's arena that were ever used."""
-        return self._state(s, layout.TOP)
+        return self._state(s, pool_layout.TOP)
 
     def _state(self, s: int, word: int) -> int:
-        return self._area.head[layout.SLICE_STATE + layout.STATE * s + word]
+        return self._area.head[pool_layout.SLICE_STATE + pool_layout.STATE * s + word]
 
     def _grow_index(self, region: int) -> None:
         size = wider(self._size(region))
         if HEADER + size > self._area.words(region):
             self._area.grow(region, HEADER + size)
         begin_growing(self._area.where(region), size)
-        self._area.head[layout.GROWING] = 1
+        self._area.head[pool_layout.GROWING] = 1
 
     def _size(self, region: int) -> int:
         """Count the positions of an index."""

@@ -13,10 +13,8 @@ Source: the multi-indexed record pools of `dbtoaster-batch-ivm` §5.2.1.
 
 import numpy as np
 
-from squallpy.runtime.kernels import layout as at
-from squallpy.runtime.kernels.area import HEAD
-from squallpy.runtime.kernels.buddy import allocate, block_at, halve, release
-from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, VECTOR, Vector, address, inlined, kernel, making
+from squallpy.runtime.kernels import pool_layout as at
+from squallpy.runtime.kernels.buddy_allocator import allocate, block_at, halve, release
 from squallpy.runtime.kernels.hash_index import (
     HIGH,
     LOW,
@@ -37,8 +35,10 @@ from squallpy.runtime.kernels.hash_index import (
 )
 from squallpy.runtime.kernels.hashing import hash_picked
 from squallpy.runtime.kernels.intrinsics import load, load32, prefetch, store, store32
-from squallpy.runtime.kernels.payloads import copy
-from squallpy.runtime.kernels.regions import Words
+from squallpy.runtime.kernels.kernel_compiler import GIVEN_MATRIX, VECTOR, Vector, address, inlined, kernel, making
+from squallpy.runtime.kernels.memory_area import HEAD
+from squallpy.runtime.kernels.memory_regions import Words
+from squallpy.runtime.kernels.payload_arithmetic import copy
 
 ALONE = 1 << 31  # numbers from here on are no block's, but stand for record `number − ALONE`
 

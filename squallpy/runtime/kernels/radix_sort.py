@@ -12,9 +12,9 @@ from typing import Final
 
 import numpy as np
 
-from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, VECTOR, Vector, address, inlined, kernel
 from squallpy.runtime.kernels.intrinsics import load, shift_right
-from squallpy.runtime.kernels.regions import Words
+from squallpy.runtime.kernels.kernel_compiler import GIVEN_MATRIX, VECTOR, Vector, address, inlined, kernel
+from squallpy.runtime.kernels.memory_regions import Words
 
 FEW: Final = 1 << 12  # rows up to which digits are small: more take fewer passes, each through more digits
 SMALL: Final = 8

@@ -8,9 +8,9 @@ rows.rows()                                                 →   [[7], [8], [7]
 import numpy as np
 
 from squallpy.base.rings import Payload
-from squallpy.runtime.kernels.area import SCALARS, Area
-from squallpy.runtime.kernels.container import Container
-from squallpy.runtime.kernels.regions import HEAP, Storage, Words
+from squallpy.runtime.kernels.memory_area import SCALARS, Area
+from squallpy.runtime.kernels.memory_regions import HEAP, Storage, Words
+from squallpy.runtime.kernels.view_container import Container
 
 _BIRTH = 512  # words of a region at first: a page
 

@@ -19,10 +19,10 @@ import numpy as np
 
 from squallpy.base.index_order import Order
 from squallpy.base.rings import Payload, Ring
-from squallpy.runtime.kernels import layout
-from squallpy.runtime.kernels.area import CONSTANTS, Area
+from squallpy.runtime.kernels import pool_layout
+from squallpy.runtime.kernels.memory_area import CONSTANTS, Area
+from squallpy.runtime.kernels.memory_regions import HEAP, Storage, Words
 from squallpy.runtime.kernels.radix_sort import ascending
-from squallpy.runtime.kernels.regions import HEAP, Storage, Words
 from squallpy.runtime.kernels.tree import nodes
 from squallpy.runtime.kernels.tree.folds import sums_between
 from squallpy.runtime.kernels.tree.heights import ascents, highest_between
@@ -71,8 +71,8 @@ class SortedIndex:
         self._stride = width + payload.width * (3 if order.extents else 1) + (2 if order.heights else 1)
         known = order.equal + 1 if order.heights else nodes.EXTENTS if order.extents else nodes.NO_SUMMARY
         rings = [ring.code for ring in payload.rings]
-        scratch = layout.RINGS + len(rings) + 4
-        fixed = [width, payload.width, len(rings), self._stride, layout.RINGS + len(rings), known, scratch]
+        scratch = pool_layout.RINGS + len(rings) + 4
+        fixed = [width, payload.width, len(rings), self._stride, pool_layout.RINGS + len(rings), known, scratch]
         regions = {"entries": _BIRTH * nodes.FANOUT * self._stride, "nodes": _BIRTH * nodes.HEADER}
         self._area = Area(
             storage,
@@ -83,7 +83,7 @@ class SortedIndex:
             scratch=nodes.scratch_words(payload.width),
         )
         self._compared = scratch + nodes.COMPARED
-        assert CONSTANTS + len(fixed) == layout.RINGS
+        assert CONSTANTS + len(fixed) == pool_layout.RINGS
 
     def upsert(self, keys: Words, words: Words) -> None:
         """Add a payload to each key, in order; keys are rows as the pool has them."""

@@ -9,9 +9,9 @@ import numpy as np
 
 from squallpy.base.index_order import Order
 from squallpy.base.rings import Payload
-from squallpy.runtime.kernels.container import OrderedContainer
-from squallpy.runtime.kernels.regions import HEAP, Storage, Words
+from squallpy.runtime.kernels.memory_regions import HEAP, Storage, Words
 from squallpy.runtime.kernels.sorted_index import SortedIndex
+from squallpy.runtime.kernels.view_container import OrderedContainer
 
 
 class SortedPool(OrderedContainer):

@@ -1,9 +1,11 @@
 """Maintenance of matrix programs: views in memory, triggers as visits to them.
 
-A program on the driver (`maintained_program`): `decide` chooses triggers or evaluation, `fire` and `reevaluate` are
-the two, over `program_views`; `undo` takes back what overflows. A view is dense (`views`), of few cells (`sparse`) or
-of bits (`packed_boolean`, whose triggers `fused_boolean` makes one kernel). `drift` measures rounding.
+A program on the driver is a `maintained_program`: `maintenance_choice` decides between `trigger_execution` and
+`reevaluation`, over `program_views`; the `undo_log` takes back what overflows. Views are dense (`stored_views`), of few
+cells (`sparse_view`) or of bits (`packed_boolean`, whose triggers `fused_boolean` makes one kernel). `drift` measures
+rounding.
 
-In queries: matrices are the first `stage` of a plan, `on_driver` or in `blocks`. The `incoming` `rows` of a batch are
-`cells` of the inputs of each `query_program`; what changes in its outputs since the last report is a `subscription`'s.
+In queries, matrices are the first stage of a plan (`matrix_stage`), on the driver (`driver_stage`) or in `blocks`.
+`batch_rows` become cells of the inputs of each `query_program` (`rows_to_cells`, `cells`); what changes in its outputs
+since the last report is found by `reported_cells`, among the `affected_cells`.
 """

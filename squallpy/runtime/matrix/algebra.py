@@ -7,7 +7,7 @@ import numpy as np
 from squallpy.base.errors import SquallError
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS, Semiring
 from squallpy.maintain.matrix.dimensions import Sizes
-from squallpy.maintain.matrix.nodes import (
+from squallpy.maintain.matrix.matrix_expressions import (
     Diagonal,
     Fill,
     Inverse,
@@ -21,8 +21,8 @@ from squallpy.maintain.matrix.nodes import (
     children,
     shape,
 )
-from squallpy.runtime.kernels import bits, integers, semirings, tropical
-from squallpy.runtime.matrix.views import Array
+from squallpy.runtime.kernels.matrix import boolean, integer_products, semirings, tropical
+from squallpy.runtime.matrix.stored_views import Array
 
 Read = Callable[[str], Array]  # a name → its values
 _EXACT = 2.0**53  # integers up to it are floats
@@ -53,7 +53,7 @@ def apply_operation(matrix: Matrix, operands: Sequence[Array], sizes: Sizes, rin
         case Scale(by, _):
             times = by.at(sizes, ring)
             if ring is COUNTING:
-                integers.check_added(None, operands[0], int(times))
+                integer_products.check_added(None, operands[0], int(times))
             return ring.multiply(times, operands[0])  # type: ignore[no-any-return]
         case Stack():
             return np.hstack(operands)
@@ -73,7 +73,7 @@ def add_matrices(terms: Sequence[Array], ring: Semiring) -> Array:
     found = terms[0]
     for more in terms[1:]:
         if ring is COUNTING:
-            integers.check_added(found, more)
+            integer_products.check_added(found, more)
         found = ring.add(found, more)
     return found
 
@@ -86,8 +86,8 @@ def product(left: Array, right: Array, ring: Semiring) -> Array:
     if ring is COUNTING:
         return _multiply_counts(left, right)
     if ring is BOOLEAN:
-        packed = bits.product(bits.pack(np.ascontiguousarray(left)), bits.pack(np.ascontiguousarray(right)))
-        return bits.unpack(packed, right.shape[1])
+        packed = boolean.product(boolean.pack(np.ascontiguousarray(left)), boolean.pack(np.ascontiguousarray(right)))
+        return boolean.unpack(packed, right.shape[1])
     if ring is MIN_PLUS or ring is MAX_PLUS:
         return tropical.product(np.ascontiguousarray(left), np.ascontiguousarray(right), ring is MAX_PLUS)
     return semirings.product(left, right, ring)
@@ -105,7 +105,7 @@ def _multiply_counts(left: Array, right: Array) -> Array:
     if float((np.abs(left_reals) @ np.abs(right_reals)).max(initial=0.0)) < _EXACT:
         counted: Array = (left_reals @ right_reals).astype(np.int64)
         return counted
-    integers.check(None, left, right, integers.largest(left))
+    integer_products.check(None, left, right, integer_products.largest(left))
     out: Array = left @ right
     return out
 

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from squallpy.base.semirings import COUNTING, Semiring
-from squallpy.runtime.kernels.factors import of_cells
-from squallpy.runtime.kernels.integers import sums
-from squallpy.runtime.kernels.regions import Words
-from squallpy.runtime.matrix.views import Array
+from squallpy.runtime.kernels.matrix.factored_updates import of_cells
+from squallpy.runtime.kernels.matrix.integer_products import sums
+from squallpy.runtime.kernels.memory_regions import Words
+from squallpy.runtime.matrix.stored_views import Array
 
 Places = npt.NDArray[np.int64]
 

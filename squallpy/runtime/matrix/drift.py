@@ -7,9 +7,9 @@ import numpy as np
 from squallpy.base.semirings import ARITHMETIC
 from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.drift_probe import Look, Probe
-from squallpy.physical.matrix.passes import match_read
+from squallpy.physical.matrix.view_passes import match_read
 from squallpy.runtime.matrix.algebra import evaluate, norm
-from squallpy.runtime.matrix.views import Array, View
+from squallpy.runtime.matrix.stored_views import Array, View
 
 CHECK = 256  # updates between looks
 DRIFT = 1e-9  # relative

@@ -5,7 +5,7 @@ from types import TracebackType
 
 from squallpy.base.errors import SquallError
 from squallpy.maintain.matrix.materialise import Maintained
-from squallpy.maintain.matrix.nodes import Inverse, Matrix
+from squallpy.maintain.matrix.matrix_expressions import Inverse, Matrix
 from squallpy.runtime.matrix.algebra import SingularError
 
 

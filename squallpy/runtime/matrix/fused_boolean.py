@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from squallpy.maintain.matrix.materialise import Trigger
-from squallpy.maintain.matrix.nodes import Matrix, Name, Stack, Sum, Transpose
-from squallpy.physical.matrix.passes import Pass, Work
-from squallpy.runtime.kernels import bits
-from squallpy.runtime.kernels.bits import IDENTITY, Bits, Lines, Numbers, Step
+from squallpy.maintain.matrix.matrix_expressions import Matrix, Name, Stack, Sum, Transpose
+from squallpy.physical.matrix.view_passes import Pass, Work
+from squallpy.runtime.kernels.matrix import boolean
+from squallpy.runtime.kernels.matrix.boolean import IDENTITY, Bits, Lines, Numbers, Step
 from squallpy.runtime.matrix.packed_boolean import Packed
-from squallpy.runtime.matrix.views import BitView, View
+from squallpy.runtime.matrix.stored_views import BitView, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +34,12 @@ class Fused:
     def fire(self, views: Mapping[str, View], u: Packed, v: Packed) -> Bits:
         """Change views as the trigger does for u·v; what the lines are then."""
         found = [_in_bits(views[name]) for name in self.views]
-        lines = np.zeros((self.lines, bits.words(max(max(view.shape) for view in found))), np.uint64)
+        lines = np.zeros((self.lines, boolean.words(max(max(view.shape) for view in found))), np.uint64)
         at = 0
         for half in (u.columns, v.rows):
             lines[at : at + len(half), : half.shape[1]] = half
             at += len(half)
-        bits.visit(self.codes, [view.stored for view in found], lines)
+        boolean.visit(self.codes, [view.stored for view in found], lines)
         return lines
 
     def changes(self, views: Mapping[str, View], lines: Bits) -> Iterator[tuple[str, Packed, Packed]]:
@@ -48,7 +48,7 @@ class Fused:
             if step.u:
                 name = self.views[step.matrix]
                 n, m = views[name].shape
-                left, right = lines[step.left, : bits.words(n)], lines[step.right, : bits.words(m)]
+                left, right = lines[step.left, : boolean.words(n)], lines[step.right, : boolean.words(m)]
                 yield name, Packed(left, n), Packed(right, m, True)
 
 

@@ -4,7 +4,7 @@
     program.update("A", u, v)        every kept view is as if A had been u·v + A from the beginning
     program.read("D")                its values
 
-`decide` says whether triggers apply an update (`fire`) or the program is evaluated anew (`reevaluate`). It is also
+`maintenance_choice` says whether triggers apply an update or the program is evaluated anew. It is also
 evaluated where Woodbury's formula meets a matrix that is almost singular, and where rounding has added up: every CHECK
 updates each view is compared with its definition, on a random vector.
 """
@@ -21,18 +21,18 @@ from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.drift_probe import write_probe
 from squallpy.maintain.matrix.materialise import Maintained, Trigger
 from squallpy.maintain.matrix.meta_information import NOTHING
-from squallpy.runtime.kernels.factors import compress
+from squallpy.runtime.kernels.matrix.factored_updates import compress
+from squallpy.runtime.matrix.affected_cells import Touched
 from squallpy.runtime.matrix.algebra import SingularError, depends_on, factor_growth
 from squallpy.runtime.matrix.cells import Cells
-from squallpy.runtime.matrix.decide import Prices, reason_to_evaluate
 from squallpy.runtime.matrix.drift import CHECK, DRIFT, measure_drift
 from squallpy.runtime.matrix.errors import NamingOverflow
-from squallpy.runtime.matrix.fire import Triggers
+from squallpy.runtime.matrix.maintenance_choice import Prices, reason_to_evaluate
 from squallpy.runtime.matrix.program_views import ProgramViews
-from squallpy.runtime.matrix.reevaluate import Evaluation
-from squallpy.runtime.matrix.sparse import SparseView
-from squallpy.runtime.matrix.touched import Touched
-from squallpy.runtime.matrix.views import Array
+from squallpy.runtime.matrix.reevaluation import Evaluation
+from squallpy.runtime.matrix.sparse_view import SparseView
+from squallpy.runtime.matrix.stored_views import Array
+from squallpy.runtime.matrix.trigger_execution import Triggers
 
 _LOOK = 0.05  # of an update's cost: what looking for a lower rank may take
 _FACTORED = 40.0  # cost of a cell of two factors for each of their columns, to make these orthogonal

@@ -10,7 +10,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.semirings import BOOLEAN
 from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.materialise import Maintained
-from squallpy.maintain.matrix.nodes import Name
+from squallpy.maintain.matrix.matrix_expressions import Name
 
 _LIMITS = (("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"))
 

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from squallpy.base.semirings import ARITHMETIC
-from squallpy.runtime.kernels.regions import Words
+from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.matrix.cells import Cells, as_words, of_words
-from squallpy.runtime.matrix.rows import Rows
+from squallpy.runtime.matrix.rows_to_cells import Rows
 
 Counts = npt.NDArray[np.int64]
 

@@ -15,9 +15,19 @@ import numpy.typing as npt
 
 from squallpy.base.semirings import BOOLEAN
 from squallpy.maintain.matrix.dimensions import Sizes
-from squallpy.maintain.matrix.nodes import Diagonal, Fill, Matrix, Name, Product, Scale, Stack, Sum, Transpose
-from squallpy.runtime.kernels import bits
-from squallpy.runtime.kernels.bits import Bits
+from squallpy.maintain.matrix.matrix_expressions import (
+    Diagonal,
+    Fill,
+    Matrix,
+    Name,
+    Product,
+    Scale,
+    Stack,
+    Sum,
+    Transpose,
+)
+from squallpy.runtime.kernels.matrix import boolean
+from squallpy.runtime.kernels.matrix.boolean import Bits
 
 
 @dataclass(slots=True)  # NB: frozen ones take four times as long to make, and a trigger makes dozens
@@ -35,7 +45,7 @@ class Packed:
             return values
         rows, cols = values.shape
         truth = values.astype(bool, copy=False)
-        return Packed(bits.pack(truth), cols, True) if rows < cols else Packed(bits.pack(truth.T), rows)
+        return Packed(boolean.pack(truth), cols, True) if rows < cols else Packed(boolean.pack(truth.T), rows)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -47,7 +57,7 @@ class Packed:
 
     @property
     def columns(self) -> Bits:
-        return bits.transposed(self.lines, self.cells) if self.turned else self.lines
+        return boolean.transposed(self.lines, self.cells) if self.turned else self.lines
 
     @property
     def rows(self) -> Bits:
@@ -55,7 +65,7 @@ class Packed:
 
     def plain(self) -> "npt.NDArray[Any]":
         """Unpack to an array."""
-        lines = bits.unpack(self.lines, self.cells)
+        lines = boolean.unpack(self.lines, self.cells)
         return lines if self.turned else lines.T
 
     def __matmul__(self, other: "Packed") -> "Packed":
@@ -67,11 +77,11 @@ class Packed:
             return other.T._by_rows(self.T).T
         if other.turned:
             return self._by_rows(other)
-        return Packed(bits.meeting(self.lines, other.lines), other.shape[1], True)
+        return Packed(boolean.meeting(self.lines, other.lines), other.shape[1], True)
 
     def _by_rows(self, other: "Packed") -> "Packed":
         """Multiply row by row: each is the OR of the other's rows that it selects."""
-        return Packed(bits.product(self.rows, other.rows), other.shape[1], True)
+        return Packed(boolean.product(self.rows, other.rows), other.shape[1], True)
 
     def __or__(self, other: "Packed") -> "Packed":
         mine = other.rows if self.turned else other.columns
@@ -82,7 +92,7 @@ class Packed:
         if self.turned:
             return np.asarray(self.lines.any(axis=1))
         some: Bits = np.bitwise_or.reduce(self.lines, axis=0, keepdims=True)
-        return np.asarray(bits.unpack(some, self.cells)[0])
+        return np.asarray(boolean.unpack(some, self.cells)[0])
 
 
 def stack(parts: Sequence[Packed]) -> Packed:
@@ -107,7 +117,7 @@ def evaluate(matrix: Matrix, read: Callable[[str], Packed], sizes: Sizes) -> Pac
         case Stack(parts):
             return stack([evaluate(part, read, sizes) for part in parts])
         case Fill(rows, cols, value):
-            line = bits.pack(np.full((1, cols.at(sizes)), bool(value.at(sizes, BOOLEAN))))
+            line = boolean.pack(np.full((1, cols.at(sizes)), bool(value.at(sizes, BOOLEAN))))
             return Packed(np.repeat(line, rows.at(sizes), axis=0), cols.at(sizes), True)
         case Diagonal(size, value):
             return _diagonal(size.at(sizes), bool(value.at(sizes, BOOLEAN)))
@@ -115,6 +125,6 @@ def evaluate(matrix: Matrix, read: Callable[[str], Packed], sizes: Sizes) -> Pac
 
 
 def _diagonal(size: int, value: bool) -> Packed:
-    lines, places = np.zeros((size, bits.words(size)), np.uint64), np.arange(size)
+    lines, places = np.zeros((size, boolean.words(size)), np.uint64), np.arange(size)
     lines[places, places // 64] = np.uint64(value) << (places % 64).astype(np.uint64)
     return Packed(lines, size, True)

@@ -9,17 +9,17 @@ from squallpy.base.errors import SquallError
 from squallpy.base.semirings import BOOLEAN
 from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.materialise import Maintained
+from squallpy.maintain.matrix.matrix_expressions import Matrix, Name
 from squallpy.maintain.matrix.meta_information import NOTHING
-from squallpy.maintain.matrix.nodes import Matrix, Name
+from squallpy.runtime.matrix.affected_cells import Touched, touch
 from squallpy.runtime.matrix.algebra import evaluate, pad
 from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.errors import NamingOverflow
 from squallpy.runtime.matrix.packed_boolean import Packed
 from squallpy.runtime.matrix.packed_boolean import evaluate as evaluate_bits
-from squallpy.runtime.matrix.sparse import SparseView, is_sparse
-from squallpy.runtime.matrix.touched import Touched, touch
-from squallpy.runtime.matrix.undo import UndoLog
-from squallpy.runtime.matrix.views import Array, BitView, Factor, View, store_view, visit_view
+from squallpy.runtime.matrix.sparse_view import SparseView, is_sparse
+from squallpy.runtime.matrix.stored_views import Array, BitView, Factor, View, store_view, visit_view
+from squallpy.runtime.matrix.undo_log import UndoLog
 
 
 class ProgramViews:

@@ -16,19 +16,19 @@ import numpy as np
 
 from squallpy.catalog.matrices import Matrix
 from squallpy.maintain.matrix.dimensions import Sizes
-from squallpy.maintain.matrix.program import Input
-from squallpy.physical.matrix.plan import KeptProgram
+from squallpy.maintain.matrix.matrix_program import Input
+from squallpy.physical.matrix.matrix_plan import KeptProgram
+from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
-from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.matrix.cells import Cells, as_words, of_words
-from squallpy.runtime.matrix.decide import reason_to_rebuild, report_decision
 from squallpy.runtime.matrix.maintained_program import MaintainedProgram
+from squallpy.runtime.matrix.maintenance_choice import reason_to_rebuild, report_decision
 from squallpy.runtime.matrix.memory_check import check_memory
 from squallpy.runtime.matrix.normalised_rows import NormalisedRows
-from squallpy.runtime.matrix.rows import Rows, check_declared, sum_rows
-from squallpy.runtime.matrix.sparse import SparseView, has_few_cells
-from squallpy.runtime.matrix.subscription import Subscription
-from squallpy.runtime.matrix.views import Array
+from squallpy.runtime.matrix.reported_cells import Subscription
+from squallpy.runtime.matrix.rows_to_cells import Rows, check_declared, sum_rows
+from squallpy.runtime.matrix.sparse_view import SparseView, has_few_cells
+from squallpy.runtime.matrix.stored_views import Array
 
 
 @dataclass

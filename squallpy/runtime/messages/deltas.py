@@ -22,11 +22,11 @@ from squallpy.base.rings import Ring
 from squallpy.base.types import Kind, Type, decimal
 from squallpy.logical.expressions import Column, Expr
 from squallpy.runtime.evaluate.vectors import Vec, from_arrow, full
+from squallpy.runtime.kernels.column_packing import packed, unpacked
 from squallpy.runtime.kernels.dictionary import Dictionary
-from squallpy.runtime.kernels.lanes import pack, to_decimal128
-from squallpy.runtime.kernels.packing import packed, unpacked
-from squallpy.runtime.kernels.regions import Words
-from squallpy.runtime.state.store import Numbered
+from squallpy.runtime.kernels.memory_regions import Words
+from squallpy.runtime.kernels.payload_columns import pack, to_decimal128
+from squallpy.runtime.state.state_store import Numbered
 
 NULL = -(2**63)
 LEAST = NULL + 2**32  # dictionaries number fewer than 2³¹ texts

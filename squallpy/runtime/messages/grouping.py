@@ -17,18 +17,18 @@ from squallpy.catalog.relation import MULT
 from squallpy.logical.expressions import Column, Expr, columns, conjunction, substitute
 from squallpy.program.calculus import Assign, Cmp, Lane, lifted, ring
 from squallpy.program.views import View
-from squallpy.runtime.evaluate.evaluators import Function
-from squallpy.runtime.evaluate.functions import compile_expression
+from squallpy.runtime.evaluate.evaluator_table import Function
+from squallpy.runtime.evaluate.exact_arithmetic import LIMIT, largest_magnitude
+from squallpy.runtime.evaluate.expression_compiler import compile_expression
 from squallpy.runtime.evaluate.kernel_programs import NotCompilable, ProgramBuilder
 from squallpy.runtime.evaluate.kernel_runner import Batch, Runner
 from squallpy.runtime.evaluate.logic import is_true
-from squallpy.runtime.evaluate.numbers import LIMIT, largest_magnitude
 from squallpy.runtime.evaluate.vectors import Frame, Vec, all_valid, full, take
 from squallpy.runtime.kernels.cofactor_blocks import lift_rows
 from squallpy.runtime.kernels.dictionary import Dictionary
-from squallpy.runtime.kernels.lanes import fill_reals, pack
+from squallpy.runtime.kernels.memory_regions import Words
+from squallpy.runtime.kernels.payload_columns import fill_reals, pack
 from squallpy.runtime.kernels.pool import Pool
-from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.messages.deltas import NULL, encode, least_as_held
 
 _TIMES = Column(-1, MULT, BIGINT, nullable=False)

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from squallpy.base.trace import Seconds, Way
+from squallpy.base.timing import Seconds, Way
 from squallpy.runtime.sinks.output_file import check_writable, write_whole
 
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"

@@ -11,14 +11,14 @@ import pyarrow as pa
 
 from squallpy.base.rings import Payload, Ring
 from squallpy.physical.plan import Plan
-from squallpy.program.program import RESULT
+from squallpy.program.trigger_program import RESULT
 from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
-from squallpy.runtime.kernels.regions import Words
 from squallpy.runtime.messages.deltas import Delta, numbered
-from squallpy.runtime.output import Printer
+from squallpy.runtime.output_rows import Printer
 from squallpy.runtime.result.top_n import Head, TopK
-from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
+from squallpy.runtime.state.state_store import PoolLayout, Store, StoreLayout
 from squallpy.runtime.triggers.duplicate_keys import KeyCheck
 
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from squallpy.base.rings import Payload, Ring
+from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
-from squallpy.runtime.kernels.regions import Words
-from squallpy.runtime.output import Printer
-from squallpy.runtime.state.store import Store
+from squallpy.runtime.output_rows import Printer
+from squallpy.runtime.state.state_store import Store
 
 SPARE = 64  # groups known, at first, beyond those that are printed
 

@@ -18,14 +18,14 @@ import pyarrow as pa
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import BIGINT, DOUBLE, TIMESTAMP, VARCHAR, Kind, Type, decimal
 from squallpy.catalog.relation import CONSTANT, MULT, Field, Relation
-from squallpy.catalog.stream_window import ARRIVAL
-from squallpy.runtime.evaluate.text_casts import column_type
+from squallpy.catalog.window_spec import ARRIVAL
+from squallpy.runtime.evaluate.text_column_casts import column_type
 from squallpy.runtime.formats.change_operations import MATERIALIZE, columns_of_change
-from squallpy.runtime.formats.conform import PROGRESS, check_names
 from squallpy.runtime.formats.counted_table import concat_tables, take_rows
 from squallpy.runtime.formats.file_rows import FileRows, mark_read
-from squallpy.runtime.formats.files import File, find_files
+from squallpy.runtime.formats.relation_files import File, find_files
 from squallpy.runtime.formats.skipped_rows import EXAMPLES, Skipped, mark_skipped, skipped
+from squallpy.runtime.formats.type_conversion import PROGRESS, check_names
 
 SKIP = "OPTIONS (on_error 'skip') leaves such rows out"
 

@@ -1,12 +1,21 @@
 """Execution on Spark: Structured Streaming keeps the offsets, stages of Python workers run a micro-batch.
 
-    java         search for a suitable Java           cluster      the Spark session, and the reason for each setting
-    archive      class data of Spark's JVM            stream       the micro-batch loop
-    tasks        the stages in Python workers         daemon       the process that Python workers are forked from
-    masters      names and checks of masters          package      the archive sent to executors of a cluster
-    placement    hosts of partitions                  timeline     a batch as spans, for a profile
-    planned_job  a job planned once, run many times   coordinator  the driver's plan of each batch
-    submit       the spark-submit command             gateway      the JVM of spark-submit
+    java                 search for a suitable Java
+    class_data_archive   class data of Spark's JVM
+    spark_session        the Spark session, and the reason for each setting
+    masters              names and checks of masters
+    executor             the plan's partitions on workers, the result on the driver
+    coordinator          the driver's plan of each batch
+    micro_batch_loop     Structured Streaming: a job for each batch
+    planned_job          a job planned once, run many times
+    worker_tasks         the stages in Python workers
+    worker_daemon        the process that Python workers are forked from
+    partition_placement  hosts of partitions
+    package_archive      the archive sent to executors of a cluster
+    submit               the spark-submit command
+    jvm_gateway          the JVM of spark-submit
+    timeline             a batch as spans, for a profile
+    table_functions      matrix programs in Spark SQL
 
 The only folder that imports pyspark. Importing the package itself does not.
 """

@@ -16,19 +16,19 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from squallpy.base.json_codec import from_json, to_json
-from squallpy.base.trace import SILENT, Trace
+from squallpy.base.timing import SILENT, Trace
 from squallpy.physical.plan import Plan
-from squallpy.runtime.batch.node import Input, Node, Sender, Stats, split_hand_offs, unpack_parcels
-from squallpy.runtime.checkpoint.folders import StateLocation
-from squallpy.runtime.checkpoint.partition import StatePartition, Steps
+from squallpy.runtime.batch.micro_batch import Input, Node, Sender, Stats, split_hand_offs, unpack_parcels
+from squallpy.runtime.checkpoint.state_folders import StateLocation
+from squallpy.runtime.checkpoint.state_partition import StatePartition, Steps
 from squallpy.runtime.joiners.batch_plan import decode_plan, encode_plan, hands_off, senders_to
-from squallpy.runtime.joiners.grid_policy import GridPolicy
+from squallpy.runtime.joiners.grid_migration_policy import GridPolicy
 from squallpy.runtime.joiners.hand_off_store import HandOffStore
 from squallpy.runtime.joiners.migration_policy import open_policy, rows_by_side
 from squallpy.runtime.matrix.blocks.partition import BlockPartition
-from squallpy.runtime.matrix.stage import hand_over, open_matrices, read_handed
-from squallpy.runtime.matrix.subscription import decode_cells
-from squallpy.runtime.spark.tasks import Reports
+from squallpy.runtime.matrix.matrix_stage import hand_over, open_matrices, read_handed
+from squallpy.runtime.matrix.reported_cells import decode_cells
+from squallpy.runtime.spark.worker_tasks import Reports
 from squallpy.runtime.triggers.stage_executor import store_layout
 
 SAMPLE = 4096  # rows of a relation that are sampled before the first batch

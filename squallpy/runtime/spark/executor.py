@@ -13,16 +13,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from squallpy.base.trace import SILENT, Trace
+from squallpy.base.timing import SILENT, Trace
 from squallpy.physical.plan import Plan
-from squallpy.runtime.batch.node import Input, Publisher, Stats, unpack_changes
-from squallpy.runtime.checkpoint.folders import Committed, StateLocation
+from squallpy.runtime.batch.micro_batch import Input, Publisher, Stats, unpack_changes
+from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
 from squallpy.runtime.formats.file_rows import READ
 from squallpy.runtime.result.result import Changes, result_layout
-from squallpy.runtime.spark.cluster import start
 from squallpy.runtime.spark.coordinator import BatchCoordinator
-from squallpy.runtime.spark.placement import evict_local_state
-from squallpy.runtime.spark.stream import BatchTimes, StreamJob, run
+from squallpy.runtime.spark.micro_batch_loop import BatchTimes, StreamJob, run
+from squallpy.runtime.spark.partition_placement import evict_local_state
+from squallpy.runtime.spark.spark_session import start
 from squallpy.runtime.spark.timeline import timeline
 
 OnBatch = Callable[[int, Changes | None, Stats], bool]

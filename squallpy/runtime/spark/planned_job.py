@@ -8,7 +8,7 @@
 Planning a job takes Spark longer than a small batch, and still longer for SQL, whose plan is sent to each task. But
 Spark skips an exchange whose files exist: so they are unregistered before each batch. They stay on disk until the plan
 is dropped, and an abandoned task that reads them late may find those of another batch: so each row carries its batch
-number (tasks.py).
+number (worker_tasks.py).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,6 +1,6 @@
 """The spark-submit command that runs a script: `squall submit` runs it, `--print` shows it.
 
-    spark/bin/spark-submit --master spark://host:7077 … …/squallpy/terminal/submitted.py query.sql --batch-rows 1000
+    spark/bin/spark-submit --master spark://host:7077 … …/squallpy/terminal/spark_main.py query.sql --batch-rows 1000
 
 Settings that Spark needs before its JVM starts are in the command; `cluster.start` sets the others, as in any run.
 """
@@ -17,12 +17,12 @@ import pyspark
 
 import squallpy
 from squallpy.base.errors import SquallError
-from squallpy.runtime.spark.cluster import LOCAL_SETTINGS, SETTINGS, java_options
 from squallpy.runtime.spark.java import Java, find_java
 from squallpy.runtime.spark.masters import check_reachable, with_attempts
-from squallpy.runtime.spark.package import UNPACKED, package_archive
+from squallpy.runtime.spark.package_archive import UNPACKED, package_archive
+from squallpy.runtime.spark.spark_session import LOCAL_SETTINGS, SETTINGS, java_options
 
-PROGRAM = Path(squallpy.__file__).parent / "terminal" / "submitted.py"
+PROGRAM = Path(squallpy.__file__).parent / "terminal" / "spark_main.py"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ The stages are placed by the clocks of their hosts; where those differ, spans th
 
 from collections.abc import Iterable
 
-from squallpy.base.trace import Seconds, below
-from squallpy.runtime.spark.stream import BatchTimes
-from squallpy.runtime.spark.tasks import TaskProfile
+from squallpy.base.timing import Seconds, below
+from squallpy.runtime.spark.micro_batch_loop import BatchTimes
+from squallpy.runtime.spark.worker_tasks import TaskProfile
 
 _BETWEEN = {
     "latestOffset": "next offset",

@@ -1,1 +1,1 @@
-"""Event time: windows that move with the clock, and the ledger of rows that a change stream holds."""
+"""Event time: the watermark of streams, the expiry of rows from windows, and deletes of rows that are not there."""

@@ -8,16 +8,16 @@ import numpy as np
 from squallpy.base.errors import SquallError
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import UniqueView
-from squallpy.runtime.auxiliary.rows import Touched
+from squallpy.runtime.auxiliary.maintainer import Touched
 from squallpy.runtime.evaluate.vectors import to_arrow
 from squallpy.runtime.formats.text_columns import cells
 from squallpy.runtime.joiners.joiner import Changes
-from squallpy.runtime.kernels.container import Container
 from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
-from squallpy.runtime.kernels.regions import Words
+from squallpy.runtime.kernels.view_container import Container
 from squallpy.runtime.messages.deltas import decode
-from squallpy.runtime.time.ledger import sum_changes
+from squallpy.runtime.time.unmatched_deletes import sum_changes
 
 
 class KeyCheck:

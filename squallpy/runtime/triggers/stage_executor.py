@@ -6,29 +6,29 @@ from typing import Any
 
 import numpy as np
 
-from squallpy.base.trace import SILENT, Trace
+from squallpy.base.timing import SILENT, Trace
 from squallpy.physical.distribute.location_tags import EVERYWHERE
-from squallpy.physical.joins.groups import Homes
+from squallpy.physical.joins.joiner_groups import Homes
 from squallpy.physical.plan import Derive, Lookup, Plan, Stage, Update
-from squallpy.program.program import RESULT
+from squallpy.program.trigger_program import RESULT
 from squallpy.runtime.auxiliary.groups import RowsOf
-from squallpy.runtime.auxiliary.registry import auxiliary_layouts, open_maintainer
-from squallpy.runtime.auxiliary.rows import Touched, begin
+from squallpy.runtime.auxiliary.maintainer import Touched, begin
+from squallpy.runtime.auxiliary.maintainer_registry import auxiliary_layouts, open_maintainer
 from squallpy.runtime.auxiliary.window_rows import WindowMaintainer
 from squallpy.runtime.joiners.batch_plan import BatchPlan, Copying
 from squallpy.runtime.joiners.joiner import Changes
 from squallpy.runtime.joiners.routing import partitions_of, tickets_of
-from squallpy.runtime.kernels.container import Container
 from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool, as_pool
-from squallpy.runtime.kernels.regions import Words
+from squallpy.runtime.kernels.view_container import Container
 from squallpy.runtime.messages.deltas import Delta, numbered
 from squallpy.runtime.state.pool_names import PoolName, Role
-from squallpy.runtime.state.store import PoolLayout, Store, StoreLayout
-from squallpy.runtime.time.clock import clock_layouts, tick
-from squallpy.runtime.time.ledger import COUNTS, book, ledger_layouts
+from squallpy.runtime.state.state_store import PoolLayout, Store, StoreLayout
+from squallpy.runtime.time.unmatched_deletes import COUNTS, book, ledger_layouts
+from squallpy.runtime.time.watermark import clock_layouts, tick
 from squallpy.runtime.triggers.duplicate_keys import KeyCheck
-from squallpy.runtime.triggers.statement import Keeper, Noted, Statement
+from squallpy.runtime.triggers.statement_execution import Keeper, Noted, Statement
 
 Deltas = dict[str, Delta]  # by name
 

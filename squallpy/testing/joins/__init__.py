@@ -6,9 +6,9 @@ simulator  reshufflers, controllers and joiners; each pair is checked to come ou
 trace      sizes alone, tuple by tuple: load against the best, and the cost of migrations, for any number of joiners
 """
 
+from squallpy.testing.joins.load_trace import Trace, trace
 from squallpy.testing.joins.simulator import Simulation, Violation
 from squallpy.testing.joins.streams import Stream, bursts, fluctuating, random_stream, zipf_keys
-from squallpy.testing.joins.trace import Trace, trace
 
 __all__ = [
     "Simulation",

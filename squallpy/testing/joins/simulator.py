@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from squallpy.physical.joins.controller import DEFAULT, Controller, Policy, Sizes
 from squallpy.physical.joins.grid import Grid
-from squallpy.physical.joins.groups import Homes, meet, powers_of_two, square_grids
+from squallpy.physical.joins.joiner_groups import Homes, meet, powers_of_two, square_grids
 from squallpy.physical.joins.mapping import Numbers, Side
-from squallpy.physical.joins.migration import Migration
-from squallpy.physical.joins.protocol import ALGORITHM_4, Joiner, Parcel, Phase, Rules, TupleSet
+from squallpy.physical.joins.migration_controller import DEFAULT, Controller, Policy, Sizes
+from squallpy.physical.joins.migration_protocol import ALGORITHM_4, Joiner, Parcel, Phase, Rules, TupleSet
+from squallpy.physical.joins.migration_transfers import Migration
 from squallpy.testing.joins.network import Network, Pick, Task
 from squallpy.testing.joins.streams import Some, Stream
 

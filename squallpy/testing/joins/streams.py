@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from squallpy.physical.joins.key_frequencies import Keys
 from squallpy.physical.joins.mapping import Mask, Numbers, Side, Tickets
-from squallpy.physical.joins.sketch import Keys
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from squallpy.base.semirings import ARITHMETIC, COUNTING, Semiring
-from squallpy.maintain.matrix.cost import Guess
 from squallpy.maintain.matrix.dimensions import Size
+from squallpy.maintain.matrix.explain_text import phases_text
+from squallpy.maintain.matrix.expression_cost import Guess
 from squallpy.maintain.matrix.materialise import maintain
-from squallpy.maintain.matrix.nodes import Name
+from squallpy.maintain.matrix.matrix_expressions import Name
+from squallpy.maintain.matrix.matrix_program import Input
 from squallpy.maintain.matrix.parser import read_program
-from squallpy.maintain.matrix.program import Input
-from squallpy.maintain.matrix.show import phases_text
 
 
 def matrix(name: str, rows: str | int, cols: str | int) -> Input:

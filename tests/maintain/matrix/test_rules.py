@@ -5,14 +5,14 @@ import pytest
 
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, MIN_PLUS, Semiring
 from squallpy.maintain.matrix.dimensions import Size
+from squallpy.maintain.matrix.equivalence_search import neighbours
 from squallpy.maintain.matrix.iterative_models import match_affine, write_models
+from squallpy.maintain.matrix.matrix_expressions import Iterate, Matrix, Name, shape
+from squallpy.maintain.matrix.matrix_program import Input, Program, Statement
 from squallpy.maintain.matrix.meta_information import Known
-from squallpy.maintain.matrix.nodes import Iterate, Matrix, Name, shape
 from squallpy.maintain.matrix.parser import read_program
-from squallpy.maintain.matrix.program import Input, Program, Statement
-from squallpy.maintain.matrix.search import neighbours
 from squallpy.maintain.matrix.simplify import simplify
-from squallpy.testing.matrices import RINGS, entries, naive
+from squallpy.testing.matrix_checks import RINGS, entries, naive
 
 FACTS = {"S": Known(symmetric=True)}
 SHAPES: dict[str, tuple[int | str, int | str]] = {

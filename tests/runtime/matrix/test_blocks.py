@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from squallpy.base.errors import SquallError
-from squallpy.runtime.matrix.blocks import stage
+from squallpy.runtime.matrix.blocks import block_stage
 from squallpy.runtime.matrix.drift import DRIFT
 from squallpy.testing.engines import KilledEngine, PartitionedEngine, SparkEngine
 from squallpy.testing.memory_source import with_mult
@@ -81,7 +81,7 @@ def test_almost_singular_is_evaluated_and_told(tmp_path: Path) -> None:
 
 def test_views_that_have_drifted_are_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A partition's rows that are off are seen by all at the next look, and mended in the same batch."""
-    monkeypatch.setattr(stage, "CHECK", 2)
+    monkeypatch.setattr(block_stage, "CHECK", 2)
     running = Blocks(matrix_strategy="incr")
     running.start(COUNTED.replace("OVER counting", "").replace("v BIGINT", "v DOUBLE"), tmp_path, {})
     told = []

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from squallpy.maintain.matrix.compile import compile_program
+from squallpy.maintain.matrix.compile_triggers import compile_program
 from squallpy.maintain.matrix.dimensions import Size
-from squallpy.maintain.matrix.nodes import Name
+from squallpy.maintain.matrix.matrix_expressions import Name
+from squallpy.maintain.matrix.matrix_program import Input
 from squallpy.maintain.matrix.parser import read_program
-from squallpy.maintain.matrix.program import Input
 from squallpy.runtime.matrix.maintained_program import MaintainedProgram
 from squallpy.runtime.observers.metrics import metrics_line
 from squallpy.session import RunOptions, Session
-from squallpy.testing.examples import Kept
+from squallpy.testing.example_runs import Kept
 
 FOLDER = Path(__file__).parents[3] / "examples" / "matrix"
 

@@ -6,14 +6,14 @@ import pytest
 from squallpy.base.errors import SquallError
 from squallpy.base.semirings import COUNTING
 from squallpy.catalog.matrices import Matrix
-from squallpy.maintain.matrix.compile import compile_program
+from squallpy.maintain.matrix.compile_triggers import compile_program
 from squallpy.maintain.matrix.dimensions import Size
-from squallpy.maintain.matrix.nodes import Name
+from squallpy.maintain.matrix.matrix_expressions import Name
+from squallpy.maintain.matrix.matrix_program import Input
 from squallpy.maintain.matrix.parser import read_program
-from squallpy.maintain.matrix.program import Input
 from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.maintained_program import MaintainedProgram
-from squallpy.runtime.matrix.rows import Rows, sum_rows
+from squallpy.runtime.matrix.rows_to_cells import Rows, sum_rows
 
 N = 6
 PROGRAMS = ["B := A * A; D := B * B", "D := A + A", "D := 3 * A", "C := A' * A; D := C * A"]

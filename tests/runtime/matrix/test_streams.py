@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from squallpy.base.errors import SquallError
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS, Semiring
-from squallpy.maintain.matrix.compile import STRATEGIES
+from squallpy.maintain.matrix.compile_triggers import STRATEGIES
+from squallpy.maintain.matrix.matrix_program import Program
 from squallpy.maintain.matrix.parser import read_program
-from squallpy.maintain.matrix.program import Program
 from squallpy.testing.engines import LocalEngine, MemoryEngine, PartitionedEngine, VolatileEngine
-from squallpy.testing.matrices import INPUTS, Array, naive, programs
+from squallpy.testing.matrix_checks import INPUTS, Array, naive, programs
 
 SIZES = {"n": 5, "m": 3}
 ENGINES: dict[str, Callable[..., MemoryEngine]] = {

@@ -8,7 +8,7 @@ from sqlglot import exp
 from squallpy.base.errors import Span, SquallError
 from squallpy.base.types import DOUBLE, INT, INTERVAL, NULL, VARCHAR
 from squallpy.frontend.unsupported import AGGREGATES as UNSUPPORTED
-from squallpy.functions.aggregate.aggregate import (
+from squallpy.functions.aggregate.entries import (
     Aggregate,
     ArgExtreme,
     Derived,
@@ -18,15 +18,15 @@ from squallpy.functions.aggregate.aggregate import (
     Percentile,
 )
 from squallpy.functions.registry import AGGREGATE_OPERATIONS, AGGREGATES
+from squallpy.logical.aggregate_calls import SortKey, SortKeys
 from squallpy.logical.bind.aggregates.collector import Aggregation
-from squallpy.logical.bind.aggregates.derived import DERIVED, PAIRED, between, paired
+from squallpy.logical.bind.aggregates.expansions import DERIVED, PAIRED, between, paired
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.grouping_sets import grouping_sets
 from squallpy.logical.bind.scope import Outer
-from squallpy.logical.calls import SortKey, SortKeys
 from squallpy.logical.coercion import coerce
+from squallpy.logical.expression_builders import call, case
 from squallpy.logical.expressions import Expr, Literal, conjunction, not_null
-from squallpy.logical.functions import call, case
 
 Called = exp.Anonymous | exp.WithinGroup  # f(q), f(q) WITHIN GROUP (ORDER BY x)
 MOST_PARTS = 10**9  # of a share, whose products with counts have room then

@@ -8,9 +8,9 @@ from sqlglot import exp
 
 from squallpy.base.types import INT
 from squallpy.functions.registry import AGGREGATES
-from squallpy.logical.aggregates import Aggregates, Items
 from squallpy.logical.expressions import Column, Expr
 from squallpy.logical.nodes import Aggregate, GroupingSets, Node, Project
+from squallpy.logical.shared_aggregates import Aggregates, Items
 
 if TYPE_CHECKING:
     from squallpy.logical.bind.subqueries import Subqueries

@@ -11,8 +11,8 @@ from squallpy.base.types import BIGINT, DATE, DOUBLE, INT, TIMESTAMP, VARCHAR, K
 from squallpy.logical.bind.datetime.intervals import DAY_MICROS, UNITS, is_zero, micros_of, parts, total
 from squallpy.logical.bind.datetime.patterns import pieces
 from squallpy.logical.coercion import cast, coerce
+from squallpy.logical.expression_builders import call, case
 from squallpy.logical.expressions import Expr, Literal, conjunction, disjunction
-from squallpy.logical.functions import call, case
 
 MONTHS = "January,February,March,April,May,June,July,August,September,October,November,December"
 DAYS = "Sunday,Monday,Tuesday,Wednesday,Thursday,Friday,Saturday"

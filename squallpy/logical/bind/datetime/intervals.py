@@ -23,8 +23,8 @@ from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import BIGINT, DATE, INT, INTERVAL, NULL, TIMESTAMP, Kind, decimal
 from squallpy.logical.bind.context import Context
 from squallpy.logical.coercion import coerce
+from squallpy.logical.expression_builders import call
 from squallpy.logical.expressions import EPOCH, Call, Expr, Literal
-from squallpy.logical.functions import call
 
 DAY_MICROS = 86_400_000_000
 ZERO = Literal(0, INT)

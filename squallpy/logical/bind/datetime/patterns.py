@@ -8,8 +8,8 @@ import re
 from squallpy.base.errors import SquallError
 from squallpy.base.types import INT, VARCHAR, Kind, Type
 from squallpy.logical.coercion import cast
+from squallpy.logical.expression_builders import call, case
 from squallpy.logical.expressions import Cast, Expr, Literal
-from squallpy.logical.functions import call, case
 
 PIECES = re.compile(r"'([^']*)'|([A-Za-z])\2*|[^A-Za-z']+")
 WIDTHS = {"y": (1, 4), "M": (1, 2), "d": (1, 2), "H": (1, 2), "m": (1, 2), "s": (1, 2), "S": range(1, 7)}

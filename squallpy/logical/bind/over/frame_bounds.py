@@ -5,9 +5,9 @@ from sqlglot import exp
 from squallpy.base.errors import SquallError
 from squallpy.base.types import Kind
 from squallpy.frontend.unsupported import QUERIES
+from squallpy.logical.aggregate_calls import SortKeys
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.order_by import MOST
-from squallpy.logical.calls import SortKeys
 from squallpy.logical.expressions import Literal
 from squallpy.logical.window_frame import CURRENT_ROW, DEFAULT_FRAME, Bound, FrameUnit, WindowFrame
 

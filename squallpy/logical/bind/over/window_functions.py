@@ -10,7 +10,8 @@ from squallpy.base.types import BIGINT, DOUBLE, NULL, Type, unify
 from squallpy.frontend.unsupported import AGGREGATES as UNSUPPORTED
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.functions.registry import AGGREGATES, WINDOWS
-from squallpy.functions.window import WindowKind
+from squallpy.functions.window_functions import WindowKind
+from squallpy.logical.aggregate_calls import Agg, OverClause, SortKey, SortKeys, WindowFunction
 from squallpy.logical.bind.aggregates.calls import Called, aggregate, aggregate_name, check_ordered
 from squallpy.logical.bind.aggregates.collector import Aggregation
 from squallpy.logical.bind.context import Context
@@ -18,11 +19,10 @@ from squallpy.logical.bind.datetime.intervals import lengths
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.order_by import constant_number
 from squallpy.logical.bind.over.frame_bounds import bind_frame
-from squallpy.logical.calls import Agg, OverClause, SortKey, SortKeys, WindowFunction
 from squallpy.logical.coercion import coerce
+from squallpy.logical.expression_builders import case
 from squallpy.logical.expressions import TRUE, Column, Expr, Literal, columns
 from squallpy.logical.frame_conditions import conditions_in_range
-from squallpy.logical.functions import case
 from squallpy.logical.nodes import Node, WindowFunctions
 from squallpy.logical.window_frame import FrameUnit
 

@@ -5,8 +5,8 @@ from functools import partial
 from squallpy.base.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, VARCHAR, Type, decimal
 from squallpy.logical.bind.scalar.expansion import NOTHING, ZERO, expands
 from squallpy.logical.coercion import cast, coerce
+from squallpy.logical.expression_builders import call, case, coalesce
 from squallpy.logical.expressions import Expr, Literal, not_null
-from squallpy.logical.functions import call, case, coalesce
 
 TYPES = {
     "STRING": VARCHAR, "INT": INT, "BIGINT": BIGINT, "DOUBLE": DOUBLE, "BOOLEAN": BOOLEAN, "DATE": DATE,

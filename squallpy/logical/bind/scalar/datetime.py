@@ -9,8 +9,8 @@ from squallpy.logical.bind.datetime.patterns import parsed
 from squallpy.logical.bind.expressions import extract
 from squallpy.logical.bind.scalar.expansion import ZERO, Builder, expands
 from squallpy.logical.coercion import cast, coerce
+from squallpy.logical.expression_builders import call
 from squallpy.logical.expressions import Expr, Literal
-from squallpy.logical.functions import call
 
 SECONDS = Literal("yyyy-MM-dd HH:mm:ss", VARCHAR)
 UNIT = "unit "  # before the name of one that was no text

@@ -3,8 +3,8 @@
 from squallpy.base.errors import SquallError
 from squallpy.base.types import VARCHAR
 from squallpy.logical.bind.scalar.expansion import Builder, expands
+from squallpy.logical.expression_builders import call
 from squallpy.logical.expressions import Expr, Literal
-from squallpy.logical.functions import call
 
 
 def digest(algorithm: str) -> Builder:

@@ -2,8 +2,8 @@
 
 from squallpy.base.errors import SquallError
 from squallpy.logical.bind.scalar.expansion import expands
+from squallpy.logical.expression_builders import call
 from squallpy.logical.expressions import Expr, Literal
-from squallpy.logical.functions import call
 
 
 @expands("GET_JSON_OBJECT")

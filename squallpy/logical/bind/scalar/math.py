@@ -7,8 +7,8 @@ from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, DOUBLE, decimal
 from squallpy.logical.bind.scalar.expansion import ZERO, Builder, expands
 from squallpy.logical.coercion import cast, coerce
+from squallpy.logical.expression_builders import arithmetic, call, case
 from squallpy.logical.expressions import Cast, Expr, Literal
-from squallpy.logical.functions import arithmetic, call, case
 
 expands("MOD")(partial(arithmetic, "%"))
 

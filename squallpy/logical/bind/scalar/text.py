@@ -6,8 +6,8 @@ from squallpy.base.errors import SquallError
 from squallpy.base.types import INT, VARCHAR
 from squallpy.logical.bind.datetime.intervals import negate
 from squallpy.logical.bind.scalar.expansion import EMPTY, NOTHING, ONE, SPACE, ZERO, Builder, expands
+from squallpy.logical.expression_builders import call, case
 from squallpy.logical.expressions import Expr, Literal, conjunction, not_null
-from squallpy.logical.functions import call, case
 
 
 @expands("CONCAT")

@@ -11,16 +11,16 @@ from dataclasses import dataclass, field, replace
 
 from squallpy.base.types import BIGINT, DOUBLE, NULL
 from squallpy.functions.registry import WINDOWS
-from squallpy.functions.window import WindowKind
-from squallpy.logical.aggregates import Aggregates, Items
-from squallpy.logical.calls import Agg, WindowFunction
+from squallpy.functions.window_functions import WindowKind
+from squallpy.logical.aggregate_calls import Agg, WindowFunction
+from squallpy.logical.expression_builders import call, case, coalesce, not_distinct
 from squallpy.logical.expressions import TRUE, Column, Expr, Literal, columns, conjunction, not_null
-from squallpy.logical.functions import call, case, coalesce, not_distinct
 from squallpy.logical.nodes import Aggregate, Filter, Node, Project, WindowFunctions, nodes
-from squallpy.logical.properties import check_size
-from squallpy.optimizer.passes import PassContext, bottom_up, columns_read
+from squallpy.logical.plan_properties import check_size
+from squallpy.logical.shared_aggregates import Aggregates, Items
+from squallpy.optimizer.pass_manager import PassContext, bottom_up, columns_read
+from squallpy.optimizer.plan.window_functions.frame_aggregates import FrameRows, join
 from squallpy.optimizer.plan.window_functions.frames import Extent, Frame, frame_of, without_neighbours
-from squallpy.optimizer.plan.window_functions.rows import FrameRows, join
 
 ONE, ZERO = Literal(1, BIGINT), Literal(0, BIGINT)
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from squallpy.base.types import INT
-from squallpy.logical.calls import OverClause, SortKeys
+from squallpy.logical.aggregate_calls import OverClause, SortKeys
 from squallpy.logical.expressions import Expr, Literal, columns
 from squallpy.logical.total_order import drop_redundant_keys
 from squallpy.logical.window_frame import CURRENT_ROW, Bound, FrameUnit

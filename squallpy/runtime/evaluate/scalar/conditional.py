@@ -2,7 +2,7 @@
 
 from squallpy.logical.expressions import Call
 from squallpy.runtime.evaluate import logic
-from squallpy.runtime.evaluate.evaluators import Evaluated, Function, evaluator
+from squallpy.runtime.evaluate.evaluator_table import Evaluated, Function, evaluator
 from squallpy.runtime.evaluate.scalar.operators import comparison
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from squallpy.base.errors import SquallError
 from squallpy.base.types import YEARS, Kind, Type
 from squallpy.logical.expressions import Call, Literal
-from squallpy.runtime.evaluate.evaluators import Evaluated, Function, binary, evaluator, parameter, unary
-from squallpy.runtime.evaluate.numbers import masked
+from squallpy.runtime.evaluate.evaluator_table import Evaluated, Function, binary, evaluator, parameter, unary
+from squallpy.runtime.evaluate.exact_arithmetic import masked
 from squallpy.runtime.evaluate.vectors import Vec, all_valid
 
 DAY = 86_400_000_000

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from squallpy.logical.expressions import Call
-from squallpy.runtime.evaluate.evaluators import (
+from squallpy.runtime.evaluate.evaluator_table import (
     Evaluated,
     Function,
     evaluator,

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from squallpy.logical.expressions import Call
-from squallpy.runtime.evaluate.evaluators import Evaluated, Function, evaluator, of_each, parameter
+from squallpy.runtime.evaluate.evaluator_table import Evaluated, Function, evaluator, of_each, parameter
 from squallpy.runtime.evaluate.vectors import Frame, Vec, all_valid, full
 
 Path = tuple[str | int, ...]

@@ -1,4 +1,4 @@
-"""Evaluators of functions of numbers; `evaluate/numbers.py` has the arithmetic."""
+"""Evaluators of functions of numbers; `evaluate/exact_arithmetic.py` has the arithmetic."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from squallpy.logical.expressions import Call
-from squallpy.runtime.evaluate import numbers
-from squallpy.runtime.evaluate.evaluators import Evaluated, Function, binary, evaluator, parameter, unary
+from squallpy.runtime.evaluate import exact_arithmetic
+from squallpy.runtime.evaluate.evaluator_table import Evaluated, Function, binary, evaluator, parameter, unary
 from squallpy.runtime.evaluate.vectors import Vec, all_valid
 
 _REALS: dict[str, Callable[[Any], Any]] = {
@@ -32,43 +32,43 @@ def real(call: Call, args: Evaluated) -> Function:
 
 @evaluator(*_PAIRS)
 def real_of_two(call: Call, args: Evaluated) -> Function:
-    return binary(args, numbers.real(_PAIRS[call.name]))
+    return binary(args, exact_arithmetic.real(_PAIRS[call.name]))
 
 
 @evaluator("ln", "log10", "log2")
 def logarithm(call: Call, args: Evaluated) -> Function:
-    return lambda frame: numbers.logarithm(call.name, args[0](frame))
+    return lambda frame: exact_arithmetic.logarithm(call.name, args[0](frame))
 
 
 @evaluator("abs")
 def magnitude(call: Call, args: Evaluated) -> Function:
-    return numbers.negate_or_abs(args[0], np.abs, call)
+    return exact_arithmetic.negate_or_abs(args[0], np.abs, call)
 
 
 @evaluator("div")
 def quotient(call: Call, args: Evaluated) -> Function:
-    return binary(args, numbers.quotient(call))
+    return binary(args, exact_arithmetic.quotient(call))
 
 
 @evaluator("floor", "ceil")
 def whole(call: Call, args: Evaluated) -> Function:
-    return lambda frame: numbers.floor_or_ceil(call, args[0](frame), call.args[0].type, frame.rows)
+    return lambda frame: exact_arithmetic.floor_or_ceil(call, args[0](frame), call.args[0].type, frame.rows)
 
 
 @evaluator("round")
 def rounded(call: Call, args: Evaluated) -> Function:
     type, places = call.args[0].type, parameter(call, 1)
     if type.is_exact:
-        return lambda frame: numbers.round_exact(args[0](frame), type, places, call)
-    return unary(args[0], lambda x: numbers.round_real(x, places))
+        return lambda frame: exact_arithmetic.round_exact(args[0](frame), type, places, call)
+    return unary(args[0], lambda x: exact_arithmetic.round_real(x, places))
 
 
 @evaluator("truncate")
 def truncated(call: Call, args: Evaluated) -> Function:
     type, places = call.args[0].type, parameter(call, 1)
     if type.is_exact:
-        return lambda frame: numbers.truncate_exact(args[0](frame), type, places)
-    return unary(args[0], lambda x: numbers.truncate_real(x, places))
+        return lambda frame: exact_arithmetic.truncate_exact(args[0](frame), type, places)
+    return unary(args[0], lambda x: exact_arithmetic.truncate_real(x, places))
 
 
 @evaluator("shift_left", "shift_right")
@@ -79,4 +79,4 @@ def shifted(call: Call, args: Evaluated) -> Function:
 
 @evaluator("bit_count")
 def bit_count(call: Call, args: Evaluated) -> Function:
-    return unary(args[0], numbers.bit_count)
+    return unary(args[0], exact_arithmetic.bit_count)

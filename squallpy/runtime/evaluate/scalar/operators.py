@@ -8,9 +8,9 @@ import numpy as np
 
 from squallpy.base.types import Kind, Type
 from squallpy.logical.expressions import COMPARISONS, Call, Cast, Literal
-from squallpy.runtime.evaluate import logic, numbers
+from squallpy.runtime.evaluate import exact_arithmetic, logic
 from squallpy.runtime.evaluate.casts import try_cast
-from squallpy.runtime.evaluate.evaluators import (
+from squallpy.runtime.evaluate.evaluator_table import (
     EVALUATORS,
     Evaluated,
     Function,
@@ -21,7 +21,7 @@ from squallpy.runtime.evaluate.evaluators import (
     parameter,
     unary,
 )
-from squallpy.runtime.evaluate.guarded import short_circuit, with_fallback
+from squallpy.runtime.evaluate.guarded_expressions import short_circuit, with_fallback
 from squallpy.runtime.evaluate.scalar import text
 from squallpy.runtime.evaluate.vectors import Frame, Vec, all_valid
 
@@ -69,29 +69,29 @@ def not_distinct(call: Call, args: Evaluated) -> Function:
 def arithmetic(call: Call, args: Evaluated) -> Function:
     operate: Any = {"+": np.add, "-": np.subtract, "*": np.multiply}[call.name]
     if call.type.kind is Kind.DOUBLE:
-        return binary(args, numbers.real(operate))
+        return binary(args, exact_arithmetic.real(operate))
     bound: Callable[[int, int], int] = (lambda x, y: x * y) if call.name == "*" else (lambda x, y: x + y)
-    return binary(args, numbers.exact(operate, bound, call))
+    return binary(args, exact_arithmetic.exact(operate, bound, call))
 
 
 @evaluator("total", "difference", "product", "remainder")
 def rounded_decimals(call: Call, args: Evaluated) -> Function:
-    return binary(args, numbers.rounded_decimals(call))
+    return binary(args, exact_arithmetic.rounded_decimals(call))
 
 
 @evaluator("/")
 def quotient(call: Call, args: Evaluated) -> Function:
-    return binary(args, numbers.divide)
+    return binary(args, exact_arithmetic.divide)
 
 
 @evaluator("%")
 def remainder(call: Call, args: Evaluated) -> Function:
-    return binary(args, numbers.remainder)
+    return binary(args, exact_arithmetic.remainder)
 
 
 @evaluator("negate")
 def opposite(call: Call, args: Evaluated) -> Function:
-    return numbers.negate_or_abs(args[0], np.negative, call)
+    return exact_arithmetic.negate_or_abs(args[0], np.negative, call)
 
 
 @evaluator("bit_and", "bit_or", "bit_xor")
@@ -123,7 +123,7 @@ def pattern(call: Call, args: Evaluated) -> Function:
 
 @evaluator("tried")
 def attempt(call: Call, args: Evaluated) -> Function:
-    from squallpy.runtime.evaluate.functions import compile_expression  # NB: that module imports this one
+    from squallpy.runtime.evaluate.expression_compiler import compile_expression  # NB: that module imports this one
 
     match call.args[0]:
         case Cast(arg, target):
@@ -134,7 +134,7 @@ def attempt(call: Call, args: Evaluated) -> Function:
 
 @evaluator("checked")
 def checked(call: Call, args: Evaluated) -> Function:
-    return binary(args, lambda total, near: numbers.check_sum(total, near, call))
+    return binary(args, lambda total, near: exact_arithmetic.check_sum(total, near, call))
 
 
 @evaluator("only")
@@ -146,17 +146,17 @@ def only(call: Call, args: Evaluated) -> Function:
 @evaluator("var_samp", "var_pop")
 def variance(call: Call, args: Evaluated) -> Function:
     scale, sample = call.args[1].type.scale, call.name == "var_samp"
-    return lambda frame: numbers.variance([a(frame) for a in args], scale, sample)
+    return lambda frame: exact_arithmetic.variance([a(frame) for a in args], scale, sample)
 
 
 @evaluator("covar_samp", "covar_pop")
 def covariance(call: Call, args: Evaluated) -> Function:
     scale, sample = call.args[3].type.scale, call.name == "covar_samp"
-    return lambda frame: numbers.covariance([a(frame) for a in args], scale, sample)
+    return lambda frame: exact_arithmetic.covariance([a(frame) for a in args], scale, sample)
 
 
 def comparison(name: str, type: Type) -> Callable[[Vec, Vec], Vec]:
     """Make the comparison of vectors of a type."""
     if type.kind is Kind.VARCHAR:
         return lambda a, b: Vec(mask(text.compare(name, a.values, b.values)), all_valid(a.valid, b.valid))
-    return numbers.compare(name, type.kind is Kind.DOUBLE)
+    return exact_arithmetic.compare(name, type.kind is Kind.DOUBLE)

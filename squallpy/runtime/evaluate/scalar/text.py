@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from squallpy.base.errors import SquallError
 from squallpy.logical.expressions import Call
 from squallpy.logical.similar_to import expression_of
-from squallpy.runtime.evaluate.evaluators import (
+from squallpy.runtime.evaluate.evaluator_table import (
     Evaluated,
     Function,
     evaluator,

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from squallpy.runtime.kernels import layout as at
-from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, VECTOR, Vector, address, inlined, kernel
+from squallpy.runtime.kernels import pool_layout as at
+from squallpy.runtime.kernels.kernel_compiler import GIVEN_MATRIX, VECTOR, Vector, address, inlined, kernel
 from squallpy.runtime.kernels.tree.nodes import child_of, count_of, is_before, level_of, root_of
 from squallpy.runtime.kernels.tree.search import child_index, lower_bound, upper_bound
 from squallpy.runtime.kernels.tree.summaries import sum_entries

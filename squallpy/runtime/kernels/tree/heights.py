@@ -2,9 +2,17 @@
 
 import numpy as np
 
-from squallpy.runtime.kernels import layout as at
-from squallpy.runtime.kernels.compiled import GIVEN_MATRIX, GIVEN_VECTOR, VECTOR, Vector, address, inlined, kernel
-from squallpy.runtime.kernels.regions import Words
+from squallpy.runtime.kernels import pool_layout as at
+from squallpy.runtime.kernels.kernel_compiler import (
+    GIVEN_MATRIX,
+    GIVEN_VECTOR,
+    VECTOR,
+    Vector,
+    address,
+    inlined,
+    kernel,
+)
+from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.tree.folds import fold_between
 from squallpy.runtime.kernels.tree.nodes import (
     FANOUT,

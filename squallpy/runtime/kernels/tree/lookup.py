@@ -2,8 +2,10 @@
 
 import numpy as np
 
-from squallpy.runtime.kernels import layout as at
-from squallpy.runtime.kernels.compiled import (
+from squallpy.runtime.kernels import pool_layout as at
+from squallpy.runtime.kernels.hash_index import same
+from squallpy.runtime.kernels.intrinsics import load
+from squallpy.runtime.kernels.kernel_compiler import (
     GIVEN_MATRIX,
     GIVEN_VECTOR,
     MATRIX,
@@ -13,10 +15,8 @@ from squallpy.runtime.kernels.compiled import (
     inlined,
     kernel,
 )
-from squallpy.runtime.kernels.hash_index import same
-from squallpy.runtime.kernels.intrinsics import load
-from squallpy.runtime.kernels.payloads import add, copy
-from squallpy.runtime.kernels.regions import Words
+from squallpy.runtime.kernels.memory_regions import Words
+from squallpy.runtime.kernels.payload_arithmetic import add, copy
 from squallpy.runtime.kernels.tree.nodes import (
     FANOUT,
     child_of,

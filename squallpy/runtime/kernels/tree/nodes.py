@@ -2,16 +2,16 @@
 
 from typing import Final
 
-from squallpy.runtime.kernels import layout as at
-from squallpy.runtime.kernels.area import HEAD
-from squallpy.runtime.kernels.compiled import Vector, inlined
+from squallpy.runtime.kernels import pool_layout as at
 from squallpy.runtime.kernels.intrinsics import load, move, store
+from squallpy.runtime.kernels.kernel_compiler import Vector, inlined
+from squallpy.runtime.kernels.memory_area import HEAD
 
 FANOUT: Final = 32
 DEPTH: Final = 12  # levels at most: nodes are at least a quarter full, but for a few
 LOWEST: Final = -(2**63)  # no height is less
 
-# Constants in the frame; KEY, PAYLOAD, LANES, PLACES, SCRATCH and RINGS stand where pools have them (see `layout`).
+# Constants in the frame; KEY, PAYLOAD, LANES, PLACES, SCRATCH and RINGS are where pools have them (see `pool_layout`).
 STRIDE: Final = 4  # words in an entry
 SUMMARY: Final = 6  # of a subtree besides its sum: NO_SUMMARY, EXTENTS, or the word of keys whose maximum is kept
 

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from squallpy.runtime.kernels import layout as at
-from squallpy.runtime.kernels.compiled import Vector, address, inlined
+from squallpy.runtime.kernels import pool_layout as at
 from squallpy.runtime.kernels.intrinsics import prefetch
+from squallpy.runtime.kernels.kernel_compiler import Vector, address, inlined
 from squallpy.runtime.kernels.tree.nodes import (
     FANOUT,
     STRIDE,

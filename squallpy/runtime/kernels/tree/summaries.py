@@ -1,10 +1,10 @@
 """Summaries of subtrees in the entries above them: sums of payloads, extents of prefix sums, greatest heights."""
 
-from squallpy.runtime.kernels import layout as at
-from squallpy.runtime.kernels.arithmetic import exact_add
-from squallpy.runtime.kernels.compiled import Vector, inlined
+from squallpy.runtime.kernels import pool_layout as at
 from squallpy.runtime.kernels.intrinsics import below, load, store
-from squallpy.runtime.kernels.payloads import add
+from squallpy.runtime.kernels.kernel_compiler import Vector, inlined
+from squallpy.runtime.kernels.payload_arithmetic import add
+from squallpy.runtime.kernels.ring_arithmetic import exact_add
 from squallpy.runtime.kernels.tree.nodes import (
     EXTENTS,
     LOWEST,

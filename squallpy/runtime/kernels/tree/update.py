@@ -4,9 +4,9 @@ from typing import Final
 
 import numpy as np
 
-from squallpy.runtime.kernels import layout as at
-from squallpy.runtime.kernels.area import HEAD
-from squallpy.runtime.kernels.compiled import (
+from squallpy.runtime.kernels import pool_layout as at
+from squallpy.runtime.kernels.intrinsics import load, store
+from squallpy.runtime.kernels.kernel_compiler import (
     GIVEN_MATRIX,
     GIVEN_VECTOR,
     MATRIX,
@@ -16,9 +16,9 @@ from squallpy.runtime.kernels.compiled import (
     inlined,
     kernel,
 )
-from squallpy.runtime.kernels.intrinsics import load, store
-from squallpy.runtime.kernels.payloads import add, copy, is_zero
-from squallpy.runtime.kernels.regions import Words
+from squallpy.runtime.kernels.memory_area import HEAD
+from squallpy.runtime.kernels.memory_regions import Words
+from squallpy.runtime.kernels.payload_arithmetic import add, copy, is_zero
 from squallpy.runtime.kernels.tree.nodes import (
     BOUND,
     COUNT,

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from squallpy.base.json_codec import from_json, to_json
-from squallpy.physical.matrix.blocks import Phase
-from squallpy.runtime.matrix.views import Array
+from squallpy.physical.matrix.block_supersteps import Phase
+from squallpy.runtime.matrix.stored_views import Array
 from squallpy.runtime.messages.deltas import pack_head, unpack_head
 
 Arrays = dict[str, Array]

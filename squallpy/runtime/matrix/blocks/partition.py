@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from squallpy.physical.matrix.blocks import Form, Part, Phase
+from squallpy.physical.matrix.block_supersteps import Form, Part, Phase
 from squallpy.physical.plan import Plan
-from squallpy.runtime.batch.node import Computed, Input, Sender, pack_parcels
+from squallpy.runtime.batch.micro_batch import Computed, Input, Sender, pack_parcels
 from squallpy.runtime.matrix.blocks.commands import Arrays, Commands, pack_arrays, unpack_arrays
 from squallpy.runtime.matrix.blocks.superstep import BlockProgram, SuperstepExecutor
 from squallpy.runtime.matrix.blocks.superstep_state import Parts, SuperstepState, array_key
-from squallpy.runtime.state.store import Store, StoreLayout
+from squallpy.runtime.state.state_store import Store, StoreLayout
 
 Parcel = tuple[int, bytes]
 

@@ -9,7 +9,7 @@ from squallpy.base.semirings import BOOLEAN
 from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.drift_probe import Look
 from squallpy.maintain.matrix.materialise import Update
-from squallpy.maintain.matrix.nodes import (
+from squallpy.maintain.matrix.matrix_expressions import (
     Diagonal,
     Fill,
     Matrix,
@@ -22,8 +22,8 @@ from squallpy.maintain.matrix.nodes import (
     children,
     names,
 )
-from squallpy.maintain.matrix.program import Statement
-from squallpy.physical.matrix.blocks import (
+from squallpy.maintain.matrix.matrix_program import Statement
+from squallpy.physical.matrix.block_supersteps import (
     CompareDrift,
     Define,
     Fetch,
@@ -35,9 +35,10 @@ from squallpy.physical.matrix.blocks import (
     Value,
     plan_blocks,
 )
-from squallpy.physical.matrix.passes import Pass
-from squallpy.physical.matrix.plan import KeptProgram
-from squallpy.runtime.kernels import bits
+from squallpy.physical.matrix.matrix_plan import KeptProgram
+from squallpy.physical.matrix.view_passes import Pass
+from squallpy.runtime.kernels.matrix import boolean
+from squallpy.runtime.matrix.affected_cells import touch
 from squallpy.runtime.matrix.algebra import SingularError, add_matrices, apply_operation, evaluate, product
 from squallpy.runtime.matrix.blocks.commands import Arrays
 from squallpy.runtime.matrix.blocks.superstep_state import Parts, SuperstepState
@@ -46,11 +47,10 @@ from squallpy.runtime.matrix.drift import DRIFT, largest_difference
 from squallpy.runtime.matrix.errors import NamingOverflow, overflow, singular
 from squallpy.runtime.matrix.memory_check import bytes_available, memory_error
 from squallpy.runtime.matrix.packed_boolean import Packed
-from squallpy.runtime.matrix.subscription import Read, Subscription, decode_rows, subscription_layouts
-from squallpy.runtime.matrix.touched import touch
-from squallpy.runtime.matrix.views import Array, BitView, View, visit_view, wrap_view
-from squallpy.runtime.state.matrices import BlockLayout
-from squallpy.runtime.state.store import Store
+from squallpy.runtime.matrix.reported_cells import Read, Subscription, decode_rows, subscription_layouts
+from squallpy.runtime.matrix.stored_views import Array, BitView, View, visit_view, wrap_view
+from squallpy.runtime.state.matrix_blocks import BlockLayout
+from squallpy.runtime.state.state_store import Store
 
 
 class BlockProgram:
@@ -132,7 +132,7 @@ class SuperstepExecutor:
         program, more = self._program, 0
         shapes = {(name, form): self._extent(name, form) for name in program.stored for form in program.forms(name)}
         for view, (rows, columns) in shapes.items():
-            shapes[view] = rows, bits.words(columns) if self._ring is BOOLEAN else columns
+            shapes[view] = rows, boolean.words(columns) if self._ring is BOOLEAN else columns
             before = self._store.blocks[program.block(*view)].shape
             more += shapes[view][0] * shapes[view][1] - before[0] * before[1]
         if 8 * more > (free := bytes_available()):
@@ -301,7 +301,7 @@ class SuperstepExecutor:
             self._assign(view, kept, values[own] if kept is Form.ROWS else values[:, own])
 
     def _assign(self, name: str, form: Form, values: Array) -> None:
-        plain = bits.pack(np.ascontiguousarray(values)) if self._ring is BOOLEAN else values
+        plain = boolean.pack(np.ascontiguousarray(values)) if self._ring is BOOLEAN else values
         self._store.blocks[self._program.block(name, form)].assign(plain)
 
     def _rows(self, matrix: Matrix) -> Array:

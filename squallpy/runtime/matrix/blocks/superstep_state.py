@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from squallpy.physical.matrix.blocks import Form, Value
+from squallpy.physical.matrix.block_supersteps import Form, Value
 from squallpy.runtime.matrix.blocks.commands import Arrays
-from squallpy.runtime.matrix.views import Array
+from squallpy.runtime.matrix.stored_views import Array
 
 Parts = dict[Value, dict[int, Array]]  # by value and partition: what was sent
 

@@ -1,0 +1,30 @@
+"""Functions that make rows of a value, and their common operation."""
+
+from dataclasses import dataclass
+
+from squallpy.functions.entries import Operation
+from squallpy.functions.type_rules import series
+
+
+@dataclass(frozen=True, slots=True)
+class RowFunction:
+    """A function that generates rows, in SELECT or in FROM."""
+
+    syntax: str
+    doc: str
+
+
+ROW_FUNCTIONS = (
+    RowFunction("EXPLODE(a) or UNNEST(a)", "a row for each part of `SPLIT(x, 'p')`, or value of the series below"),
+    RowFunction("POSEXPLODE(a)", "the same with its position, from 0 on"),
+    RowFunction("EXPLODE_OUTER(a) or POSEXPLODE_OUTER(a)", "the same, and a row of NULL where there is none"),
+    RowFunction(
+        "SEQUENCE(a, b [, step])", "from a to b as in Spark, down if b is less; a step that leads away is an error"
+    ),
+    RowFunction(
+        "GENERATE_SERIES(a, b [, step])", "from a to b as in PostgreSQL and DuckDB; none if the step leads away"
+    ),
+    RowFunction("RANGE([a,] b [, step])", "from a, or 0, to before b, as in Spark and DuckDB"),
+)
+
+SEQUENCE = Operation("sequence", 3, 5, series, "start, stop and step of a series, whose values become rows")

@@ -1,0 +1,54 @@
+"""Lists that are made only to be spelled or counted, as what says so at once.
+
+CONCAT_WS(', ', COLLECT_SET(x)), ARRAY_JOIN(SORT_ARRAY(ARRAY_AGG(x)), ', ')   →   LISTAGG(DISTINCT x, ', '), …
+SIZE(COLLECT_SET(x))                                                          →   COUNT(DISTINCT x)
+"""
+
+from sqlglot import exp
+
+from squallpy.base.types import VARCHAR
+from squallpy.logical.bind.expressions import Scalars
+from squallpy.logical.expression_builders import coalesce
+from squallpy.logical.expressions import Expr, Literal
+
+LISTS = ("COLLECT_LIST", "ARRAY_AGG", "COLLECT_SET")  # the last of values that differ
+SORTED = ("SORT_ARRAY", "ARRAY_SORT")  # LISTAGG is in order anyway
+SIZES = ("SIZE", "ARRAY_SIZE", "CARDINALITY")
+
+
+def collected(s: Scalars, node: exp.Anonymous) -> Expr | None:
+    """Bind a call that spells or counts a list; None for any other."""
+    match node.name.upper(), node.expressions:
+        case name, [lists] if name in SIZES and _list(lists):
+            return s.bind(_instead(node, lists, "COUNT"))
+        case ("CONCAT_WS", [separator, lists]) | ("ARRAY_JOIN", [lists, separator]) if _list(lists):
+            return coalesce(s.bind(_instead(node, lists, "LISTAGG", separator)), Literal("", VARCHAR))
+    return None
+
+
+def _list(node: exp.Expr) -> exp.Anonymous | None:
+    """Return the call that makes a list, of one that sorts it, or with FILTER."""
+    if isinstance(node, exp.Filter):
+        node = node.this
+    if isinstance(node, exp.Anonymous) and node.name.upper() in SORTED and len(node.expressions) == 1:
+        return _list(node.expressions[0])
+    return node if isinstance(node, exp.Anonymous) and node.name.upper() in LISTS else None
+
+
+def _instead(node: exp.Expr, lists: exp.Expr, name: str, *more: exp.Expr) -> exp.Expr:
+    """Build another aggregate of the same values, where the node stands."""
+    while isinstance(lists, exp.Anonymous) and lists.name.upper() in SORTED:
+        lists = lists.expressions[0]
+    out = lists.copy()
+    out.parent = node.parent
+    call = out.this if isinstance(out, exp.Filter) else out
+    values = call.expressions
+    if call.name.upper() == LISTS[-1] and not any(isinstance(value, exp.Distinct) for value in values):
+        values = [exp.Distinct(expressions=values)]
+    if more and isinstance(values[0], exp.Distinct):
+        values[0].append("expressions", more[0].copy())
+    elif more:
+        values = [*values, more[0].copy()]
+    call.set("this", name)
+    call.set("expressions", values)
+    return out

@@ -1,0 +1,191 @@
+"""A plan as text: one operator a line, inputs indented.
+
+Project o_orderkey, revenue := SUM(l_extendedprice)
+  Aggregate by o_orderkey: SUM(l_extendedprice)
+    Scan orders
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain, count
+
+from squallpy.logical.aggregate_calls import Agg, SortKeys, WindowFunction
+from squallpy.logical.apply import Apply, Domain
+from squallpy.logical.expressions import TRUE, Column, Expr, substitute
+from squallpy.logical.factorised import Factorised
+from squallpy.logical.nodes import (
+    Aggregate,
+    AntiJoin,
+    Filter,
+    GroupingSets,
+    Join,
+    LeftJoin,
+    Limit,
+    Node,
+    Project,
+    Repeat,
+    Scan,
+    SemiJoin,
+    SetOperation,
+    Sort,
+    TopN,
+    Union,
+    Window,
+    WindowFunctions,
+    nodes,
+)
+from squallpy.logical.window_frame import DEFAULT_FRAME
+
+
+def show(plan: Node, *, types: bool = False) -> str:
+    """Show the plan as an indented tree; with `types`, each line ends with the types of its columns.
+
+    Columns whose names an operator would not tell apart have that of their stream in front, or a number behind; those
+    that a subquery reads from around it are outer(…).
+    """
+    return "\n".join(_lines(plan, _Names(plan), types, 0))
+
+
+def _lines(node: Node, names: "_Names", types: bool, depth: int) -> Iterator[str]:
+    while isinstance(node, Join) and isinstance(node.left, Domain) and node.on is None:
+        node = node.right  # FROM of a subquery, whose outer columns are marked as such
+    line = "  " * depth + _describe(node, names)
+    if types:
+        columns = (f"{names(c)} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in node.output)
+        line += "  -- " + ", ".join(columns)
+    yield line
+    for child in node.inputs:
+        yield from _lines(child, names, types, depth + 1)
+
+
+class _Names:
+    """Names of the columns of a plan: their own, unless two that an operator reads have the same."""
+
+    def __init__(self, plan: Node) -> None:
+        outer = {c.id for node in nodes(plan) if isinstance(node, Domain) for c in node.output}
+        found: dict[int, Column] = {}
+        alike: dict[int, None] = {}  # ids, in the order in which the plan makes the columns
+        aliases: dict[int, str] = {}
+        applies: list[Apply] = []
+        for node in nodes(plan):
+            match node:
+                case Scan(_, alias, columns):
+                    aliases |= {c.id: alias for c in columns}
+                case Apply():
+                    applies.append(node)
+            by_name: dict[str, set[int]] = {}
+            for column in (c for child in node.inputs for c in child.output if c.id not in outer):
+                found.setdefault(column.id, column)
+                by_name.setdefault(column.name.lower(), set()).add(column.id)
+            alike |= dict.fromkeys(sorted(id for ids in by_name.values() if len(ids) > 1 for id in ids))
+        taken = {column.name.lower() for column in found.values()}
+        self._columns: dict[int, Expr] = {}
+        for id in alike:
+            column = found[id]
+            numbered = (f"{column.name}_{n}" for n in count(2))
+            qualified = (f"{aliases[id]}.{column.name}",) if id in aliases else ()
+            name = next(name for name in chain(qualified, numbered) if name.lower() not in taken)
+            taken.add(name.lower())
+            self._columns[id] = replace(column, name=name)
+        for apply in reversed(applies):  # outermost first
+            self._columns |= {c.id: replace(c, name=f"outer({self(expr)})") for c, expr in apply.parameters}
+
+    def __call__(self, expr: Expr) -> str:
+        return str(substitute(expr, self._columns))
+
+    def agg(self, agg: Agg) -> str:
+        """Show an aggregate."""
+        return str(agg.with_args(substitute(arg, self._columns) for arg in agg.args))
+
+    def function(self, function: WindowFunction) -> str:
+        """Show a window function."""
+        function = function.with_expressions(substitute(e, self._columns) for e in function.expressions)
+        over, agg = function.over, function.function
+        call = str(agg) if isinstance(agg, Agg) else f"{agg}({', '.join(map(str, function.args))})"
+        call += " IGNORE NULLS" if function.ignores_nulls else ""
+        keys = ", ".join(order(str(key), down, nulls) for key, down, nulls in over.order)
+        parts = (
+            f"PARTITION BY {', '.join(map(str, over.partition))}" if over.partition else "",
+            f"ORDER BY {keys}" if keys else "",
+            str(over.frame) if over.frame != DEFAULT_FRAME else "",
+        )
+        return f"{call} OVER ({' '.join(part for part in parts if part)})"
+
+    def named(self, column: Column, expr: Expr) -> str:
+        """Show a column that an operator computes by an expression."""
+        name, text = self(column), self(expr)
+        return name if name == text else f"{name} := {text}"
+
+
+def _describe(node: Node, names: _Names) -> str:
+    """Show one operator without its inputs."""
+    match node:
+        case Scan(relation, alias) if relation.parts:
+            return f"Scan {relation.name} := {relation.parts} AS {alias}"
+        case Scan(relation, alias):
+            return f"Scan {relation.name}" + (f" AS {alias}" if alias.lower() != relation.name.lower() else "")
+        case Window(_, spec, time):
+            return f"Window {spec.frame}" + (f" of {names(time)}" if time is not None else "")
+        case Filter(_, predicate):
+            return f"Filter {names(predicate)}"
+        case Project(_, items):
+            return "Project " + ", ".join(names.named(column, expr) for column, expr in items)
+        case Join(_, _, on):
+            return f"Join on {names(on)}" if on is not None else "Cross"
+        case LeftJoin(_, _, on):
+            return f"Left join on {names(on)}"
+        case SemiJoin(_, _, on):
+            return f"Semi join on {names(on)}"
+        case AntiJoin(_, _, on):
+            return f"Anti join on {names(on)}"
+        case Apply(_, _, kind, _, on, made):
+            adds = " " + ", ".join(map(names, made)) if made else ""
+            return f"Apply {kind.value}{adds}" + (f" on {names(on)}" if on != TRUE else "")
+        case Domain():
+            return "Outer row"
+        case Union(_, columns):
+            return "Union all " + ", ".join(map(names, columns))
+        case SetOperation(kind, is_all, _, columns):
+            return f"{kind.capitalize()}{' all' if is_all else ''} " + ", ".join(map(names, columns))
+        case GroupingSets(_, keys, sets, aggs, groupings):
+            named = {key: names.named(key, expr) for key, expr in keys}
+            by = ", ".join(f"({', '.join(named[key] for key in each)})" for each in sets)
+            shown = (*(names.agg(agg) for _, agg in aggs), *(names(column) for column, _ in groupings))
+            return f"Aggregate by sets {by}" + (f": {', '.join(shown)}" if shown else "")
+        case Aggregate(_, keys, aggs):
+            by = " by " + ", ".join(names.named(column, expr) for column, expr in keys) if keys else ""
+            return f"Aggregate{by}" + (": " + ", ".join(names.agg(agg) for _, agg in aggs) if aggs else "")
+        case WindowFunctions(_, functions):
+            return "WindowFunctions " + ", ".join(f"{names(column)} := {names.function(f)}" for column, f in functions)
+        case Factorised(_, model, features, keys):
+            by = " by " + ", ".join(map(names, keys)) if keys else ""
+            return f"{model}{by}: {', '.join(map(names, features))}"
+        case Repeat(_, times, number):
+            return f"Repeat {names(times)} times" + ("" if number is None else f", {names(number)} from 0")
+        case Sort(_, keys):
+            return f"Sort {_keys(keys, names)}"
+        case TopN():
+            each = ", ".join(map(names, node.partition))
+            return (
+                f"Top {_numbers(node)}{' with ties' if node.with_ties else ''}"
+                + (f" by {_keys(node.keys, names)}" if node.keys else "")
+                + (f" for each {each}" if each else "")
+            )
+        case Limit():
+            return f"Limit {_numbers(node)}"
+    raise AssertionError(node)
+
+
+def _keys(keys: SortKeys, names: _Names) -> str:
+    return ", ".join(order(names(expr), down, nulls) for expr, down, nulls in keys)
+
+
+def _numbers(node: TopN | Limit) -> str:
+    """Show LIMIT and OFFSET."""
+    return f"{'all' if node.count is None else node.count}" + (f" offset {node.offset}" if node.offset else "")
+
+
+def order(text: str, descending: bool, nulls_first: bool) -> str:
+    """Show a sort key without Spark's defaults: NULLs first when ascending, last when descending."""
+    nulls = "" if nulls_first != descending else f" NULLS {'FIRST' if nulls_first else 'LAST'}"
+    return f"{text}{' DESC' if descending else ''}{nulls}"

@@ -1,0 +1,201 @@
+"""A matrix program → its triggers, the cheapest way that is found: the phases of Fig. 5.11 in their order.
+
+simplify · iterative models · search · ANF · derivation · factorisation · materialisation
+
+Everything is judged by what a trigger costs for an update of rank 1, over all inputs that change; where that is the
+same, by what the program costs as a whole (`price`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from squallpy.base.errors import SquallError, nearest
+from squallpy.maintain.matrix.anf import Anf, normalise
+from squallpy.maintain.matrix.dimensions import Sizes
+from squallpy.maintain.matrix.equivalence_search import Found, search
+from squallpy.maintain.matrix.expression_cost import Guess
+from squallpy.maintain.matrix.iterative_models import WRITTEN, rewrite_iterations, write_models
+from squallpy.maintain.matrix.materialise import Maintained, maintain, maintain_normalised
+from squallpy.maintain.matrix.matrix_expressions import Iterate, Matrix, walk
+from squallpy.maintain.matrix.matrix_program import Program, Statement
+from squallpy.maintain.matrix.meta_information import Facts, infer
+from squallpy.maintain.matrix.simplify import simplify
+from squallpy.maintain.matrix.trigger_cost import LEFT, evaluation_price, trigger_price
+
+AUTO = "auto"
+STRATEGIES = (AUTO, "reeval", "incr", "hybrid")
+MOST_SEARCHED = 20  # definitions of a program whose statements are still searched
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """An iterative model of an iteration, and what its triggers and its evaluation cost."""
+
+    model: str
+    trigger: float
+    evaluation: float
+    views: int
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The alternatives that were weighed: models of each iteration, the chosen one first, and the search of each
+    statement."""
+
+    iterations: tuple[tuple[str, tuple[Way, ...]], ...] = ()
+    searches: tuple[tuple[str, Found], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Choices that can be forced: an iterative model by its name, a strategy."""
+
+    model: str = AUTO
+    strategy: str = AUTO
+
+    @property
+    def dense(self) -> bool | None:
+        return {"hybrid": True, "incr": False}.get(self.strategy)
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A program with its triggers, and how they were found."""
+
+    maintained: Maintained
+    report: Report
+    options: Options
+
+
+def compile_program(
+    program: Program,
+    changing: Sequence[str],
+    sizes: Sizes,
+    options: Options = Options(),
+    growing: Sequence[str] = (),
+) -> Compiled:
+    """Compile a program to triggers for the inputs that change.
+
+    Args:
+        sizes: Of its symbols, as far as known.
+        growing: The symbols that may grow.
+    """
+    compiler = _Compiler(changing, Guess(sizes), options)
+    modelled, iterations = compiler.choose_models(program)
+    searched, searches = compiler.search_statements(modelled)
+    made = maintain(searched, changing, compiler.guess, options.dense, growing)
+    return Compiled(made, Report(iterations, searches), options)
+
+
+Weighed = tuple[float, float, int]  # the price of the triggers, of an evaluation, and how many views there are
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiler:
+    changing: Sequence[str]
+    guess: Guess
+    options: Options
+    _prices: dict[Program, Weighed] = field(default_factory=dict)
+
+    def price(self, program: Program) -> Weighed:
+        """Estimate the cost of a program; programs equal in ANF are estimated once."""
+        anf = normalise(program, self.guess)
+        if anf.program not in self._prices:
+            self._prices[anf.program] = self._weighed(anf)
+        return self._prices[anf.program]
+
+    def _weighed(self, anf: Anf) -> Weighed:
+        made = maintain_normalised(anf, self.changing, self.guess, self.options.dense)
+        triggers = sum(trigger_price(made, t, 1, self.guess.known, LEFT).total for t in made.triggers.values())
+        return triggers, evaluation_price(made, self.guess.known).total, len(made.kept)
+
+    def choose_models(self, program: Program) -> tuple[Program, tuple[tuple[str, tuple[Way, ...]], ...]]:
+        """Rewrite each iteration in its best model."""
+        found = []
+        while (place := _find_iteration(program)) is not None:
+            at, iteration = place
+            ways = self._forced(write_models(iteration, _infer_facts(program, at), program.ring))
+            weighed = []
+            for model, written in ways.items():
+                candidate = _replaced(program, at, iteration, written)
+                weighed.append((Way(model, *self.price(_unroll_others(candidate))), candidate))
+            weighed.sort(key=lambda pair: (pair[0].trigger, pair[0].evaluation, pair[0].views))
+            anew = min(weighed, key=lambda pair: pair[0].evaluation)
+            if self.options.strategy == AUTO and weighed[0][0].trigger > anew[0].evaluation:
+                weighed.remove(anew)  # no trigger is better than to evaluate in the cheapest way
+                weighed.insert(0, anew)
+            found.append((str(iteration), tuple(way for way, _ in weighed)))
+            program = weighed[0][1]
+        return program, tuple(found)
+
+    def _forced(self, ways: dict[str, Matrix]) -> dict[str, Matrix]:
+        model = self.options.model.lower()
+        if model == AUTO or len(ways) == 1:
+            return ways
+        if model == WRITTEN:
+            return dict([next(iter(ways.items()))])
+        if model not in ways:
+            hint = nearest(model, ways)
+            raise SquallError("SQ7003", f'"{self.options.model}" is no iterative model of this program', hint=hint)
+        return {model: ways[model]}
+
+    def search_statements(self, program: Program) -> tuple[Program, tuple[tuple[str, Found], ...]]:
+        """Rewrite each statement in its cheapest form.
+
+        Where addition is idempotent it stays: forms differ in how soon an update ends there, which depends on the
+        entries. An iteration step by step prunes updates most often.
+        """
+        if program.ring.idempotent:
+            return program, ()
+        found = []
+        for at, statement in enumerate(program.statements):
+            if len(normalise(program, self.guess).definitions) > MOST_SEARCHED:
+                continue
+            first = simplify(statement.value, _infer_facts(program, at), program.ring)
+
+            def cost(form: Matrix, at: int = at, program: Program = program) -> float:
+                triggers, evaluation, _ = self.price(_with(program, at, form))
+                return triggers + 1e-6 * evaluation
+
+            result = search(first, cost)
+            if result.applications:
+                found.append((str(statement.name), result))
+                program = _with(program, at, result.best)
+        return program, tuple(found)
+
+
+def _find_iteration(program: Program) -> tuple[int, Iterate] | None:
+    """Find the first iteration that has none inside."""
+    for at, statement in enumerate(program.statements):
+        inner = [node for node in walk(statement.value) if isinstance(node, Iterate)]
+        if inner:
+            return at, inner[-1]
+    return None
+
+
+def _replaced(program: Program, at: int, iteration: Iterate, written: Matrix) -> Program:
+    value = rewrite_iterations(program.statements[at].value, lambda node: written if node == iteration else None)
+    return _with(program, at, value)
+
+
+def _unroll_others(program: Program) -> Program:
+    """Rewrite the other iterations in any of their models."""
+    while (place := _find_iteration(program)) is not None:
+        at, iteration = place
+        ways = write_models(iteration, _infer_facts(program, at), program.ring)
+        program = _replaced(program, at, iteration, list(ways.values())[-1])
+    return program
+
+
+def _with(program: Program, at: int, value: Matrix) -> Program:
+    statements = list(program.statements)
+    statements[at] = Statement(statements[at].name, value)
+    return replace(program, statements=tuple(statements))
+
+
+def _infer_facts(program: Program, at: int) -> Facts:
+    """Infer the facts of all names that a statement may read."""
+    facts = {i.name.name: i.known for i in program.inputs}
+    for statement in program.statements[:at]:
+        facts[statement.name.name] = infer(statement.value, facts)
+    return facts

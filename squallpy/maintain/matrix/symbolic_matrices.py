@@ -1,0 +1,203 @@
+"""Matrix programs in Python: a function is called once with symbolic matrices, and what it does to them is recorded.
+
+    def ols(X, Y):
+        return {"beta": inv(X.T @ X) @ (X.T @ Y)}
+
+    trace(ols, [X(m, n), Y(m, 1)])   →   beta := inv(X' * X) * X' * Y
+
+Loops of Python are unrolled; `iterate` stays an Iterate, so that its iterative model can be chosen.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from squallpy.base.errors import SquallError
+from squallpy.base.semirings import ARITHMETIC, Semiring
+from squallpy.functions.graph_functions import MOST_STEPS
+from squallpy.maintain.matrix.dimensions import ONE, ZERO, Dimension, Number, Scalar, Size, arithmetic
+from squallpy.maintain.matrix.matrix_expressions import (
+    Diagonal,
+    Fill,
+    Inverse,
+    Iterate,
+    Matrix,
+    Name,
+    Scale,
+    add,
+    names,
+    product,
+    shape,
+    stack,
+    stack_rows,
+    substitute,
+    transpose,
+    walk,
+)
+from squallpy.maintain.matrix.matrix_program import Input, Program, Statement
+
+
+def fresh_name(name: str, taken: set[str]) -> str:
+    """Choose a name like the one wanted that is not taken, and add it to those taken."""
+    chosen, number = name, 1
+    while chosen in taken:
+        chosen, number = f"{name}_{number}", number + 1
+    taken.add(chosen)
+    return chosen
+
+
+def scale(by: Scalar, of: Matrix, ring: Semiring) -> Matrix:
+    """Multiply a matrix by a number; SQ3002 if it is negative and the semiring cannot negate."""
+    if isinstance(by, Number) and by.value == -1 and not ring.negates:
+        raise SquallError(
+            "SQ3002", f"the {ring} semiring has no subtraction", hint="there is no inverse of its addition"
+        )
+    return Scale(by, of)
+
+
+def subtracted(left: Matrix, right: Matrix, ring: Semiring) -> Matrix:
+    return add(left, scale(Number(-1), right, ring))
+
+
+def power(base: Matrix, exponent: int, ring: Semiring, taken: set[str]) -> Matrix:
+    """Write Aᵏ as an iteration, so that it can be multiplied in fewer steps; A⁻ᵏ is that of the inverse."""
+    if base.rows != base.cols:
+        raise SquallError("SQ2011", f"only a square matrix has powers, {base} ({base.rows} × {base.cols}) is none")
+    if exponent > MOST_STEPS:
+        raise SquallError("SQ2012", f"the power {exponent} is more than {MOST_STEPS}")
+    if exponent < 0:
+        if not ring.divides:
+            raise SquallError("SQ3002", f"the {ring} semiring has no inverse of a matrix")
+        base, exponent = Inverse(base), -exponent
+    if exponent == 0:
+        return Diagonal(base.rows)
+    if exponent == 1:
+        return base
+    name = Name(fresh_name("power", taken), *shape(base))
+    return Iterate(exponent - 1, base, name, product(base, name))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Symbolic:
+    """A matrix that is not there yet: `@`, `*` by a number, `+`, `-`, `.T`, `**`, as NumPy has them."""
+
+    node: Matrix
+    ring: Semiring = ARITHMETIC
+
+    __array_ufunc__ = None  # NB: so that `ndarray @ symbolic` comes to __rmatmul__
+
+    @property
+    def shape(self) -> tuple[Size, Size]:
+        return shape(self.node)
+
+    @property
+    def T(self) -> "Symbolic":
+        return self._new(transpose(self.node))
+
+    def __matmul__(self, other: "Symbolic") -> "Symbolic":
+        return self._new(product(self.node, _node(other)))
+
+    def __add__(self, other: "Symbolic") -> "Symbolic":
+        return self._new(add(self.node, _node(other)))
+
+    def __sub__(self, other: "Symbolic") -> "Symbolic":
+        return self._new(subtracted(self.node, _node(other), self.ring))
+
+    def __neg__(self) -> "Symbolic":
+        return self._new(scale(Number(-1), self.node, self.ring))
+
+    def __mul__(self, by: object) -> "Symbolic":
+        if isinstance(by, Symbolic):
+            hint = "products of entries have no delta of low rank; a product of matrices is A @ B"
+            raise SquallError("SQ3002", "entries are not multiplied one by one", hint=hint)
+        return self._new(scale(scalar(by), self.node, self.ring))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, by: object) -> "Symbolic":
+        return self._new(scale(arithmetic("/", Number(1), scalar(by)), self.node, self.ring))
+
+    def __pow__(self, exponent: int) -> "Symbolic":
+        return self._new(power(self.node, exponent, self.ring, names(self.node)))
+
+    def __rmatmul__(self, other: object) -> "Symbolic":
+        raise SquallError("SQ2012", f"{type(other).__name__} @ matrix", hint="make the array an input of the program")
+
+    def __bool__(self) -> bool:
+        raise SquallError("SQ2012", "a program cannot decide by what is in a matrix", hint="it is recorded, not run")
+
+    def _new(self, node: Matrix) -> "Symbolic":
+        return Symbolic(node, self.ring)
+
+
+def _node(value: object) -> Matrix:
+    if isinstance(value, Symbolic):
+        return value.node
+    raise SquallError("SQ2012", f"{type(value).__name__} is not a matrix of the program", hint="make it an input")
+
+
+def scalar(value: object) -> Scalar:
+    """Convert a number, or a dimension, to a scalar of a program."""
+    match value:
+        case bool() | int() | float():
+            return Number(value)
+        case Size():
+            return Dimension(value)
+    raise SquallError("SQ2012", f"{value!r} is not a number")
+
+
+def inv(matrix: Symbolic) -> Symbolic:
+    if not matrix.ring.divides:
+        raise SquallError("SQ3002", f"the {matrix.ring} semiring has no inverse of a matrix")
+    return matrix._new(Inverse(matrix.node))
+
+
+def hstack(*matrices: Symbolic) -> Symbolic:
+    """Stack matrices side by side."""
+    return matrices[0]._new(stack(*(_node(m) for m in matrices)))
+
+
+def vstack(*matrices: Symbolic) -> Symbolic:
+    """Stack matrices one upon the other."""
+    return matrices[0]._new(stack_rows(*(_node(m) for m in matrices)))
+
+
+def eye(size: Size | int | str) -> Symbolic:
+    return Symbolic(Diagonal(Size.of(size)))
+
+
+def diag(size: Size | int | str, value: object) -> Symbolic:
+    return Symbolic(Diagonal(Size.of(size), scalar(value)))
+
+
+def zeros(rows: Size | int | str, cols: Size | int | str) -> Symbolic:
+    return Symbolic(Fill(Size.of(rows), Size.of(cols), ZERO))
+
+
+def ones(rows: Size | int | str, cols: Size | int | str) -> Symbolic:
+    return Symbolic(Fill(Size.of(rows), Size.of(cols), ONE))
+
+
+def fill(rows: Size | int | str, cols: Size | int | str, value: object) -> Symbolic:
+    return Symbolic(Fill(Size.of(rows), Size.of(cols), scalar(value)))
+
+
+def iterate(count: int, start: Symbolic, step: Callable[[Symbolic], Symbolic]) -> Symbolic:
+    """Apply step(… step(start)), `count` times."""
+    if not isinstance(count, int) or not 0 <= count <= MOST_STEPS:
+        raise SquallError("SQ2012", f"iterate {count} times", hint=f"the count is a number from 0 to {MOST_STEPS}")
+    passing = Name(f"acc {id(step)}", *shape(start.node))  # NB: unlike those of iterations around this one
+    body = _node(step(Symbolic(passing, start.ring)))
+    taken = {m.name for m in (*walk(body), *walk(start.node)) if isinstance(m, Name)}
+    name = Name(fresh_name("acc", taken), *shape(start.node))
+    return start._new(Iterate(count, start.node, name, substitute(body, passing.name, name)))
+
+
+def trace(
+    function: Callable[..., Any], inputs: Sequence[Input], ring: Semiring = ARITHMETIC, result: str = "result"
+) -> Program:
+    """Trace a function of matrices to a program; outputs are the entries of the mapping returned, or `result`."""
+    returned = function(*(Symbolic(i.name, ring) for i in inputs))
+    outputs = returned if isinstance(returned, Mapping) else {result: returned}
+    statements = tuple(Statement(Name(name, *shape(_node(m))), _node(m)) for name, m in outputs.items())
+    return Program(tuple(inputs), statements, tuple(outputs), ring)

@@ -1,0 +1,196 @@
+"""The blocks of statements and exchanges of a distributed trigger program, for all relations of a batch."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from squallpy.logical.expressions import Column
+from squallpy.physical.distribute.location_tags import (
+    EVERYWHERE,
+    LOCAL,
+    RANDOM,
+    SOURCE,
+    Dist,
+    Expression,
+    Line,
+    Location,
+    Mark,
+    Misplaced,
+    Read,
+)
+from squallpy.physical.distribute.simplify_transformers import simplify_moves
+from squallpy.physical.distribute.single_transformer import Compute, Derivation, Form, Step, Written, remove_dead_steps
+from squallpy.physical.distribute.statement_blocks import StatementBlock, fuse, one_block_each
+from squallpy.physical.distribute.well_formed import make_well_formed
+from squallpy.program.auxiliary.relation import AuxiliaryRelation
+from squallpy.program.trigger_program import RESULT, Program, Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Keyed:
+    """Hashing by the view's join keys; the heavy ones by rows of their grids, or by columns."""
+
+    side: Mark
+    by: tuple[int, ...]
+
+
+Placement = tuple[int, ...] | Mark | Keyed  # of a view: spread by those of its keys (by none: at one node), or a mark
+Placements = Mapping[str, Placement]
+
+
+@dataclass(frozen=True, slots=True)
+class DistributionOptions:
+    """Optimisations that can be switched off, to see what each is worth (Fig. 13)."""
+
+    rules: bool = True
+    shared: bool = True
+    fused: bool = True
+
+
+ALL = DistributionOptions()
+
+
+def distribute(program: Program, places: Placements, switches: DistributionOptions = ALL) -> tuple[StatementBlock, ...]:
+    """Distribute the program as blocks, first the statements computed where a batch is read, if there are any.
+
+    The result's changes stay where they arise: the driver adds them up. Raises Misplaced.
+    """
+    return Distribution(program, switches).blocks(places)
+
+
+class Distribution:
+    """A program under varying placements; the evaluation of a statement is cached by the placements it depends on."""
+
+    def __init__(self, program: Program, switches: DistributionOptions = ALL) -> None:
+        self._program, self._switches = program, switches
+        self._auxiliary = {aux.relation.name: aux for aux in program.auxiliary}
+        self._views = [view.name for view in program.views]
+        self._evaluated: dict[tuple[int, tuple[Placement | None, ...]], Expression] = {}
+        self._written: Written = {}
+
+    def blocks(self, places: Placements) -> tuple[StatementBlock, ...]:
+        """Distribute the program under these placements."""
+        form = Form(self._switches.shared, self._written)
+        for trigger in self._program.triggers:
+            aux = self._auxiliary.get(trigger.relation.name)
+            at: dict[str, Placement] = {d.name: SOURCE for d in trigger.deltas}
+            if aux:
+                form.append(_derivation(aux, self._auxiliary, tuple(at), places))
+                at = {d.name: _placement_of_auxiliary(aux, d.atoms[0].fields, d.keys, places) for d in trigger.deltas}
+            for statement in trigger.statements:
+                expression = self._expression(statement, places, at)
+                form.add(statement, expression)
+                if statement.partial:
+                    at[statement.target] = _placement_of(statement, expression.at)
+        steps: tuple[Step, ...] = tuple(form.steps)
+        if self._switches.shared:
+            steps = remove_dead_steps(steps, self._views)
+        early, rest = list[Step](), list[Step]()
+        for step in steps:
+            (early if isinstance(step, Compute) and step.at is SOURCE else rest).append(step)
+        blocks = fuse(rest)
+        if not _are_whole(blocks):
+            raise Misplaced("the groups of an auxiliary relation change in one stage and are read in another")
+        if not self._switches.fused and _are_whole(unfused := one_block_each(rest)):
+            blocks = unfused
+        if not _cancel_in_place(steps, places):
+            raise Misplaced("a tuple would be added at one node and deleted at another")
+        return (StatementBlock(tuple(early)), *blocks) if early else blocks
+
+    def _expression(self, statement: Statement, places: Placements, deltas: Placements) -> Expression:
+        """Choose the evaluation of a statement; `deltas` are the placements of its trigger's deltas."""
+        found = [deltas[ref.name] if ref.name in deltas else places[ref.name] for ref in statement.refs]
+        to = None if statement.target == RESULT or statement.partial else places[statement.target]
+        key = (id(statement), (*found, to))  # NB: comparison of deep expressions takes long
+        if (known := self._evaluated.get(key)) is None:
+            reads = tuple(
+                Read(ref, _at(ref.variables, place), ref.name in deltas)
+                for ref, place in zip(statement.refs, found, strict=True)
+            )
+            target = None if to is None else _at(statement.keys, to)
+            known = self._evaluated[key] = _evaluated(reads, statement.keys, target, self._switches.rules)
+        return known
+
+
+def _derivation(
+    aux: AuxiliaryRelation, auxiliary: Mapping[str, AuxiliaryRelation], deltas: tuple[str, ...], places: Placements
+) -> Derivation:
+    source = aux.materialised.name
+    context = tuple(auxiliary[name].materialised.name for name in aux.kind.reads)
+    place = places[source]
+    if not all(places[name] in (place, EVERYWHERE) for name in context):
+        raise Misplaced("the other views that an auxiliary relation reads are placed elsewhere")
+    return Derivation(aux.relation.name, source, deltas, context, place == ())
+
+
+def _are_whole(blocks: tuple[StatementBlock, ...]) -> bool:
+    """True if a source view is changed in the stage that looks which of its groups were, and read as it was before no
+    later."""
+    for n, block in enumerate(blocks):
+        for step in block.steps:
+            if isinstance(step, Derivation):
+                others = [s for other in blocks if other is not block for s in other.steps]
+                late = [s for other in blocks[n + 1 :] for s in other.steps if isinstance(s, Compute)]
+                if any(step.source in s.writes for s in others) or any(_looks_back(s, step.relation) for s in late):
+                    return False
+    return True
+
+
+def _cancel_in_place(steps: tuple[Step, ...], places: Placements) -> bool:
+    """True if each tuple of a view at RANDOM is added and removed at one node; otherwise its parts would never
+    cancel."""
+    found: dict[str, set[tuple[Location, tuple[int, ...] | None]]] = {}
+    for step in steps:
+        if isinstance(step, Compute) and places.get(step.statement.target) is RANDOM:
+            found.setdefault(step.statement.target, set()).add((step.at, step.keep))
+    return all(len(ways) == 1 and RANDOM not in {at for at, _ in ways} for ways in found.values())
+
+
+def _looks_back(step: Compute, relation: str) -> bool:
+    return any(ref.row and ref.row.relation == relation and ref.row.before for ref in step.statement.refs)
+
+
+@lru_cache(maxsize=4096)  # equal statements recur in several triggers and searches
+def _evaluated(reads: tuple[Read, ...], keys: tuple[Column, ...], target: Location | None, rules: bool) -> Expression:
+    first = make_well_formed(reads, keys, target)
+    return simplify_moves(first) if rules else first
+
+
+def _at(variables: tuple[Column, ...], place: Placement) -> Location:
+    match place:
+        case Mark.ROWS | Mark.COLUMNS:
+            return Line(place, variables)
+        case Mark():
+            return place
+        case Keyed(side, by):
+            return Line(side, variables, tuple(variables[i] for i in by))
+    return Dist(tuple(variables[i] for i in place))
+
+
+def _placement_of(statement: Statement, at: Location) -> Placement:
+    """Find the placement of a partial product: where it arises."""
+    if isinstance(at, Dist):
+        return tuple(statement.keys.index(v) for v in at.by)
+    assert isinstance(at, Mark), "partial products are not stored at several nodes"
+    return at
+
+
+def _placement_of_auxiliary(
+    aux: AuxiliaryRelation, fields: tuple[tuple[str, Column], ...], keys: tuple[Column, ...], places: Placements
+) -> Placement:
+    """Find where the delta of an auxiliary relation comes about: where its view is, as far as its fields tell."""
+    source = aux.materialised
+    place = places[source.name]
+    assert place not in (RANDOM, LOCAL), "the groups of an auxiliary relation have to be whole"
+    if isinstance(place, Mark):
+        return place
+    if isinstance(place, Keyed):
+        raise Misplaced("the groups of an auxiliary relation would be split")
+    by = []
+    for position in place:
+        printed = {title for title, expr in aux.output.items if expr == source.variables[position]}
+        found = [keys.index(v) for title, v in fields if title in printed and v in keys]
+        if not found:
+            return RANDOM
+        by.append(found[0])
+    return tuple(by)

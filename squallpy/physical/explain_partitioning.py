@@ -1,0 +1,106 @@
+"""Partitioning in EXPLAIN: where views are, how deltas are sent there, and each view's join operator with the reason.
+
+M_ORDERS(o_orderkey, o_custkey) by o_orderkey
+SEND ΔORDERS(o_orderkey, o_custkey) by o_orderkey as ΔORDERS.1
+JOIN M_R, M_S on the grid: no equality compares them
+JOIN M_ORDERS by o_orderkey, an equality: pre-aggregated deltas have few records per key
+"""
+
+from collections.abc import Iterator
+
+from squallpy.base.settings import JoinOperator
+from squallpy.physical.distribute.heavy_key_placement import SHARE
+from squallpy.physical.distribute.location_tags import COLUMNS, EVERYWHERE, RANDOM, ROWS
+from squallpy.physical.joins.joiner_groups import square_grids
+from squallpy.physical.plan import Lookup, Plan, PoolPlan, Send, Update
+from squallpy.program.variable_names import Names
+
+_ON_GRID = (ROWS.value, COLUMNS.value)
+
+
+def place_text(pool: PoolPlan, place: tuple[int, ...] | str | None) -> str:
+    """Show where the records of a pool are: " by o_orderkey"; empty if that is not chosen."""
+    match place:
+        case None:
+            return ""
+        case str():
+            return f" {place}"
+        case ():
+            return " in one partition"
+    return f" by {', '.join(pool.keys[i].name for i in place)}"
+
+
+def send_text(plan: Plan, send: Send) -> str:
+    """Show an exchange: ΔORDERS(o_orderkey, o_custkey) by o_custkey as ΔORDERS.1"""
+    pool = plan.delta(send.source)
+    names = Names(pool.keys)
+    match send.by:
+        case None:
+            to = "to every partition"
+        case ():
+            to = "to one partition"
+        case by:
+            to = f"by {', '.join(names(pool.keys[i]) for i in by)}"
+    if send.key:
+        compared = ", ".join(names(pool.keys[i]) for i in send.key)
+        to = f"by {compared}, or if that is heavy to all joiners of its {'column' if send.side else 'row'}, {to}"
+    elif send.side is not None:
+        to = f"to all joiners of its {'column' if send.side else 'row'}, {to}"
+    return f"{send.source}({names.list(pool.keys)}) {to}{'' if send.name == send.source else f' as {send.name}'}"
+
+
+def join_lines(plan: Plan) -> list[str]:
+    """Write a line for views that share operator and reason, in the order of the pools; then those of the grids."""
+    found: dict[str, list[str]] = {}
+    for pool in plan.pools:
+        if plan.places and (bound := _bound(plan, pool)):
+            found.setdefault(_how(plan, pool, bound), []).append(pool.name)
+    return [*(f"JOIN {', '.join(names)} {how}" for how, names in found.items()), *_grids(plan)]
+
+
+def _bound(plan: Plan, pool: PoolPlan) -> list[frozenset[int]]:
+    """List, for each lookup of a view, the positions of keys bound by an equality."""
+    updates = [step for stage in plan.stages for step in stage.steps if isinstance(step, Update)]
+    lookups = [step for u in updates for step in u.steps if isinstance(step, Lookup) and step.source == pool.name]
+    return [frozenset(position for position, _ in lookup.bound) for lookup in lookups]
+
+
+def _how(plan: Plan, pool: PoolPlan, bound: list[frozenset[int]]) -> str:
+    place, set_ = dict(plan.places)[pool.name], _set(plan, pool)
+    if place in _ON_GRID:
+        return f"on the grid: {set_ or 'no equality compares them'}"
+    if place == EVERYWHERE.value:
+        return f"everywhere: {set_ or 'copies cost less than sending their join partners'}"
+    if place == ():
+        return f"in one partition: {set_ or 'which keeps its groups whole'}"
+    alike = place != RANDOM.value and [set(place) <= positions for positions in bound]
+    if alike and any(alike):
+        by = ", ".join(pool.keys[i].name for i in place if isinstance(i, int))
+        others = "" if all(alike) else ", and by broadcast deltas"
+        return f"by {by}, an equality{others}: {_light(plan, pool)}"
+    return f"where it arises: {set_ or 'broadcasting its join partners costs less'}"
+
+
+def _set(plan: Plan, pool: PoolPlan) -> str:
+    """Describe what has been set for a view, not chosen."""
+    if pool.name in plan.fixed:
+        return f"partition.{pool.name} is set"
+    return f"join.operator={plan.operator.value}" if plan.operator is not JoinOperator.AUTO else ""
+
+
+def _light(plan: Plan, pool: PoolPlan) -> str:
+    """Explain why keys have no grids, or when they get some."""
+    if any(view.view == pool.name and view.key for view in plan.on_grid):
+        return f"a key with more than 1/{1 / SHARE:.0f} of the mean joiner's work gets a grid"
+    return _set(plan, pool) or dict(plan.light)[pool.name]
+
+
+def _grids(plan: Plan) -> Iterator[str]:
+    """Describe the initial mapping of joiners, and whether it adapts."""
+    if plan.grid is not None:
+        views = [view.view for view in plan.on_grid]
+        grows = ", and to four times as many joiners when they are half full" if plan.capacity else ""
+        goes = f"{', '.join(views)} {'migrate' if len(views) > 1 else 'migrates'} to another when it is better{grows}"
+        grids = square_grids(plan.partitions) if plan.groups else (plan.grid,)
+        first = " and ".join(str(grid.mapping) for grid in grids)
+        yield f"GRID {first} at first, rows by columns; {goes if views else 'it stays'}"

@@ -1,0 +1,125 @@
+"""Texts of physical plans: `squall explain triggers`, `physical` and `stages`."""
+
+from collections.abc import Collection, Mapping
+
+from squallpy.base.rings import Payload
+from squallpy.physical.explain_partitioning import join_lines, place_text, send_text
+from squallpy.physical.network_cost import traffic
+from squallpy.physical.plan import Derive, Let, Lookup, Plan, PoolPlan, Stage, Update, Where
+from squallpy.physical.planner import place
+from squallpy.physical.statement_cost import costs
+from squallpy.program.explain_text import program_text
+from squallpy.program.trigger_program import Program
+from squallpy.program.variable_names import Names
+
+
+def triggers_text(program: Program) -> str:
+    """Show the trigger program, with the cost of each statement for one tuple of its delta."""
+    return program_text(program, costs(place(program, 1, {})))
+
+
+def plan_text(plan: Plan) -> str:
+    """Show components: feeds, stages with their statements as lookup steps and exchanges, pools with their layouts."""
+    lines: list[str] = []
+    auxiliary = ((feed.relation.name, feed.auxiliary) for feed in plan.feeds if feed.auxiliary)
+    origins = {name: aux.kind.origin_text(aux.source.name) for name, aux in auxiliary}
+    for feed in plan.sources:
+        kind = "stream" if feed.relation.stream else "table"
+        lines.append(f"FEED {kind} {feed.relation.name}({', '.join(feed.fields)})")
+        lines += [f"  {pool_text(plan.delta(d.name))}" for d in feed.deltas]
+    lines += ["", "STAGE 1 where a batch is read", *_stage_lines(plan, plan.reading, origins)]
+    for number, stage in enumerate(plan.stages, 2):
+        lines += ["", f"STAGE {number} on {_many(plan.partitions, 'partition')}", *_stage_lines(plan, stage, origins)]
+    places = dict(plan.places)
+    lines += ["", "POOLS"]
+    unique = {view.view for view in plan.unique}
+    pools = [(pool, place_text(pool, places.get(pool.name))) for pool in plan.pools]
+    lines += [f"  {pool_text(pool)}{where}{_checked(pool, unique)}" for pool, where in pools]
+    lines += [f"RESULT {'on' if plan.keeps_result else 'through'} the driver"]
+    lines += [f"  {pool_text(plan.result)}{_checked(plan.result, unique)}"]
+    lines += join_lines(plan)
+    return "\n".join(lines) + "\n"
+
+
+def _stage_lines(plan: Plan, stage: Stage, origins: Mapping[str, str]) -> list[str]:
+    lines = []
+    for step in stage.steps:
+        match step:
+            case Derive(relation):
+                lines.append(f"  Δ{relation.upper()} from {origins[relation]}")
+            case Update():
+                lines.append(f"  {update_text(step)}")
+    lines += [f"  KEEP {name}" for name in stage.keeps]
+    return lines + [f"  SEND {send_text(plan, send)}" for send in stage.sends]
+
+
+def _checked(pool: PoolPlan, unique: Collection[str]) -> str:
+    return ", PRIMARY KEY checked" if pool.name in unique else ""
+
+
+def payload_text(payload: Payload) -> str:
+    return f"⟨{', '.join(ring.name for ring in payload.rings)}⟩"
+
+
+def pool_text(pool: PoolPlan) -> str:
+    names = Names(pool.keys)
+    slices = "".join(f" slice({', '.join(names(pool.keys[i]) for i in s)})" for s in pool.slices)
+    orders = "".join(f" sorted({', '.join(names(pool.keys[i]) for i in o.columns)})" for o in pool.orders)
+    alone = " only" if pool.ordered else ""
+    return f"{pool.name}({names.list(pool.keys)}) {payload_text(pool.payload)}{slices}{alone}{orders}"
+
+
+def update_text(update: Update) -> str:
+    """Show a statement's steps: Δ → probe V → slice W → add to target."""
+    lookups = [step for step in update.steps if isinstance(step, Lookup)]
+    along = [step.range.variable for step in lookups if step.range]
+    rows = [v for step in lookups if step.row for _, v in step.row.fields]
+    names = Names([*update.variables, *(v for step in lookups for _, v in step.binds), *along, *rows])
+    steps = []
+    for step in update.steps:
+        match step:
+            case Lookup(source, how, _, bound, range=ranged) as step:
+                given = [names(v) for _, v in bound]
+                given += [names.expr(side) for side in (ranged.rising, ranged.falling) if side] if ranged else []
+                of = f"{step.row.relation.upper()}[{source}]" if step.row else source
+                steps.append(f"{how} {of}({', '.join(given)})")
+            case Where(predicate):
+                steps.append(f"where {names.expr(predicate)}")
+            case Let(variable, value):
+                steps.append(f"let {names(variable)} := {names.expr(value)}")
+    kept = (
+        ""
+        if update.keep is None
+        else f" here if the hash of ({', '.join(names(update.keys[i]) for i in update.keep)}) says so"
+    )
+    steps.append(f"add to {update.target}({names.list(update.keys)}){kept}")
+    return f"{update.delta} → " + " → ".join(steps)
+
+
+def stages_text(plan: Plan, yardstick: str = "") -> str:
+    """Show the jobs and stages of one micro-batch on Spark, their exchanges, and the figures to compare with."""
+    relations = ", ".join(feed.relation.name for feed in plan.sources)
+    lines = [
+        f"JOB 1 of 1 per batch, {_many(1 + len(plan.stages), 'stage')}",
+        f"  STAGE 1  feed: read, filter, pre-aggregate {relations}; {_updates(plan.reading)}",
+        *(f"    EXCHANGE  {send_text(plan, send)}" for send in plan.reading.sends),
+    ]
+    for number, stage in enumerate(plan.stages, 2):
+        where = _many(plan.partitions, "partition")
+        lines.append(f"  STAGE {number}  apply: {_updates(stage)} in one block on {where}")
+        lines += [f"    EXCHANGE  {send_text(plan, send)}" for send in stage.sends]
+    keys, driver = ", ".join(c.name for c in plan.result.keys), "  DRIVER   add ΔQ to Q, print what changed"
+    sent = ", ".join(f"{name} {size:,.0f}" for name, size in traffic(plan).items())
+    lines += [f"    GATHER    ΔQ({keys}) → driver", driver, f"EXCHANGED, estimated bytes per tuple: {sent}"]
+    lines += join_lines(plan)
+    fixed = [(pool, dict(plan.places)[pool.name]) for pool in plan.pools if pool.name in plan.fixed]
+    lines += [f"PLACED as set: {pool_text(pool)}{place_text(pool, where)}" for pool, where in fixed]
+    return "\n".join([*lines, *([f"YARDSTICK {yardstick}"] if yardstick else []), ""])
+
+
+def _updates(stage: Stage) -> str:
+    return _many(sum(isinstance(step, Update) for step in stage.steps), "statement")
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"

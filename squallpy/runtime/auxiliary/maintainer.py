@@ -1,0 +1,140 @@
+"""Maintainers of auxiliary relations: what all kinds share.
+
+M_LINEITEM changed for l_orderkey 7:  (7, 290)  →  (7, 310)      ΔN1 = {(7, 290): −1, (7, 310): +1}
+
+Only the groups that a batch touched are looked at: the extracted domain of `dbtoaster-batch-ivm` §3.2.2.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from squallpy.base.rings import Payload, Ring
+from squallpy.logical.expressions import Column
+from squallpy.physical.plan import AuxiliaryPlan, Feed, PoolPlan
+from squallpy.program.output_spec import OutputSpec
+from squallpy.runtime.evaluate.vectors import Vec, full, take
+from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.kernels.memory_regions import Words
+from squallpy.runtime.kernels.pool import Pool, as_pool
+from squallpy.runtime.kernels.view_container import Container
+from squallpy.runtime.messages.deltas import Delta, decode
+from squallpy.runtime.messages.grouping import Grouping
+from squallpy.runtime.state.pool_names import PoolName, Role
+from squallpy.runtime.state.state_store import PoolLayout, Store
+
+TouchedGroups = tuple[Words, Words]  # keys, each once, and payloads before the batch
+Mask = npt.NDArray[np.bool_]
+Titles = Mapping[str, tuple[int, Column]]  # of fields: the place in a key, and what stands there
+COUNT = Payload((Ring.COUNT,))
+_FIRST_BATCH = PoolName(role=Role.FIRST_BATCH)
+FIRST_BATCH_LAYOUT = PoolLayout(_FIRST_BATCH, 0, COUNT)  # NB: a relation without keys has a row even before it
+
+
+class Maintainer(ABC):
+    """A maintainer of the rows of one auxiliary relation."""
+
+    @abstractmethod
+    def __init__(self, feed: Feed, aux: AuxiliaryPlan) -> None: ...
+
+    @staticmethod
+    def layouts(feed: Feed, aux: AuxiliaryPlan) -> tuple[PoolLayout, ...]:
+        """Return the pools that it keeps besides the view."""
+        return ()
+
+    @abstractmethod
+    def deltas(self, store: Store, touched: TouchedGroups | None) -> dict[str, Delta]:
+        """Return the change of the rows, pre-aggregated.
+
+        Args:
+            touched: The groups that the batch touched; None if nobody noted them, as the view is looked at as a whole.
+        """
+
+
+def has_begun(store: Store) -> bool:
+    """True if there was a batch before."""
+    return bool(len(store[_FIRST_BATCH]))
+
+
+def begin(store: Store) -> None:
+    """Note that a batch is done."""
+    if _FIRST_BATCH in store and not len(store[_FIRST_BATCH]):
+        store[_FIRST_BATCH].upsert(np.empty((1, 0), np.int64), np.ones((1, 1), np.int64))
+
+
+class Touched:
+    """The groups of a pool that a batch touched, and their payloads before it."""
+
+    def __init__(self, source: PoolPlan) -> None:
+        self._seen = Pool(len(source.keys), COUNT)
+        self._before = np.empty((0, source.payload.width), np.int64)
+
+    def note(self, pool: Container, keys: Words, words: Words) -> None:
+        """Note the payloads of `keys` before they change."""
+        known = len(self._seen)
+        self._seen.upsert(keys, np.ones((len(keys), 1), np.int64))
+        fresh = self._seen.keys[known:]
+        self._before = np.concatenate([self._before, as_pool(pool).get(fresh)])
+
+    def groups(self) -> TouchedGroups:
+        """Return keys, each once, and payloads."""
+        return self._seen.keys, self._before
+
+    @property
+    def addresses(self) -> tuple[int, int]:
+        """Addresses of the pool of groups and of their payloads before the batch; 0 if there are none."""
+        return (self._seen.address, self._before.ctypes.data) if len(self._seen) else (0, 0)
+
+    def take_back(self, keys: Words, words: Words) -> None:
+        """Make payloads of these keys what they were before the batch."""
+        if len(self._seen):
+            slots = self._seen.probe(keys)
+            noted = slots >= 0
+            words[noted] = self._before[slots[noted]]
+
+    def clear(self) -> None:
+        self._seen.clear()
+        self._before = self._before[:0]
+
+
+def titles(output: OutputSpec, columns: Iterable[Column]) -> Titles:
+    """Map the fields of rows that are keys with these columns."""
+    places = {column.id: place for place, column in enumerate(columns)}
+    return {title: (places[expr.id], expr) for title, expr in output.items if isinstance(expr, Column)}
+
+
+def came_or_went(pool: Pool, touched: TouchedGroups, count: int) -> tuple[Words, Mask]:
+    """Return the groups that came with the batch or went, by the word that counts their rows, and which came."""
+    keys, before = touched
+    was, now = before[:, count] > 0, pool.get(keys)[:, count] > 0
+    changed = np.flatnonzero(was != now)
+    return keys[changed], now[changed]
+
+
+class RowDeltas:
+    """A converter from rows that went and came to pre-aggregated deltas."""
+
+    def __init__(self, feed: Feed) -> None:
+        self._groupings = [Grouping(delta, payload) for delta, payload in zip(feed.deltas, feed.payloads, strict=True)]
+
+    def __call__(self, times: Words, field: Callable[[str], Vec], names: Dictionary) -> dict[str, Delta]:
+        """Aggregate rows, given by their fields and how often each came or, below 0, went."""
+        chosen = np.flatnonzero(times)
+        out = {}
+        for grouping in self._groupings:
+            keys, words = grouping(len(chosen), lambda name: take(field(name), chosen), times[chosen], names)
+            if len(keys):
+                out[grouping.name] = Delta(grouping.name, keys, words)
+        return out
+
+    def of_keys(self, rows: Words, times: Words, titles: Titles, names: Dictionary) -> dict[str, Delta]:
+        """Return the deltas of rows that are keys."""
+
+        def field(title: str) -> Vec:
+            place, column = titles[title]
+            codes = decode(np.ascontiguousarray(rows[:, place]), column, names)
+            return full(codes, column.type, len(rows))
+
+        return self(times, field, names)

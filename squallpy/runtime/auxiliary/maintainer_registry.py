@@ -1,0 +1,54 @@
+"""Registry of the maintainers of auxiliary relations, by kind."""
+
+from typing import assert_never
+
+from squallpy.physical.plan import AuxiliaryPlan, Feed, Plan
+from squallpy.program.auxiliary.adjacent_pairs import AdjacentPairs
+from squallpy.program.auxiliary.groups import Groups
+from squallpy.program.auxiliary.model_rows import ModelRows
+from squallpy.program.auxiliary.range_extreme_spans import RangeExtremeSpans
+from squallpy.program.auxiliary.relation import Kind
+from squallpy.program.auxiliary.skyline import Skyline
+from squallpy.program.auxiliary.threshold_intervals import ThresholdIntervals
+from squallpy.program.auxiliary.window_rows import WindowRows
+from squallpy.runtime.auxiliary.adjacent_pairs import PairMaintainer
+from squallpy.runtime.auxiliary.groups import GroupMaintainer
+from squallpy.runtime.auxiliary.maintainer import FIRST_BATCH_LAYOUT, Maintainer
+from squallpy.runtime.auxiliary.model_rows import ModelMaintainer
+from squallpy.runtime.auxiliary.range_extreme_spans import SpanMaintainer
+from squallpy.runtime.auxiliary.skyline import SkylineMaintainer
+from squallpy.runtime.auxiliary.threshold_intervals import IntervalMaintainer
+from squallpy.runtime.auxiliary.window_rows import WindowMaintainer
+from squallpy.runtime.state.state_store import PoolLayout
+
+
+def maintainer_of(kind: Kind) -> type[Maintainer]:
+    """Return the class that maintains the rows of a kind."""
+    match kind:
+        case Groups():
+            return GroupMaintainer
+        case ThresholdIntervals():
+            return IntervalMaintainer
+        case WindowRows():
+            return WindowMaintainer
+        case AdjacentPairs():
+            return PairMaintainer
+        case Skyline():
+            return SkylineMaintainer
+        case RangeExtremeSpans():
+            return SpanMaintainer
+        case ModelRows():
+            return ModelMaintainer
+    assert_never(kind)
+
+
+def open_maintainer(feed: Feed, aux: AuxiliaryPlan) -> Maintainer:
+    """Return the maintainer of the rows of an auxiliary relation."""
+    return maintainer_of(aux.kind)(feed, aux)
+
+
+def auxiliary_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
+    """Return the pools that maintainers keep besides views."""
+    auxiliary = [(feed, feed.auxiliary) for feed in plan.feeds if feed.auxiliary]
+    own = (layout for feed, aux in auxiliary for layout in maintainer_of(aux.kind).layouts(feed, aux))
+    return (FIRST_BATCH_LAYOUT, *own) if auxiliary else ()

@@ -1,0 +1,378 @@
+"""A micro-batch, end to end, as three pure functions, which both executors run.
+
+Sender     a part of the batch's source rows  →  one message for each partition
+Node       messages, state of a partition      →  for each stage one message: those for the next, or the result's change
+Publisher  the partitions' messages, result    →  the printed rows that went and came
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from squallpy.base.timing import SILENT, Trace
+from squallpy.physical.plan import Plan, Stage
+from squallpy.runtime.formats.file_rows import ReadStats
+from squallpy.runtime.formats.skipped_rows import skipped
+from squallpy.runtime.ingest.explode import in_parts
+from squallpy.runtime.ingest.feed import Feeder
+from squallpy.runtime.joiners.batch_plan import BatchPlan, decode_plan, hands_off, is_moving
+from squallpy.runtime.joiners.joiner import Joiner
+from squallpy.runtime.joiners.routing import keys_of, spread
+from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.messages.deltas import Delta, pack_deltas, pack_head, unpack_deltas, unpack_head
+from squallpy.runtime.result.result import Changes, Result
+from squallpy.runtime.sources import Rows
+from squallpy.runtime.sources.replay import Again, Replay
+from squallpy.runtime.state.state_store import Store, StoreLayout
+from squallpy.runtime.time.watermark import clock_deltas
+from squallpy.runtime.triggers.stage_executor import StageExecutor
+
+Stats = dict[str, Any]
+BATCH_PLAN = "batch plan"  # in the head of a message
+
+
+@dataclass(frozen=True)
+class Computed:
+    """The rows of a batch, by relation, that are computed from rows of other relations, and statistics."""
+
+    tables: Mapping[str, pa.Table]
+    stats: Mapping[str, Any]
+
+    def split(self, split: int, splits: int) -> "Computed":
+        """Cut out the rows that one of `splits` tasks reads; the first has the statistics."""
+        tables = {}
+        for name, table in self.tables.items():
+            start, stop = len(table) * split // splits, len(table) * (split + 1) // splits
+            tables[name] = table.slice(start, stop - start)
+        return Computed(tables, {} if split else self.stats)
+
+
+@dataclass(frozen=True)
+class Input:
+    """The source of each relation that a query reads, and the order in which streams are replayed."""
+
+    sources: Mapping[str, Rows]
+    replay: Replay | Again
+
+    def row_ranges(self, batch: int, split: int, splits: int) -> dict[str, tuple[int, int]]:
+        """Choose the rows of each relation that one of `splits` tasks reads in a batch; static tables come first.
+
+        Every other batch is cut up from its end: who has read the last rows reads the next, and may have them decoded.
+        """
+        tables = {} if batch else {name: (0, source.rows) for name, source in self.sources.items()}
+        number = splits - 1 - split if batch % 2 else split
+        return {
+            name: self.sources[name].row_range(rows, number, splits)
+            for name, rows in (tables | self.replay.ranges(batch)).items()
+        }
+
+
+@dataclass
+class AggregatedPart:
+    """A part of a batch as its reader has aggregated it.
+
+    It has deltas, by partition what goes to ledgers and clocks, and statistics of what was read.
+    """
+
+    deltas: list[Delta]
+    ledgers: list[tuple[int, Delta]]
+    stats: Stats
+
+
+class Sender:
+    """Reads, pre-aggregates, does what can be done where a batch is read, and routes."""
+
+    def __init__(self, plan: Plan, input: Input, trace: Trace = SILENT) -> None:
+        self._plan, self._input, self._trace = plan, input, trace
+        self._feeders = [Feeder(feed, plan.partitions) for feed in plan.sources]
+        self._clocks, self._ledgers = tuple(plan.clocks.values()), plan.ledgers
+        self._reading = StageExecutor(plan, plan.reading, is_last=False, trace=trace)
+
+    def read(
+        self, batch: int, split: int, splits: int, names: Dictionary, computed: Computed | None = None
+    ) -> AggregatedPart:
+        """Read and pre-aggregate a part of the batch, with its part of the rows that the first stage has computed."""
+        part, ranges = AggregatedPart([], [], {"tuples": 0, "skipped": 0}), self._input.row_ranges(batch, split, splits)
+        counted, sums = set[str](), ReadStats()
+        if computed:
+            fed = {feeder.feed.relation.source.name for feeder in self._feeders}
+            part.stats["tuples"] += sum(stop - start for name, (start, stop) in ranges.items() if name not in fed)
+            part.stats |= computed.stats
+        for feeder in self._feeders:
+            relation = feeder.feed.relation
+            start, stop = ranges.get(relation.source.name, (0, 0))
+            if start < stop or relation.is_computed:
+                with self._trace(f"read {relation.name}"):
+                    if relation.is_computed:
+                        assert computed
+                        table = computed.tables[relation.name]
+                    else:
+                        table = self._input.sources[relation.source.name].read(start, stop, feeder.read)
+                        sums.add(relation.source.name, table)
+                    rows = one_batch(table)
+                if relation.source.name not in counted:
+                    counted.add(relation.source.name)
+                    part.stats["tuples"] += stop - start
+                    part.stats["skipped"] += skipped(table).count
+                with self._trace(f"feed {relation.name}"):
+                    fed = in_parts(rows, relation)
+                    part.deltas += feeder(fed, names)
+                    if relation.name in self._ledgers:
+                        part.ledgers += feeder.ledger(fed)
+                    for time in clock_deltas(self._clocks, relation.source.name, rows):
+                        part.ledgers += [(partition, time) for partition in range(self._plan.partitions)]
+        part.stats = add_stats(part.stats, sums.stats)
+        return part
+
+    def sample_keys(self, batch: int, split: int, splits: int) -> Mapping[str, Mapping[str, int]]:
+        """Report the frequent keys of a part of a batch (`keys_of`)."""
+        store, plan = Store(StoreLayout(())), self._plan
+        _, sent = self._reading.apply(store, self.read(batch, split, splits, store.dictionary).deltas)
+        found: Mapping[str, Mapping[str, int]] = keys_of(plan, plan.reading.sends, sent, store.dictionary).get(
+            "keys", {}
+        )
+        return found
+
+    def messages(
+        self,
+        batch: int,
+        split: int,
+        splits: int,
+        batch_plan: str = "",
+        only: Collection[int] | None = None,
+        computed: Computed | None = None,
+    ) -> list[tuple[int, bytes]]:
+        """Read a part of a batch, and make a message for each partition that it concerns, or for `only` some of them.
+
+        The first partition always gets a message, with the statistics; with the first part all get one, if there is a
+        plan of the batch.
+        """
+        store, plan = Store(StoreLayout(())), self._plan
+        part = self.read(batch, split, splits, store.dictionary, computed)
+        with self._trace("statements"):
+            change, sent = self._reading.apply(store, part.deltas)
+        with self._trace("route and pack"):
+            part.stats |= keys_of(plan, plan.reading.sends, sent, store.dictionary)
+            out = ExchangeMessages(plan, store.dictionary, batch_plan, () if split else range(plan.partitions), only)
+            for partition, delta in part.ledgers:
+                out.put(partition, delta)
+            out.add(sent, plan.reading, change, split % plan.partitions)
+            return out.pack(part.stats, 0)
+
+
+class ExchangeMessages:
+    """Messages from one stage to the partitions of the next.
+
+    Args:
+        batch_plan: The encoded plan of the batch.
+        announce_to: Partitions that get a message with the plan in any case.
+        only: Partitions for which messages are made; None: all.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        names: Dictionary,
+        batch_plan: str = "",
+        announce_to: Collection[int] = (),
+        only: Collection[int] | None = None,
+    ) -> None:
+        self._plan, self._names, self._batch_plan, self._encoded = plan, names, decode_plan(batch_plan), batch_plan
+        self._columns = {p.name: p.keys for p in (*plan.pools, *plan.deltas, plan.result)}
+        self._announce_to, self._only = (
+            announce_to if batch_plan else (),
+            range(plan.partitions) if only is None else only,
+        )
+        self._parts: dict[int, list[Delta]] = {p: [] for p in self._announce_to if p in self._only}
+
+    def put(self, partition: int, delta: Delta) -> None:
+        if partition in self._only:
+            self._parts.setdefault(partition, []).append(delta)
+
+    def add(self, sent: Mapping[str, Delta], stage: Stage, change: Delta, here: int) -> None:
+        """Add what a stage sends; what it keeps, and the change of the result, go to partition `here`."""
+        for send in stage.sends:
+            if send.name in sent:
+                delta = sent[send.name]
+                columns = self._columns[send.name]
+                for partition, part in spread(delta, columns, send, self._plan, self._batch_plan, self._names):
+                    self.put(partition, part)
+        for delta in (*(sent[name] for name in stage.keeps if name in sent), change):
+            if len(delta.keys):
+                self.put(here, delta)
+
+    @property
+    def messages(self) -> list[tuple[int, bytes]]:
+        """Messages for the partitions that there is anything for."""
+        return [(p, self._message(p, {})) for p in sorted(self._parts)]
+
+    def pack(self, stats: Stats, reporter: int) -> list[tuple[int, bytes]]:
+        """Make a message for each partition that there is anything for; that to `reporter` has the statistics."""
+        if reporter in self._only:
+            self._parts.setdefault(reporter, [])
+        return [(p, self._message(p, stats if p == reporter else {})) for p in sorted(self._parts)]
+
+    def _message(self, partition: int, stats: Stats) -> bytes:
+        columned = [(delta, self._columns.get(delta.name, ())) for delta in self._parts[partition]]
+        head = stats | {BATCH_PLAN: self._encoded} if partition in self._announce_to else stats
+        return pack_deltas(columned, self._names, head)
+
+
+class Node:
+    """A partition: each stage of the plan as a function from messages to a message."""
+
+    def __init__(self, plan: Plan, partition: int = 0, trace: Trace = SILENT) -> None:
+        self._plan, self._partition, self._trace = plan, partition, trace
+        last = len(plan.stages) - 1
+        self._executors = [
+            StageExecutor(plan, stage, partition, is_last=i == last, trace=trace) for i, stage in enumerate(plan.stages)
+        ]
+        self._joiner = Joiner(plan, partition) if plan.on_grid else None
+
+    @property
+    def runs(self) -> tuple[Callable[[Store, list[bytes]], bytes], ...]:
+        """Functions by stage, which apply a stage's part of a batch to the pools of a store; deterministic.
+
+        The last returns the change of the result, followed by hand-offs if joiners migrate (`split_hand_offs`); the
+        others return messages for the next stage.
+        """
+        return tuple(partial(self._run, number) for number in range(len(self._executors)))
+
+    def _run(self, number: int, store: Store, messages: list[bytes]) -> bytes:
+        executor, stage = self._executors[number], self._plan.stages[number]
+        if number == 0 and store.dictionary.is_due and not (self._joiner and _is_moving(messages)):
+            store.renew()
+        with self._trace("unpack"):
+            deltas, total, encoded = _unpack(messages, store)
+        batch_plan, is_last = decode_plan(encoded), number == len(self._executors) - 1
+        rows = {str(self._partition): sum(len(delta.keys) for delta in deltas)}
+        if self._joiner and batch_plan and number == 0:
+            with self._trace("migrate"):
+                deltas = self._joiner.begin(store, batch_plan, deltas)
+        with self._trace("statements"):
+            change, sent = executor.apply(store, deltas, batch_plan)
+        total = add_stats(total, executor.notes | {"received_bytes": sum(map(len, messages)), "received_rows": rows})
+        handed = None
+        if self._joiner and batch_plan:
+            total = add_stats(total, self._joiner.count_arrivals(deltas, store.dictionary))
+            total = add_stats(total, self._joiner.count_held(store, batch_plan) if is_last else {})
+            if is_last and hands_off(batch_plan, self._partition):
+                with self._trace("migrate"):
+                    handed, copied = self._hand_offs(store, batch_plan)
+                    total = add_stats(total, {"copied": copied})
+        with self._trace("route and pack"):
+            total = add_stats(total, keys_of(self._plan, stage.sends, sent, store.dictionary))
+            if not is_last:
+                out = ExchangeMessages(self._plan, store.dictionary, encoded, (self._partition,))
+                out.add(sent, stage, change, self._partition)
+                return pack_parcels(out.pack(total, self._partition))
+            answer = self._answer(store, change, total)
+            return answer if handed is None else pack_parcels([(self._partition, answer), *handed])
+
+    def _hand_offs(self, store: Store, batch_plan: BatchPlan) -> tuple[list[tuple[int, bytes]], int]:
+        """Pack the records that a joiner hands off after a batch; count the tuples that were copied."""
+        assert self._joiner
+        sent, copied = self._joiner.hand_off(store, batch_plan)
+        out = ExchangeMessages(self._plan, store.dictionary)
+        for partition, delta in sent:
+            out.put(partition, delta)
+        return out.messages, copied
+
+    def _answer(self, store: Store, change: Delta, total: Stats) -> bytes:
+        return pack_deltas([(change, self._plan.result.keys)], store.dictionary, total | {"views": store.usage()})
+
+
+def split_hand_offs(output: bytes) -> tuple[bytes, list[tuple[int, bytes]]]:
+    """Separate the change of the result from the hand-offs with which the next batch begins."""
+    (_, answer), *handed = unpack_parcels(output)
+    return answer, handed
+
+
+def pack_parcels(parcels: list[tuple[int, bytes]]) -> bytes:
+    """Pack messages and their receivers into one."""
+    head = {"parcels": [(partition, len(message)) for partition, message in parcels]}
+    return pack_head(head) + b"".join(message for _, message in parcels)
+
+
+def unpack_parcels(packed: bytes) -> list[tuple[int, bytes]]:
+    """Unpack what `pack_parcels` has packed."""
+    head, source = unpack_head(packed)
+    return [(partition, source.read(size)) for partition, size in head["parcels"]]
+
+
+class Publisher:
+    """The result on the driver as a function from messages to printed changes, empty where none are `wanted`."""
+
+    def __init__(self, plan: Plan, wanted: bool = True, trace: Trace = SILENT) -> None:
+        self.result, self._wanted, self._trace = Result(plan), wanted, trace
+
+    def run(self, store: Store, messages: list[bytes]) -> bytes:
+        """Merge the partitions' changes; the first message says whether anything was printed before."""
+        first, *outputs = messages
+        store.renew()
+        with self._trace("unpack"):
+            deltas, total, _ = _unpack(outputs, store)
+        with self._trace("result"):
+            changes = self.result.apply(store, deltas, first == b"first", self._wanted)
+            total = add_stats(total, {"duplicates": self.result.duplicates})
+        return pack_changes(changes, add_stats(total, {"views": store.usage()}))
+
+
+def _is_moving(messages: list[bytes]) -> bool:
+    """True if joiners migrate: then records are copied in the order of keys or hashes, which contain numbers of
+    strings."""
+    encoded = next(filter(None, (unpack_head(message)[0].get(BATCH_PLAN) for message in messages)), "")
+    return is_moving(decode_plan(encoded))
+
+
+def _unpack(messages: list[bytes], store: Store) -> tuple[list[Delta], Stats, str]:
+    """Unpack all messages, and the encoded plan of the batch that one of them has."""
+    deltas: list[Delta] = []
+    total: Stats = {}
+    batch_plan = ""
+    for message in messages:
+        stats, part = unpack_deltas(message, store.dictionary)
+        batch_plan = stats.pop(BATCH_PLAN, "") or batch_plan
+        deltas += part
+        total = add_stats(total, stats)
+    return deltas, total, batch_plan
+
+
+def add_stats(total: Stats, more: Stats) -> Stats:
+    """Add up numbers by name, also nested ones."""
+    added = dict(total)
+    for name, value in more.items():
+        known = added.get(name)
+        added[name] = value if known is None else add_stats(known, value) if isinstance(value, dict) else known + value
+    return added
+
+
+def one_batch(table: pa.Table | pa.RecordBatch) -> pa.RecordBatch:
+    """Make a table one record batch."""
+    if isinstance(table, pa.RecordBatch):
+        return table
+    batches = table.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
+
+
+def pack_changes(changes: Changes | None, stats: Stats) -> bytes:
+    """Pack printed changes and the statistics of their batch into one message."""
+    sink = pa.BufferOutputStream()
+    sink.write(pack_head(stats))
+    for table in (changes.deletes, changes.inserts) if changes else ():
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def unpack_changes(message: bytes) -> tuple[Changes | None, Stats]:
+    """Unpack what `pack_changes` has packed."""
+    stats, source = unpack_head(message)
+    tables = []
+    while source.tell() < source.size():
+        with pa.ipc.open_stream(source) as reader:
+            tables.append(reader.read_all())
+    return Changes(*tables) if tables else None, stats

@@ -1,0 +1,183 @@
+"""Locations of a query's state: a durable folder in the checkpoint, and a local one of mapped files."""
+
+import json
+import os
+import shutil
+import socket
+import stat
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from squallpy.base.errors import SquallError
+from squallpy.base.local_paths import local_path
+from squallpy.base.timing import SILENT, Trace
+from squallpy.runtime.checkpoint.checksummed_record import damaged_error, read_record, write_record
+from squallpy.runtime.checkpoint.durable_folder import Durable, join_path, open_durable, reporting_no_room
+from squallpy.runtime.checkpoint.input_files import ReadSums
+from squallpy.runtime.checkpoint.state_partition import Run, StatePartition
+from squallpy.runtime.state.state_store import StoreLayout
+
+FINGERPRINT = "fingerprint"  # the file in a durable folder with its fingerprint
+_BATCH = "batch"  # the file with the number of committed batches
+HOST_DIR = "SQUALLPY_LOCAL_DIR"  # on a host of a cluster: its folder for mapped state
+
+
+@dataclass(frozen=True, slots=True)
+class StateLocation:
+    """The durable and the local folder of a query's state, and its fingerprint.
+
+    A location is the same on every host of a cluster: all hosts reach the durable folder, and `name` lies in each
+    host's own folder of mapped files. `before` counts the batches done before it was made. `run` names the run: files
+    that an earlier one left on a disk, where bits may have flipped, are not trusted.
+    """
+
+    durable: str
+    name: str
+    fingerprint: str
+    snapshot_bytes: int
+    local_dir: str = ""
+    before: int = 0
+    run: str = ""
+
+    @property
+    def local(self) -> Path:
+        """Local folder of this host."""
+        return _mapping_folder(self.local_dir) / self.name
+
+    def partition(self, name: str, layout: StoreLayout, *runs: Run, trace: Trace = SILENT) -> StatePartition:
+        """Open the named partition of the query; SQ6004 on a host that does not reach the durable folder."""
+        if read_record(open_durable(self.durable), FINGERPRINT, self.durable) != self.fingerprint:
+            raise SquallError(
+                "SQ6004",
+                f"the host {socket.gethostname()} does not see the checkpoint {self.durable}",
+                hint="choose one on a file system that all hosts share",
+            )
+        local = self.local
+        make_private(local)
+        return StatePartition(
+            local / name,
+            join_path(self.durable, name),
+            layout,
+            runs,
+            self.fingerprint,
+            snapshot_every=self.snapshot_bytes,
+            trace=trace,
+            run="" if is_memory(local) else self.run,
+        )
+
+    def delete_local(self, names: str = "*") -> None:
+        """Delete this host's mapped files of the named partitions; durable files stay."""
+        for folder in self.local.glob(names):
+            shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            self.local.rmdir()
+
+
+class Committed:
+    """Number of batches that have reached their sink, with driver state (`facts`) for the next."""
+
+    def __init__(self, durable: str) -> None:
+        """Read the record; SQ6005 if it is missing."""
+        self._folder = open_durable(durable, "driver")
+        line = read_record(self._folder, _BATCH, durable)
+        if line is None:  # NB: a checkpoint has one from the start
+            raise damaged_error(_BATCH, durable)
+        count, _, more = line.partition(" ")
+        known = json.loads(more or "{}")
+        self.batches, self.facts, self._again = int(count), known.get("facts"), known.get("again")
+        self.read = ReadSums.load(self._folder, durable, known.get("read", {}))
+
+    @property
+    def all_read(self) -> ReadSums:
+        """Checksums of the input of all batches ever committed, also before this generation."""
+        return ReadSums.of(self._again["read"]) if self._again else self.read
+
+    def commit(self, batches: int, facts: Any = None) -> None:
+        """Commit batches; SQ6001 if they have repeated input of another generation, and it has changed."""
+        if self._again and batches >= self._again["batches"]:
+            self.read.compare(ReadSums.of(self._again["read"]))
+            self._again = None
+        more = {"facts": facts, "read": self.read.save(self._folder), "again": self._again}
+        text = json.dumps({name: value for name, value in more.items() if value})
+        write_record(self._folder, _BATCH, f"{batches} {text}" if any(more.values()) else str(batches))
+        self.batches, self.facts = batches, facts
+
+
+def initialise(folder: Durable, name: str, fingerprint: str, again: int = 0, read: ReadSums | None = None) -> None:
+    """Write the records of a location without committed batches; its first `again` batches repeat what was `read`."""
+    more = json.dumps({"again": {"batches": again, "read": read.sums}}) if again and read and read.sums else ""
+    write_record(folder, join_path(name, _BATCH), f"0 {more}".strip())
+    write_record(folder, join_path(name, FINGERPRINT), fingerprint)
+
+
+def is_initial(names: Iterable[str]) -> bool:
+    """True if only files of `initialise` are among these names."""
+    return {*names} <= {_BATCH, FINGERPRINT}
+
+
+@contextmanager
+def temporary_location(local_dir: str, fingerprint: str, snapshot_bytes: int) -> Iterator[StateLocation]:
+    """Create a state location that nobody will resume, and remove it in the end."""
+    with tempfile.TemporaryDirectory(prefix="squallpy-", dir=_mapping_folder(local_dir)) as folder:
+        initialise(open_durable(folder), ".", fingerprint)
+        location = StateLocation(folder, f"{Path(folder).name}-local", fingerprint, snapshot_bytes, local_dir)
+        try:
+            yield location
+        finally:
+            location.delete_local()
+
+
+def _mapping_folder(local_dir: str) -> Path:
+    """Choose the folder for mapped files: the given one, the host's, shared memory, or the temporary folder."""
+    if local_dir or os.environ.get(HOST_DIR):
+        return _local_folder(local_dir or os.environ[HOST_DIR])
+    shared = Path("/dev/shm")
+    return shared if shared.is_dir() and os.access(shared, os.W_OK) else Path(tempfile.gettempdir())
+
+
+def _local_folder(given: str) -> Path:
+    try:
+        path, why = local_path(given), "only a folder of the host itself can be mapped"
+    except ValueError as error:
+        path, why = None, str(error)
+    if path is None:
+        raise SquallError("SQ6003", f"cannot keep state in the local_dir {given}: {why}")
+    return make_writable(path, "local_dir")
+
+
+def make_private(folder: Path) -> None:
+    """Create a folder that only this user can read; SQ6003 if another user has made it."""
+    with reporting_no_room(str(folder)):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+            raise SquallError("SQ6003", f"cannot keep state in {folder}: it is another user's", hint="remove it")
+        if stat.S_IMODE(found.st_mode) != 0o700:
+            folder.chmod(0o700)
+
+
+def is_memory(folder: Path) -> bool:
+    """True if a folder of this host is in memory."""
+    where, best, kind = os.path.realpath(folder), "", ""
+    with suppress(OSError):
+        for line in Path("/proc/self/mounts").read_text().splitlines():
+            _, mount, type_, *_ = line.split(" ")
+            mount = mount.encode().decode("unicode_escape")  # as it writes blanks
+            if len(mount) >= len(best) and (where == mount or where.startswith(mount.rstrip("/") + "/")):
+                best, kind = mount, type_
+    return kind in ("tmpfs", "ramfs")
+
+
+def make_writable(folder: Path, called: str) -> Path:
+    """Create a folder if it does not exist; SQ6003 if that or writing to it fails."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError as error:
+        why = "it is a file" if folder.is_file() else (error.strerror or str(error)).lower()
+        raise SquallError("SQ6003", f"cannot keep state in the {called} {folder}: {why}") from None

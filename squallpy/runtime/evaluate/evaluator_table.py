@@ -1,0 +1,127 @@
+"""The table of evaluators, one for each operation of the registry, and helpers to write them.
+
+@evaluator("bit_count")
+def bit_count(call: Call, args: Evaluated) -> Function:
+    return unary(args[0], numbers.bit_count)
+
+@text_evaluator("soundex")
+@of_each_text
+def soundex(text: str) -> str: …
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from squallpy.base.errors import SquallError
+from squallpy.functions.registry import OPERATIONS
+from squallpy.logical.expressions import Call
+from squallpy.runtime.evaluate.constant_evaluation import fold_constant
+from squallpy.runtime.evaluate.vectors import Frame, Vec
+
+Function = Callable[[Frame], Vec]
+Evaluated = list[Function]
+"""The compiled arguments of a call."""
+Values = Callable[..., Any]
+"""A function from an Arrow array of texts, and constants, to an Arrow or numpy array."""
+Evaluator = Callable[[Call, Evaluated], Function]
+EVALUATORS: dict[str, Evaluator] = {}
+"""Compilers of calls, by the operation's name."""
+
+
+def evaluator(*names: str) -> Callable[[Evaluator], Evaluator]:
+    """Register the evaluator of operations of the registry."""
+
+    def register(make: Evaluator) -> Evaluator:
+        for name in names:
+            assert name in OPERATIONS and name not in EVALUATORS, name
+            EVALUATORS[name] = make
+        return make
+
+    return register
+
+
+def parameter(call: Call, position: int) -> Any:
+    """Return the value of a constant argument; SQ3001 for any other."""
+    literal = fold_constant(call.args[position])
+    if literal is not None and literal.value is not None:
+        return literal.value
+    raise SquallError("SQ3001", f"{call.name.upper()} with a computed argument {position + 1} is not supported yet")
+
+
+def unary(arg: Function, operate: Callable[[Any], Any]) -> Function:
+    """Make an evaluator from a function of values; NULL yields NULL."""
+
+    def run(frame: Frame) -> Vec:
+        vec = arg(frame)
+        return Vec(operate(vec.values), vec.valid)
+
+    return run
+
+
+def binary(args: Evaluated, operate: Callable[[Vec, Vec], Vec]) -> Function:
+    left, right = args
+    return lambda frame: operate(left(frame), right(frame))
+
+
+def of_text(arg: Function, operate: Callable[[Any], Any]) -> Function:
+    """Make an evaluator from a function of Arrow texts; NULL yields NULL."""
+
+    def run(frame: Frame) -> Vec:
+        vec = arg(frame)
+        if isinstance(vec.values, str):
+            return Vec(_single(operate(pa.array([vec.values]))), vec.valid)
+        return Vec(operate(vec.values), vec.valid)
+
+    return run
+
+
+def text_evaluator(name: str) -> Callable[[Values], Values]:
+    """Register the evaluator of an operation whose first argument is a text and whose others are constants."""
+
+    def register(operate: Values) -> Values:
+        @evaluator(name)
+        def make(call: Call, args: Evaluated) -> Function:
+            parameters = [parameter(call, position) for position in range(1, len(args))]
+            return of_text(args[0], lambda values: operate(values, *parameters))
+
+        return operate
+
+    return register
+
+
+def of_each(values: Any, function: Callable[[str], Any], type: pa.DataType) -> Any:
+    """Apply a Python function once to each distinct text; for NULL the result is arbitrary."""
+    known = pc.dictionary_encode(values)
+    known = known.combine_chunks() if isinstance(known, pa.ChunkedArray) else known
+    made = pa.array([function(text) for text in known.dictionary.to_pylist()] or [None], type)
+    return made.take(pc.fill_null(known.indices, 0))
+
+
+def of_each_text(function: Callable[..., str]) -> Values:
+    """Lift a Python function from a text and constants to a text, onto Arrow texts."""
+    return lambda values, *constants: of_each(values, lambda text: function(text, *constants), pa.string())
+
+
+def integer_of_each_text(function: Callable[..., int]) -> Values:
+    """Lift a Python function from a text and constants to an integer, onto Arrow texts."""
+    return lambda values, *constants: integers(of_each(values, lambda text: function(text, *constants), pa.int64()))
+
+
+def integers(result: Any) -> Any:
+    """Convert an Arrow array of integers to numpy, NULL to 0."""
+    return np.asarray(pc.fill_null(result, 0)).astype(np.int64)
+
+
+def mask(result: Any) -> Any:
+    """Convert an Arrow boolean array or scalar to numpy, NULL to FALSE: validity is held separately."""
+    if isinstance(result, pa.Scalar):
+        return bool(result.as_py())
+    return np.asarray(pc.fill_null(result, False))
+
+
+def _single(result: Any) -> Any:
+    return result[0].as_py() if isinstance(result, pa.Array) else result[0]

@@ -1,0 +1,245 @@
+"""The records of a pool: find, add, drop.
+
+Records are dense: dropping one moves the last into its place, so a scan is a run of memory and nothing needs a free
+list. Rows are taken in chunks, whose cache lines are asked for together: on pools larger than the cache the waits
+overlap, which makes an upsert several times as fast.
+"""
+
+import numpy as np
+
+from squallpy.runtime.kernels import pool_layout as at
+from squallpy.runtime.kernels.hash_index import (
+    HIGH,
+    LOW,
+    after,
+    ask,
+    full,
+    go_on_growing,
+    home,
+    insert,
+    is_of,
+    peek,
+    remove,
+    seek,
+    seek_number,
+    settle,
+    table_of,
+    wipe,
+    wipe_all,
+)
+from squallpy.runtime.kernels.hashing import hash_row
+from squallpy.runtime.kernels.intrinsics import load, prefetch, store
+from squallpy.runtime.kernels.kernel_compiler import (
+    GIVEN_MATRIX,
+    MATRIX,
+    VECTOR,
+    Vector,
+    address,
+    inlined,
+    kernel,
+    making,
+)
+from squallpy.runtime.kernels.memory_area import HEAD
+from squallpy.runtime.kernels.memory_regions import Words
+from squallpy.runtime.kernels.payload_arithmetic import add, copy, is_zero
+from squallpy.runtime.kernels.postings import ask_unlink, has_room, link, renumber, unlink, unlink_all
+
+
+@inlined
+def _drop(frame: Vector, position: int, record: int, count: int) -> None:
+    """Take a record, whose entry is at `position`, out of a pool of `count`."""
+    places, wide, broad = frame[at.PLACES], 8 * frame[at.KEY], 8 * frame[at.PAYLOAD]
+    (table, shape), keys, words = table_of(frame[places]), frame[places + at.KEYS], frame[places + at.WORDS]
+    remove(table, shape, position)
+    unlink(frame, record)
+    last = count - 1
+    if record != last:
+        other = seek_number(table, shape, hash_row(keys + last * wide, frame[at.KEY]), last)
+        store(table, other, (load(table, other) & HIGH) | (record + 1))
+        copy(keys + record * wide, keys + last * wide, frame[at.KEY])
+        copy(words + record * broad, words + last * broad, frame[at.PAYLOAD])
+        renumber(frame, last, record)
+
+
+@inlined
+def _ask(frame: Vector, base: int, row: int, rows: int) -> None:
+    """Note the hashes of `rows` keys from `row` on and where their entries are, and ask for their records' lines."""
+    places, key, payload = frame[at.PLACES], frame[at.KEY], frame[at.PAYLOAD]
+    (table, shape), keys, words = table_of(frame[places]), frame[places + at.KEYS], frame[places + at.WORDS]
+    scratch = frame[at.SCRATCH]
+    for j in range(rows):
+        h = hash_row(base + (row + j) * 8 * key, key)
+        frame[scratch + j] = h
+        frame[scratch + at.CHUNK + j] = ask(table, shape, h)
+    for j in range(rows):
+        position = peek(table, shape, frame[scratch + at.CHUNK + j], frame[scratch + j])
+        frame[scratch + at.CHUNK + j] = position
+        entry = load(table, position)
+        if is_of(entry, frame[scratch + j]):
+            record = (entry & LOW) - 1
+            prefetch(keys + record * 8 * key)
+            prefetch(words + record * 8 * payload)
+            prefetch(words + (record + 1) * 8 * payload - 8)  # its end is perhaps in the next line
+
+
+@inlined
+def _ask_leaving(frame: Vector, given: int, rows: int, count: int) -> None:
+    """Ask for the cache lines by which records that probably leave will be unlinked, and those that fill their gaps."""
+    places, scratch, wide, broad = frame[at.PLACES], frame[at.SCRATCH], 8 * frame[at.KEY], 8 * frame[at.PAYLOAD]
+    (table, shape), words = table_of(frame[places]), frame[places + at.WORDS]
+    keys, leaving, n, last = frame[places + at.KEYS], scratch + 2 * at.CHUNK, 0, count
+    for j in range(rows):
+        entry = load(table, frame[scratch + at.CHUNK + j])
+        if is_of(entry, frame[scratch + j]):
+            record = (entry & LOW) - 1
+            if load(words + record * broad, 0) + load(given + j * broad, 0) == 0:
+                last = max(last - 1, 0)  # which will move into the gap
+                frame[leaving + n], frame[leaving + n + 1] = record, last
+                n += 2
+    for i in range(1, n, 2):
+        h = hash_row(keys + frame[leaving + i] * wide, frame[at.KEY])
+        ask(table, shape, h)
+    if n > 0:
+        ask_unlink(frame, leaving, n)
+
+
+@kernel(f"int64({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, int64, int64)")
+def upsert_records(frame: Vector, rows: Vector, payloads: Vector, start: int, stop: int) -> int:
+    """Add rows `start` … `stop` − 1. Returns the first row of a chunk without room, or `stop`; −1: bad shapes."""
+    key, payload = frame[at.KEY], frame[at.PAYLOAD]
+    if rows.shape[1] != key or payloads.shape[1] != payload or payloads.shape[0] != rows.shape[0]:
+        return -1
+    head, places, scratch = frame[HEAD], frame[at.PLACES], frame[at.SCRATCH]
+    (table, shape), keys, words = table_of(frame[places]), frame[places + at.KEYS], frame[places + at.WORDS]
+    wide, broad = 8 * key, 8 * payload
+    base, given = address(rows), address(payloads)
+    count = load(head, at.COUNT)
+    for chunk in range(start, stop, at.CHUNK):
+        here = min(at.CHUNK, stop - chunk)
+        if (
+            full(count + at.CHUNK, shape)
+            or (count + at.CHUNK) * key > frame[places + at.KEYS + 1]
+            or (count + at.CHUNK) * payload > frame[places + at.WORDS + 1]
+            or not has_room(frame, count)
+        ):
+            store(head, at.COUNT, count)
+            return chunk
+        _ask(frame, base, chunk, here)
+        if frame[at.SLICES] > 0:
+            _ask_leaving(frame, given + chunk * broad, here, count)
+        linked, removed = count, False
+        for j in range(here):
+            row = base + (chunk + j) * wide
+            source = given + (chunk + j) * broad
+            h = frame[scratch + j]
+            guess = home(h, shape) if removed else frame[scratch + at.CHUNK + j]
+            position = seek(table, shape, guess, h, row, key, keys, wide)
+            if position >= 0:
+                record = (load(table, position) & LOW) - 1
+                if not add(frame, words + record * broad, source):
+                    link(frame, linked, count)
+                    _drop(frame, position, record, count)
+                    count -= 1
+                    linked, removed = count, True
+            elif not is_zero(frame, source):
+                insert(table, shape, ~position, (h & HIGH) | (count + 1))
+                copy(keys + count * wide, row, key)
+                copy(words + count * broad, source, payload)
+                count += 1
+        link(frame, linked, count)
+    store(head, at.COUNT, count)
+    return stop
+
+
+@kernel(f"void({VECTOR}, int64)")
+def grow_on(frame: Vector, rows: int) -> None:
+    """Let tables that grow do so by what so many rows are due."""
+    place = frame[at.PLACES]
+    growing = go_on_growing(frame[place], rows)
+    for s in range(frame[at.SLICES]):
+        growing |= go_on_growing(frame[place + at.SLICE + s * at.SLICE_STRIDE], rows)
+    store(frame[HEAD], at.GROWING, 1 if growing else 0)
+
+
+@making
+def probed(frame: Vector, rows: Vector) -> Words:
+    """Find the record of each key, −1 where there is none."""
+    n, key, places, scratch = rows.shape[0], frame[at.KEY], frame[at.PLACES], frame[at.SCRATCH]
+    (table, shape), keys = table_of(frame[places]), frame[places + at.KEYS]
+    base, wide = address(rows), 8 * key
+    found = np.empty(n, np.int64)
+    for chunk in range(0, n, at.CHUNK):
+        here = min(at.CHUNK, n - chunk)
+        _ask(frame, base, chunk, here)
+        for j in range(here):
+            h, position = frame[scratch + j], frame[scratch + at.CHUNK + j]
+            position = seek(table, shape, position, h, base + (chunk + j) * wide, key, keys, wide)
+            found[chunk + j] = (load(table, position) & LOW) - 1 if position >= 0 else -1
+    return found
+
+
+@kernel(f"{VECTOR}({VECTOR}, {GIVEN_MATRIX})")
+def probe_records(frame: Vector, rows: Vector) -> Words:
+    """Do what `probed` does, as an entry point."""
+    return probed(frame, rows)
+
+
+@kernel(f"{MATRIX}({VECTOR}, {GIVEN_MATRIX})")
+def get_records(frame: Vector, rows: Vector) -> Words:
+    """Copy the payload of each key, zero where there is none."""
+    slots, width = probed(frame, rows), frame[at.PAYLOAD]
+    words = frame[frame[at.PLACES] + at.WORDS]
+    out = np.zeros((len(slots), width), np.int64)
+    for i in range(len(slots)):
+        if slots[i] >= 0:
+            copy(address(out) + 8 * i * width, words + 8 * slots[i] * width, width)
+    return out
+
+
+@kernel(f"{VECTOR}({VECTOR}, int64, int64)")
+def records_between(frame: Vector, low: int, high: int) -> Words:
+    """List the records whose 32-bit hash is `low` or more and below `high`: one run of the index, which is in order."""
+    head, places = frame[HEAD], frame[at.PLACES]
+    table, shape = table_of(frame[places])
+    out, n = np.empty(load(head, at.COUNT), np.int64), 0
+    start = position = home(low << 32, shape)
+    for _ in range(shape[0]):
+        entry, round_the_end = load(table, position), position < start
+        if entry == 0:
+            if round_the_end or position >= home((high - 1) << 32, shape):
+                break
+        else:
+            hashed, behind = (entry >> 32) & LOW, home(entry, shape) <= position
+            if behind and (round_the_end or hashed >= high):
+                break
+            if low <= hashed < high:
+                out[n] = (entry & LOW) - 1
+                n += 1
+        position = after(position, shape)
+    return out[:n].copy()
+
+
+@kernel(f"{VECTOR}({GIVEN_MATRIX})")
+def hashes_of(rows: Vector) -> Words:
+    """Compute the 32-bit hashes by which records with these keys are in order."""
+    width = rows.shape[1]
+    base, out = address(rows), np.empty(rows.shape[0], np.int64)
+    for row in range(len(out)):
+        out[row] = (hash_row(base + row * 8 * width, width) >> 32) & LOW
+    return out
+
+
+@kernel(f"void({VECTOR})")
+def clear_records(frame: Vector) -> None:
+    """Drop all records, at a cost in proportion to their number."""
+    head, places, key = frame[HEAD], frame[at.PLACES], frame[at.KEY]
+    (table, shape), keys = table_of(frame[places]), frame[places + at.KEYS]
+    count = load(head, at.COUNT)
+    if count * 64 > shape[0]:
+        wipe_all(frame[places])
+    else:
+        for record in range(count):
+            wipe(table, shape, hash_row(keys + record * 8 * key, key))
+        settle(frame[places])
+    unlink_all(frame, count)
+    store(head, at.COUNT, 0)

@@ -1,0 +1,118 @@
+"""The local executor: the plan in this process, in one partition, with or without a checkpoint."""
+
+from collections.abc import Callable
+from time import perf_counter
+
+import pyarrow as pa
+
+from squallpy.base.timing import SILENT, Trace
+from squallpy.physical.plan import Plan
+from squallpy.runtime.batch.micro_batch import Input, Node, Publisher, Sender, Stats, unpack_changes
+from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
+from squallpy.runtime.formats.file_rows import READ
+from squallpy.runtime.matrix.matrix_stage import compute, open_matrices
+from squallpy.runtime.result.result import Changes, Result, result_layout
+from squallpy.runtime.state.state_store import Store, StoreLayout
+from squallpy.runtime.triggers.stage_executor import StageExecutor, store_layout
+
+OnBatch = Callable[[int, Changes | None, Stats], bool]  # batch, printed changes, statistics → True to continue
+
+
+class LocalExecutor:
+    """The executor of a plan of one partition over its input, batch by batch, from batch 0.
+
+    `measured`: the statistics of each batch include the size of its state, which costs as much as a very small batch.
+    """
+
+    def __init__(
+        self, plan: Plan, input: Input, with_changes: bool = True, measured: bool = False, trace: Trace = SILENT
+    ) -> None:
+        assert plan.partitions == 1 and len(plan.stages) == 1
+        self._plan, self._input = plan, input
+        self._wanted, self._measured, self._trace = with_changes, measured, trace
+        self._sender, self._result = Sender(plan, input, trace), Result(plan)
+        self._matrices = open_matrices(plan, input)
+        self._stage = StageExecutor(plan, plan.stages[0], trace=trace)
+        self._store = Store(StoreLayout((*store_layout(plan).pools, *result_layout(plan).pools)))
+        self.schema = self._result.schema
+        self.next = 0
+
+    def step(self) -> tuple[Changes | None, Stats]:
+        """Apply the next batch."""
+        self._store.renew()
+        with self._trace("feed"):
+            computed = compute(self._plan, self._matrices, self.next, self._trace)
+            part = self._sender.read(self.next, 0, 1, self._store.dictionary, computed)
+        read = perf_counter()
+        with self._trace("statements"):
+            change, _ = self._stage.apply(self._store, [*part.deltas, *(delta for _, delta in part.ledgers)])
+        with self._trace("result"):
+            changes = self._result.apply(self._store, [change], self.next == 0, self._wanted)
+        stats = part.stats | {"trigger_seconds": perf_counter() - read} | self._stage.notes
+        stats["duplicates"] += self._result.duplicates
+        if self._measured:
+            stats["views"] = self._store.usage()
+        stats["profile"] = self._trace.taken()
+        self.next += 1
+        return changes, stats
+
+    def run(self, on_batch: OnBatch, begin: Callable[[], None] = lambda: None) -> None:
+        """Apply all batches, or until `on_batch` says stop; `begin` before the first."""
+        begin()
+        while self.next < self._input.replay.batches:
+            if not on_batch(self.next, *self.step()):
+                return
+
+    def final(self) -> pa.Table:
+        """Return the printed result as of the last batch."""
+        return self._result.final(self._store)
+
+
+class DurableLocalExecutor:
+    """The local executor with its state in a checkpoint, from which it resumes."""
+
+    def __init__(
+        self, plan: Plan, input: Input, location: StateLocation, with_changes: bool = True, trace: Trace = SILENT
+    ) -> None:
+        assert plan.partitions == 1
+        self._plan, self._input, self._trace = plan, input, trace
+        self._sender, self._publisher = Sender(plan, input, trace), Publisher(plan, with_changes, trace)
+        self._matrices = open_matrices(plan, input, location)
+        self.schema = self._publisher.result.schema
+        self._node = location.partition("partition-0", store_layout(plan), *Node(plan, trace=trace).runs, trace=trace)
+        self._result = location.partition("result", result_layout(plan), self._publisher.run, trace=trace)
+        self._committed = Committed(location.durable)
+        self.next = self._committed.batches
+
+    def step(self) -> tuple[Changes | None, Stats]:
+        """Apply the next batch exactly once: if an earlier run applied it, return the output of then."""
+        started = perf_counter()
+        with self._trace("feed"):
+            computed = compute(self._plan, self._matrices, self.next, self._trace)
+            messages = [message for _, message in self._sender.messages(self.next, 0, 1, computed=computed)]
+        with self._trace("apply"):
+            output = self._node.apply(self.next, messages)
+        with self._trace("publish"):
+            printed = self._result.apply(self.next, [b"first" if self.next == 0 else b"", output])
+            changes, stats = unpack_changes(printed)
+        self._committed.read.add(stats.pop(READ, {}))
+        stats |= {"trigger_seconds": perf_counter() - started, "profile": self._trace.taken()}
+        return changes, stats
+
+    def commit(self) -> None:
+        """Note that the batch has reached its sink."""
+        self.next += 1
+        self._committed.commit(self.next)
+
+    def run(self, on_batch: OnBatch, begin: Callable[[], None] = lambda: None) -> None:
+        """Apply all batches that are not done, or until `on_batch` says stop; `begin` before the first."""
+        begin()
+        while self.next < self._input.replay.batches:
+            batch = self.next
+            go_on = on_batch(batch, *self.step())
+            self.commit()
+            if not go_on:
+                return
+
+    def final(self) -> pa.Table:
+        return self._publisher.result.final(self._result.store())

@@ -1,0 +1,54 @@
+"""Rows of a batch under the matrices of a query."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from squallpy.maintain.matrix.dimensions import Sizes
+from squallpy.physical.matrix.matrix_plan import MatrixPlan, under_matrices
+from squallpy.runtime.batch.micro_batch import Input
+from squallpy.runtime.formats.file_rows import ReadStats
+from squallpy.runtime.formats.skipped_rows import skipped
+from squallpy.runtime.matrix.rows_to_cells import Rows, columns_read, extract_rows
+
+
+@dataclass(frozen=True)
+class Incoming:
+    """Reader of the relations under the matrices of a query."""
+
+    plan: MatrixPlan
+    input: Input
+
+    @property
+    def symbols(self) -> list[str]:
+        """The dimensions that are as large as the data need, in order."""
+        sizes = (size for m in self.plan.matrices.values() for size in (m.rows, m.cols))
+        return sorted({size for size in sizes if isinstance(size, str)})
+
+    def read(self, batch: int) -> tuple[dict[str, Rows], dict[str, Any]]:
+        """Read the rows of a batch by matrix, and statistics of them; SQ5010 for rows outside of their matrix."""
+        ranges, rows, left_out, sums = (
+            self.input.row_ranges(batch, 0, 1),
+            dict[str, Rows](),
+            dict[str, int](),
+            ReadStats(),
+        )
+        for name, matrix in self.plan.matrices.items():
+            start, stop = ranges.get(matrix.relation, (0, 0))
+            if start < stop:
+                table = self.input.sources[matrix.relation].read(start, stop, columns_read(matrix))
+                rows[name] = extract_rows(matrix, table)
+                rows[name].check_indices()
+                left_out[matrix.relation] = skipped(table).count
+                sums.add(under_matrices(matrix.relation), table)
+        return rows, {"skipped": sum(left_out.values()), **sums.stats}
+
+
+def grown_sizes(sizes: Sizes, rows: Mapping[str, Rows]) -> dict[str, int]:
+    """Grow dimensions as far as more rows need."""
+    found = dict(sizes)
+    for some in rows.values():
+        for size, indices in ((some.matrix.rows, some.i), (some.matrix.cols, some.j)):
+            if isinstance(size, str) and len(indices):
+                found[size] = max(found[size], int(indices.max()) + 1)
+    return found

@@ -1,0 +1,108 @@
+"""Storage of pools: `HEAP`, this process's memory, or `Mapped`, files that several processes of a host map.
+
+    Pool(1, payload, storage=Mapped(Path("/dev/shm/q/part-3/state.0")), name="orders")
+
+Files grow in place, and have the room that they grow by from then on: a store into a promise that a full file system
+cannot keep would be a SIGBUS. A directory on a disk works for state larger than memory, slower: the system pages.
+"""
+
+import ctypes
+import mmap
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from squallpy.runtime.kernels.memory_regions import HEAP, Region, Storage, Words
+
+__all__ = ["HEAP", "Mapped", "Region", "Storage"]
+
+_C: Any = ctypes.CDLL(None, use_errno=True)
+_C.mmap.restype = ctypes.c_void_p
+_C.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int64]
+_C.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+_FAILED = ctypes.c_void_p(-1).value
+_PIECE = mmap.PAGESIZE  # bytes that files are multiples of
+_AHEAD = 16  # addresses that a file is given, by its bytes
+
+
+class _Mapping:
+    """Addresses for a file, shared, of which those behind its end hold nothing until it grows; given back when nothing
+    refers to them any more.
+
+    NB: Python's own `mmap` keeps a file descriptor for each mapping; a worker with many pools would run out of them.
+    """
+
+    def __init__(self, file: int, path: Path, size: int) -> None:
+        address = _C.mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, file, 0)
+        if address == _FAILED:
+            raise OSError(ctypes.get_errno(), "cannot map state", str(path))
+        self.address: int = address
+        self.size = size
+        self.__array_interface__ = {"version": 3, "typestr": "<i8", "shape": (size // 8,), "data": (address, False)}
+
+    def __del__(self, unmap: Any = _C.munmap) -> None:
+        if hasattr(self, "address"):
+            unmap(self.address, self.size)
+
+
+class _FileRegion:
+    def __init__(self, path: Path, words: int) -> None:
+        self._path = path
+        self._mapping: _Mapping | None = None
+        self._extend(words)
+
+    def _extend(self, words: int) -> None:
+        """Make the file, or make it longer if need be. It seldom moves: each process has to be given all pages anew
+        then."""
+        size = -(-max(words, 1) * 8 // _PIECE) * _PIECE
+        file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            present = os.fstat(file).st_size
+            if present < size:
+                self._allocate(file, present, size)
+            size = max(size, present)
+            if self._mapping is None or self._mapping.size < size:
+                self._mapping = _Mapping(file, self._path, _AHEAD * size)
+        finally:
+            os.close(file)
+        self.address, self.words = self._mapping.address, size // 8
+        self._array: Words = np.asarray(self._mapping)[: self.words]
+
+    def _allocate(self, file: int, present: int, size: int) -> None:
+        """Make the file longer."""
+        try:
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file, present, size - present)
+            else:  # macOS: a promise
+                os.ftruncate(file, size)
+        except OSError as error:
+            os.ftruncate(file, present)
+            raise OSError(error.errno, f"no room to grow state by {size - present:,} bytes", str(self._path)) from None
+
+    def array(self) -> Words:
+        return self._array
+
+    def grow(self, words: int) -> None:
+        if words > self.words:
+            self._extend(words)
+
+    def populate(self, start: int, stop: int) -> None:
+        """Do nothing: files have their room allocated."""
+
+
+class Mapped:
+    """Regions as files in a directory, for processes that take turns under a lock of their own."""
+
+    shared = True
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        directory.mkdir(parents=True, exist_ok=True)
+
+    def region(self, name: str, words: int) -> Region:
+        return _FileRegion(self.directory / name, words)
+
+    def __repr__(self) -> str:
+        return f"Mapped({str(self.directory)!r})"

@@ -1,0 +1,55 @@
+"""Ledgers: which rows of a change stream are there, so that a delete of a row that never was can be counted.
+
+A wrong delete does not stop a query: its answer is that of the multiset with a negative multiplicity, and is right
+again when the insert comes. A ledger keeps a 64-bit hash of each row (of the fields that the query reads) with its
+multiplicity; two rows of one hash could hide a wrong delete from the count, never change an answer. What is only seen
+through windows needs none: a window has its rows, and forgets them.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from squallpy.base.rings import Payload, Ring
+from squallpy.physical.plan import Plan
+from squallpy.runtime.kernels.memory_regions import Words
+from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.state.pool_names import PoolName, Role
+from squallpy.runtime.state.state_store import PoolLayout
+
+COUNTS = Payload((Ring.COUNT,))
+
+
+def ledger_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
+    """Make the layout of a ledger for each change stream of a plan."""
+    return tuple(
+        PoolLayout(PoolName(f.relation.name, Role.LEDGER), 1, COUNTS)
+        for f in plan.feeds
+        if f.relation.name in plan.ledgers
+    )
+
+
+def entries(hashes: Words, mult: Words) -> tuple[Words, Words]:
+    """List the changes of a batch for its ledger, without rows that cancel out."""
+    return sum_changes([(hashes.reshape(-1, 1), mult.reshape(-1, 1))])
+
+
+def sum_changes(changes: Sequence[tuple[Words, Words]]) -> tuple[Words, Words]:
+    """Sum changes of counts, keys (n, K) and counts (n, 1) each, by key; those that cancel out are left out."""
+    pool = Pool(changes[0][0].shape[1], COUNTS)
+    for keys, counts in changes:
+        pool.upsert(np.ascontiguousarray(keys), np.ascontiguousarray(counts))
+    keys, counts = pool.rows()
+    return keys.copy(), counts.copy()
+
+
+def book(ledger: Pool, keys: Words, words: Words) -> int:
+    """Book the changes, of a row perhaps by several readers, and count the deletes of rows that are not there."""
+    keys, words = entries(keys, words)
+    before = _debts(ledger, keys)
+    ledger.upsert(keys, words)
+    return int(np.maximum(_debts(ledger, keys) - before, 0).sum())
+
+
+def _debts(ledger: Pool, keys: Words) -> Words:
+    return np.maximum(-ledger.get(keys)[:, 0], 0)

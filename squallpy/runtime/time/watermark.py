@@ -1,0 +1,68 @@
+"""Watermarks: a clock for each stream, the greatest event time that it has shown so far.
+
+A clock is a pool of one record in every partition, and never goes back. By the clocks of its streams, each less its
+DELAY, the bound of a window moves (`catalog/window_spec.py`), and its rows expire (`expiry.py`).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from squallpy.base.rings import Payload, Ring
+from squallpy.catalog.window_spec import Clock
+from squallpy.physical.plan import Plan
+from squallpy.runtime.kernels.view_container import Container
+from squallpy.runtime.messages.deltas import Delta
+from squallpy.runtime.state.pool_names import PoolName, Role
+from squallpy.runtime.state.state_store import PoolLayout, Store
+
+
+def clock_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
+    """Return the pools that hold clocks."""
+    return tuple(time_layout(PoolName(name, Role.CLOCK)) for name in plan.clocks)
+
+
+def time_layout(pool: str) -> PoolLayout:
+    """Return the layout of a pool that holds a time: one record, whose key is the time, or none."""
+    return PoolLayout(pool, 1, Payload((Ring.COUNT,)))
+
+
+def clock_deltas(clocks: Iterable[Clock], relation: str, rows: pa.RecordBatch) -> Iterator[Delta]:
+    """Return what a share of a batch tells the clocks of its stream: the greatest time, if it has any."""
+    for clock in clocks:
+        if clock.relation == relation and (told := _latest(clock, rows[clock.field])):
+            yield told
+
+
+def _latest(clock: Clock, times: pa.Array) -> Delta | None:
+    latest = pc.max(times.cast(_storage_type(times.type)).cast(pa.int64())).as_py()
+    if latest is None:
+        return None
+    return Delta(PoolName(clock.name, Role.CLOCK), np.array([[latest]], np.int64), np.ones((1, 1), np.int64))
+
+
+def _storage_type(type: pa.DataType) -> pa.DataType:
+    """Choose the type of 64 or 32 bits to which whole numbers are cast as they are."""
+    return pa.int32() if pa.types.is_date32(type) else pa.int64()
+
+
+def tick(store: Store, clocks: Iterable[str], given: Mapping[str, Delta]) -> None:
+    """Move the clocks to the latest times of a batch."""
+    for name in (PoolName(clock, Role.CLOCK) for clock in clocks):
+        if told := given.get(name):
+            latest, before = int(told.keys.max()), time_of(store[name])
+            if before is None or before < latest:
+                set_time(store[name], latest)
+
+
+def time_of(pool: Container) -> int | None:
+    """Return the time that a pool holds."""
+    return int(pool.keys[0, 0]) if len(pool) else None
+
+
+def set_time(pool: Container, time: int) -> None:
+    """Make a pool hold another time."""
+    pool.upsert(pool.keys.copy(), -pool.words)
+    pool.upsert(np.array([[time]], np.int64), np.ones((1, 1), np.int64))

@@ -1,0 +1,332 @@
+"""A statement at work: from the rows of a delta, through its steps, to what is added to its target.
+
+ΔO(ck, ok) ⋈ M_C(ck) ⋈ M_L(ok)    →    rows of ΔO, probe M_C, probe M_L, multiply payloads, add to Q
+
+Lookups by equality, comparisons of keys and products of payloads are a call of a kernel (`kernels/statement_steps.py`).
+What else a statement asks for, ranges and what only expressions tell, is done between two of its calls.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import numpy as np
+
+from squallpy.base.rings import Cofactor, LaneRing, Payload, Ring
+from squallpy.base.types import Kind, Type
+from squallpy.logical.expressions import Column
+from squallpy.physical.plan import Let, Lookup, Update, Where
+from squallpy.program.calculus import lifted
+from squallpy.runtime.auxiliary.groups import RowsOf
+from squallpy.runtime.auxiliary.maintainer import Touched
+from squallpy.runtime.evaluate.evaluator_table import Function
+from squallpy.runtime.evaluate.expression_compiler import compile_expression
+from squallpy.runtime.evaluate.logic import is_true
+from squallpy.runtime.evaluate.vectors import Frame, Vec, full
+from squallpy.runtime.joiners.joiner import Changes
+from squallpy.runtime.kernels import statement_steps
+from squallpy.runtime.kernels.content_hash import hash_columns
+from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.kernels.memory_regions import Words
+from squallpy.runtime.kernels.payload_columns import fill_reals, pack
+from squallpy.runtime.kernels.pool import Pool, as_pool
+from squallpy.runtime.kernels.sorted_index import SortedIndex
+from squallpy.runtime.kernels.view_container import Container
+from squallpy.runtime.messages.deltas import Delta, decode, encode
+from squallpy.runtime.messages.grouping import number
+from squallpy.runtime.triggers.duplicate_keys import KeyCheck
+from squallpy.runtime.triggers.range_lookups import Bounds, Ranges, overlaid
+from squallpy.runtime.triggers.statement_assembly import Part, assemble, computed_ring
+
+CHUNK = 1 << 14  # rows of a delta joined at a time: what a step makes of them is to stay in the cache
+Noted = Touched | Changes | KeyCheck  # who is told what is added to a pool, before it is
+Keeper = Callable[[Words], Words]  # from the keys of an outcome to the rows that are kept
+PAIRS = 1 << 22  # pairs that a scan or a range makes at a time
+
+
+class _Rows:
+    """Intermediate rows of a join: a column for each register, and for each source the address of each row's payload.
+
+    `kept` holds the memory of addresses outside of pools.
+    """
+
+    def __init__(self, columns: Words, places: Words, kept: tuple[Words, ...]) -> None:
+        self.columns, self.places, self.kept = columns, places, kept
+
+    def __len__(self) -> int:
+        return int(self.columns.shape[1])
+
+    def pick(self, chosen: Words) -> "_Rows":
+        return _Rows(self.columns.take(chosen, axis=1), self.places.take(chosen, axis=1), self.kept)
+
+    def hold(self, source: int, words: Words, rows: Words | None = None, offset: int = 0) -> None:
+        """Take rows of a matrix (None: one row each), from word `offset` on, as the payloads of a source."""
+        self.kept = (*self.kept, words)
+        rows = np.arange(len(self)) if rows is None else rows
+        self.places[source] = words.ctypes.data + 8 * offset + 8 * words.shape[1] * rows
+
+
+class _Crowded(Exception):
+    """A range makes more pairs of the rows than fit in memory at a time."""
+
+
+class Statement:
+    """An update made runnable."""
+
+    def __init__(
+        self, update: Update, payloads: Mapping[str, Payload], auxiliary: Mapping[str, RowsOf] = MappingProxyType({})
+    ) -> None:
+        self.update, self.delta, self.target = update, update.delta, update.target
+        self._code = assemble(update, payloads, {name: rows.plan for name, rows in auxiliary.items()})
+        self._payload = payloads[update.delta]
+        self._variables = {v.id: v for v in _variables(update)}
+        self._functions: dict[int, Function] = {
+            i: compile_expression(part.predicate if isinstance(part, Where) else part.value)
+            for i, part in enumerate(self._code.parts)
+            if isinstance(part, Where | Let)
+        }
+        self._counted = all(ring is Ring.COUNT for ring in self._payload.rings)
+        lookups = [s for s in update.steps if isinstance(s, Lookup)]
+        self._scanned = [s.source for s in lookups if s.how == "scan"]
+        self._ranges = {step: Ranges(step) for step in lookups if step.range}
+        self._auxiliary = auxiliary
+        self._numbers = {id(step): n for n, step in enumerate(lookups, 1)}
+        rings = payloads[update.target].rings
+        self._computed = [
+            (compile_expression(value[0] if (value := lifted(f)) else f), f.type, ring)
+            for lane, ring in zip(update.lanes, rings, strict=True)
+            for f in lane or ()
+        ]
+        self._program: Words | None = None  # all there is to do, if it is one program
+        if not self._code.parts and not self._computed:
+            self._program = np.empty(0, np.int64)
+        elif len(self._code.parts) == 1 and not self._computed and isinstance(self._code.parts[0], Part):
+            self._program = self._code.parts[0].program
+        same = update.variables == update.keys and self._payload == payloads[update.target]
+        whole = same and update.picks == tuple(range(len(rings)))
+        self._between, self._added, self._searched = 0, 0, 0
+        delta_keys = {v.id for v in update.variables}
+        self._apart = {s for s in self._ranges if delta_keys <= {*s.live, *(v.id for _, v in s.bound)}}
+        self._plain = whole and not update.steps and all(lane == () for lane in update.lanes)
+
+    @property
+    def work(self) -> int:
+        """Records that its lookups have found so far, and rows that it has added: what its cost follows from."""
+        return self._counted_in(statement_steps.FOUND) + self._between + self._added
+
+    @property
+    def compared(self) -> int:
+        """Number of comparisons in lookups so far, with records or bounds.
+
+        Each step of a search counts, each row that is hashed, and each record that is found, even if a later step drops
+        it.
+        """
+        return self._counted_in(statement_steps.TRIED) + self._between + self._searched
+
+    @property
+    def pairs(self) -> int:
+        """Rows that its lookups have made so far: those that it has added."""
+        return self._added if self._numbers else 0
+
+    def _counted_in(self, word: int) -> int:
+        programs = [part for part in self._code.parts if isinstance(part, Part)]
+        return sum(int(p.program[at + word - statement_steps.FRAME]) for p in programs for at, _ in p.frames)
+
+    def run(
+        self,
+        delta: Delta,
+        pools: Mapping[str, Container],
+        dictionary: Dictionary,
+        touched: Noted | None = None,
+        keep: Keeper | None = None,
+    ) -> None:
+        """Evaluate the statement for a delta, and add the outcome to its target.
+
+        keep: selects the rows of the outcome that belong to this partition. touched: notes the groups of the target
+        that change.
+        """
+        target = pools[self.target]
+        if self._plain:
+            self._added += len(delta.keys)
+            _add(target, np.ascontiguousarray(delta.keys), np.ascontiguousarray(delta.words), touched, keep)
+            return
+        for part in self._code.parts:
+            if isinstance(part, Part):
+                for position, source in part.frames:
+                    part.program[position] = as_pool(pools[source]).address
+                for position, aux in part.noted:
+                    part.program[position : position + 2] = self._auxiliary[aux].noted
+        chunk = CHUNK
+        for source in self._scanned:  # every row of a chunk meets every record
+            chunk = max(1, min(chunk, PAIRS // max(1, len(pools[source]))))
+        start = 0
+        while start < len(delta.keys):
+            keys, words = (np.ascontiguousarray(m[start : start + chunk]) for m in (delta.keys, delta.words))
+            try:
+                outcome = self._run(keys, words, pools, dictionary)
+            except _Crowded:
+                chunk = len(keys) // 2
+                continue
+            self._added += len(outcome[0])
+            _add(target, *outcome, touched, keep)
+            start += chunk
+
+    def _run(self, keys: Words, words: Words, pools: Mapping[str, Container], names: Dictionary) -> tuple[Words, Words]:
+        """Compute what rows of the delta add to the target."""
+        code = self._code
+        if self._program is not None:
+            return statement_steps.run(self._program, code.outcome, keys, words, code.width, code.sources)
+        rows = _Rows(*statement_steps.loaded(keys, words, code.width, code.sources), (words,))
+        for i, part in enumerate(code.parts):
+            match part:
+                case Part(program):
+                    rows = _Rows(*statement_steps.joined(program, rows.columns, rows.places), rows.kept)
+                case Lookup(row=None):
+                    index, ranges = pools[part.source].sorted[part.index], self._ranges[part]
+                    before = index.compared + ranges.tried
+                    try:
+                        rows = self._look_up(part, rows, index, names)
+                    finally:  # NB: also what is to be done again, with fewer rows
+                        self._searched += index.compared + ranges.tried - before
+                    self._between += len(rows)
+                case Lookup():
+                    rows = self._look_through(part, rows, as_pool(pools[part.source]), names)
+                    self._between += len(rows)
+                case Where():
+                    true = np.broadcast_to(is_true(self._functions[i](self._frame(rows, names))), len(rows))
+                    rows = rows if true.all() else rows.pick(np.flatnonzero(true))
+                case Let(variable, expr):
+                    value = self._functions[i](self._frame(rows, names))
+                    rows.columns[code.registers[variable.id]] = encode(value, variable, len(rows), names, expr)
+            if not len(rows):
+                break
+        frame, first = self._frame(rows, names), code.sources - len(self._computed)
+        for source, (function, type, ring) in enumerate(self._computed, first):
+            rows.hold(source, _scalar(function(frame), type, len(rows), ring))
+        return statement_steps.emitted(code.outcome, rows.columns, rows.places)
+
+    def _look_up(self, step: Lookup, rows: _Rows, index: SortedIndex, names: Dictionary) -> _Rows:
+        """Join rows with the records of their ranges, the nearest or highest of those, or their sum."""
+        ranges, given, source = self._ranges[step], self._gather_bound(step, rows), self._numbers[id(step)]
+        assert step.range is not None
+        variable = step.range.variable
+
+        def framed(words: Words | None, chosen: Words | None) -> Frame:
+            some = rows if chosen is None else rows.pick(chosen)
+            return self._frame(some, names, {} if words is None else {variable.id: words})
+
+        bounds = ranges.find(index, given, framed, names)
+        if step.how == "sum":
+            sums = index.sum_ranges(given, *bounds)
+            found = np.flatnonzero(sums.any(axis=1))
+            out = rows.pick(found)
+            out.hold(source, sums, found)
+            return out
+        if step.how in ("nearest", "highest"):
+            if step.how == "nearest":
+                places = index.find_ends(given, *bounds, greatest=step.range.rising is None)
+            else:
+                places = index.find_highest(given, *bounds)
+            found = np.flatnonzero(places >= 0)
+            return self._join_places(step, rows.pick(found), index, places[found])
+        others = ranges.find_unordered(index, given)
+        alike = source == 1 and self._counted and step not in self._apart  # may rows only differ in their ranges?
+        if alike and len(rows) > 1 and not len(others[0]):
+            rows, given, bounds = self._overlay(step, rows, given, bounds)
+        firsts, counts = index.find_ranges(given, *bounds)
+        if len(rows) > 1 and counts.sum() > PAIRS:
+            raise _Crowded
+        found, places = index.list_ranges(firsts, counts)
+        if len(others[0]):
+            true = ranges.test(framed(index.column(index.ranged, others[1]), others[0]))
+            found, places = np.append(found, others[0][true]), np.append(places, others[1][true])
+        return self._join_places(step, rows.pick(found), index, places)
+
+    def _join_places(self, step: Lookup, rows: _Rows, index: SortedIndex, places: Words) -> _Rows:
+        """Join rows with the records at places of an index, one each."""
+        for position, v in step.binds:
+            if v.id in step.live:
+                rows.columns[self._code.registers[v.id]] = index.column(position, places)
+        rows.hold(self._numbers[id(step)], index.entries, places, index.payload_at)
+        return rows
+
+    def _look_through(self, step: Lookup, rows: _Rows, pool: Pool, names: Dictionary) -> _Rows:
+        """Extend rows by those that an auxiliary relation makes of the records that they name."""
+        assert step.row is not None
+        found, item = self._auxiliary[step.row.relation](pool, self._gather_bound(step, rows), step.row.before, names)
+        out = rows if found.all() else rows.pick(np.flatnonzero(found))
+        for title, v in step.row.fields:
+            if v.id in step.live:
+                words = encode(item(title), v, len(rows), names)
+                out.columns[self._code.registers[v.id]] = words if out is rows else words[found]
+        return out
+
+    def _overlay(self, step: Lookup, rows: _Rows, given: Words, bounds: Bounds) -> tuple[_Rows, Words, Bounds]:
+        """Merge rows that only differ in their ranges to rows whose ranges do not overlap; rows that all differ
+        otherwise stay."""
+        registers = self._code.registers
+        bound = {v.id for _, v in step.binds}
+        live = sorted({registers[id] for id in step.live if id in registers and id not in bound})
+        groups = np.concatenate([given, rows.columns[live].T], axis=1)
+        if _all_differ(groups):
+            return rows, given, bounds
+        words = statement_steps.payloads(np.ascontiguousarray(rows.places[0]), self._payload.width)
+        chosen, bounds, counts = overlaid(groups, bounds, words)
+        out = rows.pick(chosen)
+        out.hold(0, counts)
+        return out, given.take(chosen, axis=0), bounds
+
+    def _gather_bound(self, step: Lookup, rows: _Rows) -> Words:
+        """Gather the values by which a lookup looks, row by row."""
+        return np.ascontiguousarray(rows.columns[[self._code.registers[v.id] for _, v in step.bound]].T)
+
+    def _frame(self, rows: _Rows, names: Dictionary, more: Mapping[int, Words] | None = None) -> Frame:
+        """Make a frame of the rows' variables, and of `more` of them."""
+
+        def load(id: int) -> Vec:
+            words = more[id] if more and id in more else rows.columns[self._code.registers[id]]
+            return decode(np.ascontiguousarray(words), self._variables[id], names)
+
+        return Frame(len(rows), {}, load)
+
+
+def _all_differ(rows: Words) -> bool:
+    """True if no two rows are equal; False also if two hashes are."""
+    if not rows.shape[1]:
+        return len(rows) < 2
+    hashes = np.sort(hash_columns(list(rows.T)))
+    return bool((hashes[1:] != hashes[:-1]).all())
+
+
+def _add(target: Container, keys: Words, words: Words, touched: Noted | None, keep: Keeper | None) -> None:
+    if keep is not None:
+        mine = keep(keys)
+        keys, words = keys.take(mine, axis=0), words.take(mine, axis=0)
+    if not len(keys):
+        return
+    if touched is not None:
+        touched.note(target, keys, words)
+    target.upsert(keys, words)
+
+
+def _scalar(vec: Vec, type: Type, rows: int, target: LaneRing) -> Words:
+    """Compute a factor as a lane of `computed_ring`, or a value to be lifted as a double."""
+    values, valid = full(vec, type, rows)
+    if isinstance(target, Cofactor):
+        return np.ascontiguousarray(values, np.float64).view(np.int64).reshape(-1, 1)
+    if type.kind is Kind.DOUBLE:
+        words = np.empty((rows, target.words), np.int64)
+        fill_reals(words, 0, target, values, None if valid is None else valid.astype(np.int64))
+        return words
+    return pack(number(Vec(values, valid), type, rows), computed_ring(type, target))
+
+
+def _variables(update: Update) -> list[Column]:
+    found = list(update.variables)
+    for step in update.steps:
+        match step:
+            case Lookup(_, _, _, _, binds, range=ranged, row=row):
+                found += [v for _, v in (*binds, *(row.fields if row else ()))]
+                found += [ranged.variable] if ranged else []
+            case Let(variable):
+                found.append(variable)
+    return found

@@ -1,0 +1,213 @@
+"""`squall run`: a run, from its options."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from squallpy.base.errors import SquallError
+from squallpy.base.hidden_imports import hidden
+from squallpy.base.settings import parse_settings
+from squallpy.runtime.observers.late_rows import LateRows
+from squallpy.runtime.observers.metrics import Metrics
+from squallpy.runtime.observers.profile import Profile
+from squallpy.runtime.sinks.file_sinks import ChangeFiles, ResultFile, file_format
+from squallpy.runtime.sinks.output_file import is_stream
+from squallpy.runtime.sinks.protocol import Sink, Sinks
+from squallpy.session import RunOptions, Session
+from squallpy.terminal.failures import Interrupted
+from squallpy.terminal.interrupt import interruptible
+from squallpy.terminal.live_table import Live
+from squallpy.terminal.progress import Progress
+from squallpy.terminal.stdout_sinks import Output
+from squallpy.terminal.terminal_detection import can_redraw
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """The options as given; None where the terminal decides."""
+
+    script: Path
+    text: str | None = None  # the script itself, if it is not in a file
+    backend: str = "spark"
+    master: str = "local[2]"
+    batch_rows: int | None = None
+    mode: str | None = None
+    format: str | None = None
+    out: Path | None = None
+    checkpoint: str | None = None
+    metrics: Path | None = None
+    late: Path | None = None
+    profile: Path | None = None
+    settings: tuple[str, ...] = ()
+    conf: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Mode and format of the output."""
+
+    mode: str
+    format: str
+
+
+def choose(request: RunRequest, terminal: bool, redraws: bool = True) -> Choice:
+    """Choose mode and format, given whether stdout is a terminal, and redraws; SQ7003 for options that contradict."""
+    if request.mode == "live" and request.out:
+        raise SquallError(
+            "SQ7003", "--mode live shows a table, and --out shows nothing", hint="--mode changes or final"
+        )
+    if request.mode == "live" and not terminal:
+        raise SquallError("SQ7003", "--mode live needs a terminal on stdout", hint="--mode changes or final")
+    if request.mode == "live" and not redraws:
+        why = "--mode live redraws its table, which this terminal cannot (TERM=dumb, or a notebook)"
+        raise SquallError("SQ7003", why, hint="--mode changes or final")
+    if request.mode == "live" and request.format not in (None, "table"):
+        raise SquallError("SQ7003", f"--mode live shows a table, not {request.format}", hint="--mode changes or final")
+    if request.out:
+        return Choice(request.mode or "final", file_format(request.out, request.format))
+    if request.format == "parquet":
+        raise SquallError("SQ7003", "--format parquet is for files", hint="name one: --out result.parquet")
+    table = terminal and request.format in (None, "table")
+    return Choice(
+        request.mode or ("live" if table and redraws else "final"), request.format or ("table" if terminal else "csv")
+    )
+
+
+def spark_settings(request: RunRequest) -> dict[str, str]:
+    """Read the settings of --conf, by name; SQ7003 for an invalid assignment, or without Spark."""
+    if request.conf and request.backend != "spark":
+        raise SquallError("SQ7003", f"--conf is for Spark, not for --backend {request.backend}", hint="leave one out")
+    settings = {}
+    for given in request.conf:
+        name, equals, value = given.partition("=")
+        if not equals or not name.startswith("spark."):
+            raise SquallError("SQ7003", f"--conf {given} is not a setting of Spark", hint="--conf spark.NAME=VALUE")
+        if name == "spark.master":
+            raise SquallError("SQ7003", "--conf spark.master is set by --master", hint=f"--master {value}")
+        settings[name] = value
+    return settings
+
+
+@contextmanager
+def _without_extras() -> Iterator[None]:
+    """Hide pandas and SciPy's BLAS from Arrow and numba, which look for them; no query uses them (0.4 s)."""
+    with hidden("pandas"), hidden("scipy.linalg"):
+        yield
+
+
+def run_script(request: RunRequest) -> None:
+    """Run a script to its end; raises Interrupted when the user ended it before."""
+    if request.checkpoint is not None and not request.checkpoint.strip():
+        raise SquallError("SQ7003", "--checkpoint has an empty name", hint="name a folder, or a URI that Arrow knows")
+    choice = choose(request, sys.stdout.isatty(), can_redraw(sys.stdout))
+    _check_distinct(request)
+    conf = spark_settings(request)
+    session = Session(request.script, parse_settings(request.settings), request.text)
+    with _without_extras(), Progress("compiling").running():
+        several = len(session.script.queries) > 1
+    with _without_extras():  # NB: after compiling, so that a mistake in the script is told without loading numba
+        import numba.np.arraymath  # noqa: F401
+        import pyarrow
+
+        from squallpy.runtime.checkpoint.checkpoint import hold_lease
+
+        pyarrow.array([])
+    progress = Progress("starting Spark" if request.backend == "spark" else "starting")
+    for notice in session.script.notices:
+        progress.say(str(notice))
+    profile = Profile(request.profile) if request.profile else None
+    end = _End()
+    try:
+        with interruptible(progress.say) as interruption, progress.running(), ExitStack() as opened:
+            # NB: before any file is touched that another run may write
+            lease = opened.enter_context(hold_lease(request.checkpoint)) if request.checkpoint else None
+            options = RunOptions(
+                backend=request.backend,
+                master=request.master,
+                batch_rows=request.batch_rows,
+                changes=choice.mode != "final",
+                final=choice.mode != "changes",
+                measured=request.metrics is not None,
+                late=request.late is not None,
+                checkpoint=request.checkpoint,
+                lease=lease,
+                profile=profile,
+                conf=conf,
+            )
+            sinks = _sinks(request, choice, several, session.settings.changes_marks, progress, opened)
+            session.run(options, Sinks(*sinks, progress, end), interruption.stop, interruption.working)
+    except Interrupted:
+        progress.say(f"stopped at once; {how_to_resume(request.checkpoint)}")
+        raise Interrupted from None
+    finally:
+        if profile:
+            profile.write()
+    for line in profile.table() if profile else ():
+        progress.say(line)
+    if interruption.stop.is_set():
+        progress.say(f"stopped {end.where}; {how_to_resume(request.checkpoint)}")
+        raise Interrupted
+
+
+def _check_distinct(request: RunRequest) -> None:
+    """Raise SQ7003 for two outputs that would overwrite each other."""
+    given = {"--out": request.out, "--metrics": request.metrics, "--late": request.late, "--profile": request.profile}
+    seen: dict[str, str] = {}
+    for option, path in given.items():
+        if path is not None and not is_stream(path):
+            other = seen.setdefault(os.path.realpath(path), option)
+            if other != option:
+                raise SquallError("SQ7003", f"{other} and {option} are the same file", hint="give each its own")
+
+
+def _sinks(
+    request: RunRequest, choice: Choice, several: bool, marks: bool, progress: Progress, opened: ExitStack
+) -> Iterator[Sink]:
+    """Make the sinks of a run except its progress; those `opened` are closed at its end."""
+    from squallpy.runtime.checkpoint.checkpoint import is_used
+
+    resumed = request.checkpoint is not None and is_used(request.checkpoint)
+    if request.out:
+        files = ChangeFiles if choice.mode == "changes" else ResultFile
+        yield opened.enter_context(closing(files(request.out, choice.format, several, resumed)))
+    else:
+        color = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        if choice.mode == "live":
+            yield opened.enter_context(closing(Live(progress.quiet)))
+        yield Output(sys.stdout.buffer, choice.format, choice.mode == "changes", color, progress.aside, marks, several)
+    if request.metrics:
+        yield opened.enter_context(closing(Metrics(request.metrics, several, resumed)))
+    if request.late:
+        yield opened.enter_context(closing(LateRows(request.late, several, resumed)))
+
+
+def how_to_resume(checkpoint: str | None) -> str:
+    """Describe what the user can do after Ctrl-C."""
+    if checkpoint:
+        return f"the same command goes on from there, with --checkpoint {checkpoint}"
+    return "without --checkpoint nothing is kept, the next run starts from the beginning"
+
+
+class _End:
+    """A sink that knows where the run ended."""
+
+    def __init__(self) -> None:
+        self._done, self._batches = 0, 0
+
+    @property
+    def where(self) -> str:
+        return f"after {self._done:,} of {self._batches:,} batches"
+
+    def begin(self, query: Any, schema: Any, batches: int) -> None:
+        self._done, self._batches = 0, batches
+
+    def batch(self, number: int, deletes: Any, inserts: Any, stats: dict[str, Any]) -> None:
+        self._done = number + 1
+
+    def final(self, table: Any) -> None: ...
+
+    def finish(self, summary: dict[str, Any]) -> None: ...

@@ -1,0 +1,124 @@
+"""Hash tables against a set of keys, with hashes that want the same places: the end of the table, and its beginning."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from squallpy.runtime.kernels.hash_index import (
+    FIRST,
+    HEADER,
+    HIGH,
+    LOW,
+    MOST,
+    OF,
+    SIZE,
+    TURN,
+    begin_growing,
+    go_on_growing,
+    home,
+    insert,
+    is_behind,
+    peek,
+    remove,
+    seek,
+    table_of,
+    wider,
+)
+from squallpy.runtime.kernels.intrinsics import load
+from squallpy.runtime.kernels.kernel_compiler import GIVEN_VECTOR, VECTOR, address, kernel
+
+START, MOST_WORDS = 24, 400
+HASHES = [-1, -2, -(1 << 32), -(1 << 40), 0, 1 << 32, 1 << 40, 1 << 59, 1 << 62, -(1 << 63)]
+_PLACES = f"void({VECTOR}, {GIVEN_VECTOR}, {GIVEN_VECTOR}, int64)"
+
+
+@kernel(_PLACES)
+def flip(region: Any, hashes: Any, rows: Any, key: Any) -> None:
+    """Enter a key, or take it out if it is there."""
+    table, shape = table_of(address(region))
+    start = peek(table, shape, home(hashes[key], shape), hashes[key])
+    at = seek(table, shape, start, hashes[key], address(rows) + 8 * key, 1, address(rows), 8)
+    if at >= 0:
+        remove(table, shape, at)
+    else:
+        insert(table, shape, ~at, (hashes[key] & HIGH) | (key + 1))
+
+
+@kernel(f"boolean({VECTOR}, int64)")
+def grow_on(region: Any, rows: int) -> Any:
+    return go_on_growing(address(region), rows)
+
+
+@kernel(f"int64({VECTOR})")
+def disorder(region: Any) -> Any:
+    """How many entries stand where a search for them would not come, or behind one of a larger hash."""
+    wrong, (table, shape) = 0, table_of(address(region))
+    for at in range(shape[0]):
+        entry = load(table, at)
+        if entry != 0:
+            before = home(entry, shape)
+            while before != at:
+                wrong += is_behind(load(table, before), entry, before, shape)
+                before = (before + 1) % shape[0]
+    return wrong
+
+
+def entries(region: NDArray[np.int64]) -> list[np.int64]:
+    table = region[HEADER:]
+    return sorted(table[table != 0])
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 29), st.sampled_from(HASHES)), unique_by=lambda pair: pair[0]),
+    st.lists(st.integers(0, 29) | st.just("grow") | st.just("go on"), max_size=80),
+)
+def property_tables_stay_in_order(keys: list[tuple[int, int]], steps: list[int | str]) -> None:
+    """Whatever is entered and taken out while they grow, and if they shall grow again before they are done."""
+    rows, hashes = np.arange(30), np.zeros(30, np.int64)
+    for key, h in keys:
+        hashes[key] = h
+    region, there = np.zeros(HEADER + MOST_WORDS, np.int64), set()
+    region[SIZE] = START
+    for step in steps:
+        size = int(region[SIZE])
+        if step == "grow":
+            if wider(size) <= MOST_WORDS:
+                begin_growing(region.ctypes.data, wider(size))
+                assert region[SIZE] == wider(size) and region[TURN] == -1
+        elif step == "go on":
+            grow_on(region, 1)
+        elif step in there or len(there) * OF < size * MOST:
+            flip(region, hashes, rows, step)
+            there ^= {step}
+        assert [(entry & LOW) - 1 for entry in entries(region)] == sorted(there, key=lambda k: (hashes[k] & HIGH, k))
+        assert disorder(region) == 0
+    while grow_on(region, 1):
+        assert disorder(region) == 0
+    assert region[TURN] == 0 and len(entries(region)) == len(there)
+
+
+def oracle_tables_grow_while_they_are_filled() -> None:
+    """Twice, by the pace of their rows: each time done long before it is time to grow again."""
+    region, keys = np.zeros(HEADER + 4000, np.int64), np.arange(2000)
+    hashes = np.random.default_rng(0).integers(-(2**63), 2**63 - 1, len(keys))
+    sizes, done = [FIRST], True
+    for key in keys:
+        if key * OF >= sizes[-1] * MOST:
+            assert done, "it still grows"
+            sizes.append(wider(sizes[-1]))
+            begin_growing(region.ctypes.data, sizes[-1])
+        flip(region, hashes, keys, key)
+        done = not grow_on(region, 1)
+        assert disorder(region) == 0
+    assert sizes == [512 - HEADER, 768 - HEADER, 1024 - HEADER, 1536 - HEADER, 2048 - HEADER, 3072 - HEADER]
+    assert len(entries(region)) == len(keys)
+
+
+@pytest.mark.parametrize("size, larger", [(512, 768), (768, 1024), (1024, 1536)])
+def oracle_tables_grow_by_less_than_their_double(size: int, larger: int) -> None:
+    assert wider(size - HEADER) == larger - HEADER

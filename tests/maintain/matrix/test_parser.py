@@ -1,0 +1,80 @@
+"""The text of programs: what is read, and what is refused, at its place."""
+
+import pytest
+
+from squallpy.base.errors import SquallError
+from squallpy.base.semirings import ARITHMETIC, BOOLEAN, COUNTING, Semiring
+from squallpy.maintain.matrix.dimensions import Size
+from squallpy.maintain.matrix.matrix_expressions import Name
+from squallpy.maintain.matrix.matrix_program import Input
+from squallpy.maintain.matrix.parser import read_program
+
+SHAPES: dict[str, tuple[int | str, int | str]] = {"A": ("n", "n"), "X": ("m", "n"), "Y": ("m", 1), "F": (3, 4)}
+INPUTS = [Input(Name(name, Size.of(rows), Size.of(cols))) for name, (rows, cols) in SHAPES.items()]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("B := A * A; C := B + A", "B := A * A\nC := B + A"),
+        ("A @ A", "result := A * A"),
+        ("B := A·A", "B := A * A"),
+        ("B := -A - 2 * A / 4", "B := -A - (0.25 * (2 * A))"),
+        ("B := A'", "B := A'"),
+        ("B := A^3", "B := iterate[2](A)(power => A * power)"),
+        ("B := A^-1", "B := inv(A)"),
+        ("B := [A, A; A', A']", "B := [[A, A]; [A', A']]"),
+        ("B := hstack(X, Y)", "B := [X, Y]"),
+        ("B := vstack(A, X)", "B := [A; X]"),
+        ("B := fill(n, n + 1, (1 - 0.85) / n)", "B := fill(n, n + 1, 0.15 / n)"),
+        ("B := zeros(rows(X), cols(X)) + X", "B := zeros(m, n) + X"),
+        ("B := let x := A * A in x * x", "B := let x := A * A in x * x"),
+        ("B := iterate[2 * 8](A)(x => x * x) -- squares", "B := iterate[16](A)(x => x * x)"),
+        (
+            "B := iterate[2](A)(x => iterate[3](x)(x => x * A))",
+            "B := iterate[2](A)(x => iterate[3](x)(x_1 => x_1 * A))",
+        ),
+        ("B := eye(n) + diag(n, 2) /* both */ ;", "B := eye(n) + diag(n, 2)"),
+        ("B := LET x := Inv(A) In x * x", "B := let x := inv(A) in x * x"),
+        ("B := Iterate[2](A)(x => x * A)", "B := iterate[2](A)(x => x * A)"),
+    ],
+)
+def test_programs(text: str, wanted: str) -> None:
+    assert str(read_program(text, INPUTS)).replace("0.15000000000000002", "0.15") == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "ring", "code", "column", "message"),
+    [
+        ("B := X * X", ARITHMETIC, "SQ2011", 6, "cannot multiply X (m × n) and X (m × n)"),
+        ("B := A + A * Y", ARITHMETIC, "SQ2011", 10, "cannot multiply A (n × n) and Y (m × 1)"),
+        ("B := F + F'", ARITHMETIC, "SQ2011", 6, "cannot add F (3 × 4) and F' (4 × 3)"),
+        ("B := [A, Y]", ARITHMETIC, "SQ2011", 6, "cannot put side by side A (n × n) and Y (m × 1)"),
+        ("B := vstack(A, Y)", ARITHMETIC, "SQ2011", 6, "cannot put one upon the other"),
+        ("B := inv(X)", ARITHMETIC, "SQ2011", 6, "only a square matrix has an inverse"),
+        ("B := X^2", ARITHMETIC, "SQ2011", 6, "only a square matrix has powers"),
+        ("B := iterate[2](X)(x => A)", ARITHMETIC, "SQ2011", 6, "cannot iterate from"),
+        ("B := Q * A", ARITHMETIC, "SQ2012", 6, 'unknown matrix "Q"'),
+        ("B := svd(A)", ARITHMETIC, "SQ2012", 6, 'unknown function "svd"'),
+        ("B := inv(A, A)", ARITHMETIC, "SQ2012", 6, "inv takes 1 argument, not 2"),
+        ("B := eye(A)", ARITHMETIC, "SQ2012", 10, "A (n × n) is a matrix, not a number"),
+        ("B := eye(0 - 2)", ARITHMETIC, "SQ2012", 10, "-2 is no dimension"),
+        ("B := 3", ARITHMETIC, "SQ2012", 6, "3 is a number, not a matrix"),
+        ("B := A + 1", ARITHMETIC, "SQ2012", 6, "a number and a matrix are not added"),
+        ("B := A / A", ARITHMETIC, "SQ2012", 6, "division by a matrix"),
+        ("B := iterate[0 - 1](A)(x => x)", ARITHMETIC, "SQ2012", 14, "iterate -1 times"),
+        ("B := iterate[n](A)(x => x)", ARITHMETIC, "SQ2012", 14, "how often is n"),
+        ("A := A * A", ARITHMETIC, "SQ2012", 1, '"A" is there already'),
+        ("B := A - A", BOOLEAN, "SQ3002", 6, "the boolean semiring has no subtraction"),
+        ("B := inv(A)", COUNTING, "SQ3002", 6, "the counting semiring has no inverse of a matrix"),
+        ("B := A *", ARITHMETIC, "SQ1001", 9, "ends too early"),
+        ("B := A ** A", ARITHMETIC, "SQ1001", 9, 'unexpected "*"'),
+        (";", ARITHMETIC, "SQ1001", 1, "without a statement"),
+    ],
+)
+def test_mistakes(text: str, ring: Semiring, code: str, column: int, message: str) -> None:
+    with pytest.raises(SquallError) as raised:
+        read_program(text, INPUTS, ring)
+    error = raised.value
+    assert message in str(error)
+    assert (error.code, error.span and error.span.column) == (code, column)

@@ -1,0 +1,142 @@
+"""Texts as values: one by one as Spark casts them, in columns and in files as one by one."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from squallpy.base.errors import SquallError
+from squallpy.base.text_casts import parse
+from squallpy.base.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, VARCHAR, Kind, Type, decimal
+from squallpy.catalog.relation import Field, Relation
+from squallpy.logical.coercion import convert
+from squallpy.logical.expression_builders import call
+from squallpy.logical.expressions import Cast, Column, Literal
+from squallpy.runtime.evaluate.constant_evaluation import fold_constant
+from squallpy.runtime.evaluate.expression_compiler import compile_expression
+from squallpy.runtime.evaluate.text_column_casts import column_type, parse_texts
+from squallpy.runtime.evaluate.vectors import Frame, Vec, from_arrow, to_arrow
+from squallpy.runtime.formats.skipped_rows import skipped
+from squallpy.runtime.sources import open_source
+
+# what Spark 4.3 answers to TRY_CAST in UTC, as text; tests/spark/test_casts.py asks it again
+TABLE = [json.loads(line) for line in (Path(__file__).parent / "spark_casts.jsonl").read_text().splitlines()]
+TEXTS = [row["text"] for row in TABLE]
+TYPES = {
+    str(type): type
+    for type in (
+        INT, BIGINT, DOUBLE, decimal(10, 2), decimal(38, 10), decimal(38, 38), decimal(3, 0), BOOLEAN, DATE, TIMESTAMP
+    )
+}  # fmt: skip
+MORE = [*TYPES.values(), decimal(38, 0), decimal(2, 2), decimal(18, 4), decimal(1, 0)]
+MARKS = "0123456789+-.:eE TZxX/_\t,'nafi\u0663"
+
+
+def by_spark(row: dict[str, str], type: Type) -> str | None:
+    """The text of Spark's answer; None where we have none: years outside 1 to 9999, and times without a day."""
+    if type.is_temporal and not re.match(r"[0-9]{4}-(?<!0000-)", row.get("DATE", "")):
+        return None
+    answer = row.get(str(type))
+    return None if type.is_temporal and answer and not re.match(r"[0-9]{4}-(?<!0000-)", answer) else answer
+
+
+def parsed(text: str, type: Type) -> Any:
+    """The value of a text as Python has it; None if it has none."""
+    try:
+        value = parse(text, type)
+    except ValueError:
+        return None
+    return to_arrow(Vec(value), type, 1)[0].as_py()
+
+
+def held(texts: list[str | None], type: Type) -> pa.Array:
+    """What each text parses as, one by one."""
+    values = [None if text is None else parsed(text, type) for text in texts]
+    return pa.array(values, column_type(type))
+
+
+def mutated() -> st.SearchStrategy[str]:
+    """Texts of the table with some characters replaced, added or cut."""
+
+    def edit(text: str, edits: list[tuple[int, int, str]]) -> str:
+        for at, width, mark in edits:
+            at %= len(text) + 1
+            text = text[:at] + mark + text[at + width :]
+        return text
+
+    edits = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 1), st.sampled_from(["", *MARKS])), max_size=3)
+    return st.builds(edit, st.sampled_from(TEXTS), edits)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def oracle_texts_parse_as_spark_casts_them(name: str) -> None:
+    type = TYPES[name]
+    for row in TABLE:
+        expected, found = by_spark(row, type), parsed(row["text"], type)
+        if type.kind is Kind.DOUBLE and expected is not None:
+            assert repr(found) == repr(float(expected.replace("Infinity", "inf"))), row
+            continue
+        shown = None if found is None else str(found).lower() if type.kind is Kind.BOOLEAN else f"{found}"
+        if type.kind is Kind.DECIMAL and found is not None:
+            shown = f"{found:f}".replace("-0.00", "0.00") if not found else f"{found:f}"
+        if type.kind is Kind.TIMESTAMP and found is not None and found.microsecond:
+            shown = str(found).rstrip("0")
+        assert shown == expected, row
+
+
+@pytest.mark.parametrize("type", MORE, ids=str)
+@given(texts=st.lists(st.none() | mutated(), max_size=20))
+def property_columns_parse_as_their_texts_do(type: Type, texts: list[str | None]) -> None:
+    found = parse_texts(pa.array(texts, pa.string()), type)
+    assert repr(found.to_pylist()) == repr(held(texts, type).to_pylist())  # NB: NaN is NaN, and −0.0 is not 0.0
+
+
+def property_the_whole_table_parses_at_once_as_one_by_one() -> None:
+    for type in MORE:
+        found = parse_texts(pa.array(TEXTS, pa.string()), type)
+        assert repr(found.to_pylist()) == repr(held(TEXTS, type).to_pylist())
+
+
+@pytest.mark.parametrize("type", MORE, ids=str)
+@given(texts=st.lists(mutated().filter(lambda text: not set(text) & set('",\n\r\0')), min_size=1, max_size=8))
+def property_fields_of_a_csv_file_are_cast_as_texts(
+    tmp_path_factory: pytest.TempPathFactory, type: Type, texts: list[str]
+) -> None:
+    folder = tmp_path_factory.mktemp("csv")
+    lines = "".join(f"{n},{text}\n" for n, text in enumerate(texts))
+    (folder / "r.csv").write_text(lines, encoding="utf-8", newline="")
+    fields = (Field("n", BIGINT, True), Field("x", type, True))
+    source = open_source(Relation("r", fields, True, "csv", {"path": "r.csv", "on_error": "skip"}), folder)
+    table = source.read(0, source.rows, ("n", "x"))
+    expected = [
+        (n, value)
+        for n, (text, value) in enumerate(zip(texts, held(list(texts), type).to_pylist(), strict=True))
+        if value is not None or not text  # an empty field is NULL
+    ]
+    assert repr([tuple(row.values()) for row in table.to_pylist()]) == repr(expected)
+    assert skipped(table).count == len(texts) - len(expected)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def differential_constants_and_columns_are_cast_alike(name: str) -> None:
+    type, column = TYPES[name], Column(1, "s", VARCHAR)
+    for text in TEXTS:
+        value, strict, lenient = parsed(text, type), Cast(column, type), call("tried", Cast(column, type))
+        frame = Frame(1, {1: from_arrow(pa.array([text]), VARCHAR)})
+        folded = fold_constant(Cast(Literal(text, VARCHAR), type))
+        got = to_arrow(compile_expression(lenient)(frame), type, 1)[0].as_py()
+        assert repr(got) == repr(value)
+        if value is None:
+            assert folded is None
+            with pytest.raises(SquallError, match="SQ2005"):
+                convert(text, VARCHAR, type)
+            with pytest.raises(SquallError, match="SQ5002"):
+                compile_expression(strict)(frame)
+        else:
+            assert repr(folded) == repr(Literal(convert(text, VARCHAR, type), type))
+            assert repr(to_arrow(compile_expression(strict)(frame), type, 1)[0].as_py()) == repr(value)

@@ -1,0 +1,208 @@
+"""Files and metrics: whole, and once."""
+
+import json
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from squallpy.base.errors import SquallError
+from squallpy.runtime.observers.late_rows import LateRows
+from squallpy.runtime.observers.metrics import Metrics
+from squallpy.runtime.observers.profile import Profile
+from squallpy.runtime.sinks.file_sinks import ChangeFiles, ResultFile, file_format
+from squallpy.terminal.stdout_sinks import Output
+
+SCHEMA = pa.schema([("k", pa.int64())])
+STATS: dict[str, Any] = {
+    "tuples": 5,
+    "rows": 1,
+    "seconds": 0.5,
+    "feed_seconds": 0.1,
+    "skipped": 0,
+    "unmatched": 0,
+    "late": 0,
+}
+STATS["views"] = {"M_R": {"records": 1, "bytes": 64}, "strings": {"records": 0, "bytes": 16}}
+
+
+def query(number: int = 1) -> Any:
+    return SimpleNamespace(number=number)
+
+
+def rows(*values: int) -> pa.Table:
+    return pa.table({"k": pa.array(values, pa.int64())})
+
+
+def files(folder: Path) -> dict[str, str]:
+    return {str(f.relative_to(folder)): f.read_text() for f in sorted(folder.rglob("*")) if f.is_file()}
+
+
+def test_changes_are_a_file_for_each_batch(tmp_path: Path) -> None:
+    sink = ChangeFiles(tmp_path / "out", "csv")
+    sink.begin(query(), SCHEMA, 2)
+    sink.batch(0, rows(), rows(1, 2), STATS)
+    sink.batch(1, rows(2), rows(), STATS)
+    assert files(tmp_path) == {
+        "out/batch-000000.csv": "batch,op,k\n0,+,1\n0,+,2\n",
+        "out/batch-000001.csv": "batch,op,k\n1,-,2\n",
+    }
+
+
+def test_a_batch_that_comes_again_is_written_again_alike(tmp_path: Path) -> None:
+    for format in ("csv", "json", "parquet"):
+        first = ChangeFiles(tmp_path / format, format)
+        first.begin(query(), SCHEMA, 3)
+        first.batch(0, rows(), rows(1), STATS)
+        first.batch(1, rows(1), rows(2), STATS)
+        first.close()
+        before = {f.name: f.read_bytes() for f in (tmp_path / format).iterdir()}
+        again = ChangeFiles(tmp_path / format, format, resumed=True)
+        again.begin(query(), SCHEMA, 3)
+        again.batch(1, rows(1), rows(2), STATS)
+        assert {f.name: f.read_bytes() for f in (tmp_path / format).iterdir()} == before
+
+
+def test_a_new_run_takes_away_the_batches_of_an_earlier_one_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "batch-000007.csv").touch()
+    (tmp_path / "batch-000008.csv.tmp").touch()  # as an earlier version left it
+    (tmp_path / "notes.csv").touch()
+    ChangeFiles(tmp_path, "csv").begin(query(), SCHEMA, 1)
+    assert list(files(tmp_path)) == ["notes.csv"]
+
+
+def test_several_queries_have_places_of_their_own(tmp_path: Path) -> None:
+    changes, result = ChangeFiles(tmp_path / "c", "json", True), ResultFile(tmp_path / "r.json", "json", True)
+    for number in (1, 2):
+        for sink in (changes, result):
+            sink.begin(query(number), SCHEMA, 1)
+            sink.batch(0, rows(), rows(number), STATS)
+            sink.final(rows(number))
+            sink.finish({"stopped": False})
+    assert files(tmp_path) == {
+        "c/query-1/batch-000000.json": '{"batch": 0, "op": "+", "k": 1}\n',
+        "c/query-2/batch-000000.json": '{"batch": 0, "op": "+", "k": 2}\n',
+        "r-1.json": '{"k": 1}\n',
+        "r-2.json": '{"k": 2}\n',
+    }
+
+
+def test_a_result_is_written_at_the_end_only(tmp_path: Path) -> None:
+    sink = ResultFile(tmp_path / "deep" / "r.parquet", "parquet")
+    sink.begin(query(), SCHEMA, 1)
+    sink.final(rows(1))
+    sink.finish({"stopped": True})
+    assert files(tmp_path) == {}
+    sink.finish({"stopped": False})
+    assert pq.read_table(tmp_path / "deep" / "r.parquet").equals(rows(1))
+
+
+def test_formats(tmp_path: Path) -> None:
+    assert [file_format(Path(p), None) for p in ("a.CSV", "a.jsonl", "a.pq", "a", "a.txt")] == [
+        "csv", "json", "parquet", "csv", "csv",
+    ]  # fmt: skip
+    assert file_format(Path("a.csv"), "parquet") == "parquet"
+    with pytest.raises(SquallError, match="SQ7003 --format table is not for files"):
+        file_format(Path("a"), "table")
+
+
+def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(SquallError, match=r"SQ7005 .*is a file"):
+        ChangeFiles(tmp_path / "file", "csv").begin(query(), SCHEMA, 1)
+    with pytest.raises(SquallError, match=r"SQ7005 .*is a folder"):
+        ResultFile(tmp_path, "csv").begin(query(), SCHEMA, 1)
+    with pytest.raises(SquallError, match="SQ7005 cannot write"):
+        Metrics(tmp_path / "file" / "m.jsonl")
+
+
+def test_a_result_needs_a_name() -> None:
+    with pytest.raises(SquallError, match=r"SQ7005 \. is a folder"):
+        ResultFile(Path(""), "csv").begin(query(), SCHEMA, 1)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk that is always full")
+def test_a_full_disk_is_said_by_all_that_write(tmp_path: Path) -> None:
+    full = tmp_path / "full"
+    full.symlink_to("/dev/full")
+    late = STATS | {"late_rows": {"s": ["{}"]}}
+
+    def metrics() -> None:
+        Metrics(full).batch(0, None, None, STATS)
+
+    def stdout() -> None:
+        Output(full.open("wb", buffering=0), "csv", False, False, nullcontext).final(rows(1))
+
+    for write in (
+        metrics,
+        stdout,
+        lambda: LateRows(full).batch(0, None, None, late),
+        lambda: Profile(full).write(),
+    ):
+        with pytest.raises(SquallError, match=r"SQ7005 cannot write (.*full|to stdout): no space left on device"):
+            write()
+
+
+def batches(path: Path) -> list[int]:
+    return [json.loads(line)["batch"] for line in path.read_text().splitlines()]
+
+
+def test_metrics_have_each_batch_once(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+
+    def run(first: int, last: int, resumed: bool) -> None:
+        sink = Metrics(path, resumed=resumed)
+        sink.begin(query(), SCHEMA, 9)
+        for number in range(first, last + 1):
+            sink.batch(number, None, None, STATS)
+
+    run(0, 2, resumed=False)
+    with path.open("a") as file:
+        file.write('{"batch": 3, "tup')  # a crash in the middle of a line
+    run(2, 4, resumed=True)
+    assert batches(path) == [0, 1, 2, 3, 4]
+    run(0, 1, resumed=False)
+    assert batches(path) == [0, 1]
+
+
+def test_late_rows_are_there_once(tmp_path: Path) -> None:
+    path = tmp_path / "late.csv"
+
+    def run(first: int, last: int, resumed: bool) -> None:
+        sink = LateRows(path, resumed=resumed)
+        sink.begin(query(), SCHEMA, 9)
+        for number in range(first, last + 1):
+            rows = {"s": ['{"id": 2}', f'{{"id": "{number}, 7"}}']} if number % 2 else {}
+            sink.batch(number, None, None, STATS | {"late_rows": rows})
+
+    run(0, 3, resumed=False)
+    with path.open("a") as file:
+        file.write('5,s,"{""id')  # a crash in the middle of a line
+    run(3, 4, resumed=True)
+    row = '{n},s,"{{""id"": ""{n}, 7""}}"\n{n},s,"{{""id"": 2}}"\n'
+    assert path.read_text() == "batch,stream,row\n" + row.format(n=1) + row.format(n=3)
+    run(0, 0, resumed=False)
+    assert path.read_text() == "batch,stream,row\n"
+    for other in (b"a,b\n", b"\x00", b"\xff\xfe", b'"' + b"x" * 200_000):
+        path.write_bytes(other)
+        with pytest.raises(SquallError, match=r"SQ7005 .*no file of late rows"):
+            LateRows(path, resumed=True)
+    with pytest.raises(SquallError, match=r"SQ7005 cannot write .*: is a directory"):
+        LateRows(tmp_path, resumed=True)
+
+
+def golden_metrics_line(tmp_path: Path) -> None:
+    sink = Metrics(tmp_path / "m.jsonl")
+    sink.begin(query(), SCHEMA, 1)
+    sink.batch(0, None, None, STATS)
+    assert (tmp_path / "m.jsonl").read_text() == (
+        '{"batch": 0, "tuples": 5, "rows": 1, "seconds": 0.5, "state_bytes": 80, "skipped": 0, "unmatched": 0, '
+        '"duplicates": null, "late": 0, "received_bytes": null, "compared": null, "pairs": null, '
+        '"stages": {"feed": 0.1}, '
+        '"views": {"M_R": {"records": 1, "bytes": 64}, "strings": {"records": 0, "bytes": 16}}, '
+        '"mapping": null, "ilf": null}\n'
+    )
