@@ -4,19 +4,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from squallpy.base.errors import SquallError
 from squallpy.compiler import CompiledProgram, CompiledQuery
 from squallpy.logical.explain_text import show
 from squallpy.logical.nodes import Node
+from squallpy.maintain.factorised.delta_path import model_tree
 from squallpy.optimizer import pipeline
 from squallpy.optimizer.pass_manager import Observer
 from squallpy.physical.explain_text import plan_text, stages_text, triggers_text
 from squallpy.physical.matrix.explain_text import matrices_text, passes_text, phases_of_matrices, supersteps_text
+from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.program.explain_text import lowered_text, program_text
 from squallpy.program.trigger_program import Lowered, Program
 
 PLACED = ("physical", "stages")  # stages that show where views are
 STAGES = ("logical", "optimized", "calculus", "triggers", *PLACED)
-LISTS = ("passes", "trace")
+LISTS = ("viewtree", "passes", "trace")
 
 _MATRICES: dict[str, Callable[..., str]] = {
     "logical": matrices_text,
@@ -37,6 +40,8 @@ def program_stage_text(compiled: CompiledProgram, stage: str) -> str:
             return lowered_text(compiled.lowered)
         case "triggers":
             return triggers_text(compiled.program)
+        case "viewtree":
+            return view_trees_text(compiled.lowered)
     raise AssertionError(stage)
 
 
@@ -56,6 +61,15 @@ def stage_text(compiled: CompiledQuery, stage: str, yardstick: str = "") -> str:
     if compiled.plan.matrices and stage in _MATRICES:
         text = "\n".join(part for part in (_MATRICES[stage](compiled.plan.matrices), text) if part)
     return text
+
+
+def view_trees_text(lowered: Lowered) -> str:
+    """Show the variable orders and view trees of a query's table functions over joins; SQ7004 if it has none."""
+    models = [aux for aux in lowered.auxiliary if isinstance(aux.kind, ModelRows)]
+    if not models:
+        hint = "there are some for cofactor, ols, mutual_information and chow_liu of a join"
+        raise SquallError("SQ7004", "the query has no view trees", hint=hint)
+    return "\n".join(model_tree(aux).text for aux in models)
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,6 +177,8 @@ def submit(
 def explain(arguments: tuple[str, ...], command: str | None, timed: bool, settings: tuple[str, ...]) -> None:
     """Show the queries of a script at a stage: logical, optimized, calculus, triggers (default), physical or stages.
 
+    viewtree shows the variable orders and view trees of table functions over joins, such as cofactor.
+
     passes lists all passes of the optimizer, with --time and a script what each of them takes; trace shows the query
     before and after each pass that changes it. QUERY.sql may be - for stdin.
     """

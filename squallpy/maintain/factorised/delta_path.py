@@ -19,6 +19,7 @@ from squallpy.maintain.factorised import view_tree
 from squallpy.maintain.factorised.derive_order import derive_order
 from squallpy.maintain.factorised.join_graph import JoinGraph, Leaf
 from squallpy.maintain.factorised.order_text import read_order
+from squallpy.maintain.factorised.show import viewtree_text
 from squallpy.maintain.factorised.variable_order import VariableOrder
 from squallpy.maintain.factorised.view_tree import build_view_tree
 from squallpy.maintain.relational.view_registry import Registry
@@ -138,24 +139,42 @@ class FactorisedView:
         return self._names[id(node)]
 
 
-def order_of(aux: AuxiliaryRelation) -> tuple[tuple[Source, ...], JoinGraph, VariableOrder]:
-    """Return the leaves of a model's join, their graph, and the variable order, as declared or derived."""
+@dataclass(frozen=True, slots=True)
+class ModelTree:
+    """The view tree of a model's join, with the leaves and the order that it is built of."""
+
+    sources: tuple[Source, ...]
+    graph: JoinGraph
+    order: VariableOrder
+    root: view_tree.View
+
+    @property
+    def text(self) -> str:
+        """Order and tree, as EXPLAIN shows them."""
+        return viewtree_text(self.graph, self.order, self.root)
+
+
+def model_tree(aux: AuxiliaryRelation) -> ModelTree:
+    """Build the view tree of a model's join, over its declared variable order or a derived one.
+
+    Raises SquallError for an order that is none for the query.
+    """
     assert isinstance(aux.kind, ModelRows)
     sources, graph = _sources(aux.view, aux.kind.aliases)
-    if aux.kind.order is None:
-        return sources, graph, derive_order(graph)
-    body = aux.kind.order.body
-    return sources, graph, read_order(body.script, body.start, body.end)
+    order = derive_order(graph)
+    if aux.kind.order is not None:
+        body = aux.kind.order.body
+        order = read_order(body.script, body.start, body.end)
+    return ModelTree(sources, graph, order, build_view_tree(graph, order))
 
 
 def maintain_model(aux: AuxiliaryRelation) -> tuple[AuxiliaryRelation, FactorisedView]:
-    """Build the view tree of a model's join, and number the model's variables as it does."""
+    """Maintain a model by its view tree; its variables are numbered as there."""
     assert isinstance(aux.kind, ModelRows)
-    sources, graph, order = order_of(aux)
-    tree = build_view_tree(graph, order)
-    numbers = {v: number for number, v in enumerate(tree.lifted)}
-    view = FactorisedView(tree, sources, aux.view.name, numbers)
-    kind = replace(aux.kind, variables=tuple(numbers[v] for v in graph.features))
+    tree = model_tree(aux)
+    numbers = {v: number for number, v in enumerate(tree.root.lifted)}
+    view = FactorisedView(tree.root, tree.sources, aux.view.name, numbers)
+    kind = replace(aux.kind, variables=tuple(numbers[v] for v in tree.graph.features))
     return replace(aux, view=view.views[0], kind=kind), view
 
 
