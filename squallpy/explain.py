@@ -8,7 +8,7 @@ from squallpy.base.errors import SquallError
 from squallpy.compiler import CompiledProgram, CompiledQuery
 from squallpy.logical.explain_text import show
 from squallpy.logical.nodes import Node
-from squallpy.maintain.factorised.delta_path import model_tree
+from squallpy.maintain.factorised.models import model_tree
 from squallpy.optimizer import pipeline
 from squallpy.optimizer.pass_manager import Observer
 from squallpy.physical.explain_text import plan_text, stages_text, triggers_text

@@ -41,7 +41,36 @@ class LeastSquares:
         return f"OLS of column {self.label + 1}{intercept}" + ("" if self.ridge is None else f", ridge {self.ridge}")
 
 
-Model = Statistics | LeastSquares
+@dataclass(frozen=True, slots=True)
+class MutualInformation:
+    """Mutual information of each pair of columns, in nats; a stands before b in the SELECT list."""
+
+    columns = (("a", VARCHAR), ("b", VARCHAR), ("value", DOUBLE))
+    name = "mutual_information"
+    keys = 2
+
+    def __str__(self) -> str:
+        return "MUTUAL INFORMATION"
+
+
+@dataclass(frozen=True, slots=True)
+class ChowLiu:
+    """The tree of columns with the largest sum of mutual information (Chow and Liu, 1968); ties by their order."""
+
+    columns = (("a", VARCHAR), ("b", VARCHAR), ("value", DOUBLE))
+    name = "chow_liu"
+    keys = 2
+
+    def __str__(self) -> str:
+        return "CHOW-LIU TREE"
+
+
+Model = Statistics | LeastSquares | MutualInformation | ChowLiu
+
+
+def is_categorical(model: Model) -> bool:
+    """True if a model is of pairs of values, not of sums."""
+    return isinstance(model, MutualInformation | ChowLiu)
 
 
 def output_types(model: Model) -> tuple[tuple[str, Type], ...]:

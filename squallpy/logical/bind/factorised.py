@@ -8,14 +8,16 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from squallpy.base.errors import nearest
+from squallpy.base.types import Kind
 from squallpy.catalog.orders import OrderText
-from squallpy.functions.factorised import LeastSquares, Model, Statistics
+from squallpy.functions.factorised import ChowLiu, LeastSquares, Model, MutualInformation, Statistics
 from squallpy.logical.bind.context import Context
 from squallpy.logical.expressions import Column, conjunction, not_null
 from squallpy.logical.factorised import Factorised
 from squallpy.logical.nodes import Filter, Join, Node, Project, Scan, nodes
 
 MOST_FEATURES = 1_000
+CATEGORIES = (Kind.INT, Kind.BIGINT, Kind.VARCHAR, Kind.DATE, Kind.BOOLEAN)
 
 
 def is_factorised(node: exp.Expr) -> bool:
@@ -66,9 +68,11 @@ def _check_join(ctx: Context, name: str, plan: Node, query: exp.Expr) -> None:
 def _check_features(ctx: Context, name: str, features: tuple[Column, ...], query: exp.Expr) -> None:
     seen = dict[str, Column]()
     for column in features:
-        if not column.type.is_numeric:
-            told = f'{name} is of numbers, "{column.name}" is {column.type}'
-            raise ctx.error("SQ2002", told, query, "leave it out of the SELECT list")
+        of_texts = name in ("mutual_information", "chow_liu")
+        if not (column.type.kind in CATEGORIES if of_texts else column.type.is_numeric):
+            told = f'{name} is of {"categories" if of_texts else "numbers"}, "{column.name}" is {column.type}'
+            hint = "round it to an integer, or leave it out" if of_texts else "leave it out of the SELECT list"
+            raise ctx.error("SQ2002", told, query, hint)
         if seen.setdefault(column.name.lower(), column) is not column:
             raise ctx.error("SQ2005", f'{name} lists the column "{column.name}" twice', query, "list it once")
     if len(features) > MOST_FEATURES:
@@ -135,6 +139,16 @@ def _statistics(ctx: Context, call: exp.Expr, arguments: _Arguments, features: t
     return Statistics()
 
 
+def _information(ctx: Context, call: exp.Expr, arguments: _Arguments, features: tuple[Column, ...]) -> Model:
+    arguments.done()
+    return MutualInformation()
+
+
+def _tree(ctx: Context, call: exp.Expr, arguments: _Arguments, features: tuple[Column, ...]) -> Model:
+    arguments.done()
+    return ChowLiu()
+
+
 def _least_squares(ctx: Context, call: exp.Expr, arguments: _Arguments, features: tuple[Column, ...]) -> Model:
     label = arguments.take("label")
     intercept, ridge = arguments.take("intercept"), arguments.take("ridge")
@@ -161,4 +175,6 @@ def _ridge(ctx: Context, argument: exp.Expr | None) -> float | None:
 MODELS: dict[str, Callable[[Context, exp.Expr, _Arguments, tuple[Column, ...]], Model]] = {
     "cofactor": _statistics,
     "ols": _least_squares,
+    "mutual_information": _information,
+    "chow_liu": _tree,
 }

@@ -5,7 +5,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, count
 
+from squallpy.base.types import INT, VARCHAR
 from squallpy.catalog.relation import Field, Relation
+from squallpy.functions.factorised import is_categorical
 from squallpy.logical.aggregate_calls import Agg
 from squallpy.logical.expressions import (
     Column,
@@ -115,6 +117,9 @@ class AuxiliaryRelations:
             aliases = tuple(scan.alias for scan in block.scans)
             titled = tuple(c.name for c in node.features)
             kind = ModelRows(node.model, titled, tuple(range(len(features))), aliases, node.order)
+            if is_categorical(node.model):
+                a, b = (Column(next(self.ids), name, VARCHAR, False) for name in ("a", "b"))
+                kind = replace(kind, pair=(Column(next(self.ids), "pair", INT, False), a, b))
             key = titles[: len(node.keys) + node.model.keys]
             relation = Relation(name, fields, stream, "view", primary_key=tuple(key))
             aux = AuxiliaryRelation(relation, replace(view, name=f"V_{name.upper()}"), output, kind)

@@ -19,7 +19,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.settings import MOST_STATEMENTS
 from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Column
-from squallpy.maintain.factorised.delta_path import maintain_model
+from squallpy.maintain.factorised.models import maintain_model
 from squallpy.maintain.relational.delta_rules import delta, monomials, telescope
 from squallpy.maintain.relational.view_registry import Registry
 from squallpy.program.auxiliary.model_rows import ModelRows

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from squallpy.catalog.orders import OrderText
 from squallpy.functions.factorised import Model
+from squallpy.logical.expressions import Column
 from squallpy.program.auxiliary.kind import AuxiliaryKind, Columns, GroupIndex, head_text
 from squallpy.program.complexity import ONE
 from squallpy.program.output_spec import OutputSpec
@@ -23,6 +24,8 @@ class ModelRows(AuxiliaryKind):
         variables: The number of each of them in the view's cofactor ring.
         aliases: The names of the relations in the query.
         order: The declared variable order, if one is asked for.
+        pair: For pairs of values, the view's keys that have the number of the pair and its values, after those of the
+            group; else its payloads are cofactor matrices.
     """
 
     model: Model
@@ -30,13 +33,18 @@ class ModelRows(AuxiliaryKind):
     variables: tuple[int, ...]
     aliases: tuple[str, ...] = ()
     order: OrderText | None = None
+    pair: tuple[Column, ...] = ()
 
     @property
     def owns_view(self) -> bool:
         return True
 
     def unique_key(self, keys: Columns, output: OutputSpec) -> tuple[str, ...]:
-        return tuple(title for title, _ in output.items[: len(keys) + self.model.keys])
+        return tuple(title for title, _ in output.items[: len(keys) - len(self.pair) + self.model.keys])
+
+    @property
+    def along(self) -> Columns:
+        return self.pair
 
     def index(self, keys: Columns, output: OutputSpec) -> GroupIndex:
         return GroupIndex()

@@ -296,23 +296,27 @@ def _odd_values(odd: Vector) -> Words:
 
 
 def unpack_blocks(words: Words, ring: Cofactor, variables: Sequence[int]) -> tuple[Words, Reals, Reals]:
-    """Unpack elements, (n, words), to counts (n,), sums (n, m) and lower triangles of sums of products (n, m(m+1)/2).
+    """Unpack elements, (n, words), to counts (n,), sums and lower triangles of sums of products.
+
+    Sums are (parts, n, m), triangles (parts, n, m(m+1)/2): the value is that of all parts together, of which there are
+    two if sums are compensated. A sum of ∞, −∞ or NaN is what it would be of doubles; a product with one is NaN, but
+    for the square of an infinity.
 
     Args:
         variables: The numbers of the variables in the order in which they are wanted.
     """
     places = np.array(variables, np.int64) - ring.first
-    m, n = len(places), ring.values
-    parts = np.ascontiguousarray(words[:, ODD + ring.size :]).view(np.float64)
-    values = parts[:, :n] + parts[:, n:] if ring.compensated else parts
+    m, n, parts = len(places), ring.values, 2 if ring.compensated else 1
+    values = np.ascontiguousarray(words[:, ODD + ring.size :]).view(np.float64)
+    values = values.reshape(len(words), parts, n).transpose(1, 0, 2)
     rows = np.repeat(places, np.arange(1, m + 1))
     columns = np.concatenate([places[: i + 1] for i in range(m)])
     high, low = np.maximum(rows, columns), np.minimum(rows, columns)
-    sums, products = values[:, places], values[:, ring.size + high * (high + 1) // 2 + low]
+    sums, products = values[:, :, places], values[:, :, ring.size + high * (high + 1) // 2 + low]
     odd = words[:, ODD : ODD + ring.size]
     if odd.any():
         others = _odd_values(np.ascontiguousarray(odd)).view(np.float64)
-        sums = sums + others[:, places]
+        sums[0] += others[:, places]
         mixed = np.where((others[:, rows] != 0) | (others[:, columns] != 0), np.nan, 0)
-        products = products + np.where(rows == columns, np.abs(others[:, rows]), mixed)
+        products[0] += np.where(rows == columns, np.abs(others[:, rows]), mixed)
     return np.ascontiguousarray(words[:, COUNT]), sums, products

@@ -1,0 +1,74 @@
+"""Leaves of a view tree: the atoms of a join with the predicates that belong to each of them.
+
+Sum_[](FACT(k, x) ⋈ DIM(k, y) ⋈ (x > 1) ⋈ ⟨LIFT(x, 0)·LIFT(y, 1)⟩)   →   FACT(k, x) ⋈ (x > 1),  DIM(k, y)
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from squallpy.base.errors import SquallError
+from squallpy.logical.expressions import Column
+from squallpy.maintain.factorised.join_graph import JoinGraph, Leaf
+from squallpy.program.calculus import Assign, Cmp, Factor, Rel, lifted, variables
+from squallpy.program.components import bound_by
+from squallpy.program.views import View
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A leaf of a view tree with its atom, and the assignments and predicates of this atom alone."""
+
+    leaf: Leaf
+    atom: Rel
+    rest: tuple[Factor, ...]
+
+    @property
+    def body(self) -> tuple[Factor, ...]:
+        return (self.atom, *self.rest)
+
+
+def sources_of(view: View, aliases: tuple[str, ...]) -> tuple[tuple[Source, ...], JoinGraph]:
+    """List the leaves of a view that is a join of atoms, with a lane that lifts its features, and their join graph.
+
+    Raises SQ3001 for a predicate of several atoms that is no equality of columns.
+
+    Args:
+        aliases: The names of the atoms in the query.
+    """
+    (term,) = view.terms
+    (lane,) = term.lanes
+    features = tuple(v for factor in lane or () if (value := lifted(factor)) and isinstance(v := value[0], Column))
+    rest = [f for f in term.body if not isinstance(f, Rel)]
+    sources, taken = list[Source](), set[int]()
+    for number, atom in enumerate(term.atoms, 1):
+        bound, own = bound_by((atom,)), list[Assign | Cmp]()
+        while found := [f for f in rest if id(f) not in taken and _reads(f) <= bound]:
+            own += found
+            taken |= {id(f) for f in found}
+            bound |= bound_by(found)
+        wanted = {v for v in bound if v in features or v in view.keys or _is_shared(v, atom, term.atoms, rest, own)}
+        kept = tuple(v for v in (*(v for _, v in atom.fields), *sorted(bound, key=lambda v: v.id)) if v in wanted)
+        columns = {v: name for name, v in reversed(atom.fields)}
+        leaf_variables = tuple(dict.fromkeys(kept))
+        unread = tuple(f.name for f in atom.relation.fields if f.name not in {columns.get(v) for v in leaf_variables})
+        names = tuple(columns.get(v, v.name) for v in leaf_variables)
+        name = aliases[number - 1] if len(aliases) == len(term.atoms) else f"{atom.relation.name}_{number}"
+        leaf = Leaf(name, leaf_variables, atom.relation.stream, columns=names, unread=unread)
+        sources.append(Source(leaf, atom, tuple(own)))
+    if others := [f for f in rest if id(f) not in taken]:
+        read = others[0].predicate if isinstance(others[0], Cmp) else others[0].value
+        hint = "they are joined by columns that are equal; other predicates are of one relation each"
+        raise SquallError(
+            "SQ3001", f"{read} inside TABLE(…) reads several relations, which is not supported", hint=hint
+        )
+    return tuple(sources), JoinGraph(tuple(source.leaf for source in sources), features, view.keys)
+
+
+def _is_shared(v: Column, atom: Rel, atoms: tuple[Rel, ...], rest: Sequence[Factor], own: Sequence[Factor]) -> bool:
+    """True if another atom, or what belongs to it, has a variable."""
+    others = any(v in a.reads for a in atoms if a is not atom)
+    return others or any(v in variables(f) for f in rest if all(f is not mine for mine in own))
+
+
+def _reads(factor: Factor) -> frozenset[Column]:
+    return variables(factor) - ({factor.variable} if isinstance(factor, Assign) else frozenset())

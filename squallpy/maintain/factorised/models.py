@@ -1,0 +1,83 @@
+"""Models of joins: from an auxiliary relation of a model's rows to the view trees that maintain its view.
+
+cofactor(x, y)             one tree, whose root has the cofactor matrix of x and y
+mutual_information(x, y)   a tree for each pair of columns, whose root counts the pairs of their values
+"""
+
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from squallpy.base.types import INT, VARCHAR
+from squallpy.logical.expressions import Cast, Column, Expr, Literal
+from squallpy.maintain.factorised import view_tree
+from squallpy.maintain.factorised.delta_path import FactorisedView, Root
+from squallpy.maintain.factorised.derive_order import derive_order
+from squallpy.maintain.factorised.join_graph import JoinGraph
+from squallpy.maintain.factorised.leaf_sources import Source, sources_of
+from squallpy.maintain.factorised.order_text import read_order
+from squallpy.maintain.factorised.show import viewtree_text
+from squallpy.maintain.factorised.variable_order import VariableOrder
+from squallpy.maintain.factorised.view_tree import build_view_tree
+from squallpy.program.auxiliary.model_rows import ModelRows
+from squallpy.program.auxiliary.relation import AuxiliaryRelation
+from squallpy.program.calculus import Assign
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTree:
+    """The view tree of a model's join, with the leaves and the order that it is built of."""
+
+    sources: tuple[Source, ...]
+    graph: JoinGraph
+    order: VariableOrder
+    root: view_tree.View
+
+    @property
+    def text(self) -> str:
+        """Order and tree, as EXPLAIN shows them."""
+        return viewtree_text(self.graph, self.order, self.root)
+
+
+def model_tree(aux: AuxiliaryRelation) -> ModelTree:
+    """Build the view tree of a model's join, over its declared variable order or a derived one.
+
+    Raises SquallError for an order that is none for the query.
+    """
+    assert isinstance(aux.kind, ModelRows)
+    sources, graph = sources_of(aux.view, aux.kind.aliases)
+    order = derive_order(graph)
+    if aux.kind.order is not None:
+        body = aux.kind.order.body
+        order = read_order(body.script, body.start, body.end)
+    return ModelTree(sources, graph, order, build_view_tree(graph, order))
+
+
+def maintain_model(aux: AuxiliaryRelation) -> tuple[AuxiliaryRelation, FactorisedView]:
+    """Maintain a model's view by view trees; its variables are numbered as there."""
+    assert isinstance(aux.kind, ModelRows)
+    tree = model_tree(aux)
+    view = _count_pairs(aux, aux.kind, tree) if aux.kind.pair else _sum_products(aux, tree)
+    places = tuple(view.numbers.get(v, 0) for v in tree.graph.features)
+    return replace(aux, view=view.root, kind=replace(aux.kind, variables=places)), view
+
+
+def _sum_products(aux: AuxiliaryRelation, tree: ModelTree) -> FactorisedView:
+    numbers = {v: number for number, v in enumerate(tree.root.lifted)}
+    return FactorisedView((Root(tree.root),), tree.sources, aux.view.name, aux.view.keys, numbers)
+
+
+def _count_pairs(aux: AuxiliaryRelation, kind: ModelRows, tree: ModelTree) -> FactorisedView:
+    """Count the values of each pair of features: in its tree, these stay keys up to the root."""
+    pair, a, b = kind.pair
+    roots = []
+    for number, (x, y) in enumerate(combinations(tree.graph.features, 2)):
+        free = tuple(dict.fromkeys((*tree.graph.free, x, y)))
+        root = build_view_tree(JoinGraph(tree.graph.leaves, (), free), tree.order)
+        values = (Assign(v, _as_text(value)) for v, value in ((a, x), (b, y)))
+        roots.append(Root(root, (Assign(pair, Literal(number, INT)), *values)))
+    return FactorisedView(tuple(roots), tree.sources, aux.view.name, (*aux.view.keys, *kind.pair), {})
+
+
+def _as_text(value: Column) -> Expr:
+    """Make a value one of a type that all pairs have."""
+    return value if value.type == VARCHAR else Cast(value, VARCHAR)
