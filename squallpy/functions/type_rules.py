@@ -3,6 +3,9 @@
 additive("+", (INT, DECIMAL(2,1)))  →  (DECIMAL(11,1), DECIMAL(2,1)), DECIMAL(12,1)
 """
 
+from collections.abc import Callable
+from functools import partial
+
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, BOOLEAN, DOUBLE, MOST_DIGITS, VARCHAR, Kind, Type, as_decimal, decimal, unify
 from squallpy.functions.entries import Argument, Arguments, Rule, Typing
@@ -28,6 +31,14 @@ def typed(args: Arguments) -> Arguments:
     return [arg._replace(type=known) if arg.type.kind is Kind.NULL else arg for arg in args]
 
 
+def numeric(name: str, args: Arguments, hint: str = "") -> Arguments:
+    """Check that all arguments are numbers."""
+    args = typed(args)
+    if not all(arg.type.is_numeric for arg in args):
+        raise mismatch(name, args, hint)
+    return args
+
+
 def smallest(arg: Argument) -> Type:
     """Find the DECIMAL of an exact argument; an integer literal only needs its digits."""
     if arg.is_literal and arg.type.is_integer and arg.value is not None:
@@ -37,21 +48,20 @@ def smallest(arg: Argument) -> Type:
 
 def numbers(name: str, args: Arguments) -> Arguments:
     """Check for two numbers, both DOUBLE or both exact."""
-    args = typed(args)
-    if not all(arg.type.is_numeric for arg in args):
-        hint = "CAST the text to a number" if any(arg.type == VARCHAR for arg in args) else ""
-        raise mismatch(name, args, hint)
+    args = numeric(name, args, "CAST the text to a number" if any(arg.type == VARCHAR for arg in args) else "")
     return [arg._replace(type=DOUBLE) for arg in args] if any(arg.type == DOUBLE for arg in args) else args
 
 
-def additive(name: str, args: Arguments) -> Typing:
-    args = numbers(name, args)
-    if args[0].type == DOUBLE:
-        return types(args), DOUBLE
-    if all(arg.type.is_integer for arg in args):
-        return types(args), BIGINT
-    aligned, digits, scale = align(args)
-    return aligned, decimal(digits + scale + 1, scale)
+def arithmetic(exact: Callable[[Arguments], Typing]) -> Rule:
+    """Make a rule by which doubles yield DOUBLE and integers BIGINT; `exact` types other exact numbers."""
+
+    def rule(name: str, args: Arguments) -> Typing:
+        args = numbers(name, args)
+        if args[0].type == DOUBLE:
+            return types(args), DOUBLE
+        return (types(args), BIGINT) if all(arg.type.is_integer for arg in args) else exact(args)
+
+    return rule
 
 
 def align(args: Arguments) -> tuple[tuple[Type, ...], int, int]:
@@ -62,18 +72,22 @@ def align(args: Arguments) -> tuple[tuple[Type, ...], int, int]:
     return tuple(decimal(n + scale, scale) for n in digits), max(digits), scale
 
 
-def multiplicative(name: str, args: Arguments) -> Typing:
-    args = numbers(name, args)
-    if args[0].type == DOUBLE:
-        return types(args), DOUBLE
-    if all(arg.type.is_integer for arg in args):
-        return types(args), BIGINT
+def decimal_sum(args: Arguments, carry: int = 1) -> Typing:
+    aligned, digits, scale = align(args)
+    return aligned, decimal(digits + scale + carry, scale)
+
+
+def decimal_product(args: Arguments) -> Typing:
     factors = tuple(smallest(arg) for arg in args)
     scale = sum(type.scale for type in factors)
     if scale > MOST_DIGITS:
         product = " * ".join(map(str, factors))
         raise SquallError("SQ2005", f"{product} has more than 38 decimals", hint="CAST a factor to DOUBLE")
     return factors, decimal(sum(type.precision for type in factors), scale)
+
+
+additive, multiplicative = arithmetic(decimal_sum), arithmetic(decimal_product)
+remainder = arithmetic(partial(decimal_sum, carry=0))
 
 
 def rounded_decimals(name: str, args: Arguments) -> Typing:
@@ -95,16 +109,6 @@ def quotient(name: str, args: Arguments) -> Typing:
     return (DOUBLE,) * len(numbers(name, args)), DOUBLE
 
 
-def remainder(name: str, args: Arguments) -> Typing:
-    args = numbers(name, args)
-    if args[0].type == DOUBLE:
-        return types(args), DOUBLE
-    if all(arg.type.is_integer for arg in args):
-        return types(args), BIGINT
-    aligned, digits, scale = align(args)
-    return aligned, decimal(digits + scale, scale)
-
-
 def whole_quotient(name: str, args: Arguments) -> Typing:
     wanted, type = remainder(name, args)
     if type == DOUBLE:
@@ -114,9 +118,7 @@ def whole_quotient(name: str, args: Arguments) -> Typing:
 
 def signed(name: str, args: Arguments) -> Typing:
     """Type a number; INT yields BIGINT, as the least INT has no opposite in INT."""
-    args = typed(args)
-    if not args[0].type.is_numeric:
-        raise mismatch(name, args)
+    args = numeric(name, args)
     return types(args), BIGINT if args[0].type.is_integer else args[0].type
 
 
@@ -180,18 +182,13 @@ def as_texts(name: str, args: Arguments) -> Typing:
 
 
 def real(name: str, args: Arguments) -> Typing:
-    args = typed(args)
-    if not all(arg.type.is_numeric for arg in args):
-        raise mismatch(name, args)
-    return (DOUBLE,) * len(args), DOUBLE
+    return (DOUBLE,) * len(numeric(name, args)), DOUBLE
 
 
 def whole(name: str, args: Arguments) -> Typing:
     """Type FLOOR and CEIL: integers unchanged, DECIMAL without a scale, BIGINT for a DOUBLE."""
-    args = typed(args)
+    args = numeric(name, args)
     (arg,) = args
-    if not arg.type.is_numeric:
-        raise mismatch(name, args)
     if arg.type.kind is Kind.DECIMAL:
         return types(args), decimal(arg.type.precision - arg.type.scale + 1, 0)
     return types(args), BIGINT if arg.type == DOUBLE else arg.type

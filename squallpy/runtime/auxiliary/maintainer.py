@@ -138,3 +138,26 @@ class RowDeltas:
             return full(codes, column.type, len(rows))
 
         return self(times, field, names)
+
+
+class ChangeMaintainer(Maintainer):
+    """A maintainer of rows that follow from which groups of a view came and which went."""
+
+    def __init__(self, feed: Feed, aux: AuxiliaryPlan, titles: Titles) -> None:
+        self._source, self._order = aux.source.name, aux.order
+        self._count = aux.source.payload.offsets[aux.output.count]
+        self._titles, self._rows = titles, RowDeltas(feed)
+
+    def deltas(self, store: Store, touched: TouchedGroups | None) -> dict[str, Delta]:
+        assert touched is not None
+        pool = store.pool(self._source)
+        keys, came = came_or_went(pool, touched, self._count)
+        if not len(keys):
+            return {}
+        went, come = self._find_changes(store, pool, keys, came)
+        rows, times = np.concatenate([went, come]), np.repeat([-1, 1], [len(went), len(come)])
+        return self._rows.of_keys(rows, times, self._titles, store.dictionary)
+
+    @abstractmethod
+    def _find_changes(self, store: Store, pool: Pool, keys: Words, came: Mask) -> tuple[Words, Words]:
+        """Find the rows that go, and those that come, by the keys of the view that `came` or went."""
