@@ -25,7 +25,7 @@ def types(args: Arguments) -> tuple[Type, ...]:
     return tuple(arg.type for arg in args)
 
 
-def typed(args: Arguments) -> Arguments:
+def type_nulls(args: Arguments) -> Arguments:
     """Give NULL literals the type of the first argument that has one."""
     known = next((arg.type for arg in args if arg.type.kind is not Kind.NULL), BIGINT)
     return [arg._replace(type=known) if arg.type.kind is Kind.NULL else arg for arg in args]
@@ -33,7 +33,7 @@ def typed(args: Arguments) -> Arguments:
 
 def numeric(name: str, args: Arguments, hint: str = "") -> Arguments:
     """Check that all arguments are numbers."""
-    args = typed(args)
+    args = type_nulls(args)
     if not all(arg.type.is_numeric for arg in args):
         raise mismatch(name, args, hint)
     return args
@@ -97,7 +97,7 @@ def rounded_decimals(name: str, args: Arguments) -> Typing:
 
     Source: Spark, `DecimalType.adjustPrecisionScale`.
     """
-    operands = tuple(smallest(arg) for arg in typed(args))
+    operands = tuple(smallest(arg) for arg in type_nulls(args))
     (p, s), (q, t) = ((type.precision, type.scale) for type in operands)
     if name == "remainder":
         return operands, decimal(min(p - s, q - t) + max(s, t), max(s, t))
@@ -110,13 +110,13 @@ def quotient(name: str, args: Arguments) -> Typing:
 
 
 def whole_quotient(name: str, args: Arguments) -> Typing:
-    wanted, type = remainder(name, args)
+    argument_types, type = remainder(name, args)
     if type == DOUBLE:
         raise mismatch(name, [Argument(DOUBLE)] * 2, "it is for exact numbers")
-    return wanted, BIGINT
+    return argument_types, BIGINT
 
 
-def signed(name: str, args: Arguments) -> Typing:
+def type_signed(name: str, args: Arguments) -> Typing:
     """Type a number; INT yields BIGINT, as the least INT has no opposite in INT."""
     args = numeric(name, args)
     return types(args), BIGINT if args[0].type.is_integer else args[0].type
@@ -152,7 +152,7 @@ def booleans(name: str, args: Arguments) -> Typing:
     return (BOOLEAN,) * len(args), BOOLEAN
 
 
-def anything(name: str, args: Arguments) -> Typing:
+def accept_any(name: str, args: Arguments) -> Typing:
     if any(arg.type.kind is Kind.INTERVAL for arg in args):
         raise mismatch(name, args)
     return types(args), BOOLEAN
@@ -162,14 +162,14 @@ def takes(result: Type, *accepted: tuple[Kind, ...]) -> Rule:
     """Make a rule for fixed kinds of arguments; the last one repeats. NULL literals take the first kind."""
 
     def rule(name: str, args: Arguments) -> Typing:
-        wanted = list[Type]()
+        argument_types = list[Type]()
         for i, arg in enumerate(args):
             kinds = accepted[min(i, len(accepted) - 1)]
             type = Type(kinds[0]) if arg.type.kind is Kind.NULL else arg.type
             if type.kind not in kinds:
                 raise mismatch(name, args, "CAST it to VARCHAR" if kinds == TEXT else "")
-            wanted.append(type)
-        return tuple(wanted), result
+            argument_types.append(type)
+        return tuple(argument_types), result
 
     return rule
 
@@ -185,7 +185,7 @@ def real(name: str, args: Arguments) -> Typing:
     return (DOUBLE,) * len(numeric(name, args)), DOUBLE
 
 
-def whole(name: str, args: Arguments) -> Typing:
+def type_floor(name: str, args: Arguments) -> Typing:
     """Type FLOOR and CEIL: integers unchanged, DECIMAL without a scale, BIGINT for a DOUBLE."""
     args = numeric(name, args)
     (arg,) = args
@@ -194,7 +194,7 @@ def whole(name: str, args: Arguments) -> Typing:
     return types(args), BIGINT if arg.type == DOUBLE else arg.type
 
 
-def rounded(name: str, args: Arguments) -> Typing:
+def type_round(name: str, args: Arguments) -> Typing:
     """Type a DOUBLE, or an exact number rounded to tens, hundreds …, without digits after the point."""
     if args[0].type.is_integer:
         return types(args), BIGINT
@@ -203,26 +203,26 @@ def rounded(name: str, args: Arguments) -> Typing:
     return takes(DOUBLE, (Kind.DOUBLE,), WHOLE)(name, args)
 
 
-def truncated(name: str, args: Arguments) -> Typing:
+def type_truncate(name: str, args: Arguments) -> Typing:
     """Type a DOUBLE, an integer truncated to tens, hundreds …, or a DECIMAL with fewer digits after the point."""
-    wanted, _ = takes(DOUBLE, NUMERIC, WHOLE)(name, args)
-    number, places = wanted[0], args[1]
+    argument_types, _ = takes(DOUBLE, NUMERIC, WHOLE)(name, args)
+    number, places = argument_types[0], args[1]
     if number.kind is not Kind.DECIMAL:
-        return wanted, number
+        return argument_types, number
     assert places.is_literal and places.value < number.scale
     scale = max(places.value, 0)
-    return wanted, decimal(number.precision - number.scale + scale, scale)
+    return argument_types, decimal(number.precision - number.scale + scale, scale)
 
 
 def bits(name: str, args: Arguments) -> Typing:
     """Type integers as 64 bits."""
-    args = typed(args)
+    args = type_nulls(args)
     if not all(arg.type.is_integer for arg in args):
         raise mismatch(name, args)
     return types(args), BIGINT
 
 
-def unchanged(name: str, args: Arguments) -> Typing:
+def type_of_first(name: str, args: Arguments) -> Typing:
     return types(args), args[0].type
 
 
@@ -270,7 +270,7 @@ def series(name: str, args: Arguments) -> Typing:
     return types(args), args[0].type
 
 
-def listed(name: str, args: Arguments) -> Typing:
+def type_in_list(name: str, args: Arguments) -> Typing:
     """Type a value and literals to compare it with."""
     assert all(arg.is_literal for arg in args[1:])
     return comparable(name, args)

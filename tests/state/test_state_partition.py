@@ -26,7 +26,7 @@ from squallpy.runtime.checkpoint.state_partition import StatePartition
 from squallpy.runtime.kernels.payload_columns import pack
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.state import pool_storage
-from squallpy.runtime.state.pool_storage import Mapped
+from squallpy.runtime.state.pool_storage import MappedStorage
 from squallpy.runtime.state.state_store import PoolLayout, Store, StoreLayout
 
 LAYOUT = StoreLayout(
@@ -443,5 +443,5 @@ def fill_up(full: pytest.MonkeyPatch, place: str) -> None:
     elif place == "snapshot":
         full.setattr(partitions, "write_snapshot", refuse)
     else:
-        full.setattr(Mapped, "region", refuse)
+        full.setattr(MappedStorage, "region", refuse)
         full.setattr(pool_storage._FileRegion, "grow", refuse)

@@ -15,8 +15,8 @@ from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.program.auxiliary.adjacent_pairs import AdjacentPairs
 from squallpy.runtime.auxiliary.extremes import end_of
 from squallpy.runtime.auxiliary.maintainer import ChangeMaintainer, Mask, titles
-from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.memory_regions import Words
+from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.radix_sort import ascending
 from squallpy.runtime.kernels.sorted_index import GREATEST, LEAST, SortedIndex
 from squallpy.runtime.messages.deltas import NULL
@@ -103,9 +103,9 @@ class PairMaintainer(ChangeMaintainer):
 
         # of what has stayed: the neighbour of now, or, if that has just come, what was that one's
         present = last(~gone)
-        fresh = new.there & (present >= 0) & came[present] & (along[present] == beside)
-        stays = np.maximum.accumulate(np.where(~gone & ~fresh, rows, -1))
-        root: Any = np.where(fresh, stays[present], rows)
+        ids = new.there & (present >= 0) & came[present] & (along[present] == beside)
+        stays = np.maximum.accumulate(np.where(~gone & ~ids, rows, -1))
+        root: Any = np.where(ids, stays[present], rows)
         there, nearest = new.there[root], beside[root]
         # what has gone was nearer, it may be
         left = last(gone)

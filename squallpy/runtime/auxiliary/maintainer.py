@@ -64,44 +64,44 @@ def begin(store: Store) -> None:
         store[_FIRST_BATCH].upsert(np.empty((1, 0), np.int64), np.ones((1, 1), np.int64))
 
 
-class Touched:
+class TouchTracker:
     """The groups of a pool that a batch touched, and their payloads before it."""
 
     def __init__(self, source: PoolPlan) -> None:
-        self._seen = Pool(len(source.keys), COUNT)
-        self._before = np.empty((0, source.payload.width), np.int64)
+        self._groups = Pool(len(source.keys), COUNT)
+        self._payloads = np.empty((0, source.payload.width), np.int64)
 
     def note(self, pool: Container, keys: Words, words: Words) -> None:
         """Note the payloads of `keys` before they change."""
-        known = len(self._seen)
-        self._seen.upsert(keys, np.ones((len(keys), 1), np.int64))
-        fresh = self._seen.keys[known:]
-        self._before = np.concatenate([self._before, as_pool(pool).get(fresh)])
+        known = len(self._groups)
+        self._groups.upsert(keys, np.ones((len(keys), 1), np.int64))
+        ids = self._groups.keys[known:]
+        self._payloads = np.concatenate([self._payloads, as_pool(pool).get(ids)])
 
     def groups(self) -> TouchedGroups:
         """Return keys, each once, and payloads."""
-        return self._seen.keys, self._before
+        return self._groups.keys, self._payloads
 
     @property
     def addresses(self) -> tuple[int, int]:
         """Addresses of the pool of groups and of their payloads before the batch; 0 if there are none."""
-        return (self._seen.address, self._before.ctypes.data) if len(self._seen) else (0, 0)
+        return (self._groups.address, self._payloads.ctypes.data) if len(self._groups) else (0, 0)
 
     def take_back(self, keys: Words, words: Words) -> None:
         """Make payloads of these keys what they were before the batch."""
-        if len(self._seen):
-            slots = self._seen.probe(keys)
+        if len(self._groups):
+            slots = self._groups.probe(keys)
             noted = slots >= 0
-            words[noted] = self._before[slots[noted]]
+            words[noted] = self._payloads[slots[noted]]
 
     def clear(self) -> None:
-        self._seen.clear()
-        self._before = self._before[:0]
+        self._groups.clear()
+        self._payloads = self._payloads[:0]
 
 
 def titles(output: OutputSpec, columns: Iterable[Column]) -> Titles:
     """Map the fields of rows that are keys with these columns."""
-    places = {column.id: place for place, column in enumerate(columns)}
+    places = {column.id: position for position, column in enumerate(columns)}
     return {title: (places[expr.id], expr) for title, expr in output.items if isinstance(expr, Column)}
 
 
@@ -133,8 +133,8 @@ class RowDeltas:
         """Return the deltas of rows that are keys."""
 
         def field(title: str) -> Vec:
-            place, column = titles[title]
-            codes = decode(np.ascontiguousarray(rows[:, place]), column, names)
+            position, column = titles[title]
+            codes = decode(np.ascontiguousarray(rows[:, position]), column, names)
             return full(codes, column.type, len(rows))
 
         return self(times, field, names)

@@ -70,9 +70,9 @@ class SpanMaintainer(ChangeMaintainer):
         places, old, new = places[moved], old.take(moved), new.take(moved)
         gone, come = (np.column_stack([places, top.values])[top.there] for top in (old, new))
         lost = state.get(gone)
-        fresh = np.zeros((len(come), 3), np.int64)
-        fresh[:, 0] = 1
-        state.upsert(np.concatenate([gone, come]), np.concatenate([-lost, fresh]))
+        ids = np.zeros((len(come), 3), np.int64)
+        ids[:, 0] = 1
+        state.upsert(np.concatenate([gone, come]), np.concatenate([-lost, ids]))
 
         seen = self._find_affected(index, places, old, new)
         every = _drop_repeated(np.concatenate([come, seen]))

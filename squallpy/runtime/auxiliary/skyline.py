@@ -67,11 +67,11 @@ class SkylineMaintainer(ChangeMaintainer):
         index, state = pool.sorted[self._order], store.pool(self._state)
         points = self._points(state, np.ascontiguousarray(keys[:, self._columns]))
         gone = points.take(~came & (state.probe(points.keys) >= 0))
-        fresh = points.take(came)
+        ids = points.take(came)
         shown = self._find_uncovered(index, state, gone)
-        hidden = self._find_hidden(state, fresh)
-        ahead = self._find_previous(state, _Points(*(np.concatenate(pair) for pair in zip(fresh, gone, strict=True))))
-        every = self._points(state, np.concatenate([fresh.keys, shown, hidden, ahead]))
+        hidden = self._find_hidden(state, ids)
+        ahead = self._find_previous(state, _Points(*(np.concatenate(pair) for pair in zip(ids, gone, strict=True))))
+        every = self._points(state, np.concatenate([ids.keys, shown, hidden, ahead]))
         every = every.take(self._sort_once(every))
         left = np.isin(_rows_as_one(every.keys), _rows_as_one(gone.keys), invert=True)
         every = every.take(left)
@@ -112,17 +112,17 @@ class SkylineMaintainer(ChangeMaintainer):
         there = places[index.entries[places, index.payload_at + self._count] > 0]
         return np.column_stack([index.column(column, there) for column in self._columns])
 
-    def _find_hidden(self, state: Pool, fresh: _Points) -> Words:
+    def _find_hidden(self, state: Pool, ids: _Points) -> Words:
         """Find the points of the skyline that follow others and are no higher."""
-        n, by_x, by_value = len(fresh.along), state.sorted[_BY_X], state.sorted[_BY_VALUE]
-        groups = self._groups(fresh)
-        bounds = self._between(np.full(n, LEAST), fresh.up, not self._line.great)
+        n, by_x, by_value = len(ids.along), state.sorted[_BY_X], state.sorted[_BY_VALUE]
+        groups = self._groups(ids)
+        bounds = self._between(np.full(n, LEAST), ids.up, not self._line.great)
         last = by_value.find_ends(groups, *bounds, greatest=self._line.great)
         until, some = np.full(n, LEAST), last >= 0
         x = by_x.rank(by_value.column(self._group, last[some]))
         until[some] = x if self._line.rising else ~x
-        some &= until >= fresh.along
-        bounds = self._between(fresh.along[some], until[some], not self._line.rising)
+        some &= until >= ids.along
+        bounds = self._between(ids.along[some], until[some], not self._line.rising)
         _, places = by_x.find_entries(np.ascontiguousarray(groups[some]), *bounds)
         return self._keys(by_x, places)
 

@@ -75,7 +75,7 @@ def differential_right_wherever_a_view_is_set_to_be(tmp_path: Path, query: str) 
         engine._settings = Settings(partition=((view, keys),))
         try:
             assert list(answers(engine, STREAMS + query, tmp_path / str(number))) == expected, (view, keys)
-            assert engine._compiled.plan.fixed == (view,)
+            assert engine._compiled.plan.pinned_pools == (view,)
             tried += 1
         except SquallError as error:
             assert error.code == "SQ7003", (view, keys)
