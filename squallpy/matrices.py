@@ -20,14 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from squallpy.base.errors import SquallError
-from squallpy.base.semirings import (
-    ARITHMETIC,
-    BOOLEAN,
-    COUNTING,
-    MAX_PLUS,
-    MIN_PLUS,
-    Semiring,
-)
+from squallpy.base.semirings import ARITHMETIC, BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS, Semiring
 from squallpy.maintain.matrix.compile_triggers import AUTO, CompiledMatrices, Options, compile_program
 from squallpy.maintain.matrix.dimensions import Size
 from squallpy.maintain.matrix.explain_text import phases_text, report_text

@@ -190,9 +190,7 @@ CALCULUS_PASSES: tuple[Pass[Lowered], ...] = (
         maintain_threshold_intervals,
     ),
     FunctionPass(
-        "prune_columns",
-        "after the rewrites that change which columns of windows and bags are read",
-        prune_columns,
+        "prune_columns", "after the rewrites that change which columns of windows and bags are read", prune_columns
     ),
     FunctionPass(
         "push_tests_into_scalars",

@@ -76,10 +76,7 @@ _RUNNING = (
     ),
     click.option("--metrics", callback=_output("--metrics"), metavar="FILE", help="One JSON line per batch."),
     click.option(
-        "--late",
-        callback=_output("--late"),
-        metavar="FILE",
-        help="Rows that came when their window had passed them.",
+        "--late", callback=_output("--late"), metavar="FILE", help="Rows that came when their window had passed them."
     ),
     click.option(
         "--profile",

@@ -6,14 +6,7 @@ import pytest
 
 from squallpy.base.types import NULL, VARCHAR
 from squallpy.frontend import unsupported
-from squallpy.functions.aggregate.entries import (
-    EXAMPLE_COLUMNS,
-    EXAMPLE_ROWS,
-    Derived,
-    Direct,
-    Maintenance,
-    Paired,
-)
+from squallpy.functions.aggregate.entries import EXAMPLE_COLUMNS, EXAMPLE_ROWS, Derived, Direct, Maintenance, Paired
 from squallpy.functions.entries import ARROW, Function, arity
 from squallpy.functions.generators import SEQUENCE
 from squallpy.functions.registry import (

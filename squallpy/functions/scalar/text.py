@@ -45,9 +45,7 @@ FUNCTIONS = (
         "BTRIM('xxabx', 'x') → ab",
     ),
     declare_derived(
-        "REPLACE(s, old [, new])",
-        "every old replaced by new, or taken out",
-        "REPLACE('a-b-c', '-', '+') → a+b+c",
+        "REPLACE(s, old [, new])", "every old replaced by new, or taken out", "REPLACE('a-b-c', '-', '+') → a+b+c"
     ),
     native(
         "TRANSLATE(s, characters, others)",
@@ -148,9 +146,7 @@ FUNCTIONS = (
         "REGEXP_EXTRACT('id 42', 'id ([0-9]+)') → 42",
     ),
     declare_derived(
-        "REGEXP_SUBSTR(s, pattern)",
-        "the first match; NULL without one",
-        "REGEXP_SUBSTR('id 42', '[0-9]+') → 42",
+        "REGEXP_SUBSTR(s, pattern)", "the first match; NULL without one", "REGEXP_SUBSTR('id 42', '[0-9]+') → 42"
     ),
     native(
         "REGEXP_COUNT(s, pattern)",

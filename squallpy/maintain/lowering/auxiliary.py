@@ -7,12 +7,7 @@ from itertools import chain, count
 
 from squallpy.catalog.relation import Field, Relation
 from squallpy.logical.aggregate_calls import Agg
-from squallpy.logical.expressions import (
-    Column,
-    Expr,
-    column_of,
-    substitute,
-)
+from squallpy.logical.expressions import Column, Expr, column_of, substitute
 from squallpy.logical.nodes import Aggregate, Node, Repeat, Scan, Window
 from squallpy.logical.plan_interning import PlanInterner
 from squallpy.maintain.lowering.block import SpjBlock

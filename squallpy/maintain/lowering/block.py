@@ -5,20 +5,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from squallpy.logical.constant_folding import Evaluate, fold_constant
-from squallpy.logical.expressions import (
-    TRUE,
-    Call,
-    Column,
-    Expr,
-    Literal,
-    Rewriter,
-    conjuncts,
-    not_null,
-    substitute,
-)
-from squallpy.logical.nodes import (
-    Scan,
-)
+from squallpy.logical.expressions import TRUE, Call, Column, Expr, Literal, Rewriter, conjuncts, not_null, substitute
+from squallpy.logical.nodes import Scan
 from squallpy.logical.null_folding import fold_null
 from squallpy.optimizer.plan.groupjoin import EmptyGroups, without_case
 

@@ -10,22 +10,8 @@ its rows, which the rest of the query joins like any other.
 from collections.abc import Iterator
 
 from squallpy.logical.constant_folding import Evaluate
-from squallpy.logical.expressions import (
-    Column,
-    Expr,
-    conjunction,
-    substitute,
-)
-from squallpy.logical.nodes import (
-    Aggregate,
-    Filter,
-    Limit,
-    Node,
-    Project,
-    Query,
-    Repeat,
-    Sort,
-)
+from squallpy.logical.expressions import Column, Expr, conjunction, substitute
+from squallpy.logical.nodes import Aggregate, Filter, Limit, Node, Project, Query, Repeat, Sort
 from squallpy.maintain.lowering.block import fold_with
 from squallpy.maintain.lowering.sum_of_blocks import SumOfBlocks
 from squallpy.maintain.lowering.views import group_view

@@ -3,10 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from squallpy.catalog.relation import Relation
-from squallpy.logical.expressions import (
-    Expr,
-    Literal,
-)
+from squallpy.logical.expressions import Expr, Literal
 from squallpy.logical.join_matches import distinct_matches
 from squallpy.logical.nodes import (
     Aggregate,

@@ -2,13 +2,8 @@
 
 from collections.abc import Iterator
 
-from squallpy.logical.expressions import (
-    Column,
-    Expr,
-)
-from squallpy.logical.nodes import (
-    Aggregate,
-)
+from squallpy.logical.expressions import Column, Expr
+from squallpy.logical.nodes import Aggregate
 from squallpy.maintain.lowering.aggregate_lanes import Lanes
 from squallpy.maintain.lowering.block import SpjBlock
 from squallpy.maintain.lowering.variables import Variables

@@ -68,11 +68,7 @@ class CompiledMatrices:
 
 
 def compile_program(
-    program: Program,
-    changing: Sequence[str],
-    sizes: Sizes,
-    options: Options = Options(),
-    growing: Sequence[str] = (),
+    program: Program, changing: Sequence[str], sizes: Sizes, options: Options = Options(), growing: Sequence[str] = ()
 ) -> CompiledMatrices:
     """Compile a program to triggers for the inputs that change.
 

@@ -114,11 +114,7 @@ class IncrementalProgram:
 
 
 def maintain(
-    program: Program,
-    changing: Sequence[str],
-    guess: Guess,
-    dense: bool | None = None,
-    growing: Sequence[str] = (),
+    program: Program, changing: Sequence[str], guess: Guess, dense: bool | None = None, growing: Sequence[str] = ()
 ) -> IncrementalProgram:
     """Write a trigger for each input that changes.
 

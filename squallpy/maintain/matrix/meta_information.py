@@ -123,10 +123,7 @@ def _product(matrix: Product, factors: list[Properties], facts: Facts) -> Proper
         min(fixed, key=lambda r: r.constant) if fixed else next((f.rank for f in factors if f.rank is not None), None)
     )
     known = Properties(
-        is_palindrome(matrix.factors, facts),
-        all(f.lower for f in factors),
-        all(f.upper for f in factors),
-        rank,
+        is_palindrome(matrix.factors, facts), all(f.lower for f in factors), all(f.upper for f in factors), rank
     )
     return _note_scalar(matrix, known)
 

@@ -14,19 +14,7 @@ from itertools import product
 
 from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Column
-from squallpy.program.calculus import (
-    ZERO,
-    Factor,
-    Lane,
-    Plus,
-    Prod,
-    Rel,
-    Sum,
-    Term,
-    Values,
-    relations,
-    variables,
-)
+from squallpy.program.calculus import ZERO, Factor, Lane, Plus, Prod, Rel, Sum, Term, Values, relations, variables
 
 
 def delta(term: Term, relation: str) -> Term:

@@ -22,17 +22,7 @@ from squallpy.logical.apply import Apply, ApplyKind, Domain
 from squallpy.logical.column_allocator import ColumnAllocator
 from squallpy.logical.containment import narrow_plan
 from squallpy.logical.expression_builders import call, case
-from squallpy.logical.expressions import (
-    TRUE,
-    Call,
-    Column,
-    Expr,
-    Literal,
-    columns,
-    conjunction,
-    conjuncts,
-    uncast,
-)
+from squallpy.logical.expressions import TRUE, Call, Column, Expr, Literal, columns, conjunction, conjuncts, uncast
 from squallpy.logical.nodes import (
     Aggregate,
     AntiJoin,

@@ -76,14 +76,7 @@ class HeavyKeys:
 
     def route(self, side: Side, keys: Keys, tickets: Tickets) -> tuple[Numbers, Numbers]:
         """Compute the positions of tuples, repeated for each copy, and the joiners they go to."""
-        return route_by_key(
-            self.joiners,
-            self.hashes,
-            [heavy.place for heavy in self.keys],
-            side,
-            keys,
-            tickets,
-        )
+        return route_by_key(self.joiners, self.hashes, [heavy.place for heavy in self.keys], side, keys, tickets)
 
     def observe(self, side: Side, keys: Keys, counts: Numbers, others: tuple[int, int] = (0, 0)) -> "HeavyKeys":
         """Count inserts (above 0) and deletes (below) of keys; `others` counts those of rare keys that are not
@@ -170,11 +163,7 @@ class HeavyKeys:
         if is_light:
             home = single_joiner_grid(self._hash_grid(heavy.key))
             moves.append((heavy.key, Migration(heavy.place, home)))
-            return HeavyKey(
-                heavy.key,
-                replace(heavy.controller, grid=home, migrating=True),
-                demoted=True,
-            )
+            return HeavyKey(heavy.key, replace(heavy.controller, grid=home, migrating=True), demoted=True)
         controller, migration = heavy.controller.decide()
         if migration is not None:
             moves.append((heavy.key, migration))

@@ -9,14 +9,7 @@ from dataclasses import dataclass
 from squallpy.base.index_order import Order
 from squallpy.base.types import BIGINT
 from squallpy.logical.expressions import Column, Expr, substitute
-from squallpy.program.auxiliary.kind import (
-    AuxiliaryKind,
-    Columns,
-    GroupIndex,
-    fields_of_group,
-    head_text,
-    is_double,
-)
+from squallpy.program.auxiliary.kind import AuxiliaryKind, Columns, GroupIndex, fields_of_group, head_text, is_double
 from squallpy.program.complexity import ALL, LOG, ONE, SLICE
 from squallpy.program.output_spec import Measure, OutputSpec
 from squallpy.program.variable_names import WIDTH, Names

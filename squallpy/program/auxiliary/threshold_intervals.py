@@ -8,14 +8,7 @@ from dataclasses import dataclass, replace
 
 from squallpy.base.index_order import Order
 from squallpy.logical.expressions import Column, Expr, substitute
-from squallpy.program.auxiliary.kind import (
-    AuxiliaryKind,
-    Columns,
-    GroupIndex,
-    delta_of_groups,
-    head_text,
-    is_double,
-)
+from squallpy.program.auxiliary.kind import AuxiliaryKind, Columns, GroupIndex, delta_of_groups, head_text, is_double
 from squallpy.program.output_spec import OutputSpec
 from squallpy.program.views import Ref
 

@@ -28,14 +28,7 @@ from squallpy.runtime.formats.checksum import add_checksums, checksum
 from squallpy.runtime.formats.counted_table import concat_tables, table_without_columns
 from squallpy.runtime.formats.file_rows import FileRows
 from squallpy.runtime.formats.relation_files import File, reason
-from squallpy.runtime.formats.type_conversion import (
-    Problem,
-    check_names,
-    check_once,
-    conform,
-    is_convertible,
-    sql_type,
-)
+from squallpy.runtime.formats.type_conversion import Problem, check_names, check_once, conform, is_convertible, sql_type
 
 KEEP = 256 << 20  # bytes of decoded row groups per process, as several files are read in turn
 

@@ -45,15 +45,7 @@ def store_layout(plan: Plan) -> StoreLayout:
     changed = [replace(view, name=PoolName(view.name, Role.CHANGES)) for view in plain]
     reached = [replace(view, name=PoolName(view.name, Role.REACHED), payload=COUNTS) for view in plain]
     return StoreLayout(
-        (
-            *views,
-            *second,
-            *changed,
-            *reached,
-            *ledger_layouts(plan),
-            *clock_layouts(plan),
-            *auxiliary_layouts(plan),
-        )
+        (*views, *second, *changed, *reached, *ledger_layouts(plan), *clock_layouts(plan), *auxiliary_layouts(plan))
     )
 
 

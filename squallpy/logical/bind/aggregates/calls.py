@@ -8,15 +8,7 @@ from sqlglot import exp
 from squallpy.base.errors import Span, SquallError
 from squallpy.base.types import DOUBLE, INT, INTERVAL, NULL, VARCHAR
 from squallpy.frontend.unsupported import AGGREGATES as UNSUPPORTED
-from squallpy.functions.aggregate.entries import (
-    Aggregate,
-    ArgExtreme,
-    Derived,
-    Direct,
-    Listing,
-    Paired,
-    Percentile,
-)
+from squallpy.functions.aggregate.entries import Aggregate, ArgExtreme, Derived, Direct, Listing, Paired, Percentile
 from squallpy.functions.registry import AGGREGATE_OPERATIONS, AGGREGATES
 from squallpy.logical.aggregate_calls import SortKey, SortKeys
 from squallpy.logical.bind.aggregates.collector import Aggregation
