@@ -99,7 +99,7 @@ class Compiler:
         matrices = plan_matrices(
             plan.sources,
             self.script.matrices,
-            self.matrix_programs.read,
+            self.matrix_programs.programs,
             MatrixOptions(settings.matrix_model, settings.matrix_strategy),
             settings.matrix_deletes == "reevaluate",
             settings.matrix_place,

@@ -87,7 +87,7 @@ class Tracer(Observer):
 
     steps: list[Step] = field(default_factory=list)
 
-    def stepped(self, name: str, before: Any, after: Any) -> None:
+    def observe_step(self, name: str, before: Any, after: Any) -> None:
         if before != after:
             self.steps.append(Step(name, _text(before), _text(after)))
 
@@ -133,6 +133,6 @@ def list_passes(seconds: dict[str, float] | None = None) -> str:
         lines += [f"{kind.upper()} PASSES"]
         for each in passes:
             took = f"{1000 * seconds.get(each.name, 0.0):8.1f} ms  " if seconds is not None else ""
-            lines.append(f"  {took}{each.name}{' (required)' if each.required else ''}: {each.why}")
+            lines.append(f"  {took}{each.name}{' (required)' if each.is_required else ''}: {each.reason}")
             lines += [f"  {' ' * len(took)}  {rule}" for rule in each.rules]
     return "\n".join(lines) + "\n"

@@ -20,20 +20,13 @@ import numpy as np
 import numpy.typing as npt
 
 from squallpy.base.errors import SquallError
-from squallpy.base.semirings import (
-    ARITHMETIC,
-    BOOLEAN,
-    COUNTING,
-    MAX_PLUS,
-    MIN_PLUS,
-    Semiring,
-)
-from squallpy.maintain.matrix.compile_triggers import AUTO, Compiled, Options, compile_program
+from squallpy.base.semirings import ARITHMETIC, BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS, Semiring
+from squallpy.maintain.matrix.compile_triggers import AUTO, CompiledMatrices, Options, compile_program
 from squallpy.maintain.matrix.dimensions import Size
 from squallpy.maintain.matrix.explain_text import phases_text, report_text
 from squallpy.maintain.matrix.matrix_expressions import Name
 from squallpy.maintain.matrix.matrix_program import Input
-from squallpy.maintain.matrix.meta_information import NOTHING, Known
+from squallpy.maintain.matrix.meta_information import NOTHING, Properties
 from squallpy.maintain.matrix.symbolic_matrices import (
     Symbolic,
     diag,
@@ -66,15 +59,15 @@ class MatrixProgram:
     over: Semiring = ARITHMETIC
     model: str = AUTO
     strategy: str = AUTO
-    known: Mapping[str, Known] = field(default_factory=dict)
-    """Properties of inputs, by their names: Known(symmetric=True), …"""
+    known: Mapping[str, Properties] = field(default_factory=dict)
+    """Properties of inputs, by their names: Properties(symmetric=True), …"""
     shapes: Inputs = field(default_factory=dict)
     """Rows and columns of each input, numbers or symbols; without any, dimensions equal at the start are the same.
 
     {"X": ("m", "n"), "Y": ("m", 1)}
     """
 
-    def compile(self, shapes: Inputs, sizes: Mapping[str, int]) -> Compiled:
+    def compile(self, shapes: Inputs, sizes: Mapping[str, int]) -> CompiledMatrices:
         """Compile the triggers for inputs of these shapes, numbers or symbols; `sizes` of symbols guide the choice
         of plans."""
         inputs = [
@@ -90,14 +83,14 @@ class MatrixProgram:
         compiled = self.compile(shapes, sizes or {})
         return f"{phases_text(compiled.maintained)}\n-- costs\n{report_text(compiled, sizes or {})}"
 
-    def start(self, **inputs: npt.ArrayLike) -> "Fresh":
+    def start(self, **inputs: npt.ArrayLike) -> "MaintainedOutputs":
         """Evaluate the program once. The arrays are copied; SQ2011 if their shapes are not those of the program."""
         arrays = {name: np.atleast_2d(np.asarray(values, self.over.dtype)) for name, values in inputs.items()}
-        shapes = self.shapes or _alike(arrays)
-        compiled = replace(self, known=self._seen(arrays)).compile(shapes, _extents(shapes, arrays))
-        return Fresh(compiled, MaintainedProgram(compiled.maintained, arrays, self.strategy))
+        shapes = self.shapes or choose_symbols(arrays)
+        compiled = replace(self, known=self.collect_properties(arrays)).compile(shapes, _extents(shapes, arrays))
+        return MaintainedOutputs(compiled, MaintainedProgram(compiled.maintained, arrays, self.strategy))
 
-    def _seen(self, arrays: Mapping[str, Array]) -> dict[str, Known]:
+    def collect_properties(self, arrays: Mapping[str, Array]) -> dict[str, Properties]:
         """Collect the known properties of inputs, and their density where it matters."""
         seen = dict(self.known)
         for name, array in arrays.items():
@@ -107,7 +100,7 @@ class MatrixProgram:
         return seen
 
 
-def _alike(arrays: Mapping[str, Array]) -> Inputs:
+def choose_symbols(arrays: Mapping[str, Array]) -> Inputs:
     """Choose symbols for dimensions: equal numbers share one, and 1 stays a number."""
     extents = sorted({extent for array in arrays.values() for extent in array.shape if extent > 1})
 
@@ -142,10 +135,10 @@ def program(
 
 
 @dataclass(frozen=True, slots=True)
-class Fresh:
+class MaintainedOutputs:
     """A program that has been started: its outputs are always fresh."""
 
-    compiled: Compiled
+    compiled: CompiledMatrices
     live: MaintainedProgram
 
     def __getitem__(self, name: str) -> Array:
@@ -200,14 +193,14 @@ class Fresh:
         ring = self.compiled.maintained.program.ring
         arrays = {name: np.atleast_2d(np.asarray(values, ring.dtype)) for name, values in parts.items()}
         starts = {name: self._extent(name, axis).at(self.live.views.sizes) for name in arrays}
-        sizes = self._grown(axis, arrays)
+        sizes = self.grow_dimensions(axis, arrays)
         changes = {}
         for name, array in arrays.items():
             count, across = array.shape[axis], self._extent(name, 1 - axis)
             extent = across.at(sizes)
             if array.shape[1 - axis] not in (across.at(self.live.views.sizes), extent):
-                told = f"what is appended to {name} has {array.shape[1 - axis]} {_KINDS[1 - axis]}"
-                raise SquallError("SQ2011", told, hint=f"{name} has {extent}")
+                message = f"what is appended to {name} has {array.shape[1 - axis]} {_KINDS[1 - axis]}"
+                raise SquallError("SQ2011", message, hint=f"{name} has {extent}")
             unit = unit_columns(starts[name] + count, np.arange(starts[name], starts[name] + count), ring)
             # NB: a square matrix has grown on both sides: what is appended says nothing of its own corner
             whole = pad(array, (count, extent) if axis == 0 else (extent, count), ring)
@@ -216,7 +209,7 @@ class Fresh:
         for name, (u, v) in changes.items():
             self.live.update(name, u, v)
 
-    def _grown(self, axis: int, arrays: Mapping[str, Array]) -> dict[str, int]:
+    def grow_dimensions(self, axis: int, arrays: Mapping[str, Array]) -> dict[str, int]:
         """Compute the dimensions of the program after arrays are appended."""
         sizes: dict[str, int] = {}
         for name, array in arrays.items():
@@ -226,8 +219,8 @@ class Fresh:
             symbol, more = extent.symbols[0][0], array.shape[axis]
             others = sizes.setdefault(symbol, self.live.views.sizes[symbol] + more) - self.live.views.sizes[symbol]
             if others != more:
-                told = f"{more} {_KINDS[axis]} are appended to {name}, where another matrix gets {others}"
-                raise SquallError("SQ2011", told, hint=f"both have {symbol} of them")
+                message = f"{more} {_KINDS[axis]} are appended to {name}, where another matrix gets {others}"
+                raise SquallError("SQ2011", message, hint=f"both have {symbol} of them")
         return {**self.live.views.sizes, **sizes}
 
     def _extent(self, name: str, axis: int) -> Size:
@@ -254,9 +247,9 @@ __all__ = [
     "COUNTING",
     "MAX_PLUS",
     "MIN_PLUS",
-    "Fresh",
-    "Known",
+    "MaintainedOutputs",
     "MatrixProgram",
+    "Properties",
     "Semiring",
     "Symbolic",
     "diag",

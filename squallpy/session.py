@@ -182,10 +182,10 @@ class Session:
     ) -> None:
         from squallpy.runtime.batch.micro_batch import Input
         from squallpy.runtime.sources import open_source
-        from squallpy.runtime.sources.replay import Again, Replay
+        from squallpy.runtime.sources.replay import BackfillReplay, Replay
 
-        summed = options.checkpoint is not None
-        sources = {name: open_source(r, self.path.parent, summed) for name, r in self.script.relations.items()}
+        with_checksum = options.checkpoint is not None
+        sources = {name: open_source(r, self.path.parent, with_checksum) for name, r in self.script.relations.items()}
         sizes = {name: source.rows for name, source in sources.items()}
         partitions = self.settings.partitions if options.backend == "spark" else 1
         compiled = self.compile(query, partitions, sizes, options.late)
@@ -199,9 +199,9 @@ class Session:
         for name, columns in columns_read(compiled).items():
             if name in sources:
                 sources[name].check(columns)
-        read = inputs_of(compiled, sources, replay) if summed else None
+        read = inputs_of(compiled, sources, replay) if with_checksum else None
         with self._state_location(query, options, made_for, replay.batch_rows, read) as location:
-            steps = Again(replay, location.before if location else 0)
+            steps = BackfillReplay(replay, location.before if location else 0)
             input = Input({r.name: sources[r.name] for r in relations}, steps)
             executor = self._executor(compiled.plan, input, location, options)
             sink.begin(query, executor.schema, replay.batches)
@@ -398,8 +398,8 @@ class Progress:
         for name, more in images.items() if self._whole else ():
             self._images[name] = self._images.get(name, 0) + more
             if self._images[name] < 0:
-                told = f"{name} has new rows of updates (+U) before, or without, the old ones (-U)"
-                raise SquallError("SQ4005", told, hint="write both, the old one first, or + and - in any order")
+                message = f"{name} has new rows of updates (+U) before, or without, the old ones (-U)"
+                raise SquallError("SQ4005", message, hint="write both, the old one first, or + and - in any order")
 
     def summary(self) -> dict[str, Any]:
         return self._totals | {"seconds": perf_counter() - self._start, "stopped": self._stop.is_set()}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from squallpy.base.errors import SquallError
 from squallpy.maintain.matrix.symbolic_matrices import Symbolic
-from squallpy.matrices import BOOLEAN, MIN_PLUS, Known, Semiring, eye, hstack, inv, iterate, program, vstack
+from squallpy.matrices import BOOLEAN, MIN_PLUS, Properties, Semiring, eye, hstack, inv, iterate, program, vstack
 
 RANDOM = np.random.default_rng(3)
 
@@ -111,7 +111,7 @@ def test_stacks_powers_and_numbers() -> None:
 
 
 def test_what_is_known_of_an_input_is_used() -> None:
-    @program(known={"S": Known(symmetric=True)})
+    @program(known={"S": Properties(symmetric=True)})
     def square(S: Symbolic) -> Symbolic:
         return S @ S
 

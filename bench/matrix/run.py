@@ -24,11 +24,11 @@ import numpy.typing as npt
 from bench.matrix import baselines, inputs, machine
 from bench.matrix.paper import BATCHES, FIGURES, MEMORY, ZIPF, batch_ratios
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, MIN_PLUS, Semiring
-from squallpy.maintain.matrix.compile_triggers import Compiled, Options, compile_program
+from squallpy.maintain.matrix.compile_triggers import CompiledMatrices, Options, compile_program
 from squallpy.maintain.matrix.dimensions import Size
 from squallpy.maintain.matrix.matrix_expressions import Name
 from squallpy.maintain.matrix.matrix_program import Input
-from squallpy.maintain.matrix.meta_information import NOTHING, Known
+from squallpy.maintain.matrix.meta_information import NOTHING, Properties
 from squallpy.maintain.matrix.parser import read_program
 from squallpy.runtime.kernels.matrix import boolean
 from squallpy.runtime.matrix.maintained_program import MaintainedProgram
@@ -63,7 +63,7 @@ class Run:
     paper: Callable[[dict[str, Array]], Array]
     strong: Callable[[dict[str, Array]], Array] | None
     figure: str = ""
-    known: Mapping[str, Known] | None = None
+    known: Mapping[str, Properties] | None = None
     changing: str = ""
     given: Callable[[Array], Array] = lambda values: values
     """What baselines take of a matrix."""
@@ -75,7 +75,7 @@ class Run:
     def changed(self) -> str:
         return self.changing or next(iter(self.shapes))
 
-    def compiled(self, sizes: Mapping[str, int]) -> Compiled:
+    def compiled(self, sizes: Mapping[str, int]) -> CompiledMatrices:
         known = self.known or {}
         made = [
             Input(Name(name, Size.of(rows), Size.of(cols)), known.get(name, NOTHING))
@@ -172,7 +172,7 @@ def _graph(ring: Semiring) -> Run:
     packed: dict[str, Any] = {} if short else {"given": boolean.pack, "plain": boolean.unpack}
     return Run(
         text, ring, {"G": ("n", "n")}, values, edge, lambda v: paper(v["G"], 4), lambda v: strong(v["G"], 4), name,
-        {"G": Known(symmetric=True)}, **packed,
+        {"G": Properties(symmetric=True)}, **packed,
     )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ class _Hide(MetaPathFinder):
 
 
 @contextmanager
-def hidden(module: str) -> Iterator[None]:
+def hide_module(module: str) -> Iterator[None]:
     """Hide a module from libraries that only look whether it is there; one that is imported already stays visible."""
     finder = _Hide(module)
     sys.meta_path.insert(0, finder)

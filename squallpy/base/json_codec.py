@@ -28,24 +28,24 @@ def to_json(value: Any) -> Any:
 
 def from_json(cls: type[T], data: Any) -> T:
     """Restore a value of a class from its JSON."""
-    return _read(cls, data)  # type: ignore[no-any-return]
+    return decode(cls, data)  # type: ignore[no-any-return]
 
 
-def _read(kind: Any, data: Any) -> Any:
+def decode(kind: Any, data: Any) -> Any:
     origin, parts = get_origin(kind), get_args(kind)
     if origin is UnionType:
         some = [part for part in parts if part is not NoneType]
         if len(some) > 1:  # dataclasses
             some = [part for part in some if {f.name for f in fields(part)} == data.keys()]
-        return None if data is None else _read(some[0], data)
+        return None if data is None else decode(some[0], data)
     if origin is tuple:
         kinds = [parts[0]] * len(data) if parts[-1] is Ellipsis else parts
-        return tuple(_read(part, item) for part, item in zip(kinds, data, strict=True))
+        return tuple(decode(part, item) for part, item in zip(kinds, data, strict=True))
     if origin is np.ndarray:
         return np.array(data, get_args(parts[1])[0])
     if is_dataclass(kind):
         hints = _hints(kind)  # type: ignore[arg-type]
-        return kind(**{name: _read(hints[name], item) for name, item in data.items()})  # type: ignore[operator]
+        return kind(**{name: decode(hints[name], item) for name, item in data.items()})  # type: ignore[operator]
     return data
 
 

@@ -18,7 +18,7 @@ STACK_BYTES = 512 << 20  # for that many levels; unused stack takes no memory
 T = TypeVar("T")
 
 
-class _Deep(threading.Thread):
+class _DeepThread(threading.Thread):
     """A thread with a stack for MOST_CALLS."""
 
 
@@ -31,20 +31,20 @@ class _Limit:
     """Python's recursion limit, which is the whole process's, as long as somebody needs a higher one."""
 
     def __init__(self) -> None:
-        self._lock, self._users, self._before = threading.Lock(), 0, 0
+        self._lock, self._users, self._saved_limit = threading.Lock(), 0, 0
 
     def raise_(self) -> None:
         with self._lock:
             if not self._users:
-                self._before = sys.getrecursionlimit()
-                sys.setrecursionlimit(max(self._before, MOST_CALLS))
+                self._saved_limit = sys.getrecursionlimit()
+                sys.setrecursionlimit(max(self._saved_limit, MOST_CALLS))
             self._users += 1
 
     def restore(self) -> None:
         with self._lock:
             self._users -= 1
             if not self._users:
-                sys.setrecursionlimit(self._before)
+                sys.setrecursionlimit(self._saved_limit)
 
 
 _LIMIT = _Limit()
@@ -57,15 +57,15 @@ def guarded_depth() -> Iterator[None]:
     try:
         yield
     except RecursionError:
-        told = "a query nested this deeply is not supported"
-        raise SquallError("SQ3001", told, hint="nest fewer queries, views or parentheses") from None
+        message = "a query nested this deeply is not supported"
+        raise SquallError("SQ3001", message, hint="nest fewer queries, views or parentheses") from None
     finally:
         _LIMIT.restore()
 
 
 def run_deep(work: Callable[[], T]) -> T:
     """Run a function on a stack that has room for MOST_CALLS of any kind; SQ3001 where it needs more."""
-    if isinstance(threading.current_thread(), _Deep):
+    if isinstance(threading.current_thread(), _DeepThread):
         return work()
     done = Future[T]()
 
@@ -79,7 +79,7 @@ def run_deep(work: Callable[[], T]) -> T:
             done.set_result(result)
 
     # NB: a daemon, as Ctrl-C interrupts only the waiting thread, and the process must not wait for this one
-    thread, before = _Deep(target=run, name="squall-deep", daemon=True), threading.stack_size(STACK_BYTES)
+    thread, before = _DeepThread(target=run, name="squall-deep", daemon=True), threading.stack_size(STACK_BYTES)
     try:
         thread.start()
     finally:

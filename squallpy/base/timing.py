@@ -36,7 +36,7 @@ class Trace:
             self._seconds[self._way] = self._seconds.get(self._way, 0.0) + perf_counter() - start
             self._way = outer
 
-    def taken(self) -> Seconds:
+    def take_seconds(self) -> Seconds:
         """Take all seconds measured since the last call."""
         seconds, self._seconds = self._seconds, {}
         return seconds
@@ -45,6 +45,6 @@ class Trace:
 SILENT = Trace(on=False)
 
 
-def below(head: Way, seconds: Seconds) -> Seconds:
+def prefix_spans(head: Way, seconds: Seconds) -> Seconds:
     """Prefix the paths of spans with that of an outer span."""
     return {(*head, *way): value for way, value in seconds.items()}

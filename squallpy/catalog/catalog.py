@@ -13,14 +13,14 @@ from squallpy.catalog.relation import Parts, Relation
 DEFAULT_SCHEMAS = ("default", "main", "public", "dbo")  # of Spark, DuckDB, PostgreSQL and SQL Server
 
 
-def schema_named(name: str) -> str:
+def resolve_schema(name: str) -> str:
     """Return the name of a schema, '' for one that exists by default."""
     return "" if name.lower() in DEFAULT_SCHEMAS else name
 
 
-def qualified(schema: str, name: str) -> str:
+def qualify_name(schema: str, name: str) -> str:
     """Qualify the name of a relation by its schema: sales, orders → sales.orders; public, orders → orders"""
-    return f"{schema_named(schema)}.{name}" if schema_named(schema) else name
+    return f"{resolve_schema(schema)}.{name}" if resolve_schema(schema) else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Catalog:
             raise SquallError("SQ2007", f'"{entry.name}" is already declared{where}', entry.span)
         self.entries[entry.name.lower()] = entry
 
-    def imply(self, entry: Entry) -> None:
+    def declare_implied(self, entry: Entry) -> None:
         """Declare the matrices of a table function, once for equal calls; SQ2007 if another entry has the name."""
         other = self.entries.get(entry.name.lower())
         if other is None or replace(other, span=entry.span) != entry:

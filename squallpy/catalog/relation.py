@@ -42,7 +42,7 @@ class Split:
     separator: str
     kept: bool = False
 
-    def spelled(self, value: Any) -> str:
+    def value_text(self, value: Any) -> str:
         return f"SPLIT({value}, '{self.separator}'){' OR NULL' if self.kept else ''}"
 
 
@@ -54,7 +54,7 @@ class Hops:
     slide: int
     offset: int = 0
 
-    def spelled(self, value: Any) -> str:
+    def value_text(self, value: Any) -> str:
         lengths = (f"INTERVAL {length / 1e6:g} SECOND" for length in (self.size, self.slide, self.offset))
         return f"WINDOW({value}, {', '.join(lengths)})"
 
@@ -63,16 +63,16 @@ class Hops:
 class Series:
     """Bounds and a step into numbers or moments: the start, then one step further each.
 
-    `closed`: up to the stop, else to before it. `strict`: a step away from the stop is an error, else there are none.
-    `kept`: where there are none, or something is NULL, there is one, NULL.
+    `includes_stop`: up to the stop, else to before it. `strict`: a step away from the stop is an error, else there are
+    none. `kept`: where there are none, or something is NULL, there is one, NULL.
     """
 
     function: str
-    closed: bool
+    includes_stop: bool
     strict: bool
     kept: bool = False
 
-    def spelled(self, value: Any) -> str:
+    def value_text(self, value: Any) -> str:
         return f"{self.function} {value}{' OR NULL' if self.kept else ''}"
 
 
@@ -86,10 +86,10 @@ class Parts:
 
     of: "Relation"
     value: Any
-    made: Split | Hops | Series
+    generator: Split | Hops | Series
 
     def __str__(self) -> str:
-        return f"{self.made.spelled(self.value)} OF {self.of.name}"
+        return f"{self.generator.value_text(self.value)} OF {self.of.name}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ class WindowExtent:
     def __post_init__(self) -> None:
         assert 0 < self.slide <= self.size, f"{self} moves too far"
 
-    def bound(self, clock: int) -> int:
+    def lower_bound(self, clock: int) -> int:
         """Compute the bound that a row's time has to exceed.
 
         WindowExtent(10).bound(25)             →   15
@@ -83,10 +83,10 @@ class WindowSpec:
     number: int = 0
     report_late: bool = False
 
-    def bound(self, latest: dict[str, int]) -> int:
+    def lower_bound(self, latest: dict[str, int]) -> int:
         """Compute the bound that the field has to exceed, given each clock's latest value by name; UNBOUNDED if one has
         none."""
         if any(clock.name not in latest for clock in self.clocks):
             return UNBOUNDED
         now = min(latest[clock.name] * clock.unit - clock.delay for clock in self.clocks)
-        return max(self.frame.bound(now) // self.unit, UNBOUNDED)
+        return max(self.frame.lower_bound(now) // self.unit, UNBOUNDED)

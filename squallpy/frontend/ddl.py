@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from squallpy.base.errors import Span, SquallError, nearest
 from squallpy.base.types import Kind
-from squallpy.catalog.catalog import qualified
+from squallpy.catalog.catalog import qualify_name
 from squallpy.catalog.format_options import check_format, check_option
 from squallpy.catalog.relation import Field, Reference, Relation
 from squallpy.frontend.grammars import Parsed
@@ -47,7 +47,7 @@ def relation_name(script: ScriptText, tree: Parsed) -> str:
         construct = CLAUSES["Table.catalog"]
         span = token_span(script, tree.children[0])
         raise SquallError("SQ3001", f"{construct.name} is not supported yet", span, construct.hint)
-    return qualified(schema[0], name) if schema else name
+    return qualify_name(schema[0], name) if schema else name
 
 
 @dataclass(slots=True)
@@ -156,15 +156,15 @@ def mark_keys(read: Columns) -> tuple[Field, ...]:
 
 
 def read_options(script: ScriptText, format: str, tree: Parsed) -> dict[str, str]:
-    kept: dict[str, str] = {}
+    options: dict[str, str] = {}
     for option in tree.children:
         key, value_tree = option.children
         value = value_tree.children[0]
         text = unquote(value) if value.type == "STRING" else str(value)
         with at(token_span(script, key)):
-            name, text = check_option(format, unquote(key) if key.type == "STRING" else str(key), text, kept)
-        kept[name] = text
-    return kept
+            name, text = check_option(format, unquote(key) if key.type == "STRING" else str(key), text, options)
+        options[name] = text
+    return options
 
 
 def read_timestamp(script: ScriptText, tree: Parsed, fields: tuple[Field, ...]) -> tuple[str, int]:

@@ -38,7 +38,7 @@ class SelectText:
         start, end = own or (0, 1)
         return self.script.span(self.start + start, self.start + end)
 
-    def own(self, node: "exp.Expr") -> Span:
+    def find_token(self, node: "exp.Expr") -> Span:
         """Find the place of the token that made a node, without its descendants."""
         if "start" not in node.meta:
             return self.span(node)

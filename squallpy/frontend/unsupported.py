@@ -162,9 +162,7 @@ QUERIES: dict[str, Unsupported] = {
     ),
     "EXPLODE": Unsupported("EXPLODE of anything but SPLIT(x, 'p') or SEQUENCE(a, b)", "", "there are no other arrays"),
     "generator joined": Unsupported(
-        "a join with EXPLODE or UNNEST by a condition",
-        "JOIN",
-        "write a comma, or LEFT JOIN … ON TRUE, and WHERE",
+        "a join with EXPLODE or UNNEST by a condition", "JOIN", "write a comma, or LEFT JOIN … ON TRUE, and WHERE"
     ),
     "generator first": Unsupported(
         "EXPLODE or UNNEST of columns of the outer query", "", "write it in the FROM that has the columns"

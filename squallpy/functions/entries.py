@@ -44,8 +44,8 @@ class Operation:
     """
 
     name: str
-    least: int
-    most: int | None
+    min_arguments: int
+    max_arguments: int | None
     rule: Rule
     doc: str
     nulls: str = "any"
@@ -76,8 +76,8 @@ class Function:
     doc: str
     example: str
     names: tuple[str, ...]
-    least: int
-    most: int | None
+    min_arguments: int
+    max_arguments: int | None
     call: str | None = None
     operation: Operation | None = None
     constant: int | None = None
@@ -109,7 +109,7 @@ def _count(arguments: str) -> int:
     return sum(part.strip(" ]…") != "" for part in arguments.split(","))
 
 
-def derived(
+def declare_derived(
     syntax: str,
     doc: str,
     example: str,
@@ -148,4 +148,6 @@ def native(
 
 def operator(syntax: str, operation: Operation, example: str) -> Function:
     """Declare an operation that a query writes with an operator or keywords."""
-    return Function(syntax, operation.doc, example, (), operation.least, operation.most, operation.name, operation)
+    return Function(
+        syntax, operation.doc, example, (), operation.min_arguments, operation.max_arguments, operation.name, operation
+    )

@@ -16,7 +16,7 @@ class GraphFunction:
     pairs: bool = False
     """Its result has no values: a cell is there, or it is not."""
 
-    def written(self, matrix: str, dimension: str, steps: int) -> str:
+    def write_script(self, matrix: str, dimension: str, steps: int) -> str:
         return self.text.format(A=matrix, n=dimension, steps=steps)
 
 

@@ -3,6 +3,9 @@
 additive("+", (INT, DECIMAL(2,1)))  →  (DECIMAL(11,1), DECIMAL(2,1)), DECIMAL(12,1)
 """
 
+from collections.abc import Callable
+from functools import partial
+
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, BOOLEAN, DOUBLE, MOST_DIGITS, VARCHAR, Kind, Type, as_decimal, decimal, unify
 from squallpy.functions.entries import Argument, Arguments, Rule, Typing
@@ -22,10 +25,18 @@ def types(args: Arguments) -> tuple[Type, ...]:
     return tuple(arg.type for arg in args)
 
 
-def typed(args: Arguments) -> Arguments:
+def type_nulls(args: Arguments) -> Arguments:
     """Give NULL literals the type of the first argument that has one."""
     known = next((arg.type for arg in args if arg.type.kind is not Kind.NULL), BIGINT)
     return [arg._replace(type=known) if arg.type.kind is Kind.NULL else arg for arg in args]
+
+
+def numeric(name: str, args: Arguments, hint: str = "") -> Arguments:
+    """Check that all arguments are numbers."""
+    args = type_nulls(args)
+    if not all(arg.type.is_numeric for arg in args):
+        raise mismatch(name, args, hint)
+    return args
 
 
 def smallest(arg: Argument) -> Type:
@@ -37,21 +48,20 @@ def smallest(arg: Argument) -> Type:
 
 def numbers(name: str, args: Arguments) -> Arguments:
     """Check for two numbers, both DOUBLE or both exact."""
-    args = typed(args)
-    if not all(arg.type.is_numeric for arg in args):
-        hint = "CAST the text to a number" if any(arg.type == VARCHAR for arg in args) else ""
-        raise mismatch(name, args, hint)
+    args = numeric(name, args, "CAST the text to a number" if any(arg.type == VARCHAR for arg in args) else "")
     return [arg._replace(type=DOUBLE) for arg in args] if any(arg.type == DOUBLE for arg in args) else args
 
 
-def additive(name: str, args: Arguments) -> Typing:
-    args = numbers(name, args)
-    if args[0].type == DOUBLE:
-        return types(args), DOUBLE
-    if all(arg.type.is_integer for arg in args):
-        return types(args), BIGINT
-    aligned, digits, scale = align(args)
-    return aligned, decimal(digits + scale + 1, scale)
+def arithmetic(exact: Callable[[Arguments], Typing]) -> Rule:
+    """Make a rule by which doubles yield DOUBLE and integers BIGINT; `exact` types other exact numbers."""
+
+    def rule(name: str, args: Arguments) -> Typing:
+        args = numbers(name, args)
+        if args[0].type == DOUBLE:
+            return types(args), DOUBLE
+        return (types(args), BIGINT) if all(arg.type.is_integer for arg in args) else exact(args)
+
+    return rule
 
 
 def align(args: Arguments) -> tuple[tuple[Type, ...], int, int]:
@@ -62,18 +72,22 @@ def align(args: Arguments) -> tuple[tuple[Type, ...], int, int]:
     return tuple(decimal(n + scale, scale) for n in digits), max(digits), scale
 
 
-def multiplicative(name: str, args: Arguments) -> Typing:
-    args = numbers(name, args)
-    if args[0].type == DOUBLE:
-        return types(args), DOUBLE
-    if all(arg.type.is_integer for arg in args):
-        return types(args), BIGINT
+def decimal_sum(args: Arguments, carry: int = 1) -> Typing:
+    aligned, digits, scale = align(args)
+    return aligned, decimal(digits + scale + carry, scale)
+
+
+def decimal_product(args: Arguments) -> Typing:
     factors = tuple(smallest(arg) for arg in args)
     scale = sum(type.scale for type in factors)
     if scale > MOST_DIGITS:
         product = " * ".join(map(str, factors))
         raise SquallError("SQ2005", f"{product} has more than 38 decimals", hint="CAST a factor to DOUBLE")
     return factors, decimal(sum(type.precision for type in factors), scale)
+
+
+additive, multiplicative = arithmetic(decimal_sum), arithmetic(decimal_product)
+remainder = arithmetic(partial(decimal_sum, carry=0))
 
 
 def rounded_decimals(name: str, args: Arguments) -> Typing:
@@ -83,7 +97,7 @@ def rounded_decimals(name: str, args: Arguments) -> Typing:
 
     Source: Spark, `DecimalType.adjustPrecisionScale`.
     """
-    operands = tuple(smallest(arg) for arg in typed(args))
+    operands = tuple(smallest(arg) for arg in type_nulls(args))
     (p, s), (q, t) = ((type.precision, type.scale) for type in operands)
     if name == "remainder":
         return operands, decimal(min(p - s, q - t) + max(s, t), max(s, t))
@@ -95,28 +109,16 @@ def quotient(name: str, args: Arguments) -> Typing:
     return (DOUBLE,) * len(numbers(name, args)), DOUBLE
 
 
-def remainder(name: str, args: Arguments) -> Typing:
-    args = numbers(name, args)
-    if args[0].type == DOUBLE:
-        return types(args), DOUBLE
-    if all(arg.type.is_integer for arg in args):
-        return types(args), BIGINT
-    aligned, digits, scale = align(args)
-    return aligned, decimal(digits + scale, scale)
-
-
 def whole_quotient(name: str, args: Arguments) -> Typing:
-    wanted, type = remainder(name, args)
+    argument_types, type = remainder(name, args)
     if type == DOUBLE:
         raise mismatch(name, [Argument(DOUBLE)] * 2, "it is for exact numbers")
-    return wanted, BIGINT
+    return argument_types, BIGINT
 
 
-def signed(name: str, args: Arguments) -> Typing:
+def type_signed(name: str, args: Arguments) -> Typing:
     """Type a number; INT yields BIGINT, as the least INT has no opposite in INT."""
-    args = typed(args)
-    if not args[0].type.is_numeric:
-        raise mismatch(name, args)
+    args = numeric(name, args)
     return types(args), BIGINT if args[0].type.is_integer else args[0].type
 
 
@@ -150,7 +152,7 @@ def booleans(name: str, args: Arguments) -> Typing:
     return (BOOLEAN,) * len(args), BOOLEAN
 
 
-def anything(name: str, args: Arguments) -> Typing:
+def accept_any(name: str, args: Arguments) -> Typing:
     if any(arg.type.kind is Kind.INTERVAL for arg in args):
         raise mismatch(name, args)
     return types(args), BOOLEAN
@@ -160,14 +162,14 @@ def takes(result: Type, *accepted: tuple[Kind, ...]) -> Rule:
     """Make a rule for fixed kinds of arguments; the last one repeats. NULL literals take the first kind."""
 
     def rule(name: str, args: Arguments) -> Typing:
-        wanted = list[Type]()
+        argument_types = list[Type]()
         for i, arg in enumerate(args):
             kinds = accepted[min(i, len(accepted) - 1)]
             type = Type(kinds[0]) if arg.type.kind is Kind.NULL else arg.type
             if type.kind not in kinds:
                 raise mismatch(name, args, "CAST it to VARCHAR" if kinds == TEXT else "")
-            wanted.append(type)
-        return tuple(wanted), result
+            argument_types.append(type)
+        return tuple(argument_types), result
 
     return rule
 
@@ -180,24 +182,19 @@ def as_texts(name: str, args: Arguments) -> Typing:
 
 
 def real(name: str, args: Arguments) -> Typing:
-    args = typed(args)
-    if not all(arg.type.is_numeric for arg in args):
-        raise mismatch(name, args)
-    return (DOUBLE,) * len(args), DOUBLE
+    return (DOUBLE,) * len(numeric(name, args)), DOUBLE
 
 
-def whole(name: str, args: Arguments) -> Typing:
+def type_floor(name: str, args: Arguments) -> Typing:
     """Type FLOOR and CEIL: integers unchanged, DECIMAL without a scale, BIGINT for a DOUBLE."""
-    args = typed(args)
+    args = numeric(name, args)
     (arg,) = args
-    if not arg.type.is_numeric:
-        raise mismatch(name, args)
     if arg.type.kind is Kind.DECIMAL:
         return types(args), decimal(arg.type.precision - arg.type.scale + 1, 0)
     return types(args), BIGINT if arg.type == DOUBLE else arg.type
 
 
-def rounded(name: str, args: Arguments) -> Typing:
+def type_round(name: str, args: Arguments) -> Typing:
     """Type a DOUBLE, or an exact number rounded to tens, hundreds …, without digits after the point."""
     if args[0].type.is_integer:
         return types(args), BIGINT
@@ -206,26 +203,26 @@ def rounded(name: str, args: Arguments) -> Typing:
     return takes(DOUBLE, (Kind.DOUBLE,), WHOLE)(name, args)
 
 
-def truncated(name: str, args: Arguments) -> Typing:
+def type_truncate(name: str, args: Arguments) -> Typing:
     """Type a DOUBLE, an integer truncated to tens, hundreds …, or a DECIMAL with fewer digits after the point."""
-    wanted, _ = takes(DOUBLE, NUMERIC, WHOLE)(name, args)
-    number, places = wanted[0], args[1]
+    argument_types, _ = takes(DOUBLE, NUMERIC, WHOLE)(name, args)
+    number, places = argument_types[0], args[1]
     if number.kind is not Kind.DECIMAL:
-        return wanted, number
+        return argument_types, number
     assert places.is_literal and places.value < number.scale
     scale = max(places.value, 0)
-    return wanted, decimal(number.precision - number.scale + scale, scale)
+    return argument_types, decimal(number.precision - number.scale + scale, scale)
 
 
 def bits(name: str, args: Arguments) -> Typing:
     """Type integers as 64 bits."""
-    args = typed(args)
+    args = type_nulls(args)
     if not all(arg.type.is_integer for arg in args):
         raise mismatch(name, args)
     return types(args), BIGINT
 
 
-def unchanged(name: str, args: Arguments) -> Typing:
+def type_of_first(name: str, args: Arguments) -> Typing:
     return types(args), args[0].type
 
 
@@ -273,7 +270,7 @@ def series(name: str, args: Arguments) -> Typing:
     return types(args), args[0].type
 
 
-def listed(name: str, args: Arguments) -> Typing:
+def type_in_list(name: str, args: Arguments) -> Typing:
     """Type a value and literals to compare it with."""
     assert all(arg.is_literal for arg in args[1:])
     return comparable(name, args)

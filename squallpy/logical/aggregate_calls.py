@@ -62,12 +62,14 @@ class Agg:
     def __str__(self) -> str:
         if self.distinct:
             return f"{self.function.upper()}(DISTINCT {', '.join(map(str, self.distinct))})"
-        told = "" if self.fraction is None else f", {float(self.fraction)}"
-        told += "" if self.separator is None else f", {self.separator!r}"
+        message = "" if self.fraction is None else f", {float(self.fraction)}"
+        message += "" if self.separator is None else f", {self.separator!r}"
         keys = ", ".join(f"{key}{' DESC' if down else ''}" for key, down, _ in self.order)
         if self.maintenance is Maintenance.ARG_EXTREME and keys:
             return f"{self.function.upper()}({self.arg}, {keys})"
-        return f"{self.function.upper()}({'*' if self.arg is None else self.arg}{told}{' BY ' if keys else ''}{keys})"
+        return (
+            f"{self.function.upper()}({'*' if self.arg is None else self.arg}{message}{' BY ' if keys else ''}{keys})"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,7 @@ class WindowFunction:
     over: OverClause
     args: tuple[Expr, ...] = ()
     ignores_nulls: bool = False
-    called: str = field(default="", compare=False)
+    display_name: str = field(default="", compare=False)
     span: Span | None = field(default=None, compare=False)
 
     @property
@@ -101,7 +103,7 @@ class WindowFunction:
         own = self.function.args if isinstance(self.function, Agg) else self.args
         return (*own, *self.over.partition, *(key for key, _, _ in self.over.order))
 
-    def partitioned(self, keys: Iterable[Expr]) -> "WindowFunction":
+    def partition_by(self, keys: Iterable[Expr]) -> "WindowFunction":
         """Partition by more keys."""
         return replace(self, over=replace(self.over, partition=(*self.over.partition, *keys)))
 

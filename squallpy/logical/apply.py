@@ -81,13 +81,13 @@ class Apply(Node):
     kind: ApplyKind
     parameters: tuple[tuple[Column, Expr], ...] = ()
     on: Expr = TRUE
-    made: tuple[Column, ...] = ()
+    outputs: tuple[Column, ...] = ()
     span: Span | None = field(default=None, compare=False)
     text: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         marks = {ApplyKind.EXISTS: 1, ApplyKind.SCALAR: 2, ApplyKind.SINGLE: 2}
-        assert len(self.made) == marks.get(self.kind, 0) and self.on.type == BOOLEAN
+        assert len(self.outputs) == marks.get(self.kind, 0) and self.on.type == BOOLEAN
         check_all((expr for _, expr in self.parameters), self.left)
         check(self.on, self.left, self.right)
         given = {column for column, _ in self.parameters}
@@ -100,7 +100,7 @@ class Apply(Node):
                 return (*self.left.output, *self.right.output)
             case ApplyKind.LEFT:
                 return (*self.left.output, *(replace(c, nullable=True) for c in self.right.output))
-        return (*self.left.output, *self.made)
+        return (*self.left.output, *self.outputs)
 
     @property
     def open_inputs(self) -> tuple[Node, ...]:

@@ -100,18 +100,18 @@ def _convert(value: Any, source: Type, target: Type) -> Any:
         case Kind.DOUBLE:
             return float(_number(value, source))
         case Kind.DECIMAL:
-            return _within(_scaled(value, source, target.scale), 1 - 10**target.precision, 10**target.precision)
+            return is_in_range(scale_by(value, source, target.scale), 1 - 10**target.precision, 10**target.precision)
     limit = 2**31 if target.kind is Kind.INT else 2**63
-    return _within(int(_number(value, source)), -limit, limit)
+    return is_in_range(int(_number(value, source)), -limit, limit)
 
 
-def _within(value: int, least: int, end: int) -> int:
+def is_in_range(value: int, least: int, end: int) -> int:
     if not least <= value < end:
         raise OverflowError
     return value
 
 
-def _scaled(value: Any, source: Type, scale: int) -> int:
+def scale_by(value: Any, source: Type, scale: int) -> int:
     """Compute value · 10^scale, rounded half away from zero; doubles are multiplied as doubles."""
     if source.kind is Kind.DOUBLE:
         product = value * 10.0**scale

@@ -40,7 +40,7 @@ def _is_within(node: Node, whole: Node) -> bool:
     return False
 
 
-def narrowed(plan: Node, needed: set[int]) -> Node:
+def narrow_plan(plan: Node, needed: set[int]) -> Node:
     """Find the least input of a plan that has some columns, and all combinations of values that they have there.
 
     a, b of (r ⋈ s) ⟕ t   →   r, if they are r's
@@ -54,11 +54,11 @@ def narrowed(plan: Node, needed: set[int]) -> Node:
         case ConditionalJoin(left) | Apply(left) | WindowFunctions(left):
             sides = (left,)
         case Filter(child):
-            found = narrowed(child, needed)
+            found = narrow_plan(child, needed)
             return plan if found is child else found
         case _:
             return plan
-    return next((narrowed(side, needed) for side in sides if needed <= side.ids), plan)
+    return next((narrow_plan(side, needed) for side in sides if needed <= side.ids), plan)
 
 
 def values_within(node: Node, exprs: tuple[Expr, ...], whole: Node, others: tuple[Expr, ...]) -> bool:

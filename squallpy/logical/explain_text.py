@@ -111,7 +111,7 @@ class _Names:
         )
         return f"{call} OVER ({' '.join(part for part in parts if part)})"
 
-    def named(self, column: Column, expr: Expr) -> str:
+    def show_computed(self, column: Column, expr: Expr) -> str:
         """Show a column that an operator computes by an expression."""
         name, text = self(column), self(expr)
         return name if name == text else f"{name} := {text}"
@@ -129,7 +129,7 @@ def _describe(node: Node, names: _Names) -> str:
         case Filter(_, predicate):
             return f"Filter {names(predicate)}"
         case Project(_, items):
-            return "Project " + ", ".join(names.named(column, expr) for column, expr in items)
+            return "Project " + ", ".join(names.show_computed(column, expr) for column, expr in items)
         case Join(_, _, on):
             return f"Join on {names(on)}" if on is not None else "Cross"
         case LeftJoin(_, _, on):
@@ -148,12 +148,12 @@ def _describe(node: Node, names: _Names) -> str:
         case SetOperation(kind, is_all, _, columns):
             return f"{kind.capitalize()}{' all' if is_all else ''} " + ", ".join(map(names, columns))
         case GroupingSets(_, keys, sets, aggs, groupings):
-            named = {key: names.named(key, expr) for key, expr in keys}
+            named = {key: names.show_computed(key, expr) for key, expr in keys}
             by = ", ".join(f"({', '.join(named[key] for key in each)})" for each in sets)
             shown = (*(names.agg(agg) for _, agg in aggs), *(names(column) for column, _ in groupings))
             return f"Aggregate by sets {by}" + (f": {', '.join(shown)}" if shown else "")
         case Aggregate(_, keys, aggs):
-            by = " by " + ", ".join(names.named(column, expr) for column, expr in keys) if keys else ""
+            by = " by " + ", ".join(names.show_computed(column, expr) for column, expr in keys) if keys else ""
             return f"Aggregate{by}" + (": " + ", ".join(names.agg(agg) for _, agg in aggs) if aggs else "")
         case WindowFunctions(_, functions):
             return "WindowFunctions " + ", ".join(f"{names(column)} := {names.function(f)}" for column, f in functions)

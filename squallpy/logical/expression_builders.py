@@ -10,7 +10,7 @@ from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import MOST_DIGITS, Kind, unify
 from squallpy.functions.entries import Argument, Operation
 from squallpy.functions.registry import OPERATIONS
-from squallpy.functions.type_rules import booleans, smallest, typed
+from squallpy.functions.type_rules import booleans, smallest, type_nulls
 from squallpy.logical.coercion import coerce, coerce_exactly
 from squallpy.logical.expressions import ROUNDED, Call, Case, Expr, Literal, not_null
 
@@ -21,7 +21,7 @@ OPERATORS = {operator: name for name, operator in ROUNDED.items()}
 
 def arithmetic(operator: str, left: Expr, right: Expr) -> Call:
     """Build arithmetic on two numbers, exact; where that may take more than 38 digits, rounded as in Spark."""
-    args = typed((argument(left), argument(right)))
+    args = type_nulls((argument(left), argument(right)))
     if (
         operator in OPERATORS
         and all(arg.type.is_exact for arg in args)
@@ -45,13 +45,15 @@ def call(name: str, *args: Expr) -> Call:
     operation = OPERATIONS.get(name)
     if operation is None:
         raise SquallError("SQ2004", f'unknown function "{name}"', hint=nearest(name, OPERATIONS))
-    if len(args) < operation.least or (operation.most is not None and len(args) > operation.most):
-        counts = sorted({operation.least, operation.most or operation.least})
-        wanted = " to ".join(map(str, counts)) + ("" if operation.most else " or more")
-        raise SquallError("SQ2005", f"{name.upper()} takes {wanted} arguments, not {len(args)}")
+    if len(args) < operation.min_arguments or (
+        operation.max_arguments is not None and len(args) > operation.max_arguments
+    ):
+        counts = sorted({operation.min_arguments, operation.max_arguments or operation.min_arguments})
+        expected = " to ".join(map(str, counts)) + ("" if operation.max_arguments else " or more")
+        raise SquallError("SQ2005", f"{name.upper()} takes {expected} arguments, not {len(args)}")
     types, type = operation.rule(name, [argument(arg) for arg in args])
     fit = coerce_exactly if operation.is_exactly_typed else coerce
-    fitted = tuple(fit(arg, wanted) for arg, wanted in zip(args, types, strict=True))
+    fitted = tuple(fit(arg, expected) for arg, expected in zip(args, types, strict=True))
     return Call(name, fitted, type, is_nullable(operation, fitted))
 
 

@@ -70,8 +70,8 @@ class Compound:
     def __post_init__(self) -> None:
         depth = 1 + max((child.depth for child in children(self)), default=0)  # type: ignore[arg-type]
         if depth > MOST_DEPTH:
-            told = f"an expression nested more than {MOST_DEPTH:,} levels deep is not supported"
-            raise SquallError("SQ3001", told, hint="compute parts of it in queries inside, or nest less")
+            message = f"an expression nested more than {MOST_DEPTH:,} levels deep is not supported"
+            raise SquallError("SQ3001", message, hint="compute parts of it in queries inside, or nest less")
         object.__setattr__(self, "depth", depth)
         object.__setattr__(self, "_hash", hash(self._parts))
 
@@ -129,7 +129,7 @@ class Case(Compound):
     def __post_init__(self) -> None:
         Compound.__post_init__(self)
         assert all(c.type is BOOLEAN or c.type == BOOLEAN for c, _ in self.whens)
-        assert all(held_alike(v.type, self.type) for v in (*(v for _, v in self.whens), self.otherwise))
+        assert all(are_stored_alike(v.type, self.type) for v in (*(v for _, v in self.whens), self.otherwise))
 
     def __hash__(self) -> int:
         return self._hash
@@ -164,12 +164,12 @@ def disjuncts(predicate: Expr) -> tuple[Expr, ...]:
 
 def conjunction(operands: Iterable[Expr]) -> Expr:
     """Join predicates by AND: a, b AND c, a  →  a AND b AND c; of none TRUE."""
-    return _combined("and", operands, TRUE)
+    return combine_operands("and", operands, TRUE)
 
 
 def disjunction(operands: Iterable[Expr]) -> Expr:
     """Join predicates by OR: a, b OR c, a  →  a OR b OR c; of none FALSE."""
-    return _combined("or", operands, FALSE)
+    return combine_operands("or", operands, FALSE)
 
 
 def _operands(expr: Expr, name: str) -> tuple[Expr, ...]:
@@ -179,7 +179,7 @@ def _operands(expr: Expr, name: str) -> tuple[Expr, ...]:
     return (expr,)
 
 
-def _combined(name: str, operands: Iterable[Expr], neutral: Literal) -> Expr:
+def combine_operands(name: str, operands: Iterable[Expr], neutral: Literal) -> Expr:
     once = tuple(dict.fromkeys(each for operand in operands for each in _operands(operand, name)))
     if len(once) < 2:
         return once[0] if once else neutral
@@ -212,7 +212,7 @@ def uncast(expr: Expr) -> Expr:
     return expr
 
 
-def held_alike(a: Type, b: Type) -> bool:
+def are_stored_alike(a: Type, b: Type) -> bool:
     """True if values of both types are stored alike: a join variable may stand for an INT and for a BIGINT column."""
     return a == b or (a.is_integer and b.is_integer) or (a.kind is b.kind is Kind.DECIMAL and a.scale == b.scale)
 
@@ -254,19 +254,19 @@ class Rewriter:
     """A bottom-up rewriting by one rule, which sees each part once, however many expressions share it."""
 
     def __init__(self, rule: Callable[[Expr], Expr | None]) -> None:
-        self._rule, self._known = (
+        self._rule, self._memo = (
             rule,
             dict[int, tuple[Expr, Expr]](),
         )  # by id; keeps the objects alive, so that no other gets their id
 
     def __call__(self, expr: Expr) -> Expr:
         """Rewrite an expression; itself if nothing changes."""
-        if (known := self._known.get(id(expr))) is None:
+        if (known := self._memo.get(id(expr))) is None:
             below = children(expr)
             node = rebuild(expr, tuple([self(child) for child in below])) if below else expr
             changed = self._rule(node)
-            known = self._known[id(expr)] = expr, node if changed is None else changed
-            self._known[id(known[1])] = known[1], known[1]
+            known = self._memo[id(expr)] = expr, node if changed is None else changed
+            self._memo[id(known[1])] = known[1], known[1]
         return known[1]
 
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from squallpy.logical.aggregate_calls import SortKey
-from squallpy.logical.bind.datetime.intervals import arithmetic, involves_time, unbounded
+from squallpy.logical.bind.datetime.intervals import arithmetic, convert_to_number, involves_time
 from squallpy.logical.expression_builders import call, not_distinct
 from squallpy.logical.expressions import Expr, conjunction, not_null
 from squallpy.logical.window_frame import Bound
 
 
-def conditions_before(
+def list_before_conditions(
     theirs: Sequence[Expr], mine: Sequence[Expr], order: Sequence[SortKey], or_equal: bool
 ) -> Iterator[Expr]:
     """Yield when a row with the keys `theirs` comes before one with `mine`, or ties with it if `or_equal`.
@@ -38,7 +38,7 @@ def conditions_in_range(a: Expr, b: Expr, key: SortKey, start: Bound | None, end
         if bound is not None:
             way, moved = "+" if (bound[0] > 0) != down else "-", arithmetic if involves_time(b, bound[1]) else call
             test = call(op, a, moved(way, b, bound[1]) if bound[0] else b)
-            near.append(replace(test, args=(test.args[0], unbounded(test.args[1]))) if bound[0] else test)
+            near.append(replace(test, args=(test.args[0], convert_to_number(test.args[1]))) if bound[0] else test)
     yield conjunction(near)
     if a.nullable or b.nullable:
         yield conjunction((call("is_null", a), call("is_null", b)))

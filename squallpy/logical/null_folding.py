@@ -52,10 +52,10 @@ def fold_coalesce(expr: Expr) -> Expr | None:
 
     Nested in each other, as the keys of FULL JOIN … USING are, they would double in size with each.
     """
-    given = _coalesced(expr)
+    given = coalesce_arguments(expr)
     if given is None:
         return None
-    flat = (part for arg in given for part in _coalesced(arg) or (arg,))
+    flat = (part for arg in given for part in coalesce_arguments(arg) or (arg,))
     args = list[Expr]()
     for arg in dict.fromkeys(part for part in flat if not _is_null(part)):
         args.append(arg)
@@ -66,7 +66,7 @@ def fold_coalesce(expr: Expr) -> Expr | None:
     return coalesce(*args) if args else Literal(None, expr.type)
 
 
-def _coalesced(expr: Expr) -> tuple[Expr, ...] | None:
+def coalesce_arguments(expr: Expr) -> tuple[Expr, ...] | None:
     """Find the arguments of a COALESCE, all of its type; None for another expression."""
     match expr:
         case Case(whens, otherwise, type) if all(c == not_null(v) and v.type == type for c, v in whens):

@@ -79,9 +79,9 @@ def has_one_row(node: Node, fixed: frozenset[int], declared: bool = False) -> bo
             return has_one_row(child, fixed | _inputs_of(items, fixed), declared)
         case Aggregate(child, keys, _):
             below = add_equal_columns(fixed | _inputs_of(keys, fixed), conditions_of(child))
-            return all(_known(expr, below) for _, expr in keys) or has_one_row(child, below, declared)
+            return all(is_fixed(expr, below) for _, expr in keys) or has_one_row(child, below, declared)
         case TopN(child, partition=partition):
-            is_first = node.is_first_row and all(_known(expr, fixed) for expr in partition)
+            is_first = node.is_first_row and all(is_fixed(expr, fixed) for expr in partition)
             return is_first or has_one_row(child, fixed, declared)
         case SetOperation():
             return not node.all and node.ids <= fixed
@@ -202,11 +202,11 @@ def add_equal_columns(fixed: Set[int], conditions: tuple[Expr, ...]) -> frozense
             match condition:
                 case Call("=" | "<=>", (a, b)):
                     sides = ((uncast(a), b), (uncast(b), a))
-                    fixed |= {c.id for c, other in sides if isinstance(c, Column) and _known(other, fixed)}
+                    fixed |= {c.id for c, other in sides if isinstance(c, Column) and is_fixed(other, fixed)}
     return fixed
 
 
-def _known(expr: Expr, fixed: frozenset[int]) -> bool:
+def is_fixed(expr: Expr, fixed: frozenset[int]) -> bool:
     return all(c.id in fixed for c in columns(expr))
 
 
@@ -229,9 +229,9 @@ def values_of_empty(node: Node) -> dict[int, Expr] | None:
 def check_size(plan: Node, span: Span | None = None) -> None:
     """Raise SQ3001, at `span`, for a plan that is so large that it would be compiled for minutes."""
     if plan.size > MOST_OPERATORS and (operators := sum(1 for _ in nodes(plan))) > MOST_OPERATORS:
-        told = f"a query of {operators:,} operators is not supported, {MOST_OPERATORS:,} are the most"
+        message = f"a query of {operators:,} operators is not supported, {MOST_OPERATORS:,} are the most"
         hint = "a subquery repeats what it is correlated with"
-        raise SquallError("SQ3001", told, span, hint)
+        raise SquallError("SQ3001", message, span, hint)
 
 
 def value_of_nothing(plan: Node, value: Column) -> Expr | None:
@@ -253,7 +253,7 @@ def _row_of_empty(node: Node) -> tuple[dict[int, Expr], Expr] | None:
             return _row_of_empty(child)
         case Aggregate(_, (), aggs):
             return {c.id: Literal(0 if agg.function == "count" else None, c.type) for c, agg in aggs}, TRUE
-        case Join(left, _, None) | LeftJoin(left) | Apply(left, made=(_, *_)):
+        case Join(left, _, None) | LeftJoin(left) | Apply(left, outputs=(_, *_)):
             return _row_of_empty(left)
     return None
 
@@ -261,10 +261,10 @@ def _row_of_empty(node: Node) -> tuple[dict[int, Expr], Expr] | None:
 def without_having(ctx: Context, node: Node) -> Node:
     """Rewrite HAVING of an aggregate without GROUP BY: SELECT x … HAVING p → SELECT CASE WHEN p THEN x END …."""
     items = node.items if isinstance(node, Project) else tuple((c, c) for c in node.output)
-    plan, kept = _without_having(ctx, node.child if isinstance(node, Project) else node)
-    if kept == TRUE:
+    plan, having = _without_having(ctx, node.child if isinstance(node, Project) else node)
+    if having == TRUE:
         return node
-    shown = ((ctx.column(c.name, c.type, True), case([(kept, expr)], Literal(None, c.type))) for c, expr in items)
+    shown = ((ctx.column(c.name, c.type, True), case([(having, expr)], Literal(None, c.type))) for c, expr in items)
     return Project(plan, tuple(shown))
 
 
@@ -282,7 +282,7 @@ def _without_having(ctx: Context, node: Node) -> tuple[Node, Expr]:
             return plan, conjunction([kept, predicate])
         case Sort(child):
             return _without_having(ctx, child)
-        case Join(left, _, None) | LeftJoin(left) | Apply(left, made=(_, *_)):
+        case Join(left, _, None) | LeftJoin(left) | Apply(left, outputs=(_, *_)):
             plan, kept = _without_having(ctx, left)
             return replace(node, left=plan), kept
     return node, TRUE

@@ -27,7 +27,7 @@ class Aggregates:
 
     allocator: ColumnAllocator
     aggs: dict[Agg, Column] = field(default_factory=dict, kw_only=True)
-    late: bool = field(default=False, kw_only=True)
+    is_late: bool = field(default=False, kw_only=True)
 
     def column(
         self, function: str, arg: Expr | None, distinct: tuple[Expr, ...] = (), fraction: Fraction | None = None
@@ -41,11 +41,11 @@ class Aggregates:
             distinct = distinct and (arg,)
         if function in ("min", "max"):
             distinct = ()
-        if function == "count" and arg is not None and not arg.nullable and not distinct and not self.late:
+        if function == "count" and arg is not None and not arg.nullable and not distinct and not self.is_late:
             arg = None
         return self.of(Agg(function, arg, fraction, distinct=distinct))
 
-    def listed(self, arg: Expr, distinct: tuple[Expr, ...], separator: str, order: SortKeys) -> Column:
+    def collect_texts(self, arg: Expr, distinct: tuple[Expr, ...], separator: str, order: SortKeys) -> Column:
         """Collect the texts of all values of `arg`."""
         if arg.type.kind is Kind.NULL:
             arg, distinct = coerce(arg, VARCHAR), distinct and (coerce(arg, VARCHAR),)
@@ -59,16 +59,16 @@ class Aggregates:
     def of(self, agg: Agg) -> Column:
         """Return the column of an aggregate; equal ones share one."""
         if agg not in self.aggs:
-            self.aggs[agg] = self.new(agg)
+            self.aggs[agg] = self.add_aggregate(agg)
         return self.aggs[agg]
 
-    def new(self, agg: Agg) -> Column:
+    def add_aggregate(self, agg: Agg) -> Column:
         """Make the column of an aggregate."""
         type = AGGREGATE_OPERATIONS[agg.function].rule(agg.function, None if agg.arg is None else agg.arg.type)
         return self.allocator.column(short_name(str(agg)), type, nullable=agg.function != "count")
 
     @property
-    def made(self) -> tuple[Column, ...]:
+    def columns(self) -> tuple[Column, ...]:
         """The columns that they add."""
         return tuple(self.aggs.values())
 
@@ -81,27 +81,27 @@ class Aggregates:
         """Rewrite the arguments of all aggregates."""
         aggs: dict[Agg, Column] = {}
         for agg, column in sorted(self.aggs.items(), key=lambda each: each[0].arg is not None):
-            told = agg.with_args(map(rewrite, agg.args))
+            message = agg.with_args(map(rewrite, agg.args))
             rows = Agg("count", None)
-            is_of_rows = agg.function == "count" and not agg.distinct and told.arg and not told.arg.nullable
+            is_of_rows = agg.function == "count" and not agg.distinct and message.arg and not message.arg.nullable
             if is_of_rows and rows not in aggs:
-                told = rows
-            aggs[told] = column
+                message = rows
+            aggs[message] = column
         return replace(self, aggs=aggs)
 
-    def over(self, plan: Node, keys: Items) -> Node:
+    def build_aggregate(self, plan: Node, keys: Items) -> Node:
         """Build the Aggregate with all of them."""
         wide = wide_columns(plan)
         if any(is_risky(agg, wide) for agg in self.aggs):
-            return self._checked(plan, keys, wide)
+            return self.check_overflow(plan, keys, wide)
         return Aggregate(plan, keys, self._items)
 
-    def _checked(self, plan: Node, keys: Items, wide: frozenset[int]) -> Node:
+    def check_overflow(self, plan: Node, keys: Items, wide: frozenset[int]) -> Node:
         """Pair sums of wide decimals with sums of doubles, which tell whether the former have overflowed.
 
         SUM(x)  →  CHECKED(SUM(x), SUM(CAST(x AS DOUBLE)))        AVG(x)  →  AVG(CAST(x AS DOUBLE))
         """
-        raw = Aggregates(self.allocator, late=self.late)
+        raw = Aggregates(self.allocator, is_late=self.is_late)
         checked: list[tuple[Column, Expr]] = [(column, column) for column, _ in keys]
         for agg, column in self.aggs.items():
             if agg.arg is None or not is_risky(agg, wide):

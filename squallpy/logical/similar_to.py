@@ -39,7 +39,7 @@ class _Reader:
     def error(self, why: str) -> SquallError:
         return SquallError("SQ5002", f"'{self.pattern}' is not a valid pattern of SIMILAR TO: {why}")
 
-    def next(self) -> tuple[str, bool]:
+    def take_character(self) -> tuple[str, bool]:
         """Take a character, and tell whether it is special; '' at the end."""
         found = self.pattern[self.at : self.at + 1]
         self.at += 1
@@ -56,7 +56,7 @@ class _Reader:
         options, parts, repeated = list[str](), list[str](), False
         while self.at < len(self.pattern):
             start = self.at
-            found, special = self.next()
+            found, special = self.take_character()
             if special and found == ")":
                 self.at = start
                 break
@@ -90,7 +90,7 @@ class _Reader:
                     raise self.error(f"more than {MOST_NESTED} parentheses in each other")
                 inside = self.alternatives()
                 self.depth -= 1
-                if self.next() != (")", True):
+                if self.take_character() != (")", True):
                     raise self.error('a "(" that is not closed')
                 return f"(?:{inside})"
             case "[":
@@ -120,7 +120,7 @@ class _Reader:
                 parts.append(self.named_class())
                 continue
             start = self.at
-            found, special = self.next()
+            found, special = self.take_character()
             if not found:
                 raise self.error('a "[" that is not closed')
             if special and found == "]":

@@ -33,13 +33,15 @@ class WindowFrame:
         return (self.start, self.end) in ((None, None), (None, CURRENT_ROW), (CURRENT_ROW, None))
 
     def __str__(self) -> str:
-        return f"{self.unit.value} BETWEEN {_bound(self.start, 'PRECEDING')} AND {_bound(self.end, 'FOLLOWING')}"
+        return (
+            f"{self.unit.value} BETWEEN {bound_text(self.start, 'PRECEDING')} AND {bound_text(self.end, 'FOLLOWING')}"
+        )
 
 
 DEFAULT_FRAME = WindowFrame()
 
 
-def _bound(bound: Bound | None, side: str) -> str:
+def bound_text(bound: Bound | None, side: str) -> str:
     if bound is None:
         return f"UNBOUNDED {side}"
     way, distance = bound

@@ -49,17 +49,17 @@ class PassContext(ColumnAllocator):
 
     evaluate: Evaluate
     report_late: bool = False
-    disabled: frozenset[str] = frozenset()
+    disabled_passes: frozenset[str] = frozenset()
     empty_groups: dict[int, dict[int, Expr]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Pass(Generic[T]):
-    """A rewrite of a plan, of a lowered query or of a program. `why` gives the reason for it and for its place."""
+    """A rewrite of a plan, of a lowered query or of a program. `reason` gives the reason for it and for its place."""
 
     name: str
-    why: str
-    required: bool = field(default=False, kw_only=True)
+    reason: str
+    is_required: bool = field(default=False, kw_only=True)
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -87,18 +87,18 @@ class RulePass(Pass[Node]):
 
     nodes: tuple[NodeRule, ...] = ()
     exprs: tuple[ExprRule, ...] = ()
-    evaluating: tuple[Callable[[Evaluate], ExprRule], ...] = ()  # tried before `exprs`
+    evaluating_rules: tuple[Callable[[Evaluate], ExprRule], ...] = ()  # tried before `exprs`
 
     @property
     def rules(self) -> tuple[str, ...]:
-        return tuple(rule.__name__ for rule in (*self.evaluating, *self.exprs, *self.nodes))
+        return tuple(rule.__name__ for rule in (*self.evaluating_rules, *self.exprs, *self.nodes))
 
     def steps(self, value: Node, context: PassContext) -> Iterator[tuple[str, Node]]:
-        exprs = [(make.__name__, make(context.evaluate)) for make in self.evaluating]
+        exprs = [(make.__name__, make(context.evaluate)) for make in self.evaluating_rules]
         exprs += [(rule.__name__, rule) for rule in self.exprs]
         passes = [(rule.__name__, _over_nodes(rule)) for rule in self.nodes]
         passes += [(name, _over_expressions(rule)) for name, rule in exprs]
-        passes = [(name, change) for name, change in passes if name not in context.disabled]
+        passes = [(name, change) for name, change in passes if name not in context.disabled_passes]
         known = defaultdict[str, Rewritten](dict)
         changed = True
         while changed:
@@ -114,7 +114,7 @@ class RulePass(Pass[Node]):
 class Observer:
     """An observer of running passes; this one does nothing."""
 
-    def stepped(self, name: str, before: Any, after: Any) -> None:
+    def observe_step(self, name: str, before: Any, after: Any) -> None:
         """Receive the query after the step `name`, changed or not."""
 
     def took(self, name: str, seconds: float) -> None:
@@ -124,12 +124,12 @@ class Observer:
 def run_passes(value: T, passes: Sequence[Pass[T]], context: PassContext, observer: Observer | None = None) -> T:
     """Apply the passes in their order, those aside that are switched off."""
     for each in passes:
-        if each.name in context.disabled:
+        if each.name in context.disabled_passes:
             continue
         start = perf_counter()
         for name, after in each.steps(value, context):
             if observer:
-                observer.stepped(name, value, after)
+                observer.observe_step(name, value, after)
             value = after
         if observer:
             observer.took(each.name, perf_counter() - start)
@@ -151,7 +151,7 @@ def node_pass(
         check_same_output(plan, after, name)
         return after
 
-    return FunctionPass(name, why, run, required=required)
+    return FunctionPass(name, why, run, is_required=required)
 
 
 def top_down(plan: Node, rule: NodeRule) -> Node:

@@ -48,7 +48,7 @@ PLAN_PASSES: tuple[Pass[Node], ...] = (
         "decorrelate",
         "before all rules: no other pass knows subqueries, whose joins it makes",
         lambda plan, context: decorrelate(plan, context),
-        required=True,
+        is_required=True,
     ),
     node_pass(
         "expand_set_operations",
@@ -72,7 +72,7 @@ PLAN_PASSES: tuple[Pass[Node], ...] = (
         "expand_window_functions",
         "before filters are pushed, which then reach the aggregates; FIRST_VALUE is MIN_BY, which is expanded next",
         expand_window_functions,
-        required=True,
+        is_required=True,
     ),
     node_pass(
         "expand_arg_extremes",
@@ -90,7 +90,7 @@ PLAN_PASSES: tuple[Pass[Node], ...] = (
         "normalise_expressions",
         "first, so that later passes see the conjuncts that constants, OR and NOT hide",
         nodes=(push_filters.decide_predicate,),
-        evaluating=(fold_constant,),
+        evaluating_rules=(fold_constant,),
         exprs=(
             fold_case,
             fold_coalesce,
@@ -123,14 +123,14 @@ PLAN_PASSES: tuple[Pass[Node], ...] = (
             push_filters.push_filter_below_join,
             push_filters.drop_input_of_union,
         ),
-        evaluating=(fold_constant,),
+        evaluating_rules=(fold_constant,),
         exprs=(simplify_predicates.fold_constant_in_and, simplify_predicates.fold_constant_in_or),
     ),
     FunctionPass(
         "assign_window_clocks",
         "a window moves with the clocks of all streams under its clause, which no single operator knows",
         lambda plan, context: assign_window_clocks(plan, context.ids, context.report_late),
-        required=True,
+        is_required=True,
     ),
     node_pass(
         "exists_not_equal",
@@ -151,9 +151,9 @@ PLAN_PASSES: tuple[Pass[Node], ...] = (
         "materialise_outer_joins",
         "while outer joins can be counted: multiplied out, n of them are 2ⁿ products",
         lambda plan, context: materialise_outer_joins(
-            plan, context.ids, context.empty_groups, "groupjoin" not in context.disabled
+            plan, context.ids, context.empty_groups, "groupjoin" not in context.disabled_passes
         ),
-        required=True,
+        is_required=True,
     ),
     node_pass(
         "groupjoin",
@@ -190,9 +190,7 @@ CALCULUS_PASSES: tuple[Pass[Lowered], ...] = (
         maintain_threshold_intervals,
     ),
     FunctionPass(
-        "prune_columns",
-        "after the rewrites that change which columns of windows and bags are read",
-        prune_columns,
+        "prune_columns", "after the rewrites that change which columns of windows and bags are read", prune_columns
     ),
     FunctionPass(
         "push_tests_into_scalars",
@@ -221,7 +219,7 @@ PROGRAM_PASSES: tuple[Pass[Program], ...] = (
         "schedule",
         "last: each statement reads views as of before or after the batch, which only an order of all of them can give",
         lambda program, _: schedule(program),
-        required=True,
+        is_required=True,
     ),
 )
 
@@ -234,7 +232,7 @@ def disabled_passes(switches: str, optimizer: bool = True) -> frozenset[str]:
     Raises SQ7003 for an unknown name, and for a pass that is required.
     """
     passes = [each for _, some in ALL for each in some]
-    required = {each.name: each.why for each in passes if each.required}
+    required = {each.name: each.reason for each in passes if each.is_required}
     known = [name for each in passes for name in (each.name, *each.rules)]
     names = list(_names(switches))
     for name in names:

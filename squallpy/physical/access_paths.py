@@ -16,7 +16,7 @@ from squallpy.base.index_order import Order
 from squallpy.base.types import Kind
 from squallpy.logical.expressions import Column, columns, conjunction
 from squallpy.logical.monotonicity import FALLING, RISING, direction
-from squallpy.physical.plan import Let, Lookup, Range, Step, Update, Where
+from squallpy.physical.plan import FilterStep, Let, Lookup, Range, Step, Update
 from squallpy.physical.unique_keys import (
     certain_keys,
     few_record_views,
@@ -59,11 +59,11 @@ class Indexes:
         """Find or add a sorted index that is at least in that order, and return its number; it can be read either
         way."""
         known = self.orders.setdefault(view, [])
-        plain = replace(order, down=False, extents=False)
-        if order.extents or plain not in (replace(o, down=False, extents=False) for o in known):
+        plain = replace(order, descending=False, extents=False)
+        if order.extents or plain not in (replace(o, descending=False, extents=False) for o in known):
             known.append(order)
             return len(known) - 1
-        return next(i for i, o in enumerate(known) if replace(o, down=False, extents=False) == plain)
+        return next(i for i, o in enumerate(known) if replace(o, descending=False, extents=False) == plain)
 
     def of(self, view: str) -> tuple[tuple[tuple[int, ...], ...], tuple[Order, ...], bool]:
         """List all slices and sorted indexes, and whether these are enough."""
@@ -76,8 +76,12 @@ class ViewFacts:
 
     def __init__(self, program: Program) -> None:
         self.views = {view.name: view for view in program.views}
-        self.keys, self.foreign, self.few = known_keys(program), foreign_keys(program), few_record_views(program)
-        self.narrow = narrow_views(program)
+        self.keys, self.foreign, self.few_record_views = (
+            known_keys(program),
+            foreign_keys(program),
+            few_record_views(program),
+        )
+        self.narrow_views = narrow_views(program)
         self.searches = row_searches(program, certain_keys(program))
 
 
@@ -87,14 +91,14 @@ def access(statement: Statement, facts: ViewFacts, indexes: Indexes) -> Update:
     bound: set[Column] = set(first.variables)
     filters: list[Factor] = list(statement.filters)
     steps: list[Step] = []
-    views, keys, foreign, few = facts.views, facts.keys, facts.foreign, facts.few
+    views, keys, foreign, few = facts.views, facts.keys, facts.foreign, facts.few_record_views
     outputs = {*statement.keys, *(v for lane in statement.lanes for f in lane or () for v in columns(f))}
 
     def ready() -> None:
         for f in list(filters):
             match f:
                 case Cmp(predicate) if f.reads <= bound:
-                    steps.append(Where(predicate))
+                    steps.append(FilterStep(predicate))
                     filters.remove(f)
                 case Assign(variable, value) if f.reads <= bound:
                     again = variable in bound
@@ -119,13 +123,13 @@ def access(statement: Statement, facts: ViewFacts, indexes: Indexes) -> Update:
             if id(ref) not in ranked:
                 elsewhere = partial(_read_elsewhere, outputs, others, ref)
                 path = _choose_path(ref, bound, filters, elsewhere, size, facts.searches.get(ref.name))
-                ranked[id(ref)] = _cost(path, bound, facts.narrow), path
+                ranked[id(ref)] = _cost(path, bound, facts.narrow_views), path
         _, best = min((ranked[id(ref)] for ref in others), key=lambda cost_and_path: cost_and_path[0])
         others.remove(best.ref)
         steps.append(_lookup(best, bound, indexes))
-        filters = [f for f in filters if f not in best.used]
+        filters = [f for f in filters if f not in best.used_factors]
         before = frozenset(bound)
-        bound |= set(best.ref.bound)
+        bound |= set(best.ref.bound_variables)
         ready()
         # NB: a lookup is ranked again when more of its variables are bound, or while filters on them remain
         changed = (bound - before).union(*(variables(f) for f in filters))
@@ -144,8 +148,8 @@ def _read_elsewhere(outputs: set[Column], refs: Iterable[Ref], ref: Ref) -> set[
 
 def _cost(path: "_AccessPath", bound: set[Column], narrow: Collection[str]) -> tuple[int, bool, bool, int]:
     """Rank a lookup by its cost and the records that it returns."""
-    wide = path.how in _ONE and path.ref.name not in narrow
-    return _CHOICE.index(path.how), wide, *_fan_out(path.ref, bound)
+    wide = path.method in _ONE and path.ref.name not in narrow
+    return _CHOICE.index(path.method), wide, *_fan_out(path.ref, bound)
 
 
 def _fan_out(ref: Ref, bound: set[Column]) -> tuple[bool, int]:
@@ -170,9 +174,9 @@ class _AccessPath:
     """One way to look a view up, and the filters that it takes care of."""
 
     ref: Ref
-    how: str
+    method: str
     range: Range | None = None
-    used: tuple[Factor, ...] = ()
+    used_factors: tuple[Factor, ...] = ()
     search: RowSearch | None = None  # the variable of the range
 
 
@@ -202,7 +206,7 @@ def _choose_path(
         read = elsewhere().union(*(variables(f) for f in filters if f not in used))
         ends = (range.rising is not None, range.falling is not None)
         if search and search.finds(ref.variables, new, range.variable, ends):
-            return _AccessPath(ref, search.how, range, used, search)
+            return _AccessPath(ref, search.method, range, used, search)
         ordered = not range.variable.type.is_wide
         return _AccessPath(ref, "sum" if ordered and not read & set(new) else "range", range, used)
     return _AccessPath(ref, "scan" if len(new) == len(ref.variables) else "slice")
@@ -228,15 +232,15 @@ def _range(variable: Column, bound: set[Column], filters: Iterable[Factor]) -> t
 
 def _lookup(path: _AccessPath, bound: set[Column], indexes: Indexes) -> Lookup:
     """Make the step, with the index that it needs."""
-    ref, how, range = path.ref, path.how, path.range
+    ref, method, range = path.ref, path.method, path.range
     bound_keys = tuple((i, v) for i, v in enumerate(ref.variables) if v in bound)
     new = tuple((i, v) for i, v in enumerate(ref.variables) if v not in bound)
     index, equal = -1, tuple(i for i, _ in bound_keys)
-    if how in ("apart", "exists", "row"):
-        how = "probe"
-    if how in ("one", "few"):
-        how = "slice" if bound_keys else "scan"
-    if how == "slice":
+    if method in ("apart", "exists", "row"):
+        method = "probe"
+    if method in ("one", "few"):
+        method = "slice" if bound_keys else "scan"
+    if method == "slice":
         index = indexes.slice(ref.name, equal)
     elif range:
         ranged = ref.variables.index(range.variable)
@@ -246,7 +250,9 @@ def _lookup(path: _AccessPath, bound: set[Column], indexes: Indexes) -> Lookup:
         index = indexes.order(ref.name, replace(order, heights=path.search.heights) if path.search else order)
     else:
         indexes.records.add(ref.name)
-    return Lookup(ref.name, how, index, bound_keys, () if how == "sum" else new, ref.picks, range=range, row=ref.row)
+    return Lookup(
+        ref.name, method, index, bound_keys, () if method == "sum" else new, ref.picks, range=range, row=ref.row
+    )
 
 
 def _note_live(steps: list[Step], outputs: set[Column]) -> None:
@@ -256,10 +262,10 @@ def _note_live(steps: list[Step], outputs: set[Column]) -> None:
         match steps[i]:
             case Lookup(range=ranged) as step:
                 steps[i] = replace(step, live=frozenset(v.id for v in live))
-                live |= {v for _, v in step.bound}
+                live |= {v for _, v in step.bound_keys}
                 for predicate in (ranged.rising, ranged.falling) if ranged else ():
                     live |= columns(predicate) if predicate else set()
-            case Where(predicate):
+            case FilterStep(predicate):
                 live |= columns(predicate)
             case Let(_, value):
                 live |= columns(value)

@@ -9,7 +9,7 @@ JOIN M_ORDERS by o_orderkey, an equality: pre-aggregated deltas have few records
 from collections.abc import Iterator
 
 from squallpy.base.settings import JoinOperator
-from squallpy.physical.distribute.heavy_key_placement import SHARE
+from squallpy.physical.distribute.heavy_key_placement import HEAVY_FRACTION
 from squallpy.physical.distribute.location_tags import COLUMNS, EVERYWHERE, RANDOM, ROWS
 from squallpy.physical.joins.joiner_groups import square_grids
 from squallpy.physical.plan import Lookup, Plan, PoolPlan, Send, Update
@@ -34,7 +34,7 @@ def send_text(plan: Plan, send: Send) -> str:
     """Show an exchange: ΔORDERS(o_orderkey, o_custkey) by o_custkey as ΔORDERS.1"""
     pool = plan.delta(send.source)
     names = Names(pool.keys)
-    match send.by:
+    match send.keys:
         case None:
             to = "to every partition"
         case ():
@@ -53,20 +53,20 @@ def join_lines(plan: Plan) -> list[str]:
     """Write a line for views that share operator and reason, in the order of the pools; then those of the grids."""
     found: dict[str, list[str]] = {}
     for pool in plan.pools:
-        if plan.places and (bound := _bound(plan, pool)):
-            found.setdefault(_how(plan, pool, bound), []).append(pool.name)
+        if plan.places and (bound := list_bound_keys(plan, pool)):
+            found.setdefault(reason_of(plan, pool, bound), []).append(pool.name)
     return [*(f"JOIN {', '.join(names)} {how}" for how, names in found.items()), *_grids(plan)]
 
 
-def _bound(plan: Plan, pool: PoolPlan) -> list[frozenset[int]]:
+def list_bound_keys(plan: Plan, pool: PoolPlan) -> list[frozenset[int]]:
     """List, for each lookup of a view, the positions of keys bound by an equality."""
     updates = [step for stage in plan.stages for step in stage.steps if isinstance(step, Update)]
     lookups = [step for u in updates for step in u.steps if isinstance(step, Lookup) and step.source == pool.name]
-    return [frozenset(position for position, _ in lookup.bound) for lookup in lookups]
+    return [frozenset(position for position, _ in lookup.bound_keys) for lookup in lookups]
 
 
-def _how(plan: Plan, pool: PoolPlan, bound: list[frozenset[int]]) -> str:
-    place, set_ = dict(plan.places)[pool.name], _set(plan, pool)
+def reason_of(plan: Plan, pool: PoolPlan, bound: list[frozenset[int]]) -> str:
+    place, set_ = dict(plan.places)[pool.name], describe_settings(plan, pool)
     if place in _ON_GRID:
         return f"on the grid: {set_ or 'no equality compares them'}"
     if place == EVERYWHERE.value:
@@ -81,9 +81,9 @@ def _how(plan: Plan, pool: PoolPlan, bound: list[frozenset[int]]) -> str:
     return f"where it arises: {set_ or 'broadcasting its join partners costs less'}"
 
 
-def _set(plan: Plan, pool: PoolPlan) -> str:
+def describe_settings(plan: Plan, pool: PoolPlan) -> str:
     """Describe what has been set for a view, not chosen."""
-    if pool.name in plan.fixed:
+    if pool.name in plan.pinned_pools:
         return f"partition.{pool.name} is set"
     return f"join.operator={plan.operator.value}" if plan.operator is not JoinOperator.AUTO else ""
 
@@ -91,8 +91,8 @@ def _set(plan: Plan, pool: PoolPlan) -> str:
 def _light(plan: Plan, pool: PoolPlan) -> str:
     """Explain why keys have no grids, or when they get some."""
     if any(view.view == pool.name and view.key for view in plan.on_grid):
-        return f"a key with more than 1/{1 / SHARE:.0f} of the mean joiner's work gets a grid"
-    return _set(plan, pool) or dict(plan.light)[pool.name]
+        return f"a key with more than 1/{1 / HEAVY_FRACTION:.0f} of the mean joiner's work gets a grid"
+    return describe_settings(plan, pool) or dict(plan.light)[pool.name]
 
 
 def _grids(plan: Plan) -> Iterator[str]:

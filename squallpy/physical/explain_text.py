@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from squallpy.base.rings import Payload
 from squallpy.physical.explain_partitioning import join_lines, place_text, send_text
 from squallpy.physical.network_cost import traffic
-from squallpy.physical.plan import Derive, Let, Lookup, Plan, PoolPlan, Stage, Update, Where
+from squallpy.physical.plan import Derive, FilterStep, Let, Lookup, Plan, PoolPlan, Stage, Update
 from squallpy.physical.planner import place
 from squallpy.physical.statement_cost import costs
 from squallpy.program.explain_text import program_text
@@ -65,7 +65,7 @@ def pool_text(pool: PoolPlan) -> str:
     names = Names(pool.keys)
     slices = "".join(f" slice({', '.join(names(pool.keys[i]) for i in s)})" for s in pool.slices)
     orders = "".join(f" sorted({', '.join(names(pool.keys[i]) for i in o.columns)})" for o in pool.orders)
-    alone = " only" if pool.ordered else ""
+    alone = " only" if pool.is_ordered else ""
     return f"{pool.name}({names.list(pool.keys)}) {payload_text(pool.payload)}{slices}{alone}{orders}"
 
 
@@ -83,7 +83,7 @@ def update_text(update: Update) -> str:
                 given += [names.expr(side) for side in (ranged.rising, ranged.falling) if side] if ranged else []
                 of = f"{step.row.relation.upper()}[{source}]" if step.row else source
                 steps.append(f"{how} {of}({', '.join(given)})")
-            case Where(predicate):
+            case FilterStep(predicate):
                 steps.append(f"where {names.expr(predicate)}")
             case Let(variable, value):
                 steps.append(f"let {names(variable)} := {names.expr(value)}")
@@ -112,7 +112,7 @@ def stages_text(plan: Plan, yardstick: str = "") -> str:
     sent = ", ".join(f"{name} {size:,.0f}" for name, size in traffic(plan).items())
     lines += [f"    GATHER    ΔQ({keys}) → driver", driver, f"EXCHANGED, estimated bytes per tuple: {sent}"]
     lines += join_lines(plan)
-    fixed = [(pool, dict(plan.places)[pool.name]) for pool in plan.pools if pool.name in plan.fixed]
+    fixed = [(pool, dict(plan.places)[pool.name]) for pool in plan.pools if pool.name in plan.pinned_pools]
     lines += [f"PLACED as set: {pool_text(pool)}{place_text(pool, where)}" for pool, where in fixed]
     return "\n".join([*lines, *([f"YARDSTICK {yardstick}"] if yardstick else []), ""])
 

@@ -70,7 +70,7 @@ class _Estimate:
 
 def _bytes(plan: Plan, send: Send) -> int:
     """Estimate the bytes of one row, at every partition to which it is sent."""
-    copies = plan.partitions if send.by is None else 1
+    copies = plan.partitions if send.keys is None else 1
     if send.side is not None and plan.grid is not None:
         copies = plan.grid.mapping.copies(send.side)
     return row_bytes(plan.delta(send.source)) * copies

@@ -26,14 +26,14 @@ from squallpy.program.views import Row, View
 
 @dataclass(frozen=True, slots=True)
 class PoolPlan:
-    """A view as a pool: its key variables, payload and indexes; `ordered` if it is only its sorted indexes."""
+    """A view as a pool: its key variables, payload and indexes; `is_ordered` if it is only its sorted indexes."""
 
     name: str
     keys: tuple[Column, ...]
     payload: Payload
     slices: tuple[tuple[int, ...], ...] = ()
     orders: tuple[Order, ...] = ()
-    ordered: bool = False
+    is_ordered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Lookup:
     """A join step: find the records of `source` that agree with bound variables, and bind the others.
 
     Args:
-        how: probe (all keys bound), slice (some, by slice `index`) or scan (none); over sorted index `index`, range
+        method: probe (all keys bound), slice (some, by slice `index`) or scan (none); over sorted index `index`, range
             (the records of a range), nearest (the one next to the bound), highest (the one with the greatest or least
             value) or sum (their sum, for none of their other variables is read).
         bound: Key positions with the variables that they equal.
@@ -60,9 +60,9 @@ class Lookup:
     """
 
     source: str
-    how: str
+    method: str
     index: int
-    bound: tuple[tuple[int, Column], ...]
+    bound_keys: tuple[tuple[int, Column], ...]
     binds: tuple[tuple[int, Column], ...]
     picks: tuple[int, ...]
     live: frozenset[int] = frozenset()
@@ -71,7 +71,7 @@ class Lookup:
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class FilterStep:
     """A step that filters rows by a predicate."""
 
     predicate: Expr
@@ -85,7 +85,7 @@ class Let:
     value: Expr
 
 
-Step = Lookup | Where | Let
+Step = Lookup | FilterStep | Let
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +107,11 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Derive:
-    """The deltas of an auxiliary relation, from the groups of its view that the batch touched; `alone`: on one
+    """The deltas of an auxiliary relation, from the groups of its view that the batch touched; `is_alone`: on one
     partition."""
 
     relation: str
-    alone: bool = False
+    is_alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class Send:
 
     name: str
     source: str
-    by: tuple[int, ...] | None
+    keys: tuple[int, ...] | None
     side: Side | None = None
     key: tuple[int, ...] = ()
 
@@ -228,7 +228,7 @@ class Plan:
     partitions: int
     places: tuple[tuple[str, tuple[int, ...] | str], ...] = ()  # placements of pools: key positions, or a mark's name
     unique: tuple[UniqueView, ...] = ()  # checked after each batch
-    fixed: tuple[str, ...] = ()  # pools whose placements were pinned
+    pinned_pools: tuple[str, ...] = ()  # pools whose placements were pinned
     grid: Grid | None = None  # the initial grid of joiners, if there is one
     on_grid: tuple[OnGrid, ...] = ()  # the views there, or on grids of their keys, if these adapt
     operator: JoinOperator = JoinOperator.AUTO  # set by the user

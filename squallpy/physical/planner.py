@@ -13,14 +13,14 @@ from squallpy.physical.access_paths import Indexes, ViewFacts, access
 from squallpy.physical.distribute.distributed_program import (
     ALL,
     DistributionOptions,
-    Keyed,
+    KeyHashing,
     Placement,
     Placements,
     distribute,
 )
 from squallpy.physical.distribute.heavy_key_placement import add_heavy_key_grids, why_light
 from squallpy.physical.distribute.initial_grids import SIDES, all_on_grid, grid_of
-from squallpy.physical.distribute.location_tags import EVERYWHERE, RANDOM, Mark, Misplaced
+from squallpy.physical.distribute.location_tags import EVERYWHERE, RANDOM, Mark, PlacementError
 from squallpy.physical.distribute.pinned_placements import pinned_placements
 from squallpy.physical.distribute.placement_search import choose_placements
 from squallpy.physical.distribute.single_transformer import Compute, Derivation, Step, Transfer
@@ -69,7 +69,7 @@ def place(
         places = all_on_grid(program, operator) | fixed if operator.is_grid else fixed
         grids = operator is JoinOperator.AUTO
         found = choose_placements(program, sizes, partitions, places, grids) if partitions > 1 else None
-    except Misplaced as reason:
+    except PlacementError as reason:
         if operator.is_grid:
             raise _unsuitable_operator(operator, pinned, str(reason)) from None
         options = ", ".join(f"partition.{name}={keys}" for name, keys in pinned)
@@ -81,7 +81,9 @@ def place(
     grid, movable = grid_of(program, found, sizes, partitions, operator), _on_grid(plan, found)
     if operator is JoinOperator.HYBRID and not movable:
         raise _unsuitable_operator(operator, pinned, "the records of a key are not all at the joiners of the key")
-    plan = replace(plan, fixed=tuple(fixed), grid=grid, on_grid=movable if operator.adapts else (), operator=operator)
+    plan = replace(
+        plan, pinned_pools=tuple(fixed), grid=grid, on_grid=movable if operator.adapts else (), operator=operator
+    )
     return _with_heavy_key_grids(plan, found, switches, compensated) if operator is JoinOperator.AUTO else plan
 
 
@@ -126,10 +128,10 @@ def _unsuitable_operator(operator: JoinOperator, pinned: Sequence[tuple[str, str
 def _with_heavy_key_grids(plan: Plan, places: Placements, switches: DistributionOptions, compensated: bool) -> Plan:
     """Add grids for heavy keys if there may be any and they cost no exchange; otherwise note why not."""
     light, default_reason = why_light(plan.program, places), "grids for its heavy keys would take more exchanges"
-    if plan.grid or plan.fixed:
+    if plan.grid or plan.pinned_pools:
         default_reason = "its output goes to the grid" if plan.grid else "placements of other views are set"
-    for chosen in () if plan.grid or plan.fixed else add_heavy_key_grids(plan.program, places):
-        with suppress(Misplaced):
+    for chosen in () if plan.grid or plan.pinned_pools else add_heavy_key_grids(plan.program, places):
+        with suppress(PlacementError):
             other = _plan_distributed(plan.program, chosen, plan.partitions, switches, compensated)
             movable = _on_grid(other, chosen)
             if movable and _exchanges(other) == _exchanges(plan):
@@ -195,9 +197,9 @@ def _on_grid(plan: Plan, places: Placements) -> tuple[OnGrid, ...]:
 
 def _follows_keys(update: Update, send: Send | None, side: Side, key: tuple[int, ...]) -> bool:
     """True if the delta is sent to where the records made of it are stored."""
-    if send is None or send.side is not side or send.by is None or update.keep is not None:
+    if send is None or send.side is not side or send.keys is None or update.keep is not None:
         return False
-    by, compared = (tuple(update.variables[i] for i in some) for some in (send.by, send.key))
+    by, compared = (tuple(update.variables[i] for i in some) for some in (send.keys, send.key))
     return by == update.keys and compared == tuple(update.keys[i] for i in key)
 
 
@@ -207,7 +209,7 @@ def _views_on_grid(places: Placements) -> Iterator[tuple[str, Side, tuple[int, .
         match place:
             case Mark.ROWS | Mark.COLUMNS:
                 yield name, SIDES[place], ()
-            case Keyed(side, by):
+            case KeyHashing(side, by):
                 yield name, SIDES[side], by
 
 
@@ -215,7 +217,7 @@ def _placement_value(place: Placement) -> tuple[int, ...] | str:
     match place:
         case Mark():
             return place.value
-        case Keyed(_, by):
+        case KeyHashing(_, by):
             return by
     return place
 
@@ -274,14 +276,14 @@ class _PlanBuilder:
     def send(self, step: Transfer) -> Send:
         """Plan a transfer, whose outcome has the layout of its source."""
         self._pools[step.name] = replace(self._pools[step.source], name=step.name)
-        assert step.by is EVERYWHERE or isinstance(step.by, tuple), f"{step.name} is sent to {step.by}"
+        assert step.keys is EVERYWHERE or isinstance(step.keys, tuple), f"{step.name} is sent to {step.keys}"
         side = None if step.side is None else SIDES[step.side]
-        return Send(step.name, step.source, step.by if isinstance(step.by, tuple) else None, side, step.key)
+        return Send(step.name, step.source, step.keys if isinstance(step.keys, tuple) else None, side, step.key)
 
     def step(self, step: Step) -> Update | Derive:
         """Compile a statement, or the derivation of an auxiliary relation."""
         if isinstance(step, Derivation):
-            return Derive(step.relation, step.alone)
+            return Derive(step.relation, step.is_alone)
         assert isinstance(step, Compute)
         return replace(self.update(step.statement), keep=step.keep)
 
@@ -302,7 +304,9 @@ class _PlanBuilder:
         deltas = tuple(pool for name, pool in planned.items() if name in passing)
         where = tuple((name, _placement_value(place)) for name, place in places.items())
         result, *pools = (planned[name] for name in views)
-        unique = tuple(u for u in unique_views(self._program) if not planned[u.view].ordered and _can_check(u, places))
+        unique = tuple(
+            u for u in unique_views(self._program) if not planned[u.view].is_ordered and _can_check(u, places)
+        )
         return Plan(
             self._program, tuple(self.feeds), reading, stages, tuple(pools), deltas, result, partitions, where, unique
         )
@@ -349,7 +353,7 @@ def _auxiliary_plan(
     view = next(v for v in program.views if v.name == ref.name)
     source, output = replace(rings.pool(view), keys=ref.variables), aux.output.with_lanes(ref.picks)
     found = aux.kind.index(source.keys, output)
-    slice = indexes.slice(view.name, found.group) if found.sliced else -1
+    slice = indexes.slice(view.name, found.group) if found.is_sliced else -1
     order = -1 if found.order is None else indexes.order(view.name, found.order)
     context = tuple(known[name] for name in aux.kind.reads)
     return AuxiliaryPlan(source, output, aux.kind, found.group, slice, order, context)

@@ -44,9 +44,9 @@ def _cost(update: Update, views: Mapping[str, View], keys: Keys, few: frozenset[
 
 def _step(step: Lookup, view: View, keys: Keys, few: frozenset[str]) -> str:
     """Find the cost of one lookup."""
-    if step.how == "probe" or finds_one(view, [view.keys[position] for position, _ in step.bound], keys):
+    if step.method == "probe" or finds_one(view, [view.keys[position] for position, _ in step.bound_keys], keys):
         return ONE
-    if step.how in ("sum", "nearest", "highest"):
+    if step.method in ("sum", "nearest", "highest"):
         return LOG
     short = view.name in few or any(atom.delta for atom in view.atoms)
-    return ALL if step.how == "scan" and not short else SLICE
+    return ALL if step.method == "scan" and not short else SLICE

@@ -23,13 +23,13 @@ Lane = tuple[Expr, ...]  # a product of factors
 class Rel:
     """R(x, y): a relation with a variable for each field that the query reads; other fields are projected away.
 
-    `delta` marks ΔR, the batch of changes instead of the contents; `after` the contents with those changes.
+    `delta` marks ΔR, the batch of changes instead of the contents; `is_after` the contents with those changes.
     """
 
     relation: Relation
     fields: tuple[tuple[str, Column], ...]
     delta: bool = False
-    after: bool = False
+    is_after: bool = False
     reads: frozenset[Column] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -20,13 +20,13 @@ from squallpy.program.calculus import MINUS, Assign, Cmp, Factor, Lane, Rel, Val
 class Component:
     """Factors to be materialised together, the variables that others need, and a lane for each target lane.
 
-    It is read as it is `after` the batch, or as it was before.
+    It is read as it is `is_after` the batch, or as it was before.
     """
 
     body: tuple[Factor, ...]
     keys: tuple[Column, ...]
     lanes: tuple[Lane | None, ...]
-    after: bool = False
+    is_after: bool = False
 
     @property
     def is_delta(self) -> bool:
@@ -42,7 +42,7 @@ class Split:
     lanes: tuple[Lane | None, ...]
 
 
-class Mixed(Exception):
+class MixedVersionsError(Exception):
     """A component with atoms from before and from after the batch; `atom` is one from after it that joins others."""
 
     def __init__(self, atom: Rel) -> None:
@@ -61,7 +61,7 @@ def split(
 
     Args:
         apart: Each atom is a unit of its own.
-        torn: Components of atoms from before and after the batch are cut between these; else raises Mixed.
+        torn: Components of atoms from before and after the batch are cut between these; else raises MixedVersionsError.
     """
     atoms = [f for f in factors if isinstance(f, Rel)]
     rest = [f for f in factors if not isinstance(f, Rel)]
@@ -97,8 +97,8 @@ def split(
     components = []
     for i, body in enumerate(bodies):
         unit_keys = tuple(v for v in _in_order(body) if v in outside or shared[v] > 1)
-        after = any(isinstance(f, Rel) and f.after for f in body)
-        body = tuple(replace(f, after=False) if isinstance(f, Rel) else f for f in body) if after else body
+        after = any(isinstance(f, Rel) and f.is_after for f in body)
+        body = tuple(replace(f, is_after=False) if isinstance(f, Rel) else f for f in body) if after else body
         components.append(Component(prune(body, unit_keys, picked[i]), unit_keys, tuple(picked[i]), after))
     return Split(tuple(components), filters, tuple(residual))
 
@@ -114,13 +114,13 @@ def _without_implied(body: tuple[Factor, ...]) -> tuple[Factor, ...]:
 
     NB: one such field would do, but the others' own views keep the test, and have to be the same everywhere.
     """
-    asked = {id(f): v for f in body if (v := _asked_not_null(f))}
-    if not asked:
+    tested = {id(f): v for f in body if (v := _asked_not_null(f))}
+    if not tested:
         return body
     bound = Counter(v for f in body if isinstance(f, Rel) for _, v in f.fields)
-    wanted, atoms = {*asked.values()}, [f for f in body if isinstance(f, Rel)]
-    nullable = {v for f in atoms for name, v in f.fields if v in wanted and f.relation.nullable(name)}
-    return tuple(f for f in body if (v := asked.get(id(f))) is None or not bound[v] or v in nullable)
+    tested_variables, atoms = {*tested.values()}, [f for f in body if isinstance(f, Rel)]
+    nullable = {v for f in atoms for name, v in f.fields if v in tested_variables and f.relation.nullable(name)}
+    return tuple(f for f in body if (v := tested.get(id(f))) is None or not bound[v] or v in nullable)
 
 
 def _asked_not_null(factor: Factor) -> Column | None:
@@ -132,11 +132,11 @@ def _asked_not_null(factor: Factor) -> Column | None:
 
 def prune(body: tuple[Factor, ...], keys: Iterable[Column], lanes: Iterable[Lane | None]) -> tuple[Factor, ...]:
     """Drop assignments and fields that nothing reads: Sum_[b](R(a, b)) → Sum_[b](R(b))."""
-    wanted = frozenset(keys) | variables(Values(tuple(lanes)))
+    tested_variables = frozenset(keys) | variables(Values(tuple(lanes)))
     times = Counter(v for f in body for v in variables(f))  # factors that have a variable
 
     def is_read(v: Column) -> bool:
-        return v in wanted or times[v] > 1
+        return v in tested_variables or times[v] > 1
 
     while idle := [f for f in body if isinstance(f, Assign) and not is_read(f.variable)]:
         body = tuple(f for f in body if f not in idle)
@@ -167,33 +167,33 @@ def _components(
 ) -> list[tuple[Factor, ...]]:
     """Group factors: each delta alone, first, then connected components of the others, cut where they grow large.
 
-    Raises Mixed unless components of two versions may be split.
+    Raises MixedVersionsError unless components of two versions may be split.
     """
     deltas = [g for g in groups if _is_delta(g)]
-    given = bound_by(f for g in deltas for f in g)
+    bound = bound_by(f for g in deltas for f in g)
     pieces = []
-    for component in _join_compared(_connected([g for g in groups if not _is_delta(g)], given), given, rest):
-        fact = _fact(component, deltas, given)
+    for component in _join_compared(_connected([g for g in groups if not _is_delta(g)], bound), bound, rest):
+        fact = _fact(component, deltas, bound)
         if fact is None:
-            pieces += _split_component(component, given)
+            pieces += _split_component(component, bound)
             continue
-        known = given | bound_by(fact)
+        known = bound | bound_by(fact)
         pieces.append([fact])
         for part in _connected([g for g in component if g is not fact], known):
             pieces += _split_component(part, known)
     changing = {f.relation for g in deltas for f in g if isinstance(f, Rel)}
-    pieces = [part for piece in pieces for part in _of_one_version(piece, given, changing, split_versions)]
+    pieces = [part for piece in pieces for part in _of_one_version(piece, bound, changing, split_versions)]
     return deltas + [_concatenate(piece) for piece in pieces]
 
 
 def _of_one_version(
-    piece: list[tuple[Factor, ...]], given: frozenset[Column], changing: Collection[Relation], split_versions: bool
+    piece: list[tuple[Factor, ...]], bound: frozenset[Column], changing: Collection[Relation], split_versions: bool
 ) -> list[list[tuple[Factor, ...]]]:
-    """Split a piece that has atoms from before and from after the batch; raises Mixed unless that is allowed.
+    """Split a piece that has atoms from before and from after the batch; MixedVersionsError unless allowed.
 
     ΔR(b,c):  NEW R(a,b) ⋈ R(c,a)   →   NEW R(a,b)  |  R(c,a)
     """
-    new_groups = [group for group in piece if any(isinstance(f, Rel) and f.after for f in group)]
+    new_groups = [group for group in piece if any(isinstance(f, Rel) and f.is_after for f in group)]
     if not new_groups:
         return [piece]
     others = [group for group in piece if group not in new_groups]
@@ -201,17 +201,17 @@ def _of_one_version(
     if not old_groups:
         return [piece]
     if not split_versions:
-        known = bound_by(f for g in others for f in g) - given
+        known = bound_by(f for g in others for f in g) - bound
         group = next((g for g in new_groups if bound_by(g) & known), new_groups[0])
-        raise Mixed(next(f for f in group if isinstance(f, Rel)))
-    return [*_connected(new_groups, given), *_connected(others, given)]
+        raise MixedVersionsError(next(f for f in group if isinstance(f, Rel)))
+    return [*_connected(new_groups, bound), *_connected(others, bound)]
 
 
-def _connected(groups: list[tuple[Factor, ...]], given: frozenset[Column]) -> list[list[tuple[Factor, ...]]]:
-    """Group by shared variables, apart from the `given` ones."""
+def _connected(groups: list[tuple[Factor, ...]], bound: frozenset[Column]) -> list[list[tuple[Factor, ...]]]:
+    """Group by shared variables, apart from the `bound` ones."""
     components: list[tuple[frozenset[Column], list[tuple[Factor, ...]]]] = []  # with the variables that they bind
     for group in groups:
-        scope, joined = bound_by(group) - given, [group]
+        scope, joined = bound_by(group) - bound, [group]
         each_atom = [c for c in components if not c[0] & scope]
         for theirs, near in reversed([c for c in components if c[0] & scope]):
             scope, joined = scope | theirs, [*near, *joined]
@@ -220,7 +220,7 @@ def _connected(groups: list[tuple[Factor, ...]], given: frozenset[Column]) -> li
 
 
 def _join_compared(
-    components: list[list[tuple[Factor, ...]]], given: frozenset[Column], rest: Sequence[Factor]
+    components: list[list[tuple[Factor, ...]]], bound: frozenset[Column], rest: Sequence[Factor]
 ) -> list[list[tuple[Factor, ...]]]:
     """Join components that share no variable with the deltas where a predicate compares them: the whole batch uses
     their join.
@@ -229,7 +229,7 @@ def _join_compared(
     """
     if len(components) < 2:
         return components
-    tied = given.union(*(variables(f) for f in rest if variables(f) & given))
+    tied = bound.union(*(variables(f) for f in rest if variables(f) & bound))
     scopes = [bound_by(f for g in c for f in g) for c in components]
     for f in rest:
         near = [i for i, scope in enumerate(scopes) if isinstance(f, Cmp) and scope & f.reads]
@@ -242,7 +242,7 @@ def _join_compared(
 
 
 def _fact(
-    component: list[tuple[Factor, ...]], deltas: list[tuple[Factor, ...]], given: frozenset[Column]
+    component: list[tuple[Factor, ...]], deltas: list[tuple[Factor, ...]], bound: frozenset[Column]
 ) -> tuple[Factor, ...] | None:
     """Find the atom that determines the deltas, and all others, by their primary keys; it becomes a piece of its own.
 
@@ -256,7 +256,7 @@ def _fact(
         return None
     for group in component:
         if all(_is_determined(delta, bound_by(group)) for delta in deltas):
-            known, waiting = given | bound_by(group), [g for g in component if g is not group]
+            known, waiting = bound | bound_by(group), [g for g in component if g is not group]
             while found := [g for g in waiting if _is_determined(g, known)]:
                 known |= bound_by(f for g in found for f in g)
                 waiting = [g for g in waiting if g not in found]
@@ -279,7 +279,7 @@ def _concatenate(groups: list[tuple[Factor, ...]]) -> tuple[Factor, ...]:
     return tuple(f for i, f in enumerate(factors) if isinstance(f, Rel) or f not in factors[:i])
 
 
-def _split_component(component: list[tuple[Factor, ...]], given: frozenset[Column]) -> list[list[tuple[Factor, ...]]]:
+def _split_component(component: list[tuple[Factor, ...]], bound: frozenset[Column]) -> list[list[tuple[Factor, ...]]]:
     """Split a component that several atoms connect to the deltas by different variables, each part around one of them.
 
     TPC-H Q5, ΔL(ok, sk):  O(ok, ck) ⋈ C(ck, n) ⋈ S(sk, n)   →   O(ok, ck) ⋈ C(ck, n)  |  S(sk, n)
@@ -287,7 +287,7 @@ def _split_component(component: list[tuple[Factor, ...]], given: frozenset[Colum
     Uncut, the view would pair all orders and suppliers of a nation, and a change of either would touch as many pairs
     as the statement now finds: nothing is gained for the space.
     """
-    anchors = [bound_by(group) & given for group in component]
+    anchors = [bound_by(group) & bound for group in component]
     tops = [a for a in dict.fromkeys(anchors) if a and not any(a < other for other in anchors)]
     if len(tops) < 2:
         return [component]
@@ -296,7 +296,7 @@ def _split_component(component: list[tuple[Factor, ...]], given: frozenset[Colum
         ring = {}
         for i, group in enumerate(component):
             if i not in place:
-                near = [j for j in place if (bound_by(component[j]) & bound_by(group)) - given]
+                near = [j for j in place if (bound_by(component[j]) & bound_by(group)) - bound]
                 named = [j for j in near if _is_determined(group, bound_by(component[j]))]
                 if near:
                     ring[i] = min(place[j] for j in named or near)

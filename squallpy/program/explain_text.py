@@ -82,16 +82,15 @@ def _sum(keys: Sequence[Column], terms: list[str], names: Names) -> str:
 
 def _ref(ref: Ref, names: Names, wide: bool) -> str:
     if ref.row:
-        return f"{ref.row.relation.upper()}[{ref.name}]({names.list(ref.bound)})"
+        return f"{ref.row.relation.upper()}[{ref.name}]({names.list(ref.bound_variables)})"
     picks = f"⟨{', '.join(f'{ref.name}.{p}' for p in ref.picks)}⟩" if wide and len(set(ref.picks)) > 1 else ""
-    return (
-        f"{'NEW ' if ref.after and not ref.name.startswith('Δ') else ''}{ref.name}({names.list(ref.variables)}){picks}"
-    )
+    is_new = ref.is_after and not ref.name.startswith("Δ")  # NB: the change of a view has one version
+    return f"{'NEW ' if is_new else ''}{ref.name}({names.list(ref.variables)}){picks}"
 
 
 def statement_text(statement: Statement) -> str:
     """Write target(keys) += Sum_[keys](…), or := for a partial product."""
-    scope = [*statement.keys, *(v for ref in statement.refs for v in ref.bound)]
+    scope = [*statement.keys, *(v for ref in statement.refs for v in ref.bound_variables)]
     names = Names([*scope, *(v for f in statement.filters for v in variables(f)), *variables(Values(statement.lanes))])
     terms = [_ref(ref, names, wide=False) for ref in statement.refs]
     terms += [_term(f, names) for f in statement.filters] + _values(statement.lanes, names)

@@ -66,12 +66,14 @@ class OutputSpec:
     count: int = 0  # the lane that counts rows
     times: Expr | None = None  # repetitions of a group's row, 1 by default
     number: Column | None = None  # the number of a repetition, from 0
-    over: Column | None = None  # the key whose non-NULL values the measures aggregate
+    aggregated_key: Column | None = None  # the key whose non-NULL values the measures aggregate
 
     @property
     def beside(self) -> frozenset[Column]:
         """The keys of the view that do not belong to the group: the measures' values, and their order."""
-        keys = {self.over, *(key for m in self.measures for key, _, _ in m.order)} - {expr for _, expr in self.items}
+        keys = {self.aggregated_key, *(key for m in self.measures for key, _, _ in m.order)} - {
+            expr for _, expr in self.items
+        }
         return frozenset(key for key in keys if key)
 
     @property

@@ -50,28 +50,28 @@ def _widest(rings: list[LaneRing]) -> LaneRing:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The fields read from an auxiliary relation's row, with their variables; `before`: as it was before the batch."""
+    """The fields read from an auxiliary relation's row, with their variables; `is_before`: as before the batch."""
 
     relation: str
     fields: tuple[tuple[str, Column], ...]
-    before: bool
+    is_before: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Ref:
     """A use of a view or delta: the variables of its keys, and the lane that goes into each lane.
 
-    A view that the trigger changes is read as it is `after` that, or as it was before. With `row`, it reads the
-    row that an auxiliary relation makes of the view's payload.
+    A view that the trigger changes is read as it is after that (`is_after`), or as it was before. With `row`, it reads
+    the row that an auxiliary relation makes of the view's payload.
     """
 
     name: str
     variables: tuple[Column, ...]
     picks: tuple[int, ...]
     row: Row | None = None
-    after: bool = False
+    is_after: bool = False
 
     @property
-    def bound(self) -> tuple[Column, ...]:
+    def bound_variables(self) -> tuple[Column, ...]:
         """All variables that it binds."""
         return (*self.variables, *(v for _, v in self.row.fields)) if self.row else self.variables

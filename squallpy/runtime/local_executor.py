@@ -29,7 +29,7 @@ class LocalExecutor:
     ) -> None:
         assert plan.partitions == 1 and len(plan.stages) == 1
         self._plan, self._input = plan, input
-        self._wanted, self._measured, self._trace = with_changes, measured, trace
+        self._with_changes, self._measured, self._trace = with_changes, measured, trace
         self._sender, self._result = Sender(plan, input, trace), Result(plan)
         self._matrices = open_matrices(plan, input)
         self._stage = StageExecutor(plan, plan.stages[0], trace=trace)
@@ -47,12 +47,12 @@ class LocalExecutor:
         with self._trace("statements"):
             change, _ = self._stage.apply(self._store, [*part.deltas, *(delta for _, delta in part.ledgers)])
         with self._trace("result"):
-            changes = self._result.apply(self._store, [change], self.next == 0, self._wanted)
+            changes = self._result.apply(self._store, [change], self.next == 0, self._with_changes)
         stats = part.stats | {"trigger_seconds": perf_counter() - read} | self._stage.notes
         stats["duplicates"] += self._result.duplicates
         if self._measured:
             stats["views"] = self._store.usage()
-        stats["profile"] = self._trace.taken()
+        stats["profile"] = self._trace.take_seconds()
         self.next += 1
         return changes, stats
 
@@ -95,8 +95,8 @@ class DurableLocalExecutor:
         with self._trace("publish"):
             printed = self._result.apply(self.next, [b"first" if self.next == 0 else b"", output])
             changes, stats = unpack_changes(printed)
-        self._committed.read.add(stats.pop(READ, {}))
-        stats |= {"trigger_seconds": perf_counter() - started, "profile": self._trace.taken()}
+        self._committed.read_sums.add(stats.pop(READ, {}))
+        stats |= {"trigger_seconds": perf_counter() - started, "profile": self._trace.take_seconds()}
         return changes, stats
 
     def commit(self) -> None:

@@ -13,10 +13,10 @@ from squallpy.terminal.failures import guarded
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command line and return its exit status."""
-    given = sys.argv[1:] if arguments is None else arguments
+    args = sys.argv[1:] if arguments is None else arguments
     # NB: imports and plans stay alive; collecting garbage among them took a tenth of a short run
     gc.set_threshold(50_000, 10, 10)
-    return guarded(lambda: squall.main(args=given, prog_name="squall", standalone_mode=False))
+    return guarded(lambda: squall.main(args=args, prog_name="squall", standalone_mode=False))
 
 
 @click.group(
@@ -35,10 +35,10 @@ def squall(context: click.Context) -> None:
 def _output(option: str) -> Callable[..., object]:
     """Check the value of an option that names an output file."""
 
-    def convert(_context: click.Context, _parameter: click.Parameter, given: str | None) -> Path | None:
+    def convert(_context: click.Context, _parameter: click.Parameter, args: str | None) -> Path | None:
         from squallpy.base.local_paths import output_path
 
-        return None if given is None else output_path(given, option)
+        return None if args is None else output_path(args, option)
 
     return convert
 
@@ -76,10 +76,7 @@ _RUNNING = (
     ),
     click.option("--metrics", callback=_output("--metrics"), metavar="FILE", help="One JSON line per batch."),
     click.option(
-        "--late",
-        callback=_output("--late"),
-        metavar="FILE",
-        help="Rows that came when their window had passed them.",
+        "--late", callback=_output("--late"), metavar="FILE", help="Rows that came when their window had passed them."
     ),
     click.option(
         "--profile",
@@ -144,7 +141,7 @@ def submit(
     /,
     script: str | None,
     command: str | None,
-    given: tuple[str, ...],
+    args: tuple[str, ...],
     deploy_mode: str,
     shown: bool,
     **options: object,
@@ -162,7 +159,7 @@ def submit(
         hint = "write it to one; squall run takes - and -c"
         raise SquallError("SQ7004", "submit takes a script that is a file", hint=hint)
     path, _ = find_script(script, command)
-    line = line_of(RunRequest(path, **options), deploy_mode, given)  # type: ignore[arg-type]
+    line = line_of(RunRequest(path, **options), deploy_mode, args)  # type: ignore[arg-type]
     if shown:
         click.echo(line)
     else:
@@ -203,8 +200,8 @@ def explain(arguments: tuple[str, ...], command: str | None, timed: bool, settin
         if command is not None and not hint.startswith("did you mean"):  # a second script
             find_script(stages[0], command)
         raise SquallError("SQ7004", f'unknown stage "{stages[0]}"', hint=hint)
-    path, given = find_script(script, command)
-    session = Session(path, parse_settings(settings), given)
+    path, args = find_script(script, command)
+    session = Session(path, parse_settings(settings), args)
     with Progress("compiling").running():
         text = session.time_passes() if stage == "passes" else session.explain(stage)
     for notice in session.script.notices:

@@ -17,7 +17,7 @@ from squallpy.logical.nodes import Limit, Node, Query, Sort
 from squallpy.terminal.fit_columns import fit, rank_columns
 from squallpy.terminal.text_table import table_text
 
-_REFRESH, _SHARE = 0.1, 5  # seconds between two drawings, and the least multiple of a drawing's own time
+_REFRESH, _MAX_DRAWING = 0.1, 5  # seconds between two drawings, and the least multiple of a drawing's own time
 
 
 class Bag:
@@ -110,7 +110,7 @@ class Live:
         if start >= self._due:
             self._draw(number, stats.get("total_tuples", 0))
             end = perf_counter()
-            self._due = end + max(_REFRESH, _SHARE * (end - start))
+            self._due = end + max(_REFRESH, _MAX_DRAWING * (end - start))
 
     def final(self, table: pa.Table) -> None:
         self.close()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from squallpy.base.errors import SquallError
-from squallpy.base.hidden_imports import hidden
+from squallpy.base.hidden_imports import hide_module
 from squallpy.base.settings import parse_settings
 from squallpy.runtime.observers.late_rows import LateRows
 from squallpy.runtime.observers.metrics import Metrics
@@ -95,7 +95,7 @@ def spark_settings(request: RunRequest) -> dict[str, str]:
 @contextmanager
 def _without_extras() -> Iterator[None]:
     """Hide pandas and SciPy's BLAS from Arrow and numba, which look for them; no query uses them (0.4 s)."""
-    with hidden("pandas"), hidden("scipy.linalg"):
+    with hide_module("pandas"), hide_module("scipy.linalg"):
         yield
 
 

@@ -30,7 +30,7 @@ class Stale(AssertionError):
     """An answer that is not that of the rows so far."""
 
 
-class Kept(IgnoringSink):
+class PrintedExample(IgnoringSink):
     """A sink that keeps the final table."""
 
     table: pa.Table

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 
-from squallpy.catalog.catalog import qualified
+from squallpy.catalog.catalog import qualify_name
 from squallpy.catalog.relation import Relation
 from squallpy.frontend.dialect import WindowParser
 from squallpy.frontend.window_clause import with_windows
@@ -177,7 +177,7 @@ def to_duckdb(sql: str | exp.Expr) -> str:
     for table in query.find_all(exp.Table):
         if table.db:  # an output of a matrix program, or a relation in a schema
             alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(table.name))
-            named = exp.to_identifier(qualified(table.db, table.name), quoted=True)
+            named = exp.to_identifier(qualify_name(table.db, table.name), quoted=True)
             table.replace(exp.Table(this=named, alias=alias))
     for column in query.find_all(exp.Column):
         column.set("db", None)

@@ -28,7 +28,7 @@ def _rules() -> list[Callable[..., Any]]:
     passes = [each for _, passes in pipeline.ALL for each in passes if isinstance(each, RulePass)]
     rules: list[Callable[..., Any]] = []
     for each in passes:
-        rules += [*each.evaluating, *each.exprs, *each.nodes]
+        rules += [*each.evaluating_rules, *each.exprs, *each.nodes]
     return list(dict.fromkeys(rules))
 
 

@@ -30,14 +30,14 @@ class _Changes(Observer):
 
     names: set[str] = field(default_factory=set)
 
-    def stepped(self, name: str, before: Any, after: Any) -> None:
+    def observe_step(self, name: str, before: Any, after: Any) -> None:
         if before != after:
             self.names.add(name)
 
 
 def list_switches() -> list[str]:
     """List what `--set passes=-NAME` can switch off: all rules, and the passes that have none."""
-    optional = (each for _, passes in ALL for each in passes if not each.required)
+    optional = (each for _, passes in ALL for each in passes if not each.is_required)
     return list(dict.fromkeys(name for each in optional for name in each.rules or (each.name,)))
 
 

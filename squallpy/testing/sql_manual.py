@@ -58,9 +58,7 @@ def manual() -> str:
         + "Besides: CAST, EXTRACT, TRIM, CASE, BETWEEN.\n\n"
         + ROWS
         + _table(
-            "Rows made of a value",
-            ("function", "what it makes"),
-            ((_syntax(f.syntax), f.doc) for f in ROW_FUNCTIONS),
+            "Rows made of a value", ("function", "what it makes"), ((_syntax(f.syntax), f.doc) for f in ROW_FUNCTIONS)
         )
         + QUERIES_RUN
         + _table(

@@ -177,7 +177,7 @@ class _StepInputs:
         relations = dict(compiled.relations)
         oracle = None
         if all(section.head != "no oracle" for section in steps.sections):
-            cells = CellsFromScratch(compiled, programs.read) if compiled.matrices else None
+            cells = CellsFromScratch(compiled, programs.programs) if compiled.matrices else None
             text = _expand_table_functions(steps.script, compiled, programs.outputs) if cells else query.text
             oracle = Oracle(relations, text, dict(views(steps.script)), cells)
         self.tables, self.batches, answered = dict[str, pa.Table](), dict[int, dict[str, pa.Table]](), []

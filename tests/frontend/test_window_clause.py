@@ -87,8 +87,8 @@ def test_what_is_wrong_is_said_in_one_line(text: str, error: str) -> None:
 def test_the_bound_follows_the_slowest_clock() -> None:
     clocks = (Clock("r", "ts", delay=2), Clock("s", "day", unit=10))
     window = WindowSpec("r", WindowExtent(5), "ts", 1, clocks)
-    assert window.bound({"r.ts": 20}) == UNBOUNDED
-    assert [window.bound({"r.ts": r, "s.day": s}) for r, s in ((20, 1), (20, 3), (-1, 3))] == [5, 13, -8]
-    assert WindowSpec("s", WindowExtent(5), "day", 10, clocks).bound({"r.ts": 20, "s.day": 3}) == 1
-    assert [WindowExtent(10, 5).bound(t) for t in (9, 10, -1)] == [-5, 0, -15]
-    assert [WindowExtent(10, 10, tumbling=True).bound(t) for t in (9, 10, -1)] == [-1, 9, -11]
+    assert window.lower_bound({"r.ts": 20}) == UNBOUNDED
+    assert [window.lower_bound({"r.ts": r, "s.day": s}) for r, s in ((20, 1), (20, 3), (-1, 3))] == [5, 13, -8]
+    assert WindowSpec("s", WindowExtent(5), "day", 10, clocks).lower_bound({"r.ts": 20, "s.day": 3}) == 1
+    assert [WindowExtent(10, 5).lower_bound(t) for t in (9, 10, -1)] == [-5, 0, -15]
+    assert [WindowExtent(10, 10, tumbling=True).lower_bound(t) for t in (9, 10, -1)] == [-1, 9, -11]

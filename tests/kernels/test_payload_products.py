@@ -12,14 +12,7 @@ from numpy.typing import NDArray
 
 from squallpy.base.rings import Payload, Ring
 from squallpy.runtime.kernels import statement_steps
-from squallpy.runtime.kernels.payload_columns import (
-    fill_reals,
-    integers,
-    pack,
-    pack_decimal128,
-    to_decimal128,
-    unpack,
-)
+from squallpy.runtime.kernels.payload_columns import fill_reals, integers, pack, pack_decimal128, to_decimal128, unpack
 from squallpy.runtime.kernels.payload_products import kind_of
 from squallpy.runtime.kernels.pool import Pool
 

@@ -74,11 +74,7 @@ def contents(pool: Any) -> Model:
     return dict(zip(map(tuple, keys.tolist()), zip(*columns, strict=True), strict=True))
 
 
-def add(
-    model: Model,
-    batch: Batch,
-    rings: tuple[Ring, ...],
-) -> None:
+def add(model: Model, batch: Batch, rings: tuple[Ring, ...]) -> None:
     for key, values in batch:
         old = model.get(key, (0,) * len(rings))
         new = tuple(
@@ -91,11 +87,7 @@ def add(
             model.pop(key, None)
 
 
-def go_on(
-    pool: Any,
-    model: Model,
-    batch: Batch | None,
-) -> None:
+def go_on(pool: Any, model: Model, batch: Batch | None) -> None:
     """A batch of a history, to a pool and to a dictionary."""
     if batch is None:
         pool.clear()

@@ -46,7 +46,7 @@ class Naive:
         ]
         rest = self.order.columns[self.order.equal + 1 :]
         mine.sort(key=lambda key: tuple(key[c] for c in rest))
-        mine.sort(key=self.value, reverse=self.order.down)
+        mine.sort(key=self.value, reverse=self.order.descending)
         return mine
 
 
@@ -85,11 +85,11 @@ def number(word_row: NDArray[np.int64]) -> tuple[int, int]:
 
 ORDERS = [
     Order((0,), 0),
-    Order((0,), 0, down=True, extents=True),
+    Order((0,), 0, descending=True, extents=True),
     Order((1, 0), 1, extents=True),
-    Order((2, 0, 1), 1, down=True),
+    Order((2, 0, 1), 1, descending=True),
     Order((1, 0), 0, real=True),
-    Order((0, 2, 1), 1, real=True, down=True, extents=True),
+    Order((0, 2, 1), 1, real=True, descending=True, extents=True),
 ]
 
 
@@ -158,7 +158,7 @@ def check_pieces(index: SortedIndex, naive: Naive) -> None:
         value = int(index.rank(np.array([key[ranged]]))[0])
         equal = tuple(key[c] for c in order.columns[: order.equal])
         rest = tuple(key[c] for c in order.columns[order.equal + 1 :])
-        return (*equal, ~value if order.down else value, *rest)
+        return (*equal, ~value if order.descending else value, *rest)
 
     everything.sort(key=stored)
     prefix, total = {}, (0, 0)

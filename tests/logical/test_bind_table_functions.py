@@ -48,7 +48,7 @@ def test_what_is_declared(call: str) -> None:
     matrices, text, names = CALLS[call]
     script, programs = compiled(f"SELECT * FROM {call}")
     assert [str(matrix) for matrix in script.matrices.values()] == matrices
-    (program,) = programs.read.values()
+    (program,) = programs.programs.values()
     assert str(program.statements[0]) == text
     assert script.queries[0].names == names
 
@@ -58,7 +58,7 @@ def test_the_same_call_is_declared_once() -> None:
     script, programs = compiled(
         f"CREATE VIEW v AS SELECT * FROM {call}; SELECT v.i FROM v JOIN {call} AS w ON v.i = w.j"
     )
-    assert len(script.matrices) == len(programs.read) == 1
+    assert len(script.matrices) == len(programs.programs) == 1
 
 
 @pytest.mark.parametrize(

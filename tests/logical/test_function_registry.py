@@ -6,14 +6,7 @@ import pytest
 
 from squallpy.base.types import NULL, VARCHAR
 from squallpy.frontend import unsupported
-from squallpy.functions.aggregate.entries import (
-    EXAMPLE_COLUMNS,
-    EXAMPLE_ROWS,
-    Derived,
-    Direct,
-    Maintenance,
-    Paired,
-)
+from squallpy.functions.aggregate.entries import EXAMPLE_COLUMNS, EXAMPLE_ROWS, Derived, Direct, Maintenance, Paired
 from squallpy.functions.entries import ARROW, Function, arity
 from squallpy.functions.generators import SEQUENCE
 from squallpy.functions.registry import (
@@ -39,7 +32,7 @@ from squallpy.runtime.evaluate.evaluator_table import EVALUATORS
 from squallpy.runtime.evaluate.expression_compiler import CATEGORIES
 from squallpy.session import RunOptions, Session
 from squallpy.testing.compare_rows import Row, rows_of
-from squallpy.testing.example_runs import Kept
+from squallpy.testing.example_runs import PrintedExample
 
 FUNCTIONS = [function for functions in SCALAR_CATEGORIES.values() for function in functions]
 STREAM = "CREATE STREAM t (a INT) USING csv OPTIONS (path 't.csv');"
@@ -108,7 +101,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def results_over(table: Path, select: str) -> list[Row]:
     """The rows of a query over the rows of the examples."""
     text = f"CREATE STREAM t ({EXAMPLE_COLUMNS}) USING csv OPTIONS (path '{table}'); SELECT {select} FROM t;"
-    kept = Kept()
+    kept = PrintedExample()
     Session(Path("q.sql"), text=text).run(RunOptions(backend="local"), kept)
     return rows_of(kept.table)
 

@@ -84,7 +84,7 @@ def test_delta_has_a_term_for_each_time_that_a_relation_is_joined() -> None:
     r, (a, b, c, d) = RELATIONS[0], VARIABLES
     chain = Prod(tuple(Rel(r, (("p", x), ("q", y))) for x, y in ((a, b), (b, c), (c, d))))
     found = [
-        "".join("Δ" if f.delta else "+" if f.after else "-" for f in factors if isinstance(f, Rel))
+        "".join("Δ" if f.delta else "+" if f.is_after else "-" for f in factors if isinstance(f, Rel))
         for factors, _ in monomials(delta(chain, "r"))
     ]
     assert found == ["Δ--", "+Δ-", "++Δ"]

@@ -52,7 +52,7 @@ def check_order(trigger: Trigger) -> None:
     for at, statement in enumerate(trigger.statements):
         for ref in statement.refs:
             if ref.name in updates and not ref.row:
-                if ref.after or ref.name in partial:
+                if ref.is_after or ref.name in partial:
                     assert at > max(updates[ref.name])
                 else:
                     assert at < min(updates[ref.name])

@@ -15,7 +15,7 @@ CREATE STREAM s (b INT NOT NULL, c INT NOT NULL) USING csv OPTIONS (path 's');
 """
 
 
-OTHERS = [each.name for each in PLAN_PASSES if not (each.rules or each.required)]
+OTHERS = [each.name for each in PLAN_PASSES if not (each.rules or each.is_required)]
 RULES_ONLY = Settings(passes=",".join(f"-{name}" for name in OTHERS))
 
 
@@ -219,7 +219,7 @@ def test_an_unchanged_plan_is_the_same_object() -> None:
 
 
 def test_passes_say_why() -> None:
-    assert all(each.why for _, passes in ALL for each in passes)
+    assert all(each.reason for _, passes in ALL for each in passes)
 
 
 def test_constants_of_a_union_leave_one_input() -> None:

@@ -26,8 +26,8 @@ QUERIES = {
 
 
 EVERY = [each for _, passes in ALL for each in passes]
-REQUIRED = {each.name for each in EVERY if each.required}
-OPTIONAL = {name for each in EVERY if not each.required for name in each.rules or (each.name,)}
+REQUIRED = {each.name for each in EVERY if each.is_required}
+OPTIONAL = {name for each in EVERY if not each.is_required for name in each.rules or (each.name,)}
 
 
 def test_every_rule_is_here() -> None:
@@ -90,5 +90,7 @@ def test_switches_that_name_no_optional_pass_are_refused(switches: str, message:
 
 def test_without_the_optimizer_required_passes_stay() -> None:
     names = {each.name for _, passes in ALL for each in passes}
-    assert names - disabled_passes("", optimizer=False) == {e.name for _, passes in ALL for e in passes if e.required}
+    assert names - disabled_passes("", optimizer=False) == {
+        e.name for _, passes in ALL for e in passes if e.is_required
+    }
     assert disabled_passes("-Groupjoin, -fold_case") == {"groupjoin", "fold_case"}

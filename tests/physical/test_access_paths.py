@@ -47,4 +47,4 @@ def test_of_lookups_of_one_record_the_narrowed_view_is_first(where: str, order: 
 def test_what_only_ranges_look_up_is_its_sorted_index(select: str, ordered: set[str]) -> None:
     (query,) = compile_script(STREAMS + select + ";", "q.sql", lambda relation: ()).queries
     plan = place(to_program(query).program, 1, {})
-    assert {pool.name for pool in plan.pools if pool.ordered} == ordered
+    assert {pool.name for pool in plan.pools if pool.is_ordered} == ordered

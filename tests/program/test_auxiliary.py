@@ -38,14 +38,14 @@ def relation(kind: type[AuxiliaryKind], query: str) -> AuxiliaryRelation:
     [
         (Groups, VALUE.format("COUNT(*)"), ("s",), GroupIndex(), "O(1)", [0]),
         (Groups, VALUE.format("MAX(bid)"), ("s",), GroupIndex((0,), Order((0, 1), 1)), "O(log n)", [0]),
-        (Groups, VALUE.format("BIT_AND(bid)"), ("s",), GroupIndex((0,), sliced=True), "O(slice)", [0]),
+        (Groups, VALUE.format("BIT_AND(bid)"), ("s",), GroupIndex((0,), is_sliced=True), "O(slice)", [0]),
         (
             ThresholdIntervals, BOUNDED.format(""), None,
-            GroupIndex((), Order((0,), 0, down=True, extents=True)), "O(log n)", [],
+            GroupIndex((), Order((0,), 0, descending=True, extents=True)), "O(log n)", [],
         ),
         (
             ThresholdIntervals, BOUNDED.format("AND u.s = t.s"), None,
-            GroupIndex((0,), Order((0, 1), 1, down=True, extents=True)), "O(log n)", [0],
+            GroupIndex((0,), Order((0, 1), 1, descending=True, extents=True)), "O(log n)", [0],
         ),
         (WindowRows, "SELECT a FROM clicks RANGE 5 SEC", None, GroupIndex(order=Order((1, 0), 0)), "O(log n)", [0, 1]),
         (

@@ -19,7 +19,7 @@ from squallpy.catalog.relation import MULT
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.heavy_keys import route_by_key
 from squallpy.physical.joins.joiner_groups import square_grids
-from squallpy.physical.joins.mapping import Mapping, square_mapping
+from squallpy.physical.joins.mapping import Mapping, find_square_mapping
 from squallpy.physical.joins.migration_controller import NOTHING, Controller, Policy, Sizes
 from squallpy.physical.plan import Plan
 from squallpy.physical.planner import set_join_parameters
@@ -105,7 +105,7 @@ class Wild:
 
     def _other(self, grid: Grid) -> Grid:
         bits = self._random.randrange(grid.joiners.bit_length())
-        return grid.with_mapping(Mapping(1 << bits, grid.joiners >> bits))
+        return grid.remap(Mapping(1 << bits, grid.joiners >> bits))
 
     def _turn(self) -> Turn:
         of = self._random.choice((1, 2, MAX_UNEVEN_TURNS, MAX_TURNS))
@@ -193,7 +193,7 @@ class Steered:
     """A policy alone, told what joiners would see that get the same each: sizes are in units of J tuples."""
 
     def __init__(self, joiners: int, epsilon: float) -> None:
-        grid = Grid(square_mapping(joiners))
+        grid = Grid(find_square_mapping(joiners))
         self.joiners, self.held, self.epochs = joiners, Sizes(), 0
         self.policy = GridPolicy(Steady((grid,)), (Controller(grid, Policy(epsilon, worth=MIN_LOAD_RATIO)),))
 

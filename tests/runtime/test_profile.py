@@ -20,10 +20,10 @@ def test_spans_are_within_spans() -> None:
             pass
     with trace("b"):
         pass
-    taken = trace.taken()
+    taken = trace.take_seconds()
     assert list(taken) == [("a", "b"), ("a",), ("b",)]
     assert taken["a",] >= taken["a", "b"] > 0
-    assert trace.taken() == {}
+    assert trace.take_seconds() == {}
 
 
 def test_a_span_ends_with_what_is_raised() -> None:
@@ -32,13 +32,13 @@ def test_a_span_ends_with_what_is_raised() -> None:
         raise ValueError
     with trace("b"):
         pass
-    assert set(trace.taken()) == {("a",), ("b",)}
+    assert set(trace.take_seconds()) == {("a",), ("b",)}
 
 
 def test_silence() -> None:
     with SILENT("a"):
         pass
-    assert SILENT.taken() == {}
+    assert SILENT.take_seconds() == {}
 
 
 def test_a_flame_has_each_second_once(tmp_path: Path) -> None:

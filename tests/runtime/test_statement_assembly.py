@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import BIGINT, BOOLEAN, DOUBLE, VARCHAR
 from squallpy.logical.expressions import COMPARISONS, Call, Column, Literal, conjunction
-from squallpy.physical.plan import Let, Lookup, Update, Where
+from squallpy.physical.plan import FilterStep, Let, Lookup, Update
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.messages.deltas import NULL, Delta
-from squallpy.runtime.triggers.statement_assembly import Part, assemble
+from squallpy.runtime.triggers.statement_assembly import StepProgram, assemble
 from squallpy.runtime.triggers.statement_execution import Statement
 
 A, B, C = (Column(i, name, BIGINT) for i, name in enumerate("abc"))
@@ -29,7 +29,7 @@ def call(name: str, *args: Call | Column | Literal) -> Call:
 
 
 def update(
-    *path: Let | Lookup | Where, keys: tuple[Column, ...] = (A, B), lanes: tuple[tuple[Any, ...]] = ((),)
+    *path: Let | Lookup | FilterStep, keys: tuple[Column, ...] = (A, B), lanes: tuple[tuple[Any, ...]] = ((),)
 ) -> Update:
     return Update("q", "Δ", (A, B), (0,), path, keys, lanes)
 
@@ -49,21 +49,21 @@ def answer(
 @pytest.mark.parametrize(
     ("step", "inside"),
     [
-        (Where(call("<", A, B)), True),
-        (Where(call(">=", Literal(3, BIGINT), A)), True),
-        (Where(conjunction((call("=", A, B), call("<>", A, Literal(1, BIGINT))))), True),
-        (Where(call("or", call("=", A, B), call("<>", A, Literal(1, BIGINT)))), False),
-        (Where(call("<", Column(3, "x", DOUBLE), Column(4, "y", DOUBLE))), False),  # their words are not in order
-        (Where(call("<>", Column(3, "x", VARCHAR), Column(4, "y", VARCHAR))), True),
-        (Where(call("<", Column(3, "x", VARCHAR), Column(4, "y", VARCHAR))), False),
+        (FilterStep(call("<", A, B)), True),
+        (FilterStep(call(">=", Literal(3, BIGINT), A)), True),
+        (FilterStep(conjunction((call("=", A, B), call("<>", A, Literal(1, BIGINT))))), True),
+        (FilterStep(call("or", call("=", A, B), call("<>", A, Literal(1, BIGINT)))), False),
+        (FilterStep(call("<", Column(3, "x", DOUBLE), Column(4, "y", DOUBLE))), False),  # their words are not in order
+        (FilterStep(call("<>", Column(3, "x", VARCHAR), Column(4, "y", VARCHAR))), True),
+        (FilterStep(call("<", Column(3, "x", VARCHAR), Column(4, "y", VARCHAR))), False),
         (Let(C, Literal(None, BIGINT)), True),
         (Let(C, Call("+", (A, B), BIGINT, True)), False),
     ],
 )
-def oracle_what_is_a_program(step: Where, inside: bool) -> None:
+def oracle_what_is_a_program(step: FilterStep, inside: bool) -> None:
     known = (A, B, Column(3, "x", DOUBLE), Column(4, "y", DOUBLE))
     code = assemble(Update("q", "Δ", known, (0,), (step,), (A,), ((),)), PAYLOADS)
-    assert [isinstance(part, Part) for part in code.parts] == [inside]
+    assert [isinstance(part, StepProgram) for part in code.parts] == [inside]
 
 
 def oracle_a_renamed_column_takes_no_step() -> None:
@@ -76,7 +76,7 @@ KEY = st.sampled_from([NULL, -1, 0, 1, 2])
 
 @given(st.lists(st.tuples(KEY, KEY), max_size=50), st.sampled_from(COMPARISONS), st.booleans())
 def property_a_comparison_is_that_of_sql(rows: list[tuple[int, int]], name: str, constant: bool) -> None:
-    statement = Statement(update(Where(call(name, A, Literal(1, BIGINT) if constant else B))), PAYLOADS)
+    statement = Statement(update(FilterStep(call(name, A, Literal(1, BIGINT) if constant else B))), PAYLOADS)
     compare = {"=": "__eq__", "<>": "__ne__", "<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__"}[name]
     expected = {}
     for a, b in rows:

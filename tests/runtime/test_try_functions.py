@@ -17,8 +17,7 @@ ENDS = [-(2**63), -(2**63) + 1, -(2**32), -3, -1, 0, 1, 2, 2**31, 2**62, 2**63 -
 
 
 @pytest.mark.parametrize(
-    ("name", "exact"),
-    [("TRY_ADD", int.__add__), ("TRY_SUBTRACT", int.__sub__), ("TRY_MULTIPLY", int.__mul__)],
+    ("name", "exact"), [("TRY_ADD", int.__add__), ("TRY_SUBTRACT", int.__sub__), ("TRY_MULTIPLY", int.__mul__)]
 )
 def differential_attempts_of_the_greatest_and_least(name: str, exact: Any) -> None:
     pairs = [(a, b) for a in ENDS for b in ENDS]

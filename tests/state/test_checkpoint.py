@@ -21,7 +21,7 @@ from squallpy.runtime.checkpoint.checksummed_record import read_record, write_re
 from squallpy.runtime.checkpoint.durable_folder import LocalDurable, join_path, open_durable
 from squallpy.runtime.checkpoint.state_folders import StateLocation
 from squallpy.runtime.sources import replay
-from squallpy.runtime.sources.replay import Again, Replay
+from squallpy.runtime.sources.replay import BackfillReplay, Replay
 from squallpy.session import RunOptions, Session
 from squallpy.testing.ignoring_sink import IgnoringSink
 from tests.runs import BATCHES, MANY_STAGES, write
@@ -234,11 +234,11 @@ def test_names_within_a_place() -> None:
 def test_batches_that_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay, "LEAP_ROWS", 70)
     whole = Replay({"r": 100, "s": 300}, 20)
-    again = Again(whole, 7)
+    again = BackfillReplay(whole, 7)
     assert [again.number(batch) for batch in range(4)] == [None, None, None, 7]
     assert again.batches == 3 + 13 and again.number(again.batches - 1) == whole.batches - 1
     ranges = [again.ranges(batch) for batch in range(again.batches)]
     for name, size in whole.sizes.items():
         assert [r[name][0] for r in ranges] == [0, *(r[name][1] for r in ranges[:-1])]
         assert ranges[-1][name][1] == size
-    assert Again(whole).ranges(5) == whole.ranges(5) and Again(whole).batches == whole.batches
+    assert BackfillReplay(whole).ranges(5) == whole.ranges(5) and BackfillReplay(whole).batches == whole.batches

@@ -251,7 +251,7 @@ def test_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for batches in (1, 3, 5, None):
         run(tmp_path, batches, rows=17)
         committed = Committed(str(tmp_path / "kept" / "0"))
-        assert len(committed.read.sums["t"]) == -(-min(300, 17 * committed.batches) // 10)
+        assert len(committed.read_sums.sums["t"]) == -(-min(300, 17 * committed.batches) // 10)
         touch(tmp_path)
     write_csv(tmp_path / "d" / "02.csv", reversed(range(20, 30)))
     with pytest.raises(SquallError, match=r"SQ6001 .*02.csv has changed since"):

@@ -142,10 +142,7 @@ def test_a_run_elsewhere_that_writes_its_record_again_is_not(tmp_path: Path) -> 
         folder.create(NAME, lambda sink: sink.write(replace(ELSEWHERE, beat=int(now) // 15).packed()))
 
     beat(0)
-    with (
-        pytest.raises(SquallError, match=r"SQ6007 .*process 7 on elsewhere"),
-        hold_shared(folder, "kept", Clock(beat)),
-    ):
+    with pytest.raises(SquallError, match=r"SQ6007 .*process 7 on elsewhere"), hold_shared(folder, "kept", Clock(beat)):
         pass
 
 

@@ -26,7 +26,7 @@ from squallpy.runtime.checkpoint.state_partition import StatePartition
 from squallpy.runtime.kernels.payload_columns import pack
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.state import pool_storage
-from squallpy.runtime.state.pool_storage import Mapped
+from squallpy.runtime.state.pool_storage import MappedStorage
 from squallpy.runtime.state.state_store import PoolLayout, Store, StoreLayout
 
 LAYOUT = StoreLayout(
@@ -150,13 +150,7 @@ def outputs(pipe: Any) -> list[bytes]:
     return found
 
 
-def finish(
-    root: Path,
-    answers: list[bytes],
-    undisturbed: Undisturbed,
-    stages: int = 1,
-    **options: Any,
-) -> None:
+def finish(root: Path, answers: list[bytes], undisturbed: Undisturbed, stages: int = 1, **options: Any) -> None:
     """Ask for the rest, everything twice, as retries do; compare everything."""
     partition = make(root, stages=stages, **options)
     for batch in range(len(answers), BATCHES):
@@ -177,13 +171,7 @@ def oracle_partition_equals_plain_store(tmp_path: Path, undisturbed: Undisturbed
 
 @pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize(("hit", "stages"), [(1, 1), (3, 2)])
-def fault_killed_at_every_point(
-    tmp_path: Path,
-    undisturbed: Undisturbed,
-    point: str,
-    hit: int,
-    stages: int,
-) -> None:
+def fault_killed_at_every_point(tmp_path: Path, undisturbed: Undisturbed, point: str, hit: int, stages: int) -> None:
     rebuilding = point in ("before rebuild", "inside rebuild", "after replay")
     answers = []
     if rebuilding:  # there must be something to rebuild
@@ -238,9 +226,7 @@ def fault_moves_between_hosts(tmp_path: Path, undisturbed: Undisturbed) -> None:
 
 
 def fault_after_a_reboot_local_files_count_for_nothing(
-    tmp_path: Path,
-    undisturbed: Undisturbed,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, undisturbed: Undisturbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     partition = make(tmp_path)
     answers = [partition.apply(batch, batch_messages(batch)) for batch in range(5)]
@@ -288,9 +274,7 @@ def oracle_new_checkpoint_forgets_local_files(tmp_path: Path, undisturbed: Undis
 
 
 def differential_any_arrow_filesystem(
-    tmp_path: Path,
-    undisturbed: Undisturbed,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, undisturbed: Undisturbed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where files cannot be appended to, every record is a file."""
 
@@ -406,12 +390,7 @@ def fault_damaged_identity(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["log", "snapshot", "state"])
-def fault_no_room(
-    tmp_path: Path,
-    undisturbed: Undisturbed,
-    place: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def fault_no_room(tmp_path: Path, undisturbed: Undisturbed, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The batch that found none comes again when there is room, and nothing is lost."""
     monkeypatch.setattr(pool_storage, "_PIECE", mmap.PAGESIZE)
     partition = make(tmp_path)
@@ -443,5 +422,5 @@ def fill_up(full: pytest.MonkeyPatch, place: str) -> None:
     elif place == "snapshot":
         full.setattr(partitions, "write_snapshot", refuse)
     else:
-        full.setattr(Mapped, "region", refuse)
+        full.setattr(MappedStorage, "region", refuse)
         full.setattr(pool_storage._FileRegion, "grow", refuse)

@@ -22,8 +22,8 @@ from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.state import pool_storage
 from squallpy.runtime.state.matrix_blocks import BlockLayout
 from squallpy.runtime.state.pool_names import PoolName, Role
-from squallpy.runtime.state.pool_storage import Mapped
-from squallpy.runtime.state.state_store import Numbered, PoolLayout, Store, StoreLayout
+from squallpy.runtime.state.pool_storage import MappedStorage
+from squallpy.runtime.state.state_store import PoolLayout, Store, StoreLayout, StringCells
 
 LAYOUT = StoreLayout(
     (
@@ -69,20 +69,20 @@ def in_child(action: Callable[..., Any]) -> None:
 
 def differential_processes_take_turns(tmp_path: Path) -> None:
     """A process with old mappings sees what another did, growth included, and goes on."""
-    ours, alone = Store(LAYOUT, Mapped(tmp_path)), Store(LAYOUT)
+    ours, alone = Store(LAYOUT, MappedStorage(tmp_path)), Store(LAYOUT)
     for turn in range(6):
         start, count = turn * 10_000, 100 * 4**turn % 9_000
         fill(alone, start, count)
         if turn % 2:
-            in_child(lambda start=start, count=count: fill(Store(LAYOUT, Mapped(tmp_path)), start, count))
+            in_child(lambda start=start, count=count: fill(Store(LAYOUT, MappedStorage(tmp_path)), start, count))
         else:
             fill(ours, start, count)
         assert picture(ours) == picture(alone)
-    assert picture(Store(LAYOUT, Mapped(tmp_path))) == picture(alone)
+    assert picture(Store(LAYOUT, MappedStorage(tmp_path))) == picture(alone)
 
 
 def oracle_old_views_of_mapped_pools_stay_readable(tmp_path: Path) -> None:
-    pool = Store(LAYOUT, Mapped(tmp_path))["orders"]
+    pool = Store(LAYOUT, MappedStorage(tmp_path))["orders"]
     pool.upsert(np.array([[1, 2]]), np.array([[3]]))
     keys, words = pool.rows()
     pool.upsert(np.arange(200_000).reshape(-1, 2), np.ones((100_000, 1), np.int64))
@@ -107,9 +107,9 @@ def property_snapshot_restores_what_can_be_seen(counts: list[int]) -> None:
 
 NAMED = StoreLayout(
     (
-        PoolLayout("texts", 2, Payload((Ring.COUNT,)), slices=((0,),), numbered=(Numbered(0, 0, 2**31),)),
-        PoolLayout("digits", 1, Payload((Ring.COUNT,)), numbered=(Numbered(0, -(2**63) + 1, -(2**62)),)),
-        PoolLayout("ends", 1, Payload((Ring.COUNT,) * 2), numbered=(Numbered(2, 0, 2**31),)),
+        PoolLayout("texts", 2, Payload((Ring.COUNT,)), slices=((0,),), numbered=(StringCells(0, 0, 2**31),)),
+        PoolLayout("digits", 1, Payload((Ring.COUNT,)), numbered=(StringCells(0, -(2**63) + 1, -(2**62)),)),
+        PoolLayout("ends", 1, Payload((Ring.COUNT,) * 2), numbered=(StringCells(2, 0, 2**31),)),
     )
 )
 
@@ -133,7 +133,7 @@ def spoken(store: Store) -> tuple[Counter, Counter, Counter]:
 def differential_renewed_stores_say_the_same(mapped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With rows that come and go, and strings that nobody else has."""
     monkeypatch.setattr(dictionary, "_FEW", 1000)
-    ours, plain = Store(NAMED, *([Mapped(tmp_path)] if mapped else [])), Store(NAMED)
+    ours, plain = Store(NAMED, *([MappedStorage(tmp_path)] if mapped else [])), Store(NAMED)
     random, taken = np.random.default_rng(0), list[int]()
     for turn in range(60):
         names = pa.array([None, *(f"{turn} {n} {'long' * (n % 9)}" for n in range(100))])
@@ -173,7 +173,7 @@ BLOCKS = StoreLayout(
 def differential_blocks_grow_in_files(tmp_path: Path) -> None:
     """Blocks that are made larger, in files under two stores, and snapshots of them: what plain arrays are."""
     random, plain = np.random.default_rng(4), {layout.name: np.zeros((0, 0), layout.dtype) for layout in BLOCKS.blocks}
-    stores = [Store(BLOCKS, Mapped(tmp_path)) for _ in range(2)]
+    stores = [Store(BLOCKS, MappedStorage(tmp_path)) for _ in range(2)]
     for turn in range(8):
         store, other = stores[turn % 2], stores[1 - turn % 2]
         for name, old in plain.items():
@@ -198,7 +198,7 @@ def differential_blocks_grow_in_files(tmp_path: Path) -> None:
 
 def test_room_for_a_region_is_there_before_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file without its blocks would be a SIGBUS where the disk is full: what cannot have them stays as it is."""
-    region = Mapped(tmp_path).region("words", 10)
+    region = MappedStorage(tmp_path).region("words", 10)
     region.grow(pool_storage._PIECE // 4)
     file = tmp_path / "words"
     size = file.stat().st_size

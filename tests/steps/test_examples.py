@@ -16,7 +16,7 @@ from squallpy.runtime.sources.replay import Replay
 from squallpy.session import RunOptions, Session
 from squallpy.testing.compare_rows import difference
 from squallpy.testing.engines import PartitionedEngine, SparkEngine, VolatileEngine
-from squallpy.testing.example_runs import Example, Kept, keep_fresh, rounds
+from squallpy.testing.example_runs import Example, PrintedExample, keep_fresh, rounds
 from squallpy.testing.oracle import MULT, to_duckdb
 from squallpy.testing.tpc import split_columns
 from squallpy.testing.tpcds import TPCDS as DS
@@ -113,7 +113,7 @@ def oracle_tpcds_files(example: str, tmp_path: Path) -> None:
     text = (EXAMPLES / f"{example}.sql").read_text()
     script.write_text(text.replace("(path 'data/", f"(path '{folder}/"))
     session, connection = Session(script), duckdb.connect()
-    kept = Kept()
+    kept = PrintedExample()
     session.run(RunOptions(backend="local", batch_rows=200_000), kept)
     for name in session.script.relations:
         connection.execute(f"CREATE VIEW {name} AS FROM '{folder / name}.parquet'")

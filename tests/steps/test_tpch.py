@@ -6,7 +6,7 @@ import pytest
 
 from squallpy.session import RunOptions, Session
 from squallpy.testing.compare_rows import difference
-from squallpy.testing.example_runs import Kept
+from squallpy.testing.example_runs import PrintedExample
 from squallpy.testing.oracle import to_duckdb
 from squallpy.testing.tpch import TPCH
 
@@ -24,7 +24,7 @@ def oracle_tpch(query: str, format: str, tmp_path: Path) -> None:
     select = text.rpartition(";\n\n")[2]
     script = tmp_path / f"{query}.sql"
     script.write_text("".join(TPCH.create(name, str(data), format) for name in used) + select)
-    kept = Kept()
+    kept = PrintedExample()
     Session(script).run(RunOptions(backend="local", batch_rows=20_000), kept)
     connection = duckdb.connect()
     for name in used:

@@ -18,7 +18,7 @@ from squallpy.runtime.sources import open_source
 from squallpy.session import RunOptions, Session
 from squallpy.testing.compare_rows import difference
 from squallpy.testing.engines import LocalEngine, MemoryEngine, PartitionedEngine, SparkEngine, VolatileEngine
-from squallpy.testing.example_runs import Kept
+from squallpy.testing.example_runs import PrintedExample
 from squallpy.testing.generators import Case, Change
 from squallpy.testing.oracle import Oracle
 from squallpy.testing.step_tests import run_steps
@@ -144,7 +144,7 @@ def property_nothing_stays(case: Case, size: int) -> None:
 @pytest.mark.parametrize("batch_rows", [1, 10, 1000])
 def oracle_example(batch_rows: int) -> None:
     """The example, from its files."""
-    session, kept = Session(Path(__file__).parents[2] / "examples" / "windows" / "clicks.sql"), Kept()
+    session, kept = Session(Path(__file__).parents[2] / "examples" / "windows" / "clicks.sql"), PrintedExample()
     session.run(RunOptions(backend="local", batch_rows=batch_rows), kept)
     (query,), relations = session.script.queries, session.script.relations
     oracle = Oracle(relations, query.text)
@@ -163,7 +163,7 @@ def test_rows_that_are_skipped_have_their_number(batch_rows: int, tmp_path: Path
     (tmp_path / "s" / "2.csv").write_text("v\n5\ny\n7\n")
     options = "(path 's', header 'true', on_error 'skip')"
     (tmp_path / "q.sql").write_text(f"CREATE STREAM s (v INT) USING csv OPTIONS {options}; SELECT v FROM s ROWS 3;")
-    kept = Kept()
+    kept = PrintedExample()
     Session(tmp_path / "q.sql").run(RunOptions(backend="local", batch_rows=batch_rows), kept)
     assert sorted(kept.table["v"].to_pylist()) == [5, 7]
 

@@ -137,12 +137,7 @@ def test_a_full_disk_is_said_by_all_that_write(tmp_path: Path) -> None:
     def stdout() -> None:
         Output(full.open("wb", buffering=0), "csv", False, False, nullcontext).final(rows(1))
 
-    for write in (
-        metrics,
-        stdout,
-        lambda: LateRows(full).batch(0, None, None, late),
-        lambda: Profile(full).write(),
-    ):
+    for write in (metrics, stdout, lambda: LateRows(full).batch(0, None, None, late), lambda: Profile(full).write()):
         with pytest.raises(SquallError, match=r"SQ7005 cannot write (.*full|to stdout): no space left on device"):
             write()
 

@@ -101,8 +101,8 @@ class Aggregate:
     doc: str
     example: str
     names: tuple[str, ...]
-    least: int
-    most: int | None
+    min_arguments: int
+    max_arguments: int | None
     takes_null_mark: bool = False
 
     @property

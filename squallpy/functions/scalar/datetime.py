@@ -1,7 +1,7 @@
 """Functions of DATEs and TIMESTAMPs. There are no time zones."""
 
 from squallpy.base.types import BIGINT, DATE, INT, TIMESTAMP
-from squallpy.functions.entries import Function, Operation, derived, native
+from squallpy.functions.entries import Function, Operation, declare_derived, native
 from squallpy.functions.type_rules import DAYS, MOMENTS, TEXT, TIMES, WHOLE, months, takes
 
 
@@ -30,56 +30,56 @@ FUNCTIONS = (
     _part_of_time("HOUR(t)", 14),
     _part_of_time("MINUTE(t)", 5),
     _part_of_time("SECOND(t)", 59),
-    derived(
+    declare_derived(
         "DATE_PART(part, d)",
         "EXTRACT(part FROM d), the part being a constant text",
         "DATE_PART('MONTH', DATE '2026-03-01') → 3",
         "DATEPART",
         constant=0,
     ),
-    derived("MONTHNAME(d)", "the month's name in three letters", "MONTHNAME(DATE '2026-03-01') → Mar"),
-    derived("DAYNAME(d)", "the day's name in three letters", "DAYNAME(DATE '2026-03-01') → Sun"),
-    derived(
+    declare_derived("MONTHNAME(d)", "the month's name in three letters", "MONTHNAME(DATE '2026-03-01') → Mar"),
+    declare_derived("DAYNAME(d)", "the day's name in three letters", "DAYNAME(DATE '2026-03-01') → Sun"),
+    declare_derived(
         "DATE_FORMAT(d, pattern)",
         "as a constant pattern of Spark writes it",
         "DATE_FORMAT(DATE '2026-03-01', 'dd.MM.yyyy') → 01.03.2026",
         "TO_CHAR",
         constant=1,
     ),
-    derived(
+    declare_derived(
         "TO_DATE(s [, pattern])",
         "the DATE that a text says, as ISO 8601 or a constant pattern of Spark writes it",
         "TO_DATE('01.03.2026', 'dd.MM.yyyy') → 2026-03-01",
         constant=1,
     ),
-    derived(
+    declare_derived(
         "TRY_TO_DATE(s [, pattern])",
         "the DATE that a text says; NULL where it says none",
         "TRY_TO_DATE('x') → NULL",
         constant=1,
     ),
-    derived(
+    declare_derived(
         "TO_TIMESTAMP(s [, pattern])",
         "the TIMESTAMP that a text says, as ISO 8601 or a constant pattern of Spark writes it",
         "TO_TIMESTAMP('01.03.2026 10:30', 'dd.MM.yyyy HH:mm') → 2026-03-01 10:30:00",
         constant=1,
     ),
-    derived(
+    declare_derived(
         "TRY_TO_TIMESTAMP(s [, pattern])",
         "the TIMESTAMP that a text says; NULL where it says none",
         "TRY_TO_TIMESTAMP('x') → NULL",
         constant=1,
     ),
-    derived("MAKE_DATE(year, month, day)", "the DATE; NULL if there is none", "MAKE_DATE(2026, 2, 30) → NULL"),
-    derived(
+    declare_derived("MAKE_DATE(year, month, day)", "the DATE; NULL if there is none", "MAKE_DATE(2026, 2, 30) → NULL"),
+    declare_derived(
         "DATE_ADD(d, n) or DATE_ADD(unit, n, t)",
         "n days or an INTERVAL later; or n units later",
         "DATE_ADD(DATE '2026-02-27', 3) → 2026-03-02",
         "DATEADD",
         has_unit=True,
     ),
-    derived("DATE_SUB(d, n)", "n days or an INTERVAL earlier", "DATE_SUB(DATE '2026-03-02', 3) → 2026-02-27"),
-    derived(
+    declare_derived("DATE_SUB(d, n)", "n days or an INTERVAL earlier", "DATE_SUB(DATE '2026-03-02', 3) → 2026-02-27"),
+    declare_derived(
         "TIMESTAMPADD(unit, n, t)",
         "n units later",
         "TIMESTAMPADD(HOUR, 2, TIMESTAMP '2026-03-01 23:00:00') → 2026-03-02 01:00:00",
@@ -91,20 +91,20 @@ FUNCTIONS = (
         "n months later; the day is cut to the last of the month",
         "ADD_MONTHS(DATE '2026-01-31', 1) → 2026-02-28",
     ),
-    derived(
+    declare_derived(
         "DATEDIFF(end, start) or DATEDIFF(unit, start, end)",
         "the days between two dates; or units: complete ones, of a unit in quotes the boundaries between",
         "DATEDIFF(DATE '2026-03-01', DATE '2026-02-27') → 2",
         "DATE_DIFF",
         has_unit=True,
     ),
-    derived(
+    declare_derived(
         "TIMESTAMPDIFF(unit, start, end)",
         "the complete units between two moments",
         "TIMESTAMPDIFF(HOUR, TIMESTAMP '2026-03-01 10:00:00', TIMESTAMP '2026-03-01 12:59:00') → 2",
         has_unit=True,
     ),
-    derived(
+    declare_derived(
         "MONTHS_BETWEEN(end, start)",
         "the months between two moments, a day being 1/31",
         "MONTHS_BETWEEN(DATE '2026-03-15', DATE '2026-01-15') → 2.0",
@@ -112,46 +112,54 @@ FUNCTIONS = (
     native(
         "LAST_DAY(d)", takes(DATE, MOMENTS), "the last day of the month", "LAST_DAY(DATE '2026-02-01') → 2026-02-28"
     ),
-    derived(
+    declare_derived(
         "NEXT_DAY(d, day)",
         "the next day of the week with a constant name",
         "NEXT_DAY(DATE '2026-03-01', 'Mon') → 2026-03-02",
         constant=1,
     ),
-    derived(
+    declare_derived(
         "TRUNC(d, unit) or TRUNC(x [, n])",
         "the first day of the YEAR, QUARTER, MONTH or WEEK; a number cut to n digits after the point",
         "TRUNC(DATE '2026-03-15', 'MONTH') → 2026-03-01",
         constant=1,
     ),
-    derived(
+    declare_derived(
         "DATE_TRUNC(unit, t)",
         "the TIMESTAMP at which a constant unit begins, from YEAR to MICROSECOND",
         "DATE_TRUNC('HOUR', TIMESTAMP '2026-03-01 14:05:59') → 2026-03-01 14:00:00",
         constant=0,
     ),
-    derived("UNIX_DATE(d)", "the days since 1970-01-01", "UNIX_DATE(DATE '1970-01-31') → 30"),
-    derived("UNIX_SECONDS(t)", "the seconds since 1970, whole", "UNIX_SECONDS(TIMESTAMP '1970-01-01 00:01:00') → 60"),
-    derived(
+    declare_derived("UNIX_DATE(d)", "the days since 1970-01-01", "UNIX_DATE(DATE '1970-01-31') → 30"),
+    declare_derived(
+        "UNIX_SECONDS(t)", "the seconds since 1970, whole", "UNIX_SECONDS(TIMESTAMP '1970-01-01 00:01:00') → 60"
+    ),
+    declare_derived(
         "UNIX_MILLIS(t)", "the milliseconds since 1970, whole", "UNIX_MILLIS(TIMESTAMP '1970-01-01 00:00:01') → 1000"
     ),
-    derived("UNIX_MICROS(t)", "the microseconds since 1970", "UNIX_MICROS(TIMESTAMP '1970-01-01 00:00:01') → 1000000"),
-    derived(
+    declare_derived(
+        "UNIX_MICROS(t)", "the microseconds since 1970", "UNIX_MICROS(TIMESTAMP '1970-01-01 00:00:01') → 1000000"
+    ),
+    declare_derived(
         "UNIX_TIMESTAMP(s [, pattern])",
         "the seconds since 1970 of a moment, or of the text of one",
         "UNIX_TIMESTAMP('1970-01-01 00:01:00') → 60",
         "TO_UNIX_TIMESTAMP",
         constant=1,
     ),
-    derived(
+    declare_derived(
         "FROM_UNIXTIME(n [, pattern])",
         "the text of the moment n seconds after 1970 began",
         "FROM_UNIXTIME(60) → 1970-01-01 00:01:00",
         constant=1,
     ),
-    derived("TIMESTAMP_SECONDS(n)", "n seconds after 1970 began", "TIMESTAMP_SECONDS(60) → 1970-01-01 00:01:00"),
-    derived("TIMESTAMP_MILLIS(n)", "n milliseconds after 1970 began", "TIMESTAMP_MILLIS(1000) → 1970-01-01 00:00:01"),
-    derived(
+    declare_derived(
+        "TIMESTAMP_SECONDS(n)", "n seconds after 1970 began", "TIMESTAMP_SECONDS(60) → 1970-01-01 00:01:00"
+    ),
+    declare_derived(
+        "TIMESTAMP_MILLIS(n)", "n milliseconds after 1970 began", "TIMESTAMP_MILLIS(1000) → 1970-01-01 00:00:01"
+    ),
+    declare_derived(
         "TIMESTAMP_MICROS(n)", "n microseconds after 1970 began", "TIMESTAMP_MICROS(1000000) → 1970-01-01 00:00:01"
     ),
 )

@@ -1,11 +1,11 @@
 """Functions of JSON in texts."""
 
 from squallpy.base.types import VARCHAR
-from squallpy.functions.entries import Operation, derived
+from squallpy.functions.entries import Operation, declare_derived
 from squallpy.functions.type_rules import TEXT, takes
 
 FUNCTIONS = (
-    derived(
+    declare_derived(
         "GET_JSON_OBJECT(s, path)",
         "what stands at a constant path in JSON; NULL if there is nothing",
         """GET_JSON_OBJECT('{"a": [1, 2]}', '$.a[0]') → 1""",

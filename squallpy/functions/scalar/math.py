@@ -1,7 +1,7 @@
 """Functions of numbers."""
 
-from squallpy.functions.entries import Function, Operation, derived, native
-from squallpy.functions.type_rules import bits, real, rounded, signed, truncated, whole, whole_quotient
+from squallpy.functions.entries import Function, Operation, declare_derived, native
+from squallpy.functions.type_rules import bits, real, type_floor, type_round, type_signed, type_truncate, whole_quotient
 
 
 def _real(syntax: str, doc: str, example: str) -> Function:
@@ -10,15 +10,15 @@ def _real(syntax: str, doc: str, example: str) -> Function:
 
 
 FUNCTIONS = (
-    native("ABS(x)", signed, "the absolute value; BIGINT of an INT", "ABS(-3) → 3"),
+    native("ABS(x)", type_signed, "the absolute value; BIGINT of an INT", "ABS(-3) → 3"),
     native("SIGN(x)", real, "-1.0, 0.0 or 1.0, as x is below, at or above 0", "SIGN(-3) → -1.0"),
-    derived(
+    declare_derived(
         "ROUND(x [, n])", "x with n digits after the point, half away from zero", "ROUND(2.345, 2) → 2.35", constant=1
     ),
-    derived(
+    declare_derived(
         "FLOOR(x [, n])", "the greatest number of n digits after the point up to x", "FLOOR(-1.5) → -2", constant=1
     ),
-    derived(
+    declare_derived(
         "CEIL(x [, n])",
         "the least number of n digits after the point from x on",
         "CEIL(1.2) → 2",
@@ -32,20 +32,20 @@ FUNCTIONS = (
         "DIV(7, 2) → 3",
         nulls="divisor",
     ),
-    derived("MOD(a, b)", "the remainder, with the sign of a; NULL where b is 0", "MOD(-10, 3) → -1"),
-    derived("PMOD(a, b)", "the remainder, not negative where b is positive", "PMOD(-10, 3) → 2"),
-    derived("TRY_ADD(a, b)", "the sum; NULL where integers have none in 64 bits", "TRY_ADD(1, 2) → 3"),
-    derived(
+    declare_derived("MOD(a, b)", "the remainder, with the sign of a; NULL where b is 0", "MOD(-10, 3) → -1"),
+    declare_derived("PMOD(a, b)", "the remainder, not negative where b is positive", "PMOD(-10, 3) → 2"),
+    declare_derived("TRY_ADD(a, b)", "the sum; NULL where integers have none in 64 bits", "TRY_ADD(1, 2) → 3"),
+    declare_derived(
         "TRY_SUBTRACT(a, b)",
         "the difference; NULL where integers have none in 64 bits",
         "TRY_SUBTRACT(-9223372036854775807, 2) → NULL",
     ),
-    derived(
+    declare_derived(
         "TRY_MULTIPLY(a, b)",
         "the product; NULL where integers have none in 64 bits",
         "TRY_MULTIPLY(9223372036854775807, 2) → NULL",
     ),
-    derived("TRY_DIVIDE(a, b)", "the quotient; NULL where b is 0", "TRY_DIVIDE(1, 0) → NULL", call="/"),
+    declare_derived("TRY_DIVIDE(a, b)", "the quotient; NULL where b is 0", "TRY_DIVIDE(1, 0) → NULL", call="/"),
     native("SQRT(x)", real, "the square root; NaN of a negative number", "SQRT(9) → 3.0"),
     native("CBRT(x)", real, "the cube root", "ROUND(CBRT(27), 6) → 3.0"),
     native("POWER(x, y)", real, "x to the power of y", "POWER(2, 10) → 1024.0", "POW"),
@@ -53,13 +53,13 @@ FUNCTIONS = (
     native("LN(x)", real, "the natural logarithm; NULL unless x is positive", "LN(1) → 0.0", nulls="always"),
     native("LOG2(x)", real, "the logarithm to base 2; NULL unless x is positive", "LOG2(8) → 3.0", nulls="always"),
     native("LOG10(x)", real, "the logarithm to base 10; NULL unless x is positive", "LOG10(100) → 2.0", nulls="always"),
-    derived("LOG(x) or LOG(base, x)", "the natural logarithm, or that to a base", "ROUND(LOG(3, 9), 6) → 2.0"),
-    derived("PI()", "π", "ROUND(PI(), 4) → 3.1416"),
-    derived("E()", "Euler's number", "ROUND(E(), 4) → 2.7183"),
+    declare_derived("LOG(x) or LOG(base, x)", "the natural logarithm, or that to a base", "ROUND(LOG(3, 9), 6) → 2.0"),
+    declare_derived("PI()", "π", "ROUND(PI(), 4) → 3.1416"),
+    declare_derived("E()", "Euler's number", "ROUND(E(), 4) → 2.7183"),
     _real("SIN(x)", "the sine of an angle in radians", "SIN(0) → 0.0"),
     _real("COS(x)", "the cosine of an angle in radians", "COS(0) → 1.0"),
     _real("TAN(x)", "the tangent of an angle in radians", "TAN(0) → 0.0"),
-    derived("COT(x)", "the cotangent of an angle in radians", "ROUND(COT(PI() / 4), 6) → 1.0"),
+    declare_derived("COT(x)", "the cotangent of an angle in radians", "ROUND(COT(PI() / 4), 6) → 1.0"),
     _real("ASIN(x)", "the angle in radians whose sine is x", "ASIN(0) → 0.0"),
     _real("ACOS(x)", "the angle in radians whose cosine is x", "ACOS(1) → 0.0"),
     _real("ATAN(x)", "the angle in radians whose tangent is x", "ATAN(0) → 0.0"),
@@ -85,7 +85,7 @@ FUNCTIONS = (
         call="shift_right",
     ),
     native("BIT_COUNT(x)", bits, "how many of the 64 bits of an integer are 1", "BIT_COUNT(7) → 3"),
-    derived(
+    declare_derived(
         "WIDTH_BUCKET(x, low, high, n)",
         "which of n equal parts of the range x is in, from 1; 0 before and n + 1 behind it",
         "WIDTH_BUCKET(5.5, 0, 10, 5) → 3",
@@ -93,10 +93,10 @@ FUNCTIONS = (
 )
 
 INTERNAL = (
-    Operation("floor", 1, 1, whole, "the greatest integer up to a number"),
-    Operation("ceil", 1, 1, whole, "the least integer from a number on"),
+    Operation("floor", 1, 1, type_floor, "the greatest integer up to a number"),
+    Operation("ceil", 1, 1, type_floor, "the least integer from a number on"),
     Operation(
-        "round", 2, 2, rounded, "a DOUBLE to some digits, half away from zero, or an integer to tens", settings=1
+        "round", 2, 2, type_round, "a DOUBLE to some digits, half away from zero, or an integer to tens", settings=1
     ),
-    Operation("truncate", 2, 2, truncated, "a number cut to some digits after the point, or to tens", settings=1),
+    Operation("truncate", 2, 2, type_truncate, "a number cut to some digits after the point, or to tens", settings=1),
 )

@@ -2,14 +2,13 @@
 
 from squallpy.functions.entries import Operation, operator
 from squallpy.functions.type_rules import (
+    accept_any,
     additive,
-    anything,
     as_texts,
     bits,
     booleans,
     checked_sum,
     comparable,
-    listed,
     mixed_moments,
     moments,
     multiplicative,
@@ -17,9 +16,10 @@ from squallpy.functions.type_rules import (
     quotient,
     remainder,
     rounded_decimals,
-    signed,
     single_value,
-    unchanged,
+    type_in_list,
+    type_of_first,
+    type_signed,
 )
 
 OPERATORS = (
@@ -42,7 +42,7 @@ OPERATORS = (
         Operation("%", 2, 2, remainder, "the remainder, with the sign of a; NULL where b is 0", "divisor"),
         "-7 % 3 → -1",
     ),
-    operator("-x", Operation("negate", 1, 1, signed, "the opposite; BIGINT of an INT"), "-(3) → -3"),
+    operator("-x", Operation("negate", 1, 1, type_signed, "the opposite; BIGINT of an INT"), "-(3) → -3"),
     operator("a & b", Operation("bit_and", 2, 2, bits, "the bits that both integers have"), "6 & 3 → 2"),
     operator("a | b", Operation("bit_or", 2, 2, bits, "the bits that either integer has"), "6 | 3 → 7"),
     operator("a ^ b", Operation("bit_xor", 2, 2, bits, "the bits that exactly one integer has"), "6 ^ 3 → 5"),
@@ -77,11 +77,15 @@ OPERATORS = (
     ),
     operator("NOT p", Operation("not", 1, 1, booleans, "three-valued NOT: NULL of NULL"), "NOT 1 = 2 → true"),
     operator(
-        "x IS NULL", Operation("is_null", 1, 1, anything, "TRUE if x is NULL; never NULL", "never"), "1 IS NULL → false"
+        "x IS NULL",
+        Operation("is_null", 1, 1, accept_any, "TRUE if x is NULL; never NULL", "never"),
+        "1 IS NULL → false",
     ),
     operator(
         "x IN (a, …)",
-        Operation("in", 2, None, listed, "TRUE if one of the constants equals x; NULL if none does and one is NULL"),
+        Operation(
+            "in", 2, None, type_in_list, "TRUE if one of the constants equals x; NULL if none does and one is NULL"
+        ),
         "2 IN (1, 2) → true",
     ),
     operator(
@@ -101,7 +105,7 @@ INTERNAL = (
     Operation("difference", 2, 2, rounded_decimals, "a difference of DECIMALs, rounded to 38 digits"),
     Operation("product", 2, 2, rounded_decimals, "a product of DECIMALs, rounded to 38 digits"),
     Operation("remainder", 2, 2, rounded_decimals, "%, of DECIMALs that have no scale in common", "divisor"),
-    Operation("tried", 1, 1, unchanged, "the value of a CAST; NULL where that would fail", "always"),
+    Operation("tried", 1, 1, type_of_first, "the value of a CAST; NULL where that would fail", "always"),
     Operation("checked", 2, 2, checked_sum, "an exact sum, if it is not far from the same sum of doubles"),
     Operation("only", 3, 3, single_value, "the value of a subquery, if it has one row"),
     Operation("var_pop", 3, 3, moments, "variance from COUNT(x), SUM(x), SUM(x * x)", "always"),

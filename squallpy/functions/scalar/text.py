@@ -1,7 +1,7 @@
 """Functions of texts. Positions count characters from 1; regular expressions are RE2's."""
 
 from squallpy.base.types import BOOLEAN, INT, VARCHAR
-from squallpy.functions.entries import Operation, derived, native
+from squallpy.functions.entries import Operation, declare_derived, native
 from squallpy.functions.type_rules import TEXT, WHOLE, takes
 
 FUNCTIONS = (
@@ -21,7 +21,7 @@ FUNCTIONS = (
         "LEN CHAR_LENGTH CHARACTER_LENGTH",
     ),
     native("OCTET_LENGTH(s)", takes(INT, TEXT), "the bytes in UTF-8", "OCTET_LENGTH('größe') → 7", call="octets"),
-    derived("BIT_LENGTH(s)", "the bits in UTF-8", "BIT_LENGTH('abc') → 24"),
+    declare_derived("BIT_LENGTH(s)", "the bits in UTF-8", "BIT_LENGTH('abc') → 24"),
     native(
         "SUBSTRING(s, start [, length])",
         takes(VARCHAR, TEXT, WHOLE),
@@ -29,23 +29,23 @@ FUNCTIONS = (
         "SUBSTRING('abcdef', 2, 3) → bcd",
         settings=1,
     ),
-    derived("LEFT(s, n)", "the first n characters", "LEFT('abcdef', 2) → ab"),
-    derived("RIGHT(s, n)", "the last n characters", "RIGHT('abcdef', 2) → ef"),
-    derived(
+    declare_derived("LEFT(s, n)", "the first n characters", "LEFT('abcdef', 2) → ab"),
+    declare_derived("RIGHT(s, n)", "the last n characters", "RIGHT('abcdef', 2) → ef"),
+    declare_derived(
         "LPAD(s, n [, fill])", "n characters, filled up with spaces or fill at the start", "LPAD('7', 3, '0') → 007"
     ),
-    derived("RPAD(s, n [, fill])", "n characters, filled up with spaces or fill at the end", "RPAD('7', 3, '.') → 7.."),
-    derived("LTRIM(s)", "the text without spaces at its start", "LTRIM('  ab') → ab"),
-    derived("RTRIM(s)", "the text without spaces at its end", "RTRIM('ab  ') → ab"),
-    derived(
+    declare_derived(
+        "RPAD(s, n [, fill])", "n characters, filled up with spaces or fill at the end", "RPAD('7', 3, '.') → 7.."
+    ),
+    declare_derived("LTRIM(s)", "the text without spaces at its start", "LTRIM('  ab') → ab"),
+    declare_derived("RTRIM(s)", "the text without spaces at its end", "RTRIM('ab  ') → ab"),
+    declare_derived(
         "BTRIM(s [, characters])",
         "the text without spaces, or those characters, at both ends",
         "BTRIM('xxabx', 'x') → ab",
     ),
-    derived(
-        "REPLACE(s, old [, new])",
-        "every old replaced by new, or taken out",
-        "REPLACE('a-b-c', '-', '+') → a+b+c",
+    declare_derived(
+        "REPLACE(s, old [, new])", "every old replaced by new, or taken out", "REPLACE('a-b-c', '-', '+') → a+b+c"
     ),
     native(
         "TRANSLATE(s, characters, others)",
@@ -57,21 +57,21 @@ FUNCTIONS = (
     native(
         "REPEAT(s, n)", takes(VARCHAR, TEXT, WHOLE), "the text n times in a row", "REPEAT('ab', 3) → ababab", settings=1
     ),
-    derived("SPACE(n)", "n spaces", "'a' || SPACE(2) || 'b' → a  b"),
+    declare_derived("SPACE(n)", "n spaces", "'a' || SPACE(2) || 'b' → a  b"),
     native("REVERSE(s)", takes(VARCHAR, TEXT), "the characters in reverse order", "REVERSE('abc') → cba"),
-    derived(
+    declare_derived(
         "OVERLAY(s, other, start [, length])",
         "s with another text at a position, in place of as many characters or length",
         "OVERLAY('abcdef', 'XY', 2, 3) → aXYef",
     ),
-    derived("CONCAT(a, …)", "the texts one after the other; NULL if one is NULL", "CONCAT('a', 1, 'b') → a1b"),
-    derived(
+    declare_derived("CONCAT(a, …)", "the texts one after the other; NULL if one is NULL", "CONCAT('a', 1, 'b') → a1b"),
+    declare_derived(
         "CONCAT_WS(separator [, s, …])",
         "the texts that are not NULL, with a constant separator between them",
         "CONCAT_WS('-', 'a', NULL, 'b') → a-b",
         constant=0,
     ),
-    derived(
+    declare_derived(
         "SPLIT_PART(s, separator, n)",
         "the n-th part between separators, from the end if n is negative; '' if there is none",
         "SPLIT_PART('a,b,c', ',', -1) → c",
@@ -92,7 +92,7 @@ FUNCTIONS = (
         "STRPOS",
         settings=1,
     ),
-    derived(
+    declare_derived(
         "LOCATE(part, s [, start])",
         "the position at which part first occurs, from start on; 0 if it does not",
         "LOCATE('b', 'abcb', 3) → 4",
@@ -129,26 +129,24 @@ FUNCTIONS = (
         "REGEXP",
         settings=1,
     ),
-    derived(
+    declare_derived(
         "REGEXP_LIKE(s, pattern [, flags])",
         "TRUE if a regular expression matches a part of the text; the flag 'i' ignores case",
         "REGEXP_LIKE('ABC', 'b', 'i') → true",
         "REGEXP_MATCHES",
     ),
-    derived(
+    declare_derived(
         "REGEXP_REPLACE(s, pattern, new [, flags])",
         "every match replaced; $1 is the first group; with the flags 'g' (every match) and 'i'",
         "REGEXP_REPLACE('a1b22', '[0-9]+', '#') → a#b#",
     ),
-    derived(
+    declare_derived(
         "REGEXP_EXTRACT(s, pattern [, group])",
         "a group of the first match, by default the first one, or all if there is none; '' without a match",
         "REGEXP_EXTRACT('id 42', 'id ([0-9]+)') → 42",
     ),
-    derived(
-        "REGEXP_SUBSTR(s, pattern)",
-        "the first match; NULL without one",
-        "REGEXP_SUBSTR('id 42', '[0-9]+') → 42",
+    declare_derived(
+        "REGEXP_SUBSTR(s, pattern)", "the first match; NULL without one", "REGEXP_SUBSTR('id 42', '[0-9]+') → 42"
     ),
     native(
         "REGEXP_COUNT(s, pattern)",

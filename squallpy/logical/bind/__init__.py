@@ -108,9 +108,9 @@ def check_reference(catalog: Catalog, reference: Reference) -> None:
             hint = nearest(key, [f.name for f in relation.fields])
             raise SquallError("SQ2003", f'"{name}" has no column "{key}"', reference.span, hint)
     if len(keys) != len(reference.fields):
-        told = f"the primary key of {name} has" if not reference.keys else "it names"
-        told = f"a foreign key of {len(reference.fields)}, but {told} {len(keys)}"
-        raise SquallError("SQ2007", told, reference.span, f"write REFERENCES {name} (…) with as many columns")
+        message = f"the primary key of {name} has" if not reference.keys else "it names"
+        message = f"a foreign key of {len(reference.fields)}, but {message} {len(keys)}"
+        raise SquallError("SQ2007", message, reference.span, f"write REFERENCES {name} (…) with as many columns")
 
 
 def check_view(catalog: Catalog, view: View, evaluate: Evaluate) -> Node:

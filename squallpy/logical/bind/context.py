@@ -19,18 +19,18 @@ from squallpy.logical.nodes import Node
 
 if TYPE_CHECKING:
     from squallpy.logical.bind.scope import Outer
-    from squallpy.logical.bind.stream_windows import Around
+    from squallpy.logical.bind.stream_windows import WindowScope
 
 
 @dataclass(frozen=True, slots=True)
-class Common:
+class CommonTable:
     """A WITH query: its AST, the names of its columns if given, its context, and the outer query around it."""
 
     query: exp.Expr
     columns: tuple[str, ...]
     context: "Context"
     outer: "Outer | None" = None
-    checked: Node | None = None
+    plan: Node | None = None
     """Its plan, if it was bound for its mistakes, and reads nothing around it."""
 
 
@@ -43,8 +43,8 @@ class Context(ColumnAllocator):
 
     catalog: Catalog
     query: SelectText
-    ctes: Mapping[str, Common] = field(default_factory=dict)
-    window: "Around | None" = None
+    ctes: Mapping[str, CommonTable] = field(default_factory=dict)
+    window: "WindowScope | None" = None
     evaluate: Evaluate = only_literals
     rehearses: bool = False
     """True if the query is bound only for its mistakes and the names of its columns."""
@@ -63,7 +63,7 @@ class Context(ColumnAllocator):
             return expr
         return None if columns(expr) or expr.type.kind is Kind.INTERVAL else self.evaluate(expr)
 
-    def folded(self, expr: Expr) -> Expr:
+    def fold(self, expr: Expr) -> Expr:
         """Replace an expression that is constant by its value: 1 - 0.25  →  0.75"""
         return self.constant(expr) or expr
 
@@ -91,7 +91,7 @@ class Context(ColumnAllocator):
         span = self.query.keyword(node, what.keyword) if what.keyword else self.span(node)
         return SquallError("SQ3001", f"{what.name} is not supported yet", span, what.hint)
 
-    def only(self, node: exp.Expr, *handled: str) -> None:
+    def refuse_other_args(self, node: exp.Expr, *handled: str) -> None:
         """Refuse a node that says more than the arguments handled: nothing is silently dropped."""
         for key, value in node.args.items():
             if key in handled or value is None or value is False or value == [] or value == "":

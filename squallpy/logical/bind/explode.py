@@ -20,7 +20,7 @@ from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.scope import Scope, Source
 from squallpy.logical.bind.sequence_functions import COLUMNS, from_zero, is_series, one_row, series
-from squallpy.logical.bind.split_function import splitting
+from squallpy.logical.bind.split_function import split_of_call
 from squallpy.logical.bind.time_buckets import BOUNDS, NAME, hops, is_window
 from squallpy.logical.expression_builders import call, case
 from squallpy.logical.expressions import Column, Expr, Literal, columns, conjunction, substitute
@@ -94,12 +94,12 @@ def is_constant_table(node: exp.Expr) -> bool:
 def constant_table(ctx: Context, node: exp.Expr) -> Node:
     """Bind a table of constants in FROM, as RANGE(10) or UNNEST(SEQUENCE(1, 3))."""
     scope = Scope()
-    plan = exploded(ctx, scope, one_row(ctx), node)
+    plan = bind_explode(ctx, scope, one_row(ctx), node)
     (source,) = scope.sources
     return Project(plan, ctx.copies(source.columns))
 
 
-def exploded(ctx: Context, scope: Scope, plan: Node, node: exp.Expr, lost: bool = False) -> Node:
+def bind_explode(ctx: Context, scope: Scope, plan: Node, node: exp.Expr, lost: bool = False) -> Node:
     """Extend a plan by the columns of a LATERAL VIEW, or of a generator in FROM, which become a source of the scope.
 
     Args:
@@ -107,15 +107,15 @@ def exploded(ctx: Context, scope: Scope, plan: Node, node: exp.Expr, lost: bool 
     """
     alias, call = node.args.get("alias"), node
     if isinstance(node, exp.Unnest):
-        ctx.only(node, "expressions", "alias")
+        ctx.refuse_other_args(node, "expressions", "alias")
     else:
-        ctx.only(node, "this", "alias", "view", "outer")
+        ctx.refuse_other_args(node, "this", "alias", "view", "outer")
         call = node.this
     scalars = Scalars(ctx, scope, "LATERAL VIEW")
     if is_window(call):
         return _windows(scalars, plan, node, call)
     name = "UNNEST" if call is node else call.name.upper() if isinstance(call, exp.Anonymous) else ""
-    kept = lost or bool(node.args.get("outer")) or name.endswith("OUTER")
+    keeps_empty = lost or bool(node.args.get("outer")) or name.endswith("OUTER")
     array = call if is_series(call) else call.expressions[0] if len(call.expressions) == 1 else None
     if name not in TABLE_FUNCTIONS or array is None:
         raise ctx.refuse(call, QUERIES["EXPLODE"])
@@ -125,9 +125,9 @@ def exploded(ctx: Context, scope: Scope, plan: Node, node: exp.Expr, lost: bool 
     names = [c.name for c in (alias.args.get("columns") or [])] if alias else []
     if alias and names and len(names) != len(default):
         raise ctx.error("SQ2005", f"{len(names)} column names for {len(default)} columns", alias)
-    value, made = _parts_of(scalars, array, kept)
+    value, made = _parts_of(scalars, array, keeps_empty)
     *before, last = names or default
-    part, position = ctx.column(last, value.type, kept), ctx.column(next(iter(before), "pos"), INT, kept)
+    part, position = ctx.column(last, value.type, keeps_empty), ctx.column(next(iter(before), "pos"), INT, keeps_empty)
     if isinstance(made, Series) and not columns(value):
         row = one_row(ctx)
         table = _spread(ctx, row, from_zero(value, row.columns[0]), (part, position), made)
@@ -141,13 +141,15 @@ def exploded(ctx: Context, scope: Scope, plan: Node, node: exp.Expr, lost: bool 
     return found
 
 
-def guarded(ctx: Context, plan: Node, conditions: Sequence[Expr]) -> Node:
+def guard_series(ctx: Context, plan: Node, conditions: Sequence[Expr]) -> Node:
     """Make no series of rows that WHERE leaves out: some might be meaningless, or huge.
 
     Filter k = 1 (Scan r·a: SEQUENCE(a, b))   →   Filter k = 1 (Scan r·a: SEQUENCE(CASE WHEN k = 1 THEN a END, b))
     """
     match plan:
-        case Scan(relation, alias, fields) if relation.parts is not None and isinstance(relation.parts.made, Series):
+        case Scan(relation, alias, fields) if relation.parts is not None and isinstance(
+            relation.parts.generator, Series
+        ):
             parts, numbered = relation.parts, {c.id: replace(c, id=i) for i, c in enumerate(fields[:-2])}
             known = [c for c in conditions if columns(c) and {each.id for each in columns(c)} <= numbered.keys()]
             if not known:
@@ -157,7 +159,7 @@ def guarded(ctx: Context, plan: Node, conditions: Sequence[Expr]) -> Node:
             value = call("sequence", case([(condition, start)], Literal(None, start.type)), *others)
             return Scan(_relation(ctx, replace(parts, value=value)), alias, fields)
         case Filter() | Join():
-            below = tuple(guarded(ctx, each, conditions) for each in plan.inputs)
+            below = tuple(guard_series(ctx, each, conditions) for each in plan.inputs)
             if all(a is b for a, b in zip(below, plan.inputs, strict=True)):
                 return plan
             return Filter(below[0], plan.predicate) if isinstance(plan, Filter) else Join(below[0], below[1], plan.on)
@@ -168,15 +170,15 @@ def _is_one_row(plan: Node) -> bool:
     return isinstance(plan, Scan) and plan.relation.format == CONSTANT
 
 
-def _parts_of(s: Scalars, array: exp.Expr, kept: bool) -> tuple[Expr, Split | Series]:
+def _parts_of(s: Scalars, array: exp.Expr, keeps_empty: bool) -> tuple[Expr, Split | Series]:
     """Bind what a generator reads, the text that SPLIT cuts or the bounds of a series, and how it makes rows of it."""
     if isinstance(array, exp.Anonymous) and is_series(array):
-        return series(s, array, kept)
-    written, separator = splitting(s.ctx, array)
+        return series(s, array, keeps_empty)
+    written, separator = split_of_call(s.ctx, array)
     text = s.bind(written)
     if text.type != VARCHAR:
         raise s.ctx.error("SQ2004", f"SPLIT of {text.type}", written, "it cuts VARCHAR")
-    return text, Split(separator, kept)
+    return text, Split(separator, keeps_empty)
 
 
 def _windows(s: Scalars, plan: Node, node: exp.Expr, call: exp.Expr) -> Node:
@@ -232,21 +234,21 @@ def _relation(ctx: Context, parts: Parts) -> Relation:
     if parts not in known:
         base, first = parts.of, min(columns(parts.value), key=lambda c: c.id).name
         names, taken = {relation.name for relation in known.values()}, {f.name.lower() for f in base.fields}
-        name = next(n for n in _numbered(f"{base.name}·{first}") if n not in names)
-        match parts.made:
-            case Split(kept=kept):
-                new = [("part", VARCHAR, kept), ("position", INT, kept)]
-            case Series(kept=kept):
-                new = [("part", parts.value.type, kept), ("position", INT, kept)]
+        name = next(n for n in name_numbered(f"{base.name}·{first}") if n not in names)
+        match parts.generator:
+            case Split(kept=keeps_empty):
+                new = [("part", VARCHAR, keeps_empty), ("position", INT, keeps_empty)]
+            case Series(kept=keeps_empty):
+                new = [("part", parts.value.type, keeps_empty), ("position", INT, keeps_empty)]
             case Hops():
                 new = [(name, TIMESTAMP, False) for name in BOUNDS]
-        fields = [Field(next(n for n in _numbered(f) if n not in taken), type, null) for f, type, null in new]
+        fields = [Field(next(n for n in name_numbered(f) if n not in taken), type, null) for f, type, null in new]
         known[parts] = replace(
             base, name=name, fields=(*base.fields, *fields), primary_key=(), references=(), parts=parts
         )
     return known[parts]
 
 
-def _numbered(name: str) -> Iterator[str]:
+def name_numbered(name: str) -> Iterator[str]:
     yield name
     yield from (f"{name}{i}" for i in range(2, 1000))

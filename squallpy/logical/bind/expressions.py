@@ -51,7 +51,7 @@ class Scalars:
         if type(node) not in HANDLERS:
             raise self.ctx.refuse(node)
         handler, arguments = HANDLERS[type(node)]
-        self.ctx.only(node, *arguments)
+        self.ctx.refuse_other_args(node, *arguments)
         with self.ctx.at(node):
             bound = handler(self, node)
             if isinstance(bound, Call) and bound.name in GROWING:
@@ -62,8 +62,8 @@ class Scalars:
         """Refuse a call whose constants make a text of more than LONGEST characters: SQ2005."""
         length = length_of(call.name, tuple(self.ctx.constant(arg) or arg for arg in call.args))
         if length > LONGEST:
-            told = f"{name.upper()} to {length:,} characters is not supported"
-            raise SquallError("SQ2005", told, hint=f"{LONGEST:,} are the most")
+            message = f"{name.upper()} to {length:,} characters is not supported"
+            raise SquallError("SQ2005", message, hint=f"{LONGEST:,} are the most")
 
     def condition(self, node: exp.Expr) -> Expr:
         """Bind a predicate: anything that is BOOLEAN, or NULL."""
@@ -97,7 +97,7 @@ class Scalars:
         moment = TIMESTAMP if TIMESTAMP in types else DATE
         return [self.as_moment(value, moment, node) for value, node in zip(values, nodes, strict=True)]
 
-    def compared(self, nodes: list[exp.Expr]) -> list[Expr]:
+    def bind_compared(self, nodes: list[exp.Expr]) -> list[Expr]:
         """Bind expressions to be compared at once: INTERVALs by their lengths."""
         return intervals.lengths(self.comparands(nodes))
 
@@ -105,7 +105,7 @@ class Scalars:
         """Read a text constant as a DATE or TIMESTAMP; anything else stays."""
         if expr.type != VARCHAR:
             return expr
-        text = self.ctx.folded(expr)
+        text = self.ctx.fold(expr)
         if not isinstance(text, Literal):
             return expr
         with self.ctx.at(node):
@@ -277,7 +277,7 @@ def note_lost_fraction(s: Scalars, node: exp.Expr, value: Expr, target: Type) ->
 def target_of(s: Scalars, node: exp.Cast | exp.TryCast) -> Type:
     """Read the target type of a cast."""
     target = node.args["to"]
-    s.ctx.only(target, "this", "expressions", "nested")
+    s.ctx.refuse_other_args(target, "this", "expressions", "nested")
     plain = isinstance(target.this, exp.DType)
     if not plain or not all(re.fullmatch("[0-9]{1,9}", p.name) for p in target.expressions):
         raise SquallError("SQ2008", f"{target.sql()[:80]} is not a type we have")
@@ -291,9 +291,9 @@ def cases(s: Scalars, node: exp.Case) -> Expr:
     """Bind CASE WHEN condition …, and CASE x WHEN value … as comparisons with x."""
     whens: list[Expr] = []
     for branch in node.args["ifs"]:
-        s.ctx.only(branch, "this", "true")
+        s.ctx.refuse_other_args(branch, "this", "true")
         if node.this is not None:
-            condition: Expr = call("=", *s.compared([node.this, branch.this]))
+            condition: Expr = call("=", *s.bind_compared([node.this, branch.this]))
         else:
             condition = replace(s, clause="WHEN").condition(branch.this)
         whens.append(condition)
@@ -343,7 +343,7 @@ def extract(part: str, moment: Expr) -> Expr:
 
 
 @handles(exp.Trim, args="this position expression")
-def trimming(s: Scalars, node: exp.Trim) -> Expr:
+def bind_trim(s: Scalars, node: exp.Trim) -> Expr:
     name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(node.args.get("position") or "", "trim")
     characters = node.args.get("expression")
     return call(name, s.bind(node.this), s.bind(characters) if characters is not None else Literal(" ", VARCHAR))
@@ -366,7 +366,7 @@ def bitwise(s: Scalars, node: exp.Binary) -> Expr:
 
 
 @handles(exp.BitwiseNot, args="this")
-def inverted(s: Scalars, node: exp.BitwiseNot) -> Expr:
+def bind_bitwise_not(s: Scalars, node: exp.BitwiseNot) -> Expr:
     return call("bit_not", s.bind(node.this))
 
 
@@ -385,7 +385,7 @@ def item_of(s: Scalars, node: exp.Bracket) -> Expr:
 
 
 @handles(exp.Anonymous, args="this expressions")
-def named(s: Scalars, node: exp.Anonymous) -> Expr:
+def bind_named_call(s: Scalars, node: exp.Anonymous) -> Expr:
     from squallpy.logical.bind.function_calls import function  # it binds arguments in turn
 
     return function(s, node)
@@ -393,27 +393,27 @@ def named(s: Scalars, node: exp.Anonymous) -> Expr:
 
 @handles(exp.Window, args="this partition_by order spec alias over")
 def window_function(s: Scalars, node: exp.Window) -> Expr:
-    from squallpy.logical.bind.over.window_functions import over
+    from squallpy.logical.bind.over.window_functions import bind_over_clause
 
-    return over(s, node)
+    return bind_over_clause(s, node)
 
 
 @handles(exp.WithinGroup, args="this expression")
 def ordered_aggregate(s: Scalars, node: exp.WithinGroup) -> Expr:
-    from squallpy.logical.bind.aggregates.calls import ordered
+    from squallpy.logical.bind.aggregates.calls import bind_within_group
 
-    return ordered(s, node)
+    return bind_within_group(s, node)
 
 
 @handles(exp.IgnoreNulls, exp.RespectNulls, args="this")
 def about_nulls(s: Scalars, node: exp.IgnoreNulls | exp.RespectNulls) -> Expr:
-    from squallpy.logical.bind.aggregates.calls import marked
+    from squallpy.logical.bind.aggregates.calls import bind_ignore_nulls
 
-    return marked(s, node)
+    return bind_ignore_nulls(s, node)
 
 
 @handles(exp.Filter, args="this expression")
 def restricted(s: Scalars, node: exp.Filter) -> Expr:
-    from squallpy.logical.bind.aggregates.calls import filtered
+    from squallpy.logical.bind.aggregates.calls import bind_filter
 
-    return filtered(s, node)
+    return bind_filter(s, node)

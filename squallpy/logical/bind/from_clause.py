@@ -9,21 +9,21 @@ from sqlglot import exp
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT
-from squallpy.catalog.catalog import View, qualified, schema_named
+from squallpy.catalog.catalog import View, qualify_name, resolve_schema
 from squallpy.catalog.matrices import Matrix, MatrixProgram
 from squallpy.catalog.orders import OrderText
 from squallpy.catalog.relation import Relation
 from squallpy.frontend.unsupported import CLAUSES, NODES, QUERIES
 from squallpy.logical.aggregate_calls import Agg
 from squallpy.logical.apply import Apply, ApplyKind, Domain
-from squallpy.logical.bind.context import Common, Context
-from squallpy.logical.bind.explode import constant_table, exploded, is_constant_table, is_generator
+from squallpy.logical.bind.context import CommonTable, Context
+from squallpy.logical.bind.explode import bind_explode, constant_table, is_constant_table, is_generator
 from squallpy.logical.bind.factorised import bind_factorised, is_factorised
 from squallpy.logical.bind.joins import JoinTree
 from squallpy.logical.bind.matrix_ddl import matrix_relation, output
-from squallpy.logical.bind.pivot import turned
+from squallpy.logical.bind.pivot import rewrite_pivots
 from squallpy.logical.bind.scope import Outer, Scope, Source, seen_from
-from squallpy.logical.bind.stream_windows import windowed
+from squallpy.logical.bind.stream_windows import apply_window
 from squallpy.logical.bind.subqueries import Inner, Subqueries, without_domain
 from squallpy.logical.expressions import FALSE, columns
 from squallpy.logical.nodes import Aggregate, Filter, Join, Node, Project, Scan
@@ -36,7 +36,7 @@ def bind_from(ctx: Context, select: exp.Select, outer: Outer | None = None) -> t
     if start is None:
         plan = one_row(ctx, select)
         return (Join(outer.domain, plan) if outer else plan), scope
-    ctx.only(start, "this")
+    ctx.refuse_other_args(start, "this")
     first = bind_source(ctx, start.this, scope, Scope(outer=outer))
     joins = JoinTree(ctx, scope, first.plan, Subqueries(ctx))
     if outer and first.domain.columns:
@@ -44,7 +44,7 @@ def bind_from(ctx: Context, select: exp.Select, outer: Outer | None = None) -> t
     for join in select.args.get("joins") or []:
         joins.add(join)
     for view in select.args.get("laterals") or []:
-        joins.plan = exploded(ctx, scope, joins.plan, view)
+        joins.plan = bind_explode(ctx, scope, joins.plan, view)
     joins.join_domain()
     joins.filter_late()
     return joins.plan, scope
@@ -62,7 +62,7 @@ def one_row(ctx: Context, node: exp.Expr) -> Node:
 def bind_source(ctx: Context, node: exp.Expr, scope: Scope, before: Scope) -> Inner:
     """Bind a table, view, WITH query or subquery in FROM; LATERAL ones may read the sources before them."""
     if node.args.get("pivots"):
-        node = turned(ctx, node, lambda bare: names_of(ctx, bare, before))
+        node = rewrite_pivots(ctx, node, lambda bare: names_of(ctx, bare, before))
     alias = schema = ""
     if is_generator(node):
         raise ctx.refuse(node, QUERIES["generator first"])
@@ -71,25 +71,25 @@ def bind_source(ctx: Context, node: exp.Expr, scope: Scope, before: Scope) -> In
         alias = node.this.name if isinstance(node.this, exp.Anonymous) else ""
     elif isinstance(node, exp.Table):
         inner, alias = bind_table(ctx, node, before.outer)
-        schema = schema_named(node.db) if node.db else ""
+        schema = resolve_schema(node.db) if node.db else ""
     elif isinstance(node, exp.Subquery) and (tree := first_in_parentheses(ctx, node)) is not None:
         return bind_parentheses(ctx, tree, scope, before)
     elif isinstance(node, exp.Values):
         from squallpy.logical.bind.set_operations import bind_values
 
-        ctx.only(node, "expressions", "alias")
+        ctx.refuse_other_args(node, "expressions", "alias")
         inner = Inner(bind_values(ctx, node))
     elif isinstance(node, exp.Subquery):
-        ctx.only(node, "this", "alias")
+        ctx.refuse_other_args(node, "this", "alias")
         inner = bind_derived(ctx, node.this, Scope(outer=before.outer) if before.outer else None)
     elif isinstance(node, exp.Lateral) and isinstance(node.this, exp.Subquery):
-        ctx.only(node, "this", "alias")
+        ctx.refuse_other_args(node, "this", "alias")
         inner = bind_derived(ctx, node.this, before)
     else:
         raise ctx.refuse(node)
     given = node.args.get("alias")
     if given is not None:
-        ctx.only(given, "this", "columns")
+        ctx.refuse_other_args(given, "this", "columns")
         alias, schema = (given.name, "") if given.name else (alias, schema)
         with ctx.at(given):
             inner = replace(inner, plan=rename(inner.plan, tuple(c.name for c in given.args.get("columns") or ())))
@@ -122,7 +122,7 @@ def first_in_parentheses(ctx: Context, node: exp.Subquery) -> exp.Expr | None:
         inside = inside.this
     if not isinstance(inside, exp.Table | exp.Subquery):
         return None
-    ctx.only(node, "this")
+    ctx.refuse_other_args(node, "this")
     return inside
 
 
@@ -136,8 +136,10 @@ def bind_parentheses(ctx: Context, first: exp.Expr, scope: Scope, before: Scope)
     joins = JoinTree(ctx, around, inner.plan, Subqueries(ctx))
     for join in first.args.get("joins") or []:
         joins.add(join)
-    reads = {c.id for expr in joins.late for c in columns(expr)}.union(*(w.reads for w in joins.subqueries.waiting))
-    if inner.domain.columns or reads & joins.around or joins.plan.borrows:
+    reads = {c.id for expr in joins.late_conditions for c in columns(expr)}.union(
+        *(w.reads for w in joins.subqueries.pending)
+    )
+    if inner.domain.columns or reads & joins.outer_columns or joins.plan.borrows:
         raise ctx.refuse(first, QUERIES["parentheses inside"])
     joins.filter_late()
     scope.take(ctx, around, first)
@@ -158,12 +160,12 @@ def bind_table(ctx: Context, node: exp.Table, outer: Outer | None) -> tuple[Inne
     if isinstance(node.this, exp.Dot):
         raise ctx.refuse(node, CLAUSES["Table.catalog"])
     if is_factorised(node):
-        ctx.only(node, "this", "alias")
+        ctx.refuse_other_args(node, "this", "alias")
         return Inner(bind_factorised(ctx, node)), node.this.name
     if not isinstance(node.this, exp.Identifier):
         raise ctx.refuse(node, NODES.get(type(node.this).__name__) or QUERIES["table function"])
-    ctx.only(node, "this", "alias", "db")
-    schema, name = node.args.get("db"), qualified(node.db, node.name)
+    ctx.refuse_other_args(node, "this", "alias", "db")
+    schema, name = node.args.get("db"), qualify_name(node.db, node.name)
     common = None if schema else ctx.ctes.get(name.lower())
     if common is not None:
         return bind_common(common, ctx, outer), name
@@ -173,7 +175,7 @@ def bind_table(ctx: Context, node: exp.Table, outer: Outer | None) -> tuple[Inne
     alias = node.name if schema else entry.name
     if isinstance(entry, View):
         return Inner(bind_view(ctx, entry)), alias
-    return Inner(windowed(ctx, scan(ctx, entry, node.alias or alias))), alias
+    return Inner(apply_window(ctx, scan(ctx, entry, node.alias or alias))), alias
 
 
 def relation_or_view(ctx: Context, name: str) -> Relation | View:
@@ -205,10 +207,10 @@ def bind_view(ctx: Context, view: View) -> Node:
         raise error.at(view.span) from None
 
 
-def bind_common(common: Common, ctx: Context, outer: Outer | None) -> Inner:
+def bind_common(common: CommonTable, ctx: Context, outer: Outer | None) -> Inner:
     """Bind a WITH query to new columns; `outer` surrounds the query that names it."""
-    if ctx.rehearses and common.checked and ctx.window is None:
-        return Inner(rename(with_new_columns(ctx, common.checked), common.columns))
+    if ctx.rehearses and common.plan and ctx.window is None:
+        return Inner(rename(with_new_columns(ctx, common.plan), common.columns))
     around = seen_from(outer, common.outer)
     context = replace(common.context, ids=ctx.ids, rehearses=ctx.rehearses)
     inner = bind_derived(context, common.query, Scope(outer=around) if around else None)

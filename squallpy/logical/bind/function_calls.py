@@ -10,12 +10,12 @@ from squallpy.frontend.unsupported import AGGREGATES as UNSUPPORTED_AGGREGATES
 from squallpy.frontend.unsupported import FUNCTIONS
 from squallpy.functions.entries import Function
 from squallpy.functions.registry import AGGREGATES, SCALARS, WINDOWS
-from squallpy.logical.bind.aggregates.calls import aggregate, grouping, head
-from squallpy.logical.bind.aggregates.list_aggregates import collected
+from squallpy.logical.bind.aggregates.calls import aggregate, bind_grouping, head
+from squallpy.logical.bind.aggregates.list_aggregates import bind_collected_list
 from squallpy.logical.bind.expressions import Scalars, note_lost_fraction
 from squallpy.logical.bind.scalar import conditional, datetime, hash, json, math, text
 from squallpy.logical.bind.scalar.expansion import EXPANSIONS, Builder
-from squallpy.logical.bind.split_function import FIRST, SIZES, counted, is_split, item
+from squallpy.logical.bind.split_function import FIRST, SIZES, bind_part_count, is_split, item
 from squallpy.logical.expression_builders import call
 from squallpy.logical.expressions import Expr, Literal
 
@@ -33,15 +33,15 @@ def function(s: Scalars, node: exp.Anonymous) -> Expr:
     if name in AGGREGATES:
         return aggregate(s, name, node)
     if name in ("GROUPING", "GROUPING_ID"):
-        return grouping(s, node)
+        return bind_grouping(s, node)
     if name in WINDOWS:
         raise SquallError("SQ2009", f"{name} needs OVER", head(s, node), "write OVER (… ORDER BY …)")
     if node.expressions and is_split(node.expressions[0]):
         if name in SIZES and len(node.expressions) == 1:
-            return counted(s, node.expressions[0])
+            return bind_part_count(s, node.expressions[0])
         if name in FIRST and len(node.expressions) == 2:
             return item(s, node.expressions[0], node.expressions[1], FIRST[name])
-    if (spelled := collected(s, node)) is not None:
+    if (spelled := bind_collected_list(s, node)) is not None:
         return spelled
     if name in UNSUPPORTED_AGGREGATES:
         raise SquallError("SQ3001", f"{name} is not supported yet", head(s, node), UNSUPPORTED_AGGREGATES[name])
@@ -50,24 +50,24 @@ def function(s: Scalars, node: exp.Anonymous) -> Expr:
     if (called := SCALARS.get(name)) is None:
         known = (*SCALARS, *AGGREGATES, "CAST", "EXTRACT", "TRIM")
         raise SquallError("SQ2004", f'unknown function "{node.name}"', head(s, node), nearest(name, known))
-    least, most, build = called.least, called.most, builder(called)
+    least, most, build = called.min_arguments, called.max_arguments, builder(called)
     count = len(node.expressions)
     if count < least or (most is not None and count > most):
-        wanted = f"{least} or more" if most is None else " to ".join(map(str, sorted({least, most})))
+        expected = f"{least} or more" if most is None else " to ".join(map(str, sorted({least, most})))
         raise SquallError(
-            "SQ2005", f"{name} takes {wanted} argument{'s' * (wanted != '1')}, not {count}", head(s, node)
+            "SQ2005", f"{name} takes {expected} argument{'s' * (expected != '1')}, not {count}", head(s, node)
         )
     if called.has_unit and count == 3 and isinstance(unit := node.expressions[0], exp.Column | exp.Var):
         return build(Literal(datetime.UNIT + unit.name, VARCHAR), *(s.bind(arg) for arg in node.expressions[1:]))
     args = [s.bind(arg) for arg in node.expressions]
-    if (place := called.constant) is not None and place < count:
-        args[place] = s.ctx.folded(args[place])
+    if (position := called.constant) is not None and position < count:
+        args[position] = s.ctx.fold(args[position])
     if name == "DECIMAL":
         note_lost_fraction(s, node, args[0], conditional.TYPES[name])
-    return build(*fitting(s, called, node, args))
+    return build(*parse_moment_constants(s, called, node, args))
 
 
-def fitting(s: Scalars, function: Function, node: exp.Anonymous, args: list[Expr]) -> list[Expr]:
+def parse_moment_constants(s: Scalars, function: Function, node: exp.Anonymous, args: list[Expr]) -> list[Expr]:
     """Read text constants as moments where arguments have one type with a DATE or TIMESTAMP; SQ2005 for arguments that
     have no common type."""
     fitted = list(args)

@@ -17,7 +17,7 @@ Set = tuple[exp.Expr, ...]
 
 def grouping_sets(ctx: Context, clause: exp.Group) -> list[Set]:
     """List the sets of a GROUP BY, one if it is a plain list; a set that is named twice is grouped by twice."""
-    ctx.only(clause, "expressions", "rollup", "cube", "grouping_sets")
+    ctx.refuse_other_args(clause, "expressions", "rollup", "cube", "grouping_sets")
     whole = [node for part in ("rollup", "cube", "grouping_sets") for node in clause.args.get(part) or []]
     if not whole:
         elements = [list(alternatives(ctx, node)) for node in clause.expressions]
@@ -35,7 +35,7 @@ def alternatives(ctx: Context, node: exp.Expr, default: list[exp.Expr] | None = 
     """Yield the sets that one element of GROUP BY stands for."""
     match node:
         case exp.Rollup() | exp.Cube() | exp.GroupingSets():
-            ctx.only(node, "expressions")
+            ctx.refuse_other_args(node, "expressions")
         case _:
             yield members(node)
             return

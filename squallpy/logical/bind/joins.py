@@ -13,7 +13,7 @@ from squallpy.base.errors import Span
 from squallpy.frontend.unsupported import JOINS, QUERIES, Unsupported
 from squallpy.logical.apply import Apply, ApplyKind
 from squallpy.logical.bind.context import Context
-from squallpy.logical.bind.explode import exploded, is_generator
+from squallpy.logical.bind.explode import bind_explode, is_generator
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.scope import Scope
 from squallpy.logical.bind.subqueries import Subqueries
@@ -26,19 +26,19 @@ from squallpy.logical.nodes import AntiJoin, Filter, Join, LeftJoin, Node, Proje
 class JoinTree:
     """The join tree of a FROM clause while it is being bound.
 
-    `late` are conditions of inner joins that wait, with their subqueries, until FROM is complete: as those of WHERE,
-    they may read columns of the outer query.
+    `late_conditions` of inner joins wait, with their subqueries, until FROM is complete: as those of WHERE, they may
+    read columns of the outer query.
     """
 
     ctx: Context
     scope: Scope
     plan: Node
     subqueries: Subqueries
-    late: list[Expr] = field(default_factory=list)
+    late_conditions: list[Expr] = field(default_factory=list)
 
     @property
-    def around(self) -> frozenset[int]:
-        """The columns from around the query."""
+    def outer_columns(self) -> frozenset[int]:
+        """The columns of the outer query."""
         return frozenset(c.id for c in self.scope.outer.domain.output) if self.scope.outer else frozenset()
 
     def join_domain(self) -> None:
@@ -48,23 +48,23 @@ class JoinTree:
 
     def filter_late(self) -> None:
         """Filter by the late conditions."""
-        if self.late:
-            self.plan = Filter(self.subqueries.attach(self.plan), conjunction(self.late))
-            self.late = []
+        if self.late_conditions:
+            self.plan = Filter(self.subqueries.attach(self.plan), conjunction(self.late_conditions))
+            self.late_conditions = []
 
     def add(self, join: exp.Join) -> None:
         """Join one more source."""
         from squallpy.logical.bind.from_clause import bind_source
 
         ctx, scope, kind = self.ctx, self.scope, join_kind(self.ctx, join)
-        ctx.only(join, "this", "method", "side", "kind", "on", "using")
+        ctx.refuse_other_args(join, "this", "method", "side", "kind", "on", "using")
         if is_generator(join.this):
             on = join.args.get("on")
             if kind not in ("INNER", "LEFT") or join.args.get("using") or not (on is None or is_true(on)):
                 raise ctx.refuse(join, QUERIES["generator joined"])
-            self.plan = exploded(ctx, scope, self.plan, join.this, lost=kind == "LEFT")
+            self.plan = bind_explode(ctx, scope, self.plan, join.this, lost=kind == "LEFT")
             return
-        if kind in ("RIGHT", "FULL") and self.late:
+        if kind in ("RIGHT", "FULL") and self.late_conditions:
             self.join_domain()
             self.filter_late()
         beside = Scope()
@@ -73,7 +73,7 @@ class JoinTree:
         scope.take(ctx, beside, join.this)
         if kind in ("RIGHT", "FULL") and inner.domain.columns:
             raise ctx.refuse(join, replace(QUERIES["outer join lateral"], keyword=kind))
-        if self.around & {c.id for theirs in inner.domain.columns for c in columns(theirs)}:
+        if self.outer_columns & {c.id for theirs in inner.domain.columns for c in columns(theirs)}:
             self.join_domain()
         right = inner.plan
         conditions: list[Expr] = [call("=", ours, theirs) for ours, theirs in pairs.values()]
@@ -85,7 +85,7 @@ class JoinTree:
             raise ctx.refuse(join, replace(QUERIES["outer join inside"], keyword=kind))
         condition = conjunction(c for c in conditions if c != TRUE)
         sides = Sides(self.plan, right, inner.parameters(), ctx.span(join.this) if inner.domain.columns else None)
-        pairs_met = JoinPairs(ctx, sides, condition, queries) if queries.waiting else None
+        pairs_met = JoinPairs(ctx, sides, condition, queries) if queries.pending else None
         if kind in ("SEMI", "ANTI"):
             del scope.sources[-len(beside.sources) :]
             join_of = SemiJoin if kind == "SEMI" else AntiJoin
@@ -101,14 +101,14 @@ class JoinTree:
         Those that read both sides of an outer, SEMI or ANTI join still wait then.
         """
         on = conditions[-1]
-        around = bool(self.around & {c.id for c in columns(on)}.union(*(w.reads for w in queries.waiting)))
+        around = bool(self.outer_columns & {c.id for c in columns(on)}.union(*(w.reads for w in queries.pending)))
         if kind == "INNER":
-            if around or queries.waiting:
-                plain, late = queries.split_conditions(conjuncts(conditions.pop()), self.around)
+            if around or queries.pending:
+                plain, late = queries.split_conditions(conjuncts(conditions.pop()), self.outer_columns)
                 conditions += plain
-                self.late += late
-                self.subqueries.waiting += queries.waiting
-                queries.waiting = []
+                self.late_conditions += late
+                self.subqueries.pending += queries.pending
+                queries.pending = []
             return right
         if around:
             self.join_domain()
@@ -157,14 +157,14 @@ class JoinPairs:
 
     def __init__(self, ctx: Context, sides: Sides, condition: Expr, queries: Subqueries) -> None:
         self.ctx, self.left, self.right = ctx, sides.left, sides.right
-        self.read = {c.id for c in columns(condition)}.union(*(w.reads for w in queries.waiting))
+        self.read_ids = {c.id for c in columns(condition)}.union(*(w.reads for w in queries.pending))
         plain, asked = queries.split_conditions(conjuncts(condition))
         met = Filter(queries.attach(sides.join(ctx, "INNER", conjunction(plain))), conjunction(asked))
         self.pairs = Project(met, tuple((c, c) for c in (*self.left.output, *self.right.output)))
 
     def keep_matched(self, join_of: type[SemiJoin] | type[AntiJoin], side: Node) -> Node:
         """Keep the rows of a side that are in a pair, or those in none."""
-        keys = [c for c in side.output if c.id in self.read]
+        keys = [c for c in side.output if c.id in self.read_ids]
         found = self.ctx.copies(keys)
         same = [call("<=>", key, copy) for key, (copy, _) in zip(keys, found, strict=True)]
         return join_of(side, Project(self.pairs, found) if found else self.pairs, conjunction(same))
@@ -174,9 +174,9 @@ class JoinPairs:
         sides = {"LEFT": (self.left,), "RIGHT": (self.right,), "FULL": (self.left, self.right)}[kind]
         lost = {c.id for side in sides for c in (self.right if side is self.left else self.left).output}
         columns = tuple(replace(c, nullable=c.nullable or c.id in lost) for c in self.pairs.output)
-        return Union((self.pairs, *map(self._alone, sides)), columns)
+        return Union((self.pairs, *map(self._pad_side, sides)), columns)
 
-    def _alone(self, side: Node) -> Node:
+    def _pad_side(self, side: Node) -> Node:
         ours = {c.id for c in side.output}
         values = (c if c.id in ours else Literal(None, c.type) for c in self.pairs.output)
         return Project(self.keep_matched(AntiJoin, side), self.ctx.copies(values))
@@ -214,13 +214,13 @@ def using_pairs(ctx: Context, join: exp.Join, scope: Scope, right: Scope) -> dic
         names = [exp.to_identifier(c.name) for c in right.star() if scope.find(c.name)]
     else:
         names = [name.copy() for name in join.args.get("using") or []]
-    if names and right.merged:
+    if names and right.merged_columns:
         raise ctx.refuse(join, QUERIES["USING twice"])
     pairs = {}
     for name in names:
         reference = exp.Column(this=name)
         reference.parent = join
-        pairs[name.name.lower()] = scope.own(ctx, reference), right.own(ctx, reference)
+        pairs[name.name.lower()] = scope.find_own_column(ctx, reference), right.find_own_column(ctx, reference)
     return pairs
 
 
@@ -229,10 +229,10 @@ def merge(ctx: Context, kind: str, plan: Node, pairs: dict[str, tuple[Column, Co
     items: list[tuple[Column, Expr]] = []
     for name, (ours, theirs) in pairs.items():
         scope.places.setdefault(ours.id, name)
-        scope.hidden.add(theirs.id)
-        scope.merged[name] = theirs if kind == "RIGHT" else ours
+        scope.hidden_ids.add(theirs.id)
+        scope.merged_columns[name] = theirs if kind == "RIGHT" else ours
         if kind == "FULL":
             either = coalesce(replace(ours, nullable=True), replace(theirs, nullable=True))
-            scope.merged[name] = ctx.column(ours.name, either.type, True)
-            items.append((scope.merged[name], either))
+            scope.merged_columns[name] = ctx.column(ours.name, either.type, True)
+            items.append((scope.merged_columns[name], either))
     return Project(plan, (*((c, c) for c in plan.output), *items)) if items else plan

@@ -32,14 +32,14 @@ def bind_matrix(catalog: Catalog, statement: CreateMatrix) -> Matrix:
         kind = "STREAM" if relation.stream else "TABLE"
         raise SquallError("SQ2005", f'"{relation.name}" is a {kind}', source, f"write FROM {kind} {relation.name}")
     columns = []
-    for place, (name, span) in enumerate(zip(matrix.columns, spans, strict=True)):
+    for position, (name, span) in enumerate(zip(matrix.columns, spans, strict=True)):
         field = relation.field(name)
         if field is None:
             hint = nearest(name, [f.name for f in relation.fields])
             raise SquallError("SQ2003", f'"{relation.name}" has no column "{name}"', span, hint)
-        fits = field.type.is_integer if place < 2 else field.type.is_numeric or field.type == BOOLEAN
+        fits = field.type.is_integer if position < 2 else field.type.is_numeric or field.type == BOOLEAN
         if not fits:
-            what, wanted = ("an index", "an INT or BIGINT") if place < 2 else ("an entry", "a number or a BOOLEAN")
+            what, wanted = ("an index", "an INT or BIGINT") if position < 2 else ("an entry", "a number or a BOOLEAN")
             raise SquallError("SQ2005", f'{what} of a matrix is {wanted}, "{field.name}" is {field.type}', span)
         columns.append(field.name)
         if matrix.shares and field.type == BOOLEAN:
@@ -47,8 +47,8 @@ def bind_matrix(catalog: Catalog, statement: CreateMatrix) -> Matrix:
     if matrix.shares and "SYMMETRIC" in matrix.known:
         raise SquallError("SQ2011", "shares of rows are not SYMMETRIC, as rows have sums of their own", matrix.span)
     if matrix.rows != matrix.cols and matrix.known:
-        told = f"a matrix of {matrix.rows} × {matrix.cols} is not {matrix.known[0]}"
-        raise SquallError("SQ2011", told, matrix.span, "it would be square")
+        message = f"a matrix of {matrix.rows} × {matrix.cols} is not {matrix.known[0]}"
+        raise SquallError("SQ2011", message, matrix.span, "it would be square")
     return replace(matrix, relation=relation.name, columns=tuple(columns))
 
 
@@ -72,14 +72,14 @@ def check_entries(catalog: Catalog, program: MatrixProgram, matrix: Matrix) -> N
     """Refuse a matrix whose entries are not of the program's semiring (SQ2005)."""
     type = entries(catalog, matrix)
     if matrix.shares and program.semiring != "arithmetic":
-        told = f'"{matrix.name}" has SHARES, and the {program.semiring} semiring no fractions'
-        raise SquallError("SQ2005", told, program.span, "leave SHARES away, or OVER")
+        message = f'"{matrix.name}" has SHARES, and the {program.semiring} semiring no fractions'
+        raise SquallError("SQ2005", message, program.span, "leave SHARES away, or OVER")
     if type is not None and program.semiring == "counting" and not type.is_integer:
-        told = f'the counting semiring has whole numbers, the entries of "{matrix.name}" are {type}'
-        raise SquallError("SQ2005", told, program.span, "leave OVER counting away")
+        message = f'the counting semiring has whole numbers, the entries of "{matrix.name}" are {type}'
+        raise SquallError("SQ2005", message, program.span, "leave OVER counting away")
     if type == BOOLEAN and program.semiring != "boolean":
-        told = f'the {program.semiring} semiring has numbers, the entries of "{matrix.name}" are {type}'
-        raise SquallError("SQ2005", told, program.span, "write OVER boolean")
+        message = f'the {program.semiring} semiring has numbers, the entries of "{matrix.name}" are {type}'
+        raise SquallError("SQ2005", message, program.span, "write OVER boolean")
 
 
 def entries(catalog: Catalog, matrix: Matrix) -> Type | None:
@@ -106,5 +106,5 @@ def output(ctx: Context, program: exp.Expr, output: exp.Expr) -> Relation:
     for name in found.outputs:
         if name.lower() == output.name.lower():
             return cells(f"{found.name}.{name}", found.semiring)
-    told = f'the matrix program "{found.name}" has no output "{output.name}"'
-    raise ctx.error("SQ2001", told, output, nearest(output.name, found.outputs))
+    message = f'the matrix program "{found.name}" has no output "{output.name}"'
+    raise ctx.error("SQ2001", message, output, nearest(output.name, found.outputs))

@@ -19,7 +19,7 @@ from squallpy.logical.nodes import Limit, Node, Project, Sort
 MOST = 2**62  # rows that a number of theirs counts; more are all
 
 
-class Selected(Protocol):
+class SelectColumn(Protocol):
     """A column of the result."""
 
     @property
@@ -46,7 +46,7 @@ def constant_number(ctx: Context, node: exp.Expr) -> int | None:
     return max(-MOST, min(int(value.value), MOST))
 
 
-def ordinal(ctx: Context, node: exp.Expr, items: Sequence[Selected], clause: str) -> Expr | None:
+def ordinal(ctx: Context, node: exp.Expr, items: Sequence[SelectColumn], clause: str) -> Expr | None:
     """Return the item that a bare whole number names; None for anything else."""
     if not isinstance(node, exp.Literal) or node.is_string or not node.name.isdecimal():
         return None
@@ -57,7 +57,7 @@ def ordinal(ctx: Context, node: exp.Expr, items: Sequence[Selected], clause: str
     return items[position - 1].expr
 
 
-def bind_order(clause: exp.Order | None, items: Sequence[Selected], scalars: Scalars) -> list[Ordering]:
+def bind_order(clause: exp.Order | None, items: Sequence[SelectColumn], scalars: Scalars) -> list[Ordering]:
     """Bind the keys of ORDER BY; ALL are all that is selected.
 
     As in Spark, NULLs come first when ascending and last when descending.
@@ -65,10 +65,10 @@ def bind_order(clause: exp.Order | None, items: Sequence[Selected], scalars: Sca
     if clause is None:
         return []
     ctx = scalars.ctx
-    ctx.only(clause, "expressions")
+    ctx.refuse_other_args(clause, "expressions")
     keys = list[Ordering]()
     for key in clause.expressions:
-        ctx.only(key, "this", "desc", "nulls_first")
+        ctx.refuse_other_args(key, "this", "desc", "nulls_first")
         if isinstance(key.this, exp.Var) and key.this.name.upper() == "ALL":
             exprs = [item.expr for item in items]
         else:
@@ -121,27 +121,27 @@ def numbers(ctx: Context, query: exp.Query) -> tuple[int | None, int]:
     """Read the numbers of LIMIT, None for all rows, and of OFFSET."""
     limit, offset, count = query.args.get("limit"), query.args.get("offset"), None
     if limit is not None:
-        count = fetched(ctx, limit) if isinstance(limit, exp.Fetch) else limited(ctx, limit)
+        count = read_fetch(ctx, limit) if isinstance(limit, exp.Fetch) else read_limit(ctx, limit)
         count = None if count == MOST else count
     if offset is not None:
-        ctx.only(offset, "expression")
-    return count, whole(ctx, offset.expression, "OFFSET") if offset is not None else 0
+        ctx.refuse_other_args(offset, "expression")
+    return count, read_whole_number(ctx, offset.expression, "OFFSET") if offset is not None else 0
 
 
-def limited(ctx: Context, limit: exp.Expr) -> int | None:
+def read_limit(ctx: Context, limit: exp.Expr) -> int | None:
     """Read the number of LIMIT; None for LIMIT ALL."""
-    ctx.only(limit, "expression", "limit_options")
+    ctx.refuse_other_args(limit, "expression", "limit_options")
     refuse_percent(ctx, limit)
     if isinstance(limit.expression, exp.Var) and limit.expression.name.upper() == "ALL":
         return None
-    return whole(ctx, limit.expression, "LIMIT")
+    return read_whole_number(ctx, limit.expression, "LIMIT")
 
 
-def fetched(ctx: Context, fetch: exp.Fetch) -> int:
+def read_fetch(ctx: Context, fetch: exp.Fetch) -> int:
     """Read the number of FETCH FIRST n ROWS, or FETCH FIRST ROW."""
     refuse_percent(ctx, fetch)
     count = fetch.args.get("count")
-    return 1 if count is None else whole(ctx, count, "FETCH")
+    return 1 if count is None else read_whole_number(ctx, count, "FETCH")
 
 
 def refuse_percent(ctx: Context, limit: exp.Expr) -> None:
@@ -151,7 +151,7 @@ def refuse_percent(ctx: Context, limit: exp.Expr) -> None:
         raise ctx.refuse(limit, QUERIES["FETCH"])
 
 
-def whole(ctx: Context, node: exp.Expr, clause: str) -> int:
+def read_whole_number(ctx: Context, node: exp.Expr, clause: str) -> int:
     number = constant_number(ctx, node)
     if number is None or number < 0:
         raise SquallError("SQ2005", f"{clause} needs a constant whole number", ctx.query.keyword(node, clause))

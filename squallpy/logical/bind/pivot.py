@@ -22,24 +22,24 @@ from squallpy.logical.bind.context import Context
 Names = Callable[[exp.Expr], Sequence[str]]  # a source → what its columns are called
 
 
-def turned(ctx: Context, source: exp.Expr, names: Names) -> exp.Subquery:
+def rewrite_pivots(ctx: Context, source: exp.Expr, names: Names) -> exp.Subquery:
     """Replace a source that has PIVOT or UNPIVOT by a query in FROM, under the same alias or one of its own."""
     first, *more = source.args["pivots"]
     bare = source.copy()
     bare.set("pivots", None)
     bare.parent = source.parent
-    rotate = unpivoted if first.args.get("unpivot") else pivoted
+    rotate = rewrite_unpivot if first.args.get("unpivot") else rewrite_pivot
     alias = first.args.get("alias") or bare.args.get("alias")
     if alias is None and isinstance(bare, exp.Table):
         alias = exp.TableAlias(this=bare.this.copy())
     found = exp.Subquery(this=rotate(ctx, first, bare, names(bare)), alias=alias and alias.copy())
     found.set("pivots", [pivot.copy() for pivot in more])
     found.parent = source.parent
-    return turned(ctx, found, names) if more else found
+    return rewrite_pivots(ctx, found, names) if more else found
 
 
-def pivoted(ctx: Context, node: exp.Pivot, source: exp.Expr, names: Sequence[str]) -> exp.Query:
-    ctx.only(
+def rewrite_pivot(ctx: Context, node: exp.Pivot, source: exp.Expr, names: Sequence[str]) -> exp.Query:
+    ctx.refuse_other_args(
         node, "expressions", "fields", "group", "alias", "columns", "identify_pivot_strings", "prefixed_pivot_columns",
         "pivot_column_naming",
     )  # fmt: skip
@@ -50,15 +50,15 @@ def pivoted(ctx: Context, node: exp.Pivot, source: exp.Expr, names: Sequence[str
     read = [c for call, _ in calls for c in call.find_all(exp.Column)]
     read += [c for field in node.args["fields"] for c in field.this.find_all(exp.Column)]
     group = node.args.get("group")
-    kept = others(names, read) if group is None else [each.copy() for each in group.expressions]
+    grouping_columns = list_unread(names, read) if group is None else [each.copy() for each in group.expressions]
     items = [
         exp.alias_(of_rows(call, case.condition), "_".join((case.name, *named)), quoted=True)
         for case in cases(ctx, node.args["fields"])
         for call, alias in calls
         for named in [(alias or ctx.query.words(call),) if len(calls) > 1 else ()]
     ]
-    by = exp.Group(expressions=[each.copy() for each in kept]) if kept else None
-    return exp.Select(expressions=[*kept, *items], from_=exp.From(this=source), group=by)
+    by = exp.Group(expressions=[each.copy() for each in grouping_columns]) if grouping_columns else None
+    return exp.Select(expressions=[*grouping_columns, *items], from_=exp.From(this=source), group=by)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def cases(ctx: Context, fields: list[exp.In]) -> Iterator[Case]:
     FOR k IN (1, 2) FOR l IN ('a')  →  1_a: k = 1 AND l = 'a';  2_a: k = 2 AND l = 'a'
     """
     for field in fields:
-        ctx.only(field, "this", "expressions")
+        ctx.refuse_other_args(field, "this", "expressions")
     for chosen in product(*(field.expressions for field in fields)):
         names, tests = list[str](), list[exp.Expr]()
         for field, value in zip(fields, chosen, strict=True):
@@ -115,11 +115,11 @@ def of_rows(call: exp.Expr, condition: exp.Expr) -> exp.Expr:
     return call.transform(narrowed)
 
 
-def unpivoted(ctx: Context, node: exp.Pivot, source: exp.Expr, names: Sequence[str]) -> exp.Query:
-    ctx.only(node, "expressions", "fields", "unpivot", "include_nulls", "alias")
+def rewrite_unpivot(ctx: Context, node: exp.Pivot, source: exp.Expr, names: Sequence[str]) -> exp.Query:
+    ctx.refuse_other_args(node, "expressions", "fields", "unpivot", "include_nulls", "alias")
     (values,), (field,) = node.expressions, node.args["fields"]
     called = values.expressions if isinstance(values, exp.Tuple) else [values]
-    kept = others(names, field.find_all(exp.Column))
+    grouping_columns = list_unread(names, field.find_all(exp.Column))
     queries: list[exp.Query] = []
     for each in field.expressions:
         bare = each.this if isinstance(each, exp.PivotAlias) else each
@@ -129,18 +129,18 @@ def unpivoted(ctx: Context, node: exp.Pivot, source: exp.Expr, names: Sequence[s
         for column in read:
             if not isinstance(column, exp.Column):
                 raise ctx.error("SQ2005", "UNPIVOT takes columns", column)
-        told = exp.Literal.string(each.alias or "_".join(column.name for column in read))
+        message = exp.Literal.string(each.alias or "_".join(column.name for column in read))
         shown = [exp.alias_(column.copy(), name.name, quoted=True) for column, name in zip(read, called, strict=True)]
         there: list[exp.Expr] = [exp.Not(this=exp.Is(this=c.copy(), expression=exp.Null())) for c in read]
         where = exp.Where(this=reduce(lambda a, b: exp.Or(this=a, expression=b), there))
-        items = [*(c.copy() for c in kept), exp.alias_(told, field.this.name, quoted=True), *shown]
+        items = [*(c.copy() for c in grouping_columns), exp.alias_(message, field.this.name, quoted=True), *shown]
         rows = exp.From(this=source.copy())
         every = bool(node.args.get("include_nulls"))
         queries.append(exp.Select(expressions=items, from_=rows, where=None if every else where))
     return reduce(lambda a, b: exp.Union(this=a, expression=b, distinct=False), queries)
 
 
-def others(names: Sequence[str], read: Iterator[exp.Column] | Sequence[exp.Column]) -> list[exp.Expr]:
+def list_unread(names: Sequence[str], read: Iterator[exp.Column] | Sequence[exp.Column]) -> list[exp.Expr]:
     """List the columns of a source that are not read."""
     known = {column.name.lower() for column in read}
     return [exp.column(exp.to_identifier(name, quoted=True)) for name in names if name.lower() not in known]

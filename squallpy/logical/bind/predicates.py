@@ -28,7 +28,7 @@ def bind_comparison(s: "Scalars", node: exp.Binary) -> Expr:
         return _bind_quantified(s, node, node.expression)
     if isinstance(node.this, exp.Tuple):
         return compare_rows(COMPARISONS[type(node)], pair_rows(s, node.this, node.expression))
-    return call(COMPARISONS[type(node)], *s.compared([node.this, node.expression]))
+    return call(COMPARISONS[type(node)], *s.bind_compared([node.this, node.expression]))
 
 
 def compare_rows(operator: str, pairs: list[list[Expr]]) -> Expr:
@@ -53,14 +53,14 @@ def pair_rows(s: "Scalars", left: exp.Expr, right: exp.Expr) -> list[list[Expr]]
     if len(left.expressions) != len(right.expressions):
         message = f"a row of {len(left.expressions)} values with one of {len(right.expressions)}"
         raise s.ctx.error("SQ2005", message, right)
-    return [s.compared(list(pair)) for pair in zip(left.expressions, right.expressions, strict=True)]
+    return [s.bind_compared(list(pair)) for pair in zip(left.expressions, right.expressions, strict=True)]
 
 
 def bind_distinct_from(s: "Scalars", node: exp.NullSafeNEQ) -> Expr:
     """Bind IS DISTINCT FROM."""
     if isinstance(node.this, exp.Tuple):
         return call("not", compare_rows("<=>", pair_rows(s, node.this, node.expression)))
-    return call("not", call("<=>", *s.compared([node.this, node.expression])))
+    return call("not", call("<=>", *s.bind_compared([node.this, node.expression])))
 
 
 def _bind_quantified(s: "Scalars", node: exp.Binary, quantifier: exp.Any | exp.All) -> Expr:
@@ -68,18 +68,18 @@ def _bind_quantified(s: "Scalars", node: exp.Binary, quantifier: exp.Any | exp.A
 
     Rows can be compared by = ANY and <> ALL, as by IN and NOT IN.
     """
-    s.ctx.only(quantifier, "this")
+    s.ctx.refuse_other_args(quantifier, "this")
     queries, query = s.queries(quantifier), quantifier.this
     if not isinstance(query, exp.Query):
         raise s.ctx.refuse(quantifier)
     operator, some = COMPARISONS[type(node)], isinstance(quantifier, exp.Any)
     if operator not in OPPOSITE:
         raise s.ctx.refuse(node)
-    asked = operator if some else OPPOSITE[operator]
-    if isinstance(node.this, exp.Tuple) and asked != "=":
+    comparison = operator if some else OPPOSITE[operator]
+    if isinstance(node.this, exp.Tuple) and comparison != "=":
         raise s.ctx.refuse(quantifier, QUERIES["rows of a query"])
     values = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
-    found = queries.bind_quantified(s, asked, [s.bind(value) for value in values], query)
+    found = queries.bind_quantified(s, comparison, [s.bind(value) for value in values], query)
     return found if some else call("not", found)
 
 
@@ -88,7 +88,7 @@ def bind_between(s: "Scalars", node: exp.Between) -> Expr:
     if isinstance(node.this, exp.Tuple):
         lows, highs = (pair_rows(s, node.this, node.args[bound]) for bound in ("low", "high"))
     else:
-        value, low, high = s.compared([node.this, node.args["low"], node.args["high"]])
+        value, low, high = s.bind_compared([node.this, node.args["low"], node.args["high"]])
         lows, highs = [[value, low]], [[value, high]]
     test = call("and", compare_rows(">=", lows), compare_rows("<=", highs))
     if not node.args.get("symmetric"):
@@ -103,7 +103,7 @@ def bind_in(s: "Scalars", node: exp.In) -> Expr:
         return s.queries(node).bind_quantified(s, "=", [s.bind(value) for value in values], node.args["query"])
     if isinstance(node.this, exp.Tuple):
         return disjunction([compare_rows("=", pair_rows(s, node.this, option)) for option in node.expressions])
-    value, *options = s.compared([node.this, *node.expressions])
+    value, *options = s.bind_compared([node.this, *node.expressions])
     if all(isinstance(option, Literal) for option in options):
         return call("in", value, *options)
     tests = [call("=", value, option) for option in options]
@@ -114,8 +114,8 @@ def bind_escape(s: "Scalars", node: exp.Escape) -> Expr:
     """Bind LIKE, ILIKE or SIMILAR TO with ESCAPE."""
     if not isinstance(node.this, exp.Like | exp.ILike | exp.SimilarTo):
         raise s.ctx.refuse(node)
-    s.ctx.only(node.this, "this", "expression", "negate")
-    character = s.ctx.folded(s.bind(node.expression))
+    s.ctx.refuse_other_args(node.this, "this", "expression", "negate")
+    character = s.ctx.fold(s.bind(node.expression))
     if not isinstance(character, Literal) or len(str(character.value)) != 1:
         raise s.ctx.error("SQ2005", "ESCAPE needs one character", node.expression)
     return (
@@ -127,7 +127,7 @@ def bind_escape(s: "Scalars", node: exp.Escape) -> Expr:
 
 def bind_similar(s: "Scalars", node: exp.SimilarTo, character: Literal = BACKSLASH) -> Expr:
     """Bind SIMILAR TO; as in PostgreSQL a backslash escapes unless ESCAPE says otherwise."""
-    pattern = s.ctx.folded(s.bind(node.expression))
+    pattern = s.ctx.fold(s.bind(node.expression))
     test = call("similar", s.bind(node.this), pattern, character)
     if isinstance(pattern, Literal) and pattern.value is not None:
         try:
@@ -140,7 +140,7 @@ def bind_similar(s: "Scalars", node: exp.SimilarTo, character: Literal = BACKSLA
 def bind_like(s: "Scalars", node: exp.Like | exp.ILike, character: Literal | None = None) -> Expr:
     """Bind LIKE; as in Spark a backslash escapes unless ESCAPE says otherwise. ILIKE compares in lower case."""
     if isinstance(node.expression, exp.Any | exp.All):
-        s.ctx.only(node.expression, "this")
+        s.ctx.refuse_other_args(node.expression, "this")
         patterns = node.expression.this
         if not isinstance(patterns, exp.Tuple | exp.Paren):
             raise s.ctx.refuse(node.expression)

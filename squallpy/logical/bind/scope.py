@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import NULL
-from squallpy.catalog.catalog import qualified, schema_named
+from squallpy.catalog.catalog import qualify_name, resolve_schema
 from squallpy.frontend.unsupported import FUNCTIONS, NODES, NOW, QUERIES, Unsupported
 from squallpy.logical.apply import Domain
 from squallpy.logical.bind.context import Context
@@ -27,23 +27,23 @@ class Source:
 
     @property
     def name(self) -> str:
-        return qualified(self.schema, self.alias)
+        return qualify_name(self.schema, self.alias)
 
-    def named(self, name: str) -> list[Column]:
+    def find_columns(self, name: str) -> list[Column]:
         return [c for c in self.columns if c.name.lower() == name.lower()]
 
 
 @dataclass(slots=True)
 class Scope:
-    """The sources of FROM in order; `merged` are the columns joined with USING, which need no qualifier.
+    """The sources of FROM in order; `merged_columns` are the columns joined with USING, which need no qualifier.
 
     `places` says in the place of which column * has a merged one.
     """
 
     sources: list[Source] = field(default_factory=list)
-    merged: dict[str, Column] = field(default_factory=dict)
+    merged_columns: dict[str, Column] = field(default_factory=dict)
     places: dict[int, str] = field(default_factory=dict)
-    hidden: set[int] = field(default_factory=set)  # the right sides of USING, which * leaves out
+    hidden_ids: set[int] = field(default_factory=set)  # the right sides of USING, which * leaves out
     nulls: set[int] = field(default_factory=set)  # the columns that a query in FROM has a bare NULL for, of any type
     outer: "Outer | None" = None  # what is around the query, asked for what is not found here
 
@@ -57,11 +57,11 @@ class Scope:
         """Take over the sources of another scope."""
         for source in other.sources:
             self.add(ctx, source, node)
-        if self.merged.keys() & other.merged.keys():
+        if self.merged_columns.keys() & other.merged_columns.keys():
             raise ctx.refuse(node, QUERIES["USING twice"])
-        self.merged |= other.merged
+        self.merged_columns |= other.merged_columns
         self.places |= other.places
-        self.hidden |= other.hidden
+        self.hidden_ids |= other.hidden_ids
         self.nulls |= other.nulls
 
     def source(self, ctx: Context, node: exp.Column) -> Source | None:
@@ -71,7 +71,7 @@ class Scope:
             return None
         found = [s for s in self.sources if s.alias.lower() == table.name.lower()]
         if schema is not None:
-            found = [s for s in found if s.schema.lower() == schema_named(schema.name).lower()]
+            found = [s for s in found if s.schema.lower() == resolve_schema(schema.name).lower()]
         if len(found) == 1:
             return found[0]
         if found:
@@ -84,11 +84,11 @@ class Scope:
 
     def find(self, name: str) -> list[Column]:
         """List the columns of an unqualified name."""
-        found = [column for source in self.sources for column in source.named(name)]
-        merged = self.merged.get(name.lower())
+        found = [column for source in self.sources for column in source.find_columns(name)]
+        merged = self.merged_columns.get(name.lower())
         if merged is None:
             return found
-        parts = {*self.hidden, *self.places, merged.id}  # a source that came later has the name for itself
+        parts = {*self.hidden_ids, *self.places, merged.id}  # a source that came later has the name for itself
         return [merged, *(c for c in found if c.id not in parts)]
 
     def value(self, column: Column) -> Expr:
@@ -98,7 +98,7 @@ class Scope:
     def resolve(self, ctx: Context, node: exp.Column) -> Expr:
         """Find the column that a reference means, or its NULL; SQ2001, SQ2002 or SQ2003 if it means none or several."""
         try:
-            return self.value(self.own(ctx, node))
+            return self.value(self.find_own_column(ctx, node))
         except SquallError as error:
             if error.code not in ("SQ2001", "SQ2003"):
                 raise
@@ -118,23 +118,23 @@ class Scope:
     def has(self, ctx: Context, node: exp.Column) -> bool:
         """True if a reference means something of this very block, be it several columns."""
         try:
-            self.own(ctx, node)
+            self.find_own_column(ctx, node)
         except SquallError as error:
             return error.code == "SQ2002"
         return True
 
-    def own(self, ctx: Context, node: exp.Column) -> Column:
+    def find_own_column(self, ctx: Context, node: exp.Column) -> Column:
         """Find the column of this very block that a reference means."""
-        ctx.only(node, "this", "table", "db")
+        ctx.refuse_other_args(node, "this", "table", "db")
         name, table = node.name, node.args.get("table")
         if table and len(bound := self.find(f"{table.name}.{name}")) == 1:  # of a window: see `buckets.py`
             return bound[0]
         source = self.source(ctx, node)
-        found = source.named(name) if source else self.find(name)
+        found = source.find_columns(name) if source else self.find(name)
         if len(found) == 1:
             return found[0]
         if found:
-            owners = [s.name for s in self.sources if s.named(name)]
+            owners = [s.name for s in self.sources if s.find_columns(name)]
             hint = f"write {' or '.join(f'{o}.{name}' for o in owners)}" if len(owners) > 1 and not source else ""
             raise ctx.error("SQ2002", f'ambiguous column "{name}"', node.this, hint)
         known = [c.name for s in ([source] if source else self.sources) for c in s.columns]
@@ -142,10 +142,10 @@ class Scope:
 
     def star(self) -> list[Column]:
         """List the columns of *."""
-        shown = [c for source in self.sources for c in source.columns if c.id not in self.hidden]
-        return [self.merged[self.places[c.id]] if c.id in self.places else c for c in shown]
+        shown = [c for source in self.sources for c in source.columns if c.id not in self.hidden_ids]
+        return [self.merged_columns[self.places[c.id]] if c.id in self.places else c for c in shown]
 
-    def shown(self) -> list[tuple[str, Column]]:
+    def star_columns(self) -> list[tuple[str, Column]]:
         """Pair the columns of * with the aliases of their sources, '' for one that FULL JOIN … USING makes of two."""
         owners = {c.id: source.name for source in self.sources for c in source.columns}
         return [(owners.get(c.id, ""), c) for c in self.star()]
@@ -154,7 +154,7 @@ class Scope:
         """Take the columns as a plan has them: below an outer join they may be NOT NULL, above it not."""
         now = {c.id: c for c in output}
         self.sources = [replace(s, columns=tuple(now[c.id] for c in s.columns)) for s in self.sources]
-        self.merged = {name: now[c.id] for name, c in self.merged.items()}
+        self.merged_columns = {name: now[c.id] for name, c in self.merged_columns.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ class Outer:
     domain: Domain
     clause: "Scalars | None" = None
 
-    def taken(self, ctx: Context, expr: Expr) -> Column:
+    def outer_reference(self, ctx: Context, expr: Expr) -> Column:
         """Return the domain's column for an expression over the scope, which is new at its first reading."""
         if expr not in self.domain.columns:
             name = expr.name if isinstance(expr, Column) else str(expr)
@@ -178,7 +178,7 @@ class Outer:
     def resolve(self, ctx: Context, node: exp.Column) -> Expr:
         """Resolve a reference in the scope to a column of the domain; SQ2001, SQ2002 or SQ2003 if there is none."""
         found = self.scope.resolve(ctx, node)
-        return self.taken(ctx, found) if isinstance(found, Column) else found
+        return self.outer_reference(ctx, found) if isinstance(found, Column) else found
 
 
 def seen_from(inside: Outer | None, outer: Outer | None) -> Outer | None:

@@ -10,8 +10,8 @@ from squallpy.base.types import VARCHAR, Kind
 from squallpy.frontend.window_clause import CLAUSE
 from squallpy.logical.apply import Apply
 from squallpy.logical.bind.aggregates.collector import Aggregation, is_aggregate
-from squallpy.logical.bind.context import Common, Context
-from squallpy.logical.bind.explode import guarded, in_from
+from squallpy.logical.bind.context import CommonTable, Context
+from squallpy.logical.bind.explode import guard_series, in_from
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.from_clause import bind_from, bind_nested, rehearsal
 from squallpy.logical.bind.grouping_sets import grouping_sets
@@ -22,7 +22,7 @@ from squallpy.logical.bind.scope import Outer, Scope
 from squallpy.logical.bind.set_operations import SET_PARTS, bind_set
 from squallpy.logical.bind.stream_windows import check_used, with_window
 from squallpy.logical.bind.subqueries import Subqueries
-from squallpy.logical.bind.time_buckets import bucketed
+from squallpy.logical.bind.time_buckets import rewrite_window_function
 from squallpy.logical.expressions import Column, Expr, Literal, columns, conjunction, conjuncts, replace_known
 from squallpy.logical.nodes import (
     Aggregate,
@@ -55,16 +55,16 @@ def bind_query(ctx: Context, node: exp.Expr, *, nested: bool = False, outer: Out
         outer: What is around it, columns of which it may name; its plan stands over the domain of these.
     """
     while isinstance(node, exp.Subquery | exp.Paren):
-        ctx.only(node, "this")
+        ctx.refuse_other_args(node, "this")
         node = node.this
     if not isinstance(node, exp.Select | exp.SetOperation):
         raise ctx.refuse(node)
-    ctx.only(node, *(SELECT_PARTS if isinstance(node, exp.Select) else SET_PARTS))
+    ctx.refuse_other_args(node, *(SELECT_PARTS if isinstance(node, exp.Select) else SET_PARTS))
     ctx = with_queries(with_window(ctx, node), node, outer)
     inside = nested and bool(node.args.get("limit") or node.args.get("offset"))
     ordered = inside or not nested or node.args.get("limit") is not None
     if isinstance(node, exp.Select):
-        plan = Block(ctx, in_from(bucketed(ctx, node)), outer, ordered, inside).bind()
+        plan = QueryBlock(ctx, in_from(rewrite_window_function(ctx, node)), outer, ordered, inside).bind()
         check_used(ctx, node)
     else:
         plan = bind_set(ctx, node, outer, ordered, inside)
@@ -77,8 +77,8 @@ def check_copies(ctx: Context, node: exp.Expr, plan: Node) -> Node:
     """Refuse a join of so many copies of one relation that changes cannot be followed: SQ3001."""
     for name, copies in _most_copies(plan).items():
         if copies > MOST_COPIES:
-            told = f'{copies:,} copies of "{name}" in a join are not supported, {MOST_COPIES} are the most'
-            raise ctx.error("SQ3001", told, node, "aggregate between joins, or use window functions")
+            message = f'{copies:,} copies of "{name}" in a join are not supported, {MOST_COPIES} are the most'
+            raise ctx.error("SQ3001", message, node, "aggregate between joins, or use window functions")
     return plan
 
 
@@ -110,17 +110,17 @@ def with_queries(ctx: Context, node: exp.Query, outer: Outer | None) -> Context:
     clause = node.args.get("with_")
     if clause is None:
         return ctx
-    ctx.only(clause, "expressions")
-    fresh: set[str] = set()
+    ctx.refuse_other_args(clause, "expressions")
+    ids: set[str] = set()
     for cte in clause.expressions:
-        ctx.only(cte, "this", "alias", "materialized")  # which changes no row
+        ctx.refuse_other_args(cte, "this", "alias", "materialized")  # which changes no row
         name, names = cte.alias, tuple(c.name for c in cte.args["alias"].args.get("columns") or ())
-        if name.lower() in fresh:
+        if name.lower() in ids:
             raise ctx.error("SQ2007", f'"{name}" is named twice in WITH', cte.args["alias"])
-        fresh.add(name.lower())
+        ids.add(name.lower())
         inside, around = rehearsal(ctx, outer)
         plan = bind_nested(inside, cte.this, around)
-        common = Common(cte.this, names, ctx, outer, plan if around is None else None)
+        common = CommonTable(cte.this, names, ctx, outer, plan if around is None else None)
         ctx = replace(ctx, ctes={**ctx.ctes, name.lower(): common})
     return ctx
 
@@ -135,19 +135,19 @@ class Item:
 
 
 @dataclass(slots=True)
-class Block:
+class QueryBlock:
     """A SELECT while it is bound."""
 
     ctx: Context
     select: exp.Select
     outer: Outer | None = None
-    ordered: bool = True
+    is_ordered: bool = True
     inside: bool = False  # a LIMIT inside a query
     scope: Scope = field(default_factory=Scope)
     keys: dict[Expr, Column] = field(default_factory=dict)
     sets: list[tuple[Expr, ...]] = field(default_factory=list)  # of keys, which are all of them without ROLLUP
-    grouping: bool = False
-    below: set[int] = field(default_factory=set)  # the columns of subqueries that GROUP BY and aggregates read
+    is_grouping: bool = False
+    subquery_ids: set[int] = field(default_factory=set)  # the columns of subqueries that GROUP BY and aggregates read
     subqueries: Subqueries = field(init=False)
     window_calls: WindowCalls = field(init=False)
 
@@ -158,7 +158,7 @@ class Block:
     def bind(self) -> Node:
         ctx, select = self.ctx, self.select
         plan, self.scope = bind_from(ctx, select, self.outer)
-        plan = self.where(plan)
+        plan = self.bind_where(plan)
         aggregation = Aggregation(ctx, Subqueries(ctx))
         items = self.items(
             Scalars(
@@ -166,9 +166,11 @@ class Block:
             )
         )
         self.group(items, aggregation)
-        having = self.having(items, aggregation)
+        having = self.bind_having(items, aggregation)
         qualify = self.qualify(items, aggregation)
-        order_scalars = replace(self.seeing(items, aggregation, "ORDER BY"), window_calls=self.window_calls)
+        order_scalars = replace(
+            self.binder_with_aliases(items, aggregation, "ORDER BY"), window_calls=self.window_calls
+        )
         order = bind_order(select.args.get("order"), items, order_scalars)
         on = self.distinct_on(items, replace(order_scalars, clause="DISTINCT ON"))
         for expr, node in aggregation.asked:
@@ -178,25 +180,25 @@ class Block:
             Scalars(ctx, self.scope, "WINDOW", Aggregation(ctx, Subqueries(ctx)), subqueries=Subqueries(ctx))
         )
         group = select.args.get("group")
-        self.below = {id for waiting in aggregation.subqueries.waiting for id in waiting.made}
-        self.grouping = group is not None or having is not None or bool(aggregation.made)
-        if self.grouping:
+        self.subquery_ids = {id for waiting in aggregation.subqueries.pending for id in waiting.output_ids}
+        self.is_grouping = group is not None or having is not None or bool(aggregation.columns)
+        if self.is_grouping:
             plan = self.aggregate(plan, aggregation)
-            items = [replace(i, expr=self.grouped(i.expr, i.node)) for i in items]
-            order = [replace(o, expr=self.grouped(o.expr, o.node)) for o in order]
-            on = [(self.grouped(expr, node), node) for expr, node in on]
+            items = [replace(i, expr=self.rewrite_to_groups(i.expr, i.node)) for i in items]
+            order = [replace(o, expr=self.rewrite_to_groups(o.expr, o.node)) for o in order]
+            on = [(self.rewrite_to_groups(expr, node), node) for expr, node in on]
             if having is not None:
-                having = self.grouped(having, select.args["having"].this)
+                having = self.rewrite_to_groups(having, select.args["having"].this)
             if qualify is not None:
-                qualify = self.grouped(qualify, select.args["qualify"].this)
+                qualify = self.rewrite_to_groups(qualify, select.args["qualify"].this)
         if self.window_calls.functions:
             # with what they and HAVING read; the rest is joined to the rows that are left
             read = self.window_calls.reads | {c.id for c in (columns(having) if having is not None else ())}
-            plan = self.subqueries.take_making(set(read)).attach(plan, self.renamed)
+            plan = self.subqueries.take_making(set(read)).attach(plan, self.rewrite_to_rows)
             if having is not None:
                 plan, having = Filter(plan, having), None
-            plan = self.window_calls.attach(plan, self.grouped if self.grouping else lambda expr, _: expr)
-        plan = self.subqueries.attach(plan, self.renamed)
+            plan = self.window_calls.attach(plan, self.rewrite_to_groups if self.is_grouping else lambda expr, _: expr)
+        plan = self.subqueries.attach(plan, self.rewrite_to_rows)
         for kept in (having, qualify):
             if kept is not None:
                 plan = Filter(plan, kept)
@@ -204,7 +206,7 @@ class Block:
             given = tuple(expr for expr, _ in on)
             span = ctx.query.keyword(select.args["distinct"], "DISTINCT")
             plan = TopN(plan, sort_keys(order), 1, partition=given, clause="DISTINCT ON", span=span)
-            keys, items, order = self.selected(items, order)
+            keys, items, order = self.name_items(items, order)
             plan = Project(plan, keys)
         elif select.args.get("distinct") is not None:
             plan, items, order = self.distinct(plan, items, order)
@@ -212,10 +214,10 @@ class Block:
         outputs = tuple(self.output(item) for item in items)
         if self.inside:
             return bind_inner_limit(ctx, select, plan, outputs, order)
-        plan = place_sort(plan, outputs, order if self.ordered else [])
+        plan = place_sort(plan, outputs, order if self.is_ordered else [])
         return bind_limit(ctx, select, plan)
 
-    def where(self, plan: Node) -> Node:
+    def bind_where(self, plan: Node) -> Node:
         """Filter FROM by WHERE; its subqueries see the rows that conditions without any leave."""
         clause = self.select.args.get("where")
         if clause is None:
@@ -224,7 +226,7 @@ class Block:
         condition = Scalars(self.ctx, self.scope, "WHERE", subqueries=queries).condition(clause.this)
         plain, others = queries.split_conditions(conjuncts(condition))
         if plain:
-            plan = Filter(guarded(self.ctx, plan, plain), conjunction(plain))
+            plan = Filter(guard_series(self.ctx, plan, plain), conjunction(plain))
         return Filter(queries.attach(plan), conjunction(others)) if others else queries.attach(plan)
 
     def items(self, scalars: Scalars) -> list[Item]:
@@ -234,17 +236,19 @@ class Block:
             star = node if isinstance(node, exp.Star) else node.this if isinstance(node, exp.Column) else None
             if isinstance(star, exp.Star):
                 source = self.scope.source(self.ctx, node) if isinstance(node, exp.Column) else None
-                shown = [(source.name, c) for c in source.columns] if source else self.scope.shown()
-                found += self.starred(star, shown, node, scalars)
+                shown = [(source.name, c) for c in source.columns] if source else self.scope.star_columns()
+                found += self.expand_star(star, shown, node, scalars)
             else:
                 found.append(self.item(node, scalars))
         if not found:
             raise self.ctx.error("SQ1001", "SELECT selects nothing", self.select)
         return found
 
-    def starred(self, star: exp.Star, shown: list[tuple[str, Column]], node: exp.Expr, scalars: Scalars) -> list[Item]:
+    def expand_star(
+        self, star: exp.Star, shown: list[tuple[str, Column]], node: exp.Expr, scalars: Scalars
+    ) -> list[Item]:
         """List the items of * EXCEPT (a) REPLACE (b + 1 AS r.b) RENAME (r.c AS d); `shown` are its columns."""
-        self.ctx.only(star, "except_", "replace", "rename")
+        self.ctx.refuse_other_args(star, "except_", "replace", "rename")
         changed: dict[int, Item | None] = {}
         for part in ("except_", "replace", "rename"):
             for each in star.args.get(part) or []:
@@ -252,7 +256,7 @@ class Block:
                 if not is_plain and not isinstance(each, exp.Alias):
                     raise self.ctx.error("SQ1001", f"{word} without AS", each, f"write {word} (a AS b)")
                 name = each if is_plain else each.args["alias"] if part == "replace" else each.this
-                column = self.named(name, shown, word, node)
+                column = self.find_star_column(name, shown, word, node)
                 if column.id in changed:
                     raise self.ctx.error("SQ2007", f'"{name.name}" is named twice behind *', name)
                 if part == "replace":
@@ -262,11 +266,11 @@ class Block:
         items = (changed.get(c.id, Item(c.name, self.scope.value(c), node)) for _, c in shown)
         return [item for item in items if item is not None]
 
-    def named(self, name: exp.Expr, shown: list[tuple[str, Column]], word: str, star: exp.Expr) -> Column:
+    def find_star_column(self, name: exp.Expr, shown: list[tuple[str, Column]], word: str, star: exp.Expr) -> Column:
         """Find the column of * that EXCEPT, REPLACE or RENAME names; SQ2001, SQ2002 or SQ2003 where that is not one."""
         if not isinstance(name, exp.Column) or isinstance(name.this, exp.Star):
             raise self.ctx.error("SQ1001", f"{word} takes the name of a column", name)
-        self.ctx.only(name, "this", "table", "db")
+        self.ctx.refuse_other_args(name, "this", "table", "db")
         table, source = name.args.get("table"), self.scope.source(self.ctx, name)
         if source is not None:
             shown = [(owner, c) for owner, c in shown if owner == source.name]
@@ -280,13 +284,13 @@ class Block:
         whole = f"{star.args['table'].name}.*" if isinstance(star, exp.Column) else "*"
         written = f"{table.name}.{name.name}" if table is not None else name.name
         hint = nearest(name.name, [c.name for _, c in shown])
-        if whole == "*" and name.name.lower() in self.scope.merged:
+        if whole == "*" and name.name.lower() in self.scope.merged_columns:
             hint = f"USING makes one column of two, write {name.name}"
         raise self.ctx.error("SQ2003", f'{whole} has no column "{written}"', name, hint)
 
     def item(self, node: exp.Expr, scalars: Scalars) -> Item:
         if isinstance(node, exp.Alias):
-            self.ctx.only(node, "this", "alias")
+            self.ctx.refuse_other_args(node, "this", "alias")
             if not isinstance(node.args["alias"], exp.Identifier):  # s:a, of JSON elsewhere
                 raise self.ctx.refuse(node.args["alias"])
             return Item(node.alias, scalars.bind(node.this), node.this)
@@ -300,7 +304,7 @@ class Block:
         expr = Literal(None, VARCHAR) if item.expr.type.kind is Kind.NULL else item.expr
         return self.ctx.column(item.name, expr.type, expr.nullable), expr
 
-    def seeing(self, items: list[Item], aggregation: Aggregation | None, clause: str) -> Scalars:
+    def binder_with_aliases(self, items: list[Item], aggregation: Aggregation | None, clause: str) -> Scalars:
         """Make the binder of a clause that sees the names of the select list."""
         aliases: dict[str, list[Expr]] = {}
         for item in items:
@@ -317,7 +321,7 @@ class Block:
             return
         sets = grouping_sets(self.ctx, clause)
         nodes = dict.fromkeys(node for each in sets for node in each)
-        scalars = replace(self.seeing(items, None, "GROUP BY"), columns_first=True)
+        scalars = replace(self.binder_with_aliases(items, None, "GROUP BY"), columns_first=True)
         bound = {node: self.key(node, scalars, items, aggregation) for node in nodes}
         self.sets = [tuple(dict.fromkeys(bound[node] for node in each)) for each in sets]
         for expr in bound.values():
@@ -327,15 +331,15 @@ class Block:
                 missing = any(expr not in each for each in self.sets)
                 self.keys[expr] = self.ctx.column(name, expr.type, expr.nullable or missing)
         read = {c.id for expr in self.keys for c in columns(expr)}
-        mine = self.subqueries.take_making(read).waiting
-        if {c.id for c in aggregation.made}.intersection(id for each in mine for id in each.reads):
+        mine = self.subqueries.take_making(read).pending
+        if {c.id for c in aggregation.columns}.intersection(id for each in mine for id in each.reads):
             raise self.ctx.error("SQ2009", "GROUP BY cannot name an aggregate", clause)
-        aggregation.subqueries.waiting += mine
+        aggregation.subqueries.pending += mine
 
     def group_all(self, clause: exp.Group, items: list[Item], aggregation: Aggregation) -> None:
         """Bind GROUP BY ALL: all items that are no aggregates."""
-        self.ctx.only(clause, "all")
-        aggregates = {*aggregation.made, *aggregation.groupings.values(), *self.window_calls.columns}
+        self.ctx.refuse_other_args(clause, "all")
+        aggregates = {*aggregation.columns, *aggregation.groupings.values(), *self.window_calls.columns}
         for item in items:
             if not isinstance(item.expr, Literal) and not columns(item.expr) & aggregates:
                 self.keys.setdefault(item.expr, self.ctx.column(item.name, item.expr.type, item.expr.nullable))
@@ -346,18 +350,18 @@ class Block:
         expr = ordinal(self.ctx, node, items, "GROUP BY")
         if expr is None:
             expr = scalars.bind(node)
-        if columns(expr) & {*aggregation.made, *aggregation.groupings.values()}:
+        if columns(expr) & {*aggregation.columns, *aggregation.groupings.values()}:
             raise self.ctx.error("SQ2009", "GROUP BY cannot name an aggregate", node)
         self.refuse_window_functions(expr, "GROUP BY", node)
         if expr.type.kind is Kind.INTERVAL:
             raise self.ctx.error("SQ2005", "an INTERVAL cannot be grouped by", node, HELD)
         return expr
 
-    def having(self, items: list[Item], aggregation: Aggregation) -> Expr | None:
+    def bind_having(self, items: list[Item], aggregation: Aggregation) -> Expr | None:
         clause = self.select.args.get("having")
         if clause is None:
             return None
-        scalars = replace(self.seeing(items, aggregation, "HAVING"), keys=frozenset(self.keys))
+        scalars = replace(self.binder_with_aliases(items, aggregation, "HAVING"), keys=frozenset(self.keys))
         condition = scalars.condition(clause.this)
         self.refuse_window_functions(condition, "HAVING", clause.this)
         return condition
@@ -368,7 +372,9 @@ class Block:
         if clause is None:
             return None
         scalars = replace(
-            self.seeing(items, aggregation, "QUALIFY"), keys=frozenset(self.keys), window_calls=self.window_calls
+            self.binder_with_aliases(items, aggregation, "QUALIFY"),
+            keys=frozenset(self.keys),
+            window_calls=self.window_calls,
         )
         return scalars.condition(clause.this)
 
@@ -384,27 +390,27 @@ class Block:
     def refuse_window_functions(self, expr: Expr, clause: str, node: exp.Expr) -> None:
         """Refuse a name of the select list that stands for a window function, as SQ2009."""
         if columns(expr) & self.window_calls.columns:
-            told = f"a window function cannot stand in {clause}"
+            message = f"a window function cannot stand in {clause}"
             hint = "use QUALIFY" if clause == "HAVING" else "take it from a subquery in FROM"
-            raise self.ctx.error("SQ2009", told, node, hint)
+            raise self.ctx.error("SQ2009", message, node, hint)
 
-    def renamed(self, expr: Expr) -> Expr:
+    def rewrite_to_rows(self, expr: Expr) -> Expr:
         """Rewrite an expression over FROM to one over the block's rows, grouped or not."""
-        return self.grouped(expr, self.select) if self.grouping else expr
+        return self.rewrite_to_groups(expr, self.select) if self.is_grouping else expr
 
     def aggregate(self, plan: Node, aggregation: Aggregation) -> Node:
         if len(self.sets) > 1:
             return aggregation.over_sets(plan, self.keys, self.sets)
-        plan = aggregation.over(plan, tuple((column, expr) for expr, column in self.keys.items()))
+        plan = aggregation.build_aggregate(plan, tuple((column, expr) for expr, column in self.keys.items()))
         answers = tuple((column, Literal(0, column.type)) for column in aggregation.groupings.values())
         return Project(plan, (*((c, c) for c in plan.output), *answers)) if answers else plan
 
-    def grouped(self, expr: Expr, node: exp.Expr) -> Expr:
+    def rewrite_to_groups(self, expr: Expr, node: exp.Expr) -> Expr:
         """Rewrite an expression in terms of the Aggregate's columns; SQ2006 if it reads one that is not grouped."""
         # NB: a constant is a key as a whole only, and NULL then for a set that lacks it
         result = self.keys[expr] if len(self.sets) > 1 and expr in self.keys else replace_known(expr, self.keys)
         inputs = {c.id for source in self.scope.sources for c in source.columns}
-        inputs |= {c.id for c in self.scope.merged.values()} | self.below
+        inputs |= {c.id for c in self.scope.merged_columns.values()} | self.subquery_ids
         stray = {c.id: c for c in columns(result) if c.id in inputs}
         if stray:
             place = next((n for n in outside_aggregates(node) if self.stands_for(n, stray)), node)
@@ -427,7 +433,7 @@ class Block:
         given = clause.args.get("on") if clause is not None else None
         if clause is None or given is None:
             return []
-        self.ctx.only(clause, "on")
+        self.ctx.refuse_other_args(clause, "on")
         nodes = given.expressions if isinstance(given, exp.Tuple) else [given]
         found = ((ordinal(self.ctx, node, items, "DISTINCT ON"), node) for node in nodes)
         return [(scalars.bind(node) if expr is None else expr, node) for expr, node in found]
@@ -435,19 +441,23 @@ class Block:
     def distinct(self, plan: Node, items: list[Item], order: list[Ordering]) -> tuple[Node, list[Item], list[Ordering]]:
         """Bind SELECT DISTINCT to an Aggregate without aggregates; nothing to do where every group differs anyway."""
         clause = self.select.args["distinct"]
-        self.ctx.only(clause)
+        self.ctx.refuse_other_args(clause)
         grouped = plan.child if isinstance(plan, Filter) else plan
-        if self.grouping and isinstance(grouped, Aggregate) and {c for c, _ in grouped.keys} <= {i.expr for i in items}:
+        if (
+            self.is_grouping
+            and isinstance(grouped, Aggregate)
+            and {c for c, _ in grouped.keys} <= {i.expr for i in items}
+        ):
             return plan, items, order
         known: dict[Expr, Column] = {i.expr: self.ctx.column(i.name, i.expr.type, i.expr.nullable) for i in items}
         for key in order:
             left = columns(replace_known(key.expr, known)) - set(known.values())
             if left:
                 raise self.ctx.error("SQ2006", "ORDER BY of SELECT DISTINCT must be in the select list", key.node)
-        keys, items, order = self.selected(items, order, hidden=False)
+        keys, items, order = self.name_items(items, order, hidden=False)
         return Aggregate(plan, keys, ()), items, order
 
-    def selected(
+    def name_items(
         self, items: list[Item], order: list[Ordering], hidden: bool = True
     ) -> tuple[tuple[tuple[Column, Expr], ...], list[Item], list[Ordering]]:
         """Name the items, and the keys of the order if these may be `hidden`; returned with both in these terms."""

@@ -32,7 +32,7 @@ def is_series(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.upper() in SERIES
 
 
-def series(s: Scalars, node: exp.Anonymous, kept: bool) -> tuple[Expr, Series]:
+def series(s: Scalars, node: exp.Anonymous, keeps_empty: bool) -> tuple[Expr, Series]:
     """Bind a series: its start, stop and step as one expression, and how rows are made of it."""
     name, nodes = node.name.upper(), list(node.expressions)
     closed, strict = SERIES[name]
@@ -71,13 +71,15 @@ def series(s: Scalars, node: exp.Anonymous, kept: bool) -> tuple[Expr, Series]:
         steps = intervals.parts(step) if is_moments else (step,)
     if type == DATE and not intervals.is_zero(steps[2]):
         raise SquallError("SQ2005", "the step from DATE to DATE is of whole days", s.ctx.span(nodes[2]), MANY)
-    return call("sequence", start, stop, *(coerce(part, BIGINT) for part in steps)), Series(name, closed, strict, kept)
+    return call("sequence", start, stop, *(coerce(part, BIGINT) for part in steps)), Series(
+        name, closed, strict, keeps_empty
+    )
 
 
 def one_row(ctx: Context) -> Scan:
     """Scan the relation that has one row, for what reads no other."""
     name = "one row"
-    ctx.catalog.imply(Relation(name, (Field("zero", INT, False),), False, CONSTANT))
+    ctx.catalog.declare_implied(Relation(name, (Field("zero", INT, False),), False, CONSTANT))
     return Scan(ctx.catalog.relations[name], name, (ctx.column("zero", INT, False),))
 
 

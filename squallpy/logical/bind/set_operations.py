@@ -56,8 +56,8 @@ def operation(ctx: Context, node: exp.SetOperation, outer: Outer | None) -> Node
         if not node.args.get("by_name"):
             sides = [query for side in sides for query in operands(ctx, side, distinct)]
     else:
-        ctx.only(node, *(part for part in SET_PARTS if part != "by_name" or is_corresponding(node)))
-    children, columns = aligned(ctx, node, sides, outer)
+        ctx.refuse_other_args(node, *(part for part in SET_PARTS if part != "by_name" or is_corresponding(node)))
+    children, columns = align_queries(ctx, node, sides, outer)
     if isinstance(node, exp.Union) and not distinct:
         return Union(children, columns)
     return SetOperation(node.key.upper(), not distinct, children, columns)
@@ -68,7 +68,7 @@ def operands(ctx: Context, node: exp.Expr, distinct: bool) -> list[exp.Expr]:
     whole = any(node.args.get(part) for part in ("with_", "by_name", "order", "limit", "offset"))
     if not isinstance(node, exp.Union) or whole or (node.args["distinct"] and not distinct):
         return [node]
-    ctx.only(node, *SET_PARTS)
+    ctx.refuse_other_args(node, *SET_PARTS)
     return operands(ctx, node.this, distinct) + operands(ctx, node.expression, distinct)
 
 
@@ -83,11 +83,11 @@ def bind_values(ctx: Context, node: exp.Values) -> Node:
         query = exp.Select(expressions=items)
         query.parent = row
         rows.append(query)
-    plan = Union(*aligned(ctx, node, rows, None))
+    plan = Union(*align_queries(ctx, node, rows, None))
     return Project(plan, tuple((ctx.column(c.name, c.type, c.nullable), c) for c in plan.output))
 
 
-def aligned(
+def align_queries(
     ctx: Context, node: exp.SetOperation | exp.Values, queries: list[exp.Expr], outer: Outer | None
 ) -> tuple[tuple[Node, ...], tuple[Column, ...]]:
     """Bind queries with columns of common types; returned with the columns of all, named as those of the first."""
@@ -96,7 +96,7 @@ def aligned(
     if node.args.get("by_name") and is_strict(ctx):
         raise ctx.refuse(node, QUERIES["STRICT"])
     if is_corresponding(node):
-        plans = corresponding(ctx, node, queries, plans)
+        plans = narrow_to_common(ctx, node, queries, plans)
     elif node.args.get("by_name"):
         plans = by_name(ctx, queries, plans)
     for query, plan in zip(queries[1:], plans[1:], strict=True):
@@ -106,7 +106,7 @@ def aligned(
     columns, parts = list[Column](), [list[tuple[Column, Expr]]() for _ in plans]
     scalars = Scalars(ctx, Scope(), word)
     for same in zip(*(plan.output for plan in plans), strict=True):
-        exprs = [selected(ctx, plan, c) for plan, c in zip(plans, same, strict=True)]
+        exprs = [output_column(ctx, plan, c) for plan, c in zip(plans, same, strict=True)]
         exprs = scalars.as_moments(exprs, queries)
         types = [expr.type for expr in exprs]
         type = unify(types)
@@ -121,11 +121,11 @@ def aligned(
     return tuple(Project(plan, tuple(p)) for plan, p in zip(plans, parts, strict=True)), tuple(columns)
 
 
-def selected(ctx: Context, plan: Node, column: Column) -> Expr:
+def output_column(ctx: Context, plan: Node, column: Column) -> Expr:
     """Return a column of a query, or the bare NULL or text that the query selects for it."""
     if is_bare_null(plan, column):
         return Literal(None, NULL)
-    expr = ctx.folded(dict(plan.items)[column]) if isinstance(plan, Project) else column
+    expr = ctx.fold(dict(plan.items)[column]) if isinstance(plan, Project) else column
     return expr if isinstance(expr, Literal) and expr.type == VARCHAR else column
 
 
@@ -154,30 +154,30 @@ def is_strict(ctx: Context) -> bool:
     return any(a.text.upper() == "STRICT" and b.text.upper() == "CORRESPONDING" for a, b in pairwise(ctx.query.tokens))
 
 
-def corresponding(ctx: Context, node: exp.Expr, queries: list[exp.Expr], plans: list[Node]) -> list[Node]:
+def narrow_to_common(ctx: Context, node: exp.Expr, queries: list[exp.Expr], plans: list[Node]) -> list[Node]:
     """Narrow plans to the columns that all have, in the order of the first, or to those of CORRESPONDING BY (…)."""
     every = [[c.name.lower() for c in plan.output] for plan in plans]
     given: list[exp.Expr] = node.args.get("on") or []
     names = [each.name.lower() for each in given] or [n for n in every[0] if all(n in names for names in every)]
     if not names:
-        told = "CORRESPONDING of queries that have no column of the same name"
-        raise SquallError("SQ2003", told, ctx.query.keyword(queries[-1], "CORRESPONDING"), "name columns with AS")
-    for place, name in zip(given, names, strict=False):
+        message = "CORRESPONDING of queries that have no column of the same name"
+        raise SquallError("SQ2003", message, ctx.query.keyword(queries[-1], "CORRESPONDING"), "name columns with AS")
+    for column, name in zip(given, names, strict=False):
         missing = next((plan for plan, own in zip(plans, every, strict=True) if name not in own), None)
         if missing is not None:
             hint = nearest(name, [c.name for c in missing.output])
-            raise ctx.error("SQ2003", f'a side of {node.key.upper()} has no column "{place.name}"', place, hint)
+            raise ctx.error("SQ2003", f'a side of {node.key.upper()} has no column "{column.name}"', column, hint)
         if names.count(name) > 1:
-            raise ctx.error("SQ2007", f'"{place.name}" is named twice in CORRESPONDING BY', place)
+            raise ctx.error("SQ2007", f'"{column.name}" is named twice in CORRESPONDING BY', column)
     twice = next((name for name in names for own in every if own.count(name) > 1), None)
     if twice is not None:
-        told = f'a side of {node.key.upper()} CORRESPONDING has two columns "{twice}"'
-        raise SquallError("SQ2002", told, ctx.query.keyword(queries[-1], "CORRESPONDING"), "name one with AS")
+        message = f'a side of {node.key.upper()} CORRESPONDING has two columns "{twice}"'
+        raise SquallError("SQ2002", message, ctx.query.keyword(queries[-1], "CORRESPONDING"), "name one with AS")
     narrowed = list[Node]()
     for plan in plans:
         mine = {c.name.lower(): c for c in plan.output}
         items = tuple(
-            (ctx.column(c.name, c.type, c.nullable), selected(ctx, plan, c)) for c in map(mine.__getitem__, names)
+            (ctx.column(c.name, c.type, c.nullable), output_column(ctx, plan, c)) for c in map(mine.__getitem__, names)
         )
         narrowed.append(Project(plan, tuple((c, Literal(None, VARCHAR) if e.type == NULL else e) for c, e in items)))
     return narrowed

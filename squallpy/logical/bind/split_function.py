@@ -19,21 +19,21 @@ def is_split(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.upper() == "SPLIT"
 
 
-def splitting(ctx: Context, node: exp.Expr) -> tuple[exp.Expr, str]:
+def split_of_call(ctx: Context, node: exp.Expr) -> tuple[exp.Expr, str]:
     """Return the text that a call of SPLIT cuts, and the regular expression by which it does."""
     if not is_split(node) or len(node.expressions) != 2:
         raise ctx.refuse(node, QUERIES["EXPLODE"])
     text, separator = node.expressions
     if not isinstance(separator, exp.Literal) or not separator.is_string:
         raise ctx.refuse(separator, QUERIES["EXPLODE"])
-    if _matches_nothing(separator.name):
+    if matches_empty(separator.name):
         raise ctx.error("SQ2004", f"SPLIT by '{separator.name}', which also matches nothing", separator)
     return text, separator.name
 
 
-def counted(s: Scalars, lists: exp.Expr) -> Expr:
+def bind_part_count(s: Scalars, lists: exp.Expr) -> Expr:
     """Bind the number of parts: SIZE(SPLIT(x, p))   →   REGEXP_COUNT(x, p) + 1"""
-    text, pattern = splitting(s.ctx, lists)
+    text, pattern = split_of_call(s.ctx, lists)
     return _count(s.bind(text), pattern)
 
 
@@ -45,13 +45,13 @@ def item(s: Scalars, lists: exp.Expr, position: exp.Expr, first: int) -> Expr:
     Args:
         first: The position of the first part; if that is 1, positions from −1 on count from the end.
     """
-    written, pattern = splitting(s.ctx, lists)
+    written, pattern = split_of_call(s.ctx, lists)
     at = s.bind(position)
     if not isinstance(at, Literal) or not at.type.is_integer or at.value is None:
         raise s.ctx.error("SQ2004", "the position of a part is a whole number", position)
     if at.value < 0 if first == 0 else at.value == 0:
         raise s.ctx.error("SQ2004", f"parts are counted from {first} on", position)
-    if (separator := _plain(pattern)) is None:
+    if (separator := literal_pattern(pattern)) is None:
         raise s.ctx.refuse(lists, QUERIES["SPLIT item"])
     text, number = s.bind(written), at.value + 1 - first if at.value >= 0 else at.value
     part = call("split_part", text, Literal(separator, VARCHAR), Literal(number, INT))
@@ -63,13 +63,13 @@ def _count(text: Expr, pattern: str) -> Expr:
     return call("+", call("regexp_count", text, Literal(pattern, VARCHAR)), Literal(1, INT))
 
 
-def _plain(pattern: str) -> str | None:
+def literal_pattern(pattern: str) -> str | None:
     """Return the only text that a regular expression matches, None if there may be others."""
     bare = re.sub(r"\\([^A-Za-z0-9])", "", pattern)
     return None if re.search(r"[\\.\[\](){}*+?^$|]", bare) else re.sub(r"\\(.)", r"\1", pattern)
 
 
-def _matches_nothing(pattern: str) -> bool:
+def matches_empty(pattern: str) -> bool:
     """True if a regular expression matches the empty text, and so between any two letters."""
     try:
         return re.match(pattern, "") is not None

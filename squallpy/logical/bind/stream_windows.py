@@ -23,7 +23,7 @@ from squallpy.logical.nodes import Filter, Node, Scan, Window
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class WindowScope:
     """The clause that holds where something is bound, its number among all, and the streams under it so far."""
 
     clause: Clause
@@ -40,7 +40,7 @@ def with_window(ctx: Context, node: exp.Query) -> Context:
         raise ctx.refuse(found, QUERIES["window after set"])
     start = ctx.query.start
     clause = read_window(ctx.query.script, start + found.meta["start"], start + found.meta["end"] + 1)
-    return replace(ctx, window=Around(clause, next(ctx.ids)))
+    return replace(ctx, window=WindowScope(clause, next(ctx.ids)))
 
 
 def check_used(ctx: Context, node: exp.Query) -> None:
@@ -49,7 +49,7 @@ def check_used(ctx: Context, node: exp.Query) -> None:
         raise SquallError("SQ2010", "a window of no stream", ctx.window.clause.span, "static tables have none")
 
 
-def windowed(ctx: Context, scan: Scan) -> Node:
+def apply_window(ctx: Context, scan: Scan) -> Node:
     """Put a stream under the window of its block; static tables have none."""
     around, relation = ctx.window, scan.relation
     if around is None or not relation.stream:
@@ -65,12 +65,12 @@ def windowed(ctx: Context, scan: Scan) -> Node:
         return Window(scan, _spec(relation, frame, ARRIVAL, 1, around), None)
     time = event_time(scan, clause)
     if frame is None:
-        return Filter(scan, since(time, clause))
+        return Filter(scan, landmark_condition(time, clause))
     unit = DAY_MICROS if time.type.kind is Kind.DATE else 1
     return Window(scan, _spec(relation, frame, time.name, unit, around), time)
 
 
-def _spec(relation: Relation, frame: WindowExtent, field: str, unit: int, around: Around) -> WindowSpec:
+def _spec(relation: Relation, frame: WindowExtent, field: str, unit: int, around: WindowScope) -> WindowSpec:
     """Make the window with the clock of its own stream."""
     clock = Clock(relation.name, field, unit, 0 if frame.rows else relation.delay_micros)
     return WindowSpec(relation.name, frame, field, unit, (clock,), around.number)
@@ -86,7 +86,7 @@ def event_time(scan: Scan, clause: Clause) -> Column:
     return next(c for f, c in zip(relation.fields, scan.columns, strict=True) if f.name.lower() == name)
 
 
-def since(time: Column, clause: Clause) -> Expr:
+def landmark_condition(time: Column, clause: Clause) -> Expr:
     """Build the condition of a landmark: LANDMARK SINCE '2026-01-01'   →   time >= TIMESTAMP '2026-01-01'"""
     assert clause.since is not None
     try:

@@ -63,11 +63,11 @@ def without_domain(plan: Node) -> Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class PendingApply:
     """A subquery that is applied later: the columns that it reads there, those that it adds, by id, and its Apply."""
 
     reads: frozenset[int]
-    made: frozenset[int]
+    output_ids: frozenset[int]
     inner: Inner
     kind: ApplyKind
     columns: tuple[Column, ...]
@@ -88,54 +88,56 @@ class Subqueries:
     """The subqueries of a clause, which wait for the plan that the clause reads."""
 
     ctx: Context
-    waiting: list[Waiting] = field(default_factory=list)
-    known: dict[Hashable, Expr] = field(default_factory=dict)
+    pending: list[PendingApply] = field(default_factory=list)
+    memo: dict[Hashable, Expr] = field(default_factory=dict)
 
     def attach(self, plan: Node, rewrite: Rewrite = lambda expr: expr) -> Node:
         """Apply all that is waiting to a plan; `rewrite` brings expressions over the scope in its terms."""
-        for waiting in self.waiting:
+        for waiting in self.pending:
             plan = waiting.apply(plan, rewrite)
-        self.waiting.clear()
+        self.pending.clear()
         return plan
 
-    def take_making(self, wanted: set[int]) -> "Subqueries":
+    def take_making(self, output_ids: set[int]) -> "Subqueries":
         """Take out the subqueries that add these columns, or columns that others of them read."""
-        mine, wanted = list[Waiting](), {*wanted}
-        for waiting in reversed(self.waiting):
-            if waiting.made & wanted:
+        mine, output_ids = list[PendingApply](), {*output_ids}
+        for waiting in reversed(self.pending):
+            if waiting.output_ids & output_ids:
                 mine.insert(0, waiting)
-                wanted |= waiting.reads
-        return self._without(mine)
+                output_ids |= waiting.reads
+        return self.pending_except(mine)
 
     def take_reading(self, known: set[int]) -> "Subqueries":
         """Take out the subqueries that read only these columns, and columns that others of them add."""
-        mine, known = list[Waiting](), {*known}
-        for waiting in self.waiting:
+        mine, known = list[PendingApply](), {*known}
+        for waiting in self.pending:
             if waiting.reads <= known:
                 mine.append(waiting)
-                known |= waiting.made
-        return self._without(mine)
+                known |= waiting.output_ids
+        return self.pending_except(mine)
 
-    def _without(self, mine: list[Waiting]) -> "Subqueries":
-        self.waiting = [waiting for waiting in self.waiting if waiting not in mine]
+    def pending_except(self, mine: list[PendingApply]) -> "Subqueries":
+        self.pending = [waiting for waiting in self.pending if waiting not in mine]
         return Subqueries(self.ctx, mine)
 
     def split_conditions(
         self, conditions: Iterable[Expr], around: frozenset[int] = frozenset()
     ) -> tuple[list[Expr], list[Expr]]:
         """Split conditions into those that read neither subqueries nor columns of `around`, and the others."""
-        late = around.union(*(waiting.made for waiting in self.waiting))
+        late = around.union(*(waiting.output_ids for waiting in self.pending))
         plain, others = list[Expr](), list[Expr]()
         for condition in conditions:
             (others if late & {c.id for c in columns(condition)} else plain).append(condition)
         return plain, others
 
-    def wait(self, inner: Inner, kind: ApplyKind, made: tuple[Column, ...], node: exp.Expr, equal: Pairs = ()) -> None:
+    def wait(
+        self, inner: Inner, kind: ApplyKind, outputs: tuple[Column, ...], node: exp.Expr, equal: Pairs = ()
+    ) -> None:
         """Apply a subquery later, columns of which are to `equal` values around it."""
         read = (*inner.domain.columns, *(value for value, _ in equal))
-        reads, adds = frozenset(c.id for expr in read for c in columns(expr)), frozenset(c.id for c in made)
+        reads, adds = frozenset(c.id for expr in read for c in columns(expr)), frozenset(c.id for c in outputs)
         text = " ".join(self.ctx.query.words(node).split())[:WORDS] if kind is ApplyKind.SINGLE else ""
-        self.waiting.append(Waiting(reads, adds, inner, kind, made, equal, self.ctx.span(node), text))
+        self.pending.append(PendingApply(reads, adds, inner, kind, outputs, equal, self.ctx.span(node), text))
 
     def bind(self, s: "Scalars", node: exp.Expr) -> Inner:
         """Bind a subquery."""
@@ -151,9 +153,9 @@ class Subqueries:
 
     def bind_once(self, key: Hashable, bind: Callable[[], Expr]) -> Expr:
         """Bind a subquery that is written twice only once."""
-        if key not in self.known:
-            self.known[key] = bind()
-        return self.known[key]
+        if key not in self.memo:
+            self.memo[key] = bind()
+        return self.memo[key]
 
     def bind_scalar(self, s: "Scalars", node: exp.Expr) -> Expr:
         """Bind a scalar subquery; its value is NULL if it has no row."""

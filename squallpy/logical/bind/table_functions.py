@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from squallpy.base.errors import Span, SquallError, nearest
-from squallpy.catalog.catalog import Catalog, qualified
+from squallpy.catalog.catalog import Catalog, qualify_name
 from squallpy.catalog.matrices import Matrix, MatrixProgram
 from squallpy.catalog.relation import Relation
 from squallpy.frontend.query import SelectText
@@ -53,8 +53,8 @@ class Call:
     def span(self) -> Span:
         return self.query.span(self.node)
 
-    def error(self, code: str, told: str, hint: str = "") -> SquallError:
-        return SquallError(code, told, self.span, hint)
+    def error(self, code: str, message: str, hint: str = "") -> SquallError:
+        return SquallError(code, message, self.span, hint)
 
     def relation(self) -> tuple[Relation, tuple[str, ...]]:
         """Resolve what it reads, and which columns: all, or those that TABLE(SELECT … FROM …) names."""
@@ -62,11 +62,11 @@ class Call:
         inner = table.expressions[0] if _is_table(table) else None
         match inner:
             case exp.Column():
-                found = self._relation(qualified(inner.table, inner.name))
+                found = self._relation(qualify_name(inner.table, inner.name))
                 return found, tuple(field.name for field in found.fields)
             case exp.Select() if _is_plain(inner):
                 table = next(inner.find_all(exp.Table))
-                found = self._relation(qualified(table.db, table.name))
+                found = self._relation(qualify_name(table.db, table.name))
                 for column in inner.expressions:
                     if found.field(column.name) is None:
                         hint = nearest(column.name, [field.name for field in found.fields])
@@ -83,36 +83,36 @@ class Call:
             raise self.error("SQ2001", f'unknown stream or table "{name}"', nearest(name, self.catalog.relations))
         return entry
 
-    def argument(self, place: int, name: str) -> exp.Expr | None:
+    def argument(self, position: int, name: str) -> exp.Expr | None:
         """Return an argument by its place, or by its name."""
         given = self.node.expressions[1:]
         named = {arg.this.name.lower(): arg.expression for arg in given if isinstance(arg, exp.Kwarg)}
         plain = [arg for arg in given if not isinstance(arg, exp.Kwarg)]
-        return plain[place] if place < len(plain) else named.get(name)
+        return plain[position] if position < len(plain) else named.get(name)
 
-    def steps(self, called: str, place: int = 0, usual: int | None = None) -> int:
-        argument = self.argument(place, "steps")
-        if argument is None and usual is not None:
-            return usual
+    def steps(self, argument_name: str, position: int = 0, default: int | None = None) -> int:
+        argument = self.argument(position, "steps")
+        if argument is None and default is not None:
+            return default
         text = argument.name if isinstance(argument, exp.Literal) and not argument.is_string else ""
         if not text.isdigit() or int(text) > MOST_STEPS:
             given = argument.sql("spark") if argument else "missing"
-            raise self.error("SQ2012", f"{called} is {given}", f"it is a number from 0 to {MOST_STEPS}")
+            raise self.error("SQ2012", f"{argument_name} is {given}", f"it is a number from 0 to {MOST_STEPS}")
         return int(text)
 
-    def share(self, called: str, place: int, usual: float) -> float:
-        argument = self.argument(place, called)
+    def read_fraction(self, argument_name: str, position: int, default: float) -> float:
+        argument = self.argument(position, argument_name)
         if argument is None:
-            return usual
+            return default
         number = argument.this if isinstance(argument, exp.Cast) else argument  # NB: 0.9D is a cast
         if isinstance(number, exp.Literal) and number.is_number and float(number.name) <= 1:
             return float(number.name)
-        raise self.error("SQ2012", f"a {called} of {argument.sql('spark')}", "it is a number from 0 to 1")
+        raise self.error("SQ2012", f"a {argument_name} of {argument.sql('spark')}", "it is a number from 0 to 1")
 
     def declare(self, name: str, semiring: str, text: str) -> exp.Table:
         """Declare a program of one output, R; returned is the table that reads it."""
         program = MatrixProgram(name, semiring, Body(ScriptText(text, name), 0, len(text)), (), self.span)
-        self.catalog.imply(bind_program(self.catalog, CreateProgram(program, self.span), self.outputs))
+        self.catalog.declare_implied(bind_program(self.catalog, CreateProgram(program, self.span), self.outputs))
         return exp.Table(this=exp.to_identifier("R"), db=exp.to_identifier(name))
 
 
@@ -121,24 +121,24 @@ def edges(call: Call, cells: str, shares: bool = False) -> tuple[str, Matrix]:
     of it."""
     relation, columns = call.relation()
     if len(columns) < 2:
-        told = (
+        message = (
             f"{call.name} reads edges: from, to, and perhaps what they weigh; {relation.name} has {len(columns)} column"
         )
-        raise call.error("SQ2005", told)
+        raise call.error("SQ2005", message)
     columns = columns[:3]
-    label = "_".join([_word(relation), *(columns if columns != _first(relation) else ())])
+    label = "_".join([_word(relation), *(columns if columns != first_field(relation) else ())])
     matrix = Matrix(
         f"{label}_{cells}", f"{label}_n", f"{label}_n", relation.name, relation.stream, columns, (), call.span,
         shares=shares,
     )  # fmt: skip
-    call.catalog.imply(bind_matrix(call.catalog, CreateMatrix(matrix, (call.span,) * (1 + len(columns)))))
+    call.catalog.declare_implied(bind_matrix(call.catalog, CreateMatrix(matrix, (call.span,) * (1 + len(columns)))))
     return label, matrix
 
 
 def graph(call: Call, function: GraphFunction) -> exp.Expr:
     """Declare a program over edges."""
     (label, matrix), steps = edges(call, "cells"), call.steps(function.called)
-    text = function.written(matrix.name, str(matrix.rows), steps)
+    text = function.write_script(matrix.name, str(matrix.rows), steps)
     table = call.declare(f"{call.name}_{label}_{steps}", function.semiring, text)
     return exp.Subquery(this=_select(table, "i", "j")) if function.pairs else table
 
@@ -146,7 +146,7 @@ def graph(call: Call, function: GraphFunction) -> exp.Expr:
 def ranks(call: Call) -> exp.Expr:
     """Declare a program over shares of edges."""
     (label, matrix), steps = edges(call, "shares", shares=True), call.steps("the number of steps", 1, STEPS)
-    damping = call.share("damping", 0, DAMPING)
+    damping = call.read_fraction("damping", 0, DAMPING)
     name = f"pagerank_{label}_{str(damping).replace('.', '_')}_{steps}"
     table = call.declare(name, "arithmetic", pagerank(matrix.name, str(matrix.rows), damping, steps))
     return exp.Subquery(this=_select(table, "i", "value"))
@@ -179,7 +179,7 @@ def least_squares(call: Call) -> exp.Expr:
             tuple(dict.fromkeys([*known, *filter(None, right)])), ("SYMMETRIC",) * (right is features), call.span,
             (tuple(features), tuple(right)),
         )  # fmt: skip
-        call.catalog.imply(matrix)
+        call.catalog.declare_implied(matrix)
     table = call.declare(name, "arithmetic", f"R := inv({name}_squares) * {name}_products")
     case = exp.Case()
     for number, feature in enumerate(features):
@@ -216,7 +216,7 @@ def _word(relation: Relation) -> str:
     return relation.name.replace(".", "_")
 
 
-def _first(relation: Relation) -> tuple[str, ...]:
+def first_field(relation: Relation) -> tuple[str, ...]:
     return tuple(field.name for field in relation.fields[:3])
 
 

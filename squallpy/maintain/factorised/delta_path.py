@@ -104,7 +104,7 @@ class FactorisedView:
                     refs, lane = self._join(node, below, made, done)
                     name = self._change_name(node)
                     yield Statement(name, node.stored_keys, refs, (), (lane,), partial=True)
-                    made[signature] = Ref(name, node.stored_keys, (0,), after=True)
+                    made[signature] = Ref(name, node.stored_keys, (0,), is_after=True)
                 if node.is_materialised:
                     yield Statement(self._name(node), node.stored_keys, (made[signature],), (), ((),))
 
@@ -139,7 +139,7 @@ class FactorisedView:
 
     def _read(self, node: view_tree.View, done: set[int]) -> Ref:
         after = any(id(leaf) in done for leaf in _leaves(node))
-        return Ref(self._name(node), node.stored_keys, (0,), after=after)
+        return Ref(self._name(node), node.stored_keys, (0,), is_after=after)
 
     def _view(self, node: view_tree.View) -> View:
         inside = {id(leaf) for leaf in _leaves(node)}

@@ -3,10 +3,7 @@
 from itertools import zip_longest
 
 from squallpy.logical.aggregate_calls import Agg
-from squallpy.logical.expressions import (
-    Column,
-    Expr,
-)
+from squallpy.logical.expressions import Column, Expr
 from squallpy.maintain.lowering.variables import Variables
 from squallpy.maintain.relational.scalar_polynomials import Polynomial, linear, present
 from squallpy.program.calculus import Lane

@@ -9,16 +9,11 @@ from squallpy.base.types import INT, VARCHAR
 from squallpy.catalog.relation import Field, Relation
 from squallpy.functions.factorised import is_categorical
 from squallpy.logical.aggregate_calls import Agg
-from squallpy.logical.expressions import (
-    Column,
-    Expr,
-    column_of,
-    substitute,
-)
+from squallpy.logical.expressions import Column, Expr, column_of, substitute
 from squallpy.logical.factorised import Factorised
 from squallpy.logical.nodes import Aggregate, Node, Repeat, Scan, Window
 from squallpy.logical.plan_interning import PlanInterner
-from squallpy.maintain.lowering.block import Block
+from squallpy.maintain.lowering.block import SpjBlock
 from squallpy.maintain.lowering.views import factorised_view, group_view
 from squallpy.program.auxiliary.groups import Groups
 from squallpy.program.auxiliary.model_rows import ModelRows
@@ -27,7 +22,7 @@ from squallpy.program.auxiliary.window_rows import WindowRows
 from squallpy.program.output_spec import Measure, OutputSpec
 from squallpy.program.views import View
 
-Expand = Callable[[Node], list[Block]]
+Expand = Callable[[Node], list[SpjBlock]]
 
 
 class AuxiliaryRelations:
@@ -42,12 +37,12 @@ class AuxiliaryRelations:
         """
         self.relations: list[AuxiliaryRelation] = []
         self.ids, self._names, self._expand = ids, names, expand
-        self._spelling = PlanInterner()
+        self._interner = PlanInterner()
         self._known: dict[int, AuxiliaryRelation] = {}  # by its canonical spelling
 
     def of_groups(self, node: Aggregate | Repeat) -> Scan:
         """Scan the auxiliary relation of an Aggregate's groups; equal ones are shared."""
-        spelled = self._spelling.number(node)
+        spelled = self._interner.number(node)
         columns, number = node.output, node.number if isinstance(node, Repeat) else None
         node, times = (node.child, node.times) if isinstance(node, Repeat) else (node, None)
         aux = self._known.get(spelled)
@@ -70,9 +65,18 @@ class AuxiliaryRelations:
             items = tuple((t, printed.get(c.id, c)) for t, c in zip(titles, columns, strict=True))
             times = times and substitute(times, printed)
             output = OutputSpec(
-                measures, None, items, (), None, 0, repeat=False, single=not node.keys, over=over, times=times,
+                measures,
+                None,
+                items,
+                (),
+                None,
+                0,
+                False,
+                single=not node.keys,
+                aggregated_key=over,
+                times=times,
                 number=number,
-            )  # fmt: skip
+            )
             last = titles[-1:] if number is not None else []
             relation = Relation(name, fields, stream, "view", primary_key=(*titles[: len(node.keys)], *last))
             aux = AuxiliaryRelation(relation, replace(view, name=f"G_{name.upper()}"), output, Groups())
@@ -83,7 +87,7 @@ class AuxiliaryRelations:
 
     def of_window(self, node: Window) -> Scan:
         """Scan the auxiliary relation of the rows in a window; equal ones are shared."""
-        spelled = self._spelling.number(node)
+        spelled = self._interner.number(node)
         aux = self._known.get(spelled)
         if aux is None:
             keys = tuple((self._column(c), c) for c in node.output)
@@ -103,7 +107,7 @@ class AuxiliaryRelations:
 
     def of_factorised(self, node: Factorised) -> Scan:
         """Scan the auxiliary relation of a model's rows; equal ones are shared."""
-        spelled = self._spelling.number(node)
+        spelled = self._interner.number(node)
         aux = self._known.get(spelled)
         if aux is None:
             (block,) = self._expand(node.child)

@@ -5,26 +5,14 @@ from dataclasses import dataclass
 from functools import cache
 
 from squallpy.logical.constant_folding import Evaluate, fold_constant
-from squallpy.logical.expressions import (
-    TRUE,
-    Call,
-    Column,
-    Expr,
-    Literal,
-    Rewriter,
-    conjuncts,
-    not_null,
-    substitute,
-)
-from squallpy.logical.nodes import (
-    Scan,
-)
+from squallpy.logical.expressions import TRUE, Call, Column, Expr, Literal, Rewriter, conjuncts, not_null, substitute
+from squallpy.logical.nodes import Scan
 from squallpy.logical.null_folding import fold_null
 from squallpy.optimizer.plan.groupjoin import EmptyGroups, without_case
 
 
 @dataclass(slots=True)
-class Block:
+class SpjBlock:
     """A select-project-join block: its scans, its conjuncts and the columns that projections computed.
 
     A plan is a sum of blocks; one with `sign` −1 is taken away. `fold` simplifies expressions.
@@ -47,13 +35,13 @@ class Block:
         self.computed |= {column.id: self.inline(expr) for column, expr in new}
 
     def restrict(self, predicate: Expr) -> None:
-        every = dict.fromkeys((*self.conjuncts, *(_simplify_conjunct(self.inline(c)) for c in conjuncts(predicate))))
-        self.conjuncts = [c for c in every if c != TRUE]
+        blocks = dict.fromkeys((*self.conjuncts, *(_simplify_conjunct(self.inline(c)) for c in conjuncts(predicate))))
+        self.conjuncts = [c for c in blocks if c != TRUE]
 
-    def copy(self) -> "Block":
+    def copy(self) -> "SpjBlock":
         """Copy the block, to be restricted on its own."""
         parts = list(self.scans), list(self.conjuncts), dict(self.computed)
-        return Block(*parts, self.fold, self.sign)
+        return SpjBlock(*parts, self.fold, self.sign)
 
     @property
     def empty(self) -> bool:
@@ -61,10 +49,10 @@ class Block:
         return any(isinstance(c, Literal) and not c.value for c in self.conjuncts)
 
 
-def join_blocks(a: Block, b: Block, on: Expr | None) -> Block:
+def join_blocks(a: SpjBlock, b: SpjBlock, on: Expr | None) -> SpjBlock:
     """Join two blocks; `on` None is the cross product."""
     scans, computed = a.scans + b.scans, a.computed | b.computed
-    block = Block(scans, a.conjuncts + b.conjuncts, computed, a.fold, a.sign * b.sign)
+    block = SpjBlock(scans, a.conjuncts + b.conjuncts, computed, a.fold, a.sign * b.sign)
     if on is not None:
         block.restrict(on)
     return block
@@ -78,12 +66,12 @@ def _simplify_conjunct(conjunct: Expr) -> Expr:
     return conjunct
 
 
-def drop_empty(blocks: list[Block]) -> list[Block]:
+def drop_empty(blocks: list[SpjBlock]) -> list[SpjBlock]:
     """Drop the blocks without rows, but keep one, as a view has at least one."""
     return [block for block in blocks if not block.empty] or blocks[:1]
 
 
-def folding(evaluate: Evaluate | None, empty_groups: EmptyGroups) -> Callable[[Expr], Expr]:
+def fold_with(evaluate: Evaluate | None, empty_groups: EmptyGroups) -> Callable[[Expr], Expr]:
     """Make the function that folds NULLs in expressions, and constants if something can `evaluate` them.
 
     Args:

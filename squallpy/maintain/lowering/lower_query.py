@@ -10,23 +10,9 @@ its rows, which the rest of the query joins like any other.
 from collections.abc import Iterator
 
 from squallpy.logical.constant_folding import Evaluate
-from squallpy.logical.expressions import (
-    Column,
-    Expr,
-    conjunction,
-    substitute,
-)
-from squallpy.logical.nodes import (
-    Aggregate,
-    Filter,
-    Limit,
-    Node,
-    Project,
-    Query,
-    Repeat,
-    Sort,
-)
-from squallpy.maintain.lowering.block import folding
+from squallpy.logical.expressions import Column, Expr, conjunction, substitute
+from squallpy.logical.nodes import Aggregate, Filter, Limit, Node, Project, Query, Repeat, Sort
+from squallpy.maintain.lowering.block import fold_with
 from squallpy.maintain.lowering.sum_of_blocks import SumOfBlocks
 from squallpy.maintain.lowering.views import group_view
 from squallpy.optimizer.plan.groupjoin import EmptyGroups
@@ -53,7 +39,7 @@ def lower(query: Query, ids: Iterator[int], evaluate: Evaluate | None, empty_gro
         limit, offset, node = node.count, node.offset, node.child
     above = _chain(node)
     bottom = above[-1].inputs[0] if above else node
-    blocks = SumOfBlocks(ids, folding(evaluate, empty_groups))
+    blocks = SumOfBlocks(ids, fold_with(evaluate, empty_groups))
     grouped, times = bottom, None
     if isinstance(bottom, Repeat) and bottom.number is None:
         grouped, times = bottom.child, bottom.times

@@ -3,10 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from squallpy.catalog.relation import Relation
-from squallpy.logical.expressions import (
-    Expr,
-    Literal,
-)
+from squallpy.logical.expressions import Expr, Literal
 from squallpy.logical.factorised import Factorised
 from squallpy.logical.join_matches import distinct_matches
 from squallpy.logical.nodes import (
@@ -25,7 +22,7 @@ from squallpy.logical.nodes import (
     Window,
 )
 from squallpy.maintain.lowering.auxiliary import AuxiliaryRelations
-from squallpy.maintain.lowering.block import Block, drop_empty, join_blocks
+from squallpy.maintain.lowering.block import SpjBlock, drop_empty, join_blocks
 
 
 class SumOfBlocks:
@@ -36,30 +33,30 @@ class SumOfBlocks:
         self.ids, self._fold = ids, fold
         self.relations: dict[str, Relation] = {}
         self.auxiliary = AuxiliaryRelations(ids, self.relations, self.of)
-        self._known: dict[int, tuple[Node, list[Block]]] = {}  # by id, of nodes kept alive
+        self._memo: dict[int, tuple[Node, list[SpjBlock]]] = {}  # by id, of nodes kept alive
 
-    def of(self, node: Node) -> list[Block]:
+    def of(self, node: Node) -> list[SpjBlock]:
         """Lower a plan to blocks, which the caller may change. One that is read twice is lowered once."""
-        if id(node) not in self._known:
-            self._known[id(node)] = node, self._of(node)
-        return [block.copy() for block in self._known[id(node)][1]]
+        if id(node) not in self._memo:
+            self._memo[id(node)] = node, self._of(node)
+        return [block.copy() for block in self._memo[id(node)][1]]
 
-    def _of(self, node: Node) -> list[Block]:
+    def _of(self, node: Node) -> list[SpjBlock]:
         match node:
             case Scan(relation):
                 if all(aux.relation is not relation for aux in self.auxiliary.relations):
                     self.relations[relation.name] = relation
-                return [Block([node], [], {}, self._fold)]
+                return [SpjBlock([node], [], {}, self._fold)]
             case Filter(child, predicate):
-                every = self.of(child)
-                for block in every:
+                blocks = self.of(child)
+                for block in blocks:
                     block.restrict(predicate)
-                return drop_empty(every)
+                return drop_empty(blocks)
             case Project(child, items):
-                every = self.of(child)
-                for block in every:
+                blocks = self.of(child)
+                for block in blocks:
                     block.compute(items)
-                return every
+                return blocks
             case Join(left, right, on):
                 ours, theirs = self.of(left), self.of(right)
                 return drop_empty([join_blocks(a, b, on) for a in ours for b in theirs])
@@ -70,13 +67,13 @@ class SumOfBlocks:
             case AntiJoin(left, right, on):
                 return self._anti_join(left, right, on)
             case Union(children, columns):
-                every = []
+                blocks = []
                 for child in children:
                     mine = self.of(child)
                     for block in mine:
                         block.compute(zip(columns, child.output, strict=True))
-                    every += mine
-                return drop_empty(every)
+                    blocks += mine
+                return drop_empty(blocks)
             case Window():
                 return [self._of_auxiliary(node, self.auxiliary.of_window(node))]
             case Sort(child):
@@ -87,12 +84,12 @@ class SumOfBlocks:
                 return [self._of_auxiliary(node, self.auxiliary.of_groups(node))]
         raise AssertionError(f"the binder let {type(node).__name__} below a join")
 
-    def _of_auxiliary(self, node: Node, scan: Scan) -> Block:
+    def _of_auxiliary(self, node: Node, scan: Scan) -> SpjBlock:
         """Scan the auxiliary relation that an operator makes."""
         titled = zip(node.output, scan.columns, strict=True)  # NB: columns are equal by id; their names may differ
-        return Block([scan], [], {column.id: field for column, field in titled}, self._fold)
+        return SpjBlock([scan], [], {column.id: field for column, field in titled}, self._fold)
 
-    def _outer_join(self, left: Node, right: Node, on: Expr) -> list[Block]:
+    def _outer_join(self, left: Node, right: Node, on: Expr) -> list[SpjBlock]:
         """Lower an outer join: left ⋈ right, and the rows of left without a match, with NULLs."""
         found, lost = self.of(Join(left, right, on)), self._anti_join(left, right, on)
         for block in found:
@@ -101,12 +98,12 @@ class SumOfBlocks:
             block.compute((c, Literal(None, c.type)) for c in right.output)
         return drop_empty(found + lost)
 
-    def _semi_join(self, left: Node, right: Node, on: Expr) -> list[Block]:
+    def _semi_join(self, left: Node, right: Node, on: Expr) -> list[SpjBlock]:
         """Lower a semi join: left ⋈ Exists(matches)"""
         matches, same = distinct_matches(left, right, on, self.ids)
         return drop_empty([join_blocks(a, b, same) for a in self.of(left) for b in self.of(matches)])
 
-    def _anti_join(self, left: Node, right: Node, on: Expr) -> list[Block]:
+    def _anti_join(self, left: Node, right: Node, on: Expr) -> list[SpjBlock]:
         """Lower an anti join: left − left ⋈ Exists(matches)"""
         gone = self._semi_join(left, right, on)
         for block in gone:

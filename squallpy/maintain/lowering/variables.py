@@ -18,7 +18,7 @@ from squallpy.logical.expressions import (
     walk,
 )
 from squallpy.logical.monotonicity import FALLING, RISING, slope
-from squallpy.maintain.lowering.block import Block
+from squallpy.maintain.lowering.block import SpjBlock
 from squallpy.program.calculus import MINUS, Assign, Cmp, Factor, Lane, Rel, rename_factor
 from squallpy.program.components import prune
 from squallpy.program.views import Monomial
@@ -32,16 +32,16 @@ class Variables:
     R.
     """
 
-    def __init__(self, block: Block, made: Iterable[Expr], ids: Iterator[int]) -> None:
+    def __init__(self, block: SpjBlock, key_exprs: Iterable[Expr], ids: Iterator[int]) -> None:
         self.scans, self._sign = block.scans, block.sign
         self._owner = {c.id: i for i, scan in enumerate(block.scans) for c in scan.columns}
-        self._fresh = ids
+        self._ids = ids
         self._parent: dict[Expr, Expr] = {}
         self._strict: set[Expr] = set()  # terms of equalities, hence not NULL
-        self._computed: list[Assign] = []
+        self._assignments: list[Assign] = []
         self._assigns: dict[Expr, Column] = {}
         others = [c for c in block.conjuncts if not self._equate(c)]
-        asked = (*others, *made)
+        asked = (*others, *key_exprs)
         self._own, self._typed = _columns_read(asked, _may_fail), _columns_read(asked, _is_of_type)
         self._variables: dict[int, Expr] = {}
         self._filters = self._name_classes()
@@ -60,7 +60,7 @@ class Variables:
         if isinstance(expr, Column):
             return expr
         if expr not in self._assigns:
-            self._assigns[expr] = Column(next(self._fresh), column.name, expr.type, expr.nullable)
+            self._assigns[expr] = Column(next(self._ids), column.name, expr.type, expr.nullable)
         return self._assigns[expr]
 
     def term(self, mine: list[Column], shared: list[Column], lanes: tuple[Lane | None, ...]) -> Monomial:
@@ -103,7 +103,7 @@ class Variables:
             for scan in self.scans
         ]
         assigns = [Assign(variable, expr) for expr, variable in self._assigns.items()]
-        return (*rels, *self._computed, *assigns, *map(Cmp, self._filters))
+        return (*rels, *self._assignments, *assigns, *map(Cmp, self._filters))
 
     def _variable_of(self, column: Column) -> Column:
         variable = self._variables.get(column.id, column)
@@ -143,7 +143,7 @@ class Variables:
             members.sort(key=lambda m: not isinstance(m, Column))
             name = members[0].name if isinstance(members[0], Column) else "x"
             type = reduce(_common_type, (m.type for m in members))
-            shared = Column(next(self._fresh), name, type, any(m.nullable for m in members))
+            shared = Column(next(self._ids), name, type, any(m.nullable for m in members))
             if shared.nullable and self._strict & set(members):
                 filters.append(not_null(shared))
             taken: set[int] = set()
@@ -156,13 +156,13 @@ class Variables:
                 else:  # NB: a bare column would be a second name for the same value
                     computed.append((shared, Cast(member, type) if isinstance(member, Column) else member))
                 taken.add(owner)
-        self._computed = []
+        self._assignments = []
         for shared, member in computed:
             expr = self.rename(member)
             if self._is_known_beside(shared, expr):
                 filters.append(Call("<=>", (shared, member), BOOLEAN, False))
             else:
-                self._computed.append(Assign(shared, expr))
+                self._assignments.append(Assign(shared, expr))
         return [self.rename(f) for f in filters]
 
     def _keeps_variable(self, column: Column, type: Type) -> bool:
@@ -172,9 +172,9 @@ class Variables:
     def _is_known_beside(self, variable: Column, expr: Expr) -> bool:
         """True if some atom that has all columns of `expr` also has the variable, or computes it from others there."""
         read = columns(expr)
-        known = [a.value for a in self._computed if a.variable == variable]
-        every = [frozenset(map(self._variable_of, scan.columns)) for scan in self.scans]
-        return any(read <= atom and (variable in atom or any(columns(e) <= atom for e in known)) for atom in every)
+        known = [a.value for a in self._assignments if a.variable == variable]
+        blocks = [frozenset(map(self._variable_of, scan.columns)) for scan in self.scans]
+        return any(read <= atom and (variable in atom or any(columns(e) <= atom for e in known)) for atom in blocks)
 
 
 def _columns_read(exprs: Iterable[Expr], kind: Callable[[Expr], bool]) -> frozenset[Column]:

@@ -2,16 +2,11 @@
 
 from collections.abc import Iterator
 
-from squallpy.logical.expressions import (
-    Column,
-    Expr,
-)
+from squallpy.logical.expressions import Column, Expr
 from squallpy.logical.factorised import Factorised
-from squallpy.logical.nodes import (
-    Aggregate,
-)
+from squallpy.logical.nodes import Aggregate
 from squallpy.maintain.lowering.aggregate_lanes import Lanes
-from squallpy.maintain.lowering.block import Block
+from squallpy.maintain.lowering.block import SpjBlock
 from squallpy.maintain.lowering.variables import Variables
 from squallpy.program.calculus import lift
 from squallpy.program.output_spec import Measure
@@ -19,22 +14,22 @@ from squallpy.program.views import View
 
 
 def group_view(
-    name: str, node: Aggregate, every: list[Block], ids: Iterator[int]
+    name: str, node: Aggregate, blocks: list[SpjBlock], ids: Iterator[int]
 ) -> tuple[View, dict[int, Expr], tuple[Measure, ...]]:
     """Lower an Aggregate over a sum of blocks to a view.
 
     Returns the view, its key variable for each key column by id, and the aggregates in terms of the view's lanes.
     """
-    made = [[block.inline(expr) for _, expr in node.keys] for block in every]
-    given = [[agg.arg and block.inline(agg.arg) for _, agg in node.aggs] for block in every]
+    key_exprs = [[block.inline(expr) for _, expr in node.keys] for block in blocks]
+    given = [[agg.arg and block.inline(agg.arg) for _, agg in node.aggs] for block in blocks]
     atoms = [
         Variables(block, (*exprs, *(arg for arg in args if arg is not None)), ids)
-        for block, exprs, args in zip(every, made, given, strict=True)
+        for block, exprs, args in zip(blocks, key_exprs, given, strict=True)
     ]
     lanes = Lanes(atoms)
     keys = [
         [a.variable(column, expr) for (column, _), expr in zip(node.keys, exprs, strict=True)]
-        for a, exprs in zip(atoms, made, strict=True)
+        for a, exprs in zip(atoms, key_exprs, strict=True)
     ]
     measures = [
         lanes.measure(column, agg, [args[number] for args in given]) for number, (column, agg) in enumerate(node.aggs)
@@ -45,7 +40,7 @@ def group_view(
 
 
 def factorised_view(
-    name: str, node: Factorised, block: Block, ids: Iterator[int]
+    name: str, node: Factorised, block: SpjBlock, ids: Iterator[int]
 ) -> tuple[View, dict[int, Expr], tuple[Column, ...]]:
     """Lower a Factorised over a block to a view of one lane, which lifts the features.
 

@@ -34,7 +34,7 @@ from squallpy.maintain.matrix.matrix_expressions import (
     transpose,
 )
 from squallpy.maintain.matrix.matrix_program import Program, Statement
-from squallpy.maintain.matrix.meta_information import Known, infer, mirror
+from squallpy.maintain.matrix.meta_information import Properties, infer, mirror
 from squallpy.maintain.matrix.simplify import simplify
 from squallpy.maintain.matrix.symbolic_matrices import fresh_name
 
@@ -44,7 +44,7 @@ class Anf:
     """A program one operation at a time, and what is known of each name."""
 
     program: Program
-    facts: dict[str, Known]
+    facts: dict[str, Properties]
     constants: Mapping[str, Matrix] = field(default_factory=dict)
     """Constants that change as their dimensions grow."""
 
@@ -63,7 +63,7 @@ class Anf:
 
 def normalise(program: Program, guess: Guess) -> Anf:
     """Rewrite a program to ANF; names that its statements have stay."""
-    facts = {i.name.name: i.known for i in program.inputs}
+    facts = {i.name.name: i.properties for i in program.inputs}
     builder = Builder(guess, program.ring, facts, {name.name for name in program.names()}, program.outputs)
     for statement in program.statements:
         builder.statement(statement)
@@ -77,13 +77,13 @@ class Builder:
 
     guess: Guess
     ring: Semiring
-    facts: dict[str, Known]
-    taken: set[str]
+    facts: dict[str, Properties]
+    reserved_names: set[str]
     kept: Container[str] = ()
     prefix: str = "x"
     definitions: list[Statement] = field(default_factory=list)
-    _numbered: list[Name] = field(default_factory=list)
-    _known: dict[Matrix, Name] = field(default_factory=dict)
+    _numbered_names: list[Name] = field(default_factory=list)
+    _memo: dict[Matrix, Name] = field(default_factory=dict)
     _aliases: dict[str, Matrix] = field(default_factory=dict)
     _stacks: dict[str, tuple[Matrix, ...]] = field(default_factory=dict)
 
@@ -125,18 +125,18 @@ class Builder:
             return operation
         found = self._find(operation)
         if found is None:
-            found = Name(fresh_name(f"{self.prefix}{len(self._numbered)}", self.taken), *shape(value))
-            self._numbered.append(found)
+            found = Name(fresh_name(f"{self.prefix}{len(self._numbered_names)}", self.reserved_names), *shape(value))
+            self._numbered_names.append(found)
             self._add(found, operation)
         return found
 
     def _find(self, operation: Matrix) -> Matrix | None:
         """Find the operand that equals an operation, perhaps transposed."""
-        if operation in self._known:
-            return self._known[operation]
+        if operation in self._memo:
+            return self._memo[operation]
         mirrored = mirror(operation, self.facts) if isinstance(operation, Product | Stack) else None
-        if mirrored is not None and mirrored in self._known:
-            return self._straight(transpose(self._known[mirrored]))
+        if mirrored is not None and mirrored in self._memo:
+            return self._straight(transpose(self._memo[mirrored]))
         return None
 
     def _straight(self, leaf: Matrix) -> Matrix:
@@ -177,7 +177,7 @@ class Builder:
         return pair
 
     def _term(self, term: Matrix) -> Matrix:
-        return Scale(term.by, self.leaf(term.of)) if isinstance(term, Scale) else self.leaf(term)
+        return Scale(term.factor, self.leaf(term.of)) if isinstance(term, Scale) else self.leaf(term)
 
     def _tree(self, tree: Tree) -> Matrix:
         return self.leaf(product(*map(self._tree, tree))) if isinstance(tree, tuple) else tree
@@ -186,7 +186,7 @@ class Builder:
         self.definitions.append(Statement(name, operation))
         if isinstance(operation, Stack):
             self._stacks[name.name] = operation.parts
-        self._known.setdefault(operation, name)
+        self._memo.setdefault(operation, name)
         self.facts[name.name] = infer(operation, self.facts)
 
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from squallpy.base.errors import SquallError, nearest
 from squallpy.maintain.matrix.anf import Anf, normalise
 from squallpy.maintain.matrix.dimensions import Sizes
-from squallpy.maintain.matrix.equivalence_search import Found, search
+from squallpy.maintain.matrix.equivalence_search import SearchResult, search
 from squallpy.maintain.matrix.expression_cost import Guess
 from squallpy.maintain.matrix.iterative_models import WRITTEN, rewrite_iterations, write_models
-from squallpy.maintain.matrix.materialise import Maintained, maintain, maintain_normalised
+from squallpy.maintain.matrix.materialise import IncrementalProgram, maintain, maintain_normalised
 from squallpy.maintain.matrix.matrix_expressions import Iterate, Matrix, walk
 from squallpy.maintain.matrix.matrix_program import Program, Statement
 from squallpy.maintain.matrix.meta_information import Facts, infer
@@ -43,7 +43,7 @@ class Report:
     statement."""
 
     iterations: tuple[tuple[str, tuple[Way, ...]], ...] = ()
-    searches: tuple[tuple[str, Found], ...] = ()
+    searches: tuple[tuple[str, SearchResult], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +59,17 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class CompiledMatrices:
     """A program with its triggers, and how they were found."""
 
-    maintained: Maintained
+    maintained: IncrementalProgram
     report: Report
     options: Options
 
 
 def compile_program(
-    program: Program,
-    changing: Sequence[str],
-    sizes: Sizes,
-    options: Options = Options(),
-    growing: Sequence[str] = (),
-) -> Compiled:
+    program: Program, changing: Sequence[str], sizes: Sizes, options: Options = Options(), growing: Sequence[str] = ()
+) -> CompiledMatrices:
     """Compile a program to triggers for the inputs that change.
 
     Args:
@@ -83,8 +79,8 @@ def compile_program(
     compiler = _Compiler(changing, Guess(sizes), options)
     modelled, iterations = compiler.choose_models(program)
     searched, searches = compiler.search_statements(modelled)
-    made = maintain(searched, changing, compiler.guess, options.dense, growing)
-    return Compiled(made, Report(iterations, searches), options)
+    incremental = maintain(searched, changing, compiler.guess, options.dense, growing)
+    return CompiledMatrices(incremental, Report(iterations, searches), options)
 
 
 Weighed = tuple[float, float, int]  # the price of the triggers, of an evaluation, and how many views there are
@@ -101,23 +97,25 @@ class _Compiler:
         """Estimate the cost of a program; programs equal in ANF are estimated once."""
         anf = normalise(program, self.guess)
         if anf.program not in self._prices:
-            self._prices[anf.program] = self._weighed(anf)
+            self._prices[anf.program] = self.weigh(anf)
         return self._prices[anf.program]
 
-    def _weighed(self, anf: Anf) -> Weighed:
-        made = maintain_normalised(anf, self.changing, self.guess, self.options.dense)
-        triggers = sum(trigger_price(made, t, 1, self.guess.known, LEFT).total for t in made.triggers.values())
-        return triggers, evaluation_price(made, self.guess.known).total, len(made.kept)
+    def weigh(self, anf: Anf) -> Weighed:
+        incremental = maintain_normalised(anf, self.changing, self.guess, self.options.dense)
+        triggers = sum(
+            trigger_price(incremental, t, 1, self.guess.sizes, LEFT).total for t in incremental.triggers.values()
+        )
+        return triggers, evaluation_price(incremental, self.guess.sizes).total, len(incremental.kept)
 
     def choose_models(self, program: Program) -> tuple[Program, tuple[tuple[str, tuple[Way, ...]], ...]]:
         """Rewrite each iteration in its best model."""
         found = []
         while (place := _find_iteration(program)) is not None:
             at, iteration = place
-            ways = self._forced(write_models(iteration, _infer_facts(program, at), program.ring))
+            ways = self.force_ways(write_models(iteration, _infer_facts(program, at), program.ring))
             weighed = []
             for model, written in ways.items():
-                candidate = _replaced(program, at, iteration, written)
+                candidate = replace_iteration(program, at, iteration, written)
                 weighed.append((Way(model, *self.price(_unroll_others(candidate))), candidate))
             weighed.sort(key=lambda pair: (pair[0].trigger, pair[0].evaluation, pair[0].views))
             anew = min(weighed, key=lambda pair: pair[0].evaluation)
@@ -128,7 +126,7 @@ class _Compiler:
             program = weighed[0][1]
         return program, tuple(found)
 
-    def _forced(self, ways: dict[str, Matrix]) -> dict[str, Matrix]:
+    def force_ways(self, ways: dict[str, Matrix]) -> dict[str, Matrix]:
         model = self.options.model.lower()
         if model == AUTO or len(ways) == 1:
             return ways
@@ -139,7 +137,7 @@ class _Compiler:
             raise SquallError("SQ7003", f'"{self.options.model}" is no iterative model of this program', hint=hint)
         return {model: ways[model]}
 
-    def search_statements(self, program: Program) -> tuple[Program, tuple[tuple[str, Found], ...]]:
+    def search_statements(self, program: Program) -> tuple[Program, tuple[tuple[str, SearchResult], ...]]:
         """Rewrite each statement in its cheapest form.
 
         Where addition is idempotent it stays: forms differ in how soon an update ends there, which depends on the
@@ -173,7 +171,7 @@ def _find_iteration(program: Program) -> tuple[int, Iterate] | None:
     return None
 
 
-def _replaced(program: Program, at: int, iteration: Iterate, written: Matrix) -> Program:
+def replace_iteration(program: Program, at: int, iteration: Iterate, written: Matrix) -> Program:
     value = rewrite_iterations(program.statements[at].value, lambda node: written if node == iteration else None)
     return _with(program, at, value)
 
@@ -183,7 +181,7 @@ def _unroll_others(program: Program) -> Program:
     while (place := _find_iteration(program)) is not None:
         at, iteration = place
         ways = write_models(iteration, _infer_facts(program, at), program.ring)
-        program = _replaced(program, at, iteration, list(ways.values())[-1])
+        program = replace_iteration(program, at, iteration, list(ways.values())[-1])
     return program
 
 
@@ -195,7 +193,7 @@ def _with(program: Program, at: int, value: Matrix) -> Program:
 
 def _infer_facts(program: Program, at: int) -> Facts:
     """Infer the facts of all names that a statement may read."""
-    facts = {i.name.name: i.known for i in program.inputs}
+    facts = {i.name.name: i.properties for i in program.inputs}
     for statement in program.statements[:at]:
         facts[statement.name.name] = infer(statement.value, facts)
     return facts

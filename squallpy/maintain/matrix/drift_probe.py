@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from squallpy.maintain.matrix.anf import Builder
 from squallpy.maintain.matrix.dimensions import ONE, ONE_SIZE, Number, Size
 from squallpy.maintain.matrix.expression_cost import Guess
-from squallpy.maintain.matrix.materialise import Maintained
+from squallpy.maintain.matrix.materialise import IncrementalProgram
 from squallpy.maintain.matrix.matrix_expressions import (
     Diagonal,
     Fill,
@@ -57,21 +57,26 @@ class _Unseen(Exception):
     """A definition that takes more than products by vectors."""
 
 
-def write_probe(made: Maintained) -> Probe:
+def write_probe(incremental: IncrementalProgram) -> Probe:
     """Write the probe of all kept views, except of those defined by inverses that are not kept."""
-    writer = _Writer(made)
-    for view in made.kept:
-        if view.name not in made.anf.constants:
+    writer = _Writer(incremental)
+    for view in incremental.kept:
+        if view.name not in incremental.anf.constants:
             writer.look(view)
     return Probe(tuple(writer.vectors), tuple(writer.builder.definitions), tuple(writer.looks))
 
 
 class _Writer:
-    def __init__(self, made: Maintained) -> None:
-        self._made, self._taken = made, {name.name for name in made.program.names()} | made.program.symbols()
-        self._taken |= set(made.anf.constants)
-        self._stored = {name.name for name in made.stored}
-        self.builder = Builder(Guess({}), made.program.ring, dict(made.anf.facts), self._taken, prefix="p")
+    def __init__(self, incremental: IncrementalProgram) -> None:
+        self._made, self._taken = (
+            incremental,
+            {name.name for name in incremental.program.names()} | incremental.program.symbols(),
+        )
+        self._taken |= set(incremental.anf.constants)
+        self._stored = {name.name for name in incremental.stored}
+        self.builder = Builder(
+            Guess({}), incremental.program.ring, dict(incremental.anf.facts), self._taken, prefix="p"
+        )
         self._found: dict[tuple[Matrix, Matrix], Matrix] = {}  # what is read twice is written once: 2ˢ times in s steps
         self.vectors: list[Name] = []
         self.looks: list[Look] = []
@@ -90,7 +95,7 @@ class _Writer:
         except _Unseen:
             return
         off = add(found, Scale(Number(-1), right))
-        self.looks.append(Look(view, self._named(off), self._named(right)))
+        self.looks.append(Look(view, self.name_of(off), self.name_of(right)))
 
     def _vector(self, size: Size) -> Name:
         self.vectors.append(Name(fresh_name("r", self._taken), size, ONE_SIZE))
@@ -99,7 +104,7 @@ class _Writer:
     def _leaf(self, matrix: Matrix) -> Matrix:
         return self.builder.leaf(matrix)
 
-    def _named(self, matrix: Matrix) -> Name:
+    def name_of(self, matrix: Matrix) -> Name:
         leaf = self._leaf(matrix)
         if isinstance(leaf, Name):
             return leaf

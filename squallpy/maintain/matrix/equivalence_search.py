@@ -31,19 +31,19 @@ MOST_FORMS = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """The best form of a statement, and what it took to find it (Table 5.2)."""
 
     best: Matrix
     cost: float
-    first: float
+    first_cost: float
     """The cost of the statement as it was."""
     forms: int
     applications: int
     revisits: int
 
 
-def search(first: Matrix, cost: Callable[[Matrix], float], most: int = MOST_FORMS) -> Found:
+def search(first: Matrix, cost: Callable[[Matrix], float], most: int = MOST_FORMS) -> SearchResult:
     """Search for the cheapest form."""
     order, price = count(), cost(first)
     best, start, applications, revisits = first, price, 0, 0
@@ -64,7 +64,7 @@ def search(first: Matrix, cost: Callable[[Matrix], float], most: int = MOST_FORM
             heapq.heappush(queue, (price, next(order), other))
             if len(seen) >= most:
                 break
-    return Found(best, least, start, len(seen), applications, revisits)
+    return SearchResult(best, least, start, len(seen), applications, revisits)
 
 
 def canonical(matrix: Matrix) -> str:
@@ -98,12 +98,12 @@ def distribute(matrix: Matrix) -> Iterator[Matrix]:
         for at, factor in enumerate(matrix.factors):
             if isinstance(factor, Sum):
                 before, after = matrix.factors[:at], matrix.factors[at + 1 :]
-                yield add(*(_scaled_out(before, term, after) for term in factor.terms))
+                yield add(*(move_scalar_out(before, term, after) for term in factor.terms))
 
 
-def _scaled_out(before: tuple[Matrix, ...], term: Matrix, after: tuple[Matrix, ...]) -> Matrix:
+def move_scalar_out(before: tuple[Matrix, ...], term: Matrix, after: tuple[Matrix, ...]) -> Matrix:
     if isinstance(term, Scale):
-        return Scale(term.by, product(*before, term.of, *after))
+        return Scale(term.factor, product(*before, term.of, *after))
     return product(*before, term, *after)
 
 
@@ -119,25 +119,25 @@ def extract(matrix: Matrix) -> Iterator[Matrix]:
         for at, term in enumerate(matrix.terms):
             groups.setdefault(_end(term, last), []).append(at)
         for shared, places in groups.items():
-            if len(places) > 1 and any(isinstance(_bare(matrix.terms[at]), Product) for at in places):
-                rest = add(*(_without(matrix.terms[at], last) for at in places))
+            if len(places) > 1 and any(isinstance(strip_scalar(matrix.terms[at]), Product) for at in places):
+                rest = add(*(drop_factor(matrix.terms[at], last) for at in places))
                 joined = product(rest, shared) if last else product(shared, rest)
                 yield add(joined, *(t for at, t in enumerate(matrix.terms) if at not in places))
 
 
-def _bare(term: Matrix) -> Matrix:
+def strip_scalar(term: Matrix) -> Matrix:
     return term.of if isinstance(term, Scale) else term
 
 
 def _end(term: Matrix, last: bool) -> Matrix:
-    bare = _bare(term)
+    bare = strip_scalar(term)
     return bare.factors[-1 if last else 0] if isinstance(bare, Product) else bare
 
 
-def _without(term: Matrix, last: bool) -> Matrix:
+def drop_factor(term: Matrix, last: bool) -> Matrix:
     """Drop the first or last factor of a term."""
     if isinstance(term, Scale):
-        return Scale(term.by, _without(term.of, last))
+        return Scale(term.factor, drop_factor(term.of, last))
     if isinstance(term, Product):
         return product(*(term.factors[:-1] if last else term.factors[1:]))
     return Diagonal(term.cols if not last else term.rows)

@@ -5,9 +5,9 @@ derivation      the delta of each name           factorisation  each delta as U 
 materialisation views, and what is done for them
 """
 
-from squallpy.maintain.matrix.compile_triggers import Compiled
+from squallpy.maintain.matrix.compile_triggers import CompiledMatrices
 from squallpy.maintain.matrix.dimensions import Sizes
-from squallpy.maintain.matrix.materialise import Maintained, Trigger
+from squallpy.maintain.matrix.materialise import IncrementalProgram, Trigger
 from squallpy.maintain.matrix.matrix_program import Program
 from squallpy.maintain.matrix.trigger_cost import Price, TriggerPricing, evaluation_price, sparse_inputs, trigger_price
 
@@ -18,7 +18,7 @@ def program_text(program: Program) -> str:
     return f"{inputs}\n{program}\n"
 
 
-def anf_text(maintained: Maintained) -> str:
+def anf_text(maintained: IncrementalProgram) -> str:
     """Show the definitions with their properties; those that are not kept are in parentheses."""
     kept = {name.name for name in maintained.kept}
     lines = []
@@ -47,11 +47,11 @@ def trigger_text(trigger: Trigger) -> str:
     return "\n".join(lines) + "\n"
 
 
-def triggers_text(maintained: Maintained) -> str:
+def triggers_text(maintained: IncrementalProgram) -> str:
     return "\n".join(trigger_text(trigger) for trigger in maintained.triggers.values())
 
 
-def phases_text(maintained: Maintained) -> str:
+def phases_text(maintained: IncrementalProgram) -> str:
     """Show all phases, one after the other."""
     parts = [("program in ANF", anf_text(maintained))]
     for trigger in maintained.triggers.values():
@@ -63,7 +63,7 @@ def phases_text(maintained: Maintained) -> str:
     return "\n".join(f"-- {title}\n{text}" for title, text in parts)
 
 
-def report_text(compiled: Compiled, sizes: Sizes) -> str:
+def report_text(compiled: CompiledMatrices, sizes: Sizes) -> str:
     """Show the alternatives and their costs: iterative models, searches, triggers against evaluation."""
     lines = []
     for iteration, ways in compiled.report.iterations:
@@ -73,13 +73,15 @@ def report_text(compiled: Compiled, sizes: Sizes) -> str:
             lines.append(f"  {chosen} {way.model:<12}{costs}")
     for name, found in compiled.report.searches:
         looked = f"{found.forms} forms, {found.applications} rules applied, {found.revisits} seen before"
-        lines.append(f"{name}: {looked}, {_count_text(found.first)} → {_count_text(found.cost)}")
-    made = compiled.maintained
-    lines += [f"{name} is kept as its cells that are not zero" for name in sparse_inputs(made)]
-    anew = evaluation_price(made, sizes)
-    for name, trigger in made.triggers.items():
-        each = trigger_price(made, trigger, 1, sizes)
-        crossing = f"anew from rank {crossover(made, trigger, sizes)} on" if each.total <= anew.total else "always anew"
+        lines.append(f"{name}: {looked}, {_count_text(found.first_cost)} → {_count_text(found.cost)}")
+    incremental = compiled.maintained
+    lines += [f"{name} is kept as its cells that are not zero" for name in sparse_inputs(incremental)]
+    anew = evaluation_price(incremental, sizes)
+    for name, trigger in incremental.triggers.items():
+        each = trigger_price(incremental, trigger, 1, sizes)
+        crossing = (
+            f"anew from rank {crossover(incremental, trigger, sizes)} on" if each.total <= anew.total else "always anew"
+        )
         lines.append(
             f"{name} += u * v: {_count_text(each.total)} for rank 1, {_count_text(anew.total)} anew, {crossing}"
         )
@@ -87,7 +89,7 @@ def report_text(compiled: Compiled, sizes: Sizes) -> str:
     return "\n".join(lines) + "\n"
 
 
-def crossover(maintained: Maintained, trigger: Trigger, sizes: Sizes) -> int:
+def crossover(maintained: IncrementalProgram, trigger: Trigger, sizes: Sizes) -> int:
     """Find the least rank for which evaluating anew is faster."""
     anew, pricing = evaluation_price(maintained, sizes).total, TriggerPricing(maintained, trigger)
 

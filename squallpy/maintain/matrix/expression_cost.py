@@ -33,10 +33,10 @@ Tree = Matrix | tuple["Tree", "Tree"]  # a chain of products with its parenthese
 class Guess:
     """Numbers for dimensions: those that are known, and GUESS for the others."""
 
-    known: Sizes
+    sizes: Sizes
 
     def __call__(self, size: Size) -> int:
-        return max(0, size.constant + sum(self.known.get(symbol, GUESS) * times for symbol, times in size.symbols))
+        return max(0, size.constant + sum(self.sizes.get(symbol, GUESS) * times for symbol, times in size.symbols))
 
     def cells(self, matrix: Matrix) -> int:
         return self(matrix.rows) * self(matrix.cols)

@@ -65,10 +65,10 @@ class Chain:
     """A multiple of a product of leaves."""
 
     factors: tuple[Matrix, ...]
-    by: Scalar | None = None
+    scale: Scalar | None = None
 
     def __str__(self) -> str:
-        return str(_scaled(self.by, product(*self.factors)))
+        return str(scale_by(self.scale, product(*self.factors)))
 
 
 def expand_chains(delta: Matrix, factors: Mapping[str, Factors]) -> list[Chain]:
@@ -79,14 +79,14 @@ def expand_chains(delta: Matrix, factors: Mapping[str, Factors]) -> list[Chain]:
         case Sum(terms):
             return [chain for term in terms for chain in expand_chains(term, factors)]
         case Scale(by, of):
-            return [Chain(chain.factors, multiply_optional(by, chain.by)) for chain in expand_chains(of, factors)]
+            return [Chain(chain.factors, multiply_optional(by, chain.scale)) for chain in expand_chains(of, factors)]
         case Transpose(of):
-            return [Chain(tuple(map(transpose, reversed(c.factors))), c.by) for c in expand_chains(of, factors)]
+            return [Chain(tuple(map(transpose, reversed(c.factors))), c.scale) for c in expand_chains(of, factors)]
         case Stack(parts):
             return [chain for at in range(len(parts)) for chain in _pull_out_stack(parts, at, factors)]
         case Product(parts):
             operands = [expand_chains(part, factors) for part in parts]
-            return [reduce(_joined, choice) for choice in every(*operands)]
+            return [reduce(join_halves, choice) for choice in every(*operands)]
     return [Chain((delta,))]
 
 
@@ -95,8 +95,8 @@ def multiply_optional(by: Scalar | None, other: Scalar | None) -> Scalar | None:
     return other if by is None else by if other is None else arithmetic("*", by, other)
 
 
-def _joined(left: Chain, right: Chain) -> Chain:
-    return Chain((*left.factors, *right.factors), multiply_optional(left.by, right.by))
+def join_halves(left: Chain, right: Chain) -> Chain:
+    return Chain((*left.factors, *right.factors), multiply_optional(left.scale, right.scale))
 
 
 def _pull_out_stack(parts: tuple[Matrix, ...], at: int, factors: Mapping[str, Factors]) -> Iterator[Chain]:
@@ -107,7 +107,7 @@ def _pull_out_stack(parts: tuple[Matrix, ...], at: int, factors: Mapping[str, Fa
         *before, last = chain.factors
         wide: list[Matrix] = [zeros(last.rows, part.cols) for part in parts]
         wide[at] = last
-        yield Chain((*before, stack(*wide)), chain.by)
+        yield Chain((*before, stack(*wide)), chain.scale)
 
 
 def choose_factors(delta: Matrix, factors: Mapping[str, Factors], blocks: Mapping[str, Factors]) -> dict[str, Factors]:
@@ -131,7 +131,7 @@ def factorise(sums: Sequence[Chain], dense: bool | None, guess: Guess, facts: Fa
     Args:
         dense: With a unit matrix on one side (True), or never so (False); None: if it is cheaper.
     """
-    return _Joining(sums, dense, guess, facts).best()
+    return _Joining(sums, dense, guess, facts).find_best()
 
 
 Half = tuple[Matrix, ...]
@@ -141,10 +141,10 @@ Half = tuple[Matrix, ...]
 class _Option:
     """A chain cut in two and joined to others at one half: shared · (… + other), or (… + other) · shared."""
 
-    left: bool  # is what it shares on the left?
+    is_left: bool  # is what it shares on the left?
     shared: Half
     other: Half
-    by: Scalar | None
+    scale: Scalar | None
     price: float
     """The cost of the other half, and of adding it up."""
     base: float
@@ -152,7 +152,7 @@ class _Option:
 
     @property
     def group(self) -> tuple[bool, Half]:
-        return self.left, self.shared
+        return self.is_left, self.shared
 
 
 class _Joining:
@@ -165,21 +165,21 @@ class _Joining:
         inner = [self._inside(chain) for chain in sums]
         least = sum(min((guess(_width(cut)) for cut in cuts), default=self._cols) for cuts in inner)
         self._options = [
-            [option for cut in self._allowed(chain, cuts, dense, least) for option in self._sides(cut, chain.by)]
+            [option for cut in self.list_cuts(chain, cuts, dense, least) for option in self._sides(cut, chain.scale)]
             for chain, cuts in zip(sums, inner, strict=True)
         ]
         self._numbers: dict[tuple[bool, Half], int] = {}
         self._shared = Counter(group for options in self._options for group in {option.group for option in options})
         self._choices = [self._number_options(options) for options in self._options]
         self._least_after = self._bound_costs()
-        self._left = MOST_PLANS
-        self._least = math.inf
-        self._found: list[_Option] = []
+        self._plans_left = MOST_PLANS
+        self._least_cost = math.inf
+        self._best_options: list[_Option] = []
 
-    def best(self) -> Factors:
+    def find_best(self) -> Factors:
         self._search(0, 0.0, [], [0] * len(self._numbers))
         groups: dict[tuple[bool, Half], list[_Option]] = {}
-        for option in self._found:
+        for option in self._best_options:
             groups.setdefault(option.group, []).append(option)
         return Factors(tuple(_build_halves(options) for options in groups.values()))
 
@@ -190,11 +190,11 @@ class _Joining:
         costs least.
         """
         number = self._numbers.setdefault
-        least = min(range(len(options)), key=lambda place: options[place].price + options[place].base)
+        least = min(range(len(options)), key=lambda position: options[position].price + options[position].base)
         return [
-            (o.price, o.base, place, number(o.group, len(self._numbers)))
-            for place, o in enumerate(options)
-            if place == least or self._shared[o.group] > 1
+            (o.price, o.base, position, number(o.group, len(self._numbers)))
+            for position, o in enumerate(options)
+            if position == least or self._shared[o.group] > 1
         ]
 
     def _bound_costs(self) -> list[float]:
@@ -205,24 +205,24 @@ class _Joining:
         return floors[::-1]
 
     def _search(self, at: int, price: float, taken: list[int], groups: list[int]) -> None:
-        if price + self._least_after[at] >= self._least or self._left <= 0:
+        if price + self._least_after[at] >= self._least_cost or self._plans_left <= 0:
             return
         if at == len(self._choices):
-            self._left -= 1
-            self._least = price
-            self._found = [options[place] for options, place in zip(self._options, taken, strict=True)]
+            self._plans_left -= 1
+            self._least_cost = price
+            self._best_options = [options[position] for options, position in zip(self._options, taken, strict=True)]
             return
-        priced = [(p if groups[group] else p + base, place, group) for p, base, place, group in self._choices[at]]
-        for more, place, group in sorted(priced):
-            self._left -= 1
+        priced = [(p if groups[group] else p + base, position, group) for p, base, position, group in self._choices[at]]
+        for more, position, group in sorted(priced):
+            self._plans_left -= 1
             groups[group] += 1
-            self._search(at + 1, price + more, [*taken, place], groups)
+            self._search(at + 1, price + more, [*taken, position], groups)
             groups[group] -= 1
 
     def _inside(self, chain: Chain) -> list[tuple[Half, Half]]:
         return [(chain.factors[:at], chain.factors[at:]) for at in range(1, len(chain.factors))]
 
-    def _allowed(
+    def list_cuts(
         self, chain: Chain, inside: list[tuple[Half, Half]], dense: bool | None, least: int
     ) -> list[tuple[Half, Half]]:
         """List the cuts to be weighed: at an end only if the rank may exceed that of the matrix there."""
@@ -255,15 +255,15 @@ def _width(cut: tuple[Half, Half]) -> Size:
 def _build_halves(options: Sequence[_Option]) -> tuple[Matrix, Matrix]:
     """Build U and V of a group."""
     first = options[0]
-    width = _width((first.shared, first.other) if first.left else (first.other, first.shared))
-    shared = _multiplied(first.shared, width)
-    others = add(*(_scaled(o.by, _multiplied(o.other, width)) for o in options))
-    return (shared, others) if first.left else (others, shared)
+    width = _width((first.shared, first.other) if first.is_left else (first.other, first.shared))
+    shared = multiply_half(first.shared, width)
+    others = add(*(scale_by(o.scale, multiply_half(o.other, width)) for o in options))
+    return (shared, others) if first.is_left else (others, shared)
 
 
-def _multiplied(half: Half, width: Size) -> Matrix:
+def multiply_half(half: Half, width: Size) -> Matrix:
     return product(*half) if half else Diagonal(width)
 
 
-def _scaled(by: Scalar | None, matrix: Matrix) -> Matrix:
+def scale_by(by: Scalar | None, matrix: Matrix) -> Matrix:
     return matrix if by is None else Scale(by, matrix)

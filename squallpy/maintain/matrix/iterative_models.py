@@ -48,12 +48,12 @@ class Affine:
 
     def of(self, value: Matrix, constant_first: bool = False) -> Matrix:
         """Write the step from a value."""
-        moved = self.applied(self.matrix, value)
+        moved = self.apply_to(self.matrix, value)
         if self.constant is None:
             return moved
         return add(self.constant, moved) if constant_first else add(moved, self.constant)
 
-    def applied(self, matrix: Matrix, to: Matrix | None) -> Matrix:
+    def apply_to(self, matrix: Matrix, to: Matrix | None) -> Matrix:
         """Multiply matrix · to, in this order; None stands for a unit matrix."""
         if to is None:
             return matrix
@@ -138,7 +138,7 @@ def _match_multiple(term: Matrix, name: Name, right: bool) -> Matrix | None:
 
 def _write_model(iteration: Iterate, step: Affine, skip: int | None) -> Matrix:
     """Write an iteration with P and S up to `skip`, or as far as they go."""
-    return _Writer(iteration, step).written(skip)
+    return _Writer(iteration, step).write_program(skip)
 
 
 class _Writer:
@@ -151,7 +151,7 @@ class _Writer:
         self._powers: dict[int, Matrix] = {}
         self._sums: dict[int, Matrix] = {}
 
-    def written(self, skip: int | None) -> Matrix:
+    def write_program(self, skip: int | None) -> Matrix:
         count, start = self._iteration.count, self._iteration.start
         value: Matrix | None = start
         if self._step.constant is None and start == self._step.matrix:
@@ -173,13 +173,13 @@ class _Writer:
 
     def _leap(self, leap: int, value: Matrix | None) -> Matrix:
         """Write `leap` steps at once: P·t + S·C."""
-        moved = self._step.applied(self._power(leap), value)
+        moved = self._step.apply_to(self._power(leap), value)
         return moved if self._step.constant is None else add(moved, self._constant(leap))
 
     def _power(self, leap: int) -> Matrix:
         if leap not in self._powers:
             if leap == 1:
-                self._powers[1] = self._named("P1", self._step.matrix)
+                self._powers[1] = self.name_value("P1", self._step.matrix)
             else:
                 half = self._power(leap // 2)
                 self._powers[leap] = self._let(f"P{leap}", product(half, half))
@@ -190,14 +190,14 @@ class _Writer:
         if leap not in self._sums:
             assert self._step.constant is not None
             if leap == 1:
-                self._sums[1] = self._named("S1", self._step.constant)
+                self._sums[1] = self.name_value("S1", self._step.constant)
             else:
                 half = self._constant(leap // 2)
-                doubled = add(self._step.applied(self._power(leap // 2), half), half)
+                doubled = add(self._step.apply_to(self._power(leap // 2), half), half)
                 self._sums[leap] = self._let(f"S{leap}", doubled)
         return self._sums[leap]
 
-    def _named(self, name: str, value: Matrix) -> Matrix:
+    def name_value(self, name: str, value: Matrix) -> Matrix:
         return value if isinstance(value, Name | Diagonal) else self._let(name, value)
 
     def _let(self, name: str, value: Matrix) -> Matrix:

@@ -78,7 +78,7 @@ class Trigger:
 
 
 @dataclass(frozen=True, slots=True)
-class Maintained:
+class IncrementalProgram:
     """A program and the triggers that maintain its views; `kept` views in the order of their definitions."""
 
     anf: Anf
@@ -101,7 +101,7 @@ class Maintained:
         """All that triggers may read as a view: inputs, definitions and constants."""
         return [*(name.name for name in self.program.names()), *self.anf.constants]
 
-    def named(self, name: str) -> Name:
+    def find_matrix(self, name: str) -> Name:
         """Find an input, a constant or a definition."""
         return next(n for n in (*self.kept, *self.program.names()) if n.name == name)
 
@@ -114,12 +114,8 @@ class Maintained:
 
 
 def maintain(
-    program: Program,
-    changing: Sequence[str],
-    guess: Guess,
-    dense: bool | None = None,
-    growing: Sequence[str] = (),
-) -> Maintained:
+    program: Program, changing: Sequence[str], guess: Guess, dense: bool | None = None, growing: Sequence[str] = ()
+) -> IncrementalProgram:
     """Write a trigger for each input that changes.
 
     Args:
@@ -131,16 +127,16 @@ def maintain(
 
 def maintain_normalised(
     anf: Anf, changing: Sequence[str], guess: Guess, dense: bool | None = None, growing: Sequence[str] = ()
-) -> Maintained:
+) -> IncrementalProgram:
     """Write the triggers of a program in ANF, as `maintain` does."""
     growing = tuple(symbol for symbol in growing if grows_in_place(anf, {symbol}))
     anf = name_constants(anf, growing)
     triggers = {name: write_trigger(anf, name, guess, dense) for name in (*changing, *anf.constants)}
-    kept, inputs = _collect_kept(anf, list(triggers.values())), {i.name.name for i in anf.program.inputs}
-    pruned = {name: _prune(trigger, kept | ({name} & inputs)) for name, trigger in triggers.items()}
-    constants = tuple(anf.source(name) for name in anf.constants if name in kept)
-    views = tuple(d.name for d in anf.definitions if d.name.name in kept)
-    return Maintained(anf, pruned, (*constants, *views), growing)
+    kept_names, inputs = _collect_kept(anf, list(triggers.values())), {i.name.name for i in anf.program.inputs}
+    pruned = {name: _prune(trigger, kept_names | ({name} & inputs)) for name, trigger in triggers.items()}
+    constants = tuple(anf.source(name) for name in anf.constants if name in kept_names)
+    views = tuple(d.name for d in anf.definitions if d.name.name in kept_names)
+    return IncrementalProgram(anf, pruned, (*constants, *views), growing)
 
 
 def write_trigger(anf: Anf, changed: str, guess: Guess, dense: bool | None = None) -> Trigger:
@@ -158,7 +154,7 @@ class _Writer:
         letters = changed if changed not in anf.constants else ""
         self._u = Name(fresh_name(f"u{letters}", self._taken), self._source.rows, rank)
         self._v = Name(fresh_name(f"v{letters}", self._taken), rank, self._source.cols)
-        known = {**guess.known, rank.symbols[0][0]: 1}
+        known = {**guess.sizes, rank.symbols[0][0]: 1}
         self._builder = Builder(Guess(known), anf.program.ring, dict(anf.facts), self._taken, prefix="t")
         self._derived = derive(anf, changed)
         self._whole: dict[str, Factors] = {}
@@ -179,7 +175,7 @@ class _Writer:
         """Factor a delta, name its halves, and have its view updated by them."""
         made = self._factors(definition, delta)
         u, v = (
-            self._named(f"{letter}{label(definition.name.name)}", half)
+            self.name_factor(f"{letter}{label(definition.name.name)}", half)
             for letter, half in (("U", made.u), ("V", made.v))
         )
         self._update(definition.name, delta.name, u, v)
@@ -204,7 +200,7 @@ class _Writer:
         left, right = (Name(fresh_name(f"{half}~", self._taken), *shape(half)) for half in (u, v))
         return left, right
 
-    def _named(self, wanted: str, half: Matrix) -> Matrix:
+    def name_factor(self, wanted: str, half: Matrix) -> Matrix:
         name = Name(fresh_name(wanted, self._taken), *shape(half))
         self._factored.append(Statement(name, half))
         return self._builder.define(name, self._simple(half))
@@ -238,35 +234,35 @@ def woodbury(inverse: Name, of: Factors) -> Factors:
 
 def _collect_kept(anf: Anf, triggers: Sequence[Trigger]) -> set[str]:
     """Collect the outputs, and the views that triggers read to maintain those that are kept."""
-    kept, inputs = set(anf.program.outputs), {i.name.name for i in anf.program.inputs}
+    kept_names, inputs = set(anf.program.outputs), {i.name.name for i in anf.program.inputs}
     views = {d.name.name for d in anf.definitions} | set(anf.constants)
     while True:
-        read = set[str]().union(*(_prune(trigger, kept | inputs).reads() for trigger in triggers)) & views
-        if read <= kept:
-            return kept
-        kept |= read
+        read = set[str]().union(*(_prune(trigger, kept_names | inputs).reads() for trigger in triggers)) & views
+        if read <= kept_names:
+            return kept_names
+        kept_names |= read
 
 
-def _prune(trigger: Trigger, kept: set[str]) -> Trigger:
+def _prune(trigger: Trigger, kept_names: set[str]) -> Trigger:
     """Drop the updates of views that are not kept, and the steps that only those need."""
     renamed = {
         name.name: half
         for update in trigger.updates
-        if update.view.name not in kept and update.left
+        if update.view.name not in kept_names and update.left
         for name, half in zip(update.left, (update.u, update.v), strict=True)
     }
-    updates = [_rename(update, renamed) for update in trigger.updates if update.view.name in kept]
+    updates = [_rename(update, renamed) for update in trigger.updates if update.view.name in kept_names]
     needed = set[str]().union(*(names(update.u) | names(update.v) for update in updates))
     steps = []
     for step in reversed(trigger.steps):
         if step.name.name in needed:
             steps.append(Statement(step.name, _substitute_all(step.value, renamed)))
             needed |= names(steps[-1].value)
-    told = tuple(
+    message = tuple(
         replace(update, left=None) if update.left and not {n.name for n in update.left} & needed else update
         for update in updates
     )
-    return replace(trigger, steps=tuple(reversed(steps)), updates=told)
+    return replace(trigger, steps=tuple(reversed(steps)), updates=message)
 
 
 def _rename(update: Update, renamed: Mapping[str, Matrix]) -> Update:

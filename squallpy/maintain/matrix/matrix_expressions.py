@@ -71,7 +71,7 @@ class Product:
         return self.factors[-1].cols
 
     def __str__(self) -> str:
-        return " * ".join(_tight(factor) for factor in self.factors)
+        return " * ".join(show_factor(factor) for factor in self.factors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +92,14 @@ class Sum(_Shaped):
 
     def __str__(self) -> str:
         first, *others = self.terms
-        return str(first) + "".join(f" - {_tight(t)}" if (t := negated_operand(o)) else f" + {o}" for o in others)
+        return str(first) + "".join(f" - {show_factor(t)}" if (t := negated_operand(o)) else f" + {o}" for o in others)
 
 
 @dataclass(frozen=True, slots=True)
 class Scale(_Shaped):
     """Product by · of, each entry multiplied by a number."""
 
-    by: Scalar
+    factor: Scalar
     of: "Matrix"
 
     @property
@@ -107,9 +107,9 @@ class Scale(_Shaped):
         return self.of
 
     def __str__(self) -> str:
-        if self.by != Number(-1):
-            return f"{self.by} * {_tight(self.of)}"
-        return f"-({self.of})" if isinstance(self.of, Scale) else f"-{_tight(self.of)}"  # NB: -- begins a comment
+        if self.factor != Number(-1):
+            return f"{self.factor} * {show_factor(self.of)}"
+        return f"-({self.of})" if isinstance(self.of, Scale) else f"-{show_factor(self.of)}"  # NB: -- begins a comment
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +296,7 @@ def zeros(rows: Size, cols: Size) -> Fill:
 
 def negated_operand(matrix: Matrix) -> Matrix | None:
     """Return the matrix of which this one is written as (-1) times; else None."""
-    return matrix.of if isinstance(matrix, Scale) and matrix.by == Number(-1) else None
+    return matrix.of if isinstance(matrix, Scale) and matrix.factor == Number(-1) else None
 
 
 def children(matrix: Matrix) -> tuple[Matrix, ...]:
@@ -385,9 +385,9 @@ def substitute(matrix: Matrix, name: str, value: Matrix) -> Matrix:
     return with_children(matrix, tuple(substitute(child, name, value) for child in children(matrix)))
 
 
-def _tight(matrix: Matrix) -> str:
+def show_factor(matrix: Matrix) -> str:
     """Show an operand of a product."""
-    loose = isinstance(matrix, Sum | Let) or (isinstance(matrix, Scale) and matrix.by != Number(-1))
+    loose = isinstance(matrix, Sum | Let) or (isinstance(matrix, Scale) and matrix.factor != Number(-1))
     return f"({matrix})" if loose else str(matrix)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from squallpy.base.semirings import ARITHMETIC, Semiring
 from squallpy.maintain.matrix.matrix_expressions import Matrix, Name
-from squallpy.maintain.matrix.meta_information import NOTHING, Known
+from squallpy.maintain.matrix.meta_information import NOTHING, Properties
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,10 +13,10 @@ class Input:
     """A matrix that changes, and what is declared of it."""
 
     name: Name
-    known: Known = NOTHING
+    properties: Properties = NOTHING
 
     def __str__(self) -> str:
-        declared = "".join(f" {word}" for word in self.known.words())
+        declared = "".join(f" {word}" for word in self.properties.words())
         return f"{self.name}({self.name.rows}, {self.name.cols}){declared}"
 
 

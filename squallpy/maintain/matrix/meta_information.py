@@ -26,7 +26,7 @@ from squallpy.maintain.matrix.matrix_expressions import (
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class Properties:
     """Properties of a matrix that hold whatever its entries: structure, bound of its rank, and density; None means
     unknown."""
 
@@ -50,20 +50,20 @@ class Known:
         return words + ([f"density {self.density:g}"] if self.density is not None else [])
 
 
-NOTHING = Known()
-Facts = Mapping[str, Known]  # names → what is known of them
+NOTHING = Properties()
+Facts = Mapping[str, Properties]  # names → what is known of them
 
 
-def infer(matrix: Matrix, facts: Facts) -> Known:
+def infer(matrix: Matrix, facts: Facts) -> Properties:
     """Infer the properties of an expression from those of the names in it."""
     match matrix:
         case Name(name):
             return _note_scalar(matrix, facts.get(name, NOTHING))
         case Diagonal(size, value):
-            return Known(True, True, True, Size(0) if value == ZERO else size)
+            return Properties(True, True, True, Size(0) if value == ZERO else size)
         case Fill(rows, cols, value):
             zero = value == ZERO
-            return Known(rows == cols, zero, zero, Size(0) if zero else ONE_SIZE, 0.0 if zero else 1.0)
+            return Properties(rows == cols, zero, zero, Size(0) if zero else ONE_SIZE, 0.0 if zero else 1.0)
         case Transpose(of):
             known = infer(of, facts)
             return known if known.lower == known.upper else replace(known, lower=known.upper, upper=known.lower)
@@ -78,7 +78,7 @@ def infer(matrix: Matrix, facts: Facts) -> Known:
             return _product(matrix, [infer(factor, facts) for factor in factors], facts)
         case Stack(parts):
             ranks = [infer(part, facts).rank for part in parts]
-            return _note_scalar(matrix, Known(rank=_total(ranks)))
+            return _note_scalar(matrix, Properties(rank=_total(ranks)))
         case Let(name, value, body):
             return infer(body, {**facts, name.name: infer(value, facts)})
         case Iterate(count, start, name, body):
@@ -87,18 +87,18 @@ def infer(matrix: Matrix, facts: Facts) -> Known:
     raise AssertionError(matrix)
 
 
-def _note_scalar(matrix: Matrix, known: Known) -> Known:
+def _note_scalar(matrix: Matrix, known: Properties) -> Properties:
     """Add that a 1 × 1 matrix is symmetric and diagonal."""
     return replace(known, symmetric=True, lower=True, upper=True) if shape(matrix) == (ONE_SIZE, ONE_SIZE) else known
 
 
-def _steady(before: Known, after: Known) -> Known:
+def _steady(before: Properties, after: Properties) -> Properties:
     """Infer the properties that a step of an iteration preserves."""
-    return Known(before.symmetric and after.symmetric, before.lower and after.lower, before.upper and after.upper)
+    return Properties(before.symmetric and after.symmetric, before.lower and after.lower, before.upper and after.upper)
 
 
-def _sum(terms: list[Known]) -> Known:
-    return Known(
+def _sum(terms: list[Properties]) -> Properties:
+    return Properties(
         all(t.symmetric for t in terms),
         all(t.lower for t in terms),
         all(t.upper for t in terms),
@@ -116,17 +116,14 @@ def _total(ranks: list[Size | None]) -> Size | None:
     return total
 
 
-def _product(matrix: Product, factors: list[Known], facts: Facts) -> Known:
+def _product(matrix: Product, factors: list[Properties], facts: Facts) -> Properties:
     ranks = [f.rank for f in factors if f.rank is not None] + [f.cols for f in matrix.factors[:-1]]
     fixed = [r for r in ranks if r.fixed]
     rank = (
         min(fixed, key=lambda r: r.constant) if fixed else next((f.rank for f in factors if f.rank is not None), None)
     )
-    known = Known(
-        is_palindrome(matrix.factors, facts),
-        all(f.lower for f in factors),
-        all(f.upper for f in factors),
-        rank,
+    known = Properties(
+        is_palindrome(matrix.factors, facts), all(f.lower for f in factors), all(f.upper for f in factors), rank
     )
     return _note_scalar(matrix, known)
 

@@ -39,7 +39,7 @@ from squallpy.maintain.matrix.matrix_expressions import (
     transpose,
 )
 from squallpy.maintain.matrix.matrix_program import Input, Program, Statement
-from squallpy.maintain.matrix.symbolic_matrices import fresh_name, power, scale, subtracted
+from squallpy.maintain.matrix.symbolic_matrices import fresh_name, power, scale, subtract
 
 Value = Matrix | Scalar
 Scope = dict[str, Value]
@@ -76,7 +76,7 @@ class _Reader:
 
     def program(self, start: int, end: int) -> Program:
         statements = []
-        for tree in self._parsed(start, end).children:
+        for tree in self.parse_lines(start, end).children:
             named, body = tree.children
             value = self._matrix(body, self._scope)
             name = str(named) if named else RESULT
@@ -91,7 +91,7 @@ class _Reader:
             raise SquallError("SQ1001", "a matrix program without a statement", span, "write B := A * A")
         return Program(self._inputs, tuple(statements), tuple(s.name.name for s in statements), self._ring)
 
-    def _parsed(self, start: int, end: int) -> Parsed:
+    def parse_lines(self, start: int, end: int) -> Parsed:
         from lark import UnexpectedInput
 
         from squallpy.frontend.script import syntax_error
@@ -135,7 +135,7 @@ class _Reader:
                 text = str(tree.children[0])
                 return Number(int(text) if text.isdigit() else float(text))
             case "name":
-                return self._named(tree, scope)
+                return self.look_up_name(tree, scope)
             case "add" | "subtract" | "multiply" | "divide":
                 return self._binary(tree, scope)
             case "negate":
@@ -156,7 +156,7 @@ class _Reader:
                 return stack_rows(*rows)
         return self._call(tree, scope)
 
-    def _named(self, tree: Parsed, scope: Scope) -> Value:
+    def look_up_name(self, tree: Parsed, scope: Scope) -> Value:
         name = str(tree.children[0])
         if name not in scope:
             raise self._error("SQ2012", f'unknown matrix "{name}"', tree, nearest(name, scope))
@@ -183,7 +183,7 @@ class _Reader:
         raise self._error("SQ2012", "a number and a matrix are not added", tree, hint)
 
     def _minus(self, left: Matrix, right: Matrix) -> Matrix:
-        return subtracted(left, right, self._ring)
+        return subtract(left, right, self._ring)
 
     def _power(self, tree: Parsed, scope: Scope) -> Value:
         base, *rest = tree.children
@@ -204,9 +204,9 @@ class _Reader:
         count_tree, start_tree, token, body = tree.children
         count = self._scalar(count_tree, scope)
         if not isinstance(count, Number) or not isinstance(count.value, int) or not 0 <= count.value <= MOST_STEPS:
-            told = f"iterate {count} times" if isinstance(count, Number) else f"how often is {count}"
+            message = f"iterate {count} times" if isinstance(count, Number) else f"how often is {count}"
             hint = f"the count is a number from 0 to {MOST_STEPS}, known before the data"
-            raise self._error("SQ2012", told, count_tree, hint)
+            raise self._error("SQ2012", message, count_tree, hint)
         start = self._matrix(start_tree, scope)
         name = Name(fresh_name(str(token), self._taken), *shape(start))
         return Iterate(count.value, start, name, self._matrix(body, scope | {str(token): name}))
@@ -219,14 +219,14 @@ class _Reader:
             raise self._error("SQ2012", f'unknown function "{token}"', token, nearest(name, FUNCTIONS))
         least, most, kinds = FUNCTIONS[name]
         if not least <= len(arguments) <= (most or len(arguments)):
-            wanted = f"{least} or more" if most is None else str(least) if least == most else f"{least} to {most}"
-            told = f"{name} takes {wanted} argument{'' if wanted == '1' else 's'}, not {len(arguments)}"
-            raise self._error("SQ2012", told, tree)
+            expected = f"{least} or more" if most is None else str(least) if least == most else f"{least} to {most}"
+            message = f"{name} takes {expected} argument{'' if expected == '1' else 's'}, not {len(arguments)}"
+            raise self._error("SQ2012", message, tree)
         read = {"m": self._matrix, "s": self._size, "v": self._scalar}
         values = [read[kinds[min(at, len(kinds) - 1)]](arg, scope) for at, arg in enumerate(arguments)]
-        return self._applied(name, values)
+        return self.apply_function(name, values)
 
-    def _applied(self, name: str, values: list) -> Value:  # type: ignore[type-arg]
+    def apply_function(self, name: str, values: list) -> Value:  # type: ignore[type-arg]
         match name, values:
             case "inv", [of]:
                 if not self._ring.divides:

@@ -15,7 +15,7 @@ from squallpy.catalog.relation import Relation
 from squallpy.maintain.matrix.dimensions import Size
 from squallpy.maintain.matrix.matrix_expressions import Name, names, shape, walk
 from squallpy.maintain.matrix.matrix_program import Input, Program
-from squallpy.maintain.matrix.meta_information import NOTHING, Known
+from squallpy.maintain.matrix.meta_information import NOTHING, Properties
 from squallpy.maintain.matrix.parser import read_program
 
 
@@ -23,7 +23,7 @@ from squallpy.maintain.matrix.parser import read_program
 class Programs:
     """Parsed programs of a script, by name, each over the matrices declared before it."""
 
-    read: dict[str, Program] = field(default_factory=dict)
+    programs: dict[str, Program] = field(default_factory=dict)
 
     def outputs(self, declared: catalog.MatrixProgram, matrices: Mapping[str, catalog.Matrix]) -> tuple[str, ...]:
         """Read a program: the names of its statements, and of the matrices that it reads."""
@@ -33,9 +33,9 @@ class Programs:
         lower = [name.lower() for name in program.outputs]
         for name in program.outputs:
             if lower.count(name.lower()) > 1:
-                told = f'"{name}" is named twice in "{declared.name}": SQL does not tell upper case from lower'
-                raise SquallError("SQ2007", told, declared.span)
-        self.read[declared.name] = program
+                message = f'"{name}" is named twice in "{declared.name}": SQL does not tell upper case from lower'
+                raise SquallError("SQ2007", message, declared.span)
+        self.programs[declared.name] = program
         return (*program.outputs, *(i.name.name for i in program.inputs))
 
 
@@ -44,10 +44,10 @@ def input_of(matrix: catalog.Matrix) -> Input:
     return Input(Name(matrix.name, Size.of(matrix.rows), Size.of(matrix.cols)), declared_properties(matrix))
 
 
-def declared_properties(matrix: catalog.Matrix) -> Known:
+def declared_properties(matrix: catalog.Matrix) -> Properties:
     """Return the properties that a declaration states."""
     if "DIAGONAL" in matrix.known:
-        return Known(True, True, True)
+        return Properties(True, True, True)
     said = {word.lower(): word in matrix.known for word in ("SYMMETRIC", "LOWER", "UPPER")}
     return replace(NOTHING, **said)  # type: ignore[arg-type]
 

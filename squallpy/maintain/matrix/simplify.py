@@ -155,7 +155,7 @@ def collect_scales(node: Matrix, facts: Facts, ring: Semiring) -> Matrix | None:
         case Product(factors) if ring.commutes:
             for at, factor in enumerate(factors):
                 if isinstance(factor, Scale):
-                    return Scale(factor.by, product(*factors[:at], factor.of, *factors[at + 1 :]))
+                    return Scale(factor.factor, product(*factors[:at], factor.of, *factors[at + 1 :]))
         case Inverse(Scale(by, of)) if ring.divides:
             return Scale(arithmetic("/", Number(1), by), Inverse(of))
     return None
@@ -195,7 +195,7 @@ def collect_terms(node: Matrix, facts: Facts, ring: Semiring) -> Matrix | None:
                 return add(*kept) if len(kept) < len(terms) else None
             totals: dict[Matrix, Scalar] = {}
             for term, base in zip(terms, bases, strict=True):
-                times = term.by if isinstance(term, Scale) else Number(1)
+                times = term.factor if isinstance(term, Scale) else Number(1)
                 totals[base] = arithmetic("+", totals[base], times) if base in totals else times
             return add(*(Scale(times, base) for base, times in totals.items())) if ring.negates else None
     return None

@@ -55,7 +55,7 @@ def scale(by: Scalar, of: Matrix, ring: Semiring) -> Matrix:
     return Scale(by, of)
 
 
-def subtracted(left: Matrix, right: Matrix, ring: Semiring) -> Matrix:
+def subtract(left: Matrix, right: Matrix, ring: Semiring) -> Matrix:
     return add(left, scale(Number(-1), right, ring))
 
 
@@ -92,33 +92,33 @@ class Symbolic:
 
     @property
     def T(self) -> "Symbolic":
-        return self._new(transpose(self.node))
+        return self.wrap(transpose(self.node))
 
     def __matmul__(self, other: "Symbolic") -> "Symbolic":
-        return self._new(product(self.node, _node(other)))
+        return self.wrap(product(self.node, _node(other)))
 
     def __add__(self, other: "Symbolic") -> "Symbolic":
-        return self._new(add(self.node, _node(other)))
+        return self.wrap(add(self.node, _node(other)))
 
     def __sub__(self, other: "Symbolic") -> "Symbolic":
-        return self._new(subtracted(self.node, _node(other), self.ring))
+        return self.wrap(subtract(self.node, _node(other), self.ring))
 
     def __neg__(self) -> "Symbolic":
-        return self._new(scale(Number(-1), self.node, self.ring))
+        return self.wrap(scale(Number(-1), self.node, self.ring))
 
     def __mul__(self, by: object) -> "Symbolic":
         if isinstance(by, Symbolic):
             hint = "products of entries have no delta of low rank; a product of matrices is A @ B"
             raise SquallError("SQ3002", "entries are not multiplied one by one", hint=hint)
-        return self._new(scale(scalar(by), self.node, self.ring))
+        return self.wrap(scale(scalar(by), self.node, self.ring))
 
     __rmul__ = __mul__
 
     def __truediv__(self, by: object) -> "Symbolic":
-        return self._new(scale(arithmetic("/", Number(1), scalar(by)), self.node, self.ring))
+        return self.wrap(scale(arithmetic("/", Number(1), scalar(by)), self.node, self.ring))
 
     def __pow__(self, exponent: int) -> "Symbolic":
-        return self._new(power(self.node, exponent, self.ring, names(self.node)))
+        return self.wrap(power(self.node, exponent, self.ring, names(self.node)))
 
     def __rmatmul__(self, other: object) -> "Symbolic":
         raise SquallError("SQ2012", f"{type(other).__name__} @ matrix", hint="make the array an input of the program")
@@ -126,7 +126,7 @@ class Symbolic:
     def __bool__(self) -> bool:
         raise SquallError("SQ2012", "a program cannot decide by what is in a matrix", hint="it is recorded, not run")
 
-    def _new(self, node: Matrix) -> "Symbolic":
+    def wrap(self, node: Matrix) -> "Symbolic":
         return Symbolic(node, self.ring)
 
 
@@ -149,17 +149,17 @@ def scalar(value: object) -> Scalar:
 def inv(matrix: Symbolic) -> Symbolic:
     if not matrix.ring.divides:
         raise SquallError("SQ3002", f"the {matrix.ring} semiring has no inverse of a matrix")
-    return matrix._new(Inverse(matrix.node))
+    return matrix.wrap(Inverse(matrix.node))
 
 
 def hstack(*matrices: Symbolic) -> Symbolic:
     """Stack matrices side by side."""
-    return matrices[0]._new(stack(*(_node(m) for m in matrices)))
+    return matrices[0].wrap(stack(*(_node(m) for m in matrices)))
 
 
 def vstack(*matrices: Symbolic) -> Symbolic:
     """Stack matrices one upon the other."""
-    return matrices[0]._new(stack_rows(*(_node(m) for m in matrices)))
+    return matrices[0].wrap(stack_rows(*(_node(m) for m in matrices)))
 
 
 def eye(size: Size | int | str) -> Symbolic:
@@ -190,7 +190,7 @@ def iterate(count: int, start: Symbolic, step: Callable[[Symbolic], Symbolic]) -
     body = _node(step(Symbolic(passing, start.ring)))
     taken = {m.name for m in (*walk(body), *walk(start.node)) if isinstance(m, Name)}
     name = Name(fresh_name("acc", taken), *shape(start.node))
-    return start._new(Iterate(count, start.node, name, substitute(body, passing.name, name)))
+    return start.wrap(Iterate(count, start.node, name, substitute(body, passing.name, name)))
 
 
 def trace(

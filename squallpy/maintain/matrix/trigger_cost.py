@@ -18,7 +18,7 @@ import numpy as np
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN
 from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.expression_cost import Guess, cost
-from squallpy.maintain.matrix.materialise import Maintained, Trigger
+from squallpy.maintain.matrix.materialise import IncrementalProgram, Trigger
 from squallpy.maintain.matrix.matrix_expressions import Matrix, Product, names, product
 from squallpy.maintain.matrix.meta_information import NOTHING
 from squallpy.maintain.matrix.view_visits import Visited, count_visits
@@ -59,10 +59,10 @@ class Price:
 class TriggerPricing:
     """Prices of a trigger for updates of any rank; `left`: the share that may be expected (LEFT)."""
 
-    def __init__(self, maintained: Maintained, trigger: Trigger, left: float = 1.0) -> None:
+    def __init__(self, maintained: IncrementalProgram, trigger: Trigger, left: float = 1.0) -> None:
         self._maintained, self._rank = maintained, trigger.u.cols.symbols[0][0]
         views = set(maintained.matrices)
-        matters = Visited(trigger, views).left
+        matters = Visited(trigger, views).count_partial_updates
         self._done = [(step.value, left ** matters(step.value)) for step in trigger.steps]
         self._done += [(product(update.u, update.v), left ** matters(update.u, update.v)) for update in trigger.updates]
         self._visited = {
@@ -76,7 +76,9 @@ class TriggerPricing:
         return pricing.price(self._done, self._visited, few=True)
 
 
-def trigger_price(maintained: Maintained, trigger: Trigger, rank: int, sizes: Sizes, left: float = 1.0) -> Price:
+def trigger_price(
+    maintained: IncrementalProgram, trigger: Trigger, rank: int, sizes: Sizes, left: float = 1.0
+) -> Price:
     """Estimate the cost of a trigger for an update of at most a rank.
 
     Args:
@@ -85,14 +87,14 @@ def trigger_price(maintained: Maintained, trigger: Trigger, rank: int, sizes: Si
     return TriggerPricing(maintained, trigger, left).price(rank, sizes)
 
 
-def evaluation_price(maintained: Maintained, sizes: Sizes) -> Price:
+def evaluation_price(maintained: IncrementalProgram, sizes: Sizes) -> Price:
     """Estimate the cost of the whole program: each definition reads its operands and writes its result."""
     definitions = maintained.anf.definitions
     visited = Counter(name for d in definitions for name in (d.name.name, *names(d.value)))
     return _Pricing(maintained, Guess(sizes)).price([(d.value, 1.0) for d in definitions], visited, few=False)
 
 
-def sparse_inputs(maintained: Maintained) -> dict[str, float]:
+def sparse_inputs(maintained: IncrementalProgram) -> dict[str, float]:
     """Collect the inputs that are known to be stored as cells, with their densities."""
     program, found = maintained.program, dict[str, float]()
     for name in (i.name.name for i in program.inputs if program.ring.dtype == "float64"):
@@ -105,7 +107,7 @@ def sparse_inputs(maintained: Maintained) -> dict[str, float]:
 class _Pricing:
     """Prices at some dimensions."""
 
-    def __init__(self, maintained: Maintained, guess: Guess) -> None:
+    def __init__(self, maintained: IncrementalProgram, guess: Guess) -> None:
         program, anf = maintained.program, maintained.anf
         self._ring, self._facts, self._guess = program.ring, anf.facts, guess
         self._sparse = sparse_inputs(maintained)
@@ -113,7 +115,10 @@ class _Pricing:
 
     def price(self, done: Iterable[tuple[Matrix, float]], visited: Mapping[str, float], few: bool) -> Price:
         """Estimate the cost of operations, given the share of each that is done, and of visits to matrices."""
-        counts = [cost(matrix, self._guess, self._facts) * share * self._filled(matrix) for matrix, share in done]
+        counts = [
+            cost(matrix, self._guess, self._facts) * fraction * self.sparse_fraction(matrix)
+            for matrix, fraction in done
+        ]
         words = {name: self._words(name) for name in visited}
         room, moved = 8 * sum(words.values()), sum(words[name] * times for name, times in visited.items())
         weight = FEW if few else 1.0
@@ -124,14 +129,14 @@ class _Pricing:
 
     def _words(self, name: str) -> float:
         """Count the words of eight bytes of a matrix; of a symmetric one half is kept up to date."""
-        share = 1 / 64 if self._ring is BOOLEAN else np.dtype(self._ring.dtype).itemsize / 8
+        fraction = 1 / 64 if self._ring is BOOLEAN else np.dtype(self._ring.dtype).itemsize / 8
         half = self._ring is ARITHMETIC and self._facts.get(name, NOTHING).symmetric
-        share *= 0.5 if half else 1
+        fraction *= 0.5 if half else 1
         if name in self._sparse:
-            share = self._sparse[name] * CELL
-        return self._guess.cells(self._names[name]) * share
+            fraction = self._sparse[name] * CELL
+        return self._guess.cells(self._names[name]) * fraction
 
-    def _filled(self, matrix: Matrix) -> float:
+    def sparse_fraction(self, matrix: Matrix) -> float:
         """Estimate a product by a sparse factor relative to a dense one; two sparse ones are multiplied as dense."""
         if not isinstance(matrix, Product):
             return 1.0

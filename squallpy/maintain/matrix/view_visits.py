@@ -26,22 +26,22 @@ class Visited:
         self._left = dict[str, int]()
         for step in trigger.steps:
             name = step.name.name
-            self._needed[name] = self.before(step.value) + Counter(names(step.value) & views)
-            self._left[name] = self.left(step.value)
+            self._needed[name] = self.count_before_values(step.value) + Counter(names(step.value) & views)
+            self._left[name] = self.count_partial_updates(step.value)
 
     def of(self, name: str) -> Mapping[str, int]:
         """Count the visits to each view until a step, or what is left of an update, has its value."""
         self._follow(name)
         return self._needed.get(name, Counter())
 
-    def before(self, *read: Matrix) -> Counter[str]:
+    def count_before_values(self, *read: Matrix) -> Counter[str]:
         """Count the visits to each view until all names that are read have values."""
         most = Counter[str]()
         for name in _names(read):
             most |= Counter(self.of(name))
         return most
 
-    def left(self, *read: Matrix) -> int:
+    def count_partial_updates(self, *read: Matrix) -> int:
         """Count the successive updates of which only the part that made a difference is known by then."""
         for name in _names(read):
             self._follow(name)
@@ -50,8 +50,8 @@ class Visited:
     def _follow(self, name: str) -> None:
         if name in self._told and name not in self._needed:
             update = self._told[name]
-            self._needed[name] = self.before(update.u, update.v) + Counter([update.view.name])
-            self._left[name] = 1 + self.left(update.u, update.v)
+            self._needed[name] = self.count_before_values(update.u, update.v) + Counter([update.view.name])
+            self._left[name] = 1 + self.count_partial_updates(update.u, update.v)
 
 
 def count_visits(trigger: Trigger, views: set[str]) -> dict[str, list[float]]:
@@ -65,21 +65,21 @@ def count_visits(trigger: Trigger, views: set[str]) -> dict[str, list[float]]:
 
     for step in trigger.steps:
         for view in names(step.value) & views:
-            left = math.inf if names(step.value) - {view} <= picks else visited.left(step.value)
+            left = math.inf if names(step.value) - {view} <= picks else visited.count_partial_updates(step.value)
             visit(view, visited.of(step.name.name)[view], left)
     for update in trigger.updates:
         view, halves = update.view.name, (update.u, update.v)
         last = 0 if update.left else max(found.get(view, {0: 0}))  # NB: others wait for what is left of it
-        left = math.inf if names(update.u) <= picks else visited.left(*halves)
-        visit(view, max(last, 1 + visited.before(*halves)[view]), left)
+        left = math.inf if names(update.u) <= picks else visited.count_partial_updates(*halves)
+        visit(view, max(last, 1 + visited.count_before_values(*halves)[view]), left)
     return {view: list(turns.values()) for view, turns in found.items()}
 
 
 def _picking_factors(trigger: Trigger) -> set[str]:
     """Collect the factors of the change itself that pick rows or columns."""
     first = trigger.updates[0]
-    told = {name.name for name in first.left or ()} if first.view == trigger.input else set[str]()
-    return {trigger.u.name} | ({trigger.v.name} | told if told else set())
+    message = {name.name for name in first.left or ()} if first.view == trigger.input else set[str]()
+    return {trigger.u.name} | ({trigger.v.name} | message if message else set())
 
 
 def _names(read: Iterable[Matrix]) -> set[str]:

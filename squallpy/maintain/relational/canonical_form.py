@@ -23,7 +23,7 @@ Path = tuple[int, ...]  # individualised variables, by id
 
 
 @dataclass(frozen=True, slots=True)
-class Spelling:
+class CanonicalForm:
     """A unit in canonical variables: its text, its atoms in canonical order, and the renaming (by variable id)."""
 
     text: str
@@ -38,11 +38,11 @@ class _Shape:
     text: str
     variables: tuple[Column, ...]
 
-    def coloured(self, colours: Colours) -> tuple[str, tuple[int, ...]]:
+    def colour(self, colours: Colours) -> tuple[str, tuple[int, ...]]:
         return self.text, tuple(colours[v.id] for v in self.variables)
 
 
-def spell(unit: Component) -> Spelling:
+def spell(unit: Component) -> CanonicalForm:
     """Compute the spelling of a unit, whatever its lanes: fields that only lanes read are named by position."""
     core = prune(unit.body, unit.keys, ())
     shapes = [_shape(factor) for factor in core]
@@ -54,13 +54,13 @@ def spell(unit: Component) -> Spelling:
     renaming = {id: _variable(colours[id], v) for id, v in variables.items()}
     mine = [shape for shape, factor in zip(shapes, core, strict=True) if isinstance(factor, Rel)]
     theirs = [factor for factor in unit.body if isinstance(factor, Rel)]
-    pairs = sorted(zip(mine, theirs, strict=True), key=lambda pair: pair[0].coloured(colours))
+    pairs = sorted(zip(mine, theirs, strict=True), key=lambda pair: pair[0].colour(colours))
     atoms = tuple(atom for _, atom in pairs)
     for position, atom in enumerate(atoms):
         names = [f.name for f in atom.relation.fields]
         for name, v in atom.fields:
             renaming.setdefault(v.id, _variable(-1 - position * 10_000 - names.index(name), v))
-    return Spelling(f"{len(keys)} keys\n{text}", atoms, renaming)
+    return CanonicalForm(f"{len(keys)} keys\n{text}", atoms, renaming)
 
 
 def _variable(id: int, like: Column) -> Column:
@@ -76,12 +76,12 @@ def _shape(factor: Factor) -> _Shape:
             names = ", ".join(name for name, _ in places)
             return _Shape(f"{relation.name}{'Δ' if delta else ''}({names})", tuple(v for _, v in places))
         case Cmp(predicate):
-            return _Shape(_skeleton(predicate), _read(predicate))
+            return _Shape(_skeleton(predicate), columns_of(predicate))
         case Assign(variable, value):
-            return _Shape(f":= {_skeleton(value)}", (variable, *_read(value)))
+            return _Shape(f":= {_skeleton(value)}", (variable, *columns_of(value)))
 
 
-def _read(expr: Expr) -> tuple[Column, ...]:
+def columns_of(expr: Expr) -> tuple[Column, ...]:
     return tuple(e for e in walk(expr) if isinstance(e, Column))
 
 
@@ -103,7 +103,7 @@ class _Search:
             alike[colour].append(id)
         tied = [colour for colour, ids in alike.items() if len(ids) > 1]
         if not tied:
-            text = "\n".join(sorted(map(str, (shape.coloured(colours) for shape in self._shapes))))
+            text = "\n".join(sorted(map(str, (shape.colour(colours) for shape in self._shapes))))
             known, _ = self.leaves.setdefault(text, (path, colours))
             return None if known is path else _common_prefix(known, path)
         for id in alike[min(tied)]:
@@ -118,9 +118,9 @@ class _Search:
         while True:
             places = defaultdict[int, list[tuple[int, tuple[str, tuple[int, ...]]]]](list)
             for shape in self._shapes:
-                seen = shape.coloured(colours)
-                for place, v in enumerate(shape.variables):
-                    places[v.id].append((place, seen))
+                seen = shape.colour(colours)
+                for position, v in enumerate(shape.variables):
+                    places[v.id].append((position, seen))
             marks = {id: (colour, tuple(sorted(places[id]))) for id, colour in colours.items()}
             ranks = {mark: rank for rank, mark in enumerate(sorted(set(marks.values())))}
             before, colours = len(set(colours.values())), {id: ranks[mark] for id, mark in marks.items()}

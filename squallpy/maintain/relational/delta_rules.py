@@ -14,19 +14,7 @@ from itertools import product
 
 from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Column
-from squallpy.program.calculus import (
-    ZERO,
-    Factor,
-    Lane,
-    Plus,
-    Prod,
-    Rel,
-    Sum,
-    Term,
-    Values,
-    relations,
-    variables,
-)
+from squallpy.program.calculus import ZERO, Factor, Lane, Plus, Prod, Rel, Sum, Term, Values, relations, variables
 
 
 def delta(term: Term, relation: str) -> Term:
@@ -40,24 +28,24 @@ def delta(term: Term, relation: str) -> Term:
             return Plus(tuple(delta(t, relation) for t in terms))
         case Prod(terms):
             changed = [i for i, t in enumerate(terms) if relation in relations(t)]
-            later = [after(t, relation) for t in terms]
+            later = [replace_after_batch(t, relation) for t in terms]
             return Plus(tuple(Prod((*later[:i], delta(terms[i], relation), *terms[i + 1 :])) for i in changed))
         case Sum(keys, inner):
             return Sum(keys, delta(inner, relation))
     raise AssertionError(f"no delta rule for {term}")
 
 
-def after(term: Term, relation: str) -> Term:
+def replace_after_batch(term: Term, relation: str) -> Term:
     """Replace the contents of `relation` in the term by those after its batch."""
     match term:
         case Rel():
-            return replace(term, after=True) if term.relation.name == relation and not term.delta else term
+            return replace(term, is_after=True) if term.relation.name == relation and not term.delta else term
         case Plus(terms):
-            return Plus(tuple(after(t, relation) for t in terms))
+            return Plus(tuple(replace_after_batch(t, relation) for t in terms))
         case Prod(terms):
-            return Prod(tuple(after(t, relation) for t in terms))
+            return Prod(tuple(replace_after_batch(t, relation) for t in terms))
         case Sum(keys, inner):
-            return Sum(keys, after(inner, relation))
+            return Sum(keys, replace_after_batch(inner, relation))
     return term
 
 

@@ -25,7 +25,7 @@ from squallpy.maintain.relational.view_registry import Registry
 from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.calculus import Prod, Sum, Values
-from squallpy.program.components import Component, Mixed, Split, split
+from squallpy.program.components import Component, MixedVersionsError, Split, split
 from squallpy.program.trigger_program import Lowered, Program, Statement, Trigger
 from squallpy.program.views import Monomial, Ref, View
 
@@ -87,13 +87,13 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Progr
             if joined[root] not in apart and list(origin.values()).count(root) > MOST * len(joined[root]):
                 raise _TooManyViews(joined[root])
             if (found_so_far := sum(map(len, changes.values()))) > most:
-                raise _too_many(found_so_far, most)
+                raise too_many_statements(found_so_far, most)
         views = found
 
     complex_first = sorted(views.values(), key=lambda v: -v.degree)
     triggers = []
     for relation in sorted(relations, key=lambda r: r.stream):  # NB: static tables are loaded before the first changes
-        deltas = Registry("Δ", "′", fresh=registry.fresh)  # NB: they read variables named by the other one
+        deltas = Registry("Δ", "′", ids=registry.ids)  # NB: they read variables named by the other one
         statements = [
             change.statement(view, deltas)
             for view in complex_first
@@ -106,10 +106,10 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Progr
     return Program(stored, tuple(triggers), lowered.output, auxiliary)
 
 
-def _too_many(statements: int, most: int) -> SquallError:
+def too_many_statements(statements: int, most: int) -> SquallError:
     """Make the error for a query of at least this many statements."""
-    told = f"the query needs at least {statements:,} statements to be maintained, more than {most:,}"
-    return SquallError("SQ3001", told, hint=f"join fewer copies of a stream, or --set statements={10 * most}")
+    message = f"the query needs at least {statements:,} statements to be maintained, more than {most:,}"
+    return SquallError("SQ3001", message, hint=f"join fewer copies of a stream, or --set statements={10 * most}")
 
 
 def _relations_joined(view: View) -> Joined:
@@ -152,7 +152,10 @@ def _changes(view: View, relation: Relation, views: Registry, apart: bool) -> li
     found = []
     for term in (t for t in view.terms if _reads(t, relation)):
         for parts in _split_delta(term, relation, view.keys, apart):
-            refs = (None if unit.is_delta else Ref(*views.request(unit), after=unit.after) for unit in parts.components)
+            refs = (
+                None if unit.is_delta else Ref(*views.request(unit), is_after=unit.is_after)
+                for unit in parts.components
+            )
             found.append(_Change(parts, tuple(refs)))
     return found
 
@@ -178,8 +181,8 @@ def _split_delta(term: Monomial, relation: Relation, keys: tuple[Column, ...], a
         factors, values = left.pop()
         try:
             found.append(split(factors, values, keys, apart))
-        except Mixed as mixed:
-            for version in (replace(mixed.atom, after=False, delta=True), replace(mixed.atom, after=False)):
+        except MixedVersionsError as mixed:
+            for version in (replace(mixed.atom, is_after=False, delta=True), replace(mixed.atom, is_after=False)):
                 left.append((tuple(version if f is mixed.atom else f for f in factors), values))
     return [split(factors, values, keys, apart, split_versions=True) for factors, values in first] if left else found
 

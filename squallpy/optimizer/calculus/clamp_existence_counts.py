@@ -42,7 +42,7 @@ def has_plain_items(aux: AuxiliaryRelation) -> bool:
 def counts_only_existence(aux: AuxiliaryRelation, view: View, auxiliary: Iterable[AuxiliaryRelation]) -> bool:
     """True if its counts are only compared with 0."""
     output = aux.output
-    if output.over or output.having or output.times or not aux.is_by_group or not has_plain_items(aux):
+    if output.aggregated_key or output.having or output.times or not aux.is_by_group or not has_plain_items(aux):
         return False
     if not output.measures or any(measure.function != "count" for measure in output.measures):
         return False

@@ -26,7 +26,9 @@ def push_tests_into_scalars(lowered: Lowered, context: PassContext) -> Lowered:
     """Replace a scalar subquery's value by the test made on it: outer rows are revisited only when the test flips."""
     view, auxiliary = lowered.view, lowered.auxiliary
     in_context = {name for aux in auxiliary for name in aux.kind.reads}
-    for name in [n.relation.name for n in auxiliary if n.is_by_group and n.output.single and not n.output.over]:
+    for name in [
+        n.relation.name for n in auxiliary if n.is_by_group and n.output.single and not n.output.aggregated_key
+    ]:
         aux = next(aux for aux in auxiliary if aux.relation.name == name)
         views = (view, *(aux.view for aux in auxiliary))
         tests = list(dict.fromkeys(t for v in views for term in v.terms for t in _tests(aux, term, v.keys)))
@@ -46,7 +48,7 @@ def _tests(aux: AuxiliaryRelation, term: Monomial, keys: tuple[Column, ...]) -> 
         mine = variables(atom)
         if mine & {*bound_by(f for f in term.body if f is not atom), *keys}:
             yield None
-        named = [f.value for f in _named(term, mine)]
+        named = [f.value for f in tests_named(term, mine)]
         if len({*named}) < len(named):  # a field of the new relation has one name
             yield None
         for expr in _expressions(term):
@@ -59,18 +61,18 @@ def _is_mixed(aux: AuxiliaryRelation, term: Monomial) -> bool:
     return any(columns(expr) & mine and not columns(expr) <= mine for expr, mine in every)
 
 
-def _rewrite(aux: AuxiliaryRelation, new: AuxiliaryRelation, term: Monomial, fresh: Iterator[int]) -> Monomial:
+def _rewrite(aux: AuxiliaryRelation, new: AuxiliaryRelation, term: Monomial, ids: Iterator[int]) -> Monomial:
     """Rewrite a term over the new auxiliary relation."""
     for atom in _atoms(aux, term):
-        term = _replace_atom(aux, new, term, atom, fresh)
+        term = _replace_atom(aux, new, term, atom, ids)
     return term
 
 
 def _replace_atom(
-    aux: AuxiliaryRelation, new: AuxiliaryRelation, term: Monomial, atom: Rel, fresh: Iterator[int]
+    aux: AuxiliaryRelation, new: AuxiliaryRelation, term: Monomial, atom: Rel, ids: Iterator[int]
 ) -> Monomial:
     mine, titles = variables(atom), {test: title for title, test in new.output.items}
-    named = _named(term, mine)
+    named = tests_named(term, mine)
     fields = {titles[_over_measures(aux, atom, f.value)]: f.variable for f in named}
 
     def ask(expr: Expr) -> Expr:
@@ -79,7 +81,7 @@ def _replace_atom(
         if not _is_test(expr, mine):
             return rebuild(expr, tuple(map(ask, children(expr))))
         title = titles[_over_measures(aux, atom, expr)]
-        return fields.setdefault(title, Column(next(fresh), title, BOOLEAN, new.relation.nullable(title)))
+        return fields.setdefault(title, Column(next(ids), title, BOOLEAN, new.relation.nullable(title)))
 
     def asking(factor: Factor) -> Factor:
         match factor:
@@ -99,7 +101,7 @@ def _atoms(aux: AuxiliaryRelation, term: Monomial) -> list[Rel]:
     return [atom for atom in term.atoms if atom.relation.name == aux.relation.name]
 
 
-def _named(term: Monomial, mine: frozenset[Column]) -> list[Assign]:
+def tests_named(term: Monomial, mine: frozenset[Column]) -> list[Assign]:
     """List the tests that are assigned to a variable."""
     return [f for f in term.body if isinstance(f, Assign) and _is_test(f.value, mine)]
 

@@ -43,10 +43,10 @@ from squallpy.logical.expressions import (
     Call,
     Column,
     Expr,
+    are_stored_alike,
     columns,
     conjunction,
     disjunction,
-    held_alike,
     is_null,
     not_null,
     substitute,
@@ -89,7 +89,7 @@ class _ExtremeMatch:
     term: Monomial
     domain: Rel
     definition: AuxiliaryRelation  # of the domain
-    rest: Monomial
+    other_factors: Monomial
     keys: tuple[Column, ...]  # of the rest: k, x
     predicates: tuple[Factor, ...]
     function: str
@@ -99,7 +99,7 @@ class _ExtremeMatch:
     def x(self) -> Column:
         return self.keys[-1]
 
-    def make_relations(self, names: Iterator[str], fresh: Iterator[Column]) -> tuple[Relations, tuple[Monomial, ...]]:
+    def make_relations(self, names: Iterator[str], ids: Iterator[Column]) -> tuple[Relations, tuple[Monomial, ...]]:
         """Make the auxiliary relation of the deciding values, and the term over it: each group's extreme, or all
         values with neighbours."""
         name = next(names)
@@ -107,23 +107,23 @@ class _ExtremeMatch:
         titles = [f"k{i}" for i in range(1, len(self.keys))]
         fields = [Field(title, key.type, key.nullable) for title, key in zip(titles, group, strict=True)]
         items: list[tuple[str, Expr]] = list(zip(titles, group, strict=True))
-        output = replace(self.aux.output, measures=(), over=None, single=False)
-        view = View(f"G_{name.upper()}", self.keys, (self.rest,))
+        output = replace(self.aux.output, measures=(), aggregated_key=None, single=False)
+        view = View(f"G_{name.upper()}", self.keys, (self.other_factors,))
         kind: Kind = Groups()
         body = [self.domain, *self.predicates]
         if self.near:
             op, given = self.near
             fields += [Field("value", x.type, False), Field("next" if op in ("<", "<=") else "previous", x.type)]
-            value, other = x, _with_name_and_type(next(fresh), fields[-1])
+            value, other = x, _with_name_and_type(next(ids), fields[-1])
             items += [("value", x), (other.name, other)]
             body.append(Cmp(bounded(_ENDS[op], given, other)))
             kind = AdjacentPairs(x, other, op in ("<", "<="))
             titles.append("value")
         else:
-            value = replace(next(fresh), name=self.function, type=x.type, nullable=True)
+            value = replace(next(ids), name=self.function, type=x.type, nullable=True)
             fields.append(Field(self.function, x.type))
             items.append((self.function, value))
-            output = replace(output, measures=(Measure(self.function, value, (), ()),), over=x)
+            output = replace(output, measures=(Measure(self.function, value, (), ()),), aggregated_key=x)
         stream = self.aux.relation.stream
         relation = Relation(name, tuple(fields), stream, "view", primary_key=tuple(titles))
         aux = AuxiliaryRelation(relation, view, replace(output, items=tuple(items)), kind)
@@ -138,7 +138,7 @@ class _PrefixExtreme(_ExtremeMatch):
 
     nulls: Monomial | None = None  # the term of rows whose v is NULL
 
-    def make_relations(self, names: Iterator[str], fresh: Iterator[Column]) -> tuple[Relations, tuple[Monomial, ...]]:
+    def make_relations(self, names: Iterator[str], ids: Iterator[Column]) -> tuple[Relations, tuple[Monomial, ...]]:
         """Make the auxiliary relations of the skyline and of the neighbours on it, and the term over these."""
         assert self.near is not None
         name, stream, (op, _) = next(names), self.aux.relation.stream, self.near
@@ -146,16 +146,16 @@ class _PrefixExtreme(_ExtremeMatch):
         items = tuple(zip(titles, self.keys, strict=True))
         fields = tuple(Field(t, c.type, c.nullable and t not in ("at", "value")) for t, c in items)
         relation = Relation(name, fields, stream, "view", primary_key=titles[:-1])
-        output = replace(self.aux.output, measures=(), over=None, single=False, items=items)
+        output = replace(self.aux.output, measures=(), aggregated_key=None, single=False, items=items)
         line = Skyline(self.keys[-2], self.keys[-1], op in ("<", "<="), self.function == "max")
-        skyline = AuxiliaryRelation(relation, View(f"G_{name.upper()}", self.keys, (self.rest,)), output, line)
+        skyline = AuxiliaryRelation(relation, View(f"G_{name.upper()}", self.keys, (self.other_factors,)), output, line)
 
         along = Monomial((Rel(relation, items[:-1]),), ((),))
         beside = _ExtremeMatch(
             replace(self.aux, output=replace(output, count=0)), self.term, self.domain, self.definition, along,
             self.keys[:-1], self.predicates, self.function, self.near,
         )  # fmt: skip
-        ((between,), (term,)) = beside.make_relations(names, fresh)
+        ((between,), (term,)) = beside.make_relations(names, ids)
         term = Monomial((*term.body, Rel(relation, items)), self.term.lanes)
         return (skyline, between), (term,) if self.nulls is None else (term, self.nulls)
 
@@ -167,18 +167,18 @@ class _RangeExtreme(_ExtremeMatch):
     low: Call
     high: Call
 
-    def make_relations(self, names: Iterator[str], fresh: Iterator[Column]) -> tuple[Relations, tuple[Monomial, ...]]:
+    def make_relations(self, names: Iterator[str], ids: Iterator[Column]) -> tuple[Relations, tuple[Monomial, ...]]:
         """Make the auxiliary relation of the spans, and the term over it."""
         name, stream, (x, v) = next(names), self.aux.relation.stream, self.keys[-2:]
-        before, behind = (Column(next(fresh).id, title, x.type, True) for title in ("before", "behind"))
+        before, behind = (Column(next(ids).id, title, x.type, True) for title in ("before", "behind"))
         titles = (*(f"k{i}" for i in range(1, len(self.keys) - 1)), "at", "value", "before", "behind")
         items = tuple(zip(titles, (*self.keys, before, behind), strict=True))
         fields = tuple(Field(t, c.type, c.nullable and t != "at") for t, c in items)
         relation = Relation(name, fields, stream, "view", primary_key=titles[:-3])
-        output = replace(self.aux.output, measures=(), over=None, single=False, items=items)
+        output = replace(self.aux.output, measures=(), aggregated_key=None, single=False, items=items)
         spans = RangeExtremeSpans(x, v, before, behind, self.function == "max")
-        aux = AuxiliaryRelation(relation, View(f"G_{name.upper()}", self.keys, (self.rest,)), output, spans)
-        outside = (Cmp(_beyond(self.low, x, before)), Cmp(_beyond(self.high, x, behind)))
+        aux = AuxiliaryRelation(relation, View(f"G_{name.upper()}", self.keys, (self.other_factors,)), output, spans)
+        outside = (Cmp(is_beyond(self.low, x, before)), Cmp(is_beyond(self.high, x, behind)))
         body = (self.domain, Rel(relation, items), *self.predicates, *outside)
         return (aux,), (Monomial(body, self.term.lanes),)
 
@@ -192,8 +192,8 @@ def rewrite_extremes(lowered: Lowered, context: PassContext) -> Lowered:
     view, auxiliary = lowered.view, lowered.auxiliary
     taken = {a.relation.name for v in (view, *(n.view for n in auxiliary)) for a in v.atoms}
     taken |= {n.relation.name for n in auxiliary}
-    fresh = (Column(id, "x", BOOLEAN) for id in context.ids)
-    made = set[Relation]()
+    ids = (Column(id, "x", BOOLEAN) for id in context.ids)
+    seen_relations = set[Relation]()
 
     def names() -> Iterator[str]:
         while True:
@@ -207,23 +207,23 @@ def rewrite_extremes(lowered: Lowered, context: PassContext) -> Lowered:
             auxiliary = (*auxiliary[:number], *parts, *auxiliary[number + 1 :])
             view = _of_parts(view, parts)
             auxiliary = tuple(replace(aux, view=_of_parts(aux.view, parts)) for aux in auxiliary)
-    while found := next(_all_matches(view, auxiliary, made), None):
-        values, terms = found.make_relations(names(), fresh)
-        made |= {aux.relation for aux in values}
+    while found := next(_all_matches(view, auxiliary, seen_relations), None):
+        values, terms = found.make_relations(names(), ids)
+        seen_relations |= {aux.relation for aux in values}
         every = (new for t in found.aux.view.terms for new in (terms if t == found.term else (t,)))
         rewritten = replace(found.aux.view, terms=tuple(every))
         auxiliary = tuple(replace(n, view=rewritten) if n is found.aux else n for n in (*auxiliary, *values))
-        whole = len(rewritten.terms) == 1 and (is_domain(found.aux) or found.aux.output.over)
+        whole = len(rewritten.terms) == 1 and (is_domain(found.aux) or found.aux.output.aggregated_key)
         if has_plain_items(found.aux) and whole and variables(found.domain) <= {*rewritten.keys}:
-            view = _inline(view, found, rewritten.terms[0], fresh)
-            auxiliary = tuple(replace(n, view=_inline(n.view, found, rewritten.terms[0], fresh)) for n in auxiliary)
+            view = _inline(view, found, rewritten.terms[0], ids)
+            auxiliary = tuple(replace(n, view=_inline(n.view, found, rewritten.terms[0], ids)) for n in auxiliary)
         auxiliary = needed(view, in_order(auxiliary))
     return replace(lowered, view=view, auxiliary=auxiliary)
 
 
-def _all_matches(view: View, auxiliary: Relations, made: set[Relation]) -> Iterator[_ExtremeMatch]:
+def _all_matches(view: View, auxiliary: Relations, seen_relations: set[Relation]) -> Iterator[_ExtremeMatch]:
     for aux in auxiliary:
-        yield from _match_extremes(aux, auxiliary, made, counts_only_existence(aux, view, auxiliary))
+        yield from _match_extremes(aux, auxiliary, seen_relations, counts_only_existence(aux, view, auxiliary))
 
 
 def _split_extremes(aux: AuxiliaryRelation, auxiliary: Relations, names: Iterator[str]) -> Relations:
@@ -232,7 +232,13 @@ def _split_extremes(aux: AuxiliaryRelation, auxiliary: Relations, names: Iterato
     N3(k, p, most, least)   →   N3(k, p, most), N4(k, p, least)
     """
     output = aux.output
-    if len(output.measures) < 2 or not output.over or not has_plain_items(aux) or output.having or output.times:
+    if (
+        len(output.measures) < 2
+        or not output.aggregated_key
+        or not has_plain_items(aux)
+        or output.having
+        or output.times
+    ):
         return (aux,)
     alone = [
         (m,)
@@ -276,9 +282,9 @@ def _of_parts(view: View, parts: Relations) -> View:
 
 
 def _match_extremes(
-    aux: AuxiliaryRelation, auxiliary: Relations, made: set[Relation], only_existence: bool = False
+    aux: AuxiliaryRelation, auxiliary: Relations, seen_relations: set[Relation], only_existence: bool = False
 ) -> Iterator[_ExtremeMatch]:
-    """Find the terms that one value decides, and that do not read relations `made` for such terms.
+    """Find the terms that one value decides, and that do not read relations `seen_relations` for such terms.
 
     `only_existence`: the counts of the relation are only compared with 0.
     """
@@ -287,7 +293,7 @@ def _match_extremes(
     functions = ("max", "min") if only_existence else tuple(m.function for m in output.measures)
     if not {*functions} <= _NEAR.keys():
         return  # of the values at a share
-    if output.single or not only_adds(aux) or not (only_existence or (output.over and len(functions) == 1)):
+    if output.single or not only_adds(aux) or not (only_existence or (output.aggregated_key and len(functions) == 1)):
         return
     for term in aux.view.terms if not only_existence else (t for t in aux.view.terms if not any(t.lanes)):
         for domain in (atom for atom in term.atoms if atom.relation.name in domains):
@@ -295,21 +301,21 @@ def _match_extremes(
             own = known.difference(*(variables(f) for f in others if isinstance(f, Rel)))
             predicates = tuple(f for f in others if variables(f) & own)
             read = frozenset().union(*map(variables, predicates)) - known
-            x, definition = next(iter(read), output.over), domains[domain.relation.name]
-            if not own or x is None or not {x, output.over or x}.isdisjoint(known):
+            x, definition = next(iter(read), output.aggregated_key), domains[domain.relation.name]
+            if not own or x is None or not {x, output.aggregated_key or x}.isdisjoint(known):
                 continue
             if not any(isinstance(f, Rel) for f in others):
                 continue  # a constant: there are no values to choose from
-            if output.over and not output.over.type.is_held_in_order:
+            if output.aggregated_key and not output.aggregated_key.type.is_held_in_order:
                 continue
-            if any(isinstance(f, Rel) and f.relation in made and (read | {x}) & variables(f) for f in others):
+            if any(isinstance(f, Rel) and f.relation in seen_relations and (read | {x}) & variables(f) for f in others):
                 continue
             rest = [f for f in others if f not in predicates]
-            if (output.over and x != output.over) or len(read) > 1:
+            if (output.aggregated_key and x != output.aggregated_key) or len(read) > 1:
                 yield from _match_ranges(aux, term, domain, definition, rest, predicates, read)
                 continue
-            more = [key for key in aux.view.keys if key not in known and key != output.over]
-            if not x.type.is_held_in_order or x in more or (more and output.over):
+            more = [key for key in aux.view.keys if key not in known and key != output.aggregated_key]
+            if not x.type.is_held_in_order or x in more or (more and output.aggregated_key):
                 continue
             keys = (*sorted(known - own, key=lambda v: v.id), *more, x)
             # NB: if x is not read, a row with a NULL counts as existing, too
@@ -327,7 +333,7 @@ def _match_ranges(
 ) -> Iterator[_PrefixExtreme | _RangeExtreme]:  # fmt: skip
     """Match a term that depends on the extreme value of a prefix, or between two bounds, or on comparing that
     extreme."""
-    known, over = variables(domain), aux.output.over
+    known, over = variables(domain), aux.output.aggregated_key
     for x, v, function in _roles(aux, predicates, read):
         unknown = Cmp(is_null(v))
         if unknown in rest or not x.type.is_held_in_order or not {*aux.view.keys} <= known | {v}:
@@ -352,9 +358,9 @@ def _roles(
 
     In an EXISTS it is the v whose predicates all go the same way, none reading x as well.
     """
-    if aux.output.over:
+    if aux.output.aggregated_key:
         for x in read if len(read) == 1 else ():
-            yield x, aux.output.over, aux.output.measures[0].function
+            yield x, aux.output.aggregated_key, aux.output.measures[0].function
         return
     for v in sorted(read, key=lambda v: v.id) if len(read) == 2 else ():
         (x,) = read - {v}
@@ -397,7 +403,7 @@ def _bounds(moving: list[Factor], x: Column) -> tuple[Call, Call] | None:
     return (found[RISING], found[FALLING]) if len(moving) == 2 and found.keys() == {RISING, FALLING} else None
 
 
-def _beyond(bound: Call, x: Column, end: Column) -> Expr:
+def is_beyond(bound: Call, x: Column, end: Column) -> Expr:
     """Build `end IS NULL OR NOT bound(end)`, where bound(x) is TRUE for some x, so that nothing else in it is NULL."""
     known = (not_null(c) for c in sorted(columns(bound) - {x}, key=lambda c: c.id))  # NB: a user's may be nullable
     out = Call(OPPOSITE[bound.name], bound.args, BOOLEAN, True)
@@ -409,7 +415,7 @@ def _comparison_with(factor: Cmp, x: Column) -> tuple[str, Expr] | None:
     match factor.predicate:
         case Call("<" | "<=" | ">" | ">=" as op, (a, b)) if x in (a, b):
             way, other = (str(op), b) if a == x else (MIRRORED[op], a)
-            if x not in columns(other) and held_alike(other.type, x.type) and not other.type.is_wide:
+            if x not in columns(other) and are_stored_alike(other.type, x.type) and not other.type.is_wide:
                 return way, other
     return None
 
@@ -419,13 +425,13 @@ def _with_name_and_type(column: Column, field: Field | Column) -> Column:
     return Column(column.id, field.name, field.type, field.nullable)
 
 
-def _inline(view: View, found: _ExtremeMatch, term: Monomial, fresh: Iterator[Column]) -> View:
+def _inline(view: View, found: _ExtremeMatch, term: Monomial, ids: Iterator[Column]) -> View:
     """Replace a relation's atom by its only term, which has each row once."""
-    return replace(view, terms=tuple(_replace_atom(t, view.keys, found, term, fresh) for t in view.terms))
+    return replace(view, terms=tuple(_replace_atom(t, view.keys, found, term, ids) for t in view.terms))
 
 
 def _replace_atom(
-    user: Monomial, keys: tuple[Column, ...], found: _ExtremeMatch, term: Monomial, fresh: Iterator[Column]
+    user: Monomial, keys: tuple[Column, ...], found: _ExtremeMatch, term: Monomial, ids: Iterator[Column]
 ) -> Monomial:
     atom = next((a for a in user.atoms if a.relation == found.aux.relation), None)
     if atom is None:
@@ -440,11 +446,11 @@ def _replace_atom(
     ):
         return user  # NB: any x may have that value, and only of the relation's rows is it known which do
     for v in sorted(frozenset().union(*map(variables, term.body)), key=lambda v: v.id):
-        names.setdefault(v.id, _with_name_and_type(next(fresh), v))
+        names.setdefault(v.id, _with_name_and_type(next(ids), v))
     body = [f for f in user.body if f is not atom]
     known = _is_implied(body, found, names)
     body += [rename_factor(f, names) for f in term.body if not (known and f is found.domain)]
-    return _replace_atom(Monomial(prune(tuple(body), keys, user.lanes), user.lanes), keys, found, term, fresh)
+    return _replace_atom(Monomial(prune(tuple(body), keys, user.lanes), user.lanes), keys, found, term, ids)
 
 
 def _is_implied(body: list[Factor], found: _ExtremeMatch, names: dict[int, Expr]) -> bool:

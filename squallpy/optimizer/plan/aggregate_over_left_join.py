@@ -15,13 +15,13 @@ from squallpy.logical.null_folding import fold_nulls
 from squallpy.optimizer.plan.split_aggregates import split_aggregates
 
 
-def aggregate_over_left_join(node: Node, fresh: Iterator[int]) -> Node | None:
+def aggregate_over_left_join(node: Node, ids: Iterator[int]) -> Node | None:
     """Replace an outer join below an aggregate that ignores its NULLs by a union of matches and of left rows."""
     if not isinstance(node, Aggregate):
         return None
-    if split := split_aggregates(node, fresh):  # each aggregate is tried in turn
+    if split := split_aggregates(node, ids):  # each aggregate is tried in turn
         each = (part for part in nodes(split) if isinstance(part, Aggregate) and part.child is node.child)
-        return split if any(aggregate_over_left_join(part, fresh) for part in each) else None
+        return split if any(aggregate_over_left_join(part, ids) for part in each) else None
     below, shown, filters = strip_projections(node.child)
     if filters or not isinstance(below, LeftJoin) or not node.aggs or any(agg.arg is None for _, agg in node.aggs):
         return None
@@ -35,7 +35,7 @@ def aggregate_over_left_join(node: Node, fresh: Iterator[int]) -> Node | None:
         return None
 
     def columns_of(exprs: tuple[Expr, ...]) -> tuple[Column, ...]:
-        return tuple(column_of(e, next(fresh)) for e in exprs)
+        return tuple(column_of(e, next(ids)) for e in exprs)
 
     own: dict[int, Expr] = {c.id: c for c in right.output}  # some may be NOT NULL now
     found = tuple(substitute(arg, own) for arg in args)

@@ -20,19 +20,9 @@ from squallpy.base.types import BIGINT, BOOLEAN, VARCHAR
 from squallpy.logical.aggregate_calls import Agg
 from squallpy.logical.apply import Apply, ApplyKind, Domain
 from squallpy.logical.column_allocator import ColumnAllocator
-from squallpy.logical.containment import narrowed
+from squallpy.logical.containment import narrow_plan
 from squallpy.logical.expression_builders import call, case
-from squallpy.logical.expressions import (
-    TRUE,
-    Call,
-    Column,
-    Expr,
-    Literal,
-    columns,
-    conjunction,
-    conjuncts,
-    uncast,
-)
+from squallpy.logical.expressions import TRUE, Call, Column, Expr, Literal, columns, conjunction, conjuncts, uncast
 from squallpy.logical.nodes import (
     Aggregate,
     AntiJoin,
@@ -84,7 +74,7 @@ def _values_input(apply: Apply) -> Node:
         match node:
             case Filter(child):
                 node = child
-            case Apply(left, kind=kind, made=made) if not kind.makes_pairs and not read & {c.id for c in made}:
+            case Apply(left, kind=kind, outputs=outputs) if not kind.makes_pairs and not read & {c.id for c in outputs}:
                 node = base = left
             case _:
                 return base
@@ -96,7 +86,7 @@ def _unnest(apply: Apply, base: Node, context: ColumnAllocator) -> Node:
     Args:
         base: A part of its left input that has all values of the outer columns.
     """
-    left, kind, made = apply.left, apply.kind, apply.made
+    left, kind, outputs = apply.left, apply.kind, apply.outputs
     single = kind is ApplyKind.SINGLE
     right = _only_row(apply, context) if single else _first_row(apply, context)
     is_defaulted = kind is ApplyKind.SCALAR and _has_default(right, apply.parameters)
@@ -116,12 +106,12 @@ def _unnest(apply: Apply, base: Node, context: ColumnAllocator) -> Node:
             kept = dict.fromkeys(mine[c.id] for c in keys)
             one = (context.column("one", BOOLEAN, False), TRUE)
             grouped = Aggregate(below, tuple((c, c) for c in kept) or (one,), ())
-            if not made:
+            if not outputs:
                 return inner_join(left, grouped, on)
-            return LeftJoin(left, Project(grouped, (*((c, c) for c in grouped.output), (made[0], TRUE))), on)
+            return LeftJoin(left, Project(grouped, (*((c, c) for c in grouped.output), (outputs[0], TRUE))), on)
     value = right.output[0]
     others = ((c, c) for c in below.output if c.id != value.id)
-    found = Project(below, (*others, (made[0], value), (made[1], TRUE)))
+    found = Project(below, (*others, (outputs[0], value), (outputs[1], TRUE)))
     return Join(left, found) if not apply.parameters and has_row(right) else LeftJoin(left, found, on)
 
 
@@ -161,11 +151,11 @@ def _without_domain(
     if not parameters:
         return right, TRUE
     read = {c.id for _, expr in parameters for c in columns(expr)}
-    values = Aggregate(narrowed(base, read), parameters, ())
+    values = Aggregate(narrow_plan(base, read), parameters, ())
     ours = tuple(column for column, _ in parameters)
-    pushdown = _DomainPushdown(context, values, ours, [] if all_values else _equated(right, ours))
+    pushdown = _DomainPushdown(context, values, ours, [] if all_values else find_equal_exprs(right, ours))
     inner = pushdown.push(right, lax=lax)
-    strict = bool(pushdown.own) and not pushdown.completed
+    strict = bool(pushdown.own) and not pushdown.is_complete
     return inner, conjunction(_equal(expr, c, strict) for c, expr in parameters)
 
 
@@ -175,19 +165,19 @@ def _equal(a: Expr, b: Expr, strict: bool) -> Expr:
 
 @dataclass(slots=True)
 class _DomainPushdown:
-    """Replacement of the domain by `values`, or what equals them; `ours`, its columns, come out of the subquery."""
+    """Replacement of the domain by `values`, or what equals them, where `domain_columns` come out of the subquery."""
 
     context: ColumnAllocator
     values: Node
-    ours: tuple[Column, ...]
+    domain_columns: tuple[Column, ...]
     own: list[tuple[Node, Own]]
-    completed: bool = False  # True if each value of the domain has a row, NULL too
+    is_complete: bool = False  # True if each value of the domain has a row, NULL too
 
     def push(self, node: Node, out: bool = True, lax: bool = False) -> Node:
         """Push the domain down to its leaves, and replace it there; `out`: its columns come out of the plan as well."""
         if not node.borrows:
             return node
-        more = tuple((c, c) for c in self.ours) if out else ()
+        more = tuple((c, c) for c in self.domain_columns) if out else ()
         match node:
             case Domain():
                 return self.values
@@ -211,7 +201,7 @@ class _DomainPushdown:
                 assert isinstance(grouped, Aggregate)
                 return replace(node, child=grouped)
             case WindowFunctions(child, functions):
-                own = tuple((column, function.partitioned(self.ours)) for column, function in functions)
+                own = tuple((column, function.partition_by(self.domain_columns)) for column, function in functions)
                 return WindowFunctions(self.push(child, lax=lax), own)
             case Join(left, right) | ConditionalJoin(left, right) if left.borrows:
                 return replace(node, left=self.push(left, out, lax), right=self.push(right, out=False))
@@ -234,7 +224,7 @@ class _DomainPushdown:
             case _:
                 return False
         while True:
-            if any(c in self.ours for expr in read for c in columns(expr)):
+            if any(c in self.domain_columns for expr in read for c in columns(expr)):
                 return True
             match child:
                 case Filter(below, predicate):
@@ -260,8 +250,8 @@ class _DomainPushdown:
 
     def complete_groups(self, child: Node, whole: Aggregate) -> Node:
         """Give an Aggregate without keys a row for each of the domain's values: a count of nothing is 0."""
-        self.completed = True
-        keys = {c: self.context.like(c) for c in self.ours}
+        self.is_complete = True
+        keys = {c: self.context.like(c) for c in self.domain_columns}
         aggs = tuple((replace(self.context.like(c), nullable=True), agg) for c, agg in whole.aggs)
         grouped = Aggregate(self.push(child), tuple((key, c) for c, key in keys.items()), aggs)
         pairs = zip(self.values.output, keys.values(), strict=True)
@@ -271,11 +261,11 @@ class _DomainPushdown:
             found = replace(found, nullable=True)
             zero = Literal(0, column.type)
             items.append((column, case([(call("is_null", found), zero)], found) if agg.function == "count" else found))
-        items += zip(self.ours, self.values.output, strict=True)
+        items += zip(self.domain_columns, self.values.output, strict=True)
         return Project(plan, tuple(items))
 
 
-def _equated(plan: Node, ours: tuple[Column, ...]) -> list[tuple[Node, Own]]:
+def find_equal_exprs(plan: Node, ours: tuple[Column, ...]) -> list[tuple[Node, Own]]:
     """Find, for each leaf of the domain, the expressions that its columns equal; empty if a leaf lacks some."""
     found: list[tuple[Node, Own]] = []
     for leaf, conditions in _leaves(plan):

@@ -36,46 +36,48 @@ from squallpy.logical.nodes import Aggregate, AntiJoin, Filter, Join, LeftJoin, 
 Pair = tuple[Expr, Expr]  # of the left and of the right
 
 
-def exists_not_equal(node: Node, fresh: Iterator[int]) -> Node | None:
+def exists_not_equal(node: Node, ids: Iterator[int]) -> Node | None:
     """Replace an EXISTS whose condition has one `<>` by counts of equal rows."""
     match node:
         case SemiJoin(left, right, on):
-            found = _join_counts(left, right, on, fresh)
+            found = _join_counts(left, right, on, ids)
             return found and Filter(*found)
         case AntiJoin(left, right, on):
-            found = _join_counts(left, right, on, fresh)
+            found = _join_counts(left, right, on, ids)
             return found and Filter(found[0], Call("not", (found[1],), BOOLEAN, False))
         case Join(left) | LeftJoin(left):
-            asked = _match_exists(node)
-            found = None if asked is None else _join_counts(left, asked.right, asked.on, fresh)
-            if asked is None or found is None:
+            left_predicates = _match_exists(node)
+            found = (
+                None if left_predicates is None else _join_counts(left, left_predicates.right, left_predicates.on, ids)
+            )
+            if left_predicates is None or found is None:
                 return None
             plan, others = found
             ours = tuple((c, c) for c in left.output)
             if isinstance(node, Join):
-                return Project(Filter(plan, others), (*ours, *asked.items))
-            shown = ((c, Case(((others, e),), Literal(None, c.type), c.type)) for c, e in asked.items)
+                return Project(Filter(plan, others), (*ours, *left_predicates.items))
+            shown = ((c, Case(((others, e),), Literal(None, c.type), c.type)) for c, e in left_predicates.items)
             return Project(plan, (*ours, *((replace(c, nullable=True), e) for c, e in shown)))
     return None
 
 
-def _join_counts(left: Node, right: Node, on: Expr, fresh: Iterator[int]) -> tuple[Node, Expr] | None:
+def _join_counts(left: Node, right: Node, on: Expr, ids: Iterator[int]) -> tuple[Node, Expr] | None:
     """Join `left` with the counts of its matches in `right`; returned with the test for a match, never NULL."""
     parts = _split_condition(left, right, on)
     if parts is None:
         return None
-    (here, there), own = parts.different, list(parts.own)
-    asked = [*parts.asked, *([not_null(here)] if here.nullable else ())]
-    own += [not_null(there)] if there.nullable else []
-    rows = Filter(right, conjunction(own)) if own else right
+    (here, there), right_predicates = parts.different, list(parts.right_predicates)
+    left_predicates = [*parts.left_predicates, *([not_null(here)] if here.nullable else ())]
+    right_predicates += [not_null(there)] if there.nullable else []
+    rows = Filter(right, conjunction(right_predicates)) if right_predicates else right
     counts: list[Expr] = []
     for pairs in (parts.equal, (*parts.equal, parts.different)):
-        keys = tuple((column_of(expr, next(fresh)), expr) for _, expr in pairs)
-        number = Column(next(fresh), "n", BIGINT, False)
+        keys = tuple((column_of(expr, next(ids)), expr) for _, expr in pairs)
+        number = Column(next(ids), "n", BIGINT, False)
         same = conjunction(call("=", a, key) for (a, _), (key, _) in zip(pairs, keys, strict=True))
         left = LeftJoin(left, Aggregate(rows, keys, ((number, Agg("count", None)),)), same)
         counts.append(coalesce(replace(number, nullable=True), Literal(0, BIGINT)))
-    others = conjunction((Call(">", tuple(counts), BOOLEAN, False), *asked))
+    others = conjunction((Call(">", tuple(counts), BOOLEAN, False), *left_predicates))
     return left, Case(((others, TRUE),), FALSE, BOOLEAN) if others.nullable else others
 
 
@@ -85,22 +87,22 @@ class _Condition:
 
     equal: tuple[Pair, ...]
     different: Pair
-    own: tuple[Expr, ...]
-    asked: tuple[Expr, ...]
+    right_predicates: tuple[Expr, ...]
+    left_predicates: tuple[Expr, ...]
 
 
 def _split_condition(left: Node, right: Node, on: Expr) -> _Condition | None:
     """Split a join condition; None unless it has exactly one `<>` and nothing else between the sides but equalities."""
     ours, theirs = ({c.id for c in side.output} for side in (left, right))
     pairs: dict[str, list[Pair]] = {"=": [], "<>": []}
-    own: list[Expr] = []
-    asked: list[Expr] = []
+    right_predicates: list[Expr] = []
+    left_predicates: list[Expr] = []
     for conjunct in conjuncts(on):
         match conjunct:
             case _ if {c.id for c in columns(conjunct)} <= theirs:
-                own.append(conjunct)
+                right_predicates.append(conjunct)
             case _ if {c.id for c in columns(conjunct)} <= ours:
-                asked.append(conjunct)
+                left_predicates.append(conjunct)
             case Call("=" | "<>" as name, (a, b)) if reads_only(a, ours) and reads_only(b, theirs):
                 pairs[name].append((a, b))
             case Call("=" | "<>" as name, (a, b)) if reads_only(a, theirs) and reads_only(b, ours):
@@ -109,7 +111,7 @@ def _split_condition(left: Node, right: Node, on: Expr) -> _Condition | None:
                 return None
     if len(pairs["<>"]) != 1:
         return None
-    return _Condition(tuple(pairs["="]), pairs["<>"][0], tuple(own), tuple(asked))
+    return _Condition(tuple(pairs["="]), pairs["<>"][0], tuple(right_predicates), tuple(left_predicates))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +149,12 @@ def _match_exists(join: Join | LeftJoin) -> _Exists | None:
                 within = [*within, not_null(here)] if name == "=" and here.nullable else within
             case _:
                 return None
-    own = {c.id: expr.id for c, expr in values.keys if isinstance(expr, Column)}
-    if own != {key: here.id for key, here in given.items() if isinstance(here, Column)}:
+    right_predicates = {c.id: expr.id for c, expr in values.keys if isinstance(expr, Column)}
+    if right_predicates != {key: here.id for key, here in given.items() if isinstance(here, Column)}:
         return None
-    if {e.id for e in keys.values() if isinstance(e, Column)} != own.keys() or len(own) < len(values.keys):
+    if {e.id for e in keys.values() if isinstance(e, Column)} != right_predicates.keys() or len(right_predicates) < len(
+        values.keys
+    ):
         return None
     if not has_no_more(join.left, values.child):
         return None

@@ -12,7 +12,7 @@ from squallpy.logical.expressions import TRUE, Call, Column, Expr, columns, conj
 from squallpy.logical.nodes import Filter, Node, nodes
 from squallpy.logical.null_folding import fold_condition
 from squallpy.optimizer.pass_manager import expressions, top_down
-from squallpy.optimizer.plan.push_filters import reading
+from squallpy.optimizer.plan.push_filters import split_by_reader
 
 
 def exists_to_semi(plan: Node) -> Node:
@@ -21,7 +21,7 @@ def exists_to_semi(plan: Node) -> Node:
     used = required | read
 
     def rule(node: Node) -> Node:
-        while isinstance(node, Apply) and node.kind is ApplyKind.EXISTS and node.made[0].id not in used:
+        while isinstance(node, Apply) and node.kind is ApplyKind.EXISTS and node.outputs[0].id not in used:
             node = node.left
         return _filter_applies(node, read) if isinstance(node, Filter) else node
 
@@ -34,9 +34,9 @@ def _required_and_read(plan: Node) -> tuple[set[int], set[int]]:
     for node in nodes(plan):
         every = expressions(node)
         if isinstance(node, Filter):
-            asked = conjuncts(fold_condition(node.predicate))
-            required |= {id for each in asked for id in _mark(each)}
-            every = tuple(each for each in asked if not _mark(each))
+            predicates = conjuncts(fold_condition(node.predicate))
+            required |= {id for each in predicates for id in _mark(each)}
+            every = tuple(each for each in predicates if not _mark(each))
         read |= {c.id for expr in every for c in columns(expr)}
     return required, read
 
@@ -53,18 +53,18 @@ def _filter_applies(node: Filter, read: set[int]) -> Node:
     """Push the conjuncts of a filter below the subqueries that they do not read."""
     chain: list[Apply] = []
     plan = node.child
-    while isinstance(plan, Apply) and plan.made:
+    while isinstance(plan, Apply) and plan.outputs:
         chain.append(plan)
         plan = plan.left
     if not chain:
         return node
     rest = conjunction(conjuncts(fold_condition(node.predicate)))
     for apply in reversed(chain):
-        mine, others = reading(rest, plan)
+        mine, others = split_by_reader(rest, plan)
         plan = Filter(plan, conjunction(mine)) if mine else plan
-        found = not_null(apply.made[0])
-        if apply.kind is ApplyKind.EXISTS and apply.made[0].id not in read and found in others:
+        found = not_null(apply.outputs[0])
+        if apply.kind is ApplyKind.EXISTS and apply.outputs[0].id not in read and found in others:
             others = tuple(each for each in others if each != found)
-            apply = replace(apply, kind=ApplyKind.SEMI, made=())
+            apply = replace(apply, kind=ApplyKind.SEMI, outputs=())
         plan, rest = replace(apply, left=plan), conjunction(others)
     return Filter(plan, rest) if rest != TRUE else plan

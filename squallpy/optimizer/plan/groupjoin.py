@@ -39,15 +39,15 @@ EmptyGroups = dict[int, dict[int, Expr]]  # by the column that counts rows: the 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A comparison of the left input's value `here` with a key: `there` over the grouped rows, `column` of both."""
+    """A comparison of the left input's value `left` with a key: `right` over the grouped rows, `column` of both."""
 
     strict: bool  # a NULL equals nothing
-    here: Expr
-    there: Expr
+    left: Expr
+    right: Expr
     column: Column
 
 
-def groupjoin(join: Node, fresh: Iterator[int], empty_groups: EmptyGroups) -> Node | None:
+def groupjoin(join: Node, ids: Iterator[int], empty_groups: EmptyGroups) -> Node | None:
     """Replace an outer join with an aggregate by the columns that it is joined on by an inner join.
 
     Args:
@@ -58,12 +58,12 @@ def groupjoin(join: Node, fresh: Iterator[int], empty_groups: EmptyGroups) -> No
     below = _find_aggregate(join.right)
     if below is None:
         return None
-    aggregate, shown, kept = below
+    aggregate, shown, predicates = below
     keys = {c.id: expr for c, expr in aggregate.keys if columns(expr)}
     pairs: dict[int, Pair] = {}
-    rest = [c for c in conjuncts(kept) if c != TRUE]
+    rest = [c for c in conjuncts(predicates) if c != TRUE]
     for conjunct in conjuncts(substitute(join.on, shown)):
-        id, pair = _match_pair(conjunct, join.left, keys, fresh) or (-1, None)
+        id, pair = _match_pair(conjunct, join.left, keys, ids) or (-1, None)
         if pair is None or id in pairs:
             rest.append(conjunct)
         else:
@@ -73,8 +73,8 @@ def groupjoin(join: Node, fresh: Iterator[int], empty_groups: EmptyGroups) -> No
     if not rest and _has_all_groups(join.left, aggregate, tuple(pairs.values())):
         return _inner_join(join, aggregate, pairs, shown)
 
-    found = Column(next(fresh), "found", BIGINT, False)
-    aggs = {c.id: replace(c, id=next(fresh), nullable=agg.function != "count") for c, agg in aggregate.aggs}
+    found = Column(next(ids), "found", BIGINT, False)
+    aggs = {c.id: replace(c, id=next(ids), nullable=agg.function != "count") for c, agg in aggregate.aggs}
     new = {c.id: expr for c, expr in aggregate.keys} | {id: pair.column for id, pair in pairs.items()} | aggs
     measures = tuple((aggs[c.id], agg) for c, agg in aggregate.aggs)
     if aggregate.keys:  # without any there is a row always
@@ -89,8 +89,8 @@ def groupjoin(join: Node, fresh: Iterator[int], empty_groups: EmptyGroups) -> No
         return Case(((there, expr),), Literal(None, column.type), column.type)
 
     grouped = replace(aggregate, aggs=measures)
-    grouping = groups(join.left, grouped, tuple(pairs.values()), fresh) if pairs else replace(grouped, keys=())
-    on = conjunction(Call("<=>", (p.here, p.column), BOOLEAN, False) for p in pairs.values()) if pairs else None
+    grouping = groups(join.left, grouped, tuple(pairs.values()), ids) if pairs else replace(grouped, keys=())
+    on = conjunction(Call("<=>", (p.left, p.column), BOOLEAN, False) for p in pairs.values()) if pairs else None
     items = ((replace(c, nullable=True), value(c)) for c in join.right.output)
     nothing: dict[int, Expr] = {c.id: Literal(None if c.nullable else 0, c.type) for c in aggs.values()}
     empty_groups[found.id] = nothing
@@ -99,16 +99,16 @@ def groupjoin(join: Node, fresh: Iterator[int], empty_groups: EmptyGroups) -> No
 
 def _has_all_groups(left: Node, aggregate: Aggregate, pairs: tuple[Pair, ...]) -> bool:
     """True if each value of `left` has a group, as in l ⟕ Aggregate of l, or of more than l."""
-    here, there = tuple(pair.here for pair in pairs), tuple(pair.there for pair in pairs)
-    if not pairs or any(pair.strict and pair.here.nullable for pair in pairs):
+    here, there = tuple(pair.left for pair in pairs), tuple(pair.right for pair in pairs)
+    if not pairs or any(pair.strict and pair.left.nullable for pair in pairs):
         return False
     return all(values_within(node, exprs, aggregate.child, there) for node, exprs in values(left, here))
 
 
 def _inner_join(join: LeftJoin, aggregate: Aggregate, pairs: dict[int, Pair], shown: dict[int, Expr]) -> Node:
     """Make the inner join that an outer join is if no group is missing."""
-    groups = replace(aggregate, keys=tuple((pair.column, pair.there) for pair in pairs.values()))
-    same = conjunction(Call("<=>", (pair.here, pair.column), BOOLEAN, False) for pair in pairs.values())
+    groups = replace(aggregate, keys=tuple((pair.column, pair.right) for pair in pairs.values()))
+    same = conjunction(Call("<=>", (pair.left, pair.column), BOOLEAN, False) for pair in pairs.values())
     names: dict[int, Expr] = {id: pair.column for id, pair in pairs.items()}
     items = ((replace(c, nullable=True), substitute(shown.get(c.id, c), names)) for c in join.right.output)
     return Project(Join(join.left, groups, same), (*((c, c) for c in join.left.output), *items))
@@ -133,15 +133,15 @@ def _find_aggregate(node: Node) -> tuple[Aggregate, dict[int, Expr], Expr] | Non
         case Aggregate():
             return node, {}, TRUE
         case Project(child, items) if below := _find_aggregate(child):
-            aggregate, shown, kept = below
-            return aggregate, shown | {c.id: substitute(expr, shown) for c, expr in items}, kept
+            aggregate, shown, predicates = below
+            return aggregate, shown | {c.id: substitute(expr, shown) for c, expr in items}, predicates
         case Filter(child, predicate) if below := _find_aggregate(child):
-            aggregate, shown, kept = below
-            return aggregate, shown, conjunction((kept, substitute(predicate, shown)))
+            aggregate, shown, predicates = below
+            return aggregate, shown, conjunction((predicates, substitute(predicate, shown)))
     return None
 
 
-def _match_pair(conjunct: Expr, left: Node, keys: dict[int, Expr], fresh: Iterator[int]) -> tuple[int, Pair] | None:
+def _match_pair(conjunct: Expr, left: Node, keys: dict[int, Expr], ids: Iterator[int]) -> tuple[int, Pair] | None:
     """Find the key that a conjunct equates with an expression over `left`."""
     match conjunct:
         case Call("=" | "<=>" as name, (a, b)) if a.type == b.type:
@@ -149,23 +149,23 @@ def _match_pair(conjunct: Expr, left: Node, keys: dict[int, Expr], fresh: Iterat
             for here, there in ((a, b), (b, a)):
                 key = uncast(there)
                 if isinstance(key, Column) and key.id in keys and {c.id for c in columns(here)} <= ours:
-                    column = Column(next(fresh), key.name, here.type, here.nullable or there.nullable)
+                    column = Column(next(ids), key.name, here.type, here.nullable or there.nullable)
                     return key.id, Pair(name == "=", here, substitute(there, keys), column)
     return None
 
 
-def groups(left: Node, aggregate: Aggregate, pairs: tuple[Pair, ...], fresh: Iterator[int]) -> Aggregate:
+def groups(left: Node, aggregate: Aggregate, pairs: tuple[Pair, ...], ids: Iterator[int]) -> Aggregate:
     """Extend an aggregate by a group for each value of `left`, whose added rows count for nothing."""
-    there = tuple(pair.there for pair in pairs)
+    there = tuple(pair.right for pair in pairs)
     args = (*dict.fromkeys(arg for _, agg in aggregate.aggs for arg in agg.args), TRUE)
-    asked = conjunction(not_null(pair.there) for pair in pairs if pair.strict and pair.there.nullable)
-    rows = aggregate.child if asked == TRUE else Filter(aggregate.child, asked)
+    not_null_test = conjunction(not_null(pair.right) for pair in pairs if pair.strict and pair.right.nullable)
+    rows = aggregate.child if not_null_test == TRUE else Filter(aggregate.child, not_null_test)
     nothing = tuple(Literal(None, arg.type) for arg in args)
     parts: list[Rows] = [(rows, (*there, *args))]
-    parts += [(node, (*here, *nothing)) for node, here in values(left, tuple(pair.here for pair in pairs))]
+    parts += [(node, (*here, *nothing)) for node, here in values(left, tuple(pair.left for pair in pairs))]
 
     def column(like: Expr) -> Column:
-        return Column(next(fresh), "x", like.type, True)
+        return Column(next(ids), "x", like.type, True)
 
     # NB: the equated column may have another type with the same values, BIGINT for INT
     inputs = (

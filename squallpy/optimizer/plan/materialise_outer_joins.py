@@ -77,7 +77,7 @@ def materialise_outer_joins(
     def products_left(node: Node) -> int:
         """Count the products of a region when its outer joins are materialised."""
         if id(node) not in left:
-            left[id(node)] = node, _products_left(node, [products_left(child) for child in _region(node)])
+            left[id(node)] = node, sum_products_left(node, [products_left(child) for child in _region(node)])
         return left[id(node)][1]
 
     def materialised(node: Node) -> Node:
@@ -131,7 +131,7 @@ def _products(node: Node, inputs: list[int], ids: Iterator[int], has_groupjoins:
     return max(inputs, default=1)
 
 
-def _products_left(node: Node, inputs: list[int]) -> int:
+def sum_products_left(node: Node, inputs: list[int]) -> int:
     match node:
         case Join():
             return inputs[0] if min(inputs) > 1 else inputs[0] * inputs[1]
@@ -166,43 +166,43 @@ def _materialise(
     return None
 
 
-def bag(node: Node, fresh: Iterator[int]) -> Node:
+def bag(node: Node, ids: Iterator[int]) -> Node:
     """Materialise the rows of a plan: each distinct row with its multiplicity."""
-    keys = tuple((replace(c, id=next(fresh)), c) for c in node.output)
-    times = Column(next(fresh), "times", BIGINT, False)
+    keys = tuple((replace(c, id=next(ids)), c) for c in node.output)
+    times = Column(next(ids), "times", BIGINT, False)
     kept = Repeat(Aggregate(node, keys, ((times, Agg("count", None)),)), times)
     return Project(kept, tuple((c, key) for key, c in keys))
 
 
-def optional(join: LeftJoin, fresh: Iterator[int]) -> Node:
+def optional(join: LeftJoin, ids: Iterator[int]) -> Node:
     """Write an outer join as a join with a bag that has, for each value, its matches or a row of NULLs."""
-    pairs, found = _pair_values(join, fresh)
-    asked = conjunction(not_null(p.there) for p in pairs if p.strict and p.there.nullable)
-    count = Column(next(fresh), "found", BIGINT, False)
-    every = Aggregate(found, tuple((p.column, p.there) for p in pairs), ((count, Agg("count", None)),))
-    by_value = groups(join.left, every, pairs, fresh) if pairs else every
+    pairs, found = _pair_values(join, ids)
+    not_null_test = conjunction(not_null(p.right) for p in pairs if p.strict and p.right.nullable)
+    count = Column(next(ids), "found", BIGINT, False)
+    every = Aggregate(found, tuple((p.column, p.right) for p in pairs), ((count, Agg("count", None)),))
+    by_value = groups(join.left, every, pairs, ids) if pairs else every
     lost = Filter(by_value, call("=", count, Literal(0, BIGINT)))
     theirs = join.right.output
     rows = Project(
-        Filter(found, asked) if asked != TRUE else found,
-        tuple((replace(p.column, id=next(fresh)), p.there) for p in pairs)
-        + tuple((replace(c, id=next(fresh)), c) for c in theirs),
+        Filter(found, not_null_test) if not_null_test != TRUE else found,
+        tuple((replace(p.column, id=next(ids)), p.right) for p in pairs)
+        + tuple((replace(c, id=next(ids)), c) for c in theirs),
     )
     nothing = Project(
         lost,
-        tuple((replace(p.column, id=next(fresh)), p.column) for p in pairs)
-        + tuple((replace(c, id=next(fresh), nullable=True), Literal(None, c.type)) for c in theirs),
+        tuple((replace(p.column, id=next(ids)), p.column) for p in pairs)
+        + tuple((replace(c, id=next(ids), nullable=True), Literal(None, c.type)) for c in theirs),
     )
-    keys = tuple(replace(p.column, id=next(fresh)) for p in pairs)
-    shown = tuple(replace(c, id=next(fresh), nullable=True) for c in theirs)
-    padded = bag(Union((rows, nothing), (*keys, *shown)), fresh)
-    same = [Call("<=>", (p.here, key), BOOLEAN, False) for p, key in zip(pairs, keys, strict=True)]
+    keys = tuple(replace(p.column, id=next(ids)) for p in pairs)
+    shown = tuple(replace(c, id=next(ids), nullable=True) for c in theirs)
+    padded = bag(Union((rows, nothing), (*keys, *shown)), ids)
+    same = [Call("<=>", (p.left, key), BOOLEAN, False) for p, key in zip(pairs, keys, strict=True)]
     items = tuple((replace(c, nullable=True), own) for c, own in zip(theirs, shown, strict=True))
     joined = Join(join.left, padded, conjunction(same) if same else None)
     return Project(joined, (*((c, c) for c in join.left.output), *items))
 
 
-def _pair_values(join: LeftJoin, fresh: Iterator[int]) -> tuple[tuple[Pair, ...], Node]:
+def _pair_values(join: LeftJoin, ids: Iterator[int]) -> tuple[tuple[Pair, ...], Node]:
     """Pair the left's values with the right's rows: rows with all columns of the right, and pairs of equal expressions.
 
     Where `on` only equates the two sides, the rows are those of the right; else they are those that the distinct values
@@ -218,27 +218,27 @@ def _pair_values(join: LeftJoin, fresh: Iterator[int]) -> tuple[tuple[Pair, ...]
                 own += [conjunct] if conjunct != TRUE else []
             case Call("=" | "<=>" as name, (a, b)) if a.type == b.type and _is_between_sides(a, b, ours, theirs):
                 here, there = (a, b) if {c.id for c in columns(a)} <= ours else (b, a)
-                column = column_of(there, next(fresh))
+                column = column_of(there, next(ids))
                 pairs.append(Pair(name == "=", here, there, replace(column, nullable=True)))
             case _:
-                return _join_distinct_values(join, fresh)
+                return _join_distinct_values(join, ids)
     return tuple(pairs), Filter(right, conjunction(own)) if own else right
 
 
-def _join_distinct_values(join: LeftJoin, fresh: Iterator[int]) -> tuple[tuple[Pair, ...], Node]:
+def _join_distinct_values(join: LeftJoin, ids: Iterator[int]) -> tuple[tuple[Pair, ...], Node]:
     """Join the distinct values of the left's columns in `on` with the right's rows that they match."""
     ours = {c.id for c in join.left.output}
     read = tuple(sorted((c for c in columns(join.on) if c.id in ours), key=lambda c: c.id))
     inputs = tuple(
-        Project(node, tuple((replace(c, id=next(fresh)), expr) for c, expr in zip(read, exprs, strict=True)))
+        Project(node, tuple((replace(c, id=next(ids)), expr) for c, expr in zip(read, exprs, strict=True)))
         for node, exprs in values(join.left, read)
     )
-    every = Union(inputs, tuple(replace(c, id=next(fresh), nullable=True) for c in read))
-    keys = tuple(replace(c, id=next(fresh)) for c in every.columns)
+    every = Union(inputs, tuple(replace(c, id=next(ids), nullable=True) for c in read))
+    keys = tuple(replace(c, id=next(ids)) for c in every.columns)
     distinct = Aggregate(every, tuple(zip(keys, every.columns, strict=True)), ())
     names: dict[int, Expr] = {c.id: key for c, key in zip(read, keys, strict=True)}
     met = Join(distinct, join.right, substitute(join.on, names))
-    return tuple(Pair(False, c, key, replace(key, id=next(fresh))) for c, key in zip(read, keys, strict=True)), met
+    return tuple(Pair(False, c, key, replace(key, id=next(ids))) for c, key in zip(read, keys, strict=True)), met
 
 
 def _is_between_sides(a: Expr, b: Expr, ours: set[int], theirs: set[int]) -> bool:

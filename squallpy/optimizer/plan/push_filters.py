@@ -168,8 +168,8 @@ def push_filter_below_join(node: Node) -> Node | None:
             every = on
         case _:
             return None
-    to_left, rest = reading(every, left)
-    to_right, both = reading(conjunction(rest), right)
+    to_left, rest = split_by_reader(every, left)
+    to_right, both = split_by_reader(conjunction(rest), right)
     if isinstance(node, Join) and not to_left and not to_right:
         return None
     return Join(
@@ -179,7 +179,7 @@ def push_filter_below_join(node: Node) -> Node | None:
     )
 
 
-def reading(predicate: Expr, node: Node) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+def split_by_reader(predicate: Expr, node: Node) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
     """Split conjuncts into those that read only columns of a node, and the rest."""
     ids, every = {c.id for c in node.output}, tuple(c for c in conjuncts(predicate) if c != TRUE)
     mine = tuple(c for c in every if columns(c) and {v.id for v in columns(c)} <= ids)

@@ -5,14 +5,14 @@ from dataclasses import replace
 from squallpy.logical.expressions import Expr, Literal, conjunction, conjuncts, substitute
 from squallpy.logical.nodes import ConditionalJoin, Filter, Join, LeftJoin, Node, Project
 from squallpy.logical.null_folding import fold_nulls
-from squallpy.optimizer.plan.push_filters import reading
+from squallpy.optimizer.plan.push_filters import split_by_reader
 
 
 def push_filter_left(node: Node) -> Node | None:
     """Push conjuncts on the left input into it: σ_{p(r) ∧ q}(r ⟕ s) → σ_q(σ_p(r) ⟕ s); r ⋉ s and r ▷ s alike"""
     match node:
         case Filter(ConditionalJoin(left) as join, predicate):
-            mine, rest = reading(predicate, left)
+            mine, rest = split_by_reader(predicate, left)
             if mine:
                 below = replace(join, left=Filter(left, conjunction(mine)))
                 return Filter(below, conjunction(rest)) if rest else below
@@ -23,7 +23,7 @@ def push_on_right(node: Node) -> Node | None:
     """Push conjuncts of ON into the right input: r ⟕_{p(s) ∧ q} s → r ⟕_q σ_p(s); r ⋉ s and r ▷ s alike"""
     match node:
         case ConditionalJoin(_, right, on):
-            mine, rest = reading(on, right)
+            mine, rest = split_by_reader(on, right)
             if mine:
                 return replace(node, right=Filter(right, conjunction(mine)), on=conjunction(rest))
     return None

@@ -24,7 +24,7 @@ def inline_auxiliary(program: Program) -> Program:
     views = program.views[1:]
     copies = {v.name: copy for v in views if v.name not in kept and (copy := _copy(v, auxiliary))}
     while copies:
-        refused = {name for t in program.triggers for s in t.statements for name in _refused(s, copies)}
+        refused = {name for t in program.triggers for s in t.statements for name in list_needed_views(s, copies)}
         changing = {t.relation.name for t in program.triggers if any(s.target not in copies for s in t.statements)}
         # a relation of static rows, which changes nothing else when it is loaded, has no trigger without its view
         refused |= {name for name, copy in copies.items() if copy.aux.relation.name not in changing}
@@ -51,7 +51,7 @@ class _Copy:
 def _has_rows(aux: AuxiliaryRelation) -> bool:
     """True if it has at most one row for each group, as the group's sums determine."""
     output = aux.output
-    return aux.is_by_group and not (output.over or output.single or output.times) and aux.source is not None
+    return aux.is_by_group and not (output.aggregated_key or output.single or output.times) and aux.source is not None
 
 
 def _copy(view: View, auxiliary: dict[str, AuxiliaryRelation]) -> _Copy | None:
@@ -69,7 +69,7 @@ def _copy(view: View, auxiliary: dict[str, AuxiliaryRelation]) -> _Copy | None:
     return None
 
 
-def _refused(statement: Statement, copies: dict[str, _Copy]) -> Iterable[str]:
+def list_needed_views(statement: Statement, copies: dict[str, _Copy]) -> Iterable[str]:
     """List the views that a statement needs: its lookups do not bind the group, or it binds a value of the row
     elsewhere."""
     others = [ref for ref in statement.refs[1:] if ref.name not in copies]
@@ -95,7 +95,7 @@ def _rewritten(trigger: Trigger, copies: dict[str, _Copy], order: dict[str, int]
             return ref
         name, source = copy.aux.relation.name, copy.aux.materialised
         fields = tuple((title, ref.variables[i]) for title, i in copy.fields)
-        row = Row(name, fields, before=order[trigger.relation.name] <= order[name] and not ref.after)
+        row = Row(name, fields, is_before=order[trigger.relation.name] <= order[name] and not ref.is_after)
         return Ref(source.name, tuple(ref.variables[i] for i in copy.group), (), row)
 
     statements = tuple(

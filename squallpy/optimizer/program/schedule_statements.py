@@ -33,7 +33,7 @@ def schedule(program: Program) -> Program:
 
 
 def _schedule_trigger(trigger: Trigger, numbers: Iterator[int]) -> Trigger:
-    if not any(ref.after and not ref.row for s in trigger.statements for ref in s.refs):
+    if not any(ref.is_after and not ref.row for s in trigger.statements for ref in s.refs):
         return trigger  # the most complex view first, as they are
     return replace(trigger, statements=tuple(_Schedule(trigger, numbers).run()))
 
@@ -43,8 +43,8 @@ class _Task:
     """A statement, and the views that it has to read before they change, and after."""
 
     statement: Statement
-    before: frozenset[str]
-    after: frozenset[str]
+    reads_before: frozenset[str]
+    reads_after: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,42 +67,44 @@ class _Schedule:
     def __init__(self, trigger: Trigger, numbers: Iterator[int]) -> None:
         self._numbers, self._partials = numbers, dict[Hashable, tuple[str, tuple[int, ...]]]()
         self._deltas = {delta.name for delta in trigger.deltas}
-        self._changed = {s.target for s in trigger.statements}
-        self._left = [self._task(s) for s in trigger.statements]
-        self._halves = {id(task): self._cut(task) for task in self._left if task.before and task.after}
-        self._updates = Counter(task.statement.target for task in self._left)  # statements left, by target
+        self._targets = {s.target for s in trigger.statements}
+        self._tasks = [self._task(s) for s in trigger.statements]
+        self._halves = {
+            id(task): self.cut_statement(task) for task in self._tasks if task.reads_before and task.reads_after
+        }
+        self._updates = Counter(task.statement.target for task in self._tasks)  # statements left, by target
         self._readers = Counter(
-            view for task in self._left for view in task.before
+            view for task in self._tasks for view in task.reads_before
         )  # and by the old versions that they read
 
     def run(self) -> Iterator[Statement]:
         """Yield the statements in order, of those that are ready the first as given."""
-        while self._left:
+        while self._tasks:
             waiting = []
-            for task in self._left:
+            for task in self._tasks:
                 if self._is_ready(task):
                     self._updates[task.statement.target] -= 1
-                    self._readers.subtract(task.before)
+                    self._readers.subtract(task.reads_before)
                     yield task.statement
                 else:
                     waiting.append(task)
-            if len(waiting) == len(self._left):
+            if len(waiting) == len(self._tasks):
                 halves = self._on_cycle()
                 yield self._name_partial(halves)
                 waiting = [self._second_half(task) if self._cuts_alike(task, halves) else task for task in waiting]
-            self._left = waiting
+            self._tasks = waiting
 
     def _task(self, statement: Statement) -> _Task:
-        read = [ref for ref in statement.refs if ref.name in self._changed and not ref.row]
-        before, after = (frozenset(ref.name for ref in read if ref.after is after) for after in (False, True))
+        read = [ref for ref in statement.refs if ref.name in self._targets and not ref.row]
+        before, after = (frozenset(ref.name for ref in read if ref.is_after is after) for after in (False, True))
         return _Task(statement, before, after)
 
     def _is_ready(self, task: _Task) -> bool:
-        return not self._readers[task.statement.target] and not any(self._updates[view] for view in task.after)
+        return not self._readers[task.statement.target] and not any(self._updates[view] for view in task.reads_after)
 
     def _on_cycle(self) -> _Halves:
         """Find a statement on a cycle of statements that wait for each other, and return its halves."""
-        path = [self._left[0]]
+        path = [self._tasks[0]]
         while (found := self._predecessor(path[-1])) not in path:
             path.append(found)
         cycle = path[path.index(found) :]
@@ -110,12 +112,12 @@ class _Schedule:
 
     def _predecessor(self, task: _Task) -> _Task:
         """Find a statement that has to come before one that is not ready."""
-        late = {view for view in task.after if self._updates[view]}
-        return next(t for t in self._left if t.statement.target in late or task.statement.target in t.before)
+        late = {view for view in task.reads_after if self._updates[view]}
+        return next(t for t in self._tasks if t.statement.target in late or task.statement.target in t.reads_before)
 
     def _is_late(self, task: _Task) -> bool:
         """True if it reads a view that will still change."""
-        return any(self._updates[view] for view in task.after)
+        return any(self._updates[view] for view in task.reads_after)
 
     def _name_partial(self, halves: _Halves) -> Statement:
         """Name the partial product."""
@@ -133,32 +135,36 @@ class _Schedule:
         name, positions = self._partials[halves.key]
         named = {v.id: v for v in halves.partial.keys}
         ref = Ref(name, tuple(named[halves.order[i]] for i in positions), tuple(range(len(task.statement.lanes))))
-        self._readers.subtract(task.before)
+        self._readers.subtract(task.reads_before)
         return self._task(replace(task.statement, refs=(ref, *halves.refs), filters=halves.filters))
 
-    def _cut(self, task: _Task) -> _Halves:
+    def cut_statement(self, task: _Task) -> _Halves:
         """Cut a statement into a partial product of the views read before the batch, and the rest."""
         statement = task.statement
         given = {v for ref in statement.refs if ref.name in self._deltas for v in ref.variables}
-        olds = [ref for ref in statement.refs if ref.name in task.before and not (ref.after or ref.row)]
+        olds = [ref for ref in statement.refs if ref.name in task.reads_before and not (ref.is_after or ref.row)]
         needed = {v for ref in olds for v in ref.variables} - given
         mine, others = list[Ref](), list[Ref]()
         for ref in statement.refs:
-            near = ref.name in self._deltas or ref in olds or not (ref.after or needed.isdisjoint(ref.bound))
+            near = (
+                ref.name in self._deltas or ref in olds or not (ref.is_after or needed.isdisjoint(ref.bound_variables))
+            )
             (mine if near else others).append(ref)
-        bound, filters = dict.fromkeys(v for ref in mine for v in ref.bound), list(statement.filters)
+        bound, filters = dict.fromkeys(v for ref in mine for v in ref.bound_variables), list(statement.filters)
         while found := [f for f in filters if _reads(f) <= bound.keys()]:
             filters = [f for f in filters if f not in found]
             bound |= dict.fromkeys(f.variable for f in found if isinstance(f, Assign))
-        wanted = {*statement.keys, *(v for ref in others for v in ref.bound)}.union(*map(variables, filters))
+        wanted = {*statement.keys, *(v for ref in others for v in ref.bound_variables)}.union(*map(variables, filters))
         wanted |= {v for lane in statement.lanes for factor in lane or () for v in columns(factor)}
         keys, lanes = tuple(v for v in bound if v in wanted), tuple(None if x is None else () for x in statement.lanes)
         inside = tuple(f for f in statement.filters if f not in filters)
         partial = Statement("", keys, tuple(mine), inside, lanes, partial=True)
         names: dict[int, Expr] = {}
-        for v in (*(v for ref in mine for v in ref.bound), *(v for f in inside for v in variables(f))):
+        for v in (*(v for ref in mine for v in ref.bound_variables), *(v for f in inside for v in variables(f))):
             names.setdefault(v.id, Column(len(names), "", v.type, v.nullable))
-        refs = tuple((ref.name, tuple(names[v.id] for v in ref.bound), ref.picks, ref.row is None) for ref in mine)
+        refs = tuple(
+            (ref.name, tuple(names[v.id] for v in ref.bound_variables), ref.picks, ref.row is None) for ref in mine
+        )
         key = refs, tuple(rename_factor(f, names) for f in inside), frozenset(names[v.id] for v in keys), lanes
         return _Halves(partial, tuple(others), tuple(filters), key, tuple(names))
 

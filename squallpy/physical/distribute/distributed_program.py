@@ -15,7 +15,7 @@ from squallpy.physical.distribute.location_tags import (
     Line,
     Location,
     Mark,
-    Misplaced,
+    PlacementError,
     Read,
 )
 from squallpy.physical.distribute.simplify_transformers import simplify_moves
@@ -27,14 +27,16 @@ from squallpy.program.trigger_program import RESULT, Program, Statement
 
 
 @dataclass(frozen=True, slots=True)
-class Keyed:
+class KeyHashing:
     """Hashing by the view's join keys; the heavy ones by rows of their grids, or by columns."""
 
     side: Mark
-    by: tuple[int, ...]
+    keys: tuple[int, ...]
 
 
-Placement = tuple[int, ...] | Mark | Keyed  # of a view: spread by those of its keys (by none: at one node), or a mark
+Placement = (
+    tuple[int, ...] | Mark | KeyHashing
+)  # of a view: spread by those of its keys (by none: at one node), or a mark
 Placements = Mapping[str, Placement]
 
 
@@ -43,8 +45,8 @@ class DistributionOptions:
     """Optimisations that can be switched off, to see what each is worth (Fig. 13)."""
 
     rules: bool = True
-    shared: bool = True
-    fused: bool = True
+    shares_subexpressions: bool = True
+    fuses_blocks: bool = True
 
 
 ALL = DistributionOptions()
@@ -53,7 +55,7 @@ ALL = DistributionOptions()
 def distribute(program: Program, places: Placements, switches: DistributionOptions = ALL) -> tuple[StatementBlock, ...]:
     """Distribute the program as blocks, first the statements computed where a batch is read, if there are any.
 
-    The result's changes stay where they arise: the driver adds them up. Raises Misplaced.
+    The result's changes stay where they arise: the driver adds them up. Raises PlacementError.
     """
     return Distribution(program, switches).blocks(places)
 
@@ -65,12 +67,12 @@ class Distribution:
         self._program, self._switches = program, switches
         self._auxiliary = {aux.relation.name: aux for aux in program.auxiliary}
         self._views = [view.name for view in program.views]
-        self._evaluated: dict[tuple[int, tuple[Placement | None, ...]], Expression] = {}
-        self._written: Written = {}
+        self._memo: dict[tuple[int, tuple[Placement | None, ...]], Expression] = {}
+        self._interned: Written = {}
 
     def blocks(self, places: Placements) -> tuple[StatementBlock, ...]:
         """Distribute the program under these placements."""
-        form = Form(self._switches.shared, self._written)
+        form = Form(self._switches.shares_subexpressions, self._interned)
         for trigger in self._program.triggers:
             aux = self._auxiliary.get(trigger.relation.name)
             at: dict[str, Placement] = {d.name: SOURCE for d in trigger.deltas}
@@ -83,18 +85,18 @@ class Distribution:
                 if statement.partial:
                     at[statement.target] = _placement_of(statement, expression.at)
         steps: tuple[Step, ...] = tuple(form.steps)
-        if self._switches.shared:
+        if self._switches.shares_subexpressions:
             steps = remove_dead_steps(steps, self._views)
         early, rest = list[Step](), list[Step]()
         for step in steps:
             (early if isinstance(step, Compute) and step.at is SOURCE else rest).append(step)
         blocks = fuse(rest)
         if not _are_whole(blocks):
-            raise Misplaced("the groups of an auxiliary relation change in one stage and are read in another")
-        if not self._switches.fused and _are_whole(unfused := one_block_each(rest)):
+            raise PlacementError("the groups of an auxiliary relation change in one stage and are read in another")
+        if not self._switches.fuses_blocks and _are_whole(unfused := one_block_each(rest)):
             blocks = unfused
         if not _cancel_in_place(steps, places):
-            raise Misplaced("a tuple would be added at one node and deleted at another")
+            raise PlacementError("a tuple would be added at one node and deleted at another")
         return (StatementBlock(tuple(early)), *blocks) if early else blocks
 
     def _expression(self, statement: Statement, places: Placements, deltas: Placements) -> Expression:
@@ -102,13 +104,13 @@ class Distribution:
         found = [deltas[ref.name] if ref.name in deltas else places[ref.name] for ref in statement.refs]
         to = None if statement.target == RESULT or statement.partial else places[statement.target]
         key = (id(statement), (*found, to))  # NB: comparison of deep expressions takes long
-        if (known := self._evaluated.get(key)) is None:
+        if (known := self._memo.get(key)) is None:
             reads = tuple(
                 Read(ref, _at(ref.variables, place), ref.name in deltas)
                 for ref, place in zip(statement.refs, found, strict=True)
             )
             target = None if to is None else _at(statement.keys, to)
-            known = self._evaluated[key] = _evaluated(reads, statement.keys, target, self._switches.rules)
+            known = self._memo[key] = evaluate_rules(reads, statement.keys, target, self._switches.rules)
         return known
 
 
@@ -119,7 +121,7 @@ def _derivation(
     context = tuple(auxiliary[name].materialised.name for name in aux.kind.reads)
     place = places[source]
     if not all(places[name] in (place, EVERYWHERE) for name in context):
-        raise Misplaced("the other views that an auxiliary relation reads are placed elsewhere")
+        raise PlacementError("the other views that an auxiliary relation reads are placed elsewhere")
     return Derivation(aux.relation.name, source, deltas, context, place == ())
 
 
@@ -147,11 +149,13 @@ def _cancel_in_place(steps: tuple[Step, ...], places: Placements) -> bool:
 
 
 def _looks_back(step: Compute, relation: str) -> bool:
-    return any(ref.row and ref.row.relation == relation and ref.row.before for ref in step.statement.refs)
+    return any(ref.row and ref.row.relation == relation and ref.row.is_before for ref in step.statement.refs)
 
 
 @lru_cache(maxsize=4096)  # equal statements recur in several triggers and searches
-def _evaluated(reads: tuple[Read, ...], keys: tuple[Column, ...], target: Location | None, rules: bool) -> Expression:
+def evaluate_rules(
+    reads: tuple[Read, ...], keys: tuple[Column, ...], target: Location | None, rules: bool
+) -> Expression:
     first = make_well_formed(reads, keys, target)
     return simplify_moves(first) if rules else first
 
@@ -162,7 +166,7 @@ def _at(variables: tuple[Column, ...], place: Placement) -> Location:
             return Line(place, variables)
         case Mark():
             return place
-        case Keyed(side, by):
+        case KeyHashing(side, by):
             return Line(side, variables, tuple(variables[i] for i in by))
     return Dist(tuple(variables[i] for i in place))
 
@@ -170,7 +174,7 @@ def _at(variables: tuple[Column, ...], place: Placement) -> Location:
 def _placement_of(statement: Statement, at: Location) -> Placement:
     """Find the placement of a partial product: where it arises."""
     if isinstance(at, Dist):
-        return tuple(statement.keys.index(v) for v in at.by)
+        return tuple(statement.keys.index(v) for v in at.keys)
     assert isinstance(at, Mark), "partial products are not stored at several nodes"
     return at
 
@@ -184,8 +188,8 @@ def _placement_of_auxiliary(
     assert place not in (RANDOM, LOCAL), "the groups of an auxiliary relation have to be whole"
     if isinstance(place, Mark):
         return place
-    if isinstance(place, Keyed):
-        raise Misplaced("the groups of an auxiliary relation would be split")
+    if isinstance(place, KeyHashing):
+        raise PlacementError("the groups of an auxiliary relation would be split")
     by = []
     for position in place:
         printed = {title for title, expr in aux.output.items if expr == source.variables[position]}

@@ -10,13 +10,13 @@ deltas have few records per key.
 from collections.abc import Iterator
 
 from squallpy.catalog.relation import Relation
-from squallpy.physical.distribute.distributed_program import Keyed, Placements
+from squallpy.physical.distribute.distributed_program import KeyHashing, Placements
 from squallpy.physical.distribute.initial_grids import fields_of, side_of
 from squallpy.physical.unique_keys import finds_one, known_keys
 from squallpy.program.trigger_program import Program
 from squallpy.program.views import Monomial, View
 
-SHARE = 1 / 16  # of the mean joiner's work makes a key heavy
+HEAVY_FRACTION = 1 / 16  # of the mean joiner's work makes a key heavy
 Field = tuple[str, str]  # a relation's
 EquatedFields = tuple[
     frozenset[Field], ...
@@ -41,7 +41,7 @@ def add_heavy_key_grids(program: Program, places: Placements) -> Iterator[Placem
             known = {relation for name in names for relation in _relations(views[name])}
             first = next(atom.relation.name for atom in program.result.atoms if atom.relation in known)
             hashed = _hashed_views(program, places, names)
-            yield {**places, **{view.name: Keyed(side_of(view, first), by) for view, by in hashed}}
+            yield {**places, **{view.name: KeyHashing(side_of(view, first), by) for view, by in hashed}}
 
 
 def _are_unique(program: Program, places: Placements, names: list[str]) -> bool:

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 
 from squallpy.base.settings import JoinOperator
 from squallpy.logical.expressions import Column
-from squallpy.physical.distribute.distributed_program import Keyed, Placement, Placements
-from squallpy.physical.distribute.location_tags import COLUMNS, EVERYWHERE, ROWS, Mark, Misplaced
+from squallpy.physical.distribute.distributed_program import KeyHashing, Placement, Placements
+from squallpy.physical.distribute.location_tags import COLUMNS, EVERYWHERE, ROWS, Mark, PlacementError
 from squallpy.physical.joins.grid import Grid
-from squallpy.physical.joins.mapping import Side, best_mapping, square_mapping
+from squallpy.physical.joins.mapping import Side, find_best_mapping, find_square_mapping
 from squallpy.program.trigger_program import Program
 from squallpy.program.views import Monomial, View
 
@@ -22,7 +22,7 @@ def all_on_grid(program: Program, operator: JoinOperator) -> dict[str, Placement
     """Place each view but the result by rows of a grid if it reads the first stream, else by columns.
 
     Views of tables alone are everywhere; views of auxiliary relations, whose groups have to stay whole, are left out.
-    Raises Misplaced.
+    Raises PlacementError.
     """
     first, sources = row_stream(program), {aux.materialised.name for aux in program.auxiliary}
     views = [view for view in program.views[1:] if view.name not in sources]
@@ -30,7 +30,9 @@ def all_on_grid(program: Program, operator: JoinOperator) -> dict[str, Placement
     for view in views:
         if any(atom.relation.stream for atom in view.atoms):
             side = side_of(view, first)
-            found[view.name] = Keyed(side, equated_keys(view, program)) if operator is JoinOperator.HYBRID else side
+            found[view.name] = (
+                KeyHashing(side, equated_keys(view, program)) if operator is JoinOperator.HYBRID else side
+            )
     return found
 
 
@@ -41,7 +43,7 @@ def row_stream(program: Program) -> str:
 
 
 def equated_keys(view: View, program: Program) -> tuple[int, ...]:
-    """List the positions of a view's keys that a join equates, in one order for all views. Raises Misplaced."""
+    """List the positions of a view's keys that a join equates, in one order for all views. Raises PlacementError."""
     found: dict[Column, set[tuple[str, str]]] = {}
     for term in program.result.terms:
         for v, fields in fields_of(term).items():
@@ -51,9 +53,9 @@ def equated_keys(view: View, program: Program) -> tuple[int, ...]:
     known = {(atom.relation.name, f): v for atom in view.atoms for f, v in atom.fields}
     keys = [next((known[field] for field in fields if field in known), None) for fields in joined]
     if not keys:
-        raise Misplaced("no equality compares its streams")
+        raise PlacementError("no equality compares its streams")
     if not all(key in view.keys for key in keys):
-        raise Misplaced(f"{view.name} has not all that is compared by equality")
+        raise PlacementError(f"{view.name} has not all that is compared by equality")
     return tuple(view.keys.index(key) for key in keys if key)
 
 
@@ -84,9 +86,9 @@ def grid_of(
     if not any(place in SIDES for place in places.values()):
         return None
     if operator in (JoinOperator.STATIC_MID, JoinOperator.DYNAMIC):
-        return Grid(square_mapping(1 << (partitions.bit_length() - 1)))
+        return Grid(find_square_mapping(1 << (partitions.bit_length() - 1)))
     held = {side: sum(max_records(v, sizes) for v in program.views if places.get(v.name) is side) for side in SIDES}
-    return Grid(best_mapping(1 << (partitions.bit_length() - 1), held[ROWS] or 1, held[COLUMNS] or 1))
+    return Grid(find_best_mapping(1 << (partitions.bit_length() - 1), held[ROWS] or 1, held[COLUMNS] or 1))
 
 
 def max_records(view: View, sizes: Mapping[str, int]) -> int:

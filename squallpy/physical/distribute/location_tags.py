@@ -29,7 +29,7 @@ LOCAL, SOURCE, RANDOM, EVERYWHERE = Mark.LOCAL, Mark.SOURCE, Mark.RANDOM, Mark.E
 ROWS, COLUMNS = Mark.ROWS, Mark.COLUMNS
 
 
-class Misplaced(Exception):
+class PlacementError(Exception):
     """A placement under which a program would be wrong."""
 
 
@@ -37,7 +37,7 @@ class Misplaced(Exception):
 class Dist:
     """A partitioning over the workers by the hash of some variables; by none, all tuples are at one worker."""
 
-    by: tuple[Column, ...]
+    keys: tuple[Column, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Line:
     """A copy of each tuple at all workers of one row or column of the grid, by the hash of some variables."""
 
     side: Mark
-    by: tuple[Column, ...]
+    keys: tuple[Column, ...]
     key: tuple[Column, ...] = ()
 
     @property
@@ -103,7 +103,7 @@ class Read(_Properties):
     delta: bool = False
 
     def __post_init__(self) -> None:
-        bound = frozenset(self.ref.bound)
+        bound = frozenset(self.ref.bound_variables)
         self._set_properties(self.at, bound, (self,), self.delta, True, self.ref, self.at, self.delta)
 
     def __hash__(self) -> int:
@@ -140,9 +140,9 @@ class Sum(_Properties):
 
     def __post_init__(self) -> None:
         if not has_whole_groups(self.keys, self.child):
-            raise Misplaced("copies at several nodes would be summed several times")
+            raise PlacementError("copies at several nodes would be summed several times")
         at = self.child.at
-        is_split = isinstance(at, Dist) and not set(at.by) <= set(self.keys)
+        is_split = isinstance(at, Dist) and not set(at.keys) <= set(self.keys)
         child = self.child
         at = RANDOM if is_split else at
         self._set_properties(at, frozenset(self.keys), child.reads, child.is_delta, child.stays, self.keys, child)
@@ -162,11 +162,11 @@ class Move(_Properties):
 
     def __post_init__(self) -> None:
         assert self.to not in (RANDOM, SOURCE), "nothing is moved to just anywhere"
-        assert isinstance(self.to, Mark) or set(self.to.by) <= self.child.variables, (
+        assert isinstance(self.to, Mark) or set(self.to.keys) <= self.child.variables, (
             f"{self.to} of a child without these variables"
         )
         if isinstance(self.child.at, Line) or (self.child.at is EVERYWHERE and isinstance(self.to, Line)):
-            raise Misplaced("copies at several nodes would arrive several times")
+            raise PlacementError("copies at several nodes would arrive several times")
         child = self.child
         self._set_properties(self.to, child.variables, child.reads, child.is_delta, False, self.to, child)
 
@@ -190,7 +190,7 @@ Expression = Read | Join | Sum | Move
 
 def has_whole_groups(keys: tuple[Column, ...], child: "Expression") -> bool:
     """True if a sum by these keys is right at the child's location: each node of a row has whole groups."""
-    return not isinstance(child.at, Line) or set(child.at.by) <= set(keys)
+    return not isinstance(child.at, Line) or set(child.at.keys) <= set(keys)
 
 
 def show_expression(expression: Expression) -> str:

@@ -14,11 +14,11 @@ from squallpy.program.variable_names import Names
 from squallpy.program.views import View
 
 
-def pinned_placements(program: Program, wanted: Iterable[tuple[str, str]]) -> dict[str, Placement]:
+def pinned_placements(program: Program, pins: Iterable[tuple[str, str]]) -> dict[str, Placement]:
     """Read pinned placements; SQ7001 for an unknown view, SQ7003 for an impossible placement."""
     views = {view.name.lower(): view for view in program.views}
     placements: dict[str, Placement] = {}
-    for name, text in wanted:
+    for name, text in pins:
         view = views.get(name.lower())
         if view is None:
             known = [view.name for view in program.views if view is not program.result]

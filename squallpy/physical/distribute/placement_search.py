@@ -17,7 +17,7 @@ from squallpy.physical.distribute.initial_grids import (
     side_of,
     stored_fraction,
 )
-from squallpy.physical.distribute.location_tags import COLUMNS, EVERYWHERE, RANDOM, ROWS, SOURCE, Dist, Misplaced
+from squallpy.physical.distribute.location_tags import COLUMNS, EVERYWHERE, RANDOM, ROWS, SOURCE, Dist, PlacementError
 from squallpy.physical.distribute.single_transformer import Compute, Derivation, Transfer
 from squallpy.physical.distribute.statement_blocks import StatementBlock
 from squallpy.physical.joins.grid import Grid
@@ -42,7 +42,7 @@ def choose_placements(
 ) -> dict[str, Placement] | None:
     """Choose a placement for each view but the result; None if one partition alone is as good.
 
-    `fixed` placements stay; `grids` allows views on a grid that are not fixed. Raises Misplaced if nothing goes with
+    `fixed` placements stay; `grids` allows views on a grid that are not fixed. PlacementError if nothing goes with
     the fixed ones.
     """
     cost_of = _CostModel(program, sizes, partitions)
@@ -183,7 +183,7 @@ class _CostModel:
     sizes: Mapping[str, int]
     partitions: int
     distribution: Distribution = field(init=False)
-    known: dict[tuple[Placement | None, ...], float] = field(init=False, default_factory=dict)
+    memo: dict[tuple[Placement | None, ...], float] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "distribution", Distribution(self.program))
@@ -191,14 +191,14 @@ class _CostModel:
     def __call__(self, places: Mapping[str, Placement]) -> float:
         """Compute the cost of placements once: several starts lead to the same ones."""
         key = tuple(places.get(view.name) for view in self.program.views)
-        if key not in self.known:
-            self.known[key] = self._compute_cost(places)
-        return self.known[key]
+        if key not in self.memo:
+            self.memo[key] = self._compute_cost(places)
+        return self.memo[key]
 
     def _compute_cost(self, places: Mapping[str, Placement]) -> float:
         try:
             blocks = self.distribution.blocks(places)
-        except Misplaced:
+        except PlacementError:
             return float("inf")
         grid = grid_of(self.program, places, self.sizes, self.partitions)
         return self.of(blocks, grid) + self._cost_of_copies(places, grid)

@@ -57,9 +57,9 @@ def _lower_bound(expression: Expression) -> Cost:
     return 0, min(read, 1), 0, read, 0
 
 
-def _serves(at: Location, wanted: Location) -> bool:
+def _serves(at: Location, target: Location) -> bool:
     """True if the location serves as the wanted one; partial sums may be at any workers, once."""
-    return at == wanted or (wanted is RANDOM and at not in (EVERYWHERE, SOURCE))
+    return at == target or (target is RANDOM and at not in (EVERYWHERE, SOURCE))
 
 
 @lru_cache(maxsize=KNOWN)
@@ -152,10 +152,10 @@ RULES: tuple[Callable[[Expression], Iterator[Expression]], ...] = (
 @lru_cache(maxsize=KNOWN >> 2)
 def _rewrite(expression: Expression) -> tuple[Expression, ...]:
     """List the expressions that one rule makes at one node."""
-    return tuple(_found(expression))
+    return tuple(find_rewriting(expression))
 
 
-def _found(expression: Expression) -> Iterator[Expression]:
+def find_rewriting(expression: Expression) -> Iterator[Expression]:
     for rule in RULES:
         yield from rule(expression)
     match expression:
@@ -196,4 +196,4 @@ def _can_move(to: Location, child: Expression) -> bool:
     source = child.child.at if isinstance(child, Move) else child.at
     if source != to and (isinstance(source, Line) or (source is EVERYWHERE and isinstance(to, Line))):
         return False
-    return isinstance(to, Mark) or set(to.by) <= child.variables
+    return isinstance(to, Mark) or set(to.keys) <= child.variables

@@ -22,8 +22,8 @@ from squallpy.physical.distribute.location_tags import (
     Line,
     Location,
     Mark,
-    Misplaced,
     Move,
+    PlacementError,
     Read,
     Sum,
 )
@@ -38,7 +38,7 @@ class Transfer:
 
     name: str
     source: str
-    by: tuple[int, ...] | Mark
+    keys: tuple[int, ...] | Mark
     side: Mark | None = None
     key: tuple[int, ...] = ()
     reads: frozenset[str] = field(init=False, repr=False, compare=False)
@@ -78,7 +78,7 @@ class Derivation:
     source: str
     deltas: tuple[str, ...]
     context: tuple[str, ...] = ()
-    alone: bool = False
+    is_alone: bool = False
     reads: frozenset[str] = field(init=False, repr=False, compare=False)
     writes: frozenset[str] = field(init=False, repr=False, compare=False)
 
@@ -115,7 +115,7 @@ class Form:
         pending = list(statement.filters)
         keep = None
         if isinstance(expression, Move) and expression.is_free and isinstance(expression.to, Dist):
-            keep, expression = tuple(statement.keys.index(v) for v in expression.to.by), expression.child
+            keep, expression = tuple(statement.keys.index(v) for v in expression.to.keys), expression.child
         if expression.stays:
             refs = tuple(read.ref for read in expression.reads)
         else:
@@ -161,9 +161,12 @@ class Form:
     def _compute(self, child: Expression, outer: "_Outer", to: Location) -> Ref:
         """Name the child as a sum of its own, by the variables needed outside or by the move."""
         refs = tuple(self._refs(child, outer))
-        filters = outer.take_filters({v for ref in refs for v in ref.bound})
-        bound = {*(v for ref in refs for v in ref.bound), *(f.variable for f in filters if isinstance(f, Assign))}
-        needed_outside = outer.needed_outside(child.reads) | set(() if isinstance(to, Mark) else to.by)
+        filters = outer.take_filters({v for ref in refs for v in ref.bound_variables})
+        bound = {
+            *(v for ref in refs for v in ref.bound_variables),
+            *(f.variable for f in filters if isinstance(f, Assign)),
+        }
+        needed_outside = outer.needed_outside(child.reads) | set(() if isinstance(to, Mark) else to.keys)
         keys = tuple(sorted(bound & needed_outside, key=lambda v: v.id))
         lanes = tuple(None if lane is None else () for lane in outer.statement.lanes)
         statement = Statement("", keys, refs, filters, lanes)
@@ -190,10 +193,10 @@ class Form:
 
 
 def _grid_key(to: Location, variables: tuple[Column, ...]) -> tuple[int, ...]:
-    """List the positions of the key by which there may be grids. Raises Misplaced."""
+    """List the positions of the key by which there may be grids. Raises PlacementError."""
     key = to.key if isinstance(to, Line) else ()
     if not set(key) <= set(variables):
-        raise Misplaced("a move has summed away the join key")
+        raise PlacementError("a move has summed away the join key")
     return tuple(variables.index(v) for v in key)
 
 
@@ -236,7 +239,7 @@ class _Outer:
         others = list(self.reads)
         for read in inner:  # NB: one occurrence each, as the same may be read outside
             others.remove(read)
-        return needed_outside.union(*(read.ref.bound for read in others))
+        return needed_outside.union(*(read.ref.bound_variables for read in others))
 
 
 def remove_dead_steps(steps: Iterable[Step], outputs: Iterable[str]) -> tuple[Step, ...]:
@@ -262,15 +265,16 @@ Written = dict[tuple[int | None, ...], tuple[str, ...]]
 def _canonical(statement: Statement, written: Written) -> object:
     """Build a key equal for statements that differ only in the names of variables."""
     names: dict[int, Expr] = {}
-    for v in (v for ref in statement.refs for v in ref.bound):
+    for v in (v for ref in statement.refs for v in ref.bound_variables):
         names.setdefault(v.id, Column(len(names), "", v.type, v.nullable))
     for f in statement.filters:
         if isinstance(f, Assign):
             names.setdefault(f.variable.id, Column(len(names), "", f.variable.type, f.variable.nullable))
     rows = [
-        (ref.row.relation, ref.row.before, [t for t, _ in ref.row.fields]) if ref.row else () for ref in statement.refs
+        (ref.row.relation, ref.row.is_before, [t for t, _ in ref.row.fields]) if ref.row else ()
+        for ref in statement.refs
     ]
-    refs = tuple((ref.name, tuple(names[v.id] for v in ref.bound), ref.picks) for ref in statement.refs)
+    refs = tuple((ref.name, tuple(names[v.id] for v in ref.bound_variables), ref.picks) for ref in statement.refs)
     keys = tuple(names[v.id] for v in statement.keys)
     # NB: identified by id, as the program outlives this cache
     filters = (*map(id, statement.filters), None, *names)

@@ -43,7 +43,7 @@ class Grid:
         """Mark the joiners that are in the grid."""
         return (numbers >= self.first) & (numbers < self.first + self.joiners)
 
-    def with_mapping(self, mapping: Mapping) -> "Grid":
+    def remap(self, mapping: Mapping) -> "Grid":
         """Arrange the same joiners under another mapping."""
         assert mapping.joiners == self.joiners, f"{self.joiners} joiners cannot be mapped as {mapping}"
         return replace(self, mapping=mapping)

@@ -24,14 +24,14 @@ import numpy.typing as npt
 
 from squallpy.physical.joins.grid import Grid, single_joiner_grid
 from squallpy.physical.joins.key_frequencies import Frequencies, Keys, frequencies
-from squallpy.physical.joins.mapping import Numbers, Side, Tickets, best_mapping, top_bits
+from squallpy.physical.joins.mapping import Numbers, Side, Tickets, find_best_mapping, top_bits
 from squallpy.physical.joins.migration_controller import Controller, Policy, Sizes
 from squallpy.physical.joins.migration_transfers import Migration
 
 Floats = npt.NDArray[np.float64]
 N = TypeVar("N", Numbers, Floats)
 
-SHARE = 1 / 64  # of the mean joiner's work makes a key heavy
+HEAVY_FRACTION = 1 / 64  # of the mean joiner's work makes a key heavy
 LEAST = 4  # work per joiner below which a key is not worth a grid
 LIGHTER = 4  # a key is light again at this fraction of the heavy threshold
 
@@ -76,14 +76,7 @@ class HeavyKeys:
 
     def route(self, side: Side, keys: Keys, tickets: Tickets) -> tuple[Numbers, Numbers]:
         """Compute the positions of tuples, repeated for each copy, and the joiners they go to."""
-        return route_by_key(
-            self.joiners,
-            self.hashes,
-            [heavy.place for heavy in self.keys],
-            side,
-            keys,
-            tickets,
-        )
+        return route_by_key(self.joiners, self.hashes, [heavy.place for heavy in self.keys], side, keys, tickets)
 
     def observe(self, side: Side, keys: Keys, counts: Numbers, others: tuple[int, int] = (0, 0)) -> "HeavyKeys":
         """Count inserts (above 0) and deletes (below) of keys; `others` counts those of rare keys that are not
@@ -115,7 +108,7 @@ class HeavyKeys:
         moves, after = list[tuple[int, Migration]](), list(self.keys)
         observed = np.flatnonzero(is_due | is_light)
         for i in observed.tolist():
-            after[i] = self._reconsider(_with_observed(self.keys[i], recent[i].tolist()), bool(is_light[i]), moves)
+            after[i] = self._reconsider(observe_recent(self.keys[i], recent[i].tolist()), bool(is_light[i]), moves)
         above = work > limit
         for i in np.flatnonzero(above).tolist() if moves or work[above].sum() >= self.together * limit else ():
             after.append(self._promote(int(light[i]), Sizes(int(of_r[i]), int(of_s[i]))))
@@ -146,10 +139,10 @@ class HeavyKeys:
         keys.sort(key=lambda heavy: heavy.key)
         hashes = np.array([heavy.key for heavy in keys], np.uint64)
         before = _positions(self.hashes, hashes)
-        fresh = np.isin(hashes, np.array(list(observed), np.uint64)) | (before < 0)
+        ids = np.isin(hashes, np.array(list(observed), np.uint64)) | (before < 0)
         recent, waits = np.zeros((len(keys), 4), np.int64), np.zeros((len(keys), 5))
-        recent[~fresh], waits[~fresh] = _rows(self.recent, 4)[before[~fresh]], _rows(self.waits, 5)[before[~fresh]]
-        for i in np.flatnonzero(fresh).tolist():
+        recent[~ids], waits[~ids] = _rows(self.recent, 4)[before[~ids]], _rows(self.waits, 5)[before[~ids]]
+        for i in np.flatnonzero(ids).tolist():
             waits[i] = _observation_thresholds(keys[i].controller)
         return replace(self, keys=tuple(keys), hashes=hashes, recent=recent.ravel(), waits=waits.ravel())
 
@@ -161,7 +154,7 @@ class HeavyKeys:
         return int(hash_joiner(self.joiners, np.array([key], np.uint64))[0])
 
     def _promote(self, key: int, sizes: Sizes) -> HeavyKey:
-        grid = Grid(best_mapping(self.grid_joiners, sizes.r, sizes.s))
+        grid = Grid(find_best_mapping(self.grid_joiners, sizes.r, sizes.s))
         return HeavyKey(key, Controller(grid, self.policy, sizes, decided=sizes, migrating=True))
 
     def _reconsider(self, heavy: HeavyKey, is_light: bool, moves: list[tuple[int, Migration]]) -> HeavyKey:
@@ -170,11 +163,7 @@ class HeavyKeys:
         if is_light:
             home = single_joiner_grid(self._hash_grid(heavy.key))
             moves.append((heavy.key, Migration(heavy.place, home)))
-            return HeavyKey(
-                heavy.key,
-                replace(heavy.controller, grid=home, migrating=True),
-                demoted=True,
-            )
+            return HeavyKey(heavy.key, replace(heavy.controller, grid=home, migrating=True), demoted=True)
         controller, migration = heavy.controller.decide()
         if migration is not None:
             moves.append((heavy.key, migration))
@@ -205,14 +194,14 @@ def route_by_key(
 
 
 def initial_heavy_keys(
-    joiners: int, share: float = SHARE, policy: Policy | None = None, together: int = 1
+    joiners: int, fraction: float = HEAVY_FRACTION, policy: Policy | None = None, together: int = 1
 ) -> HeavyKeys:
     """Create the state of an equi-join without tuples."""
-    if joiners < 1 or not 0 < share <= 1:
-        raise ValueError(f"a join has a joiner or more, and heavy keys a share of 0 to 1, not {joiners} and {share}")
-    size = int(np.ceil(2 * joiners / share))
+    if joiners < 1 or not 0 < fraction <= 1:
+        raise ValueError(f"a join has a joiner or more, and heavy keys a share of 0 to 1, not {joiners} and {fraction}")
+    size = int(np.ceil(2 * joiners / fraction))
     sides = frequencies(size), frequencies(size)
-    return HeavyKeys(joiners, share, policy or Policy(), sides, together=together)
+    return HeavyKeys(joiners, fraction, policy or Policy(), sides, together=together)
 
 
 def _positions(sorted_keys: Keys, keys: Keys) -> Numbers:
@@ -228,7 +217,7 @@ def _work(r: Floats | Numbers, s: Floats | Numbers) -> Floats:
     return np.add(r, s) + np.multiply(r, s, dtype=np.float64)
 
 
-def _with_observed(heavy: HeavyKey, recent: list[int]) -> HeavyKey:
+def observe_recent(heavy: HeavyKey, recent: list[int]) -> HeavyKey:
     """Let a key's controller observe its recent changes."""
     came, gone = Sizes(*recent[:2]), Sizes(*recent[2:])
     return replace(heavy, controller=heavy.controller.observe(came, gone))

@@ -16,10 +16,10 @@ import numpy as np
 
 from squallpy.base.settings import JoinOperator
 from squallpy.physical.joins.grid import Grid
-from squallpy.physical.joins.heavy_keys import SHARE, HeavyKeys, hash_joiner, initial_heavy_keys
+from squallpy.physical.joins.heavy_keys import HEAVY_FRACTION, HeavyKeys, hash_joiner, initial_heavy_keys
 from squallpy.physical.joins.joiner_groups import Homes, powers_of_two, square_grids
 from squallpy.physical.joins.key_frequencies import Keys
-from squallpy.physical.joins.mapping import Mask, Numbers, Side, Tickets, best_mapping, square_mapping
+from squallpy.physical.joins.mapping import Mask, Numbers, Side, Tickets, find_best_mapping, find_square_mapping
 from squallpy.physical.joins.migration_controller import Controller, Policy, Sizes
 from squallpy.physical.joins.migration_transfers import Migration
 
@@ -81,7 +81,7 @@ class Static(FixedRoutes):
 
     def route(self, side: Side, keys: Keys, tickets: Tickets) -> Routes:
         targets = self.grid.targets(side, tickets)
-        return _stored(np.repeat(np.arange(len(tickets)), targets.shape[1]), targets.ravel())
+        return count_stored(np.repeat(np.arange(len(tickets)), targets.shape[1]), targets.ravel())
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class Hybrid:
     keys: HeavyKeys
 
     def route(self, side: Side, keys: Keys, tickets: Tickets) -> Routes:
-        return _stored(*self.keys.route(side, keys, tickets))
+        return count_stored(*self.keys.route(side, keys, tickets))
 
     def observe(self, side: Side, keys: Keys, signs: Numbers, units: Numbers) -> Self:
         return replace(self, keys=self.keys.observe(side, keys, signs))
@@ -144,32 +144,32 @@ class Hashed(FixedRoutes):
     keys: HeavyKeys
 
     def route(self, side: Side, keys: Keys, tickets: Tickets) -> Routes:
-        return _stored(np.arange(len(keys)), hash_joiner(self.keys.joiners, keys))
+        return count_stored(np.arange(len(keys)), hash_joiner(self.keys.joiners, keys))
 
 
 def create_operator(
-    name: str, joiners: int, policy: Policy | None = None, sizes: Sizes | None = None, share: float = SHARE
+    name: str, joiners: int, policy: Policy | None = None, sizes: Sizes | None = None, fraction: float = HEAVY_FRACTION
 ) -> Operator:
     """Create an operator by one of NAMES; `sizes` serve StaticOpt. Static grids use the largest power of two of
     joiners."""
     power = powers_of_two(joiners)[0]
     match name:
         case "SHJ":
-            return Hashed(initial_heavy_keys(joiners, share))
+            return Hashed(initial_heavy_keys(joiners, fraction))
         case "StaticMid":
-            return Static(Grid(square_mapping(power)))
+            return Static(Grid(find_square_mapping(power)))
         case "StaticOpt":
             if sizes is None:
                 raise ValueError("StaticOpt has to be told the sizes of both relations")
-            return Static(Grid(best_mapping(power, sizes.r, sizes.s)))
+            return Static(Grid(find_best_mapping(power, sizes.r, sizes.s)))
         case "Dynamic":
             if policy and policy.capacity is not None and power < joiners:
                 raise ValueError(f"only a power of two of joiners can grow, not {joiners}")
             return Dynamic(tuple(Controller(grid, policy or Policy()) for grid in square_grids(joiners)))
         case "Hybrid":
-            return Hybrid(initial_heavy_keys(joiners, share, policy))
+            return Hybrid(initial_heavy_keys(joiners, fraction, policy))
     raise ValueError(f'no join operator "{name}": {", ".join(NAMES)}')
 
 
-def _stored(positions: Numbers, joiners: Numbers) -> Routes:
+def count_stored(positions: Numbers, joiners: Numbers) -> Routes:
     return Routes(positions, joiners, np.ones(len(positions), np.bool_))

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from squallpy.physical.joins.grid import Grid, side_by_side
-from squallpy.physical.joins.mapping import Mapping, Mask, Numbers, Tickets, square_mapping
+from squallpy.physical.joins.mapping import Mapping, Mask, Numbers, Tickets, find_square_mapping
 
 
 def powers_of_two(joiners: int) -> tuple[int, ...]:
@@ -29,7 +29,7 @@ def powers_of_two(joiners: int) -> tuple[int, ...]:
 
 def square_grids(joiners: int) -> tuple[Grid, ...]:
     """Lay out the groups as square grids, one after the other."""
-    return side_by_side([square_mapping(power) for power in powers_of_two(joiners)])
+    return side_by_side([find_square_mapping(power) for power in powers_of_two(joiners)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ class Mapping:
         return _reverse_bits(parts, bits)[:, None] + (np.arange(self.rows) << bits)
 
 
-def square_mapping(joiners: int) -> Mapping:
+def find_square_mapping(joiners: int) -> Mapping:
     """Choose the mapping in the middle, √J by √J, with more columns if log₂ J is odd."""
     if not is_power(joiners):
         raise ValueError(f"a grid has a power of two of joiners, not {joiners}")
@@ -102,12 +102,12 @@ def all_mappings(joiners: int) -> tuple[Mapping, ...]:
     return tuple(Mapping(1 << bits, joiners >> bits) for bits in range(joiners.bit_length()))
 
 
-def best_mapping(joiners: int, r: int, s: int, now: Mapping | None = None) -> Mapping:
+def find_best_mapping(joiners: int, r: int, s: int, now: Mapping | None = None) -> Mapping:
     """Find the mapping with the least load (Alg. 2 line 3); ties go to the present one, then to the squarest.
 
     64 joiners, 1 GB and 64 GB  →  (1, 64)
     """
-    middle = square_mapping(joiners)
+    middle = find_square_mapping(joiners)
     # NB: integers, J times the load, so that ties are exact
     return min(
         all_mappings(joiners),

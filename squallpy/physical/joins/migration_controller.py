@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from math import ceil, inf
 
 from squallpy.physical.joins.grid import Grid
-from squallpy.physical.joins.mapping import Mapping, Side, all_mappings, best_mapping, square_mapping
+from squallpy.physical.joins.mapping import Mapping, Side, all_mappings, find_best_mapping, find_square_mapping
 from squallpy.physical.joins.migration_transfers import Migration
 
 
@@ -34,7 +34,7 @@ class Sizes:
         """Subtract other sizes; a negative difference, which samples can yield, becomes 0."""
         return Sizes(max(0, self.r - other.r), max(0, self.s - other.s))
 
-    def padded(self, joiners: int) -> "Sizes":
+    def pad(self, joiners: int) -> "Sizes":
         """Raise the smaller size to a J-th of the larger (virtual padding)."""
         return Sizes(max(self.r, -(-self.s // joiners)), max(self.s, -(-self.r // joiners)))
 
@@ -98,7 +98,7 @@ class Controller:
     @property
     def ratio(self) -> float:
         """ILF / ILF*: its load by that under the best mapping; 1 if there is nothing."""
-        best = best_mapping(self.grid.joiners, self.sizes.r, self.sizes.s)
+        best = find_best_mapping(self.grid.joiners, self.sizes.r, self.sizes.s)
         least = best.load(self.sizes.r, self.sizes.s)
         return self.load / least if least else 1.0
 
@@ -110,7 +110,7 @@ class Controller:
     @property
     def slack(self) -> tuple[float, float]:
         """Change of R and of S that is still allowed before a decision is due."""
-        base, change = self.decided.padded(self.grid.joiners), self.changed
+        base, change = self.decided.pad(self.grid.joiners), self.changed
         return self.threshold * base.r - change.r, self.threshold * base.s - change.s
 
     @property
@@ -185,7 +185,7 @@ class Controller:
             return self._migrate(self.grid.grow(self._best_mapping(4 * self.grid.joiners)))
         then = self.observe(coming)
         if then.is_due and then._is_worth(best := then._best_mapping(self.grid.joiners)):
-            return self._migrate(self.grid.with_mapping(best))
+            return self._migrate(self.grid.remap(best))
         if self.is_due and self._best_mapping(self.grid.joiners) == self.mapping:
             return replace(self, decided=self.sizes, changed=NOTHING), None
         return self, None
@@ -203,7 +203,7 @@ class Controller:
     def _best_mapping(self, joiners: int) -> Mapping:
         """Find the best mapping of this many joiners; ties go to the present one."""
         now = self.mapping if joiners == self.grid.joiners else None
-        return best_mapping(joiners, self.sizes.r, self.sizes.s, now)
+        return find_best_mapping(joiners, self.sizes.r, self.sizes.s, now)
 
     def _is_worth(self, best: Mapping) -> bool:
         """True if a migration to the mapping reduces the load enough; otherwise the next decision asks again."""
@@ -217,4 +217,4 @@ class Controller:
 
 def initial_controller(joiners: int, policy: Policy = DEFAULT, first: int = 0) -> Controller:
     """Create the controller of a square grid without tuples."""
-    return Controller(Grid(square_mapping(joiners), first), policy)
+    return Controller(Grid(find_square_mapping(joiners), first), policy)

@@ -198,12 +198,12 @@ class Joiner(Generic[T]):
         self.store.add(part, side, tuples)
         return self._parcels(side, tuples) if part is TupleSet.OLD and part in self._rules.sent else []
 
-    def migrated(self, side: Side, tuples: T) -> None:
+    def receive_migrated(self, side: Side, tuples: T) -> None:
         """Join and store tuples from another joiner, perhaps before the first signal."""
         self._meet(TupleSet.MIGRATED, side, tuples)
         self.store.add(TupleSet.MIGRATED, side, tuples)
 
-    def ended(self, joiner: int) -> None:
+    def receive_end(self, joiner: int) -> None:
         """Note that another joiner has sent all its tuples."""
         self.phase = replace(self.phase, heard=(*self.phase.heard, joiner))
 
@@ -223,7 +223,7 @@ class Joiner(Generic[T]):
         assert self.can_finish
         for side in Side:
             kept = [(stay, self.store.part(stay.part, side)) for stay in self._rules.stays]
-            self.store.settle(side, [self._kept(side, tuples) if stay.keep else tuples for stay, tuples in kept])
+            self.store.settle(side, [self.keep_tuples(side, tuples) if stay.keep else tuples for stay, tuples in kept])
         self.phase = Phase(self.phase.epoch + 1)
         self._partners()
 
@@ -246,12 +246,12 @@ class Joiner(Generic[T]):
             arriving_tuples, others = tuples, self.store.part(meeting.stored, side.other)
             if meeting.keep and self.phase.migration is not None:
                 if arriving is TupleSet.OLD:
-                    arriving_tuples = self._kept(side, arriving_tuples)
+                    arriving_tuples = self.keep_tuples(side, arriving_tuples)
                 else:
-                    others = self._kept(side.other, others)
+                    others = self.keep_tuples(side.other, others)
             self.store.join(side, arriving_tuples, others)
 
-    def _kept(self, side: Side, tuples: T) -> T:
+    def keep_tuples(self, side: Side, tuples: T) -> T:
         assert self.phase.migration is not None
         return tuples.take(self.phase.migration.keeps(self.number, side, tuples.tickets))
 

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from squallpy.base.semirings import ARITHMETIC
 from squallpy.maintain.matrix.drift_probe import Look, Probe, write_probe
 from squallpy.maintain.matrix.expression_cost import Guess
-from squallpy.maintain.matrix.materialise import Maintained
+from squallpy.maintain.matrix.materialise import IncrementalProgram
 from squallpy.maintain.matrix.matrix_expressions import (
     Diagonal,
     Fill,
@@ -49,14 +49,14 @@ class Form(StrEnum):
     WHOLE = "whole"
     ROWS = "rows"  # its own
     COLUMNS = "columns"  # its own
-    SHARE = "share"  # of a sum of all partitions' shares
+    SUMMAND = "share"  # of a sum of all partitions' shares
 
 
 Value = tuple[str, Form]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class CyclicPartition:
     """The share of partition `number` of `count`: every `count`th row, or column, from its number on."""
 
     number: int
@@ -75,7 +75,7 @@ class Part:
         own: npt.NDArray[np.bool_] = numbers % self.count == self.number
         return own
 
-    def owned(self, numbers: Numbers) -> Numbers:
+    def select_own(self, numbers: Numbers) -> Numbers:
         """Select those of these rows that it has."""
         return numbers if self.count == 1 else numbers[self.owns(numbers)]
 
@@ -84,16 +84,16 @@ class Part:
         return numbers // self.count
 
 
-ALONE = Part(0, 1)
-OWN = (Form.ROWS, Form.SHARE)  # what is sent
+ALONE = CyclicPartition(0, 1)
+OWN = (Form.ROWS, Form.SUMMAND)  # what is sent
 
 
 @dataclass(frozen=True, slots=True)
 class Define:
-    """A definition evaluated anew, each partition its rows, or its share; `kept`: it is that of a view."""
+    """A definition evaluated anew, each partition its rows, or its share; `is_view`: it is that of a view."""
 
     statement: Statement
-    kept: bool
+    is_view: bool
     form: Form = Form.ROWS
 
     def __str__(self) -> str:
@@ -137,7 +137,7 @@ class Superstep:
     work: tuple[Item, ...]
     sends: tuple[Value, ...] = ()
     keeps: tuple[Value, ...] = ()
-    turned: frozenset[str] = frozenset()
+    transposed_views: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
         return "\n".join([*map(str, self.work), *([f"send {sends_text(self.sends)}"] if self.sends else [])])
@@ -160,9 +160,9 @@ class Layouts:
 
     symmetric: frozenset[str]
     tall: frozenset[str]
-    shares: frozenset[str] = frozenset()
+    summed: frozenset[str] = frozenset()
 
-    def shared(self, value: Matrix) -> Name | None:
+    def find_summed_rows(self, value: Matrix) -> Name | None:
         """Return the tall matrix by whose rows a product is a sum; else None."""
         match value:
             case Product((Transpose(Name(name) as of), Name() | Fill() | Diagonal())) if name in self.tall:
@@ -182,7 +182,7 @@ class Phase:
     do: str
     name: str = ""
     rank: int = 0  # of the update that fires
-    if_asked: bool = False
+    is_optional: bool = False
 
 
 _NOTHING = Superstep(())
@@ -224,27 +224,27 @@ class Blocks:
         return line
 
 
-def plan_blocks(made: Maintained) -> Blocks:
+def plan_blocks(incremental: IncrementalProgram) -> Blocks:
     """Cut the triggers and the evaluation of a program into supersteps."""
-    views = {name.name for name in made.stored}
-    layouts, definitions, asked = _choose_layouts(made)
-    asked &= views
-    work = {name: schedule_passes(trigger, made.matrices) for name, trigger in made.triggers.items()}
-    seen = write_probe(made)
-    looked = [*_by_depth(seen.steps, views), CompareDrift(seen.looks)] if made.program.ring is ARITHMETIC else []
+    views = {name.name for name in incremental.stored}
+    layouts, definitions, evaluated_columns = _choose_layouts(incremental)
+    evaluated_columns &= views
+    work = {name: schedule_passes(trigger, incremental.matrices) for name, trigger in incremental.triggers.items()}
+    seen = write_probe(incremental)
+    looked = [*_by_depth(seen.steps, views), CompareDrift(seen.looks)] if incremental.program.ring is ARITHMETIC else []
     visits = [item for items in (*work.values(), looked) for item in items if isinstance(item, Pass)]
-    asked |= {visit.view.name for visit in visits if _reads_columns(visit, layouts)}
-    stored = {name: _forms(name, asked) for name in views}
+    evaluated_columns |= {visit.view.name for visit in visits if _reads_columns(visit, layouts)}
+    stored = {name: _forms(name, evaluated_columns) for name in views}
     lasting, triggers = set[Value]().union(*stored.values()), {}
     for name, items in work.items():
-        halves = {(half.name, Form.WHOLE) for half in (made.triggers[name].u, made.triggers[name].v)}
+        halves = {(half.name, Form.WHOLE) for half in (incremental.triggers[name].u, incremental.triggers[name].v)}
         triggers[name] = _supersteps(items, layouts, lasting | halves, lasting)
-    fetched = [item for definition in definitions for item in _with_arrival(definition, asked)]
-    given = set[Value]().union(*(stored[i.name.name] for i in made.program.inputs))
+    fetched = [item for definition in definitions for item in _with_arrival(definition, evaluated_columns)]
+    given = set[Value]().union(*(stored[i.name.name] for i in incremental.program.inputs))
     evaluation = _supersteps(fetched, layouts, given, lasting)
     vectors = {(vector.name, Form.WHOLE) for vector in seen.vectors}
     look = _supersteps(looked, layouts, lasting | vectors, lasting)
-    return Blocks(layouts, frozenset(asked), triggers, evaluation, seen, look)
+    return Blocks(layouts, frozenset(evaluated_columns), triggers, evaluation, seen, look)
 
 
 def _by_depth(steps: Sequence[Statement], views: set[str]) -> list[Item]:
@@ -258,32 +258,35 @@ def _by_depth(steps: Sequence[Statement], views: set[str]) -> list[Item]:
     return [item for _, _, item in sorted(items, key=lambda entry: entry[:2])]
 
 
-def _choose_layouts(made: Maintained) -> tuple[Layouts, list[Define], set[str]]:
+def _choose_layouts(incremental: IncrementalProgram) -> tuple[Layouts, list[Define], set[str]]:
     """Choose layouts and definitions; returns also the names whose columns the evaluation needs, none of them tall."""
-    symmetric = frozenset(name for name, known in made.anf.facts.items() if known.symmetric)
+    symmetric = frozenset(name for name, known in incremental.anf.facts.items() if known.symmetric)
     guess = Guess({})
-    tall = {n.name for n in made.stored if n.rows != n.cols and guess(n.rows) >= guess(n.cols)}
+    tall = {n.name for n in incremental.stored if n.rows != n.cols and guess(n.rows) >= guess(n.cols)}
     tall -= symmetric
     while True:
         layouts = Layouts(symmetric, frozenset(tall))
         layouts = replace(
-            layouts, shares=frozenset(d.name.name for d in made.anf.definitions if layouts.shared(d.value))
+            layouts,
+            summed=frozenset(d.name.name for d in incremental.anf.definitions if layouts.find_summed_rows(d.value)),
         )
-        definitions = _definitions(made, layouts)
-        asked = {name for d in definitions for name, form in _values_needed(d, layouts) if form is Form.COLUMNS}
-        if not tall & asked:
-            return layouts, definitions, asked
-        tall -= asked
+        definitions = _definitions(incremental, layouts)
+        evaluated_columns = {
+            name for d in definitions for name, form in _values_needed(d, layouts) if form is Form.COLUMNS
+        }
+        if not tall & evaluated_columns:
+            return layouts, definitions, evaluated_columns
+        tall -= evaluated_columns
 
 
-def _definitions(made: Maintained, layouts: Layouts) -> list[Define]:
-    kept = {name.name for name in made.kept}
-    constants = [Statement(made.anf.source(name), value) for name, value in made.anf.constants.items()]
+def _definitions(incremental: IncrementalProgram, layouts: Layouts) -> list[Define]:
+    kept = {name.name for name in incremental.kept}
+    constants = [Statement(incremental.anf.source(name), value) for name, value in incremental.anf.constants.items()]
     return [
         Define(
-            statement, statement.name.name in kept, Form.SHARE if statement.name.name in layouts.shares else Form.ROWS
+            statement, statement.name.name in kept, Form.SUMMAND if statement.name.name in layouts.summed else Form.ROWS
         )
-        for statement in (*constants, *made.anf.definitions)
+        for statement in (*constants, *incremental.anf.definitions)
     ]
 
 
@@ -291,9 +294,9 @@ def _with_arrival(definition: Define, by_columns: set[str]) -> Iterator[Item]:
     """Yield a definition, and the arrival of its view where partitions need more than their rows."""
     yield definition
     name = definition.statement.name.name
-    if definition.kept and definition.form is Form.SHARE:
+    if definition.is_view and definition.form is Form.SUMMAND:
         yield Fetch(name, Form.WHOLE)
-    elif definition.kept and name in by_columns:
+    elif definition.is_view and name in by_columns:
         yield Fetch(name, Form.COLUMNS)
 
 
@@ -313,32 +316,32 @@ def _supersteps(
 ) -> tuple[Superstep, ...]:
     """Work in its order, cut where it needs what the partitions have not sent yet. Some values are `there` from the
     start, some are `lasting`: views have them."""
-    known, made = set(there), dict[Value, int]()
+    known, incremental = set(there), dict[Value, int]()
     work: list[list[Item]] = [[]]
     sends: list[list[Value]] = [[]]
     for item in items:
         missing = sorted(_values_needed(item, layouts) - known)
-        if any(max(made.get((name, form), 0) for form in OWN) == len(work) - 1 for name, _ in missing):
+        if any(max(incremental.get((name, form), 0) for form in OWN) == len(work) - 1 for name, _ in missing):
             work.append([])
             sends.append([])
         if missing:
             sends[-2] += missing
-            made |= dict.fromkeys(missing, len(work) - 1)
+            incremental |= dict.fromkeys(missing, len(work) - 1)
         work[-1].append(item)
         if isinstance(item, Pass) and item.update:
             known.discard((item.view.name, Form.WHOLE))
-            made[item.view.name, Form.ROWS] = len(work) - 1
-        made |= dict.fromkeys(_values_made(item, layouts), len(work) - 1)
+            incremental[item.view.name, Form.ROWS] = len(work) - 1
+        incremental |= dict.fromkeys(_values_made(item, layouts), len(work) - 1)
         known |= {*missing, *_values_made(item, layouts)}
     turned = frozenset(name for item in items if isinstance(item, Pass) for name in _turned(item))
     return tuple(
         Superstep(
             tuple(some),
-            tuple(told),
-            _values_kept(at, work, sends, layouts, made | dict.fromkeys(there, 0), lasting),
+            tuple(message),
+            _values_kept(at, work, sends, layouts, incremental | dict.fromkeys(there, 0), lasting),
             turned,
         )
-        for at, (some, told) in enumerate(zip(work, sends, strict=True))
+        for at, (some, message) in enumerate(zip(work, sends, strict=True))
     )
 
 
@@ -353,13 +356,13 @@ def _values_kept(
     work: list[list[Item]],
     sends: list[list[Value]],
     layouts: Layouts,
-    made: Mapping[Value, int],
+    incremental: Mapping[Value, int],
     lasting: set[Value],
 ) -> tuple[Value, ...]:
     """List the values that exist after a superstep, are needed in a later one, and are no view's."""
     needed = {value for some in work[at + 1 :] for item in some for value in _values_needed(item, layouts)}
     needed |= {(name, form) for some in sends[at + 1 :] for name, _ in some for form in OWN}
-    return tuple(sorted(value for value in needed - lasting if made.get(value, at + 1) <= at))
+    return tuple(sorted(value for value in needed - lasting if incremental.get(value, at + 1) <= at))
 
 
 def _values_needed(item: Item, layouts: Layouts) -> set[Value]:
@@ -369,9 +372,9 @@ def _values_needed(item: Item, layouts: Layouts) -> set[Value]:
             return _whole(value)
         case Pass(_, reads, update):
             halves = (update.u, update.v) if update else ()
-            return set[Value]().union(*(_whole(matrix) for matrix in (*(read.by for read in reads), *halves)))
-        case Define(Statement(_, value), _, Form.SHARE):
-            (_, right), of = children(value), layouts.shared(value)
+            return set[Value]().union(*(_whole(matrix) for matrix in (*(read.factor for read in reads), *halves)))
+        case Define(Statement(_, value), _, Form.SUMMAND):
+            (_, right), of = children(value), layouts.find_summed_rows(value)
             assert of
             return {(of.name, Form.ROWS)} | values_needed_for_rows(right, layouts)
         case Define(Statement(_, value)):
@@ -390,9 +393,9 @@ def _values_made(item: Item, layouts: Layouts) -> set[Value]:
             return {(name.name, Form.WHOLE)}
         case Pass(view, reads, update):
             by_shares = view.name in layouts.tall
-            found = {(r.name.name, Form.SHARE if by_shares and r.transposed else Form.ROWS) for r in reads}
+            found = {(r.name.name, Form.SUMMAND if by_shares and r.transposed else Form.ROWS) for r in reads}
             left = update.left if update else None
-            halves = zip(left, (Form.ROWS, Form.SHARE if by_shares else Form.ROWS), strict=True) if left else ()
+            halves = zip(left, (Form.ROWS, Form.SUMMAND if by_shares else Form.ROWS), strict=True) if left else ()
             return found | {(half.name, form) for half, form in halves}
         case Define(Statement(name, _), _, form):
             return {(name.name, form)}
@@ -402,7 +405,7 @@ def _values_made(item: Item, layouts: Layouts) -> set[Value]:
 def values_needed_for_rows(value: Matrix, layouts: Layouts) -> set[Value]:
     """Collect the values that a partition needs for its rows of an expression."""
     match value:
-        case Name(name) | Transpose(Name(name)) if name in layouts.shares:
+        case Name(name) | Transpose(Name(name)) if name in layouts.summed:
             return {(name, Form.WHOLE)}
         case Name(name):
             return {(name, Form.ROWS)}

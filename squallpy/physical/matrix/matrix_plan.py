@@ -1,6 +1,6 @@
 """The matrices of a query as the first stage of its plan: the programs that are kept fresh, and the cells read of them.
 
-SELECT j, value FROM p16.D WHERE i IN (3, 7)   →   Reading(p16.D, rows 3 and 7)
+SELECT j, value FROM p16.D WHERE i IN (3, 7)   →   OutputReader(p16.D, rows 3 and 7)
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from squallpy.catalog.matrices import Matrix
 from squallpy.catalog.relation import Relation
 
 if TYPE_CHECKING:  # a worker that runs no matrices needs no compiler of them
-    from squallpy.maintain.matrix.compile_triggers import Compiled
+    from squallpy.maintain.matrix.compile_triggers import CompiledMatrices
     from squallpy.maintain.matrix.matrix_program import Program
 
 Interval = tuple[int | None, int | None]  # from, to; both inclusive, None: no end
@@ -20,7 +20,7 @@ ALL: Some = ((None, None),)
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class OutputReader:
     """The cells of an output that a query reads, as rows of a relation."""
 
     relation: Relation
@@ -38,13 +38,13 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptProgram:
+class MatrixProgramPlan:
     """A compiled program, as far as the query needs it; a matrix that is read by itself is one, too."""
 
     name: str
     program: "Program"
-    compiled: "Compiled"
-    readings: tuple[Reading, ...]
+    compiled: "CompiledMatrices"
+    readings: tuple[OutputReader, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +58,13 @@ class MatrixPlan:
         parts: The number of partitions that have the views in blocks; 0 if the driver has them.
     """
 
-    programs: tuple[KeptProgram, ...]
+    programs: tuple[MatrixProgramPlan, ...]
     matrices: Mapping[str, Matrix] = field(hash=False)
     by_rows: bool = False
     parts: int = 0
 
     @property
-    def readings(self) -> tuple[Reading, ...]:
+    def readings(self) -> tuple[OutputReader, ...]:
         return tuple(reading for kept in self.programs for reading in kept.readings)
 
     @property

@@ -12,7 +12,7 @@ from squallpy.logical.expressions import MIRRORED, Call, Column, Expr, Literal, 
 from squallpy.maintain.matrix.compile_triggers import Options, compile_program
 from squallpy.maintain.matrix.matrix_program import Program
 from squallpy.maintain.matrix.script_programs import program_of_matrix, prune_program
-from squallpy.physical.matrix.matrix_plan import ALL, Interval, KeptProgram, MatrixPlan, Reading, Some
+from squallpy.physical.matrix.matrix_plan import ALL, Interval, MatrixPlan, MatrixProgramPlan, OutputReader, Some
 from squallpy.physical.plan import Feed
 from squallpy.program.calculus import Cmp
 from squallpy.program.views import Monomial
@@ -30,65 +30,68 @@ def plan_matrices(
     partitions: int = 1,
 ) -> MatrixPlan | None:
     """Plan the programs under the feeds that read matrices; None if none do. SQ7003 if they cannot be in blocks."""
-    by_program: dict[str, list[Reading]] = {}
+    by_program: dict[str, list[OutputReader]] = {}
     for feed in feeds:
         if feed.relation.is_computed:
             program, _, output = feed.relation.name.rpartition(".")
             by_program.setdefault(program or output, []).append(cells_read(feed, output))
-    kept = tuple(
+    program_plan = tuple(
         _compile_kept(name, readings, matrices, programs, options or Options()) for name, readings in by_program.items()
     )
-    symbols = {symbol for k in kept for symbol in k.program.symbols()}
-    used = {i.name.name for k in kept for i in k.program.inputs}
+    symbols = {symbol for k in program_plan for symbol in k.program.symbols()}
+    used = {i.name.name for k in program_plan for i in k.program.inputs}
     used |= {name for name, m in matrices.items() if symbols & {m.rows, m.cols}}  # these say how large they are
-    if not kept:
+    if not program_plan:
         return None
-    plan = MatrixPlan(kept, {name: m for name, m in matrices.items() if name in used}, by_rows)
+    plan = MatrixPlan(program_plan, {name: m for name, m in matrices.items() if name in used}, by_rows)
     return replace(plan, parts=partitions) if partitions > 1 and _in_blocks(plan, place) else plan
 
 
 def _in_blocks(plan: MatrixPlan, place: str) -> bool:
     """True if the matrices are on the partitions."""
-    rows = next((kept.name for kept in plan.programs if plan.by_rows and not kept.program.ring.negates), None)
+    rows = next(
+        (program_plan.name for program_plan in plan.programs if plan.by_rows and not program_plan.program.ring.negates),
+        None,
+    )
     shares = next((matrix.name for matrix in plan.matrices.values() if matrix.shares), None)
     if place == "blocks" and (rows or shares):
         why = "for matrix.deletes=reevaluate" if rows else "to know its shares"
-        told = f"{rows or shares} cannot be in blocks: its rows are kept, {why}"
-        raise SquallError("SQ7003", told, hint="--set matrix.place=driver")
+        message = f"{rows or shares} cannot be in blocks: its rows are kept, {why}"
+        raise SquallError("SQ7003", message, hint="--set matrix.place=driver")
     return place == "blocks" or (place == "auto" and not rows and not shares and any(map(_large, plan.programs)))
 
 
-def _large(kept: KeptProgram) -> bool:
+def _large(program_plan: MatrixProgramPlan) -> bool:
     """True if a program's views are known to be too large for one process."""
-    made = kept.compiled.maintained
-    if made.program.symbols():
+    incremental = program_plan.compiled.maintained
+    if incremental.program.symbols():
         return False
-    return sum(view.rows.at({}) * view.cols.at({}) for view in made.stored) * 8 > LARGE
+    return sum(view.rows.at({}) * view.cols.at({}) for view in incremental.stored) * 8 > LARGE
 
 
 def _compile_kept(
     name: str,
-    readings: Sequence[Reading],
+    readings: Sequence[OutputReader],
     matrices: Mapping[str, Matrix],
     programs: Mapping[str, Program],
     options: Options,
-) -> KeptProgram:
+) -> MatrixProgramPlan:
     if name in programs:
         program = prune_program(programs[name], (reading.output for reading in readings))
     else:
         program = program_of_matrix(matrices[name], readings[0].relation)
     changing = [i.name.name for i in program.inputs if matrices[i.name.name].stream]
     compiled = compile_program(program, changing, {}, options, sorted(program.symbols()))
-    return KeptProgram(name, program, compiled, tuple(readings))
+    return MatrixProgramPlan(name, program, compiled, tuple(readings))
 
 
-def cells_read(feed: Feed, output: str) -> Reading:
+def cells_read(feed: Feed, output: str) -> OutputReader:
     """Collect the cells that pass any of a feed's filters."""
     some: dict[str, Some] = {}
     for place in ("i", "j"):
         terms = [_indices_passing(term, place) for view in feed.deltas for term in view.terms]
         some[place] = _unite(interval for term in terms for interval in term)
-    return Reading(feed.relation, output, some["i"], some["j"])
+    return OutputReader(feed.relation, output, some["i"], some["j"])
 
 
 def _indices_passing(term: Monomial, place: str) -> Some:

@@ -22,16 +22,16 @@ from squallpy.maintain.matrix.view_visits import Visited
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class TransposedRead:
     """name := view · by, or view' · by; `turned` if what the step asks for is the transpose of that."""
 
     name: Name
-    by: Matrix
+    factor: Matrix
     transposed: bool
     turned: bool
 
     def text(self, view: Name) -> str:
-        read = f"{view}{chr(39) if self.transposed else ''} * {self.by}"
+        read = f"{view}{chr(39) if self.transposed else ''} * {self.factor}"
         return f"{self.name} := ({read})'" if self.turned else f"{self.name} := {read}"
 
 
@@ -40,16 +40,16 @@ class Pass:
     """One visit to a view."""
 
     view: Name
-    reads: tuple[Read, ...]
+    reads: tuple[TransposedRead, ...]
     update: Update | None
 
     @cached_property
-    def straight(self) -> tuple[Read, ...]:
+    def straight(self) -> tuple[TransposedRead, ...]:
         """Products of the view."""
         return tuple(read for read in self.reads if not read.transposed)
 
     @cached_property
-    def across(self) -> tuple[Read, ...]:
+    def across(self) -> tuple[TransposedRead, ...]:
         """Products of its transpose."""
         return tuple(read for read in self.reads if read.transposed)
 
@@ -73,7 +73,7 @@ class _Scheduler:
         self._views, self._visited, self._input = views, Visited(trigger, views), trigger.input.name
         self._done = views | {trigger.u.name, trigger.v.name}
         self._steps = [s for s in trigger.steps if match_read(s, views) is None]
-        self._reads: dict[str, list[tuple[Name, Read]]] = {}
+        self._reads: dict[str, list[tuple[Name, TransposedRead]]] = {}
         self._updates = {update.view.name: update for update in trigger.updates}
         for step in trigger.steps:
             if found := match_read(step, views):
@@ -104,10 +104,10 @@ class _Scheduler:
         No read ready is the worst, then one visit more than necessary.
         """
         reads = [read for _, read in self._reads[view]]
-        ready = [names(read.by) <= self._done for read in reads]
+        ready = [names(read.factor) <= self._done for read in reads]
         return not any(ready), self._is_wasted(view, reads, ready), ready.count(False), not self._is_updatable(view)
 
-    def _is_wasted(self, view: str, reads: Sequence[Read], ready: Sequence[bool]) -> bool:
+    def _is_wasted(self, view: str, reads: Sequence[TransposedRead], ready: Sequence[bool]) -> bool:
         """True if some read waits that does not depend on this visit to a view."""
         turns = [self._visited.of(read.name.name)[view] for read in reads]
         update, now = self._updates.get(view), min(turns)
@@ -117,7 +117,7 @@ class _Scheduler:
             max(turns) == now
             and update is not None
             and not self._is_updatable(view)
-            and self._visited.before(update.u, update.v)[view] < now
+            and self._visited.count_before_values(update.u, update.v)[view] < now
         )
 
     def _is_updatable(self, view: str) -> bool:
@@ -133,14 +133,14 @@ class _Scheduler:
     def _waiting(self, view: str) -> Iterator[Matrix]:
         """Yield the expressions still to be computed, except products of a view."""
         yield from (step.value for step in self._steps)
-        yield from (read.by for reads in self._reads.values() for _, read in reads)
+        yield from (read.factor for reads in self._reads.values() for _, read in reads)
         for other, update in self._updates.items():
             yield from (update.u, update.v) if other != view else ()
 
     def _visit(self, view: str) -> Pass:
         reads, update = self._reads.pop(view, []), self._updates.get(view)
         first = update and update.left and view == self._input
-        ready = [(name, read) for name, read in reads if names(read.by) <= self._done and not first]
+        ready = [(name, read) for name, read in reads if names(read.factor) <= self._done and not first]
         if left := [pair for pair in reads if pair not in ready]:
             self._reads[view] = left
         if update and (not self._is_updatable(view) or (left and not update.left)):
@@ -153,14 +153,14 @@ class _Scheduler:
         return Pass(update.view if update else ready[0][0], tuple(read for _, read in ready), update)
 
 
-def match_read(step: Statement, views: set[str]) -> tuple[Name, Read] | None:
+def match_read(step: Statement, views: set[str]) -> tuple[Name, TransposedRead] | None:
     """Match a step that multiplies a view by something small; returns the view and the read."""
     match step.value:
         case Product((left, right)):
             if (view := _view(left, views)) and not names(right) & views:
-                return view, Read(step.name, right, isinstance(left, Transpose), False)
+                return view, TransposedRead(step.name, right, isinstance(left, Transpose), False)
             if (view := _view(right, views)) and not names(left) & views:
-                return view, Read(step.name, transpose(left), not isinstance(right, Transpose), True)
+                return view, TransposedRead(step.name, transpose(left), not isinstance(right, Transpose), True)
     return None
 
 

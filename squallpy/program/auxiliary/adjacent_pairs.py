@@ -61,7 +61,7 @@ class PairSearch:
     value: int
     other: int
 
-    how = "nearest"
+    method = "nearest"
     then = ()
     heights = None
 

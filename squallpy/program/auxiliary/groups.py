@@ -9,14 +9,7 @@ from dataclasses import dataclass
 from squallpy.base.index_order import Order
 from squallpy.base.types import BIGINT
 from squallpy.logical.expressions import Column, Expr, substitute
-from squallpy.program.auxiliary.kind import (
-    AuxiliaryKind,
-    Columns,
-    GroupIndex,
-    fields_of_group,
-    head_text,
-    is_double,
-)
+from squallpy.program.auxiliary.kind import AuxiliaryKind, Columns, GroupIndex, fields_of_group, head_text, is_double
 from squallpy.program.complexity import ALL, LOG, ONE, SLICE
 from squallpy.program.output_spec import Measure, OutputSpec
 from squallpy.program.variable_names import WIDTH, Names
@@ -31,32 +24,34 @@ class Groups(AuxiliaryKind):
         return fields_of_group(keys, output)
 
     def index(self, keys: Columns, output: OutputSpec) -> GroupIndex:
-        if output.over is None:
+        if output.aggregated_key is None:
             return GroupIndex()
         printed = {expr for _, expr in output.items}
         group = tuple(i for i, key in enumerate(keys) if key in printed)
-        value = keys.index(output.over)
-        if value in group or not output.over.type.is_ordered or any(m.is_folded for m in output.measures):
-            return GroupIndex(group, sliced=True)
-        return GroupIndex(group, Order((*group, value), len(group), real=is_double(output.over)))
+        value = keys.index(output.aggregated_key)
+        if value in group or not output.aggregated_key.type.is_ordered or any(m.is_folded for m in output.measures):
+            return GroupIndex(group, is_sliced=True)
+        return GroupIndex(group, Order((*group, value), len(group), real=is_double(output.aggregated_key)))
 
     def cost(self, keys: Columns, output: OutputSpec) -> str:
         """Return the mark of one lookup of sums, of the next extreme in a sorted index, or of reading all values.
 
         Percentiles of values too wide for an order need all of them.
         """
-        if output.over is None:
+        if output.aggregated_key is None:
             return ONE
         index = self.index(keys, output)
         is_placed = any(m.fraction is not None for m in output.measures)
-        if index.order is not None and not (is_placed and output.over.type.is_wide):
+        if index.order is not None and not (is_placed and output.aggregated_key.type.is_wide):
             return LOG
         return SLICE if index.group else ALL
 
     def text(self, name: str, source: Ref, output: OutputSpec) -> str:
         names = Names(source.variables)
         measures = {
-            m.column.id: _value_text(m, names(output.over), names) if output.over else m.text(source.name)
+            m.column.id: _value_text(m, names(output.aggregated_key), names)
+            if output.aggregated_key
+            else m.text(source.name)
             for m in output.measures
         }
         return rows_text(name, source, output, measures)

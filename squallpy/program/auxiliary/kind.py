@@ -22,27 +22,27 @@ Columns = tuple[Column, ...]
 
 @dataclass(frozen=True, slots=True)
 class GroupIndex:
-    """The index that finds a group's records in a source view: a sorted index in an `order`, or a slice if `sliced`.
+    """The index that finds a group's records in a source view: a sorted index in an `order`, or a slice if `is_sliced`.
 
     `group`: the positions of the group in the keys of the view.
     """
 
     group: tuple[int, ...] = ()
     order: Order | None = None
-    sliced: bool = False
+    is_sliced: bool = False
 
 
 class RowSearch(Protocol):
     """A lookup that finds one row of a group by a range, in a view with a record for each row.
 
     Args:
-        how: The kind of lookup (`physical.plan.Lookup`).
+        method: The kind of lookup (`physical.plan.Lookup`).
         then: Positions in the view's keys that its sorted index compares right after the ranged one.
         heights: Which values of the first of those the index finds the highest of.
     """
 
     @property
-    def how(self) -> str: ...
+    def method(self) -> str: ...
     @property
     def then(self) -> tuple[int, ...]: ...
     @property

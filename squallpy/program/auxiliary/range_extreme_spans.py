@@ -81,7 +81,7 @@ class SpanSearch:
     value: int
     heights: Heights
 
-    how = "highest"
+    method = "highest"
 
     @property
     def then(self) -> tuple[int, ...]:

@@ -8,14 +8,7 @@ Source: Börzsönyi, Kossmann and Stocker, *The Skyline Operator*, ICDE 2001.
 from dataclasses import dataclass
 
 from squallpy.logical.expressions import Column
-from squallpy.program.auxiliary.kind import (
-    AuxiliaryKind,
-    Columns,
-    GroupIndex,
-    fields_of_group,
-    head_text,
-    index_along,
-)
+from squallpy.program.auxiliary.kind import AuxiliaryKind, Columns, GroupIndex, fields_of_group, head_text, index_along
 from squallpy.program.output_spec import OutputSpec
 from squallpy.program.variable_names import Names
 from squallpy.program.views import Ref

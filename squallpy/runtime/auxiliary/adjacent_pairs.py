@@ -14,11 +14,12 @@ import numpy as np
 from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.program.auxiliary.adjacent_pairs import AdjacentPairs
 from squallpy.runtime.auxiliary.extremes import end_of
-from squallpy.runtime.auxiliary.maintainer import Maintainer, Mask, RowDeltas, TouchedGroups, came_or_went, titles
+from squallpy.runtime.auxiliary.maintainer import ChangeMaintainer, Mask, titles
 from squallpy.runtime.kernels.memory_regions import Words
+from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.radix_sort import ascending
 from squallpy.runtime.kernels.sorted_index import GREATEST, LEAST, SortedIndex
-from squallpy.runtime.messages.deltas import NULL, Delta
+from squallpy.runtime.messages.deltas import NULL
 from squallpy.runtime.state.state_store import Store
 
 
@@ -41,31 +42,18 @@ class _Values(NamedTuple):
     gone: Mask
 
 
-class PairMaintainer(Maintainer):
+class PairMaintainer(ChangeMaintainer):
     """A maintainer of the values of groups, each with its neighbour."""
 
     def __init__(self, feed: Feed, aux: AuxiliaryPlan) -> None:
         kind = aux.kind
         assert isinstance(kind, AdjacentPairs)
-        self._source, self._order, self._above = aux.source.name, aux.order, kind.above
-        self._count = aux.source.payload.offsets[aux.output.count]
-        self._group, self._value = list(aux.group), aux.source.keys.index(kind.value)
-        group = aux.grouped
-        self._titles = titles(aux.output, (*group, kind.value, kind.other))
-        self._rows = RowDeltas(feed)
+        super().__init__(feed, aux, titles(aux.output, (*aux.grouped, kind.value, kind.other)))
+        self._above, self._group, self._value = kind.above, list(aux.group), aux.source.keys.index(kind.value)
 
-    def deltas(self, store: Store, touched: TouchedGroups | None) -> dict[str, Delta]:
-        assert touched is not None
-        pool = store.pool(self._source)
-        keys, came = came_or_went(pool, touched, self._count)
-        if not len(keys):
-            return {}
-        rows, times = self._find_changes(pool.sorted[self._order], keys, came)
-        return self._rows.of_keys(rows, times, self._titles, store.dictionary)
-
-    def _find_changes(self, index: SortedIndex, keys: Words, came: Mask) -> tuple[Words, Words]:
-        """Find the rows (group, value, neighbour) that went or came, and how often, by keys of the view that `came`, or
-        went."""
+    def _find_changes(self, store: Store, pool: Pool, keys: Words, came: Mask) -> tuple[Words, Words]:
+        """Find the rows (group, value, neighbour) that went or came."""
+        index = pool.sorted[self._order]
         values = self._find_concerned(index, np.ascontiguousarray(keys[:, self._group]), keys[:, self._value], came)
         ranks = self._reverse(values.along)
         new = self._find_neighbours(index, values.groups, ranks, above=self._above)
@@ -76,8 +64,7 @@ class PairMaintainer(Maintainer):
             others = np.where(beside.there, index.value(beside.ranks), NULL)
             return np.column_stack([values.groups, index.value(ranks), others])[some]
 
-        went, come = rows(~values.came & ~same, old), rows(~values.gone & ~same, new)
-        return np.concatenate([went, come]), np.repeat([-1, 1], [len(went), len(come)])
+        return rows(~values.came & ~same, old), rows(~values.gone & ~same, new)
 
     def _find_concerned(self, index: SortedIndex, groups: Words, codes: Words, came: Mask) -> _Values:
         """Find the values that have come or gone, and those that are or were next to one."""
@@ -116,9 +103,9 @@ class PairMaintainer(Maintainer):
 
         # of what has stayed: the neighbour of now, or, if that has just come, what was that one's
         present = last(~gone)
-        fresh = new.there & (present >= 0) & came[present] & (along[present] == beside)
-        stays = np.maximum.accumulate(np.where(~gone & ~fresh, rows, -1))
-        root: Any = np.where(fresh, stays[present], rows)
+        ids = new.there & (present >= 0) & came[present] & (along[present] == beside)
+        stays = np.maximum.accumulate(np.where(~gone & ~ids, rows, -1))
+        root: Any = np.where(ids, stays[present], rows)
         there, nearest = new.there[root], beside[root]
         # what has gone was nearer, it may be
         left = last(gone)

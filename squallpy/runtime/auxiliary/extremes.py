@@ -45,10 +45,14 @@ class ExtremeRows:
 
     def __init__(self, feed: Feed, aux: AuxiliaryPlan) -> None:
         output, source = aux.output, aux.source
-        assert output.over is not None
+        assert output.aggregated_key is not None
         self._output, self._source, self._plan = output, source.name, aux
         self._state = PoolName(feed.relation.name, Role.EXTREMES)
-        self._over, self._value, self._group = output.over, source.keys.index(output.over), list(aux.group)
+        self._over, self._value, self._group = (
+            output.aggregated_key,
+            source.keys.index(output.aggregated_key),
+            list(aux.group),
+        )
         self._count = source.payload.offsets[output.count]
         self._least = least_in_order(self._over.type)
         self._null = null_of(self._over.type)

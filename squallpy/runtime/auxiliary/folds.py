@@ -39,8 +39,8 @@ class Folds:
 
     def __init__(self, aux: AuxiliaryPlan, null: int) -> None:
         source, output = aux.source, aux.output
-        assert output.over is not None
-        self._name, self._index, self._null, self._over = source.name, aux.index, null, output.over
+        assert output.aggregated_key is not None
+        self._name, self._index, self._null, self._over = source.name, aux.index, null, output.aggregated_key
         self._keys, self._count = source.keys, source.payload.offsets[output.count]
 
     def codes(self, store: Store, groups: Words, measure: Measure) -> Words:

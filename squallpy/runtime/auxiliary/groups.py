@@ -9,7 +9,7 @@ import numpy as np
 
 from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.runtime.auxiliary.extremes import ExtremeRows
-from squallpy.runtime.auxiliary.maintainer import Maintainer, Mask, RowDeltas, Touched, TouchedGroups, has_begun
+from squallpy.runtime.auxiliary.maintainer import Maintainer, Mask, RowDeltas, TouchedGroups, TouchTracker, has_begun
 from squallpy.runtime.evaluate.vectors import Frame, Vec, take
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
@@ -23,11 +23,13 @@ class GroupMaintainer(Maintainer):
     """A maintainer of rows of groups, made of their sums or of the values of a key."""
 
     def __init__(self, feed: Feed, aux: AuxiliaryPlan) -> None:
-        self._rows: _SumRows | ExtremeRows = ExtremeRows(feed, aux) if aux.output.over else _SumRows(feed, aux)
+        self._rows: _SumRows | ExtremeRows = (
+            ExtremeRows(feed, aux) if aux.output.aggregated_key else _SumRows(feed, aux)
+        )
 
     @staticmethod
     def layouts(feed: Feed, aux: AuxiliaryPlan) -> tuple[PoolLayout, ...]:
-        return (ExtremeRows.layout(feed, aux),) if aux.output.over else ()
+        return (ExtremeRows.layout(feed, aux),) if aux.output.aggregated_key else ()
 
     def deltas(self, store: Store, touched: TouchedGroups | None) -> dict[str, Delta]:
         assert touched is not None
@@ -72,7 +74,7 @@ class _SumRows:
 class RowsOf:
     """Rows made of sums, computed where they are read; `touched` knows what the view was before the batch."""
 
-    def __init__(self, aux: AuxiliaryPlan, touched: Touched) -> None:
+    def __init__(self, aux: AuxiliaryPlan, touched: TouchTracker) -> None:
         self.plan, self._touched = aux, touched
         self._printer = Printer(aux.output, aux.source)
 

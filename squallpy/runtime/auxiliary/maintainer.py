@@ -64,44 +64,44 @@ def begin(store: Store) -> None:
         store[_FIRST_BATCH].upsert(np.empty((1, 0), np.int64), np.ones((1, 1), np.int64))
 
 
-class Touched:
+class TouchTracker:
     """The groups of a pool that a batch touched, and their payloads before it."""
 
     def __init__(self, source: PoolPlan) -> None:
-        self._seen = Pool(len(source.keys), COUNT)
-        self._before = np.empty((0, source.payload.width), np.int64)
+        self._groups = Pool(len(source.keys), COUNT)
+        self._payloads = np.empty((0, source.payload.width), np.int64)
 
     def note(self, pool: Container, keys: Words, words: Words) -> None:
         """Note the payloads of `keys` before they change."""
-        known = len(self._seen)
-        self._seen.upsert(keys, np.ones((len(keys), 1), np.int64))
-        fresh = self._seen.keys[known:]
-        self._before = np.concatenate([self._before, as_pool(pool).get(fresh)])
+        known = len(self._groups)
+        self._groups.upsert(keys, np.ones((len(keys), 1), np.int64))
+        ids = self._groups.keys[known:]
+        self._payloads = np.concatenate([self._payloads, as_pool(pool).get(ids)])
 
     def groups(self) -> TouchedGroups:
         """Return keys, each once, and payloads."""
-        return self._seen.keys, self._before
+        return self._groups.keys, self._payloads
 
     @property
     def addresses(self) -> tuple[int, int]:
         """Addresses of the pool of groups and of their payloads before the batch; 0 if there are none."""
-        return (self._seen.address, self._before.ctypes.data) if len(self._seen) else (0, 0)
+        return (self._groups.address, self._payloads.ctypes.data) if len(self._groups) else (0, 0)
 
     def take_back(self, keys: Words, words: Words) -> None:
         """Make payloads of these keys what they were before the batch."""
-        if len(self._seen):
-            slots = self._seen.probe(keys)
+        if len(self._groups):
+            slots = self._groups.probe(keys)
             noted = slots >= 0
-            words[noted] = self._before[slots[noted]]
+            words[noted] = self._payloads[slots[noted]]
 
     def clear(self) -> None:
-        self._seen.clear()
-        self._before = self._before[:0]
+        self._groups.clear()
+        self._payloads = self._payloads[:0]
 
 
 def titles(output: OutputSpec, columns: Iterable[Column]) -> Titles:
     """Map the fields of rows that are keys with these columns."""
-    places = {column.id: place for place, column in enumerate(columns)}
+    places = {column.id: position for position, column in enumerate(columns)}
     return {title: (places[expr.id], expr) for title, expr in output.items if isinstance(expr, Column)}
 
 
@@ -133,8 +133,31 @@ class RowDeltas:
         """Return the deltas of rows that are keys."""
 
         def field(title: str) -> Vec:
-            place, column = titles[title]
-            codes = decode(np.ascontiguousarray(rows[:, place]), column, names)
+            position, column = titles[title]
+            codes = decode(np.ascontiguousarray(rows[:, position]), column, names)
             return full(codes, column.type, len(rows))
 
         return self(times, field, names)
+
+
+class ChangeMaintainer(Maintainer):
+    """A maintainer of rows that follow from which groups of a view came and which went."""
+
+    def __init__(self, feed: Feed, aux: AuxiliaryPlan, titles: Titles) -> None:
+        self._source, self._order = aux.source.name, aux.order
+        self._count = aux.source.payload.offsets[aux.output.count]
+        self._titles, self._rows = titles, RowDeltas(feed)
+
+    def deltas(self, store: Store, touched: TouchedGroups | None) -> dict[str, Delta]:
+        assert touched is not None
+        pool = store.pool(self._source)
+        keys, came = came_or_went(pool, touched, self._count)
+        if not len(keys):
+            return {}
+        went, come = self._find_changes(store, pool, keys, came)
+        rows, times = np.concatenate([went, come]), np.repeat([-1, 1], [len(went), len(come)])
+        return self._rows.of_keys(rows, times, self._titles, store.dictionary)
+
+    @abstractmethod
+    def _find_changes(self, store: Store, pool: Pool, keys: Words, came: Mask) -> tuple[Words, Words]:
+        """Find the rows that go, and those that come, by the keys of the view that `came` or went."""

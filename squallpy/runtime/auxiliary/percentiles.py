@@ -43,10 +43,10 @@ class Percentiles:
 
     def __init__(self, aux: AuxiliaryPlan, null: int) -> None:
         source, output = aux.source, aux.output
-        assert output.over is not None
-        self._plan, self._null, self._over = aux, null, output.over
-        self._value, self._count = source.keys.index(output.over), source.payload.offsets[output.count]
-        self._in_order = aux.order >= 0 and not output.over.type.is_wide
+        assert output.aggregated_key is not None
+        self._plan, self._null, self._over = aux, null, output.aggregated_key
+        self._value, self._count = source.keys.index(output.aggregated_key), source.payload.offsets[output.count]
+        self._in_order = aux.order >= 0 and not output.aggregated_key.type.is_wide
 
     def codes(self, store: Store, groups: Words, measure: Measure) -> Words:
         """Find the value of each group at the fraction of a measure."""

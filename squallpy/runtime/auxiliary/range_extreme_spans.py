@@ -18,19 +18,11 @@ from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.program.auxiliary.kind import is_double
 from squallpy.program.auxiliary.range_extreme_spans import RangeExtremeSpans
 from squallpy.runtime.auxiliary.extremes import end_of
-from squallpy.runtime.auxiliary.maintainer import (
-    COUNT,
-    Maintainer,
-    Mask,
-    RowDeltas,
-    TouchedGroups,
-    came_or_went,
-    titles,
-)
+from squallpy.runtime.auxiliary.maintainer import COUNT, ChangeMaintainer, Mask, titles
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.sorted_index import GREATEST, SortedIndex
-from squallpy.runtime.messages.deltas import NULL, Delta, numbered
+from squallpy.runtime.messages.deltas import NULL, numbered
 from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.state_store import PoolLayout, Store
 
@@ -47,20 +39,16 @@ class _Tops(NamedTuple):
         return _Tops(self.there[which], self.values[which])
 
 
-class SpanMaintainer(Maintainer):
+class SpanMaintainer(ChangeMaintainer):
     """A maintainer of the span of the highest value at each x."""
 
     def __init__(self, feed: Feed, aux: AuxiliaryPlan) -> None:
         spans = aux.kind
         assert isinstance(spans, RangeExtremeSpans)
-        self._source, self._order = aux.source.name, aux.order
-        self._state = PoolName(feed.relation.name, Role.SPANS)
-        self._great, self._count = spans.great, aux.source.payload.offsets[aux.output.count]
         columns = [*aux.grouped, spans.x, spans.value]
+        super().__init__(feed, aux, titles(aux.output, [*columns, spans.before, spans.behind]))
+        self._state, self._great, self._n = PoolName(feed.relation.name, Role.SPANS), spans.great, len(aux.group)
         self._columns = [aux.source.keys.index(column) for column in columns]
-        self._titles = titles(aux.output, [*columns, spans.before, spans.behind])
-        self._n = len(aux.group)
-        self._rows = RowDeltas(feed)
 
     @staticmethod
     def layouts(feed: Feed, aux: AuxiliaryPlan) -> tuple[PoolLayout, ...]:
@@ -71,31 +59,20 @@ class SpanMaintainer(Maintainer):
         name = PoolName(feed.relation.name, Role.SPANS)
         return (PoolLayout(name, n + 2, _ENDS, orders=(order,), numbered=numbered(aux.grouped)),)
 
-    def deltas(self, store: Store, touched: TouchedGroups | None) -> dict[str, Delta]:
-        assert touched is not None
-        pool, state = store.pool(self._source), store.pool(self._state)
-        keys, _ = came_or_went(pool, touched, self._count)
-        if not len(keys):
-            return {}
-        gone, come = self._find_changes(pool, state, np.ascontiguousarray(keys[:, self._columns[:-1]]))
-        rows, times = np.concatenate([gone, come]), np.repeat([-1, 1], [len(gone), len(come)])
-        return self._rows.of_keys(rows, times, self._titles, store.dictionary)
-
-    def _find_changes(self, pool: Pool, state: Pool, places: Words) -> tuple[Words, Words]:
-        """Find the rows (group, x, value, before, behind) that go, and those that come, and bring the state up to date.
-
-        places: the (group, x) where the highest value may be another.
-        """
-        index = state.sorted[0]
+    def _find_changes(self, store: Store, pool: Pool, keys: Words, came: Mask) -> tuple[Words, Words]:
+        """Find the rows (group, x, value, before, behind) that go, and those that come, and bring the state up to
+        date."""
+        state = store.pool(self._state)
+        index, places = state.sorted[0], np.ascontiguousarray(keys[:, self._columns[:-1]])
         places = _drop_repeated(places)
         old, new = self._read_tops(index, places), self._find_tops(pool, places)
         moved = (old.there != new.there) | (old.values != new.values)
         places, old, new = places[moved], old.take(moved), new.take(moved)
         gone, come = (np.column_stack([places, top.values])[top.there] for top in (old, new))
         lost = state.get(gone)
-        fresh = np.zeros((len(come), 3), np.int64)
-        fresh[:, 0] = 1
-        state.upsert(np.concatenate([gone, come]), np.concatenate([-lost, fresh]))
+        ids = np.zeros((len(come), 3), np.int64)
+        ids[:, 0] = 1
+        state.upsert(np.concatenate([gone, come]), np.concatenate([-lost, ids]))
 
         seen = self._find_affected(index, places, old, new)
         every = _drop_repeated(np.concatenate([come, seen]))

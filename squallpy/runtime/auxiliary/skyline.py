@@ -17,20 +17,12 @@ from squallpy.base.index_order import Order
 from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.program.auxiliary.kind import is_double
 from squallpy.program.auxiliary.skyline import Skyline
-from squallpy.runtime.auxiliary.maintainer import (
-    COUNT,
-    Maintainer,
-    Mask,
-    RowDeltas,
-    TouchedGroups,
-    came_or_went,
-    titles,
-)
+from squallpy.runtime.auxiliary.maintainer import COUNT, ChangeMaintainer, Mask, titles
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.radix_sort import ascending
 from squallpy.runtime.kernels.sorted_index import GREATEST, LEAST, SortedIndex
-from squallpy.runtime.messages.deltas import Delta, numbered
+from squallpy.runtime.messages.deltas import numbered
 from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.state_store import PoolLayout, Store
 
@@ -48,19 +40,15 @@ class _Points(NamedTuple):
         return _Points(self.keys[which], self.along[which], self.up[which])
 
 
-class SkylineMaintainer(Maintainer):
+class SkylineMaintainer(ChangeMaintainer):
     """A maintainer of the skyline of each group."""
 
     def __init__(self, feed: Feed, aux: AuxiliaryPlan) -> None:
         assert isinstance(aux.kind, Skyline)
-        self._source, self._order = aux.source.name, aux.order
-        self._state = PoolName(feed.relation.name, Role.SKYLINE)
-        self._line, self._count = aux.kind, aux.source.payload.offsets[aux.output.count]
         columns = [*aux.grouped, *aux.kind.along]
+        super().__init__(feed, aux, titles(aux.output, columns))
+        self._state, self._line, self._group = PoolName(feed.relation.name, Role.SKYLINE), aux.kind, len(aux.group)
         self._columns = [aux.source.keys.index(column) for column in columns]
-        self._titles = titles(aux.output, columns)
-        self._group = len(aux.group)
-        self._rows = RowDeltas(feed)
 
     @staticmethod
     def layouts(feed: Feed, aux: AuxiliaryPlan) -> tuple[PoolLayout, ...]:
@@ -75,31 +63,22 @@ class SkylineMaintainer(Maintainer):
         name = PoolName(feed.relation.name, Role.SKYLINE)
         return (PoolLayout(name, n + 2, COUNT, orders=orders, numbered=numbered(aux.grouped)),)
 
-    def deltas(self, store: Store, touched: TouchedGroups | None) -> dict[str, Delta]:
-        assert touched is not None
-        pool, state = store.pool(self._source), store.pool(self._state)
-        keys, came = came_or_went(pool, touched, self._count)
-        if not len(keys):
-            return {}
+    def _find_changes(self, store: Store, pool: Pool, keys: Words, came: Mask) -> tuple[Words, Words]:
+        index, state = pool.sorted[self._order], store.pool(self._state)
         points = self._points(state, np.ascontiguousarray(keys[:, self._columns]))
-        gone, shown = self._find_changes(pool.sorted[self._order], state, points, came)
-        rows, times = np.concatenate([gone, shown]), np.repeat([-1, 1], [len(gone), len(shown)])
-        state.upsert(rows, times[:, None])
-        return self._rows.of_keys(rows, times, self._titles, store.dictionary)
-
-    def _find_changes(self, index: SortedIndex, state: Pool, points: _Points, came: Mask) -> tuple[Words, Words]:
-        """Find the points of the skyline that go, and those that come, as points `came` to the view, or went."""
         gone = points.take(~came & (state.probe(points.keys) >= 0))
-        fresh = points.take(came)
+        ids = points.take(came)
         shown = self._find_uncovered(index, state, gone)
-        hidden = self._find_hidden(state, fresh)
-        ahead = self._find_previous(state, _Points(*(np.concatenate(pair) for pair in zip(fresh, gone, strict=True))))
-        every = self._points(state, np.concatenate([fresh.keys, shown, hidden, ahead]))
+        hidden = self._find_hidden(state, ids)
+        ahead = self._find_previous(state, _Points(*(np.concatenate(pair) for pair in zip(ids, gone, strict=True))))
+        every = self._points(state, np.concatenate([ids.keys, shown, hidden, ahead]))
         every = every.take(self._sort_once(every))
         left = np.isin(_rows_as_one(every.keys), _rows_as_one(gone.keys), invert=True)
         every = every.take(left)
         stands, stood = self._mark_tops(every), state.probe(every.keys) >= 0
-        return np.concatenate([gone.keys, every.keys[stood & ~stands]]), every.keys[stands & ~stood]
+        went, come = np.concatenate([gone.keys, every.keys[stood & ~stands]]), every.keys[stands & ~stood]
+        state.upsert(np.concatenate([went, come]), np.repeat([-1, 1], [len(went), len(come)])[:, None])
+        return went, come
 
     def _points(self, state: Pool, keys: Words) -> _Points:
         """Rank keys."""
@@ -133,17 +112,17 @@ class SkylineMaintainer(Maintainer):
         there = places[index.entries[places, index.payload_at + self._count] > 0]
         return np.column_stack([index.column(column, there) for column in self._columns])
 
-    def _find_hidden(self, state: Pool, fresh: _Points) -> Words:
+    def _find_hidden(self, state: Pool, ids: _Points) -> Words:
         """Find the points of the skyline that follow others and are no higher."""
-        n, by_x, by_value = len(fresh.along), state.sorted[_BY_X], state.sorted[_BY_VALUE]
-        groups = self._groups(fresh)
-        bounds = self._between(np.full(n, LEAST), fresh.up, not self._line.great)
+        n, by_x, by_value = len(ids.along), state.sorted[_BY_X], state.sorted[_BY_VALUE]
+        groups = self._groups(ids)
+        bounds = self._between(np.full(n, LEAST), ids.up, not self._line.great)
         last = by_value.find_ends(groups, *bounds, greatest=self._line.great)
         until, some = np.full(n, LEAST), last >= 0
         x = by_x.rank(by_value.column(self._group, last[some]))
         until[some] = x if self._line.rising else ~x
-        some &= until >= fresh.along
-        bounds = self._between(fresh.along[some], until[some], not self._line.rising)
+        some &= until >= ids.along
+        bounds = self._between(ids.along[some], until[some], not self._line.rising)
         _, places = by_x.find_entries(np.ascontiguousarray(groups[some]), *bounds)
         return self._keys(by_x, places)
 

@@ -67,7 +67,7 @@ class IntervalMaintainer(Maintainer):
         self._rows, self._group = RowDeltas(feed), list(aux.group)
         self._titles = {title: (i, c) for i, (title, c) in enumerate(aux.output.items) if isinstance(c, Column)}
         self._total = kind.total
-        self._where = [compile_expression(predicate) for predicate in kind.where]
+        self._predicates = [compile_expression(predicate) for predicate in kind.predicates]
         self._printer = Printer(aux.output, aux.source)
         self._measures = aux.output.measures
         self._context = [
@@ -139,7 +139,7 @@ class IntervalMaintainer(Maintainer):
         stops = np.flatnonzero(holds & ~np.append(holds[1:] & same, False))
         out = np.full((len(starts), len(self._group) + 2), NULL)
         out[:, : len(self._group)] = groups[of[starts]]
-        first, last = (-1, -2) if index.order.down else (-2, -1)
+        first, last = (-1, -2) if index.order.descending else (-2, -1)
         known = places[starts] >= 0
         out[known, first] = index.column(index.ranged, index.first_records(places[starts[known]]))
         ended = np.append(same, False)[stops]
@@ -155,10 +155,10 @@ class IntervalMaintainer(Maintainer):
             exists = _same_sign(*map(printer.count, ends))
             verdicts = np.where(nowhere, _NO, np.where(exists, _YES, _MIXED))
         frames = [self._frame(words, context, names) for words in ends]
-        for predicate in self._where:
+        for predicate in self._predicates:
             low, high = (np.broadcast_to(is_true(predicate(frame)), frame.rows) for frame in frames)
-            told = np.where(low & high, _YES, np.where(low | high, _MIXED, _NO))
-            verdicts = np.where((verdicts == _NO) | (told == _NO), _NO, np.maximum(verdicts, told))
+            message = np.where(low & high, _YES, np.where(low | high, _MIXED, _NO))
+            verdicts = np.where((verdicts == _NO) | (message == _NO), _NO, np.maximum(verdicts, message))
         known = np.ones(len(verdicts), bool)  # whether a sum is NULL for all records, or for none
         for measure in self._measures:
             known &= _same_sign(*(printer.present(measure, words) for words in ends))

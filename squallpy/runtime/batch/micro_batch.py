@@ -25,7 +25,7 @@ from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.messages.deltas import Delta, pack_deltas, pack_head, unpack_deltas, unpack_head
 from squallpy.runtime.result.result import Changes, Result
 from squallpy.runtime.sources import Rows
-from squallpy.runtime.sources.replay import Again, Replay
+from squallpy.runtime.sources.replay import BackfillReplay, Replay
 from squallpy.runtime.state.state_store import Store, StoreLayout
 from squallpy.runtime.time.watermark import clock_deltas
 from squallpy.runtime.triggers.stage_executor import StageExecutor
@@ -55,7 +55,7 @@ class Input:
     """The source of each relation that a query reads, and the order in which streams are replayed."""
 
     sources: Mapping[str, Rows]
-    replay: Replay | Again
+    replay: Replay | BackfillReplay
 
     def row_ranges(self, batch: int, split: int, splits: int) -> dict[str, tuple[int, int]]:
         """Choose the rows of each relation that one of `splits` tasks reads in a batch; static tables come first.
@@ -110,7 +110,7 @@ class Sender:
                         assert computed
                         table = computed.tables[relation.name]
                     else:
-                        table = self._input.sources[relation.source.name].read(start, stop, feeder.read)
+                        table = self._input.sources[relation.source.name].read(start, stop, feeder.columns)
                         sums.add(relation.source.name, table)
                     rows = one_batch(table)
                 if relation.source.name not in counted:
@@ -182,14 +182,14 @@ class ExchangeMessages:
     ) -> None:
         self._plan, self._names, self._batch_plan, self._encoded = plan, names, decode_plan(batch_plan), batch_plan
         self._columns = {p.name: p.keys for p in (*plan.pools, *plan.deltas, plan.result)}
-        self._announce_to, self._only = (
+        self._announce_to, self._receivers = (
             announce_to if batch_plan else (),
             range(plan.partitions) if only is None else only,
         )
-        self._parts: dict[int, list[Delta]] = {p: [] for p in self._announce_to if p in self._only}
+        self._parts: dict[int, list[Delta]] = {p: [] for p in self._announce_to if p in self._receivers}
 
     def put(self, partition: int, delta: Delta) -> None:
-        if partition in self._only:
+        if partition in self._receivers:
             self._parts.setdefault(partition, []).append(delta)
 
     def add(self, sent: Mapping[str, Delta], stage: Stage, change: Delta, here: int) -> None:
@@ -211,7 +211,7 @@ class ExchangeMessages:
 
     def pack(self, stats: Stats, reporter: int) -> list[tuple[int, bytes]]:
         """Make a message for each partition that there is anything for; that to `reporter` has the statistics."""
-        if reporter in self._only:
+        if reporter in self._receivers:
             self._parts.setdefault(reporter, [])
         return [(p, self._message(p, stats if p == reporter else {})) for p in sorted(self._parts)]
 
@@ -307,7 +307,7 @@ class Publisher:
     """The result on the driver as a function from messages to printed changes, empty where none are `wanted`."""
 
     def __init__(self, plan: Plan, wanted: bool = True, trace: Trace = SILENT) -> None:
-        self.result, self._wanted, self._trace = Result(plan), wanted, trace
+        self.result, self._with_changes, self._trace = Result(plan), wanted, trace
 
     def run(self, store: Store, messages: list[bytes]) -> bytes:
         """Merge the partitions' changes; the first message says whether anything was printed before."""
@@ -316,7 +316,7 @@ class Publisher:
         with self._trace("unpack"):
             deltas, total, _ = _unpack(outputs, store)
         with self._trace("result"):
-            changes = self.result.apply(store, deltas, first == b"first", self._wanted)
+            changes = self.result.apply(store, deltas, first == b"first", self._with_changes)
             total = add_stats(total, {"duplicates": self.result.duplicates})
         return pack_changes(changes, add_stats(total, {"views": store.usage()}))
 

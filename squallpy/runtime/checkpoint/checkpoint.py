@@ -62,7 +62,7 @@ class _Record:
 
 
 def open_checkpoint(
-    where: str,
+    folder: str,
     identity: CheckpointIdentity,
     batch_rows: int,
     local_dir: str,
@@ -74,33 +74,33 @@ def open_checkpoint(
     SQ6001 if it belongs to another query or input, SQ6002 if it is no checkpoint, SQ6003 if it cannot be written,
     SQ6005 if it is damaged.
     """
-    root = _open(where)
+    root = _open(folder)
     wanted = _Record(identity.query, identity.plan, dict(identity.sizes), batch_rows)
-    found = _read(root, where)
+    found = _read(root, folder)
     if found is None:
         if not _is_new(root):
-            raise SquallError("SQ6002", f"{where} is not empty and not a checkpoint", hint="choose a new folder")
+            raise SquallError("SQ6002", f"{folder} is not empty and not a checkpoint", hint="choose a new folder")
         record = _begin(root, wanted)
     else:
-        _compare(found, wanted, where)
-        done = Committed(join_path(where, str(found.generation)))
-        mixed = inputs is not None and inputs.compare(root, where, found.before, done.batches, done.read)
+        _compare(found, wanted, folder)
+        done = Committed(join_path(folder, str(found.generation)))
+        mixed = inputs is not None and inputs.compare(root, folder, found.before, done.batches, done.read_sums)
         same = found.plan == wanted.plan and not mixed
-        record = found if same else _begin(root, _next_generation(found, wanted, done.batches), done.all_read)
+        record = found if same else _begin(root, _next_generation(found, wanted, done.batches), done.all_read_sums)
         fingerprint = join_path(str(record.generation), FINGERPRINT)
-        if read_record(root, fingerprint, where) is None:  # NB: a generation has one from the start
-            raise damaged_error(fingerprint, where)
+        if read_record(root, fingerprint, folder) is None:  # NB: a generation has one from the start
+            raise damaged_error(fingerprint, folder)
         for old in range(record.generation):
             root.drop(str(old))
-            _location(where, replace(record, generation=old), local_dir, snapshot_bytes).delete_local()
+            _location(folder, replace(record, generation=old), local_dir, snapshot_bytes).delete_local()
     if inputs:
         inputs.save(root, ended=False)
-    return _location(where, record, local_dir, snapshot_bytes)
+    return _location(folder, record, local_dir, snapshot_bytes)
 
 
-def _location(where: str, record: _Record, local_dir: str, snapshot_bytes: int) -> StateLocation:
+def _location(folder: str, record: _Record, local_dir: str, snapshot_bytes: int) -> StateLocation:
     """Compute the state location of a generation; on each host it has a folder of that name."""
-    absolute = where if local_path(where) is None else str(Path(local_path(where) or "").resolve())
+    absolute = folder if local_path(folder) is None else str(Path(local_path(folder) or "").resolve())
     name = hashlib.sha256(os.fsencode(f"{absolute} {record.generation}")).hexdigest()[:16]
     return StateLocation(
         join_path(absolute, str(record.generation)), f"squallpy-{name}", _fingerprint(record),
@@ -109,59 +109,59 @@ def _location(where: str, record: _Record, local_dir: str, snapshot_bytes: int) 
 
 
 @contextmanager
-def hold_lease(where: str) -> Iterator[Lease]:
+def hold_lease(folder: str) -> Iterator[Lease]:
     """Hold the lease of the checkpoint at a path or URI, before anything there is touched.
 
     SQ6003 if it cannot be written, SQ6007 if another run has it.
     """
-    _open(where)
-    shared, path = partial(open_durable, where, "lease"), local_path(where)
-    with hold_shared(shared(), where) if path is None else hold_folder(path, shared) as lease:
+    _open(folder)
+    shared, path = partial(open_durable, folder, "lease"), local_path(folder)
+    with hold_shared(shared(), folder) if path is None else hold_folder(path, shared) as lease:
         yield lease
 
 
-def is_used(where: str) -> bool:
+def is_used(folder: str) -> bool:
     """True if a path or URI has any files; False also if it cannot be reached, which `open_checkpoint` reports."""
     try:
-        return not _is_new(open_durable(where))
+        return not _is_new(open_durable(folder))
     except (OSError, ImportError, ValueError, pa.ArrowException):
         return False
 
 
-def _open(where: str) -> Durable:
+def _open(folder: str) -> Durable:
     try:
-        if (path := local_path(where)) is not None:
+        if (path := local_path(folder)) is not None:
             make_writable(path, "checkpoint")
-            return open_durable(where)
+            return open_durable(folder)
         name = fresh_name()
-        probe = open_durable(where, name)
+        probe = open_durable(folder, name)
         probe.create(f".probe-{name}", lambda sink: sink.write(b"?"))
         probe.delete(f".probe-{name}")
-        return open_durable(where)
+        return open_durable(folder)
     except (OSError, ImportError, ValueError, pa.ArrowException) as error:
         why = " ".join(str(error).split()).rstrip(".")
-        raise SquallError("SQ6003", f"cannot keep state in the checkpoint {where}: {why}") from None
+        raise SquallError("SQ6003", f"cannot keep state in the checkpoint {folder}: {why}") from None
 
 
-def _read(root: Durable, where: str) -> _Record | None:
-    text = read_record(root, _RECORD, where)
+def _read(root: Durable, folder: str) -> _Record | None:
+    text = read_record(root, _RECORD, folder)
     try:
         return None if text is None else _Record(**json.loads(text))
     except (ValueError, TypeError):
-        raise damaged_error(_RECORD, where) from None
+        raise damaged_error(_RECORD, folder) from None
 
 
-def _compare(found: _Record, wanted: _Record, where: str) -> None:
+def _compare(found: _Record, wanted: _Record, folder: str) -> None:
     if found.format != wanted.format:
         age = "an earlier" if found.format < wanted.format else "a later"
-        message = f"the checkpoint {where} was made by {age} version"
+        message = f"the checkpoint {folder} was made by {age} version"
         raise SquallError("SQ6001", message, hint="start in a new folder")
     if found.query != wanted.query:
-        message = f"the checkpoint {where} is of another query, or of other settings"
+        message = f"the checkpoint {folder} is of another query, or of other settings"
         raise SquallError("SQ6001", message, hint="give each query its own folder")
     for name, rows in found.sizes.items():
         if wanted.sizes[name] != rows:
-            message = f"{name} has {wanted.sizes[name]:,} rows, and had {rows:,} when the checkpoint {where} was made"
+            message = f"{name} has {wanted.sizes[name]:,} rows, and had {rows:,} when the checkpoint {folder} was made"
             raise SquallError("SQ6001", message, hint="choose another folder to start over")
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from squallpy.base.errors import SquallError
 from squallpy.runtime.checkpoint.checksummed_record import damaged_error, read_record, write_record
 from squallpy.runtime.checkpoint.durable_folder import Durable
-from squallpy.runtime.sources.replay import Again, Replay
+from squallpy.runtime.sources.replay import BackfillReplay, Replay
 from squallpy.runtime.sources.source import Source
 
 RECORD = "inputs"
@@ -88,13 +88,13 @@ class Inputs:
     sources: Mapping[str, tuple[Source, tuple[str, ...]]]
     replay: Replay
 
-    def compare(self, root: Durable, where: str, before: int, batches: int, read: ReadSums) -> bool:
+    def compare(self, root: Durable, folder: str, before: int, batches: int, read: ReadSums) -> bool:
         """Raise SQ6001 if a file has changed in the part that the committed batches have read.
 
         True if a file was written since, after that part, and the last run did not end normally: then batches that it
         began without committing may have read the file's former contents.
         """
-        text = read_record(root, RECORD, where)
+        text = read_record(root, RECORD, folder)
         known: dict[str, Any] = json.loads(text) if text else {"ended": True, "sources": {}}
         rows, written = self._rows(before, batches), False
         for name, (source, _) in self.sources.items():
@@ -106,8 +106,8 @@ class Inputs:
                     first = max(0, rows[name] - source.starts[number]) if part else 0
                     sum = part.checksum(first, was["columns"]) if part and first else 0
                     if sum != read.sums.get(name, {}).get(number, 0):
-                        name = part.file.shown if part else file[0]
-                        message = f"{name} has changed since the checkpoint {where}"
+                        name = part.file.display_name if part else file[0]
+                        message = f"{name} has changed since the checkpoint {folder}"
                         raise SquallError("SQ6001", f"{message} read it", hint="choose another folder to start over")
         return written and not known["ended"]
 
@@ -115,13 +115,16 @@ class Inputs:
         """Count the rows of each source that these batches of a generation have read."""
         if not batches:
             return dict.fromkeys(self.sources, 0)
-        ends = {name: end for name, (_, end) in Again(self.replay, before).ranges(batches - 1).items()}
+        ends = {name: end for name, (_, end) in BackfillReplay(self.replay, before).ranges(batches - 1).items()}
         return {name: ends.get(source.relation.name, source.rows) for name, (source, _) in self.sources.items()}
 
     def save(self, root: Durable, ended: bool) -> None:
         """Record the files as they are now; `ended`: the run that reads them has ended normally."""
         sources = {
-            name: {"columns": columns, "files": [[p.file.shown, p.file.size, p.file.changed] for p in source.parts]}
+            name: {
+                "columns": columns,
+                "files": [[p.file.display_name, p.file.size, p.file.changed] for p in source.parts],
+            }
             for name, (source, columns) in self.sources.items()
         }
         write_record(root, RECORD, json.dumps({"ended": ended, "sources": sources}))

@@ -24,7 +24,7 @@ class Journal:
 
     def __init__(self, durable: Durable) -> None:
         self._durable = durable
-        self.damaged: list[str] = []
+        self.damaged_files: list[str] = []
         """Segments in which `read` has met a record that is not whole."""
 
     def append(self, segment: str, batch: int, messages: Sequence[bytes]) -> int:
@@ -45,13 +45,13 @@ class Journal:
 
     def read(self, after: int) -> Iterator[tuple[int, list[bytes]]]:
         """Read the records of the batches after `after`, in order, until one is missing."""
-        self.damaged.clear()
+        self.damaged_files.clear()
         found: dict[int, list[tuple[str, int]]] = {}
         for name in self._durable.list("log"):
             with self._durable.open(f"log/{name}") as source:
                 for batch, at, size in _frames(source):
                     if size < 0:
-                        self.damaged.append(f"log/{name}")
+                        self.damaged_files.append(f"log/{name}")
                     else:
                         found.setdefault(batch, []).append((name, at))
         while (messages := self._record(found.get(after + 1, []))) is not None:
@@ -67,7 +67,7 @@ class Journal:
                 body = source.read(size)
             if zlib.crc32(body, zlib.crc32(_CHECKED.pack(batch, size))) == check:
                 return _messages(body)
-            self.damaged.append(f"log/{name}")
+            self.damaged_files.append(f"log/{name}")
         return None
 
     def drop(self, upto: int) -> None:

@@ -82,8 +82,8 @@ class Owner:
 class Lease:
     """The right to change a checkpoint; `read` reads its owner."""
 
-    def __init__(self, where: str, owner: Owner, read: Callable[[], Owner | None]) -> None:
-        self._where, self._owner, self._read = where, owner, read
+    def __init__(self, folder: str, owner: Owner, read: Callable[[], Owner | None]) -> None:
+        self._where, self._owner, self._read = folder, owner, read
 
     @property
     def is_held(self) -> bool:
@@ -127,7 +127,7 @@ def hold_folder(folder: Path, shared: Callable[[], Durable]) -> Iterator[Lease]:
         os.close(file)
 
 
-def _open_locked(path: Path, where: str) -> int | None:
+def _open_locked(path: Path, folder: str) -> int | None:
     """Open and lock the lock file; None if this file system has no locks.
 
     NB: a child that had the descriptor would keep the lock when this process is dead; Python's are not inherited.
@@ -142,7 +142,7 @@ def _open_locked(path: Path, where: str) -> int | None:
             pass
         except OSError as error:
             if error.errno in _TAKEN:
-                raise _in_use(where, _read(path)) from None
+                raise _in_use(folder, _read(path)) from None
             os.close(file)
             return None
         except BaseException:
@@ -215,9 +215,9 @@ def _write(folder: Durable, owner: Owner) -> None:
     folder.create(NAME, lambda sink: sink.write(owner.packed()))
 
 
-def _in_use(where: str, owner: Owner | None) -> SquallError:
+def _in_use(folder: str, owner: Owner | None) -> SquallError:
     by = f"{owner}" if owner else "another run"
-    return SquallError("SQ6007", f"the checkpoint {where} is in use by {by}", hint="wait for its end, or name another")
+    return SquallError("SQ6007", f"the checkpoint {folder} is in use by {by}", hint="wait for its end, or name another")
 
 
 def _space() -> str:

@@ -88,20 +88,20 @@ class Committed:
             raise damaged_error(_BATCH, durable)
         count, _, more = line.partition(" ")
         known = json.loads(more or "{}")
-        self.batches, self.facts, self._again = int(count), known.get("facts"), known.get("again")
-        self.read = ReadSums.load(self._folder, durable, known.get("read", {}))
+        self.batches, self.facts, self._backfill = int(count), known.get("facts"), known.get("again")
+        self.read_sums = ReadSums.load(self._folder, durable, known.get("read", {}))
 
     @property
-    def all_read(self) -> ReadSums:
+    def all_read_sums(self) -> ReadSums:
         """Checksums of the input of all batches ever committed, also before this generation."""
-        return ReadSums.of(self._again["read"]) if self._again else self.read
+        return ReadSums.of(self._backfill["read"]) if self._backfill else self.read_sums
 
     def commit(self, batches: int, facts: Any = None) -> None:
         """Commit batches; SQ6001 if they have repeated input of another generation, and it has changed."""
-        if self._again and batches >= self._again["batches"]:
-            self.read.compare(ReadSums.of(self._again["read"]))
-            self._again = None
-        more = {"facts": facts, "read": self.read.save(self._folder), "again": self._again}
+        if self._backfill and batches >= self._backfill["batches"]:
+            self.read_sums.compare(ReadSums.of(self._backfill["read"]))
+            self._backfill = None
+        more = {"facts": facts, "read": self.read_sums.save(self._folder), "again": self._backfill}
         text = json.dumps({name: value for name, value in more.items() if value})
         write_record(self._folder, _BATCH, f"{batches} {text}" if any(more.values()) else str(batches))
         self.batches, self.facts = batches, facts

@@ -33,7 +33,7 @@ from squallpy.runtime.checkpoint.durable_folder import open_durable, reporting_n
 from squallpy.runtime.checkpoint.journal import Journal
 from squallpy.runtime.checkpoint.partition_head import Head, boot_id, fresh_name
 from squallpy.runtime.checkpoint.snapshot import is_intact, read_outputs, write_snapshot
-from squallpy.runtime.state.pool_storage import Mapped
+from squallpy.runtime.state.pool_storage import MappedStorage
 from squallpy.runtime.state.state_store import Store, StoreLayout
 
 Run = Callable[[Store, list[bytes]], bytes]
@@ -223,7 +223,7 @@ class StatePartition:
         """Raise SQ6005 if a rebuild ends before a step that was applied; else delete damaged snapshots."""
         damaged = self.rebuilt.damaged if self.rebuilt else ()
         if head.step < step:
-            files = damaged or tuple(f"{self._folder}/{name}" for name in self._journal.damaged)
+            files = damaged or tuple(f"{self._folder}/{name}" for name in self._journal.damaged_files)
             what = f"{' and '.join(files)} damaged" if files else f"{self._folder}/log has nothing of it"
             raise SquallError("SQ6005", f"the state before batch {batch} is lost: {what}", hint=ANEW)
         for path in damaged:
@@ -232,7 +232,7 @@ class StatePartition:
     def _open(self, head: Head) -> Store:
         """Open the store of the head's edition; after a rebuild elsewhere, older mappings show deleted files."""
         if self._store is None or self._edition != head.edition:
-            self._store = Store(self._layout, Mapped(self._local / f"state.{head.edition}"))
+            self._store = Store(self._layout, MappedStorage(self._local / f"state.{head.edition}"))
             self._edition = head.edition
         return self._store
 

@@ -50,10 +50,12 @@ class CsvPart:
         """Open a file; names come from the header, or as given, or are c0, c1, …"""
         with file.open() as source:
             head = source.read_at(min(5, file.size), 0)
-        if file.shown.endswith(COMPRESSED) or head.startswith(MAGIC):
-            raise SquallError("SQ4001", f"{file.shown} is compressed", hint="decompress it, or write it as parquet")
+        if file.display_name.endswith(COMPRESSED) or head.startswith(MAGIC):
+            raise SquallError(
+                "SQ4001", f"{file.display_name} is compressed", hint="decompress it, or write it as parquet"
+            )
         if head == b"PAR1\x15":
-            raise SquallError("SQ4003", f"{file.shown} is a parquet file", hint="write USING parquet")
+            raise SquallError("SQ4003", f"{file.display_name} is a parquet file", hint="write USING parquet")
         part = CsvPart(file, dialect, build_index(file, dialect))
         if part.index.open_quote:
             raise SquallError("SQ4003", f"{part.location(part.rows - 1)}: a quote that is never closed")
@@ -84,10 +86,10 @@ class CsvPart:
     def check(self, fields: tuple[Field, ...], op: str | None) -> None:
         """Check that every column exists; SQ4002. A file without even a header is an empty stream."""
         if self.index.rows:
-            check_names(self.file.shown, self.names, (*(f.name for f in fields), *([op] if op else [])))
+            check_names(self.file.display_name, self.names, (*(f.name for f in fields), *([op] if op else [])))
 
     def check_read(self, fields: Sequence[Field]) -> None:
-        check_once(self.file.shown, self.names, (f.name for f in fields))
+        check_once(self.file.display_name, self.names, (f.name for f in fields))
 
     def location(self, row: int) -> str:
         """Describe the location of a row, as file and line."""
@@ -95,7 +97,7 @@ class CsvPart:
         block = row // EVERY
         scan = Scan(self.dialect, int(self.index.lines[block]), self.index.encoding)
         scan.run(self._text(block * EVERY, row + 1)[0], row % EVERY)
-        return f"{self.file.shown}:{scan.line}"
+        return f"{self.file.display_name}:{scan.line}"
 
     def hint(self, row: int) -> str:
         """Suggest the option `header` if the first row names the columns."""
@@ -114,7 +116,7 @@ class CsvPart:
         try:
             header = csv.read_csv(pa.BufferReader(text), _read_options(text), self._parse_options(None))
         except pa.ArrowInvalid as error:
-            raise SquallError("SQ4003", f"{self.file.shown} cannot be read as csv: {reason(error)}") from None
+            raise SquallError("SQ4003", f"{self.file.display_name} cannot be read as csv: {reason(error)}") from None
         return list(header.column_names)
 
     def sample(self, rows: int, type: pa.DataType | None = None) -> pa.Table:
@@ -125,10 +127,12 @@ class CsvPart:
         try:
             return self._parse(data, dict.fromkeys(range(len(self.names)), type), lambda _: "skip")
         except pa.ArrowInvalid as error:
-            message = f"{self.file.shown} cannot be read as csv: {reason(error)}"
+            message = f"{self.file.display_name} cannot be read as csv: {reason(error)}"
             raise SquallError("SQ4003", message, hint="list the columns after the name") from None
 
-    def read(self, start: int, stop: int, fields: tuple[Field, ...], op: str | None, summed: bool = False) -> FileRows:
+    def read(
+        self, start: int, stop: int, fields: tuple[Field, ...], op: str | None, with_checksum: bool = False
+    ) -> FileRows:
         """Read rows start..stop; the checksum covers their text, and the header with the first row."""
         if start >= stop:
             types = {f.name: column_type(f.type) for f in fields} | ({MULT: pa.int64()} if op else {})
@@ -142,10 +146,10 @@ class CsvPart:
             tables.append(table)
             images += more
             wrong.update({first - start + row: problem for row, problem in found.items()})
-            sum = add_checksums(sum, checksum(text, at)) if summed else 0
-        if summed and start == 0 and self.dialect.header:
+            sum = add_checksums(sum, checksum(text, at)) if with_checksum else 0
+        if with_checksum and start == 0 and self.dialect.header:
             sum = add_checksums(sum, checksum(*self._text(0, 1)))
-        return FileRows(concat_tables(tables), wrong, {"": sum} if summed else {}, images)
+        return FileRows(concat_tables(tables), wrong, {"": sum} if with_checksum else {}, images)
 
     def checksum(self, rows: int, names: Sequence[str]) -> int:
         """Compute the checksum of the text of the first rows, and of the header with them."""

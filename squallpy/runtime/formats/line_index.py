@@ -152,7 +152,7 @@ def build_index(file: File, dialect: Dialect) -> Index:
     """Scan a file, once per process."""
     starts, lines = [], []
     with file.open() as stream:
-        encoding, at = encoding_of(stream.read_at(min(HEAD, file.size), 0), dialect.encoding, file.shown)
+        encoding, at = encoding_of(stream.read_at(min(HEAD, file.size), 0), dialect.encoding, file.display_name)
         progress = Scan(dialect, encoding=encoding)
         while at < file.size:
             data = stream.read_at(min(CHUNK, file.size - at), at)

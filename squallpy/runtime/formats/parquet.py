@@ -28,14 +28,7 @@ from squallpy.runtime.formats.checksum import add_checksums, checksum
 from squallpy.runtime.formats.counted_table import concat_tables, table_without_columns
 from squallpy.runtime.formats.file_rows import FileRows
 from squallpy.runtime.formats.relation_files import File, reason
-from squallpy.runtime.formats.type_conversion import (
-    Problem,
-    check_names,
-    check_once,
-    conform,
-    is_convertible,
-    sql_type,
-)
+from squallpy.runtime.formats.type_conversion import Problem, check_names, check_once, conform, is_convertible, sql_type
 
 KEEP = 256 << 20  # bytes of decoded row groups per process, as several files are read in turn
 
@@ -76,17 +69,17 @@ class ParquetPart:
         if not self.file.size:
             return
         ops = [Field(op, VARCHAR, False)] if op else []
-        check_names(self.file.shown, self.columns, [f.name for f in (*fields, *ops) if not f.nullable])
+        check_names(self.file.display_name, self.columns, [f.name for f in (*fields, *ops) if not f.nullable])
         self.check_read(ops)
         for f, type in self._present_fields(fields):
             if not is_convertible(type, f.type) and (sql_type(type) or f.type != VARCHAR):
-                raise SquallError("SQ4002", f'{self.file.shown}: column "{f.name}" is {type}, declared {f.type}')
+                raise SquallError("SQ4002", f'{self.file.display_name}: column "{f.name}" is {type}, declared {f.type}')
 
     def check_read(self, fields: Sequence[Field]) -> None:
-        check_once(self.file.shown, self.columns, (f.name for f in fields))
+        check_once(self.file.display_name, self.columns, (f.name for f in fields))
         for f, type in self._present_fields(fields):
             if sql_type(type) is None:
-                text = f'{self.file.shown}: column "{f.name}" is {type}, which has no SQL type'
+                text = f'{self.file.display_name}: column "{f.name}" is {type}, which has no SQL type'
                 raise SquallError("SQ4002", text, hint="leave it out of the query")
 
     def _present_fields(self, fields: Sequence[Field]) -> Iterator[tuple[Field, pa.DataType]]:
@@ -95,12 +88,14 @@ class ParquetPart:
         return ((f, given[f.name.lower()]) for f in fields if f.name.lower() in given)
 
     def location(self, row: int) -> str:
-        return f"{self.file.shown}, row {row + 1}"
+        return f"{self.file.display_name}, row {row + 1}"
 
     def hint(self, row: int) -> str:
         return ""
 
-    def read(self, start: int, stop: int, fields: tuple[Field, ...], op: str | None, summed: bool = False) -> FileRows:
+    def read(
+        self, start: int, stop: int, fields: tuple[Field, ...], op: str | None, with_checksum: bool = False
+    ) -> FileRows:
         """Read rows start..stop.
 
         Checksums cover the columns of the row groups whose first row is among them, and the footer with the first of
@@ -113,7 +108,7 @@ class ParquetPart:
         while at < stop or not tables:
             group = max(0, min(bisect_right(self.ends, at) - 1, len(self.ends) - 2))
             first, last = (self.ends[group], self.ends[group + 1]) if self.rows else (0, 0)
-            rows = _decoded.get(self.file, group, fields, op, summed)
+            rows = _decoded.get(self.file, group, fields, op, with_checksum)
             end = min(stop, last)
             tables.append(rows.table.slice(at - first, max(0, end - at)))
             wrong.update({first + r - start: p for r, p in rows.wrong.items() if at <= first + r < end})
@@ -151,12 +146,12 @@ class RowGroupCache:
 
     groups: OrderedDict[Any, tuple[int, RowGroup]] = field(default_factory=OrderedDict)
 
-    def get(self, file: File, group: int, fields: tuple[Field, ...], op: str | None, summed: bool) -> RowGroup:
-        key = (file, fields, op, summed)
+    def get(self, file: File, group: int, fields: tuple[Field, ...], op: str | None, with_checksum: bool) -> RowGroup:
+        key = (file, fields, op, with_checksum)
         known, rows = self.groups.pop(key, (None, None))
         if rows is None or known != group:
             del rows  # NB: frees its memory before the next one is decoded
-            rows = _decode(file, group, fields, op, summed)
+            rows = _decode(file, group, fields, op, with_checksum)
         self.groups[key] = group, rows
         while len(self.groups) > 1 and sum(g.table.nbytes for _, g in self.groups.values()) > KEEP:
             self.groups.popitem(last=False)
@@ -168,7 +163,7 @@ _decoded = (
 )  # NB: a cache of this process; entries never change, as the file's size and time are in the key
 
 
-def _decode(file: File, group: int, fields: tuple[Field, ...], op: str | None, summed: bool) -> RowGroup:
+def _decode(file: File, group: int, fields: tuple[Field, ...], op: str | None, with_checksum: bool) -> RowGroup:
     opened, wrong = _open(file), dict[int, Problem]()
     schema, rows = opened.schema_arrow, opened.metadata.row_group(group).num_rows if opened.num_row_groups else 0
     there = {name.lower(): name for name in schema.names}
@@ -177,7 +172,7 @@ def _decode(file: File, group: int, fields: tuple[Field, ...], op: str | None, s
     names = [there[name] for name in wanted if name in there]
     file.check()
     try:
-        chunks = ColumnChunks.of(file, group, names) if summed and rows else None
+        chunks = ColumnChunks.of(file, group, names) if with_checksum and rows else None
         source = _reader(chunks.file(), opened.metadata) if chunks else opened
         raw = (
             source.read_row_group(group, columns=names, use_threads=False)
@@ -186,9 +181,11 @@ def _decode(file: File, group: int, fields: tuple[Field, ...], op: str | None, s
         )
         raw = _fix_int96(file, group, raw) if raw.num_columns else raw
     except DAMAGED as error:
-        raise SquallError("SQ4001", f"cannot read {file.shown}: {reason(error)}") from None
+        raise SquallError("SQ4001", f"cannot read {file.display_name}: {reason(error)}") from None
     if len(raw) != rows:
-        raise SquallError("SQ4001", f"cannot read {file.shown}: row group {group} has {len(raw)} rows and not {rows}")
+        raise SquallError(
+            "SQ4001", f"cannot read {file.display_name}: row group {group} has {len(raw)} rows and not {rows}"
+        )
     by_name = {name.lower(): raw.column(i) for i, name in enumerate(raw.column_names)}
     values = [by_name.get(f.name.lower(), pa.chunked_array([pa.nulls(rows, column_type(f.type))])) for f in fields]
     columns = conform(pa.table(values, [f.name for f in fields]), fields, wrong)
@@ -308,4 +305,4 @@ def _open(file: File, int96: str = "us") -> pq.ParquetFile:
     try:
         return _reader(file.open(), int96=int96)
     except DAMAGED as error:
-        raise SquallError("SQ4001", f"{file.shown} is not a parquet file: {reason(error)}") from None
+        raise SquallError("SQ4001", f"{file.display_name} is not a parquet file: {reason(error)}") from None

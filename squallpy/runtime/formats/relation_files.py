@@ -20,7 +20,7 @@ class File:
     path: str  # absolute, or a URI of any Arrow filesystem
     size: int
     changed: int  # ns since 1970
-    shown: str  # its name in messages
+    display_name: str  # its name in messages
     host: str = ""  # on the host that lists it; another host may have its own copy by that name
 
     def open(self) -> Any:
@@ -33,10 +33,10 @@ class File:
             file = system.open_input_file(path if "://" in self.path else os.fsencode(path))
             size = file.size()
         except OSError as error:
-            raise SquallError("SQ4001", f"cannot read {self.shown}: {reason(error)}") from None
+            raise SquallError("SQ4001", f"cannot read {self.display_name}: {reason(error)}") from None
         if size < self.size:
             file.close()
-            raise SquallError("SQ4001", f"{self.shown} became shorter while it was read")
+            raise SquallError("SQ4001", f"{self.display_name} became shorter while it was read")
         assert isinstance(system, fs.FileSystem)
         self.check()
         return file
@@ -48,9 +48,11 @@ class File:
         try:
             about = os.stat(self.path)
         except OSError as error:
-            raise SquallError("SQ4001", f"cannot read {self.shown}: {reason(error)}") from None
+            raise SquallError("SQ4001", f"cannot read {self.display_name}: {reason(error)}") from None
         if about.st_size == self.size and about.st_mtime_ns != self.changed:
-            raise SquallError("SQ4001", f"{self.shown} was written while it was read", hint="run the query again")
+            raise SquallError(
+                "SQ4001", f"{self.display_name} was written while it was read", hint="run the query again"
+            )
 
 
 def locate(path: str) -> tuple[Any, str]:

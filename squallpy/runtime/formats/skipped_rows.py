@@ -12,17 +12,17 @@ EXAMPLES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
+class SkippedRows:
     """The number of rows left out, and the reasons of the first."""
 
     count: int = 0
     examples: tuple[str, ...] = ()
 
-    def __add__(self, other: "Skipped") -> "Skipped":
-        return Skipped(self.count + other.count, (self.examples + other.examples)[:EXAMPLES])
+    def __add__(self, other: "SkippedRows") -> "SkippedRows":
+        return SkippedRows(self.count + other.count, (self.examples + other.examples)[:EXAMPLES])
 
 
-def mark_skipped(table: Any, skipped: Skipped) -> Any:
+def mark_skipped(table: Any, skipped: SkippedRows) -> Any:
     """Add the count to the table's metadata; unchanged if nothing was skipped."""
     from squallpy.runtime.formats.counted_table import with_metadata
 
@@ -31,10 +31,10 @@ def mark_skipped(table: Any, skipped: Skipped) -> Any:
     return with_metadata(table, {KEY: json.dumps([skipped.count, skipped.examples]).encode()})
 
 
-def skipped(table: Any) -> Skipped:
+def skipped(table: Any) -> SkippedRows:
     """Read what was left out from the metadata of a table or record batch."""
     text = (table.schema.metadata or {}).get(KEY)
     if text is None:
-        return Skipped()
+        return SkippedRows()
     count, examples = json.loads(text)
-    return Skipped(count, tuple(examples))
+    return SkippedRows(count, tuple(examples))

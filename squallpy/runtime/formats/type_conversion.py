@@ -78,12 +78,12 @@ def is_text(type: pa.DataType) -> bool:
     )  # fmt: skip
 
 
-def is_convertible(given: pa.DataType, type: Type) -> bool:
+def is_convertible(source_type: pa.DataType, type: Type) -> bool:
     """True if values of a file's type can become the SQL type; single values may still fail."""
-    source = sql_type(given)
+    source = sql_type(source_type)
     if source is None:
         return False
-    if source == type or pa.types.is_null(given) or source.kind is Kind.VARCHAR:
+    if source == type or pa.types.is_null(source_type) or source.kind is Kind.VARCHAR:
         return True
     if type.kind is Kind.VARCHAR:
         return source.kind is not Kind.DOUBLE
@@ -154,30 +154,30 @@ def _shown(value: pa.Scalar) -> str:
     return shorten(repr(plain) if isinstance(plain, str) else str(plain))
 
 
-def _cast(given: pa.DataType, type: Type) -> Cast:
+def _cast(source_type: pa.DataType, type: Type) -> Cast:
     """Choose the cast from a file's type; it cuts off nanoseconds, and gives NULL or raises ArrowInvalid where a value
     would lose anything else."""
     target = column_type(type)
-    if pa.types.is_dictionary(given):
-        inner = _cast(given.value_type, type)
+    if pa.types.is_dictionary(source_type):
+        inner = _cast(source_type.value_type, type)
         return lambda values: inner(values.dictionary_decode())
-    if is_text(given):
+    if is_text(source_type):
         return lambda values: parse_texts(values.cast(pa.string()), type)
     if type.kind is Kind.INT:  # within 32 bits, held in 64
         return lambda values: values.cast(pa.int32()).cast(target)
-    if pa.types.is_integer(given) and type.kind is Kind.DECIMAL:
-        whole = pa.decimal128(20 if given == pa.uint64() else 19, 0)
+    if pa.types.is_integer(source_type) and type.kind is Kind.DECIMAL:
+        whole = pa.decimal128(20 if source_type == pa.uint64() else 19, 0)
         return lambda values: values.cast(whole).cast(target)
-    if pa.types.is_floating(given) and type.kind is Kind.DECIMAL:
+    if pa.types.is_floating(source_type) and type.kind is Kind.DECIMAL:
         return lambda values: _check_exact(values, values.cast(target))
-    if pa.types.is_timestamp(given) and type.kind is Kind.DATE:
+    if pa.types.is_timestamp(source_type) and type.kind is Kind.DATE:
         return lambda values: _in_range(_check_exact(values, values.cast(target)), type)
-    if pa.types.is_timestamp(given) and type.kind is Kind.TIMESTAMP:
+    if pa.types.is_timestamp(source_type) and type.kind is Kind.TIMESTAMP:
         return lambda values: _in_range(_microseconds(values), type)
     if type.is_temporal:
         return lambda values: _in_range(values.cast(target), type)
-    if type.kind is Kind.BOOLEAN and not pa.types.is_boolean(given) and not pa.types.is_null(given):
-        raise SquallError("SQ4002", f"{given} cannot become BOOLEAN")
+    if type.kind is Kind.BOOLEAN and not pa.types.is_boolean(source_type) and not pa.types.is_null(source_type):
+        raise SquallError("SQ4002", f"{source_type} cannot become BOOLEAN")
     return lambda values: values.cast(target)
 
 

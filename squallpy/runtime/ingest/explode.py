@@ -50,7 +50,7 @@ def in_parts(rows: pa.RecordBatch, relation: Relation) -> pa.RecordBatch:
         values, valid = full(compile_expression(expr)(frame), expr.type, len(rows))
         return values, np.ones(len(rows), np.bool_) if valid is None else np.asarray(valid)
 
-    match parts.made:
+    match parts.generator:
         case Split(separator, kept):
             at, *new = _cut(*evaluated(parts.value), separator, kept)
         case Hops() as hops:
@@ -86,8 +86,8 @@ def _spaced(arguments: list[Words], there: Mask, series: Series, type: Type) -> 
     start, stop, *step = arguments
     counts = _counts(start, stop, step, series, type)
     if np.any(counts > MOST_VALUES):
-        told = f"{series.function} of {int(counts.max()):,} values"
-        raise SquallError("SQ5001", told, hint=f"{MOST_VALUES:,} are the most for a row")
+        message = f"{series.function} of {int(counts.max()):,} values"
+        raise SquallError("SQ5001", message, hint=f"{MOST_VALUES:,} are the most for a row")
     if (total := int(counts.sum())) > MOST_ROWS:
         raise SquallError(
             "SQ5001", f"{series.function} makes {total:,} rows of a batch", hint="make the batches smaller"
@@ -118,13 +118,13 @@ def _counts(start: Words, stop: Words, step: list[Words], series: Series, type: 
     apart = np.maximum(start, stop).view(np.uint64) - np.minimum(start, stop).view(np.uint64)
     width = np.maximum(np.abs(even).view(np.uint64), np.uint64(1))
     counts = np.minimum(apart // width, np.uint64(2**62)).astype(np.int64) + 1
-    if not series.closed:
+    if not series.includes_stop:
         counts -= apart % width == 0
     if np.any(by_month := months != 0):
         first, last = (dates.days(bound, type).astype("datetime64[M]").astype(np.int64) for bound in (start, stop))
         steps = np.abs(last - first) // np.maximum(np.abs(months), 1)
         final = dates.add_months(start, steps * months, type)  # which is in the month of the stop, or before
-        inside = (stop - final) * way >= int(not series.closed)
+        inside = (stop - final) * way >= int(not series.includes_stop)
         counts = np.where(by_month, steps + inside, counts)
     return np.where(way * ahead < 0, 0, counts)
 

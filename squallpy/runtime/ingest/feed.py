@@ -31,7 +31,7 @@ class Feeder:
     def __init__(self, feed: Feed, partitions: int) -> None:
         self.feed = feed
         self._partitions = partitions
-        self.read = columns_of(feed.relation, feed.fields)
+        self.columns = columns_of(feed.relation, feed.fields)
         self._types = {f.name: f.type for f in feed.relation.fields}
         self._groups = [Grouping(d, payload) for d, payload in zip(feed.deltas, feed.payloads, strict=True)]
 

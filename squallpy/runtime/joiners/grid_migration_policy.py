@@ -7,7 +7,7 @@ from typing import Any
 
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.joiner_groups import stored_load
-from squallpy.physical.joins.mapping import Side, best_mapping
+from squallpy.physical.joins.mapping import Side, find_best_mapping
 from squallpy.physical.joins.migration_controller import NOTHING, Controller, Sizes
 from squallpy.runtime.joiners.batch_plan import MAX_TURNS, Copying, Steady, Switched, Turn
 from squallpy.runtime.joiners.joiner_statistics import JoinerStatistics, skew, total
@@ -55,7 +55,7 @@ class GridPolicy:
         joiners: JoinerStatistics = stats["joiners"]
         now, mappings = self._observe(joiners), [grid.mapping for grid in self.plan.grids]
         sizes, shapes = now.controllers[0].sizes, [[m.rows, m.columns] for m in mappings]
-        best = stored_load([best_mapping(m.joiners, sizes.r, sizes.s) for m in mappings], sizes.r, sizes.s)
+        best = stored_load([find_best_mapping(m.joiners, sizes.r, sizes.s) for m in mappings], sizes.r, sizes.s)
         return {
             "mapping": shapes[0] if len(shapes) == 1 else shapes, "epoch": self.plan.epoch,
             "ilf": stored_load(mappings, now.held.r, now.held.s),
@@ -149,10 +149,10 @@ class GridPolicy:
         groups = [_Group(grid, [joiners[str(n)] for n in grid.numbers]) for grid in self.plan.grids]
         arrived, held = groups[0].tuples("r", "s"), sum((group.tuples("R", "S") for group in groups), NOTHING)
         gone = Sizes(max(0, arrived.r - held.r + now.r) // 2, max(0, arrived.s - held.s + now.s) // 2)
-        fresh = Sizes(held.r - now.r + gone.r, held.s - now.s + gone.s)
+        ids = Sizes(held.r - now.r + gone.r, held.s - now.s + gone.s)
         came = self.came + Sizes(total(joiners, "r"), total(joiners, "s"))
         brought = self.brought + Sizes(total(joiners, "r bytes"), total(joiners, "s bytes"))
-        changes = (_bytes_of(fresh, came, brought), _bytes_of(gone, came, brought))
+        changes = (_bytes_of(ids, came, brought), _bytes_of(gone, came, brought))
         sizes = _bytes_of(held, came, brought)
         controllers = tuple(replace(c.observe(*changes), sizes=sizes) for c in self.controllers)
         changed = self.changed + changes[0] + changes[1]

@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from squallpy.base.json_codec import from_json
-from squallpy.physical.distribute.heavy_key_placement import SHARE
+from squallpy.physical.distribute.heavy_key_placement import HEAVY_FRACTION
 from squallpy.physical.joins.heavy_keys import initial_heavy_keys
 from squallpy.physical.joins.joiner_groups import square_grids
-from squallpy.physical.joins.mapping import Side, best_mapping
+from squallpy.physical.joins.mapping import Side, find_best_mapping
 from squallpy.physical.joins.migration_controller import Controller, Policy, Sizes
 from squallpy.physical.plan import Plan
 from squallpy.runtime.joiners.batch_plan import BatchPlan, KeyMoves, Steady
@@ -58,7 +58,7 @@ def open_policy(
         policy = from_json(GridPolicy, facts)
         return replace(policy, controllers=tuple(replace(c, policy=limits) for c in policy.controllers))
     sizes, groups = rows_by_side(plan, first or {}), square_grids(plan.partitions) if plan.groups else (plan.grid,)
-    grids = tuple(g.with_mapping(best_mapping(g.joiners, sizes.r, sizes.s, g.mapping)) for g in groups)
+    grids = tuple(g.remap(find_best_mapping(g.joiners, sizes.r, sizes.s, g.mapping)) for g in groups)
     return GridPolicy(Steady(grids), tuple(Controller(grid, limits) for grid in grids))
 
 
@@ -67,7 +67,7 @@ def _key_policy(plan: Plan, facts: Mapping[str, Any] | None, sample: Mapping[str
     if facts:
         policy = from_json(KeyPolicy, facts)
         return replace(policy, keys=replace(policy.keys, policy=limits))
-    keys = initial_heavy_keys(plan.partitions, SHARE, limits, MAX_MOVING_KEYS)
+    keys = initial_heavy_keys(plan.partitions, HEAVY_FRACTION, limits, MAX_MOVING_KEYS)
     keys = keys.with_sampled_grids(observe_keys(keys, sample).decide()[0])
     return KeyPolicy(KeyMoves(tuple((key.key, key.place) for key in keys.keys)), keys)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from squallpy.base.types import Kind
 from squallpy.logical.expressions import Column
-from squallpy.physical.distribute.heavy_key_placement import SHARE
+from squallpy.physical.distribute.heavy_key_placement import HEAVY_FRACTION
 from squallpy.physical.joins.heavy_keys import route_by_key
 from squallpy.physical.joins.mapping import Tickets
 from squallpy.physical.plan import Plan, Send
@@ -46,18 +46,18 @@ def spread(
     partitions, grids = plan.partitions, batch.grids if batch else (plan.grid,) if plan.grid else ()
     if not len(delta.keys):
         return
-    if send.by is None:
+    if send.keys is None:
         yield from ((partition, delta) for partition in range(partitions))
         return
     if isinstance(batch, KeyMoves) and send.side is not None and send.key:
         yield from _by_key(delta, columns, send, partitions, batch, names)
         return
     if send.side is None or not grids:
-        targets = partitions_of(delta.keys, columns, send.by, partitions, names)
+        targets = partitions_of(delta.keys, columns, send.keys, partitions, names)
         for partition in range(partitions):
             yield from _part(partition, delta, targets == partition)
         return
-    tickets = tickets_of(delta.keys, columns, send.by, names)
+    tickets = tickets_of(delta.keys, columns, send.keys, names)
     for grid in grids:
         parts, joiners = grid.coordinates(send.side, tickets), grid.numbers
         homes = grid.coordinates_of(send.side, joiners)
@@ -70,8 +70,8 @@ def _by_key(
     delta: Delta, columns: Sequence[Column], send: Send, partitions: int, batch: KeyMoves, names: Dictionary
 ) -> Iterator[tuple[int, Delta]]:
     """Yield rows by the hash of what a join compares, those of heavy keys to the joiners of their row or column."""
-    assert send.side is not None and send.by is not None
-    keys, tickets = (tickets_of(delta.keys, columns, by, names) for by in (send.key, send.by))
+    assert send.side is not None and send.keys is not None
+    keys, tickets = (tickets_of(delta.keys, columns, by, names) for by in (send.key, send.keys))
     heavy = np.array([key for key, _ in batch.heavy], np.uint64)
     positions, joiners = route_by_key(partitions, heavy, [grid for _, grid in batch.heavy], send.side, keys, tickets)
     for joiner in np.unique(joiners).tolist():
@@ -92,7 +92,7 @@ def keys_of(plan: Plan, sends: Iterable[Send], sent: Mapping[str, Delta], names:
             hashes = tickets_of(delta.keys, columns[send.name], send.key, names)
             for sign in (1, -1):
                 keys, counts = np.unique(hashes[delta.words[:, 0] * sign > 0], return_counts=True)
-                many = counts > counts.sum() * SHARE / (2 * plan.partitions)
+                many = counts > counts.sum() * HEAVY_FRACTION / (2 * plan.partitions)
                 often = dict(zip(map(str, keys[many].tolist()), counts[many].tolist(), strict=True))
                 found[name_of_keys(send.side, sign)].update(often | {OTHER_KEYS: int(counts[~many].sum())})
     return {"keys": dict(found)} if found else {}

@@ -16,15 +16,7 @@ import pyarrow as pa
 from squallpy.base.rings import Ring
 from squallpy.runtime.kernels import count_triples
 from squallpy.runtime.kernels.intrinsics import as_float, as_word, store
-from squallpy.runtime.kernels.kernel_compiler import (
-    GIVEN_MATRIX,
-    GIVEN_VECTOR,
-    MATRIX,
-    VECTOR,
-    Vector,
-    address,
-    kernel,
-)
+from squallpy.runtime.kernels.kernel_compiler import GIVEN_MATRIX, GIVEN_VECTOR, MATRIX, VECTOR, Vector, address, kernel
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.payload_products import put, put_count
 from squallpy.runtime.kernels.real_sums import odd_of, printed, scale_real, signs_of

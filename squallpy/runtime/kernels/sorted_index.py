@@ -64,10 +64,13 @@ class SortedIndex:
         width = len(order.columns)
         assert sorted(order.columns) == list(range(width)) and order.equal < width, f"{order} orders no key"
         assert not order.extents or set(payload.rings) <= {Ring.COUNT, Ring.EXACT}, "extents are of integers"
-        plain = order.equal + 1 < width and not (order.down or order.extents)
+        plain = order.equal + 1 < width and not (order.descending or order.extents)
         assert plain or not order.heights, f"{order} has heights and more"
         self.order, self.payload, self._columns = order, payload, list(order.columns)
-        self._places, self._held_otherwise = np.array(order.columns), order.real or order.down or bool(order.heights)
+        self._places, self._held_otherwise = (
+            np.array(order.columns),
+            order.real or order.descending or bool(order.heights),
+        )
         self._stride = width + payload.width * (3 if order.extents else 1) + (2 if order.heights else 1)
         known = order.equal + 1 if order.heights else nodes.EXTENTS if order.extents else nodes.NO_SUMMARY
         rings = [ring.code for ring in payload.rings]
@@ -115,7 +118,7 @@ class SortedIndex:
 
     def find_ends(self, equal: Words, low: Words, high: Words, *, greatest: bool) -> Words:
         """Find the place of the least (or greatest) value in each range; −1 where there is none."""
-        last = greatest is not self.order.down
+        last = greatest is not self.order.descending
         return ends_between(self._area.current(), *self._bounds(equal, low, high), last)
 
     def find_highest(self, equal: Words, low: Words, high: Words) -> Words:
@@ -199,12 +202,12 @@ class SortedIndex:
         out[some] = sums
         return out
 
-    def copy_after(self, key: Words, share: int, of: int) -> tuple[Words, Words]:
+    def copy_after(self, key: Words, slot: int, slots: int) -> tuple[Words, Words]:
         """Copy keys and payloads of the first records behind a key (1, K), or of all (0, K), in the order of the index.
 
-        They are `share` by `of` of those there are, rounded up.
+        They are `slot` by `slots` of those there are, rounded up.
         """
-        keys, words = entries_after(self._area.current(), self._places, self._rows(key), share, of)
+        keys, words = entries_after(self._area.current(), self._places, self._rows(key), slot, slots)
         for i, column in enumerate(self._columns) if self._held_otherwise else ():
             keys[:, column] = self._given(i, keys[:, column])
         return keys, words
@@ -302,12 +305,12 @@ class SortedIndex:
 
     def _stored(self, ranks: Words) -> Words:
         """Reverse ranks where the order descends; its own inverse."""
-        return ~ranks if self.order.down else ranks
+        return ~ranks if self.order.descending else ranks
 
     def _bounds(self, equal: Words, low: Words, high: Words) -> tuple[Words, Words]:
         """Convert ranges to the keys from which and up to which entries are."""
         low = np.maximum(low, LEAST)
-        if self.order.down:
+        if self.order.descending:
             low, high = ~high, ~low
         n, given = equal.shape
         bounds = np.empty((2, n, len(self._columns)), np.int64)

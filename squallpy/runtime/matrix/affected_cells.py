@@ -3,7 +3,7 @@
 import numpy as np
 
 from squallpy.base.semirings import Semiring
-from squallpy.runtime.matrix.packed_boolean import Packed
+from squallpy.runtime.matrix.packed_boolean import PackedMatrix
 from squallpy.runtime.matrix.stored_views import Array, Factor
 
 Touched = dict[str, tuple[Array, Array]]  # views → which rows, which columns
@@ -18,6 +18,6 @@ def touch(touched: Touched, view: str, u: Factor, v: Factor, ring: Semiring) -> 
 
 def occupied(factor: Factor, ring: Semiring) -> Array:
     """Find the rows of a factor that are not zero."""
-    if isinstance(factor, Packed):
+    if isinstance(factor, PackedMatrix):
         return factor.occupied()
     return np.asarray((factor != ring.zero).any(axis=1))

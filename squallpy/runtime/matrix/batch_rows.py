@@ -13,7 +13,7 @@ from squallpy.runtime.matrix.rows_to_cells import Rows, columns_read, extract_ro
 
 
 @dataclass(frozen=True)
-class Incoming:
+class RelationReader:
     """Reader of the relations under the matrices of a query."""
 
     plan: MatrixPlan

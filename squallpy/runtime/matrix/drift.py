@@ -30,7 +30,7 @@ def measure_drift(probe: Probe, views: Mapping[str, View], sizes: Sizes, seed: i
             values[step.name.name] = evaluate(step.value, values.__getitem__, sizes, ARITHMETIC)
             continue
         view, read = found
-        by = evaluate(read.by, values.__getitem__, sizes, ARITHMETIC)
+        by = evaluate(read.factor, values.__getitem__, sizes, ARITHMETIC)
         straight, across = views[view.name].pass_over(None, None, *(([], [by]) if read.transposed else ([by], [])))
         seen = (*straight, *across)[0]
         values[step.name.name] = seen.T if read.turned else seen

@@ -18,7 +18,7 @@ from squallpy.physical.matrix.matrix_plan import MatrixPlan
 from squallpy.runtime.batch.micro_batch import Input
 from squallpy.runtime.checkpoint.state_folders import StateLocation
 from squallpy.runtime.kernels.memory_regions import Words
-from squallpy.runtime.matrix.batch_rows import Incoming, grown_sizes
+from squallpy.runtime.matrix.batch_rows import RelationReader, grown_sizes
 from squallpy.runtime.matrix.query_program import QueryProgram
 from squallpy.runtime.matrix.reported_cells import SHOWN
 from squallpy.runtime.messages.deltas import Delta, pack_deltas, unpack_deltas
@@ -71,10 +71,10 @@ class DriverMatrices:
     supersteps = (0, 0)
 
     def __init__(self, plan: MatrixPlan, input: Input, place: StateLocation | None = None) -> None:
-        self._plan, self._incoming, self._is_durable = plan, Incoming(plan, input), place is not None
+        self._plan, self._reader, self._is_durable = plan, RelationReader(plan, input), place is not None
         self._cells: CellStore = place.partition(PARTITION, layout(plan), add_cells) if place else VolatileCells(plan)
         self._batch, self._message, self._has_resumed = -1, b"", False
-        self._symbols = self._incoming.symbols
+        self._symbols = self._reader.symbols
         self._sizes = dict.fromkeys(self._symbols, 0)
         self._programs: list[QueryProgram] = []
         inputs = readings = 0
@@ -100,13 +100,13 @@ class DriverMatrices:
         """Do nothing: what programs report of a batch was known when it began."""
 
     def _applied(self, batch: int) -> bytes:
-        rows, figures = self._incoming.read(batch)
+        rows, figures = self._reader.read(batch)
         before, self._sizes = self._sizes, grown_sizes(self._sizes, rows)
         pool = self._cells.store().pool(INPUTS) if self._is_durable or self._plan.by_rows else None
         inputs, outputs = [self._marks(batch, before)], [(np.empty((0, 4), np.int64), np.empty(0, np.int64))]
         of_programs = {}
         for program in self._programs:
-            changes, of_programs[program.kept.name] = program.step(rows, self._sizes, pool)
+            changes, of_programs[program.plan.name] = program.step(rows, self._sizes, pool)
             inputs += changes.inputs
             outputs += changes.outputs
         deltas = [(_delta(INPUTS, inputs), ()), (_delta(SHOWN, outputs), ())]

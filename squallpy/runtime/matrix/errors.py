@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from squallpy.base.errors import SquallError
-from squallpy.maintain.matrix.materialise import Maintained
+from squallpy.maintain.matrix.materialise import IncrementalProgram
 from squallpy.maintain.matrix.matrix_expressions import Inverse, Matrix
 from squallpy.runtime.matrix.algebra import SingularError
 
@@ -13,14 +13,14 @@ from squallpy.runtime.matrix.algebra import SingularError
 class NamingOverflow:
     """Context that names a view in the OverflowError that is raised inside."""
 
-    maintained: Maintained
+    maintained: IncrementalProgram
     view: str
 
     def __enter__(self) -> None: ...
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if isinstance(error, OverflowError):
-            written = self.maintained.in_own_names(self.maintained.named(self.view))
+            written = self.maintained.in_own_names(self.maintained.find_matrix(self.view))
             raise OverflowError(f"a count in {written} is beyond BIGINT") from error
 
 
@@ -29,7 +29,7 @@ def overflow(error: OverflowError) -> SquallError:
     return SquallError("SQ5001", str(error), hint="count in the arithmetic semiring")
 
 
-def singular(maintained: Maintained, inverse: Matrix) -> SingularError:
+def singular(maintained: IncrementalProgram, inverse: Matrix) -> SingularError:
     """Make SQ5011 of an inverse of a singular matrix."""
     assert isinstance(inverse, Inverse)
     return SingularError("SQ5011", f"{maintained.in_own_names(inverse.of)} is singular and has no inverse")

@@ -18,12 +18,12 @@ from squallpy.maintain.matrix.matrix_expressions import Matrix, Name, Stack, Sum
 from squallpy.physical.matrix.view_passes import Pass, Work
 from squallpy.runtime.kernels.matrix import boolean
 from squallpy.runtime.kernels.matrix.boolean import IDENTITY, Bits, Lines, Numbers, Step
-from squallpy.runtime.matrix.packed_boolean import Packed
+from squallpy.runtime.matrix.packed_boolean import PackedMatrix
 from squallpy.runtime.matrix.stored_views import BitView, View
 
 
 @dataclass(frozen=True, slots=True)
-class Fused:
+class FusedTrigger:
     """The steps of a trigger for updates of one rank, over `views`, on so many lines."""
 
     views: tuple[str, ...]
@@ -31,7 +31,7 @@ class Fused:
     codes: tuple[Numbers, ...]
     lines: int
 
-    def fire(self, views: Mapping[str, View], u: Packed, v: Packed) -> Bits:
+    def fire(self, views: Mapping[str, View], u: PackedMatrix, v: PackedMatrix) -> Bits:
         """Change views as the trigger does for u·v; what the lines are then."""
         found = [_in_bits(views[name]) for name in self.views]
         lines = np.zeros((self.lines, boolean.words(max(max(view.shape) for view in found))), np.uint64)
@@ -42,14 +42,14 @@ class Fused:
         boolean.visit(self.codes, [view.stored for view in found], lines)
         return lines
 
-    def changes(self, views: Mapping[str, View], lines: Bits) -> Iterator[tuple[str, Packed, Packed]]:
+    def changes(self, views: Mapping[str, View], lines: Bits) -> Iterator[tuple[str, PackedMatrix, PackedMatrix]]:
         """Yield each updated view, with the part of its update that made a difference, as factors."""
         for step in self.steps:
             if step.u:
                 name = self.views[step.matrix]
                 n, m = views[name].shape
                 left, right = lines[step.left, : boolean.words(n)], lines[step.right, : boolean.words(m)]
-                yield name, Packed(left, n), Packed(right, m, True)
+                yield name, PackedMatrix(left, n), PackedMatrix(right, m, True)
 
 
 def _in_bits(view: View) -> BitView:
@@ -57,7 +57,7 @@ def _in_bits(view: View) -> BitView:
     return view
 
 
-def fuse(trigger: Trigger, work: Sequence[Work], rank: int) -> Fused | None:
+def fuse(trigger: Trigger, work: Sequence[Work], rank: int) -> FusedTrigger | None:
     """Compile a trigger to one kernel, or None if more than sums and stacks is computed between visits."""
     numbered = _Numbered(trigger, rank)
     try:
@@ -66,7 +66,7 @@ def fuse(trigger: Trigger, work: Sequence[Work], rank: int) -> Fused | None:
     except _Otherwise:
         return None
     steps = tuple(numbered.steps)
-    return Fused(tuple(numbered.views), steps, tuple(step.code for step in steps), numbered.count)
+    return FusedTrigger(tuple(numbered.views), steps, tuple(step.code for step in steps), numbered.count)
 
 
 class _Otherwise(Exception):
@@ -92,13 +92,15 @@ class _Numbered:
         update, view = item.update, item.view.name
         if view not in self.views:
             self.views.append(view)
-        x, y = ([line for read in reads for line in self._lines_of(read.by)] for reads in (item.straight, item.across))
+        x, y = (
+            [line for read in reads for line in self._lines_of(read.factor)] for reads in (item.straight, item.across)
+        )
         u, v = (self._lines_of(update.u), self._lines_of(update.v)) if update else (range(0), range(0))
         mx, mty, left, right = (self._new_lines(len(of)) for of in (x, y, u, v))
         for reads, made in ((item.straight, mx), (item.across, mty)):
             at = 0
             for read in reads:
-                count = len(self._lines_of(read.by))
+                count = len(self._lines_of(read.factor))
                 self._lines[read.name.name] = made[at : at + count]
                 at += count
         halves = (update.left if update else None) or ()

@@ -19,7 +19,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS
 from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.drift_probe import write_probe
-from squallpy.maintain.matrix.materialise import Maintained, Trigger
+from squallpy.maintain.matrix.materialise import IncrementalProgram, Trigger
 from squallpy.maintain.matrix.meta_information import NOTHING
 from squallpy.runtime.kernels.matrix.factored_updates import compress
 from squallpy.runtime.matrix.affected_cells import Touched
@@ -59,7 +59,7 @@ class MaintainedProgram:
     """
 
     def __init__(
-        self, maintained: Maintained, inputs: Mapping[str, Array | SparseView], strategy: str = "auto"
+        self, maintained: IncrementalProgram, inputs: Mapping[str, Array | SparseView], strategy: str = "auto"
     ) -> None:
         self.maintained, self.ring, self.counts = maintained, maintained.program.ring, Counts()
         self.singular: SingularError | None = None
@@ -148,7 +148,7 @@ class MaintainedProgram:
             for name, cells in changes.items():
                 values = np.array(self.views[name].read(slice(None), slice(None)))
                 values[cells.rows, cells.cols] = cells.values
-                self.views.store(self.maintained.named(name), values)
+                self.views.store(self.maintained.find_matrix(name), values)
             self._evaluate()
             return reason_to_evaluate(self._prices, {}, takes_away=True)
 
@@ -180,11 +180,11 @@ class MaintainedProgram:
     def _check_shapes(self, trigger: Trigger, u: Array, v: Array) -> None:
         rows, cols = self.views[trigger.input.name].shape
         if u.shape != (rows, u.shape[1]) or v.shape != (u.shape[1], cols):
-            told = f"{u.shape[0]} × {u.shape[1]} times {v.shape[0]} × {v.shape[1]} is no change of {trigger.input}"
-            raise SquallError("SQ2011", told, hint=f"it is {rows} × {cols}")
+            message = f"{u.shape[0]} × {u.shape[1]} times {v.shape[0]} × {v.shape[1]} is no change of {trigger.input}"
+            raise SquallError("SQ2011", message, hint=f"it is {rows} × {cols}")
         if u.shape[1] > max(rows, 1):
-            told = f"a change of {trigger.input} of rank {u.shape[1]}, which has {rows} rows"
-            raise SquallError("SQ2011", told, hint="multiply the factors and give the rows")
+            message = f"a change of {trigger.input} of rank {u.shape[1]}, which has {rows} rows"
+            raise SquallError("SQ2011", message, hint="multiply the factors and give the rows")
 
     def _compressed(self, trigger: Trigger, u: Array, v: Array) -> tuple[Array, Array]:
         """Factor a change into fewer columns, if it has them, where looking costs little beside the update."""

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from squallpy.maintain.matrix.dimensions import Sizes
-from squallpy.maintain.matrix.materialise import Maintained
+from squallpy.maintain.matrix.materialise import IncrementalProgram
 from squallpy.maintain.matrix.matrix_expressions import Name
 from squallpy.maintain.matrix.trigger_cost import evaluation_price, trigger_price
 
@@ -23,7 +23,7 @@ class Prices:
         strategy: `auto` takes what is cheaper, `incr` always triggers, `reeval` never.
     """
 
-    def __init__(self, maintained: Maintained, sizes: Sizes, strategy: str) -> None:
+    def __init__(self, maintained: IncrementalProgram, sizes: Sizes, strategy: str) -> None:
         self.maintained, self._sizes, self._strategy = maintained, dict(sizes), strategy
         self._of_triggers: dict[tuple[str, int], float] = {}
 
@@ -67,7 +67,7 @@ class Prices:
 
 
 def reason_to_rebuild(
-    maintained: Maintained, grown: Collection[str], *, is_first: bool = False, is_singular: bool = False
+    maintained: IncrementalProgram, grown: Collection[str], *, is_first: bool = False, is_singular: bool = False
 ) -> str:
     """Return why a program is built anew on a batch, as its views cannot grow in place; "" if they can.
 

@@ -9,7 +9,7 @@ import numpy as np
 from squallpy.base.errors import SquallError
 from squallpy.base.semirings import BOOLEAN
 from squallpy.maintain.matrix.dimensions import Sizes
-from squallpy.maintain.matrix.materialise import Maintained
+from squallpy.maintain.matrix.materialise import IncrementalProgram
 from squallpy.maintain.matrix.matrix_expressions import Name
 
 _LIMITS = (("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"))
@@ -18,7 +18,9 @@ _LIMITS = (("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "m
 _CELL = 64  # bytes of a cell that is kept as such, while it is merged
 
 
-def check_memory(called: str, maintained: Maintained, sizes: Sizes, more: int = 0, few: Mapping[str, int] = {}) -> None:
+def check_memory(
+    called: str, maintained: IncrementalProgram, sizes: Sizes, more: int = 0, few: Mapping[str, int] = {}
+) -> None:
     """Check that a program's matrices and `more` bytes fit in the memory that is free; SQ5013.
 
     Args:
@@ -32,12 +34,12 @@ def check_memory(called: str, maintained: Maintained, sizes: Sizes, more: int = 
 def memory_error(called: str, need: int, free: int, sizes: Sizes) -> SquallError:
     """Make SQ5013 for matrices that do not fit in memory."""
     at = ", ".join(f"{symbol} = {size:,}" for symbol, size in sorted(sizes.items()))
-    told = f"the matrices of {called} need {_gigabytes(need)}{f' at {at}' if at else ''}"
+    message = f"the matrices of {called} need {_gigabytes(need)}{f' at {at}' if at else ''}"
     hint = "number rows and columns from 0 without gaps" if sizes else ""
-    return SquallError("SQ5013", f"{told}, and {_gigabytes(free)} of memory is free", hint=hint)
+    return SquallError("SQ5013", f"{message}, and {_gigabytes(free)} of memory is free", hint=hint)
 
 
-def bytes_needed(maintained: Maintained, sizes: Sizes, few: Mapping[str, int] = {}) -> int:
+def bytes_needed(maintained: IncrementalProgram, sizes: Sizes, few: Mapping[str, int] = {}) -> int:
     """Estimate the bytes of a program's inputs and views, and of the two largest intermediate results."""
     program = maintained.program
     item = np.dtype(program.ring.dtype).itemsize

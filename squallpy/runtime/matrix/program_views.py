@@ -8,14 +8,14 @@ import numpy as np
 from squallpy.base.errors import SquallError
 from squallpy.base.semirings import BOOLEAN
 from squallpy.maintain.matrix.dimensions import Sizes
-from squallpy.maintain.matrix.materialise import Maintained
+from squallpy.maintain.matrix.materialise import IncrementalProgram
 from squallpy.maintain.matrix.matrix_expressions import Matrix, Name
 from squallpy.maintain.matrix.meta_information import NOTHING
 from squallpy.runtime.matrix.affected_cells import Touched, touch
 from squallpy.runtime.matrix.algebra import evaluate, pad
 from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.errors import NamingOverflow
-from squallpy.runtime.matrix.packed_boolean import Packed
+from squallpy.runtime.matrix.packed_boolean import PackedMatrix
 from squallpy.runtime.matrix.packed_boolean import evaluate as evaluate_bits
 from squallpy.runtime.matrix.sparse_view import SparseView, is_sparse
 from squallpy.runtime.matrix.stored_views import Array, BitView, Factor, View, store_view, visit_view
@@ -25,7 +25,7 @@ from squallpy.runtime.matrix.undo_log import UndoLog
 class ProgramViews:
     """Inputs and kept views at the present dimensions, with what has been touched in them and how to undo it."""
 
-    def __init__(self, maintained: Maintained, inputs: Mapping[str, Array | SparseView]) -> None:
+    def __init__(self, maintained: IncrementalProgram, inputs: Mapping[str, Array | SparseView]) -> None:
         self.maintained, self.ring = maintained, maintained.program.ring
         self.sizes = bound_sizes(maintained, inputs)
         self.touched: Touched | None = None  # None: anything anywhere
@@ -42,7 +42,7 @@ class ProgramViews:
 
     def shape(self, name: str) -> tuple[int, int]:
         """Compute the rows and columns of a matrix at the present dimensions."""
-        named = self.maintained.named(name)
+        named = self.maintained.find_matrix(name)
         return named.rows.at(self.sizes), named.cols.at(self.sizes)
 
     def at(self, name: str, rows: Array, cols: Array) -> Array:
@@ -78,7 +78,7 @@ class ProgramViews:
         symmetric = self.maintained.anf.facts.get(name.name, NOTHING).symmetric
         if self.maintained.program.input(name.name) and is_sparse(values, self.ring):
             return SparseView.of(values, self.ring)
-        if isinstance(values, Packed):
+        if isinstance(values, PackedMatrix):
             return BitView(values.rows.copy(), values.shape[1], symmetric)
         return store_view(np.asarray(values, self.ring.dtype), self.ring, symmetric)
 
@@ -91,7 +91,7 @@ class ProgramViews:
             self.by_name[name] = view.grow(shape)
         else:
             values = pad(view.read(slice(None), slice(None)), shape, self.ring)
-            self.store(self.maintained.named(name), values)
+            self.store(self.maintained.find_matrix(name), values)
 
     def visit(
         self, name: str, u: Factor, v: Factor, xs: Sequence[Factor] = (), ys: Sequence[Factor] = (), prune: bool = False
@@ -138,7 +138,7 @@ class ProgramViews:
         return evaluate_bits(matrix, read, sizes) if self.ring is BOOLEAN else evaluate(matrix, read, sizes, self.ring)
 
 
-def bound_sizes(maintained: Maintained, inputs: Mapping[str, Array | SparseView]) -> dict[str, int]:
+def bound_sizes(maintained: IncrementalProgram, inputs: Mapping[str, Array | SparseView]) -> dict[str, int]:
     """Solve the symbols of a program's dimensions for the shapes of its inputs; SQ2011 where these disagree."""
     sizes: dict[str, int] = {}
     for i in maintained.program.inputs:
@@ -148,8 +148,8 @@ def bound_sizes(maintained: Maintained, inputs: Mapping[str, Array | SparseView]
             if len(size.symbols) == 1 and size.symbols[0][1] == 1:
                 sizes.setdefault(size.symbols[0][0], extent - size.constant)
             if set(dict(size.symbols)) <= set(sizes) and size.at(sizes) != extent:
-                told = (
+                message = (
                     f"{i.name} is {' × '.join(map(str, inputs[i.name.name].shape))}, where {size} is {size.at(sizes)}"
                 )
-                raise SquallError("SQ2011", told)
+                raise SquallError("SQ2011", message)
     return sizes

@@ -17,7 +17,7 @@ import numpy as np
 from squallpy.catalog.matrices import Matrix
 from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.matrix_program import Input
-from squallpy.physical.matrix.matrix_plan import KeptProgram
+from squallpy.physical.matrix.matrix_plan import MatrixProgramPlan
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.matrix.cells import Cells, as_words, of_words
@@ -45,9 +45,14 @@ class QueryProgram:
     """State of a program. Inputs and readings are numbered over all programs of a query, from the given ones on."""
 
     def __init__(
-        self, kept: KeptProgram, matrices: Mapping[str, Matrix], first_input: int, first_reading: int, by_rows: bool
+        self,
+        kept: MatrixProgramPlan,
+        matrices: Mapping[str, Matrix],
+        first_input: int,
+        first_reading: int,
+        by_rows: bool,
     ) -> None:
-        self.kept, self._matrices, self._ring = kept, matrices, kept.program.ring
+        self.plan, self._matrices, self._ring = kept, matrices, kept.program.ring
         self._inputs = dict(enumerate(kept.program.inputs, first_input))
         self.subscriptions = {n: Subscription(r, self._ring) for n, r in enumerate(kept.readings, first_reading)}
         self.by_rows = by_rows and not self._ring.negates
@@ -62,7 +67,7 @@ class QueryProgram:
     def step(self, rows: Mapping[str, Rows], sizes: Sizes, pool: Pool | None) -> tuple[ChangedCells, dict[str, Any]]:
         """Apply the rows of a batch; returns changes and figures. Changes of inputs are among them if there is a pool,
         which holds those until now."""
-        mine = {symbol: sizes[symbol] for symbol in self.kept.program.symbols()}
+        mine = {symbol: sizes[symbol] for symbol in self.plan.program.symbols()}
         changes, more, other = ChangedCells(), dict[str, Cells](), dict[str, Cells]()
         for number, source in self._inputs.items():
             name = source.name.name
@@ -119,7 +124,7 @@ class QueryProgram:
 
     def _apply(self, sizes: Sizes, more: Mapping[str, Cells], other: Mapping[str, Cells]) -> dict[str, Any]:
         rank = max((cells.rank for cells in (*more.values(), *other.values())), default=0)
-        program, maintained = self._program, self.kept.compiled.maintained
+        program, maintained = self._program, self.plan.compiled.maintained
         grown = {symbol for symbol, size in sizes.items() if program is None or size > program.views.sizes[symbol]}
         is_singular = program is not None and program.singular is not None
         why = reason_to_rebuild(maintained, grown, is_first=program is None, is_singular=is_singular)
@@ -171,16 +176,16 @@ class QueryProgram:
         for source in self._inputs.values():
             name = source.name.name
             inputs[name] = SparseView(sparse[name], extents[name], self._ring) if name in sparse else whole(source)
-        program = MaintainedProgram(self.kept.compiled.maintained, inputs, self.kept.compiled.options.strategy)
+        program = MaintainedProgram(self.plan.compiled.maintained, inputs, self.plan.compiled.options.strategy)
         if self._program is not None:
             program.counts = self._program.counts
         return program
 
     def _check_memory(self, sizes: Sizes, cells: Mapping[str, int]) -> None:
         """Check that views and readings fit in memory, some inputs as so many cells; SQ5013."""
-        shapes = {n.name: (n.rows.at(sizes), n.cols.at(sizes)) for n in self.kept.program.names()}
+        shapes = {n.name: (n.rows.at(sizes), n.cols.at(sizes)) for n in self.plan.program.names()}
         more = sum(each.nbytes(shapes[each.reading.output]) for each in self.subscriptions.values())
-        check_memory(self.kept.name, self.kept.compiled.maintained, sizes, more, cells)
+        check_memory(self.plan.name, self.plan.compiled.maintained, sizes, more, cells)
 
     def _extents(self, sizes: Sizes) -> dict[str, tuple[int, int]]:
         """Compute the rows and columns of each input."""
@@ -220,7 +225,7 @@ class QueryProgram:
 
     def restore(self, inputs: Words, mult: Words, shown: Words, sizes: Sizes) -> None:
         """Restore the state from words of inputs and of readings, keys that begin with their numbers."""
-        mine = {symbol: sizes[symbol] for symbol in self.kept.program.symbols()}
+        mine = {symbol: sizes[symbol] for symbol in self.plan.program.symbols()}
         cells = {}
         for number, source in self._inputs.items():
             name, own = source.name.name, inputs[:, 0] == number

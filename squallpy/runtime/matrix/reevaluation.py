@@ -73,7 +73,7 @@ class Evaluation:
         views = self._views
         if self._sparse and (found := match_read(definition, self._sparse)):
             view, read = found
-            by = [views.value(read.by, values, views.sizes)]
+            by = [views.value(read.factor, values, views.sizes)]
             straight, across = views[view.name].pass_over(None, None, *(([], by) if read.transposed else (by, [])))
             (product,) = straight or across
             return product.T if read.turned else product

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from squallpy.base.semirings import ARITHMETIC, Semiring
 from squallpy.catalog.relation import MULT
-from squallpy.physical.matrix.block_supersteps import ALONE, Part
-from squallpy.physical.matrix.matrix_plan import ALL, MatrixPlan, Reading, Some
+from squallpy.physical.matrix.block_supersteps import ALONE, CyclicPartition
+from squallpy.physical.matrix.matrix_plan import ALL, MatrixPlan, OutputReader, Some
 from squallpy.runtime.batch.micro_batch import Computed
 from squallpy.runtime.evaluate.vectors import arrow_type
 from squallpy.runtime.kernels.dictionary import Dictionary
@@ -20,7 +20,7 @@ from squallpy.runtime.kernels.memory_regions import HEAP, Storage, Words
 from squallpy.runtime.matrix.cells import as_words, of_words
 from squallpy.runtime.matrix.stored_views import Array
 from squallpy.runtime.messages.deltas import unpack_deltas
-from squallpy.runtime.state.matrix_blocks import Block, BlockLayout
+from squallpy.runtime.state.matrix_blocks import BlockLayout, MatrixBlock
 
 SHOWN = "shown"  # the delta of a message from the driver: (reading, i, j, value) → how often it came
 Touch = tuple[Array, Array]  # which rows, which columns
@@ -43,9 +43,9 @@ def subscription_layouts(name: str, ring: Semiring) -> tuple[BlockLayout, ...]:
     return (values, BlockLayout(f"{name} most", "float64")) if ring is ARITHMETIC else (values,)
 
 
-def allocate_blocks(storage: Storage, ring: Semiring) -> list[Block]:
+def allocate_blocks(storage: Storage, ring: Semiring) -> list[MatrixBlock]:
     """Allocate the blocks of a reading."""
-    return [Block(layout, storage) for layout in subscription_layouts("", ring)]
+    return [MatrixBlock(layout, storage) for layout in subscription_layouts("", ring)]
 
 
 class Subscription:
@@ -53,7 +53,11 @@ class Subscription:
     What that holds is still there when another one of these is made for it."""
 
     def __init__(
-        self, reading: Reading, ring: Semiring, part: Part = ALONE, blocks: Sequence[Block] | None = None
+        self,
+        reading: OutputReader,
+        ring: Semiring,
+        part: CyclicPartition = ALONE,
+        blocks: Sequence[MatrixBlock] | None = None,
     ) -> None:
         self.reading, self._ring, self._part = reading, ring, part
         self._values, *most = blocks or allocate_blocks(HEAP, ring)
@@ -78,7 +82,7 @@ class Subscription:
             indices_read(which, size) for which, size in zip((self.reading.rows, self.reading.cols), shape, strict=True)
         )
         rows, cols = (np.arange(size)[which] for size, which in zip(shape, some, strict=True))
-        self._numbers = self._part.owned(rows), cols
+        self._numbers = self._part.select_own(rows), cols
         for block, fill in ((self._values, self._ring.zero), (self._largest, 0.0)):
             if block:
                 block.resize((len(self._numbers[0]), len(cols)), fill)
@@ -143,7 +147,7 @@ class Subscription:
             np.abs(values, out=self._largest.values)
 
 
-def decode_rows(reading: Reading, keys: Words, mult: Words) -> pa.Table:
+def decode_rows(reading: OutputReader, keys: Words, mult: Words) -> pa.Table:
     """Decode cells, keys (i, j, word), to rows of a reading's relation."""
     names, type = [field.name for field in reading.relation.fields], arrow_type(reading.relation.fields[2].type)
     values = pa.array(of_words(keys[:, 2], np.dtype(type.to_pandas_dtype()).name), type)

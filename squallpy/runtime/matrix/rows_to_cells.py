@@ -58,10 +58,10 @@ class Rows:
         """Refuse rows that are taken away where a semiring cannot subtract; SQ3002."""
         taken = self.mult < 0
         if taken.any():
-            told = (
+            message = (
                 f"{self.describe(taken)} takes away from {self.matrix.name}, and the {ring} semiring has no subtraction"
             )
-            raise SquallError("SQ3002", told, hint=f"--set {DELETES}=reevaluate evaluates the program anew")
+            raise SquallError("SQ3002", message, hint=f"--set {DELETES}=reevaluate evaluates the program anew")
 
     def check_indices(self) -> None:
         """Refuse indices outside of the matrix; SQ5010."""
@@ -69,9 +69,9 @@ class Rows:
             wrong = (indices < 0) if isinstance(size, str) else (indices < 0) | (indices >= size)
             if wrong.any():
                 first = int(indices[wrong][0])
-                told = f"{self.describe(wrong)}: {self.matrix.name} has no {which} {first}"
+                message = f"{self.describe(wrong)}: {self.matrix.name} has no {which} {first}"
                 has = f"{size} of them, " if isinstance(size, int) else ""
-                raise SquallError("SQ5010", told, hint=f"{has}numbered from 0")
+                raise SquallError("SQ5010", message, hint=f"{has}numbered from 0")
 
     def describe(self, wrong: npt.NDArray[np.bool_]) -> str:
         """Describe the first of some rows, as in "row 7 of edges"."""
@@ -153,8 +153,8 @@ def check_declared(matrix: Matrix, cells: Cells) -> None:
         if wrong is not None:
             i, j = int(cells.rows[wrong]), int(cells.cols[wrong])
             hint = f"each batch has to add the same to ({j}, {i})" if word == "SYMMETRIC" else ""
-            told = f"{matrix.name} is declared {word}, but a batch adds to ({i}, {j})"
-            raise SquallError("SQ5014", told, hint=hint)
+            message = f"{matrix.name} is declared {word}, but a batch adds to ({i}, {j})"
+            raise SquallError("SQ5014", message, hint=hint)
 
 
 def _find_violation(word: str, cells: Cells) -> int | None:

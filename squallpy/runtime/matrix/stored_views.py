@@ -15,11 +15,11 @@ import numpy.typing as npt
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS, Semiring, Value
 from squallpy.runtime.kernels.matrix import boolean, dense, integer_products, semirings, symmetric, tropical
 from squallpy.runtime.kernels.matrix.sweeps import columns_of, rows_of
-from squallpy.runtime.matrix.packed_boolean import Packed
+from squallpy.runtime.matrix.packed_boolean import PackedMatrix
 
 Array = npt.NDArray[Any]
 _LOOK = 64  # rows by which most factors that pick nothing are told
-Factor = Any  # an Array; of truth values it may be Packed, too
+Factor = Any  # an Array; of truth values it may be a PackedMatrix, too
 
 
 class View(Protocol):
@@ -123,7 +123,7 @@ class ArrayView:
                 self._ring.add(self._values[:, place], self._multiply(column, by), out=self._values[:, place])
         return straight, across  # type: ignore[return-value]
 
-    def _check(self, u: Array, v: Array, rows: "Picked | None", columns: "Picked | None") -> None:
+    def _check(self, u: Array, v: Array, rows: "UnitFactor | None", columns: "UnitFactor | None") -> None:
         """Raise OverflowError, before anything changes, where a change of some rows or columns exceeds 64 bits."""
         high = np.unique(rows.places) if rows else slice(None)
         wide = np.unique(columns.places) if columns else slice(None)
@@ -172,20 +172,20 @@ def visit_view(
     return view.pruned(u, v, xs, ys) if prune else (*view.pass_over(u, v, xs, ys), u, v)
 
 
-class Picked(NamedTuple):
+class UnitFactor(NamedTuple):
     """A factor with one entry in each column: where, and which."""
 
     places: Array
     values: Array
 
 
-def find_picks(factor: Array, zero: Value) -> Picked | None:
+def find_picks(factor: Array, zero: Value) -> UnitFactor | None:
     """Return the places and entries of a factor that has one entry in each column, else None."""
     if not factor.size or factor.shape[0] < 2 or np.count_nonzero(factor[:_LOOK] != zero) > factor.shape[1]:
         return None
     places = (factor != zero).argmax(axis=0)
     values = factor[places, np.arange(factor.shape[1])]
-    return Picked(places, values) if np.count_nonzero(factor != zero) == np.count_nonzero(values != zero) else None
+    return UnitFactor(places, values) if np.count_nonzero(factor != zero) == np.count_nonzero(values != zero) else None
 
 
 def _fill(found: list[Array | None], missing: list[Array]) -> None:
@@ -273,27 +273,27 @@ class BitView:
 
     def pass_over(
         self, u: Factor | None, v: Factor | None, xs: Sequence[Factor], ys: Sequence[Factor]
-    ) -> tuple[list[Packed], list[Packed]]:
+    ) -> tuple[list[PackedMatrix], list[PackedMatrix]]:
         return self._pass(u, v, xs, ys)[:2]
 
     def _pass(
         self, u: Factor | None, v: Factor | None, xs: Sequence[Factor], ys: Sequence[Factor]
-    ) -> tuple[list[Packed], list[Packed], boolean.Bits, boolean.Bits]:
+    ) -> tuple[list[PackedMatrix], list[PackedMatrix], boolean.Bits, boolean.Bits]:
         n, m = self.shape
-        left = _concatenate_lines([], n) if u is None else Packed.of(u).columns
-        right = _concatenate_lines([], m) if v is None else Packed.of(v).rows
+        left = _concatenate_lines([], n) if u is None else PackedMatrix.of(u).columns
+        right = _concatenate_lines([], m) if v is None else PackedMatrix.of(v).rows
         x, y = _concatenate_lines(xs, m), _concatenate_lines(ys, n)
         mx, mty, left, right = boolean.pruned(self._bits, left, right, x, y, symmetric=self._symmetrical)
         return _split_lines(mx, n, xs), _split_lines(mty, m, ys), left, right
 
     def pruned(
         self, u: Factor, v: Factor, xs: Sequence[Factor] = (), ys: Sequence[Factor] = ()
-    ) -> tuple[list[Packed], list[Packed], Packed, Packed]:
+    ) -> tuple[list[PackedMatrix], list[PackedMatrix], PackedMatrix, PackedMatrix]:
         straight, across, left, right = self._pass(u, v, xs, ys)
-        return straight, across, Packed(left, self.shape[0]), Packed(right, self.shape[1], True)
+        return straight, across, PackedMatrix(left, self.shape[0]), PackedMatrix(right, self.shape[1], True)
 
-    def whole(self) -> Packed:
-        return Packed(self._bits, self.shape[1], True)
+    def whole(self) -> PackedMatrix:
+        return PackedMatrix(self._bits, self.shape[1], True)
 
     def read(self, rows: slice | Array, cols: slice | Array) -> Array:
         return boolean.unpack(np.ascontiguousarray(self._bits[rows]), self.shape[1])[:, cols]
@@ -332,15 +332,15 @@ def _split_columns(products: Array, parts: Sequence[Array]) -> list[Array]:
 def _concatenate_lines(parts: Sequence[Factor], cells: int) -> boolean.Bits:
     """Concatenate all packed columns."""
     if len(parts) == 1:
-        return Packed.of(parts[0]).columns
+        return PackedMatrix.of(parts[0]).columns
     if not parts:
         return np.empty((0, boolean.words(cells)), np.uint64)
-    return np.concatenate([Packed.of(part).columns for part in parts])
+    return np.concatenate([PackedMatrix.of(part).columns for part in parts])
 
 
-def _split_lines(lines: boolean.Bits, cells: int, parts: Sequence[Factor]) -> list[Packed]:
+def _split_lines(lines: boolean.Bits, cells: int, parts: Sequence[Factor]) -> list[PackedMatrix]:
     """Split packed columns into those of each part."""
     if len(parts) < 2:
-        return [Packed(lines, cells) for _ in parts]
+        return [PackedMatrix(lines, cells) for _ in parts]
     ends = accumulate(part.shape[1] for part in parts)
-    return [Packed(lines[end - part.shape[1] : end], cells) for end, part in zip(ends, parts, strict=True)]
+    return [PackedMatrix(lines[end - part.shape[1] : end], cells) for end, part in zip(ends, parts, strict=True)]

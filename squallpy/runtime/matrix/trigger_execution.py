@@ -14,8 +14,8 @@ from squallpy.physical.matrix.view_passes import Pass, Work, schedule_passes
 from squallpy.runtime.matrix.affected_cells import occupied, touch
 from squallpy.runtime.matrix.algebra import SingularError
 from squallpy.runtime.matrix.errors import NamingOverflow
-from squallpy.runtime.matrix.fused_boolean import Fused, fuse
-from squallpy.runtime.matrix.packed_boolean import Packed
+from squallpy.runtime.matrix.fused_boolean import FusedTrigger, fuse
+from squallpy.runtime.matrix.packed_boolean import PackedMatrix
 from squallpy.runtime.matrix.program_views import ProgramViews
 from squallpy.runtime.matrix.stored_views import Array, Factor
 
@@ -26,14 +26,14 @@ class Triggers:
     def __init__(self, views: ProgramViews) -> None:
         self._views, self._ring = views, views.ring
         self._work: dict[str, tuple[Work, ...]] = {}
-        self._fused: dict[tuple[str, int], Fused | None] = {}
+        self._fused: dict[tuple[str, int], FusedTrigger | None] = {}
 
     def fire(self, trigger: Trigger, u: Array, v: Array) -> bool:
         """Apply a change u·v of the trigger's input to all views.
 
         Returns False where a small matrix is almost singular: the input has changed, other views are to be evaluated.
         """
-        pair = (Packed.of(u), Packed.of(v)) if self._ring is BOOLEAN else (u, v)
+        pair = (PackedMatrix.of(u), PackedMatrix.of(v)) if self._ring is BOOLEAN else (u, v)
         if self._ring is BOOLEAN and (kernel := self._kernel(trigger, u.shape[1])):
             lines = kernel.fire(self._views.by_name, *pair)
             if self._views.touched is not None:
@@ -66,7 +66,7 @@ class Triggers:
             self._work[name] = schedule_passes(trigger, self._views.maintained.matrices)
         return self._work[name]
 
-    def _kernel(self, trigger: Trigger, rank: int) -> Fused | None:
+    def _kernel(self, trigger: Trigger, rank: int) -> FusedTrigger | None:
         case = (trigger.input.name, rank)
         if case not in self._fused:
             self._fused[case] = fuse(trigger, self._passes(trigger), rank)
@@ -75,7 +75,7 @@ class Triggers:
     def _pass(self, item: Pass, values: dict[str, Factor], sizes: Sizes) -> None:
         """Visit a view: all products, then the update."""
         views, update, u, v = self._views, item.update, None, None
-        xs, ys = ([views.value(r.by, values, sizes) for r in reads] for reads in (item.straight, item.across))
+        xs, ys = ([views.value(r.factor, values, sizes) for r in reads] for reads in (item.straight, item.across))
         if update:
             u, v = views.value(update.u, values, sizes), views.value(update.v, values, sizes)
         *found, left, right = views.visit(item.view.name, u, v, xs, ys, prune=bool(update and update.left))

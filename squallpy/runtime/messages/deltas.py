@@ -26,7 +26,7 @@ from squallpy.runtime.kernels.column_packing import packed, unpacked
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.payload_columns import pack, to_decimal128
-from squallpy.runtime.state.state_store import Numbered
+from squallpy.runtime.state.state_store import StringCells
 
 NULL = -(2**63)
 LEAST = NULL + 2**32  # dictionaries number fewer than 2³¹ texts
@@ -128,14 +128,14 @@ def spelled(keys: Words) -> Any:
     return (keys > NULL) & (keys < LEAST)
 
 
-def numbered(columns: Iterable[Column], start: int = 0) -> tuple[Numbered, ...]:
+def numbered(columns: Iterable[Column], start: int = 0) -> tuple[StringCells, ...]:
     """Find the columns of keys, from some column on, that are numbers of strings."""
-    found = list[Numbered]()
+    found = list[StringCells]()
     for at, column in enumerate(columns, start):
         if column.type.kind is Kind.VARCHAR:
-            found.append(Numbered(at, 0, 2**31))
+            found.append(StringCells(at, 0, 2**31))
         elif column.type.is_wide:
-            found.append(Numbered(at, NULL + 1, LEAST))
+            found.append(StringCells(at, NULL + 1, LEAST))
     return tuple(found)
 
 

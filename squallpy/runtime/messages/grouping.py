@@ -71,12 +71,7 @@ class Grouping:
         ]
 
     def __call__(
-        self,
-        rows: int,
-        read: Callable[[str], Vec],
-        mult: Words | None,
-        names: Dictionary,
-        batch: Batch | None = None,
+        self, rows: int, read: Callable[[str], Vec], mult: Words | None, names: Dictionary, batch: Batch | None = None
     ) -> tuple[Words, Words]:
         """Compute keys and payloads of `rows` tuples; `read` gives fields.
 
@@ -111,12 +106,7 @@ class Grouping:
         return Runner(coder.program(), self._scratch.key_width, self._payload.width)
 
     def _run(
-        self,
-        rows: int,
-        read: Callable[[str], Vec],
-        mult: Words | None,
-        names: Dictionary,
-        batch: Batch | None,
+        self, rows: int, read: Callable[[str], Vec], mult: Words | None, names: Dictionary, batch: Batch | None
     ) -> tuple[Words, Words] | None:
         """Run the program over the rows; keys that are texts are numbered here."""
         runner = self._runners[mult is not None]

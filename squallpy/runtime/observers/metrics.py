@@ -45,16 +45,16 @@ class Metrics:
         self._several, self._query, self._file = several, 1, AppendedFile(path)
         before = self._file.read() if resumed else b""
         whole = before[: before.rfind(b"\n") + 1]  # NB: a crash may have cut the last line short
-        self._recorded = _recorded(path, whole)
+        self._recorded_batches = _recorded(path, whole)
         self._file.rewrite(whole)
 
     def begin(self, query: Query, schema: pa.Schema, batches: int) -> None:
         self._query = query.number
 
     def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None:
-        if (self._query, number) in self._recorded:
+        if (self._query, number) in self._recorded_batches:
             return
-        self._recorded.add((self._query, number))
+        self._recorded_batches.add((self._query, number))
         line = metrics_line(number, stats)
         text = json.dumps({"query": self._query} | line if self._several else line)
         self._file.append(f"{text}\n".encode())

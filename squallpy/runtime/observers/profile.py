@@ -51,13 +51,13 @@ class Profile:
             flames.append((f"the slowest after the first, {self._slowest[1]}", self._slowest[2]))
         names = sorted({name for _, seconds in flames for way in seconds for name in way})
         frames = {name: number for number, name in enumerate(names)}
-        told = {
+        message = {
             "$schema": _SCHEMA,
             "exporter": "squall run --profile",
             "shared": {"frames": [{"name": name} for name in names]},
             "profiles": [_flame(name, seconds, frames) for name, seconds in flames],
         }
-        write_whole(self._path, lambda sink: sink.write(json.dumps(told).encode()))
+        write_whole(self._path, lambda sink: sink.write(json.dumps(message).encode()))
 
     def table(self) -> list[str]:
         """Write lines for people: a span, its median and 95th percentile over the batches, and its share of the

@@ -39,7 +39,7 @@ class Result:
     """The printed rows of a plan's result view."""
 
     def __init__(self, plan: Plan) -> None:
-        self._output, self._pool, self._kept = plan.output, plan.result, plan.keeps_result
+        self._output, self._pool, self._keeps_result = plan.output, plan.result, plan.keeps_result
         self._printer = Printer(plan.output, plan.result)
         self._scratch = Pool(len(plan.result.keys), plan.result.payload)
         self._groups = Pool(len(plan.result.keys), Payload((Ring.COUNT,)))
@@ -81,7 +81,7 @@ class Result:
             pool.upsert(keys, words)
             new = self._top.after(store, keys)
             return self._nothing if new is old else self._moves(old, new, store.dictionary)
-        if not self._kept:
+        if not self._keeps_result:
             come = self._come(keys.copy(), words.copy(), store.dictionary)  # NB: what is printed may share their memory
             return Changes(self._nothing.deletes, come)
         before = pool.get(keys)

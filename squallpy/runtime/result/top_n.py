@@ -42,7 +42,7 @@ class TopK:
 
     def __init__(self, printer: Printer, pool: str, key_width: int, offset: int, limit: int | None) -> None:
         self._printer, self._pool, self._offset, self._limit = printer, pool, offset, limit
-        self._wanted, self._spare = offset + (limit or 0), SPARE
+        self._row_count, self._spare = offset + (limit or 0), SPARE
         self._store: Store | None = None
         self._edition = 0  # of its strings' numbers
         self._known = Pool(key_width, Payload((Ring.COUNT,)))
@@ -100,7 +100,7 @@ class TopK:
         rows = rows if sorted else self._printer.sort_rows(frame, rows)
         if self._bar:  # NB: the sort is stable and the bar comes last, so its own group, unchanged, stays before it
             rows = rows[: int(np.flatnonzero(rows == len(keys) - 1)[0])]
-            if times[rows].sum() < self._wanted:
+            if times[rows].sum() < self._row_count:
                 self._spare = max(self._spare, min(2 * self._spare, isqrt(len(pool))))
                 self._sort_all(store)
                 return
@@ -118,13 +118,13 @@ class TopK:
 
     def _remember(self, store: Store, keys: Words, words: Words, times: Words) -> None:
         """Keep sorted groups as the known ones, cut when they have become many, and print the first."""
-        if len(keys) > 2 * (self._wanted + self._spare):
-            keys = keys[: self._wanted + self._spare]
+        if len(keys) > 2 * (self._row_count + self._spare):
+            keys = keys[: self._row_count + self._spare]
             self._bar = keys[-1:].copy(), words[len(keys) - 1 : len(keys)].copy()
         self._store, self._edition = store, store.dictionary.edition
         self._known.clear()
         self._known.upsert(keys, np.ones((len(keys), 1), np.int64))
-        stop = None if self._limit is None else self._wanted  # each group is printed at least once
+        stop = None if self._limit is None else self._row_count  # each group is printed at least once
         ends = np.cumsum(times[:stop])
         most = ends if stop is None else np.minimum(ends, stop)
         printed = np.maximum(most - np.maximum(ends - times[:stop], self._offset), 0)

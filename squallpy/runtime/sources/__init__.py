@@ -8,7 +8,7 @@ replay   the rows of each micro-batch
 """
 
 from squallpy.catalog.relation import MULT
-from squallpy.runtime.formats.skipped_rows import Skipped, skipped
+from squallpy.runtime.formats.skipped_rows import SkippedRows, skipped
 from squallpy.runtime.sources.source import Rows, Source, infer_fields, open_source
 
-__all__ = ["MULT", "Rows", "Skipped", "Source", "infer_fields", "open_source", "skipped"]
+__all__ = ["MULT", "Rows", "SkippedRows", "Source", "infer_fields", "open_source", "skipped"]

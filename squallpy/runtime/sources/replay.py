@@ -102,11 +102,12 @@ def _leap(batch_rows: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class BackfillReplay:
     """A replay that repeats its first `done` batches in a few large ones, which print nothing.
 
-    again = Again(Replay({"r": 1000}, 10), 30)     again.ranges(0)  →  {"r": (0, 300)}     again.number(0)  →  None
-                                                   again.ranges(1)  →  {"r": (300, 310)}   again.number(1)  →  30
+    again = BackfillReplay(Replay({"r": 1000}, 10), 30)
+    again.ranges(0)  →  {"r": (0, 300)}     again.number(0)  →  None
+    again.ranges(1)  →  {"r": (300, 310)}   again.number(1)  →  30
     """
 
     replay: Replay

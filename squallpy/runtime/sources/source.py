@@ -24,7 +24,7 @@ from squallpy.runtime.formats.change_operations import MATERIALIZE, columns_of_c
 from squallpy.runtime.formats.counted_table import concat_tables, take_rows
 from squallpy.runtime.formats.file_rows import FileRows, mark_read
 from squallpy.runtime.formats.relation_files import File, find_files
-from squallpy.runtime.formats.skipped_rows import EXAMPLES, Skipped, mark_skipped, skipped
+from squallpy.runtime.formats.skipped_rows import EXAMPLES, SkippedRows, mark_skipped, skipped
 from squallpy.runtime.formats.type_conversion import PROGRESS, check_names
 
 SKIP = "OPTIONS (on_error 'skip') leaves such rows out"
@@ -60,8 +60,10 @@ class SourceFile(Protocol):
         """Suggest what to do about a row that cannot be read, if known."""
         ...
 
-    def read(self, start: int, stop: int, fields: tuple[Field, ...], op: str | None, summed: bool = False) -> FileRows:
-        """Read some rows; with their checksums, if they are to be `summed`."""
+    def read(
+        self, start: int, stop: int, fields: tuple[Field, ...], op: str | None, with_checksum: bool = False
+    ) -> FileRows:
+        """Read some rows; with their checksums, if they are to be `with_checksum`."""
         ...
 
     def checksum(self, rows: int, names: Sequence[str]) -> int:
@@ -88,12 +90,14 @@ class OneRow:
         """Do nothing: there are no columns to check."""
 
     def location(self, row: int) -> str:
-        return self.file.shown
+        return self.file.display_name
 
     def hint(self, row: int) -> str:
         return ""
 
-    def read(self, start: int, stop: int, fields: tuple[Field, ...], op: str | None, summed: bool = False) -> FileRows:
+    def read(
+        self, start: int, stop: int, fields: tuple[Field, ...], op: str | None, with_checksum: bool = False
+    ) -> FileRows:
         """Make zeros."""
         zeros = pa.array(np.zeros(stop - start, np.int64))
         return FileRows(pa.table({field.name: zeros.cast(column_type(field.type)) for field in fields}))
@@ -117,7 +121,7 @@ class Source:
 
     relation: Relation
     parts: tuple[SourceFile, ...]
-    summed: bool = False
+    with_checksum: bool = False
     """True if tables that are read carry the checksums of their parts."""
 
     @cached_property
@@ -160,12 +164,12 @@ class Source:
         fields, counted = tuple(self._field(name) for name in columns if name != ARRIVAL), ARRIVAL in columns
         if start == stop:
             return numbered(self._schema(fields).empty_table(), start, counted)
-        tables, left_out, sums, images = [], Skipped(), dict[str, Mapping[str, int]](), 0
+        tables, left_out, sums, images = [], SkippedRows(), dict[str, Mapping[str, int]](), 0
         for i in range(bisect_right(self.starts, start) - 1, bisect_left(self.starts, stop)):
             begin = self.starts[i]
             first, last = max(start, begin) - begin, min(stop, self.starts[i + 1]) - begin
             if first < last:
-                piece = self.parts[i].read(first, last, fields, self.relation.op, self.summed)
+                piece = self.parts[i].read(first, last, fields, self.relation.op, self.with_checksum)
                 tables.append(self._settle(self.parts[i], piece, first, begin if counted else None))
                 left_out += skipped(tables[-1])
                 sums |= {str(i): piece.checksums} if piece.checksums else {}
@@ -197,7 +201,7 @@ class Source:
             text = f"{part.location(start + row)}: {wrong[row].text}"
             raise SquallError(wrong[row].code, text, hint=wrong[row].hint or part.hint(start + row) or SKIP)
         examples = tuple(f"{part.location(start + row)}: {wrong[row].text}" for row in rows[:EXAMPLES])
-        return mark_skipped(take_rows(table, good), Skipped(len(rows), examples))
+        return mark_skipped(take_rows(table, good), SkippedRows(len(rows), examples))
 
 
 def cut(start: int, stop: int, number: int, count: int, seams: Sequence[int] = ()) -> int:
@@ -216,9 +220,9 @@ def numbered(table: pa.Table, start: int, wanted: bool = True) -> pa.Table:
     return table.append_column(ARRIVAL, pa.array(np.arange(start, start + len(table)))) if wanted else table
 
 
-def open_source(relation: Relation, base: Path, summed: bool = False) -> Source:
+def open_source(relation: Relation, base: Path, with_checksum: bool = False) -> Source:
     """Find a relation's files and compare them with its columns; relative paths start at `base`, then at the cwd.
-    Tables that are read tell checksums if they are to be `summed`.
+    Tables that are read tell checksums if they are to be `with_checksum`.
 
     Raises SQ4001 for files that are not there or cannot be read, SQ4002 for columns that are not there or cannot have
     the declared type.
@@ -232,11 +236,11 @@ def open_source(relation: Relation, base: Path, summed: bool = False) -> Source:
             part.check(relation.fields, relation.op)
         known = list(dict.fromkeys(name for part in parts for name in part.columns))
         if known:
-            shown = parts[0].file.shown if len(parts) == 1 else f'"{relation.options["path"]}"'
+            shown = parts[0].file.display_name if len(parts) == 1 else f'"{relation.options["path"]}"'
             check_names(shown, known, [f.name for f in relation.fields])
     except SquallError as error:
         raise error.at(relation.span) from None
-    return Source(relation, parts, summed)
+    return Source(relation, parts, with_checksum)
 
 
 def infer_fields(relation: Relation, base: Path) -> tuple[Field, ...]:
@@ -283,8 +287,8 @@ def united(files: Sequence[tuple[File, tuple[Field, ...]]]) -> tuple[Field, ...]
             was, first = found.get(key, (f, file))
             type = common(was.type, f.type)
             if type is None:
-                told = f'column "{f.name}" is {was.type} in {first.shown} and {f.type} in {file.shown}'
-                raise SquallError("SQ4002", told, hint="declare the columns")
+                message = f'column "{f.name}" is {was.type} in {first.display_name} and {f.type} in {file.display_name}'
+                raise SquallError("SQ4002", message, hint="declare the columns")
             found[key] = Field(was.name, type, was.nullable or f.nullable), first
     has = [{f.name.lower() for f in fields} for _, fields in files]
     there = {name for name in set[str]().union(*has) if all(name in names for names in has)}

@@ -42,14 +42,14 @@ def make_archive(java: Java) -> Path:
     path = archive_path(java)
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        fresh = Path(folder) / "fresh.jsa"
-        cluster = start("local[2]", {"spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={fresh}"})
+        ids = Path(folder) / "fresh.jsa"
+        cluster = start("local[2]", {"spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={ids}"})
         try:
             job = StreamJob(3, 2, 2, _nothing, _empty, str(Path(folder) / "checkpoint"))
             run(cluster.session, job, lambda batch, outputs, times: True)
         finally:
             cluster.stop(_PATIENCE)
-        fresh.replace(path)
+        ids.replace(path)
     return path
 
 

@@ -71,10 +71,10 @@ class SparkExecutor:
             with self._trace("publish"):
                 printed = self._result.apply(batch, [b"first" if batch == 0 else b"", *outputs])
                 changes, stats = unpack_changes(printed)
-            committed.read.add(stats.pop(READ, {}))
+            committed.read_sums.add(stats.pop(READ, {}))
             stats = coordinator.complete(stats)
             rebuilt = {"rebuilt": list(times.reports)} if times.reports else {}
-            profile = {"profile": timeline(times) | self._trace.taken()} if self._trace.on else {}
+            profile = {"profile": timeline(times) | self._trace.take_seconds()} if self._trace.on else {}
             go_on = on_batch(batch, changes, stats | _stage_seconds(times, perf_counter() - start) | rebuilt | profile)
             committed.commit(batch + 1, coordinator.facts)
             coordinator.drop_hand_offs(batch + 1)

@@ -115,7 +115,9 @@ class Edges(ColumnCollector):
         """Evaluate a graph function on these edges."""
         function = GRAPHS[name]
         ring = SEMIRINGS[function.semiring]
-        return evaluate_program(name, function.written("A", "n", steps), ring, {"A": "n n"}, {"A": self.matrix(ring)})
+        return evaluate_program(
+            name, function.write_script("A", "n", steps), ring, {"A": "n n"}, {"A": self.matrix(ring)}
+        )
 
 
 def _check_square_fits(n: int, ring: Semiring) -> None:

@@ -8,7 +8,7 @@ The stages are placed by the clocks of their hosts; where those differ, spans th
 
 from collections.abc import Iterable
 
-from squallpy.base.timing import Seconds, below
+from squallpy.base.timing import Seconds, prefix_spans
 from squallpy.runtime.spark.micro_batch_loop import BatchTimes
 from squallpy.runtime.spark.worker_tasks import TaskProfile
 
@@ -30,7 +30,7 @@ def timeline(times: BatchTimes) -> Seconds:
     job = {("describe to Spark",): times.built} | _stages(
         times.profiles, times.began + times.built, times.began + times.job
     )
-    return {("Spark between batches",): times.between} | spans | {("job",): times.job} | below(("job",), job)
+    return {("Spark between batches",): times.between} | spans | {("job",): times.job} | prefix_spans(("job",), job)
 
 
 def _stages(profiles: Iterable[TaskProfile], start: float, end: float) -> Seconds:
@@ -45,6 +45,6 @@ def _stages(profiles: Iterable[TaskProfile], start: float, end: float) -> Second
         name = f"stage {stage + 1}"
         spans[f"exchange {stage}" if at else "plan, schedule, wake Python",] = max(0.0, first - start)
         spans[name,] = last - first
-        spans |= below((name,), slowest.seconds)
+        spans |= prefix_spans((name,), slowest.seconds)
         start = last
     return spans | {("gather",): max(0.0, end - start)}

@@ -290,7 +290,9 @@ def _with_profile(
     if not trace.on:
         return report
     arrival = {("arrive",): arrived - began} if arrived else {}
-    return report._replace(profiles=(*report.profiles, TaskProfile(stage, began, time(), arrival | trace.taken())))
+    return report._replace(
+        profiles=(*report.profiles, TaskProfile(stage, began, time(), arrival | trace.take_seconds()))
+    )
 
 
 def _task() -> int:

@@ -1,6 +1,6 @@
 """Blocks: matrices of a store, in rows that can become more and longer.
 
-block = Block(BlockLayout("A rows", "float64"), storage)
+block = MatrixBlock(BlockLayout("A rows", "float64"), storage)
 block.resize((3, 4), 0.0);  block.values[1] += 2       (3, 4), in place, for whoever opens the storage next
 """
 
@@ -29,7 +29,7 @@ class BlockLayout:
     dense: bool = False
 
 
-class Block:
+class MatrixBlock:
     """A matrix in a region of its own."""
 
     def __init__(self, layout: BlockLayout, storage: Storage) -> None:

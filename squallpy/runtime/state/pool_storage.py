@@ -1,6 +1,6 @@
-"""Storage of pools: `HEAP`, this process's memory, or `Mapped`, files that several processes of a host map.
+"""Storage of pools: `HEAP`, this process's memory, or `MappedStorage`, files that several processes of a host map.
 
-    Pool(1, payload, storage=Mapped(Path("/dev/shm/q/part-3/state.0")), name="orders")
+    Pool(1, payload, storage=MappedStorage(Path("/dev/shm/q/part-3/state.0")), name="orders")
 
 Files grow in place, and have the room that they grow by from then on: a store into a promise that a full file system
 cannot keep would be a SIGBUS. A directory on a disk works for state larger than memory, slower: the system pages.
@@ -16,7 +16,7 @@ import numpy as np
 
 from squallpy.runtime.kernels.memory_regions import HEAP, Region, Storage, Words
 
-__all__ = ["HEAP", "Mapped", "Region", "Storage"]
+__all__ = ["HEAP", "MappedStorage", "Region", "Storage"]
 
 _C: Any = ctypes.CDLL(None, use_errno=True)
 _C.mmap.restype = ctypes.c_void_p
@@ -92,7 +92,7 @@ class _FileRegion:
         """Do nothing: files have their room allocated."""
 
 
-class Mapped:
+class MappedStorage:
     """Regions as files in a directory, for processes that take turns under a lock of their own."""
 
     shared = True
@@ -105,4 +105,4 @@ class Mapped:
         return _FileRegion(self.directory / name, words)
 
     def __repr__(self) -> str:
-        return f"Mapped({str(self.directory)!r})"
+        return f"MappedStorage({str(self.directory)!r})"

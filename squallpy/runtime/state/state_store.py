@@ -1,7 +1,7 @@
 """Stores: the state of one partition of a query, as named pools, one dictionary for their strings, and blocks.
 
 layout = StoreLayout((PoolLayout("q", 1, Payload((Ring.EXACT,))), PoolLayout("orders", 2, …, slices=((1,),))))
-store = Store(layout)                       on the heap;  Store(layout, Mapped(path))  in files
+store = Store(layout)                       on the heap;  Store(layout, MappedStorage(path))  in files
 store["orders"].upsert(…)
 store.snapshot(file);  Store(layout).restore(file)      same contents, in the same slots, under the same numbers
 store.renew()                                           without the strings that nothing names any more
@@ -25,14 +25,14 @@ from squallpy.runtime.kernels.pool import Pool, as_pool
 from squallpy.runtime.kernels.row_list import RowList
 from squallpy.runtime.kernels.sorted_pool import SortedPool
 from squallpy.runtime.kernels.view_container import Container, OrderedContainer
-from squallpy.runtime.state.matrix_blocks import Block, BlockLayout
+from squallpy.runtime.state.matrix_blocks import BlockLayout, MatrixBlock
 
 _FORMAT = 3
 _CHUNK = 1 << 18  # rows restored at a time
 
 
 @dataclass(frozen=True, slots=True)
-class Numbered:
+class StringCells:
     """Cells that hold numbers of strings: those of one column, from `first` on and below `end`.
 
     Columns are those of keys, then of payloads. `end` is the number of no string; `first` is 0.
@@ -58,7 +58,7 @@ class PoolLayout:
     payload: Payload
     slices: tuple[tuple[int, ...], ...] = ()
     orders: tuple[Order, ...] = ()
-    numbered: tuple[Numbered, ...] = ()
+    numbered: tuple[StringCells, ...] = ()
     ordered: bool = False
     listed: bool = False
 
@@ -93,7 +93,7 @@ class Store(Mapping[str, Container]):
         self.layout = layout
         self.dictionary = Dictionary(storage)
         self._pools = {pool.name: pool.open(storage) for pool in layout.pools}
-        self.blocks = {block.name: Block(block, storage) for block in layout.blocks}
+        self.blocks = {block.name: MatrixBlock(block, storage) for block in layout.blocks}
 
     def __getitem__(self, name: str) -> Container:
         return self._pools[name]
@@ -158,7 +158,7 @@ class Store(Mapping[str, Container]):
             "pools": [[name, len(pool), pool.key_width, pool.payload.width] for name, pool in self.items()],
             "blocks": [[name, *block.shape, block.layout.dtype] for name, block in self.blocks.items()],
         }
-        with pa.CompressedOutputStream(_Unclosed(sink), "zstd") as out:
+        with pa.CompressedOutputStream(_KeepOpen(sink), "zstd") as out:
             line = json.dumps(head).encode()
             out.write(len(line).to_bytes(8, "little") + line)
             parts: list[npt.NDArray[Any]] = [*names, *(part for pool in self.values() for part in pool.rows())]
@@ -193,7 +193,7 @@ class Store(Mapping[str, Container]):
             pool.upsert(part, _words(data, len(part) * pool.payload.width).reshape(len(part), pool.payload.width))
 
 
-class _Unclosed(io.RawIOBase):
+class _KeepOpen(io.RawIOBase):
     """A file that Arrow may close without closing the one below."""
 
     def __init__(self, below: IO[bytes]) -> None:

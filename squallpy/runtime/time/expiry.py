@@ -42,7 +42,7 @@ class Expiry:
         }
         before = time_of(store[self._bound])
         old = UNBOUNDED if before is None else before
-        new = self._window.bound(latest)
+        new = self._window.lower_bound(latest)
         if new > old:
             set_time(store[self._bound], new)
         return old, max(old, new)

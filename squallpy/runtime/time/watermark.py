@@ -32,8 +32,8 @@ def time_layout(pool: str) -> PoolLayout:
 def clock_deltas(clocks: Iterable[Clock], relation: str, rows: pa.RecordBatch) -> Iterator[Delta]:
     """Return what a share of a batch tells the clocks of its stream: the greatest time, if it has any."""
     for clock in clocks:
-        if clock.relation == relation and (told := _latest(clock, rows[clock.field])):
-            yield told
+        if clock.relation == relation and (message := _latest(clock, rows[clock.field])):
+            yield message
 
 
 def _latest(clock: Clock, times: pa.Array) -> Delta | None:
@@ -51,8 +51,8 @@ def _storage_type(type: pa.DataType) -> pa.DataType:
 def tick(store: Store, clocks: Iterable[str], given: Mapping[str, Delta]) -> None:
     """Move the clocks to the latest times of a batch."""
     for name in (PoolName(clock, Role.CLOCK) for clock in clocks):
-        if told := given.get(name):
-            latest, before = int(told.keys.max()), time_of(store[name])
+        if message := given.get(name):
+            latest, before = int(message.keys.max()), time_of(store[name])
             if before is None or before < latest:
                 set_time(store[name], latest)
 

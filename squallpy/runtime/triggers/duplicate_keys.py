@@ -8,7 +8,7 @@ import numpy as np
 from squallpy.base.errors import SquallError
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import UniqueView
-from squallpy.runtime.auxiliary.maintainer import Touched
+from squallpy.runtime.auxiliary.maintainer import TouchTracker
 from squallpy.runtime.evaluate.vectors import to_arrow
 from squallpy.runtime.formats.text_columns import cells
 from squallpy.runtime.joiners.joiner import Changes
@@ -28,7 +28,9 @@ class KeyCheck:
         noted: What else has to be told of changes of the pool.
     """
 
-    def __init__(self, unique: UniqueView, columns: tuple[Column, ...], noted: Touched | Changes | None = None) -> None:
+    def __init__(
+        self, unique: UniqueView, columns: tuple[Column, ...], noted: TouchTracker | Changes | None = None
+    ) -> None:
         self._unique, self._columns, self._noted = unique, columns, noted
         self._changes: list[tuple[Words, Words]] = []
         self._records = 0
@@ -61,9 +63,9 @@ class KeyCheck:
     def _error(self, key: Words, rows: int, names: Dictionary) -> SquallError:
         unique = self._unique
         shown = [f"{name} = {_text(key[:, at], self._columns[at], names)}" for name, at in unique.key]
-        told = f"{unique.path}: {rows} rows have PRIMARY KEY {', '.join(shown)}"
+        message = f"{unique.path}: {rows} rows have PRIMARY KEY {', '.join(shown)}"
         hint = "leave PRIMARY KEY out of the declaration, or count such rows with OPTIONS (on_error 'skip')"
-        return SquallError("SQ4007", told, hint=hint)
+        return SquallError("SQ4007", message, hint=hint)
 
 
 def _text(key: Words, column: Column, names: Dictionary) -> str:

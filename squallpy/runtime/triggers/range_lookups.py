@@ -21,9 +21,9 @@ from squallpy.logical.expressions import (
     Cast,
     Column,
     Expr,
+    are_stored_alike,
     columns,
     conjuncts,
-    held_alike,
     is_null,
     not_null,
     uncast,
@@ -59,17 +59,17 @@ class Ranges:
         self._least = least_in_order(self._variable.type)
 
     @property
-    def tried(self) -> int:
+    def count_tried(self) -> int:
         """Number of values that bisections have tried so far."""
         return self._rising.tried + self._falling.tried
 
-    def find(self, index: SortedIndex, given: Words, framed: Framed, names: Dictionary) -> Bounds:
-        """Find bounds for each row of `given`, the values that are equated; low > high where nothing qualifies."""
-        n = len(given)
+    def find(self, index: SortedIndex, keys: Words, framed: Framed, names: Dictionary) -> Bounds:
+        """Find bounds for each row of `keys`, the values that are equated; low > high where nothing qualifies."""
+        n = len(keys)
         low, high = np.full(n, self._least), np.full(n, GREATEST)
         searched = [side for side in (self._rising, self._falling) if side.searched]
         if searched:
-            low, high = self._extremes(index, given, low, high)
+            low, high = self._extremes(index, keys, low, high)
         some = low <= high
         for side in (self._rising, self._falling):
             if side.searched:
@@ -83,11 +83,11 @@ class Ranges:
                 high = np.minimum(high, found)
         return (low, high) if some.all() else (np.where(some, low, 1), np.where(some, high, 0))
 
-    def find_unordered(self, index: SortedIndex, given: Words) -> tuple[Words, Words]:
+    def find_unordered(self, index: SortedIndex, keys: Words) -> tuple[Words, Words]:
         """List (row, place) of the records whose values are too wide to be in their order."""
         if not self._variable.type.is_wide:
             return np.empty(0, np.int64), np.empty(0, np.int64)
-        return index.find_below(given, self._least)
+        return index.find_below(keys, self._least)
 
     def test(self, frame: Frame) -> Any:
         """Evaluate the predicates."""
@@ -96,11 +96,11 @@ class Ranges:
             true &= np.broadcast_to(side.test(frame), frame.rows)
         return true
 
-    def _extremes(self, index: SortedIndex, given: Words, low: Words, high: Words) -> Bounds:
+    def _extremes(self, index: SortedIndex, keys: Words, low: Words, high: Words) -> Bounds:
         """Find the least and greatest values that there are; low > high where there are none."""
         out = []
         for greatest in (False, True):
-            places = index.find_ends(given, low, high, greatest=greatest)
+            places = index.find_ends(keys, low, high, greatest=greatest)
             words = index.column(index.ranged, np.maximum(places, 0)) if len(index) else low
             out.append(np.where(places < 0, int(not greatest), index.rank(words)))
         return out[0], out[1]
@@ -252,7 +252,11 @@ def _read_bound(predicate: Expr, variable: Column) -> _Bound | None:
             a, b = uncast(a), uncast(b)
             other = b if a == variable else a
             plain = variable in (a, b) and variable not in columns(other)
-            if plain and held_alike(other.type, variable.type) and not (other.type.is_wide or variable.type.is_wide):
+            if (
+                plain
+                and are_stored_alike(other.type, variable.type)
+                and not (other.type.is_wide or variable.type.is_wide)
+            ):
                 return _Bound([(1, other)], name in ("<", ">"))
             found = isolate(predicate, variable)
             return found and _Bound(*found)

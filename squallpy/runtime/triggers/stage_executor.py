@@ -12,7 +12,7 @@ from squallpy.physical.joins.joiner_groups import Homes
 from squallpy.physical.plan import Derive, Lookup, Plan, Stage, Update
 from squallpy.program.trigger_program import RESULT
 from squallpy.runtime.auxiliary.groups import RowsOf
-from squallpy.runtime.auxiliary.maintainer import Touched, begin
+from squallpy.runtime.auxiliary.maintainer import TouchTracker, begin
 from squallpy.runtime.auxiliary.maintainer_registry import auxiliary_layouts, open_maintainer
 from squallpy.runtime.auxiliary.window_rows import WindowMaintainer
 from squallpy.runtime.joiners.batch_plan import BatchPlan, Copying
@@ -36,7 +36,8 @@ Deltas = dict[str, Delta]  # by name
 def store_layout(plan: Plan) -> StoreLayout:
     """Lay out the pools that a partition of the plan keeps."""
     views = tuple(
-        PoolLayout(p.name, len(p.keys), p.payload, p.slices, p.orders, numbered(p.keys), p.ordered) for p in plan.pools
+        PoolLayout(p.name, len(p.keys), p.payload, p.slices, p.orders, numbered(p.keys), p.is_ordered)
+        for p in plan.pools
     )
     twice = {line.view: PoolName(line.view, Role.OTHER_GRID) for line in plan.on_grid if not line.key}
     second = [replace(view, name=twice[view.name]) for view in views if view.name in twice]
@@ -44,15 +45,7 @@ def store_layout(plan: Plan) -> StoreLayout:
     changed = [replace(view, name=PoolName(view.name, Role.CHANGES)) for view in plain]
     reached = [replace(view, name=PoolName(view.name, Role.REACHED), payload=COUNTS) for view in plain]
     return StoreLayout(
-        (
-            *views,
-            *second,
-            *changed,
-            *reached,
-            *ledger_layouts(plan),
-            *clock_layouts(plan),
-            *auxiliary_layouts(plan),
-        )
+        (*views, *second, *changed, *reached, *ledger_layouts(plan), *clock_layouts(plan), *auxiliary_layouts(plan))
     )
 
 
@@ -101,7 +94,7 @@ class StageExecutor:
         seen = {f.relation.name: f.auxiliary for f in plan.feeds if f.auxiliary and f.relation.name in looked | derived}
         self._copied = {name for name, place in plan.places if place == EVERYWHERE.value}
         self._everywhere = {name for name, source in self._sources.items() if source in self._copied}
-        self._touched = {n.source.name: Touched(n.source) for n in seen.values() if n.kind.has_groups}
+        self._touched = {n.source.name: TouchTracker(n.source) for n in seen.values() if n.kind.has_groups}
         rows = {name: RowsOf(seen[name], self._touched[seen[name].source.name]) for name in looked}
         self._steps = [Statement(s, payloads, rows) if isinstance(s, Update) else s for s in stage.steps]
         self._statements = [step for step in self._steps if isinstance(step, Statement)]
@@ -168,7 +161,7 @@ class StageExecutor:
 
     def _counts(self) -> tuple[int, int]:
         """Return how many comparisons lookups have made so far, and how many pairs."""
-        return sum(s.compared for s in self._statements), sum(s.pairs for s in self._statements)
+        return sum(s.count_compared for s in self._statements), sum(s.pairs for s in self._statements)
 
     def _add_up(self, deltas: Iterable[Delta]) -> Deltas:
         """Add up the deltas that have arrived, by name; those that are looked up, in their pools."""
@@ -181,19 +174,19 @@ class StageExecutor:
         self._fill(given)
         return given
 
-    def _fill(self, given: Mapping[str, Delta]) -> None:
-        for name, delta in given.items():
+    def _fill(self, deltas: Mapping[str, Delta]) -> None:
+        for name, delta in deltas.items():
             if name in self._scratch:
                 self._scratch[name].upsert(np.ascontiguousarray(delta.keys), np.ascontiguousarray(delta.words))
 
-    def _book(self, store: Store, given: Mapping[str, Delta]) -> None:
+    def _book(self, store: Store, deltas: Mapping[str, Delta]) -> None:
         self._notes = Notes()
         for feed in self._plan.sources:
-            if changes := given.get(PoolName(feed.relation.name, Role.LEDGER)):
+            if changes := deltas.get(PoolName(feed.relation.name, Role.LEDGER)):
                 self._notes.unmatched += book(store.pool(changes.name), changes.keys, changes.words)
 
-    def _derive(self, step: Derive, store: Store, given: Deltas) -> None:
-        if step.alone and self._partition != 0:
+    def _derive(self, step: Derive, store: Store, deltas: Deltas) -> None:
+        if step.is_alone and self._partition != 0:
             return
         touched = self._touched.get(self._sources[step.relation])
         maintainer = self._maintainers[step.relation]
@@ -201,7 +194,7 @@ class StageExecutor:
         if isinstance(maintainer, WindowMaintainer) and not (self._partition and step.relation in self._everywhere):
             self._notes.take(maintainer, booked=maintainer.stream in self._ledgers)
         self._fill(changes)
-        given |= changes
+        deltas |= changes
 
     def _home_filter(self, step: Update, batch: BatchPlan, names: Dictionary) -> Keeper:
         """Make the filter of rows that all groups of joiners see: those stored in this joiner's group."""
@@ -225,10 +218,10 @@ class StageExecutor:
         return mine
 
 
-def _rows(name: str, given: Mapping[str, Delta], pools: Mapping[str, Container]) -> Delta | None:
+def _rows(name: str, deltas: Mapping[str, Delta], pools: Mapping[str, Container]) -> Delta | None:
     """Return the rows of a delta of this batch, or of a view, if there are any."""
-    if name in given or name not in pools:
-        return given.get(name)
+    if name in deltas or name not in pools:
+        return deltas.get(name)
     keys, words = pools[name].rows()
     return Delta(name, keys, words) if len(keys) else None
 

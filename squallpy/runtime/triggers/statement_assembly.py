@@ -11,8 +11,8 @@ import numpy as np
 
 from squallpy.base.rings import Cofactor, LaneRing, Payload, Ring
 from squallpy.base.types import Kind, Type
-from squallpy.logical.expressions import COMPARISONS, MIRRORED, Call, Column, Expr, Literal, conjuncts, held_alike
-from squallpy.physical.plan import AuxiliaryPlan, Let, Lookup, Step, Update, Where
+from squallpy.logical.expressions import COMPARISONS, MIRRORED, Call, Column, Expr, Literal, are_stored_alike, conjuncts
+from squallpy.physical.plan import AuxiliaryPlan, FilterStep, Let, Lookup, Step, Update
 from squallpy.program.calculus import Lane, lifted
 from squallpy.program.views import Row
 from squallpy.runtime.kernels import statement_steps
@@ -25,7 +25,7 @@ _LOOKUPS = {"probe": statement_steps.PROBE, "slice": statement_steps.SLICE, "sca
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StepProgram:
     """Consecutive steps in one program, with the positions in it of pools' frames and of noted payloads.
 
     Auxiliary relations note the payloads of groups before the batch.
@@ -41,7 +41,7 @@ class Assembly:
     """A statement made ready: programs and steps between them, the register of each variable, and the outcome's words.
     Sources of payload factors are the delta, each lookup, and each factor that is computed."""
 
-    parts: tuple[Part | Step, ...]
+    parts: tuple[StepProgram | Step, ...]
     registers: Mapping[int, int]
     sources: int
     outcome: Words
@@ -57,7 +57,7 @@ def assemble(
 ) -> Assembly:
     """Assemble an update."""
     registers = {v.id: i for i, v in enumerate(update.variables)}
-    parts: list[Part | Step] = []
+    parts: list[StepProgram | Step] = []
     words: list[int] = []
     frames: list[tuple[int, str]] = []
     noted: list[tuple[int, str]] = []
@@ -65,7 +65,7 @@ def assemble(
 
     def flush() -> None:
         if words:
-            parts.append(Part(np.array(words, np.int64), tuple(frames), tuple(noted)))
+            parts.append(StepProgram(np.array(words, np.int64), tuple(frames), tuple(noted)))
             words.clear()
             frames.clear()
             noted.clear()
@@ -88,7 +88,7 @@ def assemble(
             continue
         if isinstance(step, Lookup):
             frames.append((len(words) + statement_steps.FRAME, step.source))
-            if step.row and step.row.before:
+            if step.row and step.row.is_before:
                 noted.append((len(words) + statement_steps.NOTED, step.row.relation))
         words += code
     flush()
@@ -106,7 +106,7 @@ def computed_ring(type: Type, target: Ring) -> Ring:
 def _same(step: Let) -> Column | None:
     """Return the column whose words the variable's are."""
     match step.value:
-        case Column() as column if held_alike(column.type, step.variable.type):
+        case Column() as column if are_stored_alike(column.type, step.variable.type):
             return column
     return None
 
@@ -120,7 +120,7 @@ def _encode(
             return _lookup(step, registers, known, source)
         case Lookup(row=Row(aux)):
             return _row(step, auxiliary[aux], registers, known)
-        case Where(predicate):
+        case FilterStep(predicate):
             compared = [_encode_comparison(part, registers) for part in conjuncts(predicate)]
             if all(compared):
                 return [w for c in compared if c for w in _operation(statement_steps.COMPARE, [*c, *known])]
@@ -136,11 +136,11 @@ def _operation(operation: int, words: list[int]) -> list[int]:
 
 def _lookup(step: Lookup, registers: Mapping[int, int], known: Iterable[int], source: int) -> list[int]:
     live = sorted({registers[id] for id in step.live if id in registers} & set(known))
-    bound = [registers[v.id] for _, v in step.bound]
+    bound = [registers[v.id] for _, v in step.bound_keys]
     binds = [(position, registers[v.id]) for position, v in step.binds if v.id in step.live]
     counts = [len(bound), len(binds), len(live)]
     lists = [*bound, *(word for pair in binds for word in pair), *live]
-    return _operation(_LOOKUPS[step.how], [0, source, step.index, *counts, 0, 0, *lists])
+    return _operation(_LOOKUPS[step.method], [0, source, step.index, *counts, 0, 0, *lists])
 
 
 def _row(step: Lookup, aux: AuxiliaryPlan, registers: Mapping[int, int], known: Iterable[int]) -> list[int] | None:
@@ -158,7 +158,7 @@ def _row(step: Lookup, aux: AuxiliaryPlan, registers: Mapping[int, int], known: 
     if any(payload.rings[lane] is not Ring.COUNT for lane in lanes):
         return None
     live = sorted({registers[id] for id in step.live if id in registers} & set(known))
-    bound = [registers[v.id] for _, v in step.bound]
+    bound = [registers[v.id] for _, v in step.bound_keys]
     into = [-1, *(registers[v.id] for _, v in step.row.fields if v.id in step.live)]
     pairs = [word for lane, register in zip(lanes, into, strict=True) for word in (payload.offsets[lane], register)]
     return _operation(statement_steps.ROW, [0, 0, 0, len(bound), len(lanes), len(live), 0, 0, *bound, *pairs, *live])
@@ -173,13 +173,15 @@ def _encode_comparison(predicate: Expr, registers: Mapping[int, int]) -> list[in
     match predicate:
         case Call(name, (Column() as left, Column() as right)) if name in MIRRORED:
             texts = left.type == right.type and left.type.kind is Kind.VARCHAR and name in ("=", "<>")
-            if not texts and not (_is_plain(left.type) and _is_plain(right.type) and held_alike(left.type, right.type)):
+            if not texts and not (
+                _is_plain(left.type) and _is_plain(right.type) and are_stored_alike(left.type, right.type)
+            ):
                 return None
             operands = [registers[left.id], registers[right.id], 0, _null_key(left.type), _null_key(right.type)]
         case Call(name, (Literal(), Column())) if name in MIRRORED:
             return _encode_comparison(replace(predicate, name=MIRRORED[name], args=predicate.args[::-1]), registers)
         case Call(name, (Column() as left, Literal(value, type))) if name in MIRRORED and value is not None:
-            if not (_is_own_key(value, left.type) and held_alike(left.type, type)):
+            if not (_is_own_key(value, left.type) and are_stored_alike(left.type, type)):
                 return None
             operands = [registers[left.id], -1, int(value), NULL, 0]
         case _:

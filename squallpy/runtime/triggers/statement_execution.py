@@ -14,10 +14,10 @@ import numpy as np
 from squallpy.base.rings import Cofactor, LaneRing, Payload, Ring
 from squallpy.base.types import Kind, Type
 from squallpy.logical.expressions import Column
-from squallpy.physical.plan import Let, Lookup, Update, Where
+from squallpy.physical.plan import FilterStep, Let, Lookup, Update
 from squallpy.program.calculus import lifted
 from squallpy.runtime.auxiliary.groups import RowsOf
-from squallpy.runtime.auxiliary.maintainer import Touched
+from squallpy.runtime.auxiliary.maintainer import TouchTracker
 from squallpy.runtime.evaluate.evaluator_table import Function
 from squallpy.runtime.evaluate.expression_compiler import compile_expression
 from squallpy.runtime.evaluate.logic import is_true
@@ -35,10 +35,10 @@ from squallpy.runtime.messages.deltas import Delta, decode, encode
 from squallpy.runtime.messages.grouping import number
 from squallpy.runtime.triggers.duplicate_keys import KeyCheck
 from squallpy.runtime.triggers.range_lookups import Bounds, Ranges, overlaid
-from squallpy.runtime.triggers.statement_assembly import Part, assemble, computed_ring
+from squallpy.runtime.triggers.statement_assembly import StepProgram, assemble, computed_ring
 
 CHUNK = 1 << 14  # rows of a delta joined at a time: what a step makes of them is to stay in the cache
-Noted = Touched | Changes | KeyCheck  # who is told what is added to a pool, before it is
+Noted = TouchTracker | Changes | KeyCheck  # who is told what is added to a pool, before it is
 Keeper = Callable[[Words], Words]  # from the keys of an outcome to the rows that are kept
 PAIRS = 1 << 22  # pairs that a scan or a range makes at a time
 
@@ -65,7 +65,7 @@ class _Rows:
         self.places[source] = words.ctypes.data + 8 * offset + 8 * words.shape[1] * rows
 
 
-class _Crowded(Exception):
+class _TooManyPairs(Exception):
     """A range makes more pairs of the rows than fit in memory at a time."""
 
 
@@ -80,13 +80,13 @@ class Statement:
         self._payload = payloads[update.delta]
         self._variables = {v.id: v for v in _variables(update)}
         self._functions: dict[int, Function] = {
-            i: compile_expression(part.predicate if isinstance(part, Where) else part.value)
+            i: compile_expression(part.predicate if isinstance(part, FilterStep) else part.value)
             for i, part in enumerate(self._code.parts)
-            if isinstance(part, Where | Let)
+            if isinstance(part, FilterStep | Let)
         }
         self._counted = all(ring is Ring.COUNT for ring in self._payload.rings)
         lookups = [s for s in update.steps if isinstance(s, Lookup)]
-        self._scanned = [s.source for s in lookups if s.how == "scan"]
+        self._scanned = [s.source for s in lookups if s.method == "scan"]
         self._ranges = {step: Ranges(step) for step in lookups if step.range}
         self._auxiliary = auxiliary
         self._numbers = {id(step): n for n, step in enumerate(lookups, 1)}
@@ -99,13 +99,13 @@ class Statement:
         self._program: Words | None = None  # all there is to do, if it is one program
         if not self._code.parts and not self._computed:
             self._program = np.empty(0, np.int64)
-        elif len(self._code.parts) == 1 and not self._computed and isinstance(self._code.parts[0], Part):
+        elif len(self._code.parts) == 1 and not self._computed and isinstance(self._code.parts[0], StepProgram):
             self._program = self._code.parts[0].program
         same = update.variables == update.keys and self._payload == payloads[update.target]
         whole = same and update.picks == tuple(range(len(rings)))
         self._between, self._added, self._searched = 0, 0, 0
         delta_keys = {v.id for v in update.variables}
-        self._apart = {s for s in self._ranges if delta_keys <= {*s.live, *(v.id for _, v in s.bound)}}
+        self._apart = {s for s in self._ranges if delta_keys <= {*s.live, *(v.id for _, v in s.bound_keys)}}
         self._plain = whole and not update.steps and all(lane == () for lane in update.lanes)
 
     @property
@@ -114,7 +114,7 @@ class Statement:
         return self._counted_in(statement_steps.FOUND) + self._between + self._added
 
     @property
-    def compared(self) -> int:
+    def count_compared(self) -> int:
         """Number of comparisons in lookups so far, with records or bounds.
 
         Each step of a search counts, each row that is hashed, and each record that is found, even if a later step drops
@@ -128,7 +128,7 @@ class Statement:
         return self._added if self._numbers else 0
 
     def _counted_in(self, word: int) -> int:
-        programs = [part for part in self._code.parts if isinstance(part, Part)]
+        programs = [part for part in self._code.parts if isinstance(part, StepProgram)]
         return sum(int(p.program[at + word - statement_steps.FRAME]) for p in programs for at, _ in p.frames)
 
     def run(
@@ -150,7 +150,7 @@ class Statement:
             _add(target, np.ascontiguousarray(delta.keys), np.ascontiguousarray(delta.words), touched, keep)
             return
         for part in self._code.parts:
-            if isinstance(part, Part):
+            if isinstance(part, StepProgram):
                 for position, source in part.frames:
                     part.program[position] = as_pool(pools[source]).address
                 for position, aux in part.noted:
@@ -163,7 +163,7 @@ class Statement:
             keys, words = (np.ascontiguousarray(m[start : start + chunk]) for m in (delta.keys, delta.words))
             try:
                 outcome = self._run(keys, words, pools, dictionary)
-            except _Crowded:
+            except _TooManyPairs:
                 chunk = len(keys) // 2
                 continue
             self._added += len(outcome[0])
@@ -178,20 +178,20 @@ class Statement:
         rows = _Rows(*statement_steps.loaded(keys, words, code.width, code.sources), (words,))
         for i, part in enumerate(code.parts):
             match part:
-                case Part(program):
+                case StepProgram(program):
                     rows = _Rows(*statement_steps.joined(program, rows.columns, rows.places), rows.kept)
                 case Lookup(row=None):
                     index, ranges = pools[part.source].sorted[part.index], self._ranges[part]
-                    before = index.compared + ranges.tried
+                    before = index.compared + ranges.count_tried
                     try:
                         rows = self._look_up(part, rows, index, names)
                     finally:  # NB: also what is to be done again, with fewer rows
-                        self._searched += index.compared + ranges.tried - before
+                        self._searched += index.compared + ranges.count_tried - before
                     self._between += len(rows)
                 case Lookup():
                     rows = self._look_through(part, rows, as_pool(pools[part.source]), names)
                     self._between += len(rows)
-                case Where():
+                case FilterStep():
                     true = np.broadcast_to(is_true(self._functions[i](self._frame(rows, names))), len(rows))
                     rows = rows if true.all() else rows.pick(np.flatnonzero(true))
                 case Let(variable, expr):
@@ -206,7 +206,7 @@ class Statement:
 
     def _look_up(self, step: Lookup, rows: _Rows, index: SortedIndex, names: Dictionary) -> _Rows:
         """Join rows with the records of their ranges, the nearest or highest of those, or their sum."""
-        ranges, given, source = self._ranges[step], self._gather_bound(step, rows), self._numbers[id(step)]
+        ranges, keys, source = self._ranges[step], self._gather_bound(step, rows), self._numbers[id(step)]
         assert step.range is not None
         variable = step.range.variable
 
@@ -214,27 +214,27 @@ class Statement:
             some = rows if chosen is None else rows.pick(chosen)
             return self._frame(some, names, {} if words is None else {variable.id: words})
 
-        bounds = ranges.find(index, given, framed, names)
-        if step.how == "sum":
-            sums = index.sum_ranges(given, *bounds)
+        bounds = ranges.find(index, keys, framed, names)
+        if step.method == "sum":
+            sums = index.sum_ranges(keys, *bounds)
             found = np.flatnonzero(sums.any(axis=1))
             out = rows.pick(found)
             out.hold(source, sums, found)
             return out
-        if step.how in ("nearest", "highest"):
-            if step.how == "nearest":
-                places = index.find_ends(given, *bounds, greatest=step.range.rising is None)
+        if step.method in ("nearest", "highest"):
+            if step.method == "nearest":
+                places = index.find_ends(keys, *bounds, greatest=step.range.rising is None)
             else:
-                places = index.find_highest(given, *bounds)
+                places = index.find_highest(keys, *bounds)
             found = np.flatnonzero(places >= 0)
             return self._join_places(step, rows.pick(found), index, places[found])
-        others = ranges.find_unordered(index, given)
+        others = ranges.find_unordered(index, keys)
         alike = source == 1 and self._counted and step not in self._apart  # may rows only differ in their ranges?
         if alike and len(rows) > 1 and not len(others[0]):
-            rows, given, bounds = self._overlay(step, rows, given, bounds)
-        firsts, counts = index.find_ranges(given, *bounds)
+            rows, keys, bounds = self._overlay(step, rows, keys, bounds)
+        firsts, counts = index.find_ranges(keys, *bounds)
         if len(rows) > 1 and counts.sum() > PAIRS:
-            raise _Crowded
+            raise _TooManyPairs
         found, places = index.list_ranges(firsts, counts)
         if len(others[0]):
             true = ranges.test(framed(index.column(index.ranged, others[1]), others[0]))
@@ -252,7 +252,9 @@ class Statement:
     def _look_through(self, step: Lookup, rows: _Rows, pool: Pool, names: Dictionary) -> _Rows:
         """Extend rows by those that an auxiliary relation makes of the records that they name."""
         assert step.row is not None
-        found, item = self._auxiliary[step.row.relation](pool, self._gather_bound(step, rows), step.row.before, names)
+        found, item = self._auxiliary[step.row.relation](
+            pool, self._gather_bound(step, rows), step.row.is_before, names
+        )
         out = rows if found.all() else rows.pick(np.flatnonzero(found))
         for title, v in step.row.fields:
             if v.id in step.live:
@@ -260,24 +262,24 @@ class Statement:
                 out.columns[self._code.registers[v.id]] = words if out is rows else words[found]
         return out
 
-    def _overlay(self, step: Lookup, rows: _Rows, given: Words, bounds: Bounds) -> tuple[_Rows, Words, Bounds]:
+    def _overlay(self, step: Lookup, rows: _Rows, keys: Words, bounds: Bounds) -> tuple[_Rows, Words, Bounds]:
         """Merge rows that only differ in their ranges to rows whose ranges do not overlap; rows that all differ
         otherwise stay."""
         registers = self._code.registers
         bound = {v.id for _, v in step.binds}
         live = sorted({registers[id] for id in step.live if id in registers and id not in bound})
-        groups = np.concatenate([given, rows.columns[live].T], axis=1)
+        groups = np.concatenate([keys, rows.columns[live].T], axis=1)
         if _all_differ(groups):
-            return rows, given, bounds
+            return rows, keys, bounds
         words = statement_steps.payloads(np.ascontiguousarray(rows.places[0]), self._payload.width)
         chosen, bounds, counts = overlaid(groups, bounds, words)
         out = rows.pick(chosen)
         out.hold(0, counts)
-        return out, given.take(chosen, axis=0), bounds
+        return out, keys.take(chosen, axis=0), bounds
 
     def _gather_bound(self, step: Lookup, rows: _Rows) -> Words:
         """Gather the values by which a lookup looks, row by row."""
-        return np.ascontiguousarray(rows.columns[[self._code.registers[v.id] for _, v in step.bound]].T)
+        return np.ascontiguousarray(rows.columns[[self._code.registers[v.id] for _, v in step.bound_keys]].T)
 
     def _frame(self, rows: _Rows, names: Dictionary, more: Mapping[int, Words] | None = None) -> Frame:
         """Make a frame of the rows' variables, and of `more` of them."""

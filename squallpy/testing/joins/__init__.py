@@ -10,14 +10,4 @@ from squallpy.testing.joins.load_trace import Trace, trace
 from squallpy.testing.joins.simulator import Simulation, Violation
 from squallpy.testing.joins.streams import Stream, bursts, fluctuating, random_stream, zipf_keys
 
-__all__ = [
-    "Simulation",
-    "Stream",
-    "Trace",
-    "Violation",
-    "bursts",
-    "fluctuating",
-    "random_stream",
-    "trace",
-    "zipf_keys",
-]
+__all__ = ["Simulation", "Stream", "Trace", "Violation", "bursts", "fluctuating", "random_stream", "trace", "zipf_keys"]

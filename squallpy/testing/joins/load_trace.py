@@ -176,6 +176,6 @@ def _sums(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 def _overshoot(controller: Controller) -> float:
     """Compute how far a relation has changed beyond its threshold, as a share of the threshold."""
-    base = controller.decided.padded(controller.grid.joiners)
+    base = controller.decided.pad(controller.grid.joiners)
     limits = [controller.threshold * base.r, controller.threshold * base.s]
     return max(0.0, *(-slack / limit for slack, limit in zip(controller.slack, limits, strict=True) if limit > 0))

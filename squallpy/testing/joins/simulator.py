@@ -23,7 +23,7 @@ from squallpy.physical.joins.migration_controller import DEFAULT, Controller, Po
 from squallpy.physical.joins.migration_protocol import ALGORITHM_4, Joiner, Parcel, Phase, Rules, TupleSet
 from squallpy.physical.joins.migration_transfers import Migration
 from squallpy.testing.joins.network import Network, Pick, Task
-from squallpy.testing.joins.streams import Some, Stream
+from squallpy.testing.joins.streams import Stream, StreamPart
 
 SOURCE: Task = "source"
 
@@ -38,7 +38,7 @@ class Arrival:
 
     epoch: int
     side: Side
-    tuples: Some
+    tuples: StreamPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +57,12 @@ class Count:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class EndMessage:
     """Message of a joiner to another: all tuples for it have been sent."""
 
 
 @dataclass(frozen=True, slots=True)
-class Acknowledged:
+class AcknowledgeMessage:
     """Message of a joiner to its controller: it has finished a migration."""
 
 
@@ -85,7 +85,7 @@ class Output:
         self.row = np.where(of_s, np.cumsum(of_s), np.cumsum(~of_s)) - 1
         self.pairs = np.zeros((int((~of_s).sum()), int(of_s.sum())), np.int16)
 
-    def add(self, group: int, side: Side, arriving: Some, stored: Some) -> None:
+    def add(self, group: int, side: Side, arriving: StreamPart, stored: StreamPart) -> None:
         """Count the pairs that a joiner of a group puts out."""
         one, other = arriving.positions, stored.positions
         mine = [self.homes.of(self.stream.tickets[p]) == group for p in (one, other)]
@@ -111,16 +111,16 @@ class JoinerStorage:
         self._stream, self._output, self._group = stream, output, group
         self._parts: dict[tuple[TupleSet, Side], Numbers] = {}
 
-    def part(self, part: TupleSet, side: Side) -> Some:
-        return Some(self._stream, self._parts.get((part, side), np.empty(0, np.int64)))
+    def part(self, part: TupleSet, side: Side) -> StreamPart:
+        return StreamPart(self._stream, self._parts.get((part, side), np.empty(0, np.int64)))
 
-    def join(self, side: Side, arriving: Some, stored: Some) -> None:
+    def join(self, side: Side, arriving: StreamPart, stored: StreamPart) -> None:
         self._output.add(self._group, side, arriving, stored)
 
-    def add(self, part: TupleSet, side: Side, tuples: Some) -> None:
+    def add(self, part: TupleSet, side: Side, tuples: StreamPart) -> None:
         self._parts[part, side] = np.concatenate([self.part(part, side).positions, tuples.positions])
 
-    def settle(self, side: Side, state: list[Some]) -> None:
+    def settle(self, side: Side, state: list[StreamPart]) -> None:
         for part in TupleSet:
             self._parts.pop((part, side), None)
         self._parts[TupleSet.STATE, side] = np.concatenate([tuples.positions for tuples in state])
@@ -167,11 +167,11 @@ class Simulation:
         assert len(self.homes.sizes) == 1 or policy.capacity is None, "only a grid alone can grow"
         self.output = Output(stream, self.homes)
         self.groups = [Group(Controller(g, policy), known=[(0, g)] * reshufflers) for g in square_grids(joiners)]
-        self.joiners: dict[int, Joiner[Some]] = {}
+        self.joiners: dict[int, Joiner[StreamPart]] = {}
         self._storage: dict[int, JoinerStorage] = {}
         self._seen: dict[int, dict[int, int]] = {}  # the last tuple of each reshuffler, by joiner
         self._group: dict[int, int] = {}
-        self._announced: set[int] = set()  # joiners that have said `Ended` in this migration
+        self._announced: set[int] = set()  # joiners that have said `EndMessage` in this migration
         for i, group in enumerate(self.groups):
             self._start(i, group.controller.grid.numbers)
         self._missing = np.zeros(len(stream), np.int64)  # messages of each tuple that have not arrived
@@ -202,7 +202,7 @@ class Simulation:
                 stop = start + 1 + int(rng.integers(chunk))
                 task = ("reshuffler", int(rng.integers(self.reshufflers)))
                 side = Side(int(self.stream.sides[run[0]]))
-                self.network.send(SOURCE, task, (side, Some(self.stream, run[start:stop])))
+                self.network.send(SOURCE, task, (side, StreamPart(self.stream, run[start:stop])))
                 start = stop
 
     def _deliver(self, sender: Any, receiver: Any, message: Any) -> None:
@@ -219,7 +219,7 @@ class Simulation:
 
     # reshufflers
 
-    def _route(self, reshuffler: int, side: Side, tuples: Some) -> None:
+    def _route(self, reshuffler: int, side: Side, tuples: StreamPart) -> None:
         me = ("reshuffler", reshuffler)
         self._routed[tuples.positions] = True
         counts = self.stream.counts[tuples.positions]
@@ -248,7 +248,7 @@ class Simulation:
             case Count(came, gone):
                 scale = self.reshufflers if self.sampled else 1
                 group.controller = group.controller.observe(came, gone, scale)
-            case Acknowledged():
+            case AcknowledgeMessage():
                 group.acknowledged += 1
                 if group.acknowledged < group.controller.grid.joiners:
                     return
@@ -276,7 +276,7 @@ class Simulation:
 
     def _join(self, number: int, sender: Any, message: Any) -> None:
         joiner, me = self.joiners[number], ("joiner", number)
-        parcels: list[Parcel[Some]] = []
+        parcels: list[Parcel[StreamPart]] = []
         match message:
             case Arrival(epoch, side, tuples):
                 parcels = joiner.arrive(epoch, side, tuples)
@@ -294,30 +294,30 @@ class Simulation:
                 if not joiner.has_sent_state:
                     self.network.send(me, me, Continue())
             case Parcel(_, side, tuples):
-                joiner.migrated(side, tuples)
-            case Ended():
-                joiner.ended(sender[1])
+                joiner.receive_migrated(side, tuples)
+            case EndMessage():
+                joiner.receive_end(sender[1])
         for parcel in parcels:
             self.network.send(me, ("joiner", parcel.target), parcel)
         self._finish(joiner)
 
-    def _send_on(self, joiner: Joiner[Some], received: int) -> list[Parcel[Some]]:
+    def _send_on(self, joiner: Joiner[StreamPart], received: int) -> list[Parcel[StreamPart]]:
         if (migration := joiner.phase.migration) is None:
             return []
         policy = self.groups[self._group[joiner.number]].controller.policy
         return joiner.send(received, policy.rate(migration), floor=1)
 
-    def _finish(self, joiner: Joiner[Some]) -> None:
+    def _finish(self, joiner: Joiner[StreamPart]) -> None:
         """Announce that a joiner has sent all its tuples; acknowledge the migration once it has received all."""
         me = ("joiner", joiner.number)
         if joiner.number not in self._announced and joiner.has_sent:
             self._announced.add(joiner.number)
             for number in sorted(joiner.receivers):
-                self.network.send(me, ("joiner", number), Ended())
+                self.network.send(me, ("joiner", number), EndMessage())
         if joiner.number in self._announced and joiner.can_finish:
             joiner.finish()
             self._announced.discard(joiner.number)
-            self.network.send(me, ("controller", self._group[joiner.number]), Acknowledged())
+            self.network.send(me, ("controller", self._group[joiner.number]), AcknowledgeMessage())
 
     def _forget(self, number: int) -> None:
         seen = self._seen[number]

@@ -26,7 +26,7 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True)
-class Some:
+class StreamPart:
     """Tuples of a stream, by position."""
 
     stream: Stream
@@ -36,8 +36,8 @@ class Some:
     def tickets(self) -> Tickets:
         return self.stream.tickets[self.positions]
 
-    def take(self, which: Mask | Numbers) -> "Some":
-        return Some(self.stream, self.positions[which])
+    def take(self, which: Mask | Numbers) -> "StreamPart":
+        return StreamPart(self.stream, self.positions[which])
 
 
 def bursts(runs: Sequence[tuple[Side, int]], seed: int = 0) -> Stream:
@@ -46,10 +46,10 @@ def bursts(runs: Sequence[tuple[Side, int]], seed: int = 0) -> Stream:
     return of_sides(sides, seed)
 
 
-def random_stream(length: int, share: float = 0.5, seed: int = 0, deletes: float = 0.0) -> Stream:
-    """Generate tuples, of R with probability `share`; a fraction `deletes` of them is deleted again later."""
+def random_stream(length: int, fraction: float = 0.5, seed: int = 0, deletes: float = 0.0) -> Stream:
+    """Generate tuples, of R with probability `fraction`; a fraction `deletes` of them is deleted again later."""
     rng = np.random.default_rng(seed)
-    inserts = of_sides((rng.random(length) >= share).astype(np.int8), seed)
+    inserts = of_sides((rng.random(length) >= fraction).astype(np.int8), seed)
     count = int(deletes * length)
     gone = np.sort(rng.choice(length, count, replace=False))
     # each delete comes somewhere behind its insert

@@ -4,12 +4,12 @@ import pytest
 
 from squallpy.base.recursion import run_deep
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN
-from squallpy.maintain.matrix.compile_triggers import Compiled, Options, compile_program
+from squallpy.maintain.matrix.compile_triggers import CompiledMatrices, Options, compile_program
 from squallpy.maintain.matrix.dimensions import Size
 from squallpy.maintain.matrix.explain_text import crossover, report_text
 from squallpy.maintain.matrix.matrix_expressions import Name
 from squallpy.maintain.matrix.matrix_program import Input
-from squallpy.maintain.matrix.meta_information import Known
+from squallpy.maintain.matrix.meta_information import Properties
 from squallpy.maintain.matrix.parser import read_program
 from squallpy.maintain.matrix.trigger_cost import evaluation_price, trigger_price
 
@@ -22,11 +22,11 @@ SHAPES: dict[str, tuple[int | str, int | str]] = {
     "Z": ("m", "p"),
     "L": ("n", "n"),
 }
-KNOWN = {"L": Known(lower=True)}
+KNOWN = {"L": Properties(lower=True)}
 
 
-def compiled(text: str, reads: str, sizes: dict[str, int], options: Options | None = None) -> Compiled:
-    inputs = [Input(Name(name, *map(Size.of, SHAPES[name])), KNOWN.get(name, Known())) for name in reads.split()]
+def compiled(text: str, reads: str, sizes: dict[str, int], options: Options | None = None) -> CompiledMatrices:
+    inputs = [Input(Name(name, *map(Size.of, SHAPES[name])), KNOWN.get(name, Properties())) for name in reads.split()]
     program = read_program(text, inputs, ARITHMETIC)
     return compile_program(program, [inputs[0].name.name], sizes, options or Options())
 

@@ -9,12 +9,12 @@ from squallpy.maintain.matrix.equivalence_search import neighbours
 from squallpy.maintain.matrix.iterative_models import match_affine, write_models
 from squallpy.maintain.matrix.matrix_expressions import Iterate, Matrix, Name, shape
 from squallpy.maintain.matrix.matrix_program import Input, Program, Statement
-from squallpy.maintain.matrix.meta_information import Known
+from squallpy.maintain.matrix.meta_information import Properties
 from squallpy.maintain.matrix.parser import read_program
 from squallpy.maintain.matrix.simplify import simplify
 from squallpy.testing.matrix_checks import RINGS, entries, naive
 
-FACTS = {"S": Known(symmetric=True)}
+FACTS = {"S": Properties(symmetric=True)}
 SHAPES: dict[str, tuple[int | str, int | str]] = {
     "A": ("n", "n"),
     "B": ("n", "n"),
@@ -23,7 +23,8 @@ SHAPES: dict[str, tuple[int | str, int | str]] = {
     "y": ("n", 1),
 }
 INPUTS = [
-    Input(Name(name, Size.of(rows), Size.of(cols)), FACTS.get(name, Known())) for name, (rows, cols) in SHAPES.items()
+    Input(Name(name, Size.of(rows), Size.of(cols)), FACTS.get(name, Properties()))
+    for name, (rows, cols) in SHAPES.items()
 ]
 SIZES = {"n": 4, "m": 3}
 

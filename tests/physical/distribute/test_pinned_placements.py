@@ -75,7 +75,7 @@ def differential_right_wherever_a_view_is_set_to_be(tmp_path: Path, query: str) 
         engine._settings = Settings(partition=((view, keys),))
         try:
             assert list(answers(engine, STREAMS + query, tmp_path / str(number))) == expected, (view, keys)
-            assert engine._compiled.plan.fixed == (view,)
+            assert engine._compiled.plan.pinned_pools == (view,)
             tried += 1
         except SquallError as error:
             assert error.code == "SQ7003", (view, keys)
@@ -90,11 +90,7 @@ def differential_right_wherever_a_view_is_set_to_be(tmp_path: Path, query: str) 
         ("join", "M_S=bb", 'SQ7003 partition.M_S: the view has no key "bb", did you mean "b"?'),
         ("join", "q=b", "SQ7003 partition.q: Q is the result, which is on the driver"),
         ("total", "M_S=b", 'SQ7003 partition.M_S: the view has no key "b", everywhere is all that it can be'),
-        (
-            "extreme",
-            "M_S=c",
-            "SQ7003 partition.M_S=c: the groups of N1 would be split, spread it by b",
-        ),
+        ("extreme", "M_S=c", "SQ7003 partition.M_S=c: the groups of N1 would be split, spread it by b"),
     ],
 )
 def golden_places_that_cannot_be(tmp_path: Path, query: str, set: str, line: str) -> None:

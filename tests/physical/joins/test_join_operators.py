@@ -89,7 +89,7 @@ BATCHES = st.lists(
 def property_pairs_meet_and_state_follows_routes(
     name: str, joiners: int, batches: list[tuple[Side, int, float]]
 ) -> None:
-    placed = Placed(create_operator(name, joiners, sizes=Sizes(100, 50), share=0.5))
+    placed = Placed(create_operator(name, joiners, sizes=Sizes(100, 50), fraction=0.5))
     for i, (side, length, z) in enumerate(batches):
         placed.batch(side, zipf_keys(length, 6, z, i), i)
         placed.decide()
@@ -98,7 +98,7 @@ def property_pairs_meet_and_state_follows_routes(
 
 def test_promotion_and_demotion() -> None:
     """A key gets hot and has a grid; others come, by which it is light again, and its grid is left."""
-    placed = Placed(create_operator("Hybrid", 8, share=0.25))
+    placed = Placed(create_operator("Hybrid", 8, fraction=0.25))
     placed.batch(Side.R, hash_keys(np.zeros(60, np.int64)), 1)
     placed.batch(Side.S, hash_keys(np.zeros(4, np.int64)), 2)
     placed.decide()
@@ -120,7 +120,7 @@ def test_promotion_and_demotion() -> None:
 
 def test_hysteresis() -> None:
     """A key at the limit is not moved to and fro."""
-    placed = Placed(create_operator("Hybrid", 4, share=0.25))
+    placed = Placed(create_operator("Hybrid", 4, fraction=0.25))
     rng = np.random.default_rng(0)
     for seed in range(40):
         placed.batch(Side.R, hash_keys(rng.integers(0, 12, 40)), seed)
@@ -231,7 +231,7 @@ def test_keys_wait_for_each_other(counts: list[int], promoted: int) -> None:
 
 
 def test_heavy_keys_in_a_checkpoint() -> None:
-    kept = saved = initial_heavy_keys(8, share=0.5)
+    kept = saved = initial_heavy_keys(8, fraction=0.5)
     for seed in range(6):
         keys, ones = zipf_keys(300, 40, 1.5, seed), np.ones(300, np.int64)
         kept, moves = kept.observe(Side(seed % 2), keys, ones).decide()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from squallpy.physical.joins.grid import side_by_side
 from squallpy.physical.joins.joiner_groups import Homes, meet, powers_of_two, square_grids, stored_load
-from squallpy.physical.joins.mapping import Mapping, Side, best_mapping
+from squallpy.physical.joins.mapping import Mapping, Side, find_best_mapping
 from squallpy.testing.joins.streams import of_sides
 
 
@@ -62,6 +62,6 @@ def property_two_groups_join_a_pair_once(groups: int, tuples: list[tuple[int, bo
 @given(st.integers(1, 5000), st.integers(1, 10**6), st.integers(1, 10**6))
 def property_stored_load_is_within_the_bound(joiners: int, r: int, s: int) -> None:
     """3.75 (§4.2.2); the groups being at their best, below 1.07: what a joiner stores is not where groups cost."""
-    parts = [best_mapping(power, r, s) for power in powers_of_two(joiners)]
+    parts = [find_best_mapping(power, r, s) for power in powers_of_two(joiners)]
     least = min(r / n + s * n / joiners for n in (1, joiners, min(max((r * joiners / s) ** 0.5, 1), joiners)))
     assert stored_load(parts, r, s) <= 1.07 * least

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from squallpy.physical.joins.mapping import Mapping, Side, best_mapping, square_mapping
+from squallpy.physical.joins.mapping import Mapping, Side, find_best_mapping, find_square_mapping
 from squallpy.testing.joins.streams import of_sides
 
 MAPPINGS = st.builds(lambda a, b: Mapping(1 << a, 1 << b), st.integers(0, 5), st.integers(0, 5))
@@ -15,7 +15,7 @@ SIZES = st.integers(0, 10**7)
 def golden_figure_2() -> None:
     # 1 GB and 64 GB for 64 joiners: 8 1/8 GB each and 520 in all, or 2 GB and 128
     assert Mapping(8, 8).load(1, 64) == 8.125 and 64 * Mapping(8, 8).load(1, 64) == 520
-    assert best_mapping(64, 1, 64) == Mapping(1, 64)
+    assert find_best_mapping(64, 1, 64) == Mapping(1, 64)
     assert Mapping(1, 64).load(1, 64) == 2 and 64 * Mapping(1, 64).load(1, 64) == 128
 
 
@@ -28,22 +28,22 @@ def test_only_powers_of_two(rows: int, columns: int) -> None:
 @pytest.mark.parametrize("joiners", [0, -4, 12])
 def test_only_grids_of_powers(joiners: int) -> None:
     with pytest.raises(ValueError, match="power of two"):
-        square_mapping(joiners)
+        find_square_mapping(joiners)
 
 
 def test_optimal_of_nothing_and_of_equals() -> None:
-    assert best_mapping(64, 0, 0) == Mapping(8, 8)
-    assert best_mapping(64, 5, 0) == Mapping(64, 1) and best_mapping(64, 0, 1) == Mapping(1, 64)
+    assert find_best_mapping(64, 0, 0) == Mapping(8, 8)
+    assert find_best_mapping(64, 5, 0) == Mapping(64, 1) and find_best_mapping(64, 0, 1) == Mapping(1, 64)
     # (8, 8) and (4, 16) are equals for 1 : 2; what is there stays
-    assert best_mapping(64, 100, 200) == Mapping(8, 8)
-    assert best_mapping(64, 100, 200, Mapping(4, 16)) == Mapping(4, 16)
+    assert find_best_mapping(64, 100, 200) == Mapping(8, 8)
+    assert find_best_mapping(64, 100, 200, Mapping(4, 16)) == Mapping(4, 16)
 
 
 @given(SIZES, SIZES, st.integers(0, 10))
 def property_optimal_is_within_seven_percent_of_any_rectangle(r: int, s: int, bits: int) -> None:
     # thesis Theorem 4.2.3: no cut of the matrix into J equal rectangles has less than 2 √(|R||S| / J)
     joiners = 1 << bits
-    load = best_mapping(joiners, r, s).load(r, s)
+    load = find_best_mapping(joiners, r, s).load(r, s)
     if r <= joiners * s and s <= joiners * r:
         assert load <= (9 / 8) ** 0.5 * 2 * (r * s / joiners) ** 0.5 + 1e-6
     else:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from squallpy.physical.joins.grid import Grid
-from squallpy.physical.joins.mapping import Mapping, Side, best_mapping
+from squallpy.physical.joins.mapping import Mapping, Side, find_best_mapping
 from squallpy.physical.joins.migration_controller import Controller, Policy, Sizes, initial_controller
 from squallpy.physical.joins.migration_transfers import Migration
 from squallpy.testing.joins import Stream, Trace, bursts, fluctuating, random_stream, trace
@@ -213,7 +213,7 @@ def test_what_is_known_to_come_counts() -> None:
     settled = initial_controller(16).observe(Sizes(100, 100)).decide()[0]
     assert settled.decide() == (settled, None) == settled.decide(Sizes(90, 90))
     moving, migration = settled.decide(Sizes(0, 1000))
-    assert migration is not None and moving.mapping == best_mapping(16, 100, 1100)
+    assert migration is not None and moving.mapping == find_best_mapping(16, 100, 1100)
     assert moving.sizes == moving.decided == Sizes(100, 100)
     turned = settled.observe(Sizes(0, 1000))
     assert turned.decide()[1] is not None and turned.decide(Sizes(1000, 0)) == (turned, None)

@@ -23,10 +23,10 @@ def grids(draw: st.DrawFn) -> tuple[Grid, Grid]:
     grid = Grid(draw(mappings(bits)), draw(st.integers(0, 3)))
     if draw(st.booleans()):
         grid, bits = grid.grow(draw(mappings(bits + 2))), bits + 2
-        grid = grid.with_mapping(draw(mappings(bits)))
+        grid = grid.remap(draw(mappings(bits)))
     match draw(st.sampled_from(["map", "grow", "promote", "demote"])):
         case "map":
-            return grid, grid.with_mapping(draw(mappings(bits)))
+            return grid, grid.remap(draw(mappings(bits)))
         case "grow":
             return grid, grid.grow(draw(mappings(bits + 2)))
         case "promote":

@@ -60,12 +60,7 @@ def test_almost_singular_is_evaluated_and_told(tmp_path: Path) -> None:
     running = Blocks(matrix_strategy="incr")
     running.start(SQUARES, tmp_path, {})
     told = []
-    for rows, mult in (
-        ([(0, 0, 2.0), (1, 1, 4.0)], 1),
-        ([(2, 0, 2.0)], 1),
-        ([(1, 1, 4.0)], -1),
-        ([(3, 1, 0.5)], 1),
-    ):
+    for rows, mult in (([(0, 0, 2.0), (1, 1, 4.0)], 1), ([(2, 0, 2.0)], 1), ([(1, 1, 4.0)], -1), ([(3, 1, 0.5)], 1)):
         running.push({"r": with_mult(_rows(rows), mult)})
         figures = running.stats["matrices"]["p"]
         told.append((figures["how"], figures["why"], figures.get("singular", "")))

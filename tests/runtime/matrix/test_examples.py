@@ -16,13 +16,13 @@ from squallpy.maintain.matrix.parser import read_program
 from squallpy.runtime.matrix.maintained_program import MaintainedProgram
 from squallpy.runtime.observers.metrics import metrics_line
 from squallpy.session import RunOptions, Session
-from squallpy.testing.example_runs import Kept
+from squallpy.testing.example_runs import PrintedExample
 
 FOLDER = Path(__file__).parents[3] / "examples" / "matrix"
 
 
 def _final(name: str, rows: int) -> list[Any]:
-    sink = Kept()
+    sink = PrintedExample()
     Session(FOLDER / f"{name}.sql").run(RunOptions("local", batch_rows=rows), sink, threading.Event())
     return [tuple(row.values()) for row in sink.table.to_pylist()]
 
@@ -75,7 +75,7 @@ def test_singular_as_written() -> None:
     assert "B" not in live.views and (live.read("C") == 2).all()
 
 
-class _Told(Kept):
+class _Told(PrintedExample):
     """Also keeps what is told of batches."""
 
     def __init__(self) -> None:

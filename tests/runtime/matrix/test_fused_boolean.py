@@ -8,7 +8,7 @@ import pytest
 from squallpy.base.semirings import BOOLEAN
 from squallpy.maintain.matrix.compile_triggers import compile_program
 from squallpy.maintain.matrix.dimensions import Size
-from squallpy.maintain.matrix.materialise import Maintained
+from squallpy.maintain.matrix.materialise import IncrementalProgram
 from squallpy.maintain.matrix.matrix_expressions import Name
 from squallpy.maintain.matrix.matrix_program import Input
 from squallpy.maintain.matrix.parser import read_program
@@ -26,7 +26,7 @@ ONE = {
 }
 
 
-def maintained(text: str) -> Maintained:
+def maintained(text: str) -> IncrementalProgram:
     made = [Input(Name("A", Size.of("n"), Size.of("n")))]
     return compile_program(read_program(text, made, BOOLEAN), ["A"], {"n": N}).maintained
 

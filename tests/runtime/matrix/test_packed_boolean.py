@@ -10,23 +10,23 @@ from squallpy.maintain.matrix.compile_triggers import compile_program
 from squallpy.maintain.matrix.dimensions import Size
 from squallpy.maintain.matrix.matrix_expressions import Name
 from squallpy.maintain.matrix.matrix_program import Input
-from squallpy.maintain.matrix.meta_information import Known
+from squallpy.maintain.matrix.meta_information import Properties
 from squallpy.maintain.matrix.parser import read_program
 from squallpy.runtime.kernels.matrix import boolean
 from squallpy.runtime.matrix.maintained_program import MaintainedProgram
-from squallpy.runtime.matrix.packed_boolean import Packed, stack
+from squallpy.runtime.matrix.packed_boolean import PackedMatrix, stack
 
 Truth = np.ndarray
 SIZES = st.sampled_from([1, 2, 3, 63, 64, 65, 130])
 
 
-def _layouts(values: Truth) -> list[Packed]:
-    packed = Packed.of(values)
+def _layouts(values: Truth) -> list[PackedMatrix]:
+    packed = PackedMatrix.of(values)
     rows, cols = values.shape
-    return [packed, packed.T.T, Packed(packed.columns, rows), Packed(packed.rows, cols, True)]
+    return [packed, packed.T.T, PackedMatrix(packed.columns, rows), PackedMatrix(packed.rows, cols, True)]
 
 
-def _truth(packed: Packed) -> Truth:
+def _truth(packed: PackedMatrix) -> Truth:
     return boolean.unpack(packed.rows, packed.shape[1])
 
 
@@ -51,7 +51,7 @@ def differential_reachability(symmetrical: bool) -> None:
     n, random = 150, np.random.default_rng(1)
     G = np.zeros((n, n), bool)
     text = "R := iterate[4](eye(n))(acc => G * acc + eye(n))"
-    source = Input(Name("G", Size.of("n"), Size.of("n")), Known(symmetric=symmetrical))
+    source = Input(Name("G", Size.of("n"), Size.of("n")), Properties(symmetric=symmetrical))
     live = MaintainedProgram(
         compile_program(read_program(text, [source], BOOLEAN), ["G"], {"n": n}).maintained, {"G": G}, "incr"
     )

@@ -13,7 +13,7 @@ from squallpy.maintain.matrix.dimensions import Size
 from squallpy.maintain.matrix.matrix_expressions import Name
 from squallpy.maintain.matrix.matrix_program import Input
 from squallpy.maintain.matrix.parser import read_program
-from squallpy.matrices import Known, program
+from squallpy.matrices import Properties, program
 from squallpy.runtime.matrix import sparse_view
 from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.maintained_program import MaintainedProgram
@@ -109,7 +109,7 @@ def test_explain_says_what_is_sparse() -> None:
     graph[3] += 1
     np.testing.assert_allclose(model.value, graph @ (graph @ np.ones((500, 1))))
     np.testing.assert_allclose(model["A"], graph)
-    made = replace(rank, known={"A": Known(density=0.01)})
+    made = replace(rank, known={"A": Properties(density=0.01)})
     assert "A is kept as its cells that are not zero" in made.explain({"n": 500}, A=("n", "n"), t=("n", 1))
 
 

@@ -8,19 +8,11 @@ from sqlglot import exp
 from squallpy.base.errors import Span, SquallError
 from squallpy.base.types import DOUBLE, INT, INTERVAL, NULL, VARCHAR
 from squallpy.frontend.unsupported import AGGREGATES as UNSUPPORTED
-from squallpy.functions.aggregate.entries import (
-    Aggregate,
-    ArgExtreme,
-    Derived,
-    Direct,
-    Listing,
-    Paired,
-    Percentile,
-)
+from squallpy.functions.aggregate.entries import Aggregate, ArgExtreme, Derived, Direct, Listing, Paired, Percentile
 from squallpy.functions.registry import AGGREGATE_OPERATIONS, AGGREGATES
 from squallpy.logical.aggregate_calls import SortKey, SortKeys
 from squallpy.logical.bind.aggregates.collector import Aggregation
-from squallpy.logical.bind.aggregates.expansions import DERIVED, PAIRED, between, paired
+from squallpy.logical.bind.aggregates.expansions import DERIVED, PAIRED, interpolate, pair_values
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.grouping_sets import grouping_sets
 from squallpy.logical.bind.scope import Outer
@@ -29,7 +21,7 @@ from squallpy.logical.expression_builders import call, case
 from squallpy.logical.expressions import Expr, Literal, conjunction, not_null
 
 Called = exp.Anonymous | exp.WithinGroup  # f(q), f(q) WITHIN GROUP (ORDER BY x)
-MOST_PARTS = 10**9  # of a share, whose products with counts have room then
+MAX_DENOMINATOR = 10**9  # of a share, whose products with counts have room then
 NUMBERS = {1: "one argument", 2: "two arguments"}
 
 
@@ -39,28 +31,28 @@ def aggregate_name(node: Called) -> str:
 
 def within_group(s: Scalars, node: exp.WithinGroup, name: str) -> tuple[list[exp.Expr], bool]:
     """Read name(q) WITHIN GROUP (ORDER BY x): its arguments, x first, and whether the order is descending."""
-    s.ctx.only(node, "this", "expression")
-    s.ctx.only(node.expression, "expressions")
+    s.ctx.refuse_other_args(node, "this", "expression")
+    s.ctx.refuse_other_args(node.expression, "expressions")
     key, *more = node.expression.expressions
     if more:
         raise s.ctx.error("SQ2005", f"{name} takes one key in its ORDER BY", more[0])
-    s.ctx.only(key, "this", "desc", "nulls_first")  # NULLs are no values
+    s.ctx.refuse_other_args(key, "this", "desc", "nulls_first")  # NULLs are no values
     return [key.this, *node.this.expressions], bool(key.args.get("desc"))
 
 
-def share_of(s: Scalars, name: str, node: exp.Expr) -> Fraction:
-    """Bind a constant from 0 to 1, as the nearest fraction of at most MOST_PARTS parts: 1 - 0.25 → 3/4, 1 / 3 → 1/3."""
-    bound = s.ctx.folded(s.inner().bind(node))
+def read_fraction(s: Scalars, name: str, node: exp.Expr) -> Fraction:
+    """Bind a constant from 0 to 1, as the nearest fraction with a small denominator: 1 - 0.25 → 3/4, 1 / 3 → 1/3."""
+    bound = s.ctx.fold(s.inner().bind(node))
     value = bound.value if isinstance(bound, Literal) and bound.type.is_numeric else None
     if value is None or not 0 <= value <= 10**bound.type.scale:
         raise s.ctx.error("SQ2005", f"{name} needs a constant share from 0 to 1", node)
-    share = Fraction(str(value)) / int(10**bound.type.scale)
-    return share.limit_denominator(MOST_PARTS)
+    fraction = Fraction(str(value)) / int(10**bound.type.scale)
+    return fraction.limit_denominator(MAX_DENOMINATOR)
 
 
-def of_around(s: Scalars, name: str, node: Called, where: exp.Expr | None) -> Expr | None:
+def bind_outer_aggregate(s: Scalars, name: str, node: Called, clause: exp.Expr | None) -> Expr | None:
     """Bind an aggregate of a query around this one, which is that of all that it reads; None for one of this query."""
-    parts = (node, where) if where is not None else (node,)
+    parts = (node, clause) if clause is not None else (node,)
     if any(part.find(exp.Query) for part in parts):
         return None
     read, ways, scope = [c for part in parts for c in part.find_all(exp.Column)], list[Outer](), s.scope
@@ -71,13 +63,13 @@ def of_around(s: Scalars, name: str, node: Called, where: exp.Expr | None) -> Ex
         scope = scope.outer.scope
     if not ways or ways[-1].clause is None:
         return None
-    value = aggregate(ways[-1].clause, name, node, where)
+    value = aggregate(ways[-1].clause, name, node, clause)
     for outer in reversed(ways):
-        value = outer.taken(s.ctx, value)
+        value = outer.outer_reference(s.ctx, value)
     return value
 
 
-def aggregate(s: Scalars, name: str, node: Called, where: exp.Expr | None = None, order: SortKeys = ()) -> Expr:
+def aggregate(s: Scalars, name: str, node: Called, clause: exp.Expr | None = None, order: SortKeys = ()) -> Expr:
     """Bind an aggregate, of the rows of its FILTER.
 
     COUNT(*) FILTER (WHERE p) → COUNT(CASE WHEN p THEN 1 END)
@@ -85,67 +77,67 @@ def aggregate(s: Scalars, name: str, node: Called, where: exp.Expr | None = None
     Args:
         order: That of its rows, which a list is in that names no other.
     """
-    outside = of_around(s, name, node, where)
+    outside = bind_outer_aggregate(s, name, node, clause)
     if outside is not None:
         return outside
     aggregation = s.aggregation
     if aggregation is None:
         hint = {"WHERE": "use HAVING", "an aggregate": "take the inner one from a subquery in FROM"}.get(s.clause, "")
         raise SquallError("SQ2009", f"{name} is an aggregate and cannot stand in {s.clause}", head(s, node), hint)
-    entry, given = AGGREGATES[name], arguments(s, name, node)
-    values = [s.inner().bind(each) for each in given.values]
-    listing = listing_of(s, name, entry.form, given, values, node, order) if isinstance(entry.form, Listing) else None
+    entry, args = AGGREGATES[name], arguments(s, name, node)
+    values = [s.inner().bind(each) for each in args.values]
+    listing = listing_of(s, name, entry.form, args, values, node, order) if isinstance(entry.form, Listing) else None
     own = values[0] if values else None
     if any(value.type == INTERVAL for value in values):
         hint = "take TIMESTAMPDIFF(SECOND, a, b) for b - a"
         raise SquallError("SQ2005", f"{name} does not take an INTERVAL", head(s, node), hint)
-    if where is not None:
-        condition = replace(s.inner(), clause="FILTER").condition(where)
+    if clause is not None:
+        condition = replace(s.inner(), clause="FILTER").condition(clause)
         values = [case([(condition, value)], Literal(None, NULL)) for value in values or [Literal(1, INT)]]
-    is_distinct = given.distinct is not None or (isinstance(entry.form, Direct) and entry.form.is_distinct)
+    is_distinct = args.distinct is not None or (isinstance(entry.form, Direct) and entry.form.is_distinct)
     distinct = tuple(dict.fromkeys(values)) if is_distinct else ()
     match entry.form:
         case Paired():
-            return pair(s, aggregation, entry, name, node, given, values)
+            return pair(s, aggregation, entry, name, node, args, values)
         case ArgExtreme(function, skips_nulls):
             return arg_extreme(aggregation, function, skips_nulls, values[0], values[-1])
         case Percentile(is_interpolated):
-            return placed(aggregation, name, is_interpolated, values[0], distinct, given)
+            return collect_percentile(aggregation, name, is_interpolated, values[0], distinct, args)
         case Listing():
             assert listing is not None
             (value,), (separator, listed) = values, listing
-            keys = tuple((value if key == own else key, down, nulls) for key, down, nulls in listed)
-            return aggregation.listed(value, distinct, separator, keys)
+            keys = tuple((value if key == own else key, descending, nulls) for key, descending, nulls in listed)
+            return aggregation.collect_texts(value, distinct, separator, keys)
         case Derived():
             return DERIVED[entry.name](lambda function, of: aggregation.column(function, of, distinct), *values)
         case Direct(function):
-            wanted = AGGREGATE_OPERATIONS[function].argument
-            if wanted is not None and (values[0].type.is_numeric or values[0].type == NULL):
-                values = [coerce(values[0], wanted)]
+            expected = AGGREGATE_OPERATIONS[function].argument
+            if expected is not None and (values[0].type.is_numeric or values[0].type == NULL):
+                values = [coerce(values[0], expected)]
                 distinct = distinct and tuple(values)
             return aggregation.column(function, none_null(values), distinct)
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class AggregateArguments:
     """Arguments of a call of an aggregate."""
 
     values: list[exp.Expr]
     distinct: exp.Distinct | None
-    share: Fraction
-    down: bool
+    fraction: Fraction
+    descending: bool
     order: tuple[exp.Expr, ...] = ()  # LISTAGG's
     separator: exp.Expr | None = None
 
 
-def arguments(s: Scalars, name: str, node: Called) -> Given:
+def arguments(s: Scalars, name: str, node: Called) -> AggregateArguments:
     """Read the arguments of a call, as many as there are to be; COUNT(*) has none."""
     entry = AGGREGATES[name]
     if isinstance(entry.form, Listing):
         return of_list(s, name, node)
-    down, expressions = False, node.expressions
+    descending, expressions = False, node.expressions
     if isinstance(node, exp.WithinGroup):
-        expressions, down = within_group(s, node, name)
+        expressions, descending = within_group(s, node, name)
     elif entry.must_be_within_group:
         raise SquallError("SQ2009", f"{name} needs WITHIN GROUP", head(s, node), "write WITHIN GROUP (ORDER BY …)")
     if entry.takes_null_mark and expressions:
@@ -153,19 +145,21 @@ def arguments(s: Scalars, name: str, node: Called) -> Given:
     (first, *more) = expressions or [None]
     distinct = first if isinstance(first, exp.Distinct) else None
     if distinct:
-        s.ctx.only(distinct, "expressions")
+        s.ctx.refuse_other_args(distinct, "expressions")
     args = [*(distinct.expressions if distinct else expressions[:1]), *more]
-    if entry.has_accuracy and len(args) == entry.least + 1:
+    if entry.has_accuracy and len(args) == entry.min_arguments + 1:
         accuracy = args.pop()  # which an exact answer has
-        if not isinstance(s.ctx.folded(s.inner().bind(accuracy)), Literal):
+        if not isinstance(s.ctx.fold(s.inner().bind(accuracy)), Literal):
             raise s.ctx.error("SQ2005", f"{name} needs a constant accuracy", accuracy)
-    if len(args) < entry.least or (entry.most is not None and len(args) > entry.least):
-        wanted = "one argument" if entry.least == 1 else "two arguments"
-        raise SquallError("SQ2005", f"{name} takes {wanted}, not {len(args)}", head(s, node))
-    share = share_of(s, name, args.pop()) if isinstance(entry.form, Percentile) and len(args) == 2 else Fraction(1, 2)
+    if len(args) < entry.min_arguments or (entry.max_arguments is not None and len(args) > entry.min_arguments):
+        expected = "one argument" if entry.min_arguments == 1 else "two arguments"
+        raise SquallError("SQ2005", f"{name} takes {expected}, not {len(args)}", head(s, node))
+    fraction = (
+        read_fraction(s, name, args.pop()) if isinstance(entry.form, Percentile) and len(args) == 2 else Fraction(1, 2)
+    )
     if name == "COUNT" and len(args) == 1 and isinstance(args[0], exp.Star) and not distinct:
-        s.ctx.only(args.pop())
-    return Given(args, distinct, share, down)
+        s.ctx.refuse_other_args(args.pop())
+    return AggregateArguments(args, distinct, fraction, descending)
 
 
 def without_mark(s: Scalars, name: str, args: list[exp.Expr]) -> list[exp.Expr]:
@@ -180,7 +174,7 @@ def without_mark(s: Scalars, name: str, args: list[exp.Expr]) -> list[exp.Expr]:
     return [value, *more]
 
 
-def marked(s: Scalars, node: exp.IgnoreNulls | exp.RespectNulls) -> Expr:
+def bind_ignore_nulls(s: Scalars, node: exp.IgnoreNulls | exp.RespectNulls) -> Expr:
     """Bind FIRST(x) IGNORE NULLS."""
     call = node.this.this if isinstance(node.this, exp.Filter) else node.this
     if not (isinstance(call, exp.Anonymous) and takes_null_mark(aggregate_name(call))):
@@ -193,7 +187,7 @@ def takes_null_mark(name: str) -> bool:
     return name in AGGREGATES and AGGREGATES[name].takes_null_mark
 
 
-def of_list(s: Scalars, name: str, node: Called) -> Given:
+def of_list(s: Scalars, name: str, node: Called) -> AggregateArguments:
     """Read the arguments of a list.
 
     LISTAGG(DISTINCT x, ', ') WITHIN GROUP (ORDER BY y, z), STRING_AGG(x, ', ' ORDER BY y)
@@ -207,47 +201,53 @@ def of_list(s: Scalars, name: str, node: Called) -> Given:
     args.append(last)
     distinct = args[0] if isinstance(args[0], exp.Distinct) else None
     if distinct:
-        s.ctx.only(distinct, "expressions")
+        s.ctx.refuse_other_args(distinct, "expressions")
         args[:1] = distinct.expressions
     if last is None or len(args) > 2:
         count = len(args) if last else 0
         raise SquallError("SQ2005", f"{name} takes a value and a separator, not {count} arguments", head(s, node))
-    return Given(args[:1], distinct, Fraction(0), False, tuple(order.expressions) if order else (), *args[1:])
+    return AggregateArguments(
+        args[:1], distinct, Fraction(0), False, tuple(order.expressions) if order else (), *args[1:]
+    )
 
 
 def listing_of(
-    s: Scalars, name: str, form: Listing, given: Given, values: list[Expr], node: Called, of_rows: SortKeys
+    s: Scalars, name: str, form: Listing, args: AggregateArguments, values: list[Expr], node: Called, of_rows: SortKeys
 ) -> tuple[str, SortKeys]:
     """Bind the text between values of a list, and its order; a value that is the text of a key is listed as that."""
-    between = (
-        Literal(form.separator, VARCHAR) if given.separator is None else s.ctx.folded(s.inner().bind(given.separator))
-    )
+    between = Literal(form.separator, VARCHAR) if args.separator is None else s.ctx.fold(s.inner().bind(args.separator))
     if not isinstance(between, Literal) or between.type not in (VARCHAR, NULL):
-        raise s.ctx.error("SQ2005", f"{name} needs a constant text between values", given.separator or node)
-    order = list[SortKey](() if given.order or given.distinct else of_rows)
-    for key in given.order:
-        s.ctx.only(key, "this", "desc", "nulls_first")
+        raise s.ctx.error("SQ2005", f"{name} needs a constant text between values", args.separator or node)
+    order = list[SortKey](() if args.order or args.distinct else of_rows)
+    for key in args.order:
+        s.ctx.refuse_other_args(key, "this", "desc", "nulls_first")
         order.append((s.inner().bind(key.this), bool(key.args.get("desc")), bool(key.args.get("nulls_first"))))
     (value,) = values
     if order and value == coerce(order[0][0], VARCHAR):
         value = values[0] = order[0][0]
-    if given.distinct and any(key != value for key, _, _ in order):
-        told = f"{name} of DISTINCT values can be in their own order only"
-        raise s.ctx.error("SQ2005", told, given.order[0], "ORDER BY what is listed")
+    if args.distinct and any(key != value for key, _, _ in order):
+        message = f"{name} of DISTINCT values can be in their own order only"
+        raise s.ctx.error("SQ2005", message, args.order[0], "ORDER BY what is listed")
     return between.value or "", tuple(order)
 
 
 def pair(
-    s: Scalars, aggregation: Aggregation, entry: Aggregate, name: str, node: Called, given: Given, values: list[Expr]
+    s: Scalars,
+    aggregation: Aggregation,
+    entry: Aggregate,
+    name: str,
+    node: Called,
+    args: AggregateArguments,
+    values: list[Expr],
 ) -> Expr:
     """Bind CORR(y, x) and other aggregates of two numbers."""
-    if given.distinct:
-        raise s.ctx.refuse(given.distinct)
+    if args.distinct:
+        raise s.ctx.refuse(args.distinct)
     if not all(value.type.is_numeric or value.type == NULL for value in values):
         types = ", ".join(str(value.type) for value in values)
         raise SquallError("SQ2005", f"{name} does not take ({types})", head(s, node))
     y, x = (coerce(value, DOUBLE) if value.type == NULL else value for value in values)
-    return PAIRED[entry.name](paired(aggregation.column, y, x))
+    return PAIRED[entry.name](pair_values(aggregation.column, y, x))
 
 
 def arg_extreme(aggregation: Aggregation, function: str, skips_nulls: bool, value: Expr, by: Expr) -> Expr:
@@ -257,28 +257,28 @@ def arg_extreme(aggregation: Aggregation, function: str, skips_nulls: bool, valu
     return aggregation.arg_extreme(function, value, None if function == "mode" else by)
 
 
-def placed(
+def collect_percentile(
     aggregation: Aggregation,
     name: str,
     is_interpolated: bool,
     value: Expr,
     distinct: tuple[Expr, ...],
-    given: Given,
+    args: AggregateArguments,
 ) -> Expr:
     """Collect the value at a share of all, one of theirs or one between two."""
-    share, down = given.share, given.down
+    fraction, descending = args.fraction, args.descending
     if value.type == NULL:
         value, distinct = coerce(value, DOUBLE), distinct and (coerce(value, DOUBLE),)
     if not is_interpolated:
-        return aggregation.column("left" if down else "reaches", value, distinct, share)
+        return aggregation.column("left" if descending else "reaches", value, distinct, fraction)
     if not value.type.is_numeric:
         hint = "PERCENTILE_DISC takes all that has an order"
         raise SquallError("SQ2005", f"{name} does not take {value.type}", hint=hint)
     if value.type.is_wide and not distinct:
         value = coerce(value, DOUBLE)
-    share = 1 - share if down else share
+    fraction = 1 - fraction if descending else fraction
     count = aggregation.column("count", value, distinct)
-    return between(lambda function: aggregation.column(function, value, distinct, share), count, share)
+    return interpolate(lambda function: aggregation.column(function, value, distinct, fraction), count, fraction)
 
 
 def none_null(values: list[Expr]) -> Expr | None:
@@ -288,7 +288,7 @@ def none_null(values: list[Expr]) -> Expr | None:
     return case([(conjunction(map(not_null, values)), Literal(1, INT))], Literal(None, NULL))
 
 
-def grouping(s: Scalars, node: exp.Anonymous) -> Expr:
+def bind_grouping(s: Scalars, node: exp.Anonymous) -> Expr:
     """Bind GROUPING(a, b) to 2 · GROUPING(a) + GROUPING(b): 1 for what a row of ROLLUP, CUBE … is not grouped by.
 
     GROUPING_ID() is of all that there is.
@@ -298,7 +298,7 @@ def grouping(s: Scalars, node: exp.Anonymous) -> Expr:
     of = node.expressions or (every_key(s, node) if node.name.upper() == "GROUPING_ID" else [])
     if not of:
         raise SquallError("SQ2005", f"{node.name.upper()} takes 1 or more arguments, not 0", head(s, node))
-    bits: list[Expr] = [s.aggregation.grouping(s.inner().bind(arg), arg) for arg in of]
+    bits: list[Expr] = [s.aggregation.collect_grouping(s.inner().bind(arg), arg) for arg in of]
     total = bits[0]
     for bit in bits[1:]:
         total = call("+", call("*", total, Literal(2, INT)), bit)
@@ -312,7 +312,7 @@ def every_key(s: Scalars, node: exp.Anonymous) -> list[exp.Expr]:
     return list(dict.fromkeys(key for keys in grouping_sets(s.ctx, clause) for key in keys)) if clause else []
 
 
-def filtered(s: Scalars, node: exp.Filter) -> Expr:
+def bind_filter(s: Scalars, node: exp.Filter) -> Expr:
     """Bind aggregate FILTER (WHERE condition)."""
     inner = node.this
     if not isinstance(inner, exp.Anonymous | exp.WithinGroup) or aggregate_name(inner) not in AGGREGATES:
@@ -322,7 +322,7 @@ def filtered(s: Scalars, node: exp.Filter) -> Expr:
     return aggregate(s, aggregate_name(inner), inner, node.expression.this)
 
 
-def ordered(s: Scalars, node: exp.WithinGroup) -> Expr:
+def bind_within_group(s: Scalars, node: exp.WithinGroup) -> Expr:
     """Bind aggregate WITHIN GROUP (ORDER BY x)."""
     check_ordered(s, node)
     return aggregate(s, aggregate_name(node), node)
@@ -335,10 +335,10 @@ def check_ordered(s: Scalars, node: exp.WithinGroup) -> None:
         raise SquallError("SQ3001", f"{name} is not supported yet", head(s, node), UNSUPPORTED[name])
     if name not in AGGREGATES or not AGGREGATES[name].may_be_within_group:
         *most, last = (known for known, entry in AGGREGATES.items() if entry.may_be_within_group)
-        told = f"WITHIN GROUP goes with {', '.join(most)} and {last}"
-        raise SquallError("SQ2009", told, s.ctx.query.keyword(node, "WITHIN"))
+        message = f"WITHIN GROUP goes with {', '.join(most)} and {last}"
+        raise SquallError("SQ2009", message, s.ctx.query.keyword(node, "WITHIN"))
 
 
 def head(s: Scalars, node: Called) -> Span:
     """Find the place of the function's name."""
-    return s.ctx.query.own(node.this if isinstance(node, exp.WithinGroup) else node)
+    return s.ctx.query.find_token(node.this if isinstance(node, exp.WithinGroup) else node)

@@ -24,7 +24,7 @@ class Aggregation(Aggregates):
     groupings: dict[Expr, Column] = field(default_factory=dict)  # what GROUPING asks for, and its answers
     asked: list[tuple[Expr, exp.Expr]] = field(default_factory=list)  # the same, and where
 
-    def grouping(self, key: Expr, node: exp.Expr) -> Column:
+    def collect_grouping(self, key: Expr, node: exp.Expr) -> Column:
         """Collect GROUPING(key), which is 1 where rows are not grouped by it."""
         self.asked.append((key, node))
         if key not in self.groupings:
@@ -33,7 +33,7 @@ class Aggregation(Aggregates):
 
     def over_sets(self, plan: Node, keys: Mapping[Expr, Column], sets: Sequence[tuple[Expr, ...]]) -> Node:
         """Build the GroupingSets with all of them."""
-        over = self.over(plan, tuple((column, expr) for expr, column in keys.items()))
+        over = self.build_aggregate(plan, tuple((column, expr) for expr, column in keys.items()))
         top = over.child if isinstance(over, Project) else over
         assert isinstance(top, Aggregate)
         chosen = tuple(tuple(keys[expr] for expr in each) for each in sets)
@@ -42,9 +42,9 @@ class Aggregation(Aggregates):
         shown = tuple((column, column) for column, _ in groupings)
         return Project(grouped, (*over.items, *shown)) if isinstance(over, Project) else grouped
 
-    def over(self, plan: Node, keys: Items) -> Node:
+    def build_aggregate(self, plan: Node, keys: Items) -> Node:
         """Build the Aggregate with all of them, over the rows with what arguments and keys read of subqueries."""
-        return Aggregates.over(self, self.subqueries.attach(plan), keys)
+        return Aggregates.build_aggregate(self, self.subqueries.attach(plan), keys)
 
 
 def is_aggregate(node: exp.Expr) -> bool:

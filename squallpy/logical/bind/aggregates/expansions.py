@@ -64,12 +64,12 @@ DERIVED: dict[str, Callable[[Of, Expr], Expr]] = {
 """Builders of the aggregates whose form is Derived."""
 
 
-def between(of: Callable[[str], Expr], count: Expr, share: Fraction) -> Expr:
+def interpolate(of: Callable[[str], Expr], count: Expr, fraction: Fraction) -> Expr:
     """Build PERCENTILE_CONT: what is at q · (n − 1) on the line from the value below to the one above."""
     low, high = of("below"), of("above")
     last = coerce(call("-", count, Literal(1, BIGINT)), DOUBLE)
-    place = call("*", Literal(float(share), DOUBLE), last)
-    part = call("-", place, coerce(call("floor", place), DOUBLE))
+    position = call("*", Literal(float(fraction), DOUBLE), last)
+    part = call("-", position, coerce(call("floor", position), DOUBLE))
     start, end = coerce(low, DOUBLE), coerce(high, DOUBLE)
     return case([(call("=", low, high), start)], call("+", start, call("*", call("-", end, start), part)))
 
@@ -119,7 +119,7 @@ class Pairs:
         return case([(next(flat), NOTHING), (next(flat), Literal(1.0, DOUBLE))], squared)
 
 
-def paired(of: Of, y: Expr, x: Expr) -> Pairs:
+def pair_values(of: Of, y: Expr, x: Expr) -> Pairs:
     """Pair two numbers, each NULL where the other is."""
     exact = y.type.is_exact and x.type.is_exact and y.type.scale + x.type.scale <= 38
     y, x = (squarable(v) if exact else coerce(v, DOUBLE) for v in (y, x))

@@ -16,7 +16,7 @@ SORTED = ("SORT_ARRAY", "ARRAY_SORT")  # LISTAGG is in order anyway
 SIZES = ("SIZE", "ARRAY_SIZE", "CARDINALITY")
 
 
-def collected(s: Scalars, node: exp.Anonymous) -> Expr | None:
+def bind_collected_list(s: Scalars, node: exp.Anonymous) -> Expr | None:
     """Bind a call that spells or counts a list; None for any other."""
     match node.name.upper(), node.expressions:
         case name, [lists] if name in SIZES and _list(lists):

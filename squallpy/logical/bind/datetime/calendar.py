@@ -69,7 +69,7 @@ def part_of(part: str, interval: Expr) -> Expr:
     return call("div", call("%", rest, number(LARGER[name])), number(UNITS[name][2]))
 
 
-def since(size: int) -> Callable[[Expr], Expr]:
+def timestamp_from(size: int) -> Callable[[Expr], Expr]:
     """Return the builder of TIMESTAMP_SECONDS(n), TIMESTAMP_MILLIS(n) …"""
 
     def build(count: Expr) -> Expr:
@@ -93,17 +93,17 @@ def unit_name(unit: Expr, function: str) -> str:
     return name
 
 
-def added(unit: Expr, count: Expr, moment: Expr) -> Expr:
+def add_units(unit: Expr, count: Expr, moment: Expr) -> Expr:
     """Build DATEADD(HOUR, n, t); a DATE stays one where it can."""
     months, days, size = UNITS[unit_name(unit, "DATEADD")]
     if months:
-        return call("add_months", moment, scaled(count, months))
+        return call("add_months", moment, scale_count(count, months))
     if days and moment.type.kind is Kind.DATE:
-        return call("add_days", moment, scaled(count, days))
-    return call("add_micros", cast(moment, TIMESTAMP), scaled(count, size or days * DAY_MICROS))
+        return call("add_days", moment, scale_count(count, days))
+    return call("add_micros", cast(moment, TIMESTAMP), scale_count(count, size or days * DAY_MICROS))
 
 
-def scaled(count: Expr, size: int) -> Expr:
+def scale_count(count: Expr, size: int) -> Expr:
     return count if size == 1 else call("*", count, number(size))
 
 
@@ -133,7 +133,7 @@ def since_month(moment: Expr) -> Expr:
     return call("-", micros(moment), micros(call("trunc", moment, Literal("month", VARCHAR))))
 
 
-def crossed(unit: Expr, start: Expr, end: Expr) -> Expr:
+def count_boundaries(unit: Expr, start: Expr, end: Expr) -> Expr:
     """Count how often a unit begins between two moments, DATE_DIFF('month', a, b); weeks are of seven days from the
     start."""
     name = unit_name(unit, "DATE_DIFF")
@@ -145,7 +145,7 @@ def crossed(unit: Expr, start: Expr, end: Expr) -> Expr:
     return call("-", *(whole_of(micros(moment), size or days * DAY_MICROS) for moment in (end, start)))
 
 
-def formatted(moment: Expr, pattern: Expr) -> Expr:
+def format_moment(moment: Expr, pattern: Expr) -> Expr:
     """Build DATE_FORMAT(t, 'yyyy-MM-dd'), by Spark's patterns."""
     found = pieces(pattern, "DATE_FORMAT")
     if moment.type.kind is Kind.VARCHAR:
@@ -170,7 +170,7 @@ def piece(letters: str, moment: Expr) -> Expr:
         moment = cast(moment, TIMESTAMP)
     if letter in PARTS and width in {"y": (1, 2, 4), "D": (1, 3)}.get(letter, (1, 2)):
         value = call(f"extract_{PARTS[letter]}", moment)
-        return padded(call("%", value, number(100)) if letters == "yy" else value, width)
+        return pad_digits(call("%", value, number(100)) if letters == "yy" else value, width)
     match letters:
         case "MMM" | "MMMM":
             return name_of(MONTHS, call("extract_month", moment), width)
@@ -178,7 +178,7 @@ def piece(letters: str, moment: Expr) -> Expr:
             return name_of(DAYS, call("extract_dayofweek", moment), width)
         case "h" | "hh":
             hour = call("+", call("%", call("+", call("extract_hour", moment), number(11)), number(12)), number(1))
-            return padded(hour, width)
+            return pad_digits(hour, width)
         case "a":
             afternoon = call(">=", call("extract_hour", moment), number(12))
             return case(
@@ -187,20 +187,20 @@ def piece(letters: str, moment: Expr) -> Expr:
             )
     if letter == "S" and width <= 6:
         rest = call("-", micros(moment), call("*", seconds(moment), number(MICROS)))
-        return padded(call("div", rest, number(10 ** (6 - width))), width)
+        return pad_digits(call("div", rest, number(10 ** (6 - width))), width)
     raise SquallError("SQ3001", f"DATE_FORMAT with {letters} is not supported yet")
 
 
-def padded(value: Expr, width: int) -> Expr:
+def pad_digits(value: Expr, width: int) -> Expr:
     text = cast(value, VARCHAR)
     if width == 1:
         return text
     return call("lpad", text, number(width), Literal("0", VARCHAR))
 
 
-def name_of(names: str, place: Expr, width: int) -> Expr:
+def name_of(names: str, position: Expr, width: int) -> Expr:
     """Select a name of a list by its place, or the name's first three letters."""
-    name = call("split_part", Literal(names, VARCHAR), Literal(",", VARCHAR), place)
+    name = call("split_part", Literal(names, VARCHAR), Literal(",", VARCHAR), position)
     return name if width == 4 else call("substring", name, number(1), number(3))
 
 
@@ -225,7 +225,7 @@ def next_day(moment: Expr, name: Expr) -> Expr:
     return call("add_days", day, call("+", ahead, number(1)))
 
 
-def made(year: Expr, month: Expr, day: Expr) -> Expr:
+def make_date(year: Expr, month: Expr, day: Expr) -> Expr:
     """Build MAKE_DATE(y, m, d), NULL where there is no such day."""
     first = call(
         "add_months",

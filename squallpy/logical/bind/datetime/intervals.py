@@ -193,14 +193,14 @@ def add_days(day: Expr, days: Expr) -> Expr:
     return call("add_days", day, days)
 
 
-def unbounded(expr: Expr) -> Expr:
+def convert_to_number(expr: Expr) -> Expr:
     """Convert a moved DATE or TIMESTAMP to a number of days or microseconds, which may be outside the years 1 to 9999.
 
     It is only good as a bound, which values are compared with.
     """
     match expr:
         case Call("add_days" | "add_micros" | "add_months", (moment, amount)):
-            return replace(expr, args=(unbounded(moment), amount), type=BIGINT)
+            return replace(expr, args=(convert_to_number(moment), amount), type=BIGINT)
     return expr
 
 

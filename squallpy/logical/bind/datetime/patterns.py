@@ -32,18 +32,18 @@ def pieces(pattern: Expr, name: str) -> list[tuple[str, bool]]:
     return found
 
 
-def parsed(type: Type, name: str, tries: bool, text: Expr, pattern: Expr | None = None) -> Expr:
+def parse_moment(type: Type, name: str, tries: bool, text: Expr, pattern: Expr | None = None) -> Expr:
     """Build TO_DATE(s), TO_TIMESTAMP(s, 'dd.MM.yyyy HH:mm').
 
     Args:
         tries: A text that is not so is NULL, else an error.
     """
     if pattern is not None and text.type.kind is Kind.VARCHAR:
-        text = spelled(text, pattern, name)
+        text = rewrite_text(text, pattern, name)
     return call("tried", Cast(text, type)) if tries and text.type.kind is Kind.VARCHAR else cast(text, type)
 
 
-def spelled(text: Expr, pattern: Expr, name: str) -> Expr:
+def rewrite_text(text: Expr, pattern: Expr, name: str) -> Expr:
     """Rewrite a text in a pattern as CAST takes it; one that is not in it stays so that CAST fails."""
     written, order = "", list[str]()
     for piece, is_letters in pieces(pattern, name):

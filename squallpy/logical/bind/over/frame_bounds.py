@@ -19,7 +19,7 @@ def bind_frame(rows: Scalars, spec: exp.WindowSpec | None, order: SortKeys) -> W
     """Bind a frame; by default it ends with the rows that are like the current one."""
     if spec is None:
         return DEFAULT_FRAME
-    rows.ctx.only(spec, "kind", "start", "start_side", "end", "end_side", "exclude")
+    rows.ctx.refuse_other_args(spec, "kind", "start", "start_side", "end", "end_side", "exclude")
     unit = FrameUnit(spec.args["kind"])
     if str(spec.args.get("exclude") or KEPT) != KEPT:
         raise rows.ctx.refuse(spec, QUERIES["frame"])

@@ -27,7 +27,7 @@ from squallpy.logical.nodes import Node, WindowFunctions
 from squallpy.logical.window_frame import FrameUnit
 
 ONE = Literal(1, BIGINT)
-SHARES = ("PERCENT_RANK", "CUME_DIST")
+RELATIVE_RANKS = ("PERCENT_RANK", "CUME_DIST")
 Grouped = Callable[[Expr, exp.Expr], Expr]  # an expression over what GROUP BY makes, and its node for messages
 
 
@@ -48,18 +48,18 @@ class OverAggregates(Aggregation):
 
     add: Callable[[Agg, Column], Column] = field(kw_only=True)
 
-    def new(self, agg: Agg) -> Column:
-        return self.add(agg, Aggregation.new(self, agg))
+    def add_aggregate(self, agg: Agg) -> Column:
+        return self.add(agg, Aggregation.add_aggregate(self, agg))
 
 
 @dataclass(slots=True)
 class WindowCalls:
-    """The window functions of a block; `named` are its WINDOW clauses."""
+    """The window functions of a block; `named_windows` are its WINDOW clauses."""
 
     ctx: Context
-    named: dict[str, exp.Window]
+    named_windows: dict[str, exp.Window]
     functions: dict[WindowFunction, tuple[Column, exp.Expr]] = field(default_factory=dict)
-    used: set[str] = field(default_factory=set)  # of those named
+    used_names: set[str] = field(default_factory=set)  # of those named
 
     @property
     def columns(self) -> frozenset[Column]:
@@ -89,9 +89,9 @@ class WindowCalls:
 
     def check(self, s: Scalars) -> None:
         """Bind the windows that nothing uses, for their mistakes."""
-        for name in self.named.keys() - self.used:
-            window = exp.Window(alias=self.named[name].this.copy(), over="OVER")
-            window.parent = self.named[name].parent
+        for name in self.named_windows.keys() - self.used_names:
+            window = exp.Window(alias=self.named_windows[name].this.copy(), over="OVER")
+            window.parent = self.named_windows[name].parent
             self.bind_over(window, replace(s, clause="WINDOW", window_calls=None))
 
     def bind(self, s: Scalars, node: exp.Window) -> Expr:
@@ -121,20 +121,20 @@ class WindowCalls:
             if name in UNSUPPORTED:
                 raise SquallError("SQ3001", f"{name} is not supported yet", self.head(function), UNSUPPORTED[name])
             known = (*AGGREGATES, *WINDOWS)
-            told = f"{function.name} is no function that goes with OVER"
-            raise SquallError("SQ2004", told, self.head(function), nearest(name, known))
+            message = f"{function.name} is no function that goes with OVER"
+            raise SquallError("SQ2004", message, self.head(function), nearest(name, known))
         if not order:
             raise SquallError("SQ2009", f"{name} needs ORDER BY in its OVER", self.head(function))
         if spec is not None and entry.kind is not WindowKind.VALUE:
             raise SquallError("SQ2009", f"{name} takes no frame", self.head(function), "write ORDER BY alone")
         self.check_arity(name, entry.arity, function)
         called = WindowFunction(
-            entry.name, OverClause(partition, order), ignores_nulls=ignoring is not None, called=name
+            entry.name, OverClause(partition, order), ignores_nulls=ignoring is not None, display_name=name
         )
         match entry.kind:
             case WindowKind.RANK | WindowKind.SHARE:
                 args = tuple(self.positive(each, name) for each in function.expressions)
-                return self.column(replace(called, args=args), node, DOUBLE if name in SHARES else BIGINT)
+                return self.column(replace(called, args=args), node, DOUBLE if name in RELATIVE_RANKS else BIGINT)
             case WindowKind.NEIGHBOUR:
                 return self.neighbour(rows, called, function, node, ignoring)
             case WindowKind.VALUE:
@@ -142,7 +142,7 @@ class WindowCalls:
 
     def head(self, function: exp.Anonymous) -> Span:
         """Locate the name of a function."""
-        return self.ctx.query.own(function)
+        return self.ctx.query.find_token(function)
 
     def check_arity(self, name: str, arity: tuple[int, int | None], function: exp.Anonymous) -> None:
         """Refuse a call with fewer or more arguments than its function takes, as SQ2005."""
@@ -150,10 +150,10 @@ class WindowCalls:
         assert most is not None
         count = len(function.expressions)
         if not least <= count <= most:
-            wanted = " to ".join(map(str, sorted({least, most})))
-            plural = "" if wanted == "1" else "s"
-            told = f"{name} takes {wanted} argument{plural}, not {count}"
-            raise SquallError("SQ2005", told, self.head(function))
+            expected = " to ".join(map(str, sorted({least, most})))
+            plural = "" if expected == "1" else "s"
+            message = f"{name} takes {expected} argument{plural}, not {count}"
+            raise SquallError("SQ2005", message, self.head(function))
 
     def bind_over(
         self, node: exp.Window, rows: Scalars, seen: tuple[str, ...] = ()
@@ -167,24 +167,26 @@ class WindowCalls:
             name = given.name.lower()
             if name in seen:
                 raise self.ctx.error("SQ2007", f'window "{given.name}" is made of itself', given)
-            if name not in self.named:
-                raise self.ctx.error("SQ2001", f'unknown window "{given.name}"', given, nearest(name, self.named))
-            self.used.add(name)
-            base = self.named[name]
-            self.ctx.only(base, "this", "partition_by", "order", "spec", "alias", "over")
+            if name not in self.named_windows:
+                raise self.ctx.error(
+                    "SQ2001", f'unknown window "{given.name}"', given, nearest(name, self.named_windows)
+                )
+            self.used_names.add(name)
+            base = self.named_windows[name]
+            self.ctx.refuse_other_args(base, "this", "partition_by", "order", "spec", "alias", "over")
             partition, order, above = self.bind_over(base, rows, (*seen, name))
             spec = spec or above
         if node.args.get("partition_by"):
             partition = tuple(rows.bind(expr) for expr in node.args["partition_by"])
         clause = node.args.get("order")
         if clause is not None:
-            self.ctx.only(clause, "expressions")
+            self.ctx.refuse_other_args(clause, "expressions")
             order = tuple(self.key(key, rows) for key in clause.expressions)
         return partition, order, spec
 
     def key(self, key: exp.Ordered, rows: Scalars) -> SortKey:
         """Bind a key of ORDER BY."""
-        self.ctx.only(key, "this", "desc", "nulls_first")
+        self.ctx.refuse_other_args(key, "this", "desc", "nulls_first")
         with self.ctx.at(key.this):
             (expr,) = lengths([rows.bind(key.this)])
         return expr, bool(key.args.get("desc")), bool(key.args.get("nulls_first"))
@@ -208,13 +210,13 @@ class WindowCalls:
         """Bind an aggregate of the rows of a frame."""
 
         def add(agg: Agg, column: Column) -> Column:
-            called = WindowFunction(agg, over, called=name)
+            called = WindowFunction(agg, over, display_name=name)
             return self.column(called, function, column.type, column.nullable)
 
         from squallpy.logical.bind.subqueries import Subqueries
 
         fields = {name: getattr(rows, name) for name in Scalars.__dataclass_fields__}
-        aggregation = OverAggregates(self.ctx, Subqueries(self.ctx), late=True, add=add)
+        aggregation = OverAggregates(self.ctx, Subqueries(self.ctx), is_late=True, add=add)
         arguments = Arguments(**{**fields, "aggregation": aggregation, "rows": rows})
         return aggregate(arguments, name, function, where, over.order)
 
@@ -229,7 +231,7 @@ class WindowCalls:
         self, rows: Scalars, called: WindowFunction, function: exp.Anonymous, node: exp.Expr, ignoring: exp.Expr | None
     ) -> Expr:
         """Bind LAG or LEAD."""
-        name = called.called
+        name = called.display_name
         first, *more = function.expressions
         of, args = rows.bind(first), list[Expr]()
         if more:
@@ -242,8 +244,8 @@ class WindowCalls:
         if len(more) > 1:
             _, default = rows.as_moments([of, rows.bind(more[1])], [first, more[1]])
             if unify([of.type, default.type]) is None:
-                told = f"{name} of {of.type} and {default.type}, which have no common type"
-                raise self.ctx.error("SQ2005", told, more[1], "CAST one side")
+                message = f"{name} of {of.type} and {default.type}, which have no common type"
+                raise self.ctx.error("SQ2005", message, more[1], "CAST one side")
             args.append(default)
         of = coerce(of, BIGINT) if of.type == NULL else of
         type = case([(TRUE, of)], args[1]).type if len(args) > 1 and args[1].type != NULL else of.type
@@ -259,17 +261,17 @@ class WindowCalls:
         ignoring: exp.Expr | None,
     ) -> Expr:
         """Bind FIRST_VALUE, LAST_VALUE or NTH_VALUE."""
-        place = tuple(self.positive(each, called.called) for each in function.expressions[1:])
+        position = tuple(self.positive(each, called.display_name) for each in function.expressions[1:])
         of = rows.bind(function.expressions[0])
         frame = bind_frame(rows, spec, called.over.order)
-        if place and ignoring is not None:
+        if position and ignoring is not None:
             raise self.ctx.refuse(ignoring, QUERIES["ignored"])
         is_from_here = frame.start is not None and frame.unit is not FrameUnit.ROWS
-        if place and (not frame.is_open or is_from_here):
+        if position and (not frame.is_open or is_from_here):
             raise self.ctx.refuse(spec or function, QUERIES["frame of ends"])
         of = coerce(of, BIGINT) if of.type == NULL else of
         over = replace(called.over, frame=frame)
-        return self.column(replace(called, args=(of, *place), over=over), node, of.type)
+        return self.column(replace(called, args=(of, *position), over=over), node, of.type)
 
 
 def split_ignore_nulls(function: exp.Expr) -> tuple[exp.Expr, exp.Expr | None]:
@@ -290,12 +292,12 @@ def split_ignore_nulls(function: exp.Expr) -> tuple[exp.Expr, exp.Expr | None]:
     return inner, found if isinstance(found, exp.IgnoreNulls) else None
 
 
-def over(s: Scalars, node: exp.Window) -> Expr:
+def bind_over_clause(s: Scalars, node: exp.Window) -> Expr:
     """Bind function OVER (…)."""
     if s.window_calls is None:
         hint = {"WHERE": "use QUALIFY", "HAVING": "use QUALIFY"}.get(s.clause, "take it from a subquery in FROM")
-        told = f"a window function cannot stand in {s.clause}"
-        raise SquallError("SQ2009", told, s.ctx.query.keyword(node, "OVER"), hint)
+        message = f"a window function cannot stand in {s.clause}"
+        raise SquallError("SQ2009", message, s.ctx.query.keyword(node, "OVER"), hint)
     known, value = len(s.window_calls.functions), s.window_calls.bind(s, node)
     if isinstance(node.parent, exp.Alias) and len(s.window_calls.functions) > known:
         return s.window_calls.rename(value, node.parent.alias)

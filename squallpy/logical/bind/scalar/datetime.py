@@ -5,7 +5,7 @@ from functools import partial
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, DATE, DOUBLE, INTERVAL, NULL, TIMESTAMP, VARCHAR
 from squallpy.logical.bind.datetime import calendar, intervals
-from squallpy.logical.bind.datetime.patterns import parsed
+from squallpy.logical.bind.datetime.patterns import parse_moment
 from squallpy.logical.bind.expressions import extract
 from squallpy.logical.bind.scalar.expansion import ZERO, Builder, expands
 from squallpy.logical.coercion import cast, coerce
@@ -21,20 +21,20 @@ TRUNCATIONS = {
 
 expands("MONTHS_BETWEEN")(calendar.months_between)
 expands("NEXT_DAY")(calendar.next_day)
-expands("MAKE_DATE")(calendar.made)
-expands("DATE_FORMAT")(calendar.formatted)
+expands("MAKE_DATE")(calendar.make_date)
+expands("DATE_FORMAT")(calendar.format_moment)
 expands("UNIX_SECONDS")(calendar.seconds)
 expands("UNIX_MICROS")(calendar.micros)
-expands("TIMESTAMP_SECONDS")(calendar.since(calendar.MICROS))
-expands("TIMESTAMP_MILLIS")(calendar.since(1000))
-expands("TIMESTAMP_MICROS")(calendar.since(1))
+expands("TIMESTAMP_SECONDS")(calendar.timestamp_from(calendar.MICROS))
+expands("TIMESTAMP_MILLIS")(calendar.timestamp_from(1000))
+expands("TIMESTAMP_MICROS")(calendar.timestamp_from(1))
 for _prefix in ("", "TRY_"):
     for _name, _type in (("TO_DATE", DATE), ("TO_TIMESTAMP", TIMESTAMP)):
-        expands(f"{_prefix}{_name}")(partial(parsed, _type, f"{_prefix}{_name}", bool(_prefix)))
+        expands(f"{_prefix}{_name}")(partial(parse_moment, _type, f"{_prefix}{_name}", bool(_prefix)))
 
 
 @expands("TRUNC")
-def truncated(value: Expr, to: Expr = ZERO) -> Expr:
+def bind_trunc(value: Expr, to: Expr = ZERO) -> Expr:
     """Build TRUNC(d, 'MONTH') of a DATE or TIMESTAMP as in Spark, TRUNC(x), TRUNC(x, n) of numbers as in PostgreSQL."""
     if not value.type.is_numeric and (value.type != NULL or to.type == VARCHAR):
         return to_unit(value, to)
@@ -74,12 +74,12 @@ def date_part(part: Expr, moment: Expr) -> Expr:
 
 @expands("MONTHNAME")
 def month_name(day: Expr) -> Expr:
-    return calendar.formatted(day, Literal("MMM", VARCHAR))
+    return calendar.format_moment(day, Literal("MMM", VARCHAR))
 
 
 @expands("DAYNAME")
 def day_name(day: Expr) -> Expr:
-    return calendar.formatted(day, Literal("EEE", VARCHAR))
+    return calendar.format_moment(day, Literal("EEE", VARCHAR))
 
 
 @expands("UNIX_DATE")
@@ -94,16 +94,16 @@ def unix_millis(moment: Expr) -> Expr:
 
 @expands("UNIX_TIMESTAMP")
 def unix_timestamp(moment: Expr, *pattern: Expr) -> Expr:
-    return calendar.seconds(parsed(TIMESTAMP, "UNIX_TIMESTAMP", False, moment, *pattern))
+    return calendar.seconds(parse_moment(TIMESTAMP, "UNIX_TIMESTAMP", False, moment, *pattern))
 
 
 @expands("FROM_UNIXTIME")
 def from_unixtime(count: Expr, pattern: Expr = SECONDS) -> Expr:
     """Build FROM_UNIXTIME(n), a text; there are no time zones."""
-    return calendar.formatted(calendar.since(calendar.MICROS)(count), pattern)
+    return calendar.format_moment(calendar.timestamp_from(calendar.MICROS)(count), pattern)
 
 
-def moved(moment: Expr, days: Expr, sign: int) -> Expr:
+def bind_date_add(moment: Expr, days: Expr, sign: int) -> Expr:
     """Build DATE_ADD(d, 3), DATE_ADD(d, INTERVAL 1 MONTH)."""
     if days.type == INTERVAL:
         return intervals.arithmetic("+" if sign > 0 else "-", moment, days)
@@ -129,8 +129,8 @@ def days_between(end: Expr, start: Expr) -> Expr:
     return call("days_between", end, start)
 
 
-expands("DATE_SUB")(partial(moved, sign=-1))
-expands("DATE_ADD")(first_of_three(partial(moved, sign=1), by_unit(calendar.added, calendar.added)))
-expands("TIMESTAMPADD")(by_unit(calendar.added, calendar.added))
-expands("DATEDIFF")(first_of_three(days_between, by_unit(calendar.crossed, calendar.complete)))
+expands("DATE_SUB")(partial(bind_date_add, sign=-1))
+expands("DATE_ADD")(first_of_three(partial(bind_date_add, sign=1), by_unit(calendar.add_units, calendar.add_units)))
+expands("TIMESTAMPADD")(by_unit(calendar.add_units, calendar.add_units))
+expands("DATEDIFF")(first_of_three(days_between, by_unit(calendar.count_boundaries, calendar.complete)))
 expands("TIMESTAMPDIFF")(by_unit(calendar.complete, calendar.complete))

@@ -29,7 +29,7 @@ def cotangent(x: Expr) -> Expr:
 
 
 @expands("ROUND")
-def rounded(x: Expr, places: Expr = ZERO) -> Expr:
+def bind_round(x: Expr, places: Expr = ZERO) -> Expr:
     """Build ROUND(x, n), half away from zero: a cast to fewer decimals where x is exact."""
     if not isinstance(places, Literal) or not places.type.is_integer or places.value is None:
         raise SquallError("SQ3001", "ROUND to anything but a constant number of digits is not supported yet")
@@ -78,7 +78,7 @@ def positive_remainder(a: Expr, b: Expr) -> Expr:
     return case([(lacks, call("%", call("+", rest, b), b))], rest)
 
 
-def attempted(name: str) -> Builder:
+def try_operation(name: str) -> Builder:
     """Return the builder of TRY_ADD(a, b), NULL where whole numbers have no sum."""
 
     def build(a: Expr, b: Expr) -> Expr:
@@ -90,7 +90,7 @@ def attempted(name: str) -> Builder:
 
 
 for _name, _operator in (("TRY_ADD", "+"), ("TRY_SUBTRACT", "-"), ("TRY_MULTIPLY", "*")):
-    expands(_name)(attempted(_operator))
+    expands(_name)(try_operation(_operator))
 
 
 @expands("WIDTH_BUCKET")

@@ -17,7 +17,7 @@ def concat(first: Expr, *rest: Expr) -> Expr:
 
 
 @expands("CONCAT_WS")
-def joined(separator: Expr, *parts: Expr) -> Expr:
+def bind_concat_ws(separator: Expr, *parts: Expr) -> Expr:
     """Build CONCAT_WS(',', a, b)."""
     if not isinstance(separator, Literal):
         raise SquallError("SQ3001", "CONCAT_WS with a computed separator is not supported yet")
@@ -27,7 +27,7 @@ def joined(separator: Expr, *parts: Expr) -> Expr:
 
 
 @expands("LEFT")
-def left(text: Expr, length: Expr) -> Expr:
+def bind_left(text: Expr, length: Expr) -> Expr:
     return call("substring", text, ONE, length)
 
 
@@ -36,15 +36,15 @@ def right(text: Expr, length: Expr) -> Expr:
     return call("substring", text, negate(length), length)
 
 
-def padded(name: str) -> Builder:
+def pad_to(name: str) -> Builder:
     def build(text: Expr, length: Expr, fill: Expr = SPACE) -> Expr:
         return call(name, text, length, fill)
 
     return build
 
 
-expands("LPAD")(padded("lpad"))
-expands("RPAD")(padded("rpad"))
+expands("LPAD")(pad_to("lpad"))
+expands("RPAD")(pad_to("rpad"))
 
 
 def of_spaces(name: str) -> Builder:
@@ -57,7 +57,7 @@ expands("RTRIM")(of_spaces("rtrim"))
 
 
 @expands("BTRIM")
-def trimmed(text: Expr, characters: Expr = SPACE) -> Expr:
+def bind_trim(text: Expr, characters: Expr = SPACE) -> Expr:
     return call("trim", text, characters)
 
 
@@ -72,7 +72,7 @@ def bit_length(text: Expr) -> Expr:
 
 
 @expands("REPLACE")
-def replaced(text: Expr, old: Expr, new: Expr = EMPTY) -> Expr:
+def bind_replace(text: Expr, old: Expr, new: Expr = EMPTY) -> Expr:
     return call("replace", text, old, new)
 
 
@@ -80,7 +80,7 @@ def replaced(text: Expr, old: Expr, new: Expr = EMPTY) -> Expr:
 def overlaid(text: Expr, other: Expr, start: Expr, length: Expr | None = None) -> Expr:
     """Build OVERLAY('abcdef', 'XY', 2, 3)  →  'aXYef'"""
     rest = call("+", start, call("length", other) if length is None else length)
-    return concat(left(text, call("-", start, ONE)), other, call("substring", text, rest))
+    return concat(bind_left(text, call("-", start, ONE)), other, call("substring", text, rest))
 
 
 @expands("SPLIT_PART")
@@ -91,7 +91,7 @@ def part(text: Expr, separator: Expr, position: Expr) -> Expr:
 
 
 @expands("LOCATE")
-def located(sought: Expr, text: Expr, start: Expr | None = None) -> Expr:
+def bind_locate(sought: Expr, text: Expr, start: Expr | None = None) -> Expr:
     """Build LOCATE: the first place from a start on, 0 if there is none.
 
     LOCATE('b', 'abcb', 3)  →  4
@@ -112,8 +112,8 @@ def with_flags(expression: Expr, flags: Expr | None, known: str) -> Expr:
         or set(given) - set(known)
         or (flags is not None and "g" in known and "g" not in given)
     ):
-        told = f"a regular expression with the flags {flags} is not supported yet"
-        raise SquallError("SQ3001", told, hint=f"there are {' and '.join(map(repr, known))}")
+        message = f"a regular expression with the flags {flags} is not supported yet"
+        raise SquallError("SQ3001", message, hint=f"there are {' and '.join(map(repr, known))}")
     if "i" not in given:
         return expression
     if not isinstance(expression, Literal):
@@ -122,19 +122,19 @@ def with_flags(expression: Expr, flags: Expr | None, known: str) -> Expr:
 
 
 @expands("REGEXP_LIKE")
-def matching(text: Expr, expression: Expr, flags: Expr | None = None) -> Expr:
+def bind_regexp_like(text: Expr, expression: Expr, flags: Expr | None = None) -> Expr:
     """Build REGEXP_LIKE(x, p, 'i')."""
     return call("rlike", text, with_flags(expression, flags, "ic"))
 
 
 @expands("REGEXP_REPLACE")
-def all_replaced(text: Expr, expression: Expr, new: Expr, flags: Expr | None = None) -> Expr:
+def bind_regexp_replace(text: Expr, expression: Expr, new: Expr, flags: Expr | None = None) -> Expr:
     """Build REGEXP_REPLACE(x, p, y), of all matches, as 'g' says elsewhere."""
     return call("regexp_replace", text, with_flags(expression, flags, "gi"), new)
 
 
 @expands("REGEXP_EXTRACT")
-def extracted(text: Expr, expression: Expr, group: Expr | None = None) -> Expr:
+def bind_regexp_extract(text: Expr, expression: Expr, group: Expr | None = None) -> Expr:
     """Build REGEXP_EXTRACT(x, p): the first group, or the whole match if there is none."""
     if group is None:
         has_group = isinstance(expression, Literal) and re.search(r"(?<!\\)\((?!\?)", str(expression.value))
@@ -144,4 +144,4 @@ def extracted(text: Expr, expression: Expr, group: Expr | None = None) -> Expr:
 
 @expands("REGEXP_SUBSTR")
 def first_match(text: Expr, expression: Expr) -> Expr:
-    return case([(call("rlike", text, expression), extracted(text, expression, ZERO))], NOTHING)
+    return case([(call("rlike", text, expression), bind_regexp_extract(text, expression, ZERO))], NOTHING)

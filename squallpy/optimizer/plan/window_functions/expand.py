@@ -77,7 +77,7 @@ class _Expansion:
         values = tuple((column, self._value(function)) for column, function in self._node.functions)
         if self._is_vague():
             exprs = (expr for _, function in self._node.functions for expr in function.expressions)
-            self._rows = self._rows.numbered(read.union(c.id for expr in exprs for c in columns(expr)))
+            self._rows = self._rows.number_rows(read.union(c.id for expr in exprs for c in columns(expr)))
         nearest = [self._nearest(lookup) for lookup in self._lookups]
         plan = self._rows.plan
         kept = tuple((c, c) for c in self._node.child.output if c.id in plan.ids)
@@ -108,18 +108,18 @@ class _Expansion:
         """Return the aggregates of a frame."""
         if frame not in self._frames:
             found = self._columns.column("found", TRUE.type, True)
-            self._frames[frame] = _FrameAggregates(Aggregates(self._columns, late=True), function, found)
+            self._frames[frame] = _FrameAggregates(Aggregates(self._columns, is_late=True), function, found)
         return self._frames[frame]
 
     def _aggregate(self, agg: Agg, function: WindowFunction) -> Expr:
         """Build an aggregate of the rows of a frame, which may be none."""
         frame = without_neighbours(frame_of(function.over))
         if frame.extent.is_numbered:
-            self._rank(frame.before(), function)
+            self._rank(frame.frame_before(), function)
         framed = self._in_frame(frame, function)
-        return self._seen(frame, framed, framed.aggregates.of(agg))
+        return self.show_aggregate(frame, framed, framed.aggregates.of(agg))
 
-    def _seen(self, frame: Frame, framed: _FrameAggregates, column: Column) -> Expr:
+    def show_aggregate(self, frame: Frame, framed: _FrameAggregates, column: Column) -> Expr:
         """Show an aggregate as it is where a frame may have no rows: a count of nothing is 0."""
         if frame.has_row:
             return column
@@ -161,20 +161,22 @@ class _Expansion:
         """
         (key, down, nulls_first), *more = frame.order
         if more:
-            frame = frame.numbered()
+            frame = frame.number_frame()
         if frame.extent.is_numbered:
-            number = self._rank(frame.before(), function)
+            number = self._rank(frame.frame_before(), function)
             key, down = (number, False) if more else (key, down)
         framed = self._in_frame(frame, function)
         made = framed.aggregates
         wanted = not_null(of) if function.ignores_nulls and of.nullable else TRUE
         by = key if wanted == TRUE else case([(wanted, key)], Literal(None, NULL))
-        value: Expr = self._seen(frame, framed, made.arg_extreme("max_by" if is_last != down else "min_by", of, by))
+        value: Expr = self.show_aggregate(
+            frame, framed, made.arg_extreme("max_by" if is_last != down else "min_by", of, by)
+        )
         if key.nullable and not more:  # NULL keys are all at one end
             mine = conjunction((call("is_null", key), wanted) if wanted != TRUE else (call("is_null", key),))
-            least = self._seen(frame, framed, made.column("min", case([(mine, of)], Literal(None, NULL))))
+            least = self.show_aggregate(frame, framed, made.column("min", case([(mine, of)], Literal(None, NULL))))
             first = by if nulls_first == is_last else case([(mine, ONE)], Literal(None, NULL))
-            found = call(">", self._seen(frame, framed, made.column("count", first)), ZERO)
+            found = call(">", self.show_aggregate(frame, framed, made.column("count", first)), ZERO)
             value = case([(found, value)], least) if nulls_first == is_last else case([(found, least)], value)
         return value
 
@@ -229,7 +231,7 @@ class _Expansion:
     def _is_vague(self) -> bool:
         """True if a function needs an order in which no rows tie, and none is known."""
         frames = [*self._frames, *(lookup.frame for lookup in self._lookups if not self._adjacent(lookup))]
-        return any(f.is_total and self._rows.with_total_order(f.simplified()) is None for f in frames)
+        return any(f.is_total and self._rows.with_total_order(f.simplify()) is None for f in frames)
 
     def _nearest(self, lookup: _Lookup) -> tuple[Expr, Expr] | None:
         """Build the key of the order that the row has which is looked up; None if rows have to be numbered.
@@ -251,8 +253,8 @@ class _Expansion:
         """
         if lookup.distance not in (1, -1):
             return None
-        frame = replace(lookup.frame if lookup.distance == 1 else lookup.frame.backwards(), declared=True)
-        found = self._rows.with_total_order(frame.simplified())
+        frame = replace(lookup.frame if lookup.distance == 1 else lookup.frame.backwards(), is_declared=True)
+        found = self._rows.with_total_order(frame.simplify())
         if found is None or len(found.order) != 1:
             return None
         ((key, down, _),) = found.order
@@ -265,8 +267,8 @@ class _Expansion:
         if frame.extent.is_numbered:
             right, keys = self._of_numbers(frame, aggregates)
         else:
-            settled = self._rows.settled(frame.simplified(), framed.function)
-            right, keys = self._rows.aggregated(settled, aggregates)
+            settled = self._rows.settle_order(frame.simplify(), framed.function)
+            right, keys = self._rows.aggregate_frames(settled, aggregates)
         on = [not_distinct(expr, key) for key, expr in keys]
         if frame.has_row:
             return join(plan, right, on)
@@ -276,25 +278,27 @@ class _Expansion:
 
     def _of_numbers(self, frame: Frame, aggregates: Aggregates) -> tuple[Node, Items]:
         """Build the aggregates of the rows whose numbers are near each number."""
-        ranks = frame.before()
+        ranks = frame.frame_before()
         number = self._rank(ranks, self._frames[frame].function)
         rows = self._with_aggregates(self._rows.plan, ranks)
         place = self._columns.column("number", BIGINT, False)
-        mine: Items = (*self._columns.copies(frame.simplified().partition), (place, number))
+        mine: Items = (*self._columns.copies(frame.simplify().partition), (place, number))
         near: list[Expr] = [not_distinct(expr, key) for key, expr in mine[:-1]]
         for bound, op in ((frame.low, ">="), (frame.high, "<=")):
             if bound is not None:
                 near.append(call(op, number, call("+", place, Literal(bound[0] * bound[1].value, BIGINT))))
         pairs = join(Aggregate(rows, mine, ()), rows, near)
         keys = self._columns.copies(key for key, _ in mine)
-        return aggregates.over(pairs, keys), tuple((key, expr) for (key, _), (_, expr) in zip(keys, mine, strict=True))
+        return aggregates.build_aggregate(pairs, keys), tuple(
+            (key, expr) for (key, _), (_, expr) in zip(keys, mine, strict=True)
+        )
 
     def _with_value(self, plan: Node, lookup: _Lookup, nearest: tuple[Expr, Expr] | None) -> Node:
         """Join the values of other rows to the rows of `plan`, which are numbered or know the key of the `nearest`."""
         of = lookup.of
         number = self._rank(lookup.frame, lookup.function) if nearest is None else ONE
         rows = self._rows.plan if nearest else self._with_aggregates(self._rows.plan, lookup.frame)
-        keys, value = self._columns.copies(lookup.frame.simplified().partition), self._columns.like(of)
+        keys, value = self._columns.copies(lookup.frame.simplify().partition), self._columns.like(of)
         on = [not_distinct(expr, key) for key, expr in keys]
         numbered: Items = ()
         if nearest is not None:

@@ -48,7 +48,7 @@ class Frame:
     low: Bound | None = None
     high: Bound | None = None
     is_reversed: bool = False
-    declared: bool = False
+    is_declared: bool = False
 
     @property
     def has_row(self) -> bool:
@@ -66,19 +66,19 @@ class Frame:
         order = tuple((expr, not down, not nulls_first) for expr, down, nulls_first in self.order)
         return replace(self, order=order, is_reversed=self.is_total and not self.is_reversed)
 
-    def numbered(self) -> "Frame":
+    def number_frame(self) -> "Frame":
         """Describe it by the numbers of rows, or of values where some rows tie."""
         if self.extent.is_numbered:
             return self
         high = {Extent.UP_TO: CURRENT_ROW, Extent.BEFORE: PREVIOUS}.get(self.extent)
         return replace(self, extent=Extent.ROWS if self.is_total else Extent.GROUPS, high=high)
 
-    def before(self) -> "Frame":
+    def frame_before(self) -> "Frame":
         """Return the frame whose rows are counted to number the rows, or values, of this."""
         extent = Extent.BEFORE if self.extent is Extent.ROWS else Extent.VALUES_BEFORE
         return replace(self, extent=extent, low=None, high=None)
 
-    def simplified(self) -> "Frame":
+    def simplify(self) -> "Frame":
         """Drop keys that decide nothing, but for the one that distances are of."""
         partition = tuple(dict.fromkeys(expr for expr in self.partition if columns(expr)))
         is_range = self.extent is Extent.RANGE

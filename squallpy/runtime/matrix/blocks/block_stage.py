@@ -18,10 +18,10 @@ from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.materialise import Trigger
 from squallpy.maintain.matrix.matrix_expressions import Inverse
 from squallpy.physical.matrix.block_supersteps import ALONE, Phase
-from squallpy.physical.matrix.matrix_plan import KeptProgram, MatrixPlan
+from squallpy.physical.matrix.matrix_plan import MatrixPlan, MatrixProgramPlan
 from squallpy.runtime.batch.micro_batch import Input
 from squallpy.runtime.matrix.algebra import depends_on, factor_growth
-from squallpy.runtime.matrix.batch_rows import Incoming, grown_sizes
+from squallpy.runtime.matrix.batch_rows import RelationReader, grown_sizes
 from squallpy.runtime.matrix.blocks.commands import Commands
 from squallpy.runtime.matrix.blocks.partition import supersteps
 from squallpy.runtime.matrix.blocks.superstep import BlockProgram
@@ -35,7 +35,7 @@ Given = tuple[Phase, dict[str, Array]]  # with its operands
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class DriverFacts:
     """State of the driver between two batches.
 
     Args:
@@ -59,30 +59,30 @@ class BlockMatrices:
     """
 
     def __init__(self, plan: MatrixPlan, input: Input, facts: Mapping[str, Any] | None = None) -> None:
-        self.plan, self._incoming = plan, Incoming(plan, input)
+        self.plan, self._reader = plan, RelationReader(plan, input)
         self._programs = [BlockProgram(kept, ALONE) for kept in plan.programs]
-        self._known = from_json(Known, facts) if facts else Known(dict.fromkeys(self._incoming.symbols, 0))
-        self._next = self._known
+        self._facts = from_json(DriverFacts, facts) if facts else DriverFacts(dict.fromkeys(self._reader.symbols, 0))
+        self._next_facts = self._facts
 
     @property
     def facts(self) -> dict[str, Any]:
         """The driver's knowledge of the batches so far."""
-        facts: dict[str, Any] = to_json(self._known)
+        facts: dict[str, Any] = to_json(self._facts)
         return facts
 
     @property
     def supersteps(self) -> tuple[int, int]:
         """The number of the batch's first superstep, counted over all batches, and how many the batch has."""
-        return self._known.steps, self._next.steps - self._known.steps
+        return self._facts.steps, self._next_facts.steps - self._facts.steps
 
     def begin(self, batch: int, directive: str = "") -> bytes:
         """Decide on a batch and return the commands for its partitions; `directive` is for the stages behind."""
-        rows, figures = self._incoming.read(batch)
-        sizes = grown_sizes(self._known.sizes, rows)
+        rows, figures = self._reader.read(batch)
+        sizes = grown_sizes(self._facts.sizes, rows)
         phases, arrays, of_programs = dict[str, list[Phase]](), dict[str, Array](), dict[str, Any]()
-        updates, mine = dict(self._known.updates), dict[str, dict[str, int]]()
+        updates, mine = dict(self._facts.updates), dict[str, dict[str, int]]()
         for program in self._programs:
-            kept, name = program.kept, program.kept.name
+            kept, name = program.plan, program.plan.name
             mine[name] = {symbol: sizes[symbol] for symbol in kept.program.symbols()}
             given, of_programs[name] = self._decide(program, _cells(kept, rows, self.plan), mine[name])
             phases[name] = [phase for phase, _ in given]
@@ -91,22 +91,22 @@ class BlockMatrices:
             fired = sum(phase.do == "fire" for phase in phases[name])
             updates[name] = 0 if of_programs[name]["why"] else updates[name] + fired
         commands = Commands(batch, mine, phases, arrays, {**figures, "matrices": of_programs}, directive)
-        steps = self._known.steps + supersteps(self._programs, commands)
-        self._next = Known(sizes, steps, updates, self._known.singular)
+        steps = self._facts.steps + supersteps(self._programs, commands)
+        self._next_facts = DriverFacts(sizes, steps, updates, self._facts.singular)
         return commands.packed()
 
     def end(self, figures: Mapping[str, Mapping[str, Any]]) -> None:
         """Take note of which matrices are singular after a batch."""
         evaluated = {name for name, of_program in figures.items() if of_program["how"] == "evaluated"}
-        still = {name for name in self._known.singular if name not in evaluated}
+        still = {name for name in self._facts.singular if name not in evaluated}
         now = still | {name for name, of_program in figures.items() if "singular" in of_program}
-        self._known = replace(self._next, singular=tuple(sorted(now)))
+        self._facts = replace(self._next_facts, singular=tuple(sorted(now)))
 
     def _decide(
         self, program: BlockProgram, cells: Mapping[str, Cells], sizes: Sizes
     ) -> tuple[list[Given], dict[str, Any]]:
         """Decide on a program in a batch, its triggers or evaluation; returns the phases, and statistics."""
-        kept, made, known = program.kept, program.maintained, self._known
+        kept, made, known = program.plan, program.maintained, self._facts
         ranks = {name: some.rank for name, some in cells.items()}
         rank = max(ranks.values(), default=0)
         before = {symbol: known.sizes[symbol] for symbol in sizes}
@@ -129,15 +129,15 @@ class BlockMatrices:
 
     def _phases_behind(self, program: BlockProgram, fired: Sequence[Trigger], sizes: Sizes) -> Iterator[Given]:
         """List the phases behind triggers: a look every CHECK updates, and an evaluation if that or an inverse asks."""
-        before = self._known.updates[program.kept.name]
+        before = self._facts.updates[program.plan.name]
         look = program.ring is ARITHMETIC and before // CHECK < (before + len(fired)) // CHECK
         if look:
             yield Phase("look"), random_vectors(program.blocks.probe, sizes, before)
         if look or any(isinstance(step.value, Inverse) for trigger in fired for step in trigger.steps):
-            yield Phase("evaluate", if_asked=True), {}
+            yield Phase("evaluate", is_optional=True), {}
 
 
-def _cells(kept: KeptProgram, rows: Mapping[str, Rows], plan: MatrixPlan) -> dict[str, Cells]:
+def _cells(kept: MatrixProgramPlan, rows: Mapping[str, Rows], plan: MatrixPlan) -> dict[str, Cells]:
     """Sum what a batch adds to the inputs of a program."""
     found = {}
     for source in kept.program.inputs:

@@ -31,13 +31,13 @@ class Commands:
     phases: Mapping[str, Sequence[Phase]]
     arrays: Mapping[str, Array]
     figures: Mapping[str, Any]
-    course: str = ""
+    directive: str = ""
 
     @property
     def head(self) -> dict[str, Any]:
         """Everything but the arrays, as JSON."""
         phases = {name: [to_json(phase) for phase in some] for name, some in self.phases.items()}
-        facts = {"batch": self.batch, "sizes": self.sizes, "figures": self.figures, "course": self.course}
+        facts = {"batch": self.batch, "sizes": self.sizes, "figures": self.figures, "course": self.directive}
         return facts | {"phases": phases}
 
     def packed(self) -> bytes:

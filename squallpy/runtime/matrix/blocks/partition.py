@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from squallpy.physical.matrix.block_supersteps import Form, Part, Phase
+from squallpy.physical.matrix.block_supersteps import CyclicPartition, Form, Phase
 from squallpy.physical.plan import Plan
 from squallpy.runtime.batch.micro_batch import Computed, Input, Sender, pack_parcels
 from squallpy.runtime.matrix.blocks.commands import Arrays, Commands, pack_arrays, unpack_arrays
@@ -29,7 +29,7 @@ class BlockPartition:
 
     def __init__(self, plan: Plan, input: Input, number: int) -> None:
         assert plan.matrices
-        self._part, self._sender = Part(number, plan.matrices.parts), Sender(plan, input)
+        self._part, self._sender = CyclicPartition(number, plan.matrices.parts), Sender(plan, input)
         self._programs = {kept.name: BlockProgram(kept, self._part) for kept in plan.matrices.programs}
 
     @property
@@ -61,7 +61,7 @@ class BlockPartition:
         if is_last:
             part, computed = self._part, self._computed(commands, states)
             return pack_parcels(
-                self._sender.messages(commands.batch, part.number, part.count, commands.course, computed=computed)
+                self._sender.messages(commands.batch, part.number, part.count, commands.directive, computed=computed)
             )
         begun = {name: program.count_begun(stage, commands.phases[name]) for name, program in self._programs.items()}
         return pack_parcels(self._parcels_between(commands.without_begun(begun), states))
@@ -90,7 +90,7 @@ class BlockPartition:
 
 def supersteps(programs: Iterable[BlockProgram], commands: Commands) -> int:
     """Count the supersteps of a batch, which are those of the program with most."""
-    return max(len(program.blocks.timeline(commands.phases[program.kept.name])) for program in programs)
+    return max(len(program.blocks.timeline(commands.phases[program.plan.name])) for program in programs)
 
 
 def most_supersteps(programs: Iterable[BlockProgram]) -> int:

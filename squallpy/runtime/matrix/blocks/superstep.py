@@ -25,17 +25,17 @@ from squallpy.maintain.matrix.matrix_expressions import (
 from squallpy.maintain.matrix.matrix_program import Statement
 from squallpy.physical.matrix.block_supersteps import (
     CompareDrift,
+    CyclicPartition,
     Define,
     Fetch,
     Form,
     Item,
-    Part,
     Phase,
     Superstep,
     Value,
     plan_blocks,
 )
-from squallpy.physical.matrix.matrix_plan import KeptProgram
+from squallpy.physical.matrix.matrix_plan import MatrixProgramPlan
 from squallpy.physical.matrix.view_passes import Pass
 from squallpy.runtime.kernels.matrix import boolean
 from squallpy.runtime.matrix.affected_cells import touch
@@ -46,7 +46,7 @@ from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.drift import DRIFT, largest_difference
 from squallpy.runtime.matrix.errors import NamingOverflow, overflow, singular
 from squallpy.runtime.matrix.memory_check import bytes_available, memory_error
-from squallpy.runtime.matrix.packed_boolean import Packed
+from squallpy.runtime.matrix.packed_boolean import PackedMatrix
 from squallpy.runtime.matrix.reported_cells import Read, Subscription, decode_rows, subscription_layouts
 from squallpy.runtime.matrix.stored_views import Array, BitView, View, visit_view, wrap_view
 from squallpy.runtime.state.matrix_blocks import BlockLayout
@@ -56,21 +56,21 @@ from squallpy.runtime.state.state_store import Store
 class BlockProgram:
     """A program as one partition has it."""
 
-    def __init__(self, kept: KeptProgram, part: Part) -> None:
-        self.kept, self.part = kept, part
+    def __init__(self, kept: MatrixProgramPlan, part: CyclicPartition) -> None:
+        self.plan, self.part = kept, part
         self.maintained, self.ring = kept.compiled.maintained, kept.program.ring
         self.blocks = plan_blocks(self.maintained)
-        self.stored = [name.name for name in self.maintained.stored]
+        self.stored_names = [name.name for name in self.maintained.stored]
 
     def layouts(self) -> Iterator[BlockLayout]:
         """Yield the layouts of its blocks."""
-        for name in self.stored:
+        for name in self.stored_names:
             for form in self.forms(name):
                 if self.ring is BOOLEAN:
                     yield BlockLayout(self.block(name, form), "uint64", dense=True)
                 else:
                     yield BlockLayout(self.block(name, form), np.dtype(self.ring.dtype).name)
-        for number in range(len(self.kept.readings)):
+        for number in range(len(self.plan.readings)):
             yield from subscription_layouts(self.subscription_name(number), self.ring)
 
     def forms(self, name: str) -> tuple[Form, ...]:
@@ -78,7 +78,7 @@ class BlockProgram:
         return (Form.ROWS, Form.COLUMNS) if name in self.blocks.by_columns else (Form.ROWS,)
 
     def block(self, name: str, form: Form) -> str:
-        return f"{self.kept.name}.{name} {form}"
+        return f"{self.plan.name}.{name} {form}"
 
     def count_begun(self, stage: int, phases: Sequence[Phase]) -> int:
         """Count the phases that have begun when a superstep is done."""
@@ -87,7 +87,7 @@ class BlockProgram:
 
     def subscription_name(self, number: int) -> str:
         """Name the blocks of a reading."""
-        return f"{self.kept.name} {number}"
+        return f"{self.plan.name} {number}"
 
 
 class SuperstepExecutor:
@@ -130,13 +130,15 @@ class SuperstepExecutor:
     def resize(self) -> None:
         """Resize all blocks to the dimensions; SQ5013 if memory is short."""
         program, more = self._program, 0
-        shapes = {(name, form): self._extent(name, form) for name in program.stored for form in program.forms(name)}
+        shapes = {
+            (name, form): self._extent(name, form) for name in program.stored_names for form in program.forms(name)
+        }
         for view, (rows, columns) in shapes.items():
             shapes[view] = rows, boolean.words(columns) if self._ring is BOOLEAN else columns
             before = self._store.blocks[program.block(*view)].shape
             more += shapes[view][0] * shapes[view][1] - before[0] * before[1]
         if 8 * more > (free := bytes_available()):
-            raise memory_error(program.kept.name, 8 * more, free, self._sizes)
+            raise memory_error(program.plan.name, 8 * more, free, self._sizes)
         for view, shape in shapes.items():
             self._store.blocks[program.block(*view)].resize(shape, 0 if self._ring is BOOLEAN else self._ring.zero)
 
@@ -146,7 +148,7 @@ class SuperstepExecutor:
         return (self._part.extent(rows), columns) if form is Form.ROWS else (rows, self._part.extent(columns))
 
     def _shape(self, name: str) -> tuple[int, int]:
-        named = self._maintained.named(name)
+        named = self._maintained.find_matrix(name)
         return named.rows.at(self._sizes), named.cols.at(self._sizes)
 
     def _view(self, name: str, form: Form) -> View:
@@ -177,7 +179,7 @@ class SuperstepExecutor:
         elif phase.do == "look":
             self.state.values = {(name, Form.WHOLE): vector for name, vector in given.items()}
         else:
-            self.state.wants_evaluation |= not phase.if_asked
+            self.state.wants_evaluation |= not phase.is_optional
 
     def _is_active(self, phase: Phase) -> bool:
         """True if anything is done in the supersteps of a phase."""
@@ -192,7 +194,7 @@ class SuperstepExecutor:
                 self._execute(item, phase.name)
         except SingularError:
             # NB: all partitions find it, for all compute the same
-            self.state.wants_evaluation, self.state.why = True, "a matrix was almost singular"
+            self.state.wants_evaluation, self.state.reason = True, "a matrix was almost singular"
             if not self.state.has_changed_input:
                 self._change_input(phase.name)
 
@@ -201,7 +203,7 @@ class SuperstepExecutor:
         values = {name: value for (name, form), value in self.state.values.items() if form is Form.WHOLE}
         self.state.drift = largest_difference(looks, values)
         if not self.state.drift < DRIFT:
-            self.state.wants_evaluation, self.state.why = True, "rounding had added up"
+            self.state.wants_evaluation, self.state.reason = True, "rounding had added up"
 
     def _execute(self, item: Item, changed: str) -> None:
         match item:
@@ -245,7 +247,7 @@ class SuperstepExecutor:
         view, update, own = item.view.name, item.update, self._part.own
         across = [read for read in item.reads if read.transposed and view not in self._program.blocks.layouts.symmetric]
         straight = [read for read in item.reads if read not in across]
-        x, y = ([self._evaluated(read.by) for read in reads] for reads in (straight, across))
+        x, y = ([self._evaluated(read.factor) for read in reads] for reads in (straight, across))
         u, v = (self._evaluated(half) for half in (update.u, update.v)) if update else (None, None)
         mine, there = None if u is None else u[own], None if v is None else v[:, own]
         left, form = (update.left if update else None), Form.ROWS
@@ -253,7 +255,7 @@ class SuperstepExecutor:
         more: Sequence[Any] = []
         right: Any = None
         if view in self._program.blocks.layouts.tall:
-            form = Form.SHARE
+            form = Form.SUMMAND
             mine_y = [half[own] for half in y]
             found, more, rows, right = visit_view(self._view(view, Form.ROWS), mine, v, x, mine_y, prune)
         else:
@@ -275,19 +277,19 @@ class SuperstepExecutor:
             return
         try:
             with NamingOverflow(self._maintained, name):
-                rows = self._summand(value) if item.form is Form.SHARE else self._rows(value)
+                rows = self._summand(value) if item.form is Form.SUMMAND else self._rows(value)
         except SingularError:
             self.state.singular = self.state.singular or singular(self._maintained, value).message
             self.state.missing.add(name)
             return
-        if item.kept and item.form is Form.ROWS:
+        if item.is_view and item.form is Form.ROWS:
             self._assign(name, Form.ROWS, rows)
         else:
             self.state.values[name, item.form] = rows
 
     def _summand(self, matrix: Matrix) -> Array:
         """Compute this partition's summand of a product, from its rows of both factors."""
-        of, (_, right) = self._program.blocks.layouts.shared(matrix), children(matrix)
+        of, (_, right) = self._program.blocks.layouts.find_summed_rows(matrix), children(matrix)
         assert of
         return product(self._value(of.name, Form.ROWS).T, self._rows(right), self._ring)
 
@@ -308,9 +310,9 @@ class SuperstepExecutor:
         """Compute this partition's rows of a value, from those that `values_needed_for_rows` lists."""
         part, sizes, ring, layouts = self._part, self._sizes, self._ring, self._program.blocks.layouts
         match matrix:
-            case Name(name) if name in layouts.shares:
+            case Name(name) if name in layouts.summed:
                 return self.state.values[name, Form.WHOLE][part.own]
-            case Transpose(Name(name)) if name in layouts.shares:
+            case Transpose(Name(name)) if name in layouts.summed:
                 return self.state.values[name, Form.WHOLE].T[part.own]
             case Name(name):
                 return self._value(name, Form.ROWS)
@@ -324,7 +326,7 @@ class SuperstepExecutor:
             case Fill(rows, cols, value):
                 return np.full((part.extent(rows.at(sizes)), cols.at(sizes)), value.at(sizes, ring), ring.dtype)
             case Diagonal(size, value):
-                numbers = part.owned(np.arange(size.at(sizes)))
+                numbers = part.select_own(np.arange(size.at(sizes)))
                 out = np.full((len(numbers), size.at(sizes)), ring.zero, ring.dtype)
                 out[np.arange(len(numbers)), numbers] = value.at(sizes, ring)
                 return out
@@ -337,10 +339,10 @@ class SuperstepExecutor:
         for name, form in sends:
             if name in self.state.missing:
                 continue
-            form = Form.SHARE if (name, Form.SHARE) in self.state.values else form
-            rows = self._value(name, Form.SHARE if form is Form.SHARE else Form.ROWS)
+            form = Form.SUMMAND if (name, Form.SUMMAND) in self.state.values else form
+            rows = self._value(name, Form.SUMMAND if form is Form.SUMMAND else Form.ROWS)
             for target in range(self._part.count):
-                own = Part(target, self._part.count).own
+                own = CyclicPartition(target, self._part.count).own
                 yield target, (name, form), rows[:, own] if form is Form.COLUMNS else rows
 
     def _receive(self, superstep: Superstep, parts: Parts, changed: str) -> None:
@@ -348,22 +350,22 @@ class SuperstepExecutor:
         for name, form in superstep.sends:
             if name in self.state.missing:
                 continue
-            if shares := parts.get((name, Form.SHARE)):
+            if shares := parts.get((name, Form.SUMMAND)):
                 with NamingOverflow(self._maintained, self._last_changed(changed) or name):
                     whole = add_matrices([shares[number] for number in sorted(shares)], self._ring)
             else:
                 rows = parts[name, form]
                 whole = np.empty((sum(map(len, rows.values())), rows[0].shape[1]), rows[0].dtype, order="F")
                 for number, some in rows.items():
-                    whole[Part(number, self._part.count).own] = some
-            self.state.values[name, form] = whole.T if name in superstep.turned else whole
+                    whole[CyclicPartition(number, self._part.count).own] = some
+            self.state.values[name, form] = whole.T if name in superstep.transposed_views else whole
 
     # readings
 
     def update_subscriptions(self) -> None:
         """Compute the changed cells of readings in this partition's rows."""
         program, ring = self._program, self._ring
-        for number, reading in enumerate(program.kept.readings):
+        for number, reading in enumerate(program.plan.readings):
             name, layouts = reading.output, subscription_layouts(program.subscription_name(number), ring)
             blocks = [self._store.blocks[layout.name] for layout in layouts]
             subscription = Subscription(reading, ring, self._part, blocks)
@@ -395,6 +397,6 @@ class SuperstepExecutor:
         return whole, columns
 
 
-def _plain(factor: Array | Packed) -> Array:
+def _plain(factor: Array | PackedMatrix) -> Array:
     """Convert a factor to an array."""
     return factor if isinstance(factor, np.ndarray) else factor.plain()

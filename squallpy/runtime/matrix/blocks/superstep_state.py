@@ -15,7 +15,7 @@ def array_key(name: str, value: Value) -> str:
     return f"{name}|{value[0]}|{value[1]}"
 
 
-_PLAIN = ("wants_evaluation", "why", "has_changed_input", "singular", "touches_all", "drift")
+_PLAIN = ("wants_evaluation", "reason", "has_changed_input", "singular", "touches_all", "drift")
 
 
 @dataclass
@@ -23,7 +23,7 @@ class SuperstepState:
     """State of one program after a superstep.
 
     Args:
-        wants_evaluation: The program is to be evaluated behind its triggers; `why` says so if a trigger has asked.
+        wants_evaluation: The program is to be evaluated behind its triggers; `reason` says so if a trigger has asked.
         has_changed_input: The input of the trigger that fires has its change.
         missing: Values that depend on the inverse of a singular matrix; `singular` says of which.
         drift: The largest that was seen.
@@ -34,7 +34,7 @@ class SuperstepState:
 
     values: dict[Value, Array] = field(default_factory=dict)
     wants_evaluation: bool = False
-    why: str = ""
+    reason: str = ""
     has_changed_input: bool = False
     missing: set[str] = field(default_factory=set)
     singular: str = ""
@@ -67,5 +67,5 @@ class SuperstepState:
 
     def figures(self) -> dict[str, Any]:
         """Return the figures to report."""
-        evaluated = {"how": "evaluated", "why": self.why} if self.why else {}
+        evaluated = {"how": "evaluated", "why": self.reason} if self.reason else {}
         return evaluated | {"drift": self.drift} | ({"singular": self.singular} if self.singular else {})
