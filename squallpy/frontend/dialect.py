@@ -4,6 +4,8 @@ sqlglot's own dialects normalise functions (`YEAR(x)` → `Year(TsOrDsToDate(x))
 arguments that it does not know. This one keeps name, arguments and position: `Anonymous(this="YEAR", expressions=[x])`.
 """
 
+from collections.abc import Callable
+
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.parsers.spark import SparkParser
@@ -30,6 +32,32 @@ class WindowParser(SparkParser):
         self._advance()
         return exp.Var(this=token.text).update_positions(token)
 
+    def _parse_required(self) -> exp.Expr:
+        found = self._parse_bitwise()
+        if found is None:
+            self.raise_error("Expected an expression")
+        return found or exp.Null()
+
+    def _parse_over_table(self, name: str) -> exp.Expr:
+        """Parse f(TABLE(…) PARTITION BY a, …) as f(TABLE(…), partition => a, …); of several columns (a, b)."""
+        args = list[exp.Expr]()
+        while True:
+            if (found := self._parse_lambda()) is None:
+                break
+            args.append(found)
+            if self._match(TokenType.PARTITION_BY):
+                key = exp.Kwarg(this=exp.var("partition"), expression=self._parse_required())
+                args.append(self.expression(key))
+            if not self._match(TokenType.COMMA):
+                break
+        return self.expression(exp.Anonymous(this=name.lower(), expressions=args))
+
+
+TABLE_FUNCTIONS: dict[str, Callable[[WindowParser], exp.Expr]] = {
+    name: lambda self, name=name: self._parse_over_table(name)  # type: ignore[misc]
+    for name in OVER_TABLES
+}
+
 
 class Squall(Spark):
     """Registered with sqlglot as "squall" on import."""
@@ -47,7 +75,7 @@ class Squall(Spark):
             "SUBSTR": lambda self: self._parse_from_for(),
             "POSITION": lambda self: self._parse_sought(),
             "OVERLAY": lambda self: self._parse_placing(),
-            **{name: lambda self, name=name: self._parse_over_table(name) for name in OVER_TABLES},
+            **TABLE_FUNCTIONS,
         }
         NO_PAREN_FUNCTION_PARSERS = {  # noqa: RUF012
             "CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"]
@@ -68,20 +96,6 @@ class Squall(Spark):
             if len(args) == 1 and self._match(TokenType.IN):
                 args.append(self._parse_required())
             return self.expression(exp.Anonymous(this="POSITION", expressions=args))
-
-        def _parse_over_table(self, name: str) -> exp.Expr:
-            """Parse f(TABLE(…) PARTITION BY a, …) as f(TABLE(…), partition => a, …); of several columns (a, b)."""
-            args = list[exp.Expr]()
-            while True:
-                if (found := self._parse_lambda()) is None:
-                    break
-                args.append(found)
-                if self._match(TokenType.PARTITION_BY):
-                    key = exp.Kwarg(this=exp.var("partition"), expression=self._parse_required())
-                    args.append(self.expression(key))
-                if not self._match(TokenType.COMMA):
-                    break
-            return self.expression(exp.Anonymous(this=name.lower(), expressions=args))
 
         def _parse_placing(self) -> exp.Expr:
             """Parse OVERLAY(x PLACING y FROM a FOR b) as OVERLAY(x, y, a, b)."""
@@ -124,9 +138,3 @@ class Squall(Spark):
             if name is None:
                 self.raise_error("Expected AS and the name of a column")
             return self.expression(exp.Alias(this=value, alias=name))
-
-        def _parse_required(self) -> exp.Expr:
-            found = self._parse_bitwise()
-            if found is None:
-                self.raise_error("Expected an expression")
-            return found or exp.Null()

@@ -11,9 +11,9 @@ Streams are kept as signed multisets, so that a delete may come before its inser
 no such bag and `is_comparable` is False.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from itertools import count
+from itertools import chain, count
 from typing import Any
 from weakref import finalize
 
@@ -25,10 +25,11 @@ from sqlglot.dialects.spark import Spark
 
 from squallpy.catalog.catalog import qualify_name
 from squallpy.catalog.relation import Relation
-from squallpy.frontend.dialect import WindowParser
+from squallpy.frontend.dialect import TABLE_FUNCTIONS, WindowParser
 from squallpy.frontend.window_clause import with_windows
 from squallpy.testing.compare_rows import Row
 from squallpy.testing.matrix_oracle import CellsFromScratch
+from squallpy.testing.model_oracle import ModelFromScratch, replace_models
 from squallpy.testing.window_oracle import replace_windows
 
 MULT, NUMBER = "__mult", "__number"  # of a row in its stream
@@ -54,7 +55,7 @@ class Oracle:
         self._relations, self._pushed, self._deleted = relations, dict[str, int](), set[str]()
         for relation in relations.values():
             self._create(relation)
-        self._cells = cells
+        self._cells, self._models = cells, dict[str, tuple[str, ModelFromScratch]]()
         for relation in cells.relations() if cells else ():
             columns = ", ".join(f"{quoted(f.name)} {f.type}" for f in relation.fields)
             self._connection.execute(f"CREATE TABLE {quoted(relation.name)} ({columns})")
@@ -64,10 +65,19 @@ class Oracle:
         self._query = self._translate(sql)
 
     def _translate(self, sql: str) -> str:
-        """Translate a query of this engine's dialect for DuckDB, and create views for the contents of its windows."""
+        """Translate a query of this engine's dialect for DuckDB, and create what it reads there.
+
+        These are views for the contents of its windows, and tables for the rows of its models.
+        """
         query = parse_query(sql)
         for view, text in replace_windows(query, self._relations, self._views, parse_query):
             self._connection.execute(f"CREATE OR REPLACE VIEW {quoted(view)} AS {text}")
+        for model in replace_models(query):
+            text = to_duckdb(model.query)
+            self._models[model.table] = text, model
+            made = (f"NULL::{type} AS {name}" for name, type in model.columns)
+            columns = ", ".join((*map(quoted, model.keys), *made))
+            self._connection.execute(f"CREATE TABLE {quoted(model.table)} AS SELECT {columns} FROM ({text}) LIMIT 0")
         return to_duckdb(query)
 
     def _create(self, relation: Relation) -> None:
@@ -112,11 +122,20 @@ class Oracle:
 
     def answer(self) -> list[Row]:
         """Compute the answer from scratch, in DuckDB's order."""
-        for name, made in self._cells.tables() if self._cells else ():
+        for name, made in chain(self._cells.tables() if self._cells else (), self._model_tables()):
             self._connection.register("made", made)
             self._connection.execute(f"DELETE FROM {quoted(name)}; INSERT INTO {quoted(name)} FROM made")
             self._connection.unregister("made")
         return self._connection.execute(self._query).fetchall()
+
+    def _model_tables(self) -> Iterator[tuple[str, pa.Table]]:
+        """Yield the rows of each model."""
+        for table, (text, model) in self._models.items():
+            found = self._connection.execute(text)
+            names = [name for name, *_ in found.description or ()]
+            titles = [*model.keys, *(name for name, _ in model.columns)]
+            columns = list(zip(*model.rows(names, found.fetchall()), strict=True)) or [()] * len(titles)
+            yield table, pa.table([pa.array(values) for values in columns], titles)
 
 
 class Answers:
@@ -208,3 +227,4 @@ class _Dialect(Spark):
                 else exp.Anonymous(this="TRUNC", expressions=args)
             ),
         }
+        FUNCTION_PARSERS = {**WindowParser.FUNCTION_PARSERS, **TABLE_FUNCTIONS}  # noqa: RUF012

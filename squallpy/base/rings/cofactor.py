@@ -10,9 +10,10 @@ know ranges that do not overlap, each is a block of the product (`fivm-on-flink`
 
 An element is a row of int64 words: [c, h, odd, values, errors]. `values` are the m sums and then, row by row, the lower
 triangle of Q; `errors`, if sums are compensated, are the lower halves of these as double-doubles. `c` is exact. `h` is
-the linear aggregate of a hash of the lifted values, modulo 2⁶⁴: an element is zero if both are 0, whatever rounding
-has left, and also where deletes came before their inserts. `odd` counts, for each variable, how often it was
-∞, −∞ or NaN, for which 0 is lifted: so the sums are right again once such a row is deleted.
+the sum, over the rows, of the product of a hash of each lifted value, modulo 2⁶⁴: an element is zero if both are 0,
+whatever rounding has left, and also where deletes came before their inserts. `h` of a product is the product of `h`s.
+`odd` counts, for each variable, how often it was ∞, −∞ or NaN, for which 0 is lifted: so the sums are right again once
+such a row is deleted.
 
 Source: `fivm-on-flink` §4.1 to 4.4; Nikolic and Olteanu, *Incremental View Maintenance with Triple Lock Factorization
 Benefits* (SIGMOD 2018), the degree-m matrix ring.

@@ -14,6 +14,7 @@ Source: `fivm-on-flink` §3.5 and Alg. 2.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, count
 
 from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Column
@@ -44,6 +45,7 @@ class FactorisedView:
 
     Args:
         numbers: The numbers of the lifted variables in the cofactor ring.
+        taken: The names of the program's views, to which its own are added.
     """
 
     roots: tuple[Root, ...]
@@ -51,6 +53,7 @@ class FactorisedView:
     name: str
     keys: tuple[Column, ...]
     numbers: dict[Column, int]
+    taken: set[str]
     _names: dict[Signature, str] = field(default_factory=dict)
     _changes: dict[str, int] = field(default_factory=dict)
 
@@ -164,9 +167,9 @@ class FactorisedView:
         if signature not in self._names:
             named = {id(s.leaf): s.atom.relation.name.upper() for s in self.sources}
             base = "_".join(("V", *(named[id(leaf)] for leaf in _leaves(node))))
-            taken = {self.name, *self._names.values()}
-            names = (base, *(f"{base}_{i}" for i in range(2, len(taken) + 3)))
-            self._names[signature] = next(name for name in names if name not in taken)
+            names = chain((base,), (f"{base}_{i}" for i in count(2)))
+            self._names[signature] = next(name for name in names if name not in self.taken)
+            self.taken.add(self._names[signature])
         return self._names[signature]
 
 

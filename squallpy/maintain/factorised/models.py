@@ -52,21 +52,25 @@ def model_tree(aux: AuxiliaryRelation) -> ModelTree:
     return ModelTree(sources, graph, order, build_view_tree(graph, order))
 
 
-def maintain_model(aux: AuxiliaryRelation) -> tuple[AuxiliaryRelation, FactorisedView]:
-    """Maintain a model's view by view trees; its variables are numbered as there."""
+def maintain_model(aux: AuxiliaryRelation, taken: set[str]) -> tuple[AuxiliaryRelation, FactorisedView]:
+    """Build what maintains a model's view by view trees; its variables are numbered as there.
+
+    Args:
+        taken: The names of the program's views, to which its own are added.
+    """
     assert isinstance(aux.kind, ModelRows)
     tree = model_tree(aux)
-    view = _count_pairs(aux, aux.kind, tree) if aux.kind.pair else _sum_products(aux, tree)
+    view = _count_pairs(aux, aux.kind, tree, taken) if aux.kind.pair else _sum_products(aux, tree, taken)
     places = tuple(view.numbers.get(v, 0) for v in tree.graph.features)
     return replace(aux, view=view.root, kind=replace(aux.kind, variables=places)), view
 
 
-def _sum_products(aux: AuxiliaryRelation, tree: ModelTree) -> FactorisedView:
+def _sum_products(aux: AuxiliaryRelation, tree: ModelTree, taken: set[str]) -> FactorisedView:
     numbers = {v: number for number, v in enumerate(tree.root.lifted)}
-    return FactorisedView((Root(tree.root),), tree.sources, aux.view.name, aux.view.keys, numbers)
+    return FactorisedView((Root(tree.root),), tree.sources, aux.view.name, aux.view.keys, numbers, taken)
 
 
-def _count_pairs(aux: AuxiliaryRelation, kind: ModelRows, tree: ModelTree) -> FactorisedView:
+def _count_pairs(aux: AuxiliaryRelation, kind: ModelRows, tree: ModelTree, taken: set[str]) -> FactorisedView:
     """Count the values of each pair of features: in its tree, these stay keys up to the root."""
     pair, a, b = kind.pair
     roots = []
@@ -75,7 +79,7 @@ def _count_pairs(aux: AuxiliaryRelation, kind: ModelRows, tree: ModelTree) -> Fa
         root = build_view_tree(JoinGraph(tree.graph.leaves, (), free), tree.order)
         values = (Assign(v, _as_text(value)) for v, value in ((a, x), (b, y)))
         roots.append(Root(root, (Assign(pair, Literal(number, INT)), *values)))
-    return FactorisedView(tuple(roots), tree.sources, aux.view.name, (*aux.view.keys, *kind.pair), {})
+    return FactorisedView(tuple(roots), tree.sources, aux.view.name, (*aux.view.keys, *kind.pair), {}, taken)
 
 
 def _as_text(value: Column) -> Expr:

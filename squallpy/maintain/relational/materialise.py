@@ -58,7 +58,8 @@ class _TooManyViews(Exception):
 def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Program:
     """Compile the program with the relations of some joins `apart`; raise _TooManyViews for a join that has to be."""
     registry = Registry("M_")
-    models = [maintain_model(n) if isinstance(n.kind, ModelRows) else None for n in lowered.auxiliary]
+    taken = {lowered.view.name, *(n.view.name for n in lowered.auxiliary)}
+    models = [maintain_model(n, taken) if isinstance(n.kind, ModelRows) else None for n in lowered.auxiliary]
     given = (model[0] if model else n for n, model in zip(lowered.auxiliary, models, strict=True))
     lowered = replace(lowered, auxiliary=tuple(given))
     plain = [n for n, model in zip(lowered.auxiliary, models, strict=True) if model is None]

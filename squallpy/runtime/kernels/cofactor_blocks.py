@@ -138,7 +138,9 @@ def _finite(x: float) -> float:
 
 @inlined
 def _hash_value(x: float, variable: int) -> int:
-    return mix(as_word(x) ^ _SALT, variable + 1 ^ _SALT)
+    """Hash a value to an odd number, which no other makes a product 0 with; equal values to the same one."""
+    word = as_word(x + 0.0) if x == x else 0  # NB: -0.0 + 0.0 is 0.0
+    return mix(word ^ _SALT, variable + 1 ^ _SALT) | 1
 
 
 @inlined
@@ -229,15 +231,16 @@ def _put_rectangle(o: int, code: int, a: int, a_kind: int, b: int, b_kind: int, 
 @called
 def multiply_blocks(o: int, code: int, factors: Vector, start: int, stop: int, places: Vector, row: int) -> None:
     """Set the element at `o` to a product, of the factors that stand in `factors` from `start` to `stop`."""
-    total, hashed = 1, 0
+    total, hashed = 1, 1
     for f in range(start, stop, 3):
         kind, there = factors[f + 2], places[factors[f], row] + 8 * factors[f + 1]
-        total *= _count(factors, f, places, row)
+        count = _count(factors, f, places, row)
+        total *= count
         if _what(kind) == SCALAR:
+            hashed *= count
             continue
+        hashed *= load(there, HASH) if _what(kind) == BLOCK else _hash_value(as_float(load(there, 0)), _first(kind))
         others = _counts_but(factors, start, stop, places, row, f, f)
-        own = load(there, HASH) if _what(kind) == BLOCK else _hash_value(as_float(load(there, 0)), _first(kind))
-        hashed += own * others
         _put_factor(o, code, there, kind, others)
         for g in range(start, f, 3):
             other = factors[g + 2]
@@ -267,10 +270,10 @@ def _lift_rows(out: Vector, offset: int, code: int, values: Vector, times: Vecto
     for row in range(out.shape[0]):
         o, count = address(out) + row * wide + 8 * offset, times[row]
         there = o + 8 * (ODD + size)
-        hashed = 0
+        hashed = count
         for i in range(size):
             value = as_float(values[i, row])
-            hashed += _hash_value(value, i)
+            hashed *= _hash_value(value, i)
             store(o, ODD + i, 0 if isfinite(value) else count_triples.times(odd_of(value), count))
             x = _finite(value)
             _put(there, n, i, x, 0.0, count, compensated)
@@ -282,7 +285,7 @@ def _lift_rows(out: Vector, offset: int, code: int, values: Vector, times: Vecto
                 else:
                     _put(there, n, size + triangle(i) + j, x * y, 0.0, count, False)
         store(o, COUNT, count)
-        store(o, HASH, hashed * count)
+        store(o, HASH, hashed)
 
 
 @kernel(f"{MATRIX}({MATRIX})")

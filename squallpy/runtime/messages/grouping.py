@@ -12,11 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from squallpy.base.rings import Cofactor, Payload, Ring
-from squallpy.base.types import BIGINT, Kind, Type
+from squallpy.base.types import BIGINT, DOUBLE, Kind, Type
 from squallpy.catalog.relation import MULT
 from squallpy.logical.expressions import Column, Expr, columns, conjunction, substitute
 from squallpy.program.calculus import Assign, Cmp, Lane, lifted, ring
 from squallpy.program.views import View
+from squallpy.runtime.evaluate.casts import cast
 from squallpy.runtime.evaluate.evaluator_table import Function
 from squallpy.runtime.evaluate.exact_arithmetic import LIMIT, largest_magnitude
 from squallpy.runtime.evaluate.expression_compiler import compile_expression
@@ -203,10 +204,10 @@ def _lifted_values(lane: Lane) -> Callable[[Frame], npt.NDArray[np.float64]]:
     """Evaluate the values that a lane lifts, as doubles, a row for each variable."""
     found = sorted(filter(None, map(lifted, lane)), key=lambda pair: pair[1])
     assert len(found) == len(lane), "a lane lifts all of its factors, or none"
-    functions = [(compile_expression(value), value.type) for value, _ in found]
+    functions = [(compile_expression(value), value) for value, _ in found]
 
     def run(frame: Frame) -> npt.NDArray[np.float64]:
-        return np.array([full(f(frame), type, frame.rows).values for f, type in functions], np.float64)
+        return np.array([as_doubles(f(frame), value, frame.rows) for f, value in functions])
 
     return run
 
@@ -240,6 +241,12 @@ def _real_product(lane: Lane) -> Callable[[Frame], tuple[Any, Words | None]]:
         return product, None if counts is None else counts.astype(np.int64)
 
     return run
+
+
+def as_doubles(vec: Vec, value: Expr, rows: int) -> npt.NDArray[np.float64]:
+    """Convert the numbers of an expression to doubles: 5.25, which is 525 as a DECIMAL   →   5.25"""
+    doubles: npt.NDArray[np.float64] = full(cast(vec, value.type, DOUBLE, rows, value), DOUBLE, rows).values
+    return doubles
 
 
 def number(vec: Vec, type: Type, rows: int) -> Any:

@@ -12,8 +12,8 @@ from types import MappingProxyType
 import numpy as np
 
 from squallpy.base.rings import Cofactor, LaneRing, Payload, Ring
-from squallpy.base.types import Kind, Type
-from squallpy.logical.expressions import Column
+from squallpy.base.types import Kind
+from squallpy.logical.expressions import Column, Expr
 from squallpy.physical.plan import FilterStep, Let, Lookup, Update
 from squallpy.program.calculus import lifted
 from squallpy.runtime.auxiliary.groups import RowsOf
@@ -32,7 +32,7 @@ from squallpy.runtime.kernels.pool import Pool, as_pool
 from squallpy.runtime.kernels.sorted_index import SortedIndex
 from squallpy.runtime.kernels.view_container import Container
 from squallpy.runtime.messages.deltas import Delta, decode, encode
-from squallpy.runtime.messages.grouping import number
+from squallpy.runtime.messages.grouping import as_doubles, number
 from squallpy.runtime.triggers.duplicate_keys import KeyCheck
 from squallpy.runtime.triggers.range_lookups import Bounds, Ranges, overlaid
 from squallpy.runtime.triggers.statement_assembly import StepProgram, assemble, computed_ring
@@ -92,9 +92,9 @@ class Statement:
         self._numbers = {id(step): n for n, step in enumerate(lookups, 1)}
         rings = payloads[update.target].rings
         self._computed = [
-            (compile_expression(value[0] if (value := lifted(f)) else f), f.type, ring)
+            (compile_expression(value), value, ring)
             for lane, ring in zip(update.lanes, rings, strict=True)
-            for f in lane or ()
+            for value in map(_value_of, lane or ())
         ]
         self._program: Words | None = None  # all there is to do, if it is one program
         if not self._code.parts and not self._computed:
@@ -200,8 +200,8 @@ class Statement:
             if not len(rows):
                 break
         frame, first = self._frame(rows, names), code.sources - len(self._computed)
-        for source, (function, type, ring) in enumerate(self._computed, first):
-            rows.hold(source, _scalar(function(frame), type, len(rows), ring))
+        for source, (function, computed, ring) in enumerate(self._computed, first):
+            rows.hold(source, _scalar(function(frame), computed, len(rows), ring))
         return statement_steps.emitted(code.outcome, rows.columns, rows.places)
 
     def _look_up(self, step: Lookup, rows: _Rows, index: SortedIndex, names: Dictionary) -> _Rows:
@@ -310,16 +310,22 @@ def _add(target: Container, keys: Words, words: Words, touched: Noted | None, ke
     target.upsert(keys, words)
 
 
-def _scalar(vec: Vec, type: Type, rows: int, target: LaneRing) -> Words:
+def _value_of(factor: Expr) -> Expr:
+    """Return what is computed for a factor: the value if it lifts one."""
+    found = lifted(factor)
+    return found[0] if found else factor
+
+
+def _scalar(vec: Vec, expr: Expr, rows: int, target: LaneRing) -> Words:
     """Compute a factor as a lane of `computed_ring`, or a value to be lifted as a double."""
-    values, valid = full(vec, type, rows)
     if isinstance(target, Cofactor):
-        return np.ascontiguousarray(values, np.float64).view(np.int64).reshape(-1, 1)
-    if type.kind is Kind.DOUBLE:
+        return np.ascontiguousarray(as_doubles(vec, expr, rows)).view(np.int64).reshape(-1, 1)
+    values, valid = full(vec, expr.type, rows)
+    if expr.type.kind is Kind.DOUBLE:
         words = np.empty((rows, target.words), np.int64)
         fill_reals(words, 0, target, values, None if valid is None else valid.astype(np.int64))
         return words
-    return pack(number(Vec(values, valid), type, rows), computed_ring(type, target))
+    return pack(number(Vec(values, valid), expr.type, rows), computed_ring(expr.type, target))
 
 
 def _variables(update: Update) -> list[Column]:

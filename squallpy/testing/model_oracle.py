@@ -1,0 +1,149 @@
+"""Table functions over a join, computed from scratch on DuckDB's rows of it: what it is given for `FROM cofactor(…)`.
+
+SELECT * FROM cofactor(TABLE(SELECT x FROM r))    →    SELECT * FROM "model 1" AS cofactor
+"model 1" := ('', '', n), ('x', '', Σ x), ('x', 'x', Σ x²) over the rows of SELECT x FROM r whose x is not NULL
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import count
+from typing import Any
+
+import numpy as np
+from sqlglot import exp
+
+from squallpy.functions.factorised import LeastSquares, Statistics
+from squallpy.logical.bind.factorised import is_factorised
+from squallpy.testing.compare_rows import Row
+
+Values = tuple[float, ...]
+_numbers = count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFromScratch:
+    """A call of a table function, the table that stands for it in its query, and the query whose rows it reads."""
+
+    table: str
+    function: str
+    query: exp.Expr
+    keys: tuple[str, ...]
+    arguments: tuple[exp.Expr, ...]
+
+    @property
+    def columns(self) -> tuple[tuple[str, str], ...]:
+        """Names and types of its columns behind the keys."""
+        kinds = Statistics if self.function == "cofactor" else LeastSquares
+        return tuple((name, str(type)) for name, type in kinds.columns)
+
+    def rows(self, names: Sequence[str], rows: Sequence[Row]) -> Iterator[Row]:
+        """Compute the model's rows from those of the query, whose columns are `names`."""
+        lowered = [name.lower() for name in names]
+        keys = [lowered.index(key.lower()) for key in self.keys]
+        features = [i for i in range(len(names)) if i not in keys]
+        groups: dict[Row, list[Values]] = {} if keys else {(): []}
+        for row in rows:
+            if None not in (listed := [row[i] for i in features]):
+                groups.setdefault(tuple(row[i] for i in keys), []).append(tuple(map(float, listed)))
+        compute = FUNCTIONS[self.function]
+        for key, values in groups.items():
+            yield from ((*key, *row) for row in compute(self, [names[i] for i in features], values))
+
+    def argument(self, place: int, name: str) -> Any:
+        """Return the value of an argument by its place or its name; None if it is not given."""
+        named = {arg.this.name.lower(): arg.expression for arg in self.arguments if isinstance(arg, exp.Kwarg)}
+        plain = [arg for arg in self.arguments if not isinstance(arg, exp.Kwarg)]
+        found = plain[place] if place < len(plain) else named.get(name)
+        found = found.this if isinstance(found, exp.Cast) else found
+        return found.to_py() if found is not None else None
+
+
+def replace_models(query: exp.Expr) -> Iterator[ModelFromScratch]:
+    """Replace the table functions over joins that a query reads by tables, and yield what these have to hold."""
+    for node in list(query.find_all(exp.Table)):
+        if not is_factorised(node):
+            continue
+        call, name = node.this, f"model {next(_numbers)}"
+        table, *arguments = call.expressions
+        keys = [key for arg in arguments if _is_partition(arg) for key in arg.find_all(exp.Column)]
+        yield ModelFromScratch(
+            name, call.name.lower(), _query_of(table.expressions[0], node), tuple(key.name for key in keys),
+            tuple(arg for arg in arguments if not _is_partition(arg)),
+        )  # fmt: skip
+        alias = node.args.get("alias") or exp.TableAlias(this=exp.to_identifier(call.name))
+        node.replace(exp.Table(this=exp.to_identifier(name, quoted=True), alias=alias))
+
+
+def _is_partition(argument: exp.Expr) -> bool:
+    return isinstance(argument, exp.Kwarg) and argument.this.name.lower() == "partition"
+
+
+def _query_of(inner: exp.Expr, node: exp.Expr) -> exp.Expr:
+    """Return the query in TABLE(…), with the common table expressions that it can read there."""
+    if isinstance(inner, exp.Column):
+        inner = exp.select("*").from_(exp.Table(this=inner.this, db=inner.args.get("table")))
+    query = exp.select("*").from_(exp.Subquery(this=inner.copy(), alias=exp.TableAlias(this=exp.to_identifier("q"))))
+    known, above, within = list[exp.Expr](), node.parent, list[exp.Expr]()
+    while above is not None:
+        within.append(above)
+        declared = above.args.get("with_")
+        mine = declared.expressions if declared else []
+        before = next((i for i, cte in enumerate(mine) if any(cte is one for one in within)), len(mine))
+        known[:0] = [cte.copy() for cte in mine[:before]]
+        above = above.parent
+    if known:
+        query.set("with_", exp.With(expressions=known))
+    return query
+
+
+def _cells(model: ModelFromScratch, names: Sequence[str], rows: Sequence[Values]) -> Iterator[Row]:
+    """Yield count, sums, and the lower triangle of the sums of products."""
+    yield "", "", float(len(rows))
+    columns = list(zip(*rows, strict=True))
+    for name, x in zip(names, columns, strict=bool(rows)):
+        yield name, "", _sum_of_products(x, None)
+    for i, y in enumerate(columns):
+        yield from ((names[i], names[j], _sum_of_products(y, x)) for j, x in enumerate(columns[: i + 1]))
+
+
+def _sum_of_products(y: Values, x: Values | None) -> float:
+    """Add up y·x, or y, exactly; a product of ∞ and a value of another column counts as NaN."""
+    odd = [v for v in y if not math.isfinite(v)]
+    if x is None or x is y:
+        if odd:
+            return sum(abs(v) for v in odd) if x is y else sum(odd)
+    elif odd or not all(map(math.isfinite, x)):
+        return math.nan
+    terms = map(Fraction, y) if x is None else (Fraction(a) * Fraction(b) for a, b in zip(y, x, strict=True))
+    total = sum(terms, Fraction(0))
+    try:
+        return float(total)
+    except OverflowError:
+        return math.inf if total > 0 else -math.inf
+
+
+def _coefficients(model: ModelFromScratch, names: Sequence[str], rows: Sequence[Values]) -> Iterator[Row]:
+    """Solve (X'X/n + λI) w = X'y/n as the least squares of X over √λ·I; no rows where the solution is not unique."""
+    label = [name.lower() for name in names].index(model.argument(0, "label").lower())
+    intercept, ridge = bool(model.argument(1, "intercept")), float(model.argument(2, "ridge") or 0)
+    titles = [*(["intercept"] if intercept else []), *(name for i, name in enumerate(names) if i != label)]
+    if not rows or not titles:
+        return
+    given, n = np.array(rows), len(rows)
+    if not np.isfinite(given).all():
+        return
+    x = np.hstack([np.ones((n, int(intercept))), np.delete(given, label, axis=1)]) / math.sqrt(n)
+    penalty = np.sqrt(ridge) * np.eye(len(titles))[int(intercept) :]
+    x, y = np.vstack([x, penalty]), np.concatenate([given[:, label] / math.sqrt(n), np.zeros(len(penalty))])
+    scale = np.linalg.norm(x, axis=0)
+    if not scale.all() or np.linalg.matrix_rank(x / scale, tol=1e-7) < len(titles):
+        return
+    yield from zip(titles, map(float, np.linalg.lstsq(x / scale, y, rcond=None)[0] / scale), strict=True)
+
+
+FUNCTIONS: dict[str, Callable[[ModelFromScratch, Sequence[str], Sequence[Values]], Iterable[Row]]] = {
+    "cofactor": _cells,
+    "ols": _coefficients,
+}
