@@ -200,6 +200,8 @@ class Session:
             if name in sources:
                 sources[name].check(columns)
         read = inputs_of(compiled, sources, replay) if with_checksum else None
+        if lease:
+            lease.check()
         with self._state_location(query, options, made_for, replay.batch_rows, read) as location:
             steps = BackfillReplay(replay, location.before if location else 0)
             input = Input({r.name: sources[r.name] for r in relations}, steps)

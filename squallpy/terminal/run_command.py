@@ -119,12 +119,15 @@ def run_script(request: RunRequest) -> None:
     progress = Progress("starting Spark" if request.backend == "spark" else "starting")
     for notice in session.script.notices:
         progress.say(str(notice))
-    profile = Profile(request.profile) if request.profile else None
+    profile: Profile | None = None
     end = _End()
     try:
         with interruptible(progress.say) as interruption, progress.running(), ExitStack() as opened:
             # NB: before any file is touched that another run may write
             lease = opened.enter_context(hold_lease(request.checkpoint)) if request.checkpoint else None
+            if request.profile:
+                profile = Profile(request.profile)
+                opened.callback(profile.write)
             options = RunOptions(
                 backend=request.backend,
                 master=request.master,
@@ -143,9 +146,6 @@ def run_script(request: RunRequest) -> None:
     except Interrupted:
         progress.say(f"stopped at once; {how_to_resume(request.checkpoint)}")
         raise Interrupted from None
-    finally:
-        if profile:
-            profile.write()
     for line in profile.table() if profile else ():
         progress.say(line)
     if interruption.stop.is_set():

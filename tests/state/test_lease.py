@@ -1,5 +1,7 @@
 """Leases: one run at a time has a checkpoint, a dead one has none, and who lost it stops."""
 
+import errno
+import fcntl
 import json
 import os
 import shutil
@@ -7,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,6 @@ from squallpy.session import RunOptions, Session
 from squallpy.testing.ignoring_sink import IgnoringSink
 from tests.runs import ONE_STAGE, undisturbed, write
 
-Holding = Callable[[], AbstractContextManager[Lease]]
 ELSEWHERE = replace(Owner.here(), host="elsewhere", process=7)
 
 
@@ -94,6 +95,14 @@ def test_a_lease_that_was_lost_is_not_given_back(place: str, tmp_path: Path) -> 
     assert Owner.read((tmp_path / "kept" / NAME).read_bytes()) == ELSEWHERE
 
 
+def test_an_error_after_it_was_lost_is_the_loss(place: str, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), hold_lease(place):
+        (tmp_path / "absent").read_bytes()
+    with pytest.raises(SquallError, match=r"SQ6008 .*taken over by process 7"), hold_lease(place):
+        (tmp_path / "kept" / NAME).write_bytes(ELSEWHERE.packed())
+        (tmp_path / "absent").read_bytes()
+
+
 def test_a_folder_that_is_made_again_is_another(tmp_path: Path) -> None:
     with hold_lease(str(tmp_path / "kept")) as first:
         shutil.rmtree(tmp_path / "kept")
@@ -118,7 +127,7 @@ def test_no_process_that_is_started_holds_it_on(tmp_path: Path) -> None:
 class Clock:
     """Time that passes by waiting, while others do something."""
 
-    def __init__(self, does: Callable[[float], None] = lambda now: None) -> None:
+    def __init__(self, does: Callable[[float], object] = lambda now: None) -> None:
         self.now, self._does = 0.0, does
 
     def __call__(self, seconds: float) -> None:
@@ -127,12 +136,12 @@ class Clock:
 
 
 def test_a_run_elsewhere_is_dead_when_its_record_stays_as_it_is(tmp_path: Path) -> None:
-    folder, clock = open_durable(str(tmp_path)), Clock()
-    folder.create(NAME, lambda sink: sink.write(ELSEWHERE.packed()))
-    with hold_shared(folder, "kept", clock) as lease:
+    clock = Clock()
+    (tmp_path / NAME).write_bytes(ELSEWHERE.packed())
+    with hold_shared(str(tmp_path), clock) as lease:
         lease.check()
     assert 20 <= clock.now < 25
-    assert folder.read(NAME) is None
+    assert not (tmp_path / NAME).exists()
 
 
 def test_a_run_elsewhere_that_writes_its_record_again_is_not(tmp_path: Path) -> None:
@@ -142,17 +151,62 @@ def test_a_run_elsewhere_that_writes_its_record_again_is_not(tmp_path: Path) -> 
         folder.create(NAME, lambda sink: sink.write(replace(ELSEWHERE, beat=int(now) // 15).packed()))
 
     beat(0)
-    with pytest.raises(SquallError, match=r"SQ6007 .*process 7 on elsewhere"), hold_shared(folder, "kept", Clock(beat)):
+    with pytest.raises(SquallError, match=r"SQ6007 .*process 7 on elsewhere"), hold_shared(str(tmp_path), Clock(beat)):
         pass
 
 
 def test_of_two_that_write_at_once_one_has_it(tmp_path: Path) -> None:
     """The one that wrote last; the other finds that when it reads again."""
-    folder = open_durable(str(tmp_path))
-    late = Clock(lambda now: folder.create(NAME, lambda sink: sink.write(ELSEWHERE.packed())))
-    with pytest.raises(SquallError, match=r"SQ6007 .*process 7 on elsewhere"), hold_shared(folder, "kept", late):
+    late = Clock(lambda now: now < 1 or (tmp_path / NAME).write_bytes(ELSEWHERE.packed()))
+    with pytest.raises(SquallError, match=r"SQ6007 .*process 7 on elsewhere"), hold_shared(str(tmp_path), late):
         pass
-    assert Owner.read(folder.read(NAME)) == ELSEWHERE
+    assert Owner.read((tmp_path / NAME).read_bytes()) == ELSEWHERE
+
+
+@pytest.mark.parametrize("place", ["{}", "fsspec+file://{}"])
+def test_two_that_write_at_once_write_a_draft_each(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second writes its record while the first has its draft open."""
+    place, packed, entered = place.format(tmp_path), Owner.packed, ExitStack()
+
+    def pack_while_another_begins(owner: Owner) -> bytes:
+        monkeypatch.setattr(Owner, "packed", packed)
+        seconds.append(entered.enter_context(hold_shared(place, Clock())))
+        return packed(owner)
+
+    monkeypatch.setattr(Owner, "packed", pack_while_another_begins)
+    seconds: list[Lease] = []
+    with entered, hold_shared(place, Clock()) as first:
+        first.check()
+        with pytest.raises(SquallError, match=f"SQ6008 .*taken over by process {os.getpid()}"):
+            seconds[0].check()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_record_is_missing_for_a_moment_where_it_is_deleted_before_it_is_replaced(tmp_path: Path) -> None:
+    record = tmp_path / NAME
+    with (
+        pytest.raises(SquallError, match=r"SQ6007 .*process 7 on elsewhere"),
+        hold_shared(str(tmp_path), Clock(lambda now: record.write_bytes(replace(ELSEWHERE, beat=int(now)).packed()))),
+    ):
+        pass
+    record.unlink()
+    own: list[bytes] = []
+    with hold_shared(str(tmp_path), Clock(lambda now: own and record.write_bytes(own[0]))) as lease:
+        own.append(record.read_bytes())
+        record.unlink()
+        lease.check()
+
+
+def test_a_folder_that_cannot_be_locked_has_the_record_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "no locks")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with hold_lease(str(tmp_path)) as lease:
+        lease.check()
+        (tmp_path / NAME).write_bytes(ELSEWHERE.packed())
+        with pytest.raises(SquallError, match=r"SQ6008 .*process 7 on elsewhere"):
+            lease.check()
 
 
 @pytest.mark.parametrize("record", [b"", b"\xff", b"[]", b'{"token": 1}', b"null", b"7"])
@@ -186,6 +240,18 @@ def fault_a_run_that_lost_its_lease_commits_nothing_more(tmp_path: Path) -> None
         session.run(RunOptions("local", batch_rows=50, changes=True, checkpoint=str(kept)), sink)
     assert sink.batches == [*range(6)]
     assert (kept / "0" / "batch").read_text().split()[0] == "5"
+
+
+def fault_a_run_that_lost_its_lease_begins_no_other_query(tmp_path: Path) -> None:
+    class ThiefAtTheEnd(IgnoringSink):
+        def finish(self, summary: dict[str, Any]) -> None:
+            (tmp_path / "kept" / NAME).write_bytes(ELSEWHERE.packed())
+
+    script = write(tmp_path, f"{ONE_STAGE} SELECT COUNT(*) FROM s;")
+    session = Session(script, Settings(local_dir=str(tmp_path / "local")))
+    with pytest.raises(SquallError, match="SQ6008"):
+        session.run(RunOptions("local", checkpoint=str(tmp_path / "kept")), ThiefAtTheEnd())
+    assert [path.name for path in (tmp_path / "kept").glob("query-*")] == ["query-1"]
 
 
 COMMAND = (sys.executable, "-m", "squallpy.terminal", "run")

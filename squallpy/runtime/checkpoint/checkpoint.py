@@ -13,9 +13,8 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -112,12 +111,17 @@ def _location(folder: str, record: _Record, local_dir: str, snapshot_bytes: int)
 def hold_lease(folder: str) -> Iterator[Lease]:
     """Hold the lease of the checkpoint at a path or URI, before anything there is touched.
 
-    SQ6003 if it cannot be written, SQ6007 if another run has it.
+    SQ6003 if it cannot be written, SQ6007 if another run has it, SQ6008 instead of an error after it was lost.
     """
     _open(folder)
-    shared, path = partial(open_durable, folder, "lease"), local_path(folder)
-    with hold_shared(shared(), folder) if path is None else hold_folder(path, shared) as lease:
-        yield lease
+    path = local_path(folder)
+    with hold_shared(folder) if path is None else hold_folder(path) as lease:
+        try:
+            yield lease
+        except Exception:
+            with suppress(OSError):  # NB: the new owner may have deleted what this run failed to read
+                lease.check()
+            raise
 
 
 def is_used(folder: str) -> bool:

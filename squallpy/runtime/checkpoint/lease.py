@@ -19,16 +19,18 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from time import monotonic, sleep
 
 from squallpy.base.errors import SquallError
-from squallpy.runtime.checkpoint.durable_folder import Durable, reporting_no_room
+from squallpy.runtime.checkpoint.durable_folder import Durable, open_durable, reporting_no_room
 from squallpy.runtime.checkpoint.partition_head import boot_id, fresh_name
 
 NAME = ".lease"  # NB: hidden, so that a folder with nothing else is a new one
 _BEAT, _STALE = 5.0, 20.0  # seconds between records; seconds without a new one after which its run is taken for dead
 _SETTLE, _LOOK = 1.0, 1.0  # seconds until concurrent records are visible; seconds between polls
+_GAP = 0.2  # seconds after which a record is back that its run is replacing
 _TAKEN = (errno.EWOULDBLOCK, errno.EACCES)
 
 
@@ -101,13 +103,13 @@ class Lease:
 
 
 @contextmanager
-def hold_folder(folder: Path, shared: Callable[[], Durable]) -> Iterator[Lease]:
-    """Hold the lease of a local folder, or where it has no locks of the `shared` one; SQ6007 if another run has it."""
+def hold_folder(folder: Path) -> Iterator[Lease]:
+    """Hold the lease of a local folder, with a record alone where it has no locks; SQ6007 if another run has it."""
     path, owner = folder / NAME, Owner.here()
     with reporting_no_room(str(path)):
         file = _open_locked(path, str(folder))
     if file is None:
-        with hold_shared(shared(), str(folder)) as lease:
+        with hold_shared(str(folder)) as lease:
             yield lease
         return
     try:
@@ -159,19 +161,21 @@ def _read(path: Path) -> Owner | None:
 
 
 @contextmanager
-def hold_shared(folder: Durable, where: str, pause: Callable[[float], None] = sleep) -> Iterator[Lease]:
+def hold_shared(where: str, pause: Callable[[float], None] = sleep) -> Iterator[Lease]:
     """Hold the lease of a folder on any file system; SQ6007 if another run has it.
 
     Waits while it is unknown whether the former owner is dead.
     """
     owner = Owner.here()
-    _await_end(folder, where, pause)
+    folder = open_durable(where, f"lease-{owner.token}")  # NB: two runs that begin at once write a draft each
+    read = partial(_read_shared, folder, pause)
+    _await_end(read, where, pause)
     with reporting_no_room(where):
         _write(folder, owner)
     pause(_SETTLE)
-    lease = Lease(where, owner, lambda: Owner.read(folder.read(NAME)))
+    lease = Lease(where, owner, read)
     if not lease.is_held:
-        raise _in_use(where, Owner.read(folder.read(NAME)))
+        raise _in_use(where, read())
     ended = threading.Event()
     thread = threading.Thread(target=_keep_alive, args=(folder, owner, lease, ended), name="lease", daemon=True)
     thread.start()
@@ -185,15 +189,24 @@ def hold_shared(folder: Durable, where: str, pause: Callable[[float], None] = sl
                 folder.delete(NAME)
 
 
-def _await_end(folder: Durable, where: str, pause: Callable[[float], None]) -> None:
+def _read_shared(folder: Durable, pause: Callable[[float], None]) -> Owner | None:
+    """Read a record, and once more if there is none: HDFS deletes a file before another takes its name."""
+    text = folder.read(NAME)
+    if text is None:
+        pause(_GAP)
+        text = folder.read(NAME)
+    return Owner.read(text)
+
+
+def _await_end(read: Callable[[], Owner | None], where: str, pause: Callable[[float], None]) -> None:
     """Return when no run has the folder; SQ6007 as soon as one shows that it is alive."""
-    first, waited = Owner.read(folder.read(NAME)), 0.0
+    first, waited = read(), 0.0
     if first is not None and first.is_alive:
         raise _in_use(where, first)
     while first is not None and not first.is_dead and waited < _STALE:
         pause(_LOOK)
         waited += _LOOK
-        found = Owner.read(folder.read(NAME))
+        found = read()
         if found is not None and found != first:
             raise _in_use(where, found)
         first = found
