@@ -210,7 +210,7 @@ QUERIES: dict[str, Unsupported] = {
     ),
     "no FROM": Unsupported("a script without a STREAM or TABLE", "SELECT", "declare a STREAM or TABLE first"),
     "table function": Unsupported(
-        "a table function", "", "there are matrix_power, reachability, shortest_paths and ols (docs/matrix.md)"
+        "a table function", "", "there are those of docs/matrix.md and docs/fivm.md"
     ),
     "values of a query": Unsupported("PIVOT of the values of a query", "", "write the values"),
     "many sets": Unsupported("GROUP BY of more than 64 sets", "GROUP"),

@@ -50,9 +50,11 @@ def plan_path(script: Path) -> Path:
 def explain_script(script: Path) -> str:
     """Explain the one query of a script in the stages `triggers`, `physical` and `stages`.
 
-    If it has matrices, `logical` comes too, and the plan with the matrices in blocks.
+    If it has matrices, `logical` comes too, and the plan with the matrices in blocks; if it has view trees, these.
     """
     session, stages = Session(script), ("triggers", "physical", "stages")
+    if script.parent.name == "fivm":
+        stages = ("viewtree", *stages)
     if not session.script.matrices:
         return "\n".join(_texts(session, stages))
     spread = Session(script, Settings(matrix_place=IN_BLOCKS))

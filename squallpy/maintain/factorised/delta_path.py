@@ -125,7 +125,7 @@ class FactorisedView:
         return Statement(self.name, self.keys, refs, root.assigns, (lane,))
 
     def _leaf_change(self, source: Source, node: view_tree.View, deltas: Registry) -> Ref:
-        """Pre-aggregate a batch of a leaf's relation for the node over it."""
+        """Aggregate a batch of a leaf's relation for the node over it."""
         lanes = (self._lane(node.stored_lifts),)
         body = prune((replace(source.atom, delta=True), *source.rest), node.stored_keys, lanes)
         name, keys, picks = deltas.request(Component(body, node.stored_keys, lanes))

@@ -104,7 +104,7 @@ class ModelMaintainer(Maintainer):
 
 
 class _Solver(ABC):
-    """What makes a model's rows of records."""
+    """A way from the records of a view to the rows of a model."""
 
     @abstractmethod
     def rows(self, groups: Words, keys: Words, words: Words, is_single: bool) -> Rows:
