@@ -209,9 +209,7 @@ QUERIES: dict[str, Unsupported] = {
         "IGNORE NULLS for NTH_VALUE, or for LAG and LEAD beyond 1 row", "IGNORE", "use MAX_BY with FILTER"
     ),
     "no FROM": Unsupported("a script without a STREAM or TABLE", "SELECT", "declare a STREAM or TABLE first"),
-    "table function": Unsupported(
-        "a table function", "", "there are those of docs/matrix.md and docs/fivm.md"
-    ),
+    "table function": Unsupported("a table function", "", "there are those of docs/matrix.md and docs/fivm.md"),
     "values of a query": Unsupported("PIVOT of the values of a query", "", "write the values"),
     "many sets": Unsupported("GROUP BY of more than 64 sets", "GROUP"),
     "subquery here": Unsupported(

@@ -8,7 +8,7 @@ there.
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from difflib import unified_diff
 from pathlib import Path
 
@@ -52,18 +52,17 @@ def explain_script(script: Path) -> str:
 
     If it has matrices, `logical` comes too, and the plan with the matrices in blocks; if it has view trees, these.
     """
-    session, stages = Session(script), ("triggers", "physical", "stages")
-    if script.parent.name == "fivm":
-        stages = ("viewtree", *stages)
+    session, stages = Session(script), ["viewtree"] if script.parent.name == "fivm" else []
+    stages += ["triggers", "physical", "stages"]
     if not session.script.matrices:
         return "\n".join(_texts(session, stages))
     spread = Session(script, Settings(matrix_place=IN_BLOCKS))
     return "\n".join(
-        [*_texts(session, ("logical", *stages)), *_texts(spread, stages[1:], f" --set matrix.place={IN_BLOCKS}")]
+        [*_texts(session, ["logical", *stages]), *_texts(spread, stages[1:], f" --set matrix.place={IN_BLOCKS}")]
     )
 
 
-def _texts(session: Session, stages: tuple[str, ...], options: str = "") -> Iterator[str]:
+def _texts(session: Session, stages: Iterable[str], options: str = "") -> Iterator[str]:
     (query,) = session.script.queries
     compiled = session.compile(query, PARTITIONS, {name: ROWS.get(name, 0) for name in session.script.relations})
     for stage in stages:

@@ -96,7 +96,7 @@ ERRORS = {
     ),
     "CREATE MATRIX PROGRAM z AS $$ Z := A; z := A * A $$": 'SQ2007 q.sql:3:23: "Z" is named twice in "z"',
     "CREATE MATRIX PROGRAM z AS $$ $$": "SQ1001 q.sql:3:30: a matrix program without a statement",
-    "CREATE MATRIX PROGRAM z AS A * A": 'SQ1001 q.sql:3:28: unexpected "A", expected a program between $$ and $$',
+    "CREATE MATRIX PROGRAM z AS A * A": 'SQ1001 q.sql:3:28: unexpected "A", expected a text between $$ and $$',
     "CREATE MATRIX PROGRAM z AS $$ Z := A * $$": "SQ1001 q.sql:3:39: the script ends too early, expected (",
     "SELECT * FROM s.edges.x": "SQ3001 q.sql:3:15: a catalog before a table's name is not supported yet",
 }

@@ -38,7 +38,7 @@ def sources_of(view: View, aliases: tuple[str, ...]) -> tuple[tuple[Source, ...]
     (term,) = view.terms
     (lane,) = term.lanes
     features = tuple(v for factor in lane or () if (value := lifted(factor)) and isinstance(v := value[0], Column))
-    rest = [f for f in term.body if not isinstance(f, Rel)]
+    rest = list(dict.fromkeys(f for f in term.body if not isinstance(f, Rel)))
     sources, taken = list[Source](), set[int]()
     for number, atom in enumerate(term.atoms, 1):
         bound, own = bound_by((atom,)), list[Assign | Cmp]()
