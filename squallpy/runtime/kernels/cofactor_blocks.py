@@ -296,13 +296,16 @@ def _lift_rows(out: Vector, offset: int, code: int, first: int, values: Vector, 
         store(o, HASH, hashed)
 
 
-@kernel(f"{MATRIX}({MATRIX})")
-def _odd_values(odd: Vector) -> Words:
-    """Print triples as doubles: 0 for none, ∞, −∞ or NaN."""
+@kernel(f"{MATRIX}({MATRIX}, boolean)")
+def _odd_values(odd: Vector, squared: bool) -> Words:
+    """Print triples, or those of the squares, as doubles: 0 for none, ∞, −∞ or NaN."""
     out = np.empty(odd.shape, np.int64)
     for row in range(odd.shape[0]):
         for i in range(odd.shape[1]):
-            out[row, i] = as_word(printed(0.0, 0.0, odd[row, i]))
+            found = odd[row, i]
+            if squared and count_triples.count(found, 1) != 0:
+                found = count_triples.triple(1, 0, count_triples.count(found, 2))
+            out[row, i] = as_word(printed(0.0, 0.0, found))
     return out
 
 
@@ -326,8 +329,10 @@ def unpack_blocks(words: Words, ring: Cofactor, variables: Sequence[int]) -> tup
     sums, products = values[:, :, places], values[:, :, ring.size + high * (high + 1) // 2 + low]
     odd = words[:, ODD : ODD + ring.size]
     if odd.any():
-        others = _odd_values(np.ascontiguousarray(odd)).view(np.float64)
+        others, squares = (
+            _odd_values(np.ascontiguousarray(odd), squared).view(np.float64) for squared in (False, True)
+        )
         sums[0] += others[:, places]
         mixed = np.where((others[:, rows] != 0) | (others[:, columns] != 0), np.nan, 0)
-        products[0] += np.where(rows == columns, np.abs(others[:, rows]), mixed)
+        products[0] += np.where(rows == columns, squares[:, rows], mixed)
     return np.ascontiguousarray(words[:, COUNT]), sums, products
