@@ -40,7 +40,7 @@ class WindowParser(SparkParser):
 
     def _parse_over_table(self, name: str) -> exp.Expr:
         """Parse f(TABLE(…) PARTITION BY a, …) as f(TABLE(…), partition => a, …); of several columns (a, b)."""
-        args = list[exp.Expr]()
+        called, args = self._tokens[self._index - 2], list[exp.Expr]()
         while True:
             if (found := self._parse_lambda()) is None:
                 break
@@ -50,7 +50,7 @@ class WindowParser(SparkParser):
                 args.append(self.expression(key))
             if not self._match(TokenType.COMMA):
                 break
-        return self.expression(exp.Anonymous(this=name.lower(), expressions=args))
+        return self.expression(exp.Anonymous(this=name.lower(), expressions=args)).update_positions(called)
 
 
 TABLE_FUNCTIONS: dict[str, Callable[[WindowParser], exp.Expr]] = {

@@ -4,17 +4,20 @@ cofactor(TABLE(SELECT x, y FROM fact NATURAL JOIN dim))   →   Factorised(Filte
 """
 
 from collections.abc import Callable
+from math import inf
 
 from sqlglot import exp
 
 from squallpy.base.errors import nearest
+from squallpy.base.rings import Cofactor
 from squallpy.base.types import Kind
 from squallpy.catalog.orders import OrderText
 from squallpy.functions.factorised import ChowLiu, LeastSquares, Model, MutualInformation, Statistics
 from squallpy.logical.bind.context import Context
+from squallpy.logical.bind.equi_joins import check_equi_join, refuse_clauses
 from squallpy.logical.expressions import Column, conjunction, not_null
 from squallpy.logical.factorised import Factorised
-from squallpy.logical.nodes import Filter, Join, Node, Project, Scan, nodes
+from squallpy.logical.nodes import Filter, Node
 
 MOST_FEATURES = 1_000
 CATEGORIES = (Kind.INT, Kind.BIGINT, Kind.VARCHAR, Kind.DATE, Kind.BOOLEAN)
@@ -31,18 +34,23 @@ def bind_factorised(ctx: Context, node: exp.Table) -> Factorised:
 
     name = node.this.name.lower()
     table, *given = node.this.expressions or [None]
-    query = table.expressions[0] if isinstance(table, exp.Anonymous) and table.name.upper() == "TABLE" else None
+    is_table = isinstance(table, exp.Anonymous) and table.name.upper() == "TABLE" and len(table.expressions) == 1
+    query = table.expressions[0] if is_table else None
     if isinstance(query, exp.Column):
-        query = exp.select("*").from_(exp.Table(this=query.this, db=query.args.get("table")))
+        query = exp.select(exp.Star()).from_(exp.Table(this=query.this.copy(), db=query.args.get("table")))
+        query.parent = table
     if not isinstance(query, exp.Select):
         hint = f"write {name}(TABLE(SELECT x, y FROM r JOIN s USING (k)))"
         raise ctx.error("SQ2005", f"{name} reads columns of a join", node.this, hint)
+    refuse_clauses(ctx, name, query)
     child = bind_nested(ctx, query)
-    _check_join(ctx, name, child, query)
     arguments = _Arguments(ctx, name, given)
     keys, order = _partition(ctx, name, child, arguments.named("partition")), _order(ctx, arguments.named("order"))
     features = tuple(column for column in child.output if column not in keys)
-    _check_features(ctx, name, features, query)
+    items = query.expressions if len(query.expressions) == len(child.output) and not query.is_star else []
+    places: dict[Column, exp.Expr] = dict.fromkeys(child.output, query) | dict(zip(child.output, items, strict=False))
+    _check_features(ctx, name, features, places, query)
+    check_equi_join(ctx, name, child, features, places)
     model = MODELS[name](ctx, node.this, arguments, features)
     nullable = [not_null(c) for c in features if c.nullable]
     rows = Filter(child, conjunction(nullable)) if nullable else child
@@ -50,35 +58,26 @@ def bind_factorised(ctx: Context, node: exp.Table) -> Factorised:
     return Factorised(rows, model, features, keys, columns, order)
 
 
-_INSIDE = {"Aggregate": "GROUP BY or an aggregate", "Window": "a window", "LeftJoin": "an outer join",
-           "SemiJoin": "EXISTS or IN", "AntiJoin": "NOT EXISTS", "Union": "UNION", "TopN": "LIMIT", "Sort": "ORDER BY",
-           "Limit": "LIMIT", "SetOperation": "a set operation", "WindowFunctions": "a window function",
-           "GroupingSets": "GROUP BY", "Apply": "a subquery", "Repeat": "DISTINCT"}  # fmt: skip
-
-
-def _check_join(ctx: Context, name: str, plan: Node, query: exp.Expr) -> None:
-    """Refuse all but inner joins, filters and projections."""
-    for node in nodes(plan):
-        if not isinstance(node, Scan | Filter | Project | Join):
-            what = _INSIDE.get(type(node).__name__, type(node).__name__)
-            hint = "it reads columns of inner joins by equality, with WHERE"
-            raise ctx.error("SQ3001", f"{what} inside TABLE(…) of {name} is not supported", query, hint)
-
-
-def _check_features(ctx: Context, name: str, features: tuple[Column, ...], query: exp.Expr) -> None:
-    seen = dict[str, Column]()
+def _check_features(
+    ctx: Context, name: str, features: tuple[Column, ...], places: dict[Column, exp.Expr], query: exp.Expr
+) -> None:
+    """Refuse columns of the wrong type, two of one name, too many of them or none."""
+    seen, of_categories = dict[str, Column](), name in ("mutual_information", "chow_liu")
     for column in features:
-        of_texts = name in ("mutual_information", "chow_liu")
-        if not (column.type.kind in CATEGORIES if of_texts else column.type.is_numeric):
-            told = f'{name} is of {"categories" if of_texts else "numbers"}, "{column.name}" is {column.type}'
-            hint = "round it to an integer, or leave it out" if of_texts else "leave it out of the SELECT list"
-            raise ctx.error("SQ2002", told, query, hint)
+        if not (column.type.kind in CATEGORIES if of_categories else column.type.is_numeric):
+            told = f'{name} is of {"categories" if of_categories else "numbers"}, "{column.name}" is {column.type}'
+            hint = "round it to an integer, or leave it out" if of_categories else "leave it out of the SELECT list"
+            raise ctx.error("SQ2002", told, places[column], hint)
         if seen.setdefault(column.name.lower(), column) is not column:
-            raise ctx.error("SQ2005", f'{name} lists the column "{column.name}" twice', query, "list it once")
+            raise ctx.error("SQ2005", f'{name} lists the column "{column.name}" twice', places[column], "list it once")
     if len(features) > MOST_FEATURES:
-        m = len(features)
-        told = f"{name} of {m:,} columns would take {2 + m + m * (m + 3) // 2:,} numbers for each key"
+        words = Cofactor(0, len(features)).words
+        told = f"{name} of {len(features):,} columns would take {words:,} numbers for each key"
         raise ctx.error("SQ3001", told, query, f"list at most {MOST_FEATURES:,} columns")
+    if of_categories and len(features) == 1:
+        raise ctx.error("SQ2005", f"{name} is of pairs of columns, it lists one", query, "list two columns or more")
+    if not features:
+        raise ctx.error("SQ2005", f"{name} lists no column but those of PARTITION BY", query, "list columns of numbers")
 
 
 def _partition(ctx: Context, name: str, child: Node, keys: exp.Expr | None) -> tuple[Column, ...]:
@@ -131,7 +130,8 @@ class _Arguments:
         for arg in (*self._named.values(), *self._plain):
             title = arg.this.name.lower() if isinstance(arg, exp.Kwarg) else ""
             told = f'{self._name} has no argument "{title}"' if title else f"{self._name} has too many arguments"
-            raise self._ctx.error("SQ2005", told, arg, nearest(title, known) if title else "")
+            hint = "for several columns write PARTITION BY (a, b)" if isinstance(arg, exp.Column) else ""
+            raise self._ctx.error("SQ2005", told, arg, nearest(title, known) if title else hint)
 
 
 def _statistics(ctx: Context, call: exp.Expr, arguments: _Arguments, features: tuple[Column, ...]) -> Model:
@@ -160,14 +160,17 @@ def _least_squares(ctx: Context, call: exp.Expr, arguments: _Arguments, features
         raise ctx.error("SQ2003", f'TABLE(…) has no column "{wanted}" for ols', label or call, nearest(wanted, names))
     if intercept is not None and not isinstance(intercept, exp.Boolean):
         raise ctx.error("SQ2012", f"the intercept is {intercept.sql('spark')}", intercept, "write TRUE or FALSE")
-    return LeastSquares(place, isinstance(intercept, exp.Boolean) and bool(intercept.this), _ridge(ctx, ridge))
+    with_one = isinstance(intercept, exp.Boolean) and bool(intercept.this)
+    if len(features) == 1 and not with_one:
+        raise ctx.error("SQ2005", f'TABLE(…) has no column but "{names[0]}" for ols', call, "list what explains it")
+    return LeastSquares(place, with_one, _ridge(ctx, ridge))
 
 
 def _ridge(ctx: Context, argument: exp.Expr | None) -> float | None:
     if argument is None:
         return None
     number = argument.this if isinstance(argument, exp.Cast) else argument  # NB: 0.9D is a cast
-    if not isinstance(number, exp.Literal) or number.is_string or float(number.name) < 0:
+    if not isinstance(number, exp.Literal) or number.is_string or not 0 <= float(number.name) < inf:
         raise ctx.error("SQ2012", f"a ridge of {argument.sql('spark')}", argument, "it is a number from 0 on")
     return float(number.name)
 

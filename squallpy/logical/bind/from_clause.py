@@ -161,7 +161,8 @@ def bind_table(ctx: Context, node: exp.Table, outer: Outer | None) -> tuple[Inne
         raise ctx.refuse(node, CLAUSES["Table.catalog"])
     if is_factorised(node):
         ctx.refuse_other_args(node, "this", "alias")
-        return Inner(bind_factorised(ctx, node)), node.this.name
+        model, alias = bind_factorised(ctx, node), node.args.get("alias")
+        return Inner(with_new_columns(ctx, model) if alias and alias.columns else model), node.this.name
     if not isinstance(node.this, exp.Identifier):
         raise ctx.refuse(node, NODES.get(type(node.this).__name__) or QUERIES["table function"])
     ctx.refuse_other_args(node, "this", "alias", "db")

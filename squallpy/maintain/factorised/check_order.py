@@ -25,7 +25,9 @@ def check_order(order: VariableOrder, graph: JoinGraph) -> Columns:
         _check_schema(order, relation, leaves.pop(relation.name.lower()), columns, names)
     if leaves:
         missing = next(iter(leaves.values())).name
-        raise SquallError(BROKEN, f'the variable order has no relation "{missing}"')
+        raise SquallError(
+            BROKEN, f'the variable order has no relation "{missing}"', hint="list every relation that the query joins"
+        )
     return columns
 
 
@@ -44,7 +46,9 @@ def _columns(order: VariableOrder, graph: JoinGraph, names: dict[Column, str]) -
                 raise SquallError("SQ2007", told, v.span, "the join makes them equal")
     for column in graph.variables:
         if column not in seen:
-            raise SquallError(BROKEN, f'the variable order has no variable "{names[column]}"')
+            raise SquallError(
+                BROKEN, f'the variable order has no variable "{names[column]}"', hint="list every column that it reads"
+            )
     return tuple(columns)
 
 

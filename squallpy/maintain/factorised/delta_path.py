@@ -126,7 +126,7 @@ class FactorisedView:
 
     def _leaf_change(self, source: Source, node: view_tree.View, deltas: Registry) -> Ref:
         """Aggregate a batch of a leaf's relation for the node over it."""
-        lanes = (self._lane(node.stored_lifts),)
+        lanes = (source.computed(self._lane(node.stored_lifts)),)
         body = prune((replace(source.atom, delta=True), *source.rest), node.stored_keys, lanes)
         name, keys, picks = deltas.request(Component(body, node.stored_keys, lanes))
         return Ref(name, keys, picks)

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from squallpy.base.errors import SquallError
-from squallpy.logical.expressions import Column
+from squallpy.logical.expressions import Column, Expr, substitute
 from squallpy.maintain.factorised.join_graph import JoinGraph, Leaf
-from squallpy.program.calculus import Assign, Cmp, Factor, Rel, lifted, variables
+from squallpy.maintain.lowering.auxiliary import distinct_names
+from squallpy.program.calculus import Assign, Cmp, Factor, Lane, Rel, lifted, variables
 from squallpy.program.components import bound_by
 from squallpy.program.views import View
 
@@ -26,6 +27,14 @@ class Source:
     def body(self) -> tuple[Factor, ...]:
         return (self.atom, *self.rest)
 
+    def computed(self, lane: Lane) -> Lane:
+        """Write a lane in terms of the atom's fields: (v := x + 1), ⟨LIFT(v, 0)⟩   →   ⟨LIFT(x + 1, 0)⟩"""
+        values = dict[int, Expr]()
+        for factor in self.rest:
+            if isinstance(factor, Assign):
+                values[factor.variable.id] = substitute(factor.value, values)
+        return tuple(substitute(factor, values) for factor in lane)
+
 
 def sources_of(view: View, aliases: tuple[str, ...]) -> tuple[tuple[Source, ...], JoinGraph]:
     """List the leaves of a view that is a join of atoms, with a lane that lifts its features, and their join graph.
@@ -40,7 +49,8 @@ def sources_of(view: View, aliases: tuple[str, ...]) -> tuple[tuple[Source, ...]
     features = tuple(v for factor in lane or () if (value := lifted(factor)) and isinstance(v := value[0], Column))
     rest = list(dict.fromkeys(f for f in term.body if not isinstance(f, Rel)))
     sources, taken = list[Source](), set[int]()
-    for number, atom in enumerate(term.atoms, 1):
+    known = aliases if len(aliases) == len(term.atoms) else [atom.relation.name for atom in term.atoms]
+    for name, atom in zip(distinct_names(known), term.atoms, strict=True):
         bound, own = bound_by((atom,)), list[Assign | Cmp]()
         while found := [f for f in rest if id(f) not in taken and _reads(f) <= bound]:
             own += found
@@ -51,8 +61,10 @@ def sources_of(view: View, aliases: tuple[str, ...]) -> tuple[tuple[Source, ...]
         columns = {v: name for name, v in reversed(atom.fields)}
         leaf_variables = tuple(dict.fromkeys(kept))
         unread = tuple(f.name for f in atom.relation.fields if f.name not in {columns.get(v) for v in leaf_variables})
-        names = tuple(columns.get(v, v.name) for v in leaf_variables)
-        name = aliases[number - 1] if len(aliases) == len(term.atoms) else f"{atom.relation.name}_{number}"
+        computed = [v for v in leaf_variables if v not in columns]
+        fields = [f.name for f in atom.relation.fields]
+        columns |= zip(computed, distinct_names([*fields, *(v.name for v in computed)])[len(fields) :], strict=True)
+        names = tuple(columns[v] for v in leaf_variables)
         leaf = Leaf(name, leaf_variables, atom.relation.stream, columns=names, unread=unread)
         sources.append(Source(leaf, atom, tuple(own)))
     if others := [f for f in rest if id(f) not in taken]:

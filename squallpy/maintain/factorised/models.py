@@ -7,6 +7,7 @@ mutual_information(x, y)   a tree for each pair of columns, whose root counts th
 from dataclasses import dataclass, replace
 from itertools import combinations
 
+from squallpy.base.errors import SquallError
 from squallpy.base.types import INT, VARCHAR
 from squallpy.logical.expressions import Cast, Column, Expr, Literal
 from squallpy.maintain.factorised import view_tree
@@ -45,11 +46,15 @@ def model_tree(aux: AuxiliaryRelation) -> ModelTree:
     """
     assert isinstance(aux.kind, ModelRows)
     sources, graph = sources_of(aux.view, aux.kind.aliases)
-    order = derive_order(graph)
-    if aux.kind.order is not None:
-        body = aux.kind.order.body
-        order = read_order(body.script, body.start, body.end)
-    return ModelTree(sources, graph, order, build_view_tree(graph, order))
+    if aux.kind.order is None:
+        order = derive_order(graph)
+        return ModelTree(sources, graph, order, build_view_tree(graph, order))
+    body = aux.kind.order.body
+    order = read_order(body.script, body.start, body.end)
+    try:
+        return ModelTree(sources, graph, order, build_view_tree(graph, order))
+    except SquallError as error:
+        raise error.at(aux.kind.order.span) from None
 
 
 def maintain_model(aux: AuxiliaryRelation, taken: set[str]) -> tuple[AuxiliaryRelation, FactorisedView]:

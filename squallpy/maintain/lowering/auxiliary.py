@@ -1,7 +1,7 @@
 """Aggregates, repeats and windows below a join → auxiliary relations, which the query reads by name."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, count
 
@@ -149,7 +149,7 @@ def _word(name: str) -> str:
     return re.sub(r"\W+", "_", name).strip("_").lower() or "x"
 
 
-def distinct_names(names: list[str]) -> list[str]:
+def distinct_names(names: Iterable[str]) -> list[str]:
     """Number repeated names: a, b, A → a, b, A_2"""
     taken: set[str] = set()
     out = []

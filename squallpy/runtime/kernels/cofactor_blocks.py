@@ -33,12 +33,14 @@ from squallpy.runtime.kernels.ring_arithmetic import real_add, real_multiply, re
 Reals = npt.NDArray[np.float64]
 
 # Factors of a product, as `kind_of_factor` encodes them: what they are, how many variables they have, and the number of
-# the first of these in the product.
+# the first of these, counted from the product's first variable and in the view tree.
 SCALAR: Final = 0  # a count
 BLOCK: Final = 1  # an element of the same kind as the product
 LIFTED: Final = 2  # a value, which is lifted here
 _WHAT_BITS: Final = 2
 _SIZE_BITS: Final = 20
+_FIRST: Final = _WHAT_BITS + _SIZE_BITS
+_NUMBER: Final = _FIRST + _SIZE_BITS
 _SALT: Final = 0x4B33A62ED433D4A3
 
 
@@ -110,9 +112,14 @@ def negate_block(target: int, code: int) -> None:
         store(target, i, as_word(-as_float(load(target, i))))
 
 
-def kind_of_factor(what: int, first: int = 0, size: int = 0) -> int:
-    """Encode a factor of a product: SCALAR, or BLOCK or LIFTED with its variables in the product."""
-    return what | size << _WHAT_BITS | first << (_WHAT_BITS + _SIZE_BITS)
+def kind_of_factor(what: int, first: int = 0, size: int = 0, product: int = 0) -> int:
+    """Encode a factor of a product: SCALAR, or BLOCK or LIFTED with its variables.
+
+    Args:
+        first: The number of the factor's first variable.
+        product: The number of the product's first variable.
+    """
+    return what | size << _WHAT_BITS | first - product << _FIRST | first << _NUMBER
 
 
 @inlined
@@ -127,7 +134,8 @@ def _size(kind: int) -> int:
 
 @inlined
 def _first(kind: int) -> int:
-    return kind >> (_WHAT_BITS + _SIZE_BITS)
+    """Return the place of a factor's first variable in the product."""
+    return (kind >> _FIRST) & ((1 << _SIZE_BITS) - 1)
 
 
 @inlined
@@ -138,7 +146,7 @@ def _finite(x: float) -> float:
 
 @inlined
 def _hash_value(x: float, variable: int) -> int:
-    """Hash a value to an odd number, which no other makes a product 0 with; equal values to the same one."""
+    """Hash a value of a variable, of this number in the view tree, to an odd number: products of these are not 0."""
     word = as_word(x + 0.0) if x == x else 0  # NB: -0.0 + 0.0 is 0.0
     return mix(word ^ _SALT, variable + 1 ^ _SALT) | 1
 
@@ -239,7 +247,7 @@ def multiply_blocks(o: int, code: int, factors: Vector, start: int, stop: int, p
         if _what(kind) == SCALAR:
             hashed *= count
             continue
-        hashed *= load(there, HASH) if _what(kind) == BLOCK else _hash_value(as_float(load(there, 0)), _first(kind))
+        hashed *= load(there, HASH) if _what(kind) == BLOCK else _hash_value(as_float(load(there, 0)), kind >> _NUMBER)
         others = _counts_but(factors, start, stop, places, row, f, f)
         _put_factor(o, code, there, kind, others)
         for g in range(start, f, 3):
@@ -260,11 +268,11 @@ def lift_rows(out: Words, offset: int, ring: Cofactor, values: Reals, times: Wor
     """Lift rows of values, (m, n), each `times` times (None: once), into a lane of `out`."""
     assert len(values) == ring.size and values.shape[1] == len(out) and offset + ring.words <= out.shape[1]
     counts = np.ones(len(out), np.int64) if times is None else np.ascontiguousarray(times, np.int64)
-    _lift_rows(out, offset, ring.code, np.ascontiguousarray(values).view(np.int64), counts)
+    _lift_rows(out, offset, ring.code, ring.first, np.ascontiguousarray(values).view(np.int64), counts)
 
 
-@kernel(f"void({MATRIX}, int64, int64, {GIVEN_MATRIX}, {GIVEN_VECTOR})")
-def _lift_rows(out: Vector, offset: int, code: int, values: Vector, times: Vector) -> None:
+@kernel(f"void({MATRIX}, int64, int64, int64, {GIVEN_MATRIX}, {GIVEN_VECTOR})")
+def _lift_rows(out: Vector, offset: int, code: int, first: int, values: Vector, times: Vector) -> None:
     size, compensated = code >> KIND_BITS, code & 7 == COMPENSATED
     n, wide = _values(size), 8 * out.shape[1]
     for row in range(out.shape[0]):
@@ -273,7 +281,7 @@ def _lift_rows(out: Vector, offset: int, code: int, values: Vector, times: Vecto
         hashed = count
         for i in range(size):
             value = as_float(values[i, row])
-            hashed *= _hash_value(value, i)
+            hashed *= _hash_value(value, first + i)
             store(o, ODD + i, 0 if isfinite(value) else count_triples.times(odd_of(value), count))
             x = _finite(value)
             _put(there, n, i, x, 0.0, count, compensated)
@@ -288,13 +296,16 @@ def _lift_rows(out: Vector, offset: int, code: int, values: Vector, times: Vecto
         store(o, HASH, hashed)
 
 
-@kernel(f"{MATRIX}({MATRIX})")
-def _odd_values(odd: Vector) -> Words:
-    """Print triples as doubles: 0 for none, ∞, −∞ or NaN."""
+@kernel(f"{MATRIX}({MATRIX}, boolean)")
+def _odd_values(odd: Vector, squared: bool) -> Words:
+    """Print triples, or those of the squares, as doubles: 0 for none, ∞, −∞ or NaN."""
     out = np.empty(odd.shape, np.int64)
     for row in range(odd.shape[0]):
         for i in range(odd.shape[1]):
-            out[row, i] = as_word(printed(0.0, 0.0, odd[row, i]))
+            found = odd[row, i]
+            if squared and count_triples.count(found, 1) != 0:
+                found = count_triples.triple(1, 0, count_triples.count(found, 2))
+            out[row, i] = as_word(printed(0.0, 0.0, found))
     return out
 
 
@@ -318,8 +329,10 @@ def unpack_blocks(words: Words, ring: Cofactor, variables: Sequence[int]) -> tup
     sums, products = values[:, :, places], values[:, :, ring.size + high * (high + 1) // 2 + low]
     odd = words[:, ODD : ODD + ring.size]
     if odd.any():
-        others = _odd_values(np.ascontiguousarray(odd)).view(np.float64)
+        others, squares = (
+            _odd_values(np.ascontiguousarray(odd), squared).view(np.float64) for squared in (False, True)
+        )
         sums[0] += others[:, places]
         mixed = np.where((others[:, rows] != 0) | (others[:, columns] != 0), np.nan, 0)
-        products[0] += np.where(rows == columns, np.abs(others[:, rows]), mixed)
+        products[0] += np.where(rows == columns, squares[:, rows], mixed)
     return np.ascontiguousarray(words[:, COUNT]), sums, products

@@ -247,7 +247,7 @@ def _encode_cofactor_product(
     words, variables = [], set[int]()
     for source, at, own in found:
         if isinstance(own, Cofactor):
-            words += [source, at, kind_of_factor(BLOCK, own.first - ring.first, own.size)]
+            words += [source, at, kind_of_factor(BLOCK, own.first, own.size, ring.first)]
             variables |= {*range(own.first, own.first + own.size)}
         else:
             assert own is Ring.COUNT, f"no {own.name} in {ring.name}"
@@ -255,7 +255,7 @@ def _encode_cofactor_product(
     for source, factor in enumerate(lane, computed):
         value = lifted(factor)
         assert value, f"{factor} is not lifted"
-        words += [source, 0, kind_of_factor(LIFTED, value[1] - ring.first, 1)]
+        words += [source, 0, kind_of_factor(LIFTED, value[1], 1, ring.first)]
         variables.add(value[1])
     assert variables == {*range(ring.first, ring.first + ring.size)}, f"{ring.name} is made of {variables}"
     return words
