@@ -8,9 +8,10 @@ sorted index; if nothing else reads the records in it, their sum is looked up. A
 slice is then as good, and takes less memory.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from heapq import heappop, heappush
 
 from squallpy.base.index_order import Order
 from squallpy.base.types import Kind
@@ -27,9 +28,11 @@ from squallpy.physical.unique_keys import (
     row_searches,
 )
 from squallpy.program.auxiliary.kind import RowSearch
-from squallpy.program.calculus import Assign, Cmp, Factor, variables
+from squallpy.program.calculus import Assign, Cmp, variables
 from squallpy.program.trigger_program import Program, Statement
 from squallpy.program.views import Ref, View
+
+_Cost = tuple[int, bool, bool, int]
 
 # Lookups, the best first. "one" is a slice or scan of one record, "few" a scan of few, "apart" a view without keys: it
 # selects no rows, so ranges that overlap are looked up before it multiplies them. For the row that an auxiliary
@@ -75,78 +78,145 @@ class ViewFacts:
     """Facts about a program's views, found once for all of its statements."""
 
     def __init__(self, program: Program) -> None:
-        self.views = {view.name: view for view in program.views}
-        self.keys, self.foreign, self.few_record_views = (
-            known_keys(program),
-            foreign_keys(program),
-            few_record_views(program),
-        )
+        self._views = {view.name: view for view in program.views}
+        self._keys, self._foreign, self._few = known_keys(program), foreign_keys(program), few_record_views(program)
+        self._sizes = dict[tuple[str, tuple[int, ...]], str | None]()
         self.narrow_views = narrow_views(program)
         self.searches = row_searches(program, certain_keys(program))
+
+    def size(self, name: str, bound: tuple[int, ...]) -> str | None:
+        """Tell how a view is looked up by the keys at some positions, if that finds one record at most, or few."""
+        if (name, bound) not in self._sizes:
+            self._sizes[name, bound] = self._size(name, bound)
+        return self._sizes[name, bound]
+
+    def _size(self, name: str, bound: tuple[int, ...]) -> str | None:
+        view = self._views.get(name)
+        if view is None:
+            return None
+        keys = [view.keys[i] for i in bound]
+        if finds_one(view, keys, self._keys):
+            return "one"
+        return "few" if name in self._few else "slice" if _are_fields(view, keys, self._foreign) else None
 
 
 def access(statement: Statement, facts: ViewFacts, indexes: Indexes) -> Update:
     """Compile a statement to steps, with filters as soon as they can be evaluated."""
-    first, *others = statement.refs
-    bound: set[Column] = set(first.variables)
-    filters: list[Factor] = list(statement.filters)
-    steps: list[Step] = []
-    views, keys, foreign, few = facts.views, facts.keys, facts.foreign, facts.few_record_views
-    outputs = {*statement.keys, *(v for lane in statement.lanes for f in lane or () for v in columns(f))}
-
-    def ready() -> None:
-        for f in list(filters):
-            match f:
-                case Cmp(predicate) if f.reads <= bound:
-                    steps.append(FilterStep(predicate))
-                    filters.remove(f)
-                case Assign(variable, value) if f.reads <= bound:
-                    again = variable in bound
-                    steps.append(Let(variable, value))
-                    bound.add(variable)
-                    filters.remove(f)
-                    assert not again, f"{variable} is bound twice"
-
-    def size(ref: Ref) -> str | None:
-        view = views.get(ref.name)
-        if view is None or ref.row:
-            return None
-        bound_keys = _bound_keys(ref, view, bound)
-        if finds_one(view, bound_keys, keys):
-            return "one"
-        return "few" if ref.name in few else "slice" if _are_fields(view, bound_keys, foreign) else None
-
-    ready()
-    ranked: dict[int, tuple[tuple[int, bool, bool, int], _AccessPath]] = {}
-    while others:
-        for ref in others:
-            if id(ref) not in ranked:
-                elsewhere = partial(_read_elsewhere, outputs, others, ref)
-                path = _choose_path(ref, bound, filters, elsewhere, size, facts.searches.get(ref.name))
-                ranked[id(ref)] = _cost(path, bound, facts.narrow_views), path
-        _, best = min((ranked[id(ref)] for ref in others), key=lambda cost_and_path: cost_and_path[0])
-        others.remove(best.ref)
-        steps.append(_lookup(best, bound, indexes))
-        filters = [f for f in filters if f not in best.used_factors]
-        before = frozenset(bound)
-        bound |= set(best.ref.bound_variables)
-        ready()
-        # NB: a lookup is ranked again when more of its variables are bound, or while filters on them remain
-        changed = (bound - before).union(*(variables(f) for f in filters))
-        ranked = {id(ref): ranked[id(ref)] for ref in others if changed.isdisjoint(ref.variables)}
-    assert not filters, f"{filters} cannot be evaluated"
-    _note_live(steps, outputs)
+    first = statement.refs[0]
+    steps = _StatementSteps(statement, facts).order(indexes)
     return Update(
         statement.target, first.name, first.variables, first.picks, tuple(steps), statement.keys, statement.lanes
     )
 
 
-def _read_elsewhere(outputs: set[Column], refs: Iterable[Ref], ref: Ref) -> set[Column]:
-    """List the variables that keys, lanes and views other than `ref` read."""
-    return outputs.union(*(r.variables for r in refs if r is not ref))
+class _StatementSteps:
+    """The steps of a statement so far, with the lookups and filters that are left, by number."""
+
+    def __init__(self, statement: Statement, facts: ViewFacts) -> None:
+        first, *others = statement.refs
+        self._statement, self._facts = statement, facts
+        self._bound, self._steps = set(first.variables), list[Step]()
+        self._lookups, self._filters = dict(enumerate(others)), dict(enumerate(statement.filters))
+        self._readers = _by_variable((i, ref.variables) for i, ref in self._lookups.items())
+        self._filtered = _by_variable((i, variables(f)) for i, f in self._filters.items())
+        self._outputs = {*statement.keys, *(v for lane in statement.lanes for f in lane or () for v in columns(f))}
+
+    def order(self, indexes: Indexes) -> list[Step]:
+        """Do the cheapest lookup first, again and again, each followed by the filters that it makes possible."""
+        self._evaluate_filters()
+        paths, cheapest = dict[int, _AccessPath](), list[tuple[_Cost, int]]()
+        costs, unranked = dict[int, _Cost](), frozenset(self._lookups)
+        while self._lookups:
+            for i in unranked:
+                paths[i] = self._choose_path(i)
+                costs[i] = _cost(paths[i], self._bound, self._facts.narrow_views)
+                heappush(cheapest, (costs[i], i))
+            while (found := heappop(cheapest))[1] not in self._lookups or found[0] != costs[found[1]]:
+                pass  # NB: it is done, or has another cost by now
+            unranked = self._look_up(found[1], paths[found[1]], indexes)
+        assert not self._filters, f"{self._filters} cannot be evaluated"
+        _note_live(self._steps, self._outputs)
+        return self._steps
+
+    def _look_up(self, number: int, path: "_AccessPath", indexes: Indexes) -> frozenset[int]:
+        """Do a lookup, and return the numbers of those whose cost may change by that."""
+        before = frozenset(self._bound)
+        self._steps.append(_lookup(path, self._bound, indexes))
+        del self._lookups[number]
+        for i in path.used_filters:
+            del self._filters[i]
+        self._bound |= set(path.ref.bound_variables)
+        self._evaluate_filters()
+        new = self._bound - before
+        compared = (v for each in new for i in self._filtered[each] for v in variables(self._statement.filters[i]))
+        return frozenset(i for v in new.union(compared) for i in self._readers[v] if i in self._lookups)
+
+    def _evaluate_filters(self) -> None:
+        """Add the filters whose variables are bound."""
+        for i, f in list(self._filters.items()):
+            if f.reads <= self._bound:
+                del self._filters[i]
+                match f:
+                    case Cmp(predicate):
+                        self._steps.append(FilterStep(predicate))
+                    case Assign(variable, value):
+                        assert variable not in self._bound, f"{variable} is bound twice"
+                        self._steps.append(Let(variable, value))
+                        self._bound.add(variable)
+
+    def _choose_path(self, number: int) -> "_AccessPath":
+        """Choose the best way of a lookup with the variables that are bound."""
+        ref = self._lookups[number]
+        new = [v for v in ref.variables if v not in self._bound]
+        if ref.row:
+            return _AccessPath(ref, "later" if new else "row" if ref.row.fields else "exists")
+        if not new:
+            return _AccessPath(ref, "probe" if ref.variables else "apart")
+        if size := self._facts.size(ref.name, tuple(i for i, v in enumerate(ref.variables) if v in self._bound)):
+            return _AccessPath(ref, size)
+        if ranges := [found for v in new if (found := self._range(v))]:
+            range, used = max(ranges, key=lambda found: len(found[1]))
+            ends, search = (range.rising is not None, range.falling is not None), self._facts.searches.get(ref.name)
+            if search and search.finds(ref.variables, new, range.variable, ends):
+                return _AccessPath(ref, search.method, range, used, search)
+            summed = not range.variable.type.is_wide and not any(self._is_read(v, number, used) for v in new)
+            return _AccessPath(ref, "sum" if summed else "range", range, used)
+        return _AccessPath(ref, "scan" if len(new) == len(ref.variables) else "slice")
+
+    def _range(self, variable: Column) -> tuple[Range, tuple[int, ...]] | None:
+        """Find the range of a variable that filters imply, and the numbers of these."""
+        if not variable.type.is_ordered:
+            return None
+        known = self._bound | {variable}
+        near = ((i, self._filters.get(i)) for i in self._filtered[variable])
+        found = [
+            (i, f.predicate, path)
+            for i, f in near
+            if isinstance(f, Cmp) and f.reads <= known and (path := direction(f.predicate, variable))
+        ]
+        if not found:
+            return None
+        sides = {side: [predicate for _, predicate, path in found if path == side] for side in (RISING, FALLING)}
+        rising, falling = (conjunction(sides[side]) if sides[side] else None for side in (RISING, FALLING))
+        return Range(variable, rising, falling), tuple(i for i, _, _ in found)
+
+    def _is_read(self, variable: Column, number: int, used: Collection[int]) -> bool:
+        """True if keys, lanes, other lookups or filters that are not `used` read a variable of a lookup."""
+        others = [i for i in self._readers[variable] if i != number and i in self._lookups]
+        filters = [i for i in self._filtered[variable] if i not in used and i in self._filters]
+        return bool(variable in self._outputs or others or filters)
 
 
-def _cost(path: "_AccessPath", bound: set[Column], narrow: Collection[str]) -> tuple[int, bool, bool, int]:
+def _by_variable(items: Iterable[tuple[int, Iterable[Column]]]) -> Mapping[Column, list[int]]:
+    """List the numbers of the items that have a variable."""
+    found = defaultdict[Column, list[int]](list)
+    for number, names in items:
+        for v in names:
+            found[v].append(number)
+    return found
+
+
+def _cost(path: "_AccessPath", bound: set[Column], narrow: Collection[str]) -> _Cost:
     """Rank a lookup by its cost and the records that it returns."""
     wide = path.method in _ONE and path.ref.name not in narrow
     return _CHOICE.index(path.method), wide, *_fan_out(path.ref, bound)
@@ -158,11 +228,6 @@ def _fan_out(ref: Ref, bound: set[Column]) -> tuple[bool, int]:
     return len(new) == len(ref.variables), len(new)
 
 
-def _bound_keys(ref: Ref, view: View, bound: set[Column]) -> list[Column]:
-    """List the keys of a view that are bound."""
-    return [key for key, v in zip(view.keys, ref.variables, strict=True) if v in bound]
-
-
 def _are_fields(view: View, bound_keys: Iterable[Column], fields: Collection[tuple[str, str]]) -> bool:
     """True if one of `fields` is bound."""
     wanted = set(bound_keys)
@@ -171,63 +236,13 @@ def _are_fields(view: View, bound_keys: Iterable[Column], fields: Collection[tup
 
 @dataclass(frozen=True, slots=True)
 class _AccessPath:
-    """One way to look a view up, and the filters that it takes care of."""
+    """One way to look a view up, and the numbers of the filters that it takes care of."""
 
     ref: Ref
     method: str
     range: Range | None = None
-    used_factors: tuple[Factor, ...] = ()
+    used_filters: tuple[int, ...] = ()
     search: RowSearch | None = None  # the variable of the range
-
-
-def _choose_path(
-    ref: Ref,
-    bound: set[Column],
-    filters: list[Factor],
-    elsewhere: Callable[[], set[Column]],
-    size_of: Callable[[Ref], str | None],
-    search: RowSearch | None,
-) -> _AccessPath:
-    """Choose the best lookup with those variables bound; `elsewhere` are those that keys, lanes and other views read.
-
-    `size_of`: how it is looked up if there is one record at most, or there are few. `search`: how a range finds one
-    record of the view, if it may.
-    """
-    new = [v for v in ref.variables if v not in bound]
-    if ref.row:
-        return _AccessPath(ref, "later" if new else "row" if ref.row.fields else "exists")
-    if not new:
-        return _AccessPath(ref, "probe" if ref.variables else "apart")
-    if size := size_of(ref):
-        return _AccessPath(ref, size)
-    ranges = [found for v in new if (found := _range(v, bound, filters))]
-    if ranges:
-        range, used = max(ranges, key=lambda found: len(found[1]))
-        read = elsewhere().union(*(variables(f) for f in filters if f not in used))
-        ends = (range.rising is not None, range.falling is not None)
-        if search and search.finds(ref.variables, new, range.variable, ends):
-            return _AccessPath(ref, search.method, range, used, search)
-        ordered = not range.variable.type.is_wide
-        return _AccessPath(ref, "sum" if ordered and not read & set(new) else "range", range, used)
-    return _AccessPath(ref, "scan" if len(new) == len(ref.variables) else "slice")
-
-
-def _range(variable: Column, bound: set[Column], filters: Iterable[Factor]) -> tuple[Range, tuple[Factor, ...]] | None:
-    """Find the range of a variable that filters imply, and which filters do."""
-    if not variable.type.is_ordered:
-        return None
-    found = [
-        (f, path)
-        for f in filters
-        if isinstance(f, Cmp)
-        and variable in f.reads <= bound | {variable}
-        and (path := direction(f.predicate, variable))
-    ]
-    if not found:
-        return None
-    sides = {side: [f.predicate for f, path in found if path == side] for side in (RISING, FALLING)}
-    rising, falling = (conjunction(sides[side]) if sides[side] else None for side in (RISING, FALLING))
-    return Range(variable, rising, falling), tuple(f for f, _ in found)
 
 
 def _lookup(path: _AccessPath, bound: set[Column], indexes: Indexes) -> Lookup:
@@ -257,15 +272,13 @@ def _lookup(path: _AccessPath, bound: set[Column], indexes: Indexes) -> Lookup:
 
 def _note_live(steps: list[Step], outputs: set[Column]) -> None:
     """Note at each lookup which variables are read later."""
-    live = set(outputs)
+    live = {v.id for v in outputs}
     for i in reversed(range(len(steps))):
         match steps[i]:
             case Lookup(range=ranged) as step:
-                steps[i] = replace(step, live=frozenset(v.id for v in live))
-                live |= {v for _, v in step.bound_keys}
+                steps[i] = replace(step, live=frozenset(live))
+                live |= {v.id for _, v in step.bound_keys}
                 for predicate in (ranged.rising, ranged.falling) if ranged else ():
-                    live |= columns(predicate) if predicate else set()
-            case FilterStep(predicate):
-                live |= columns(predicate)
-            case Let(_, value):
-                live |= columns(value)
+                    live |= {v.id for v in columns(predicate)} if predicate else set()
+            case FilterStep(expr) | Let(_, expr):
+                live |= {v.id for v in columns(expr)}

@@ -42,6 +42,15 @@ class Split:
     lanes: tuple[Lane | None, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """An atom with the assignments that it can compute alone, and the variables that they bind."""
+
+    atom: Rel
+    assigns: tuple[Factor, ...]
+    binds: frozenset[Column]
+
+
 class MixedVersionsError(Exception):
     """A component with atoms from before and from after the batch; `atom` is one from after it that joins others."""
 
@@ -63,15 +72,13 @@ def split(
         apart: Each atom is a unit of its own.
         torn: Components of atoms from before and after the batch are cut between these; else raises MixedVersionsError.
     """
-    atoms = [f for f in factors if isinstance(f, Rel)]
     rest = [f for f in factors if not isinstance(f, Rel)]
-    groups = [_attach(atom, rest) for atom in atoms]
-    groups = (
-        sorted(groups, key=lambda group: not _is_delta(group))
-        if each_atom
-        else _components(groups, rest, split_versions)
-    )
-    bodies = [(*group, *_covered(group, rest)) for group in groups]
+    groups = [_attach(f, rest) for f in factors if isinstance(f, Rel)]
+    if each_atom:
+        pieces = [[group] for group in sorted(groups, key=lambda group: not group.atom.delta)]
+    else:
+        pieces = _components(groups, rest, split_versions)
+    bodies = [(*body, *_covered(body, rest)) for body in map(_concatenate, pieces)]
     inside = {id(f) for body in bodies for f in body}
     filters = tuple(f for f in rest if id(f) not in inside)
     bodies = [_without_implied(body) for body in bodies]
@@ -103,9 +110,9 @@ def split(
     return Split(tuple(components), filters, tuple(residual))
 
 
-def _covered(group: tuple[Factor, ...], rest: Sequence[Factor]) -> Iterator[Factor]:
-    """List the other factors that read only variables bound by a group."""
-    scope, own = bound_by(group), {id(f) for f in group}
+def _covered(body: tuple[Factor, ...], rest: Sequence[Factor]) -> Iterator[Factor]:
+    """List the other factors that read only variables bound by a body."""
+    scope, own = bound_by(body), {id(f) for f in body}
     return (f for f in rest if id(f) not in own and _covers(scope, f))
 
 
@@ -132,11 +139,11 @@ def _asked_not_null(factor: Factor) -> Column | None:
 
 def prune(body: tuple[Factor, ...], keys: Iterable[Column], lanes: Iterable[Lane | None]) -> tuple[Factor, ...]:
     """Drop assignments and fields that nothing reads: Sum_[b](R(a, b)) → Sum_[b](R(b))."""
-    tested_variables = frozenset(keys) | variables(Values(tuple(lanes)))
+    wanted = frozenset(keys) | variables(Values(tuple(lanes)))
     times = Counter(v for f in body for v in variables(f))  # factors that have a variable
 
     def is_read(v: Column) -> bool:
-        return v in tested_variables or times[v] > 1
+        return v in wanted or times[v] > 1
 
     while idle := [f for f in body if isinstance(f, Assign) and not is_read(f.variable)]:
         body = tuple(f for f in body if f not in idle)
@@ -149,79 +156,81 @@ def _with_fields(atom: Rel, fields: list[tuple[str, Column]]) -> Rel:
     return atom if len(fields) == len(atom.fields) else replace(atom, fields=tuple(fields))
 
 
-def _attach(atom: Rel, rest: Sequence[Factor]) -> tuple[Factor, ...]:
+def _attach(atom: Rel, rest: Sequence[Factor]) -> _Group:
     """Add to an atom the assignments that it can compute alone, in an order of evaluation.
 
     A variable that it binds already is for another atom to compute: a + 1 = b AND b + 1 = a.
     """
-    body: list[Factor] = [atom]
-    bound = bound_by(body)
+    body: list[Factor] = []
+    bound = atom.reads
     while more := [f for f in rest if isinstance(f, Assign) and _covers(bound, f)]:
         body += more
         bound |= bound_by(more)
-    return tuple(body)
+    return _Group(atom, tuple(body), bound)
 
 
-def _components(
-    groups: list[tuple[Factor, ...]], rest: Sequence[Factor], split_versions: bool
-) -> list[tuple[Factor, ...]]:
+def _components(groups: list[_Group], rest: Sequence[Factor], split_versions: bool) -> list[list[_Group]]:
     """Group factors: each delta alone, first, then connected components of the others, cut where they grow large.
 
     Raises MixedVersionsError unless components of two versions may be split.
     """
-    deltas = [g for g in groups if _is_delta(g)]
-    bound = bound_by(f for g in deltas for f in g)
+    deltas = [g for g in groups if g.atom.delta]
+    bound = _bound_by_groups(deltas)
     pieces = []
-    for component in _join_compared(_connected([g for g in groups if not _is_delta(g)], bound), bound, rest):
+    for component in _join_compared(_connected([g for g in groups if not g.atom.delta], bound), bound, rest):
         fact = _fact(component, deltas, bound)
         if fact is None:
             pieces += _split_component(component, bound)
             continue
-        known = bound | bound_by(fact)
+        known = bound | fact.binds
         pieces.append([fact])
         for part in _connected([g for g in component if g is not fact], known):
             pieces += _split_component(part, known)
-    changing = {f.relation for g in deltas for f in g if isinstance(f, Rel)}
+    changing = {g.atom.relation for g in deltas}
     pieces = [part for piece in pieces for part in _of_one_version(piece, bound, changing, split_versions)]
-    return deltas + [_concatenate(piece) for piece in pieces]
+    return [*([g] for g in deltas), *pieces]
+
+
+def _bound_by_groups(groups: Iterable[_Group]) -> frozenset[Column]:
+    """Collect the variables that groups bind."""
+    return frozenset[Column]().union(*(g.binds for g in groups))
 
 
 def _of_one_version(
-    piece: list[tuple[Factor, ...]], bound: frozenset[Column], changing: Collection[Relation], split_versions: bool
-) -> list[list[tuple[Factor, ...]]]:
+    piece: list[_Group], bound: frozenset[Column], changing: Collection[Relation], split_versions: bool
+) -> list[list[_Group]]:
     """Split a piece that has atoms from before and from after the batch; MixedVersionsError unless allowed.
 
     ΔR(b,c):  NEW R(a,b) ⋈ R(c,a)   →   NEW R(a,b)  |  R(c,a)
     """
-    new_groups = [group for group in piece if any(isinstance(f, Rel) and f.is_after for f in group)]
+    new_groups = [group for group in piece if group.atom.is_after]
     if not new_groups:
         return [piece]
-    others = [group for group in piece if group not in new_groups]
-    old_groups = [g for g in others if any(isinstance(f, Rel) and f.relation in changing for f in g)]
-    if not old_groups:
+    others = [group for group in piece if not group.atom.is_after]
+    if not any(group.atom.relation in changing for group in others):
         return [piece]
     if not split_versions:
-        known = bound_by(f for g in others for f in g) - bound
-        group = next((g for g in new_groups if bound_by(g) & known), new_groups[0])
-        raise MixedVersionsError(next(f for f in group if isinstance(f, Rel)))
+        known = _bound_by_groups(others) - bound
+        raise MixedVersionsError(next((g for g in new_groups if g.binds & known), new_groups[0]).atom)
     return [*_connected(new_groups, bound), *_connected(others, bound)]
 
 
-def _connected(groups: list[tuple[Factor, ...]], bound: frozenset[Column]) -> list[list[tuple[Factor, ...]]]:
+def _connected(groups: list[_Group], bound: frozenset[Column]) -> list[list[_Group]]:
     """Group by shared variables, apart from the `bound` ones."""
-    components: list[tuple[frozenset[Column], list[tuple[Factor, ...]]]] = []  # with the variables that they bind
-    for group in groups:
-        scope, joined = bound_by(group) - bound, [group]
-        each_atom = [c for c in components if not c[0] & scope]
-        for theirs, near in reversed([c for c in components if c[0] & scope]):
-            scope, joined = scope | theirs, [*near, *joined]
-        components = [*each_atom, (scope, joined)]
-    return [component for _, component in components]
+    components: dict[int, list[_Group]] = {}  # by the number of the last group
+    places: dict[Column, int] = {}  # the component that binds a variable
+    for number, group in enumerate(groups):
+        scope = group.binds - bound
+        near = sorted({places[v] for v in scope if v in places})
+        parts = [components.pop(each) for each in near]
+        components[number] = [*(g for part in parts for g in part), group]
+        places |= dict.fromkeys(_bound_by_groups(components[number]) - bound if near else scope, number)
+    return list(components.values())
 
 
 def _join_compared(
-    components: list[list[tuple[Factor, ...]]], bound: frozenset[Column], rest: Sequence[Factor]
-) -> list[list[tuple[Factor, ...]]]:
+    components: list[list[_Group]], bound: frozenset[Column], rest: Sequence[Factor]
+) -> list[list[_Group]]:
     """Join components that share no variable with the deltas where a predicate compares them: the whole batch uses
     their join.
 
@@ -230,7 +239,7 @@ def _join_compared(
     if len(components) < 2:
         return components
     tied = bound.union(*(variables(f) for f in rest if variables(f) & bound))
-    scopes = [bound_by(f for g in c for f in g) for c in components]
+    scopes = [_bound_by_groups(c) for c in components]
     for f in rest:
         near = [i for i, scope in enumerate(scopes) if isinstance(f, Cmp) and scope & f.reads]
         scope = frozenset[Column]().union(*(scopes[i] for i in near))
@@ -241,9 +250,7 @@ def _join_compared(
     return components
 
 
-def _fact(
-    component: list[tuple[Factor, ...]], deltas: list[tuple[Factor, ...]], bound: frozenset[Column]
-) -> tuple[Factor, ...] | None:
+def _fact(component: list[_Group], deltas: list[_Group], bound: frozenset[Column]) -> _Group | None:
     """Find the atom that determines the deltas, and all others, by their primary keys; it becomes a piece of its own.
 
     TPC-H Q9, ΔP(pk):  L(ok, pk, sk) ⋈ O(ok, year) ⋈ S(sk, n)   →   L(ok, pk, sk)  |  O(ok, year)  |  S(sk, n)
@@ -255,31 +262,34 @@ def _fact(
     if len(component) < 2:
         return None
     for group in component:
-        if all(_is_determined(delta, bound_by(group)) for delta in deltas):
-            known, waiting = bound | bound_by(group), [g for g in component if g is not group]
+        if all(_is_determined(delta, group.binds) for delta in deltas):
+            known, waiting = bound | group.binds, [g for g in component if g is not group]
             while found := [g for g in waiting if _is_determined(g, known)]:
-                known |= bound_by(f for g in found for f in g)
+                known |= _bound_by_groups(found)
                 waiting = [g for g in waiting if g not in found]
             if not waiting:
                 return group
     return None
 
 
-def _is_determined(group: tuple[Factor, ...], known: frozenset[Column]) -> bool:
+def _is_determined(group: _Group, known: frozenset[Column]) -> bool:
     """True if variables in `known` determine one row of the group's atom, by its primary key."""
-    (atom,) = (f for f in group if isinstance(f, Rel))
-    by_name = dict(atom.fields)
-    key = atom.relation.primary_key
-    return bool(key) and all(by_name.get(name) in known for name in key)
+    key = group.atom.relation.primary_key
+    if not key:
+        return False
+    by_name = dict(group.atom.fields)
+    return all(by_name.get(name) in known for name in key)
 
 
-def _concatenate(groups: list[tuple[Factor, ...]]) -> tuple[Factor, ...]:
-    """Concatenate the factors of all groups; equal ones once."""
-    factors = [f for group in groups for f in group]
-    return tuple(f for i, f in enumerate(factors) if isinstance(f, Rel) or f not in factors[:i])
+def _concatenate(groups: list[_Group]) -> tuple[Factor, ...]:
+    """Concatenate the factors of all groups; equal assignments once."""
+    found: list[Factor] = []
+    for group in groups:
+        found += (group.atom, *(f for f in group.assigns if f not in found))
+    return tuple(found)
 
 
-def _split_component(component: list[tuple[Factor, ...]], bound: frozenset[Column]) -> list[list[tuple[Factor, ...]]]:
+def _split_component(component: list[_Group], bound: frozenset[Column]) -> list[list[_Group]]:
     """Split a component that several atoms connect to the deltas by different variables, each part around one of them.
 
     TPC-H Q5, ΔL(ok, sk):  O(ok, ck) ⋈ C(ck, n) ⋈ S(sk, n)   →   O(ok, ck) ⋈ C(ck, n)  |  S(sk, n)
@@ -287,7 +297,7 @@ def _split_component(component: list[tuple[Factor, ...]], bound: frozenset[Colum
     Uncut, the view would pair all orders and suppliers of a nation, and a change of either would touch as many pairs
     as the statement now finds: nothing is gained for the space.
     """
-    anchors = [bound_by(group) & bound for group in component]
+    anchors = [group.binds & bound for group in component]
     tops = [a for a in dict.fromkeys(anchors) if a and not any(a < other for other in anchors)]
     if len(tops) < 2:
         return [component]
@@ -296,8 +306,8 @@ def _split_component(component: list[tuple[Factor, ...]], bound: frozenset[Colum
         ring = {}
         for i, group in enumerate(component):
             if i not in place:
-                near = [j for j in place if (bound_by(component[j]) & bound_by(group)) - bound]
-                named = [j for j in near if _is_determined(group, bound_by(component[j]))]
+                near = [j for j in place if (component[j].binds & group.binds) - bound]
+                named = [j for j in near if _is_determined(group, component[j].binds)]
                 if near:
                     ring[i] = min(place[j] for j in named or near)
         place |= ring
@@ -310,7 +320,8 @@ def _is_delta(body: tuple[Factor, ...]) -> bool:
 
 def bound_by(body: Iterable[Factor]) -> frozenset[Column]:
     """Collect the variables that a body binds."""
-    return frozenset(_in_order(body))
+    binding = (f.reads if isinstance(f, Rel) else (f.variable,) for f in body if not isinstance(f, Cmp))
+    return frozenset[Column]().union(*binding)
 
 
 def _in_order(body: Iterable[Factor]) -> tuple[Column, ...]:

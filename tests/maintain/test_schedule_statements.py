@@ -1,6 +1,8 @@
 """The order of a trigger's statements, and how many there are of a self-join."""
 
+from collections import Counter
 from collections.abc import Callable
+from itertools import chain as chain_of
 
 import pytest
 
@@ -8,6 +10,8 @@ from squallpy.base.errors import SquallError
 from squallpy.base.settings import MOST_STATEMENTS, Settings
 from squallpy.compiler import to_program
 from squallpy.logical.bind import compile_script
+from squallpy.maintain.relational.materialise import materialise
+from squallpy.optimizer.program.schedule_statements import schedule
 from squallpy.program.explain_text import program_text
 from squallpy.program.trigger_program import Program, Trigger
 from tests.maintain.test_trigger_program import program
@@ -87,6 +91,28 @@ def test_partial_products_alike_are_one() -> None:
     text = program_text(program(chain(6), R))
     made = [line.split(":=", 1)[1] for line in text.splitlines() if line.strip().startswith("P") and ":= Sum" in line]
     assert len(made) == len(set(made)) > 1
+
+
+@pytest.mark.parametrize(("sql", "n"), [(chain, 12), (ring, 5), (star, 5)])
+def test_each_statement_is_kept_whole_or_in_halves(sql: Callable[[int], str], n: int) -> None:
+    (query,) = compile_script(f"{R} {sql(n)};", "q.sql", lambda relation: ()).queries
+    given = materialise(to_program(query).lowered)
+    assert joins(schedule(given)) == joins(given)
+
+
+def joins(compiled: Program) -> Counter[tuple[str, tuple[str, ...]]]:
+    """Count the statements by their target and what they join, partial products multiplied out."""
+    found = Counter[tuple[str, tuple[str, ...]]]()
+    for trigger in compiled.triggers:
+        partial = dict[str, tuple[str, ...]]()
+        for statement in trigger.statements:
+            read = (partial.get(ref.name, (f"{'NEW ' * ref.is_after}{ref.name}",)) for ref in statement.refs)
+            names = tuple(sorted(chain_of.from_iterable(read)))
+            if statement.partial:
+                partial[statement.target] = names
+            else:
+                found[statement.target, names] += 1
+    return found
 
 
 def test_too_many_statements_are_refused_with_their_number() -> None:

@@ -13,13 +13,15 @@ Source: McKay, Piperno, "Practical graph isomorphism, II", 2014.
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Generic, TypeVar
 
 from squallpy.logical.expressions import Column, Expr, transform, walk
 from squallpy.program.calculus import Assign, Cmp, Factor, Rel
 from squallpy.program.components import Component, prune
 
-Colours = dict[int, int]  # by the ids of variables
-Path = tuple[int, ...]  # individualised variables, by id
+V = TypeVar("V", Column, int)
+Colours = dict[int, int]  # by the numbers of variables
+Path = tuple[int, ...]  # the numbers of individualised variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,29 +34,31 @@ class CanonicalForm:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shape:
+class _Shape(Generic[V]):
     """A factor without the names of its variables: its text, and the variables in order of position."""
 
     text: str
-    variables: tuple[Column, ...]
+    variables: tuple[V, ...]
 
-    def colour(self, colours: Colours) -> tuple[str, tuple[int, ...]]:
-        return self.text, tuple(colours[v.id] for v in self.variables)
+
+def _colour(shape: _Shape[int], colours: Colours) -> tuple[str, tuple[int, ...]]:
+    """Replace the variables of a shape by their colours."""
+    return shape.text, tuple(colours[v] for v in shape.variables)
 
 
 def spell(unit: Component) -> CanonicalForm:
     """Compute the spelling of a unit, whatever its lanes: fields that only lanes read are named by position."""
     core = prune(unit.body, unit.keys, ())
-    shapes = [_shape(factor) for factor in core]
+    named = [_shape(factor) for factor in core]
     keys = {v.id for v in unit.keys}
-    variables = {v.id: v for shape in shapes for v in shape.variables}
-    search = _Search(shapes)
-    search.run(search.refine({id: int(id in keys) for id in variables}), ())
-    text, (_, colours) = min(search.leaves.items(), key=lambda leaf: leaf[0])
-    renaming = {id: _variable(colours[id], v) for id, v in variables.items()}
+    variables = {v.id: v for shape in named for v in shape.variables}
+    numbers = {id: number for number, id in enumerate(variables)}
+    shapes = tuple(_Shape(shape.text, tuple(numbers[v.id] for v in shape.variables)) for shape in named)
+    text, colours = _least_text(shapes, frozenset(numbers[id] for id in keys if id in numbers))
+    renaming = {id: _variable(colours[numbers[id]], v) for id, v in variables.items()}
     mine = [shape for shape, factor in zip(shapes, core, strict=True) if isinstance(factor, Rel)]
     theirs = [factor for factor in unit.body if isinstance(factor, Rel)]
-    pairs = sorted(zip(mine, theirs, strict=True), key=lambda pair: pair[0].colour(colours))
+    pairs = sorted(zip(mine, theirs, strict=True), key=lambda pair: _colour(pair[0], colours))
     atoms = tuple(atom for _, atom in pairs)
     for position, atom in enumerate(atoms):
         names = [f.name for f in atom.relation.fields]
@@ -63,12 +67,21 @@ def spell(unit: Component) -> CanonicalForm:
     return CanonicalForm(f"{len(keys)} keys\n{text}", atoms, renaming)
 
 
+@lru_cache(maxsize=1 << 12)  # NB: the parts of a chain of copies are alike
+def _least_text(shapes: tuple[_Shape[int], ...], keys: frozenset[int]) -> tuple[str, Colours]:
+    """Spell shapes by the colours that give the least text."""
+    search = _Search(shapes)
+    search.run(search.refine({v: int(v in keys) for shape in shapes for v in shape.variables}), ())
+    text, (_, colours) = min(search.leaves.items(), key=lambda leaf: leaf[0])
+    return text, colours
+
+
 def _variable(id: int, like: Column) -> Column:
     return Column(id, f"x{id}", like.type, like.nullable)
 
 
 @lru_cache(maxsize=1 << 14)  # NB: a factor is in many components
-def _shape(factor: Factor) -> _Shape:
+def _shape(factor: Factor) -> _Shape[Column]:
     """Split a factor into shape and variables: R(a x, b y) → R(a, b), (x, y)"""
     match factor:
         case Rel(relation, fields, delta):
@@ -92,23 +105,23 @@ def _skeleton(expr: Expr) -> str:
 class _Search:
     """All that the least text may be, by the ways to it."""
 
-    def __init__(self, shapes: list[_Shape]) -> None:
+    def __init__(self, shapes: tuple[_Shape[int], ...]) -> None:
         self._shapes = shapes
         self.leaves: dict[str, tuple[Path, Colours]] = {}
 
     def run(self, colours: Colours, path: Path) -> int | None:
         """Spell what can be reached from here; if another path led to the same, return the length that they share."""
         alike = defaultdict[int, list[int]](list)
-        for id, colour in colours.items():
-            alike[colour].append(id)
-        tied = [colour for colour, ids in alike.items() if len(ids) > 1]
+        for v, colour in colours.items():
+            alike[colour].append(v)
+        tied = [colour for colour, mine in alike.items() if len(mine) > 1]
         if not tied:
-            text = "\n".join(sorted(map(str, (shape.colour(colours) for shape in self._shapes))))
+            text = "\n".join(sorted(map(str, (_colour(shape, colours) for shape in self._shapes))))
             known, _ = self.leaves.setdefault(text, (path, colours))
             return None if known is path else _common_prefix(known, path)
-        for id in alike[min(tied)]:
-            singled = {v: 2 * colour + (v != id) for v, colour in colours.items()}
-            back = self.run(self.refine(singled), (*path, id))
+        for one in alike[min(tied)]:
+            singled = {v: 2 * colour + (v != one) for v, colour in colours.items()}
+            back = self.run(self.refine(singled), (*path, one))
             if back is not None and back < len(path):
                 return back
         return None
@@ -118,12 +131,12 @@ class _Search:
         while True:
             places = defaultdict[int, list[tuple[int, tuple[str, tuple[int, ...]]]]](list)
             for shape in self._shapes:
-                seen = shape.colour(colours)
-                for position, v in enumerate(shape.variables):
-                    places[v.id].append((position, seen))
-            marks = {id: (colour, tuple(sorted(places[id]))) for id, colour in colours.items()}
+                seen = _colour(shape, colours)
+                for place, v in enumerate(shape.variables):
+                    places[v].append((place, seen))
+            marks = {v: (colour, tuple(sorted(places[v]))) for v, colour in colours.items()}
             ranks = {mark: rank for rank, mark in enumerate(sorted(set(marks.values())))}
-            before, colours = len(set(colours.values())), {id: ranks[mark] for id, mark in marks.items()}
+            before, colours = len(set(colours.values())), {v: ranks[mark] for v, mark in marks.items()}
             if len(ranks) in (before, len(colours)):
                 return colours
 

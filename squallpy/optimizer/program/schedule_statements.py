@@ -15,15 +15,19 @@ With all statements cut that read both versions, an order exists: partial produc
 version, the most complex view first, then the others, the simplest view first. So every cycle has a statement to cut.
 """
 
-from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import count
+from heapq import heapify, heappop, heappush
+from itertools import count, dropwhile, islice
+from typing import TypeVar
 
 from squallpy.logical.expressions import Column, Expr, columns
 from squallpy.program.calculus import Assign, Factor, rename_factor, variables
 from squallpy.program.trigger_program import Program, Statement, Trigger
 from squallpy.program.views import Ref
+
+T = TypeVar("T", bound=Hashable)
 
 
 def schedule(program: Program) -> Program:
@@ -62,62 +66,87 @@ class _Halves:
 
 
 class _Schedule:
-    """Statements of a trigger that are yet to be put in order."""
+    """Statements of a trigger that are yet to be put in order, by number."""
 
     def __init__(self, trigger: Trigger, numbers: Iterator[int]) -> None:
         self._numbers, self._partials = numbers, dict[Hashable, tuple[str, tuple[int, ...]]]()
         self._deltas = {delta.name for delta in trigger.deltas}
         self._targets = {s.target for s in trigger.statements}
-        self._tasks = [self._task(s) for s in trigger.statements]
+        self._tasks = {i: self._task(s) for i, s in enumerate(trigger.statements)}
         self._halves = {
-            id(task): self.cut_statement(task) for task in self._tasks if task.reads_before and task.reads_after
+            i: self.cut_statement(task) for i, task in self._tasks.items() if task.reads_before and task.reads_after
         }
-        self._updates = Counter(task.statement.target for task in self._tasks)  # statements left, by target
-        self._readers = Counter(
-            view for task in self._tasks for view in task.reads_before
-        )  # and by the old versions that they read
+        self._alike = _numbers_by_key((halves.key, i) for i, halves in self._halves.items())
+        self._updaters = _numbers_by_key((task.statement.target, i) for i, task in self._tasks.items())
+        self._old_readers = _numbers_by_key((view, i) for i, task in self._tasks.items() for view in task.reads_before)
+        self._new_readers = _numbers_by_key((view, i) for i, task in self._tasks.items() for view in task.reads_after)
+        self._updates = Counter({view: len(some) for view, some in self._updaters.items()})  # that are left, by target
+        self._readers = Counter({view: len(some) for view, some in self._old_readers.items()})
+        self._wait_counts = {  # for how many views, to be read or changed
+            i: len(task.reads_after & self._updates.keys()) + bool(self._readers[task.statement.target])
+            for i, task in self._tasks.items()
+        }
 
     def run(self) -> Iterator[Statement]:
-        """Yield the statements in order, of those that are ready the first as given."""
+        """Yield the statements in order: turn by turn those that are ready, as given."""
+        ready = [(0, i) for i in self._tasks if not self._wait_counts[i]]  # a heap of turns and numbers
         while self._tasks:
-            waiting = []
-            for task in self._tasks:
-                if self._is_ready(task):
-                    self._updates[task.statement.target] -= 1
-                    self._readers.subtract(task.reads_before)
-                    yield task.statement
-                else:
-                    waiting.append(task)
-            if len(waiting) == len(self._tasks):
+            turn = 0
+            while ready:
+                turn, i = heappop(ready)
+                task = self._tasks.pop(i)
+                yield task.statement
+                for j in (*self._count_update(task.statement.target), *self._stop_reading(task)):
+                    heappush(ready, (turn + (j < i), j))
+            if self._tasks:
                 halves = self._on_cycle()
                 yield self._name_partial(halves)
-                waiting = [self._second_half(task) if self._cuts_alike(task, halves) else task for task in waiting]
-            self._tasks = waiting
+                ready = [(0, j) for i in self._alike[halves.key] if i in self._tasks for j in self._halve(i)]
+                heapify(ready)
 
     def _task(self, statement: Statement) -> _Task:
         read = [ref for ref in statement.refs if ref.name in self._targets and not ref.row]
         before, after = (frozenset(ref.name for ref in read if ref.is_after is after) for after in (False, True))
         return _Task(statement, before, after)
 
-    def _is_ready(self, task: _Task) -> bool:
-        return not self._readers[task.statement.target] and not any(self._updates[view] for view in task.reads_after)
+    def _count_update(self, view: str) -> Iterator[int]:
+        """Count an update of a view as done, and yield the statements that are ready by that."""
+        self._updates[view] -= 1
+        if not self._updates[view]:
+            yield from self._release(self._new_readers[view])
+
+    def _stop_reading(self, task: _Task) -> Iterator[int]:
+        """Count the old versions that a statement reads as read, and yield the statements that are ready by that."""
+        for view in task.reads_before:
+            self._readers[view] -= 1
+            if not self._readers[view]:
+                yield from self._release(self._updaters[view])
+
+    def _release(self, waiting: Iterable[int]) -> Iterator[int]:
+        for i in waiting:
+            if i in self._tasks:
+                self._wait_counts[i] -= 1
+                if not self._wait_counts[i]:
+                    yield i
 
     def _on_cycle(self) -> _Halves:
         """Find a statement on a cycle of statements that wait for each other, and return its halves."""
-        path = [self._tasks[0]]
-        while (found := self._predecessor(path[-1])) not in path:
-            path.append(found)
-        cycle = path[path.index(found) :]
-        return next(halves for task in cycle if (halves := self._halves.get(id(task))) and self._is_late(task))
+        path = dict.fromkeys([next(iter(self._tasks))])
+        while (found := self._predecessor(next(reversed(path)))) not in path:
+            path[found] = None
+        cycle = dropwhile(lambda i: i != found, path)
+        return next(self._halves[i] for i in cycle if i in self._halves and self._late_views(i))
 
-    def _predecessor(self, task: _Task) -> _Task:
-        """Find a statement that has to come before one that is not ready."""
-        late = {view for view in task.reads_after if self._updates[view]}
-        return next(t for t in self._tasks if t.statement.target in late or task.statement.target in t.reads_before)
+    def _predecessor(self, number: int) -> int:
+        """Find the first statement that has to come before one that is not ready."""
+        updating = (next(i for i in self._updaters[view] if i in self._tasks) for view in self._late_views(number))
+        target = self._tasks[number].statement.target
+        reading = (i for i in self._old_readers[target] if i in self._tasks and target in self._tasks[i].reads_before)
+        return min((*updating, *islice(reading, 1)))
 
-    def _is_late(self, task: _Task) -> bool:
-        """True if it reads a view that will still change."""
-        return any(self._updates[view] for view in task.reads_after)
+    def _late_views(self, number: int) -> list[str]:
+        """List the views that a statement reads and that will still change."""
+        return [view for view in self._tasks[number].reads_after if self._updates[view]]
 
     def _name_partial(self, halves: _Halves) -> Statement:
         """Name the partial product."""
@@ -125,18 +154,15 @@ class _Schedule:
         self._partials[halves.key] = made.target, tuple(halves.order.index(v.id) for v in made.keys)
         return made
 
-    def _cuts_alike(self, task: _Task, halves: _Halves) -> bool:
-        """True if the partial product is that of a statement, too."""
-        return id(task) in self._halves and self._halves[id(task)].key == halves.key
-
-    def _second_half(self, task: _Task) -> _Task:
-        """Make the second half of a statement whose partial product has a name."""
-        halves = self._halves[id(task)]
+    def _halve(self, number: int) -> Iterator[int]:
+        """Keep the second half of a statement whose partial product has a name; yield those that are ready by that."""
+        task, halves = self._tasks[number], self._halves.pop(number)
         name, positions = self._partials[halves.key]
         named = {v.id: v for v in halves.partial.keys}
         ref = Ref(name, tuple(named[halves.order[i]] for i in positions), tuple(range(len(task.statement.lanes))))
-        self._readers.subtract(task.reads_before)
-        return self._task(replace(task.statement, refs=(ref, *halves.refs), filters=halves.filters))
+        rest = replace(task.statement, refs=(ref, *halves.refs), filters=halves.filters)
+        self._tasks[number] = _Task(rest, frozenset(), task.reads_after)
+        yield from self._stop_reading(task)
 
     def cut_statement(self, task: _Task) -> _Halves:
         """Cut a statement into a partial product of the views read before the batch, and the rest."""
@@ -167,6 +193,14 @@ class _Schedule:
         )
         key = refs, tuple(rename_factor(f, names) for f in inside), frozenset(names[v.id] for v in keys), lanes
         return _Halves(partial, tuple(others), tuple(filters), key, tuple(names))
+
+
+def _numbers_by_key(items: Iterable[tuple[T, int]]) -> Mapping[T, list[int]]:
+    """Group numbers by keys."""
+    found = defaultdict[T, list[int]](list)
+    for key, number in items:
+        found[key].append(number)
+    return found
 
 
 def _reads(factor: Factor) -> frozenset[Column]:
