@@ -80,8 +80,8 @@ def lifted(ring: Cofactor, x: float, number: int) -> Factor:
 def is_same(ring: Cofactor, a: Words, b: Words) -> bool:
     """True if elements are equal word by word, but for the sign of 0."""
     ends = ODD + ring.size
-    values = (x[:, ends:].copy().view(np.float64) for x in (a, b))
-    return np.array_equal(a[:, :ends], b[:, :ends]) and np.array_equal(*values)
+    left, right = (x[:, ends:].copy().view(np.float64) for x in (a, b))
+    return np.array_equal(a[:, :ends], b[:, :ends]) and np.array_equal(left, right)
 
 
 def side_by_side(compensated: bool, *sizes: int, first: int = 2) -> list[Cofactor]:
