@@ -33,11 +33,15 @@ class Domain(Node):
 
 def domains(plan: Node) -> Iterator[Domain]:
     """Yield the domains over which a subquery stands, those of its own subqueries aside."""
-    if isinstance(plan, Domain):
-        yield plan
-    elif plan.borrows:
-        for child in plan.open_inputs:
-            yield from domains(child)
+    seen, pending = {id(plan)}, [plan]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Domain):
+            yield node
+        for child in node.open_inputs if node.borrows else ():
+            if id(child) not in seen:
+                seen.add(id(child))
+                pending.append(child)
 
 
 class ApplyKind(Enum):
@@ -48,6 +52,7 @@ class ApplyKind(Enum):
     SEMI = "SEMI"  # the left row, if the subquery has a row
     ANTI = "ANTI"  # the left row, if it has none
     EXISTS = "EXISTS"  # the left row with TRUE if it has a row, NULL if not
+    MARK = "MARK"  # the left row with TRUE if it has a row, else with NULL if `on` is NULL for one, else with FALSE
     SCALAR = "SCALAR"  # the left row with the value of its only row and TRUE, or NULLs; it never has two rows
     SINGLE = "SINGLE"  # the same for a subquery that may have several rows, which is an error at run time
 
@@ -70,7 +75,9 @@ class Apply(Node):
 
     Args:
         parameters: The columns of the Domain under `right`, with the expressions over `left` that they stand for.
-        made: The columns that it adds: of EXISTS the mark, of SCALAR and SINGLE the value and the mark of a row.
+        on: A condition on the rows; of MARK comparisons of values of `left` with columns of `right`, joined by AND.
+        made: The columns that it adds: of EXISTS and MARK the mark, of SCALAR and SINGLE the value and the mark of a
+            row.
         span: The place of the subquery, for errors.
         text: The subquery as written, for the error of a SINGLE one.
     """
@@ -86,7 +93,7 @@ class Apply(Node):
     text: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        marks = {ApplyKind.EXISTS: 1, ApplyKind.SCALAR: 2, ApplyKind.SINGLE: 2}
+        marks = {ApplyKind.EXISTS: 1, ApplyKind.MARK: 1, ApplyKind.SCALAR: 2, ApplyKind.SINGLE: 2}
         assert len(self.outputs) == marks.get(self.kind, 0) and self.on.type == BOOLEAN
         check_all((expr for _, expr in self.parameters), self.left)
         check(self.on, self.left, self.right)

@@ -24,6 +24,7 @@ class Node:
     __slots__ = ("_borrows", "_ids", "_inputs", "_output", "_size")
     _borrows: bool
     _inputs: tuple["Node", ...]
+    _size: int
     input_fields: ClassVar[tuple[str, ...]] = ()
     lends: ClassVar[bool] = False  # True if its columns may be read anywhere above it, up to an Apply
 
@@ -50,10 +51,14 @@ class Node:
         """Collect the ids of its columns."""
         return frozenset(column.id for column in self.output)
 
-    @CachedProperty
+    @property
     def size(self) -> int:
         """Number of operators in its tree; one that is read twice counts twice."""
-        return 1 + sum(child.size for child in self.inputs)
+        try:
+            return self._size
+        except AttributeError:
+            object.__setattr__(self, "_size", 1 + sum(child.size for child in self.inputs))
+            return self._size
 
     @property
     def inputs(self) -> tuple["Node", ...]:

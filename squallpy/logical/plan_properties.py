@@ -230,7 +230,7 @@ def check_size(plan: Node, span: Span | None = None) -> None:
     """Raise SQ3001, at `span`, for a plan that is so large that it would be compiled for minutes."""
     if plan.size > MOST_OPERATORS and (operators := sum(1 for _ in nodes(plan))) > MOST_OPERATORS:
         message = f"a query of {operators:,} operators is not supported, {MOST_OPERATORS:,} are the most"
-        hint = "a subquery repeats what it is correlated with"
+        hint = "a view counts wherever it is read, and a subquery repeats what it is correlated with"
         raise SquallError("SQ3001", message, span, hint)
 
 

@@ -267,9 +267,11 @@ def with_expressions(node: Node, new: tuple[Expr, ...]) -> Node:
             return replace(node, predicate=next(rest))
         case Join() | ConditionalJoin():
             return replace(node, on=next(rest))
+        case Apply(_, _, _, parameters):
+            return replace(node, parameters=tuple((column, next(rest)) for column, _ in parameters), on=next(rest))
         case Project(_, items):
             return replace(node, items=tuple((column, next(rest)) for column, _ in items))
-        case Aggregate(_, keys, aggs):
+        case Aggregate(_, keys, aggs) | GroupingSets(_, keys, _, aggs):
             return replace(
                 node,
                 keys=tuple((column, next(rest)) for column, _ in keys),
@@ -277,6 +279,9 @@ def with_expressions(node: Node, new: tuple[Expr, ...]) -> Node:
             )
         case Sort(_, keys):
             return replace(node, keys=tuple((next(rest), down, nulls) for _, down, nulls in keys))
+        case TopN(_, keys, partition=partition):
+            ordered = tuple((next(rest), down, nulls) for _, down, nulls in keys)
+            return replace(node, keys=ordered, partition=tuple(next(rest) for _ in partition))
         case WindowFunctions(_, functions):
             new_ones = ((c, f.with_expressions(islice(rest, len(f.expressions)))) for c, f in functions)
             return replace(node, functions=tuple(new_ones))

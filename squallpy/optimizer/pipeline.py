@@ -26,6 +26,7 @@ from squallpy.optimizer.plan.exists_to_semi import exists_to_semi
 from squallpy.optimizer.plan.expand_arg_extremes import expand_arg_extremes
 from squallpy.optimizer.plan.expand_distinct_aggregates import expand_distinct_aggregates
 from squallpy.optimizer.plan.expand_grouping_sets import expand_grouping_sets
+from squallpy.optimizer.plan.expand_marks import expand_marks
 from squallpy.optimizer.plan.expand_outer_joins import expand_outer_joins
 from squallpy.optimizer.plan.expand_set_operations import expand_set_operation
 from squallpy.optimizer.plan.expand_top_n import expand_top_n
@@ -39,6 +40,12 @@ from squallpy.optimizer.program.schedule_statements import schedule
 from squallpy.program.trigger_program import Lowered, Program
 
 PLAN_PASSES: tuple[Pass[Node], ...] = (
+    FunctionPass(
+        "expand_marks",
+        "first, so that the tests for NULLs are dropped next, where NULL has the effect of FALSE",
+        expand_marks,
+        is_required=True,
+    ),
     FunctionPass(
         "exists_to_semi",
         "before subqueries become joins: a filter that requires a row of a subquery need not know who has none",

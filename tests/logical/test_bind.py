@@ -71,12 +71,25 @@ PLANS = {
                   Scan u""",
     "SELECT a FROM r WHERE NOT a IN (SELECT 1 FROM u WHERE v = s)": """\
         Project a
-          Filter NOT NOT found IS NULL
-            Apply EXISTS found on a = 1
+          Filter NOT mark
+            Apply MARK mark on a = 1
               Scan r
               Project 1
                 Filter v = outer(s)
                   Scan u""",
+    "SELECT (a, k) IN (SELECT a, k FROM u) m FROM r WHERE k < ANY (SELECT a FROM u) OR s <> ALL (SELECT v FROM u)": """\
+        Project m := mark_4
+          Apply MARK mark_4 on r.a = a_3 AND r.k = k_2
+            Filter mark_2 OR NOT mark_3
+              Apply MARK mark_3 on s = v
+                Apply MARK mark_2 on r.k < a_2
+                  Scan r
+                  Project a_2 := a
+                    Scan u
+                Project v
+                  Scan u
+            Project a_3 := a, k_2 := k
+              Scan u""",
     "SELECT (SELECT MAX(v) FROM u WHERE u.k > (SELECT MAX(one.a) FROM u one WHERE one.v = r.s)) AS m FROM r": """\
         Project m := MAX(v)
           Apply SCALAR MAX(v), found

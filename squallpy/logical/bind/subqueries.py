@@ -4,32 +4,21 @@
 →  Filter l_quantity < value (Apply SCALAR value, found (…, the subquery))
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from squallpy.base.errors import Span
-from squallpy.base.types import BOOLEAN, NULL
+from squallpy.base.types import NULL
 from squallpy.logical.apply import Apply, ApplyKind, Domain
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.scope import Outer
 from squallpy.logical.coercion import coerce
 from squallpy.logical.expression_builders import call, case
-from squallpy.logical.expressions import (
-    FALSE,
-    TRUE,
-    Column,
-    Expr,
-    Literal,
-    columns,
-    conjunction,
-    disjunction,
-    not_null,
-    substitute,
-)
-from squallpy.logical.nodes import Filter, Join, Node, Project, TopN, with_inputs
+from squallpy.logical.expressions import FALSE, TRUE, Column, Expr, Literal, columns, conjunction, not_null, substitute
+from squallpy.logical.nodes import Join, Node, Project, TopN, with_inputs
 from squallpy.logical.plan_properties import has_one_row, has_row, is_bare_null, value_of_nothing, without_having
 
 if TYPE_CHECKING:
@@ -37,7 +26,7 @@ if TYPE_CHECKING:
 
 Rewrite = Callable[[Expr], Expr]
 WORDS = 80  # characters of a query in a message
-Pairs = Sequence[tuple[Expr, Column]]  # values and the columns of a query that they are compared with
+Comparisons = tuple[tuple[str, Expr, Column], ...]  # of values with columns of a query, by an operator
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +60,7 @@ class PendingApply:
     inner: Inner
     kind: ApplyKind
     columns: tuple[Column, ...]
-    equal: Pairs
+    compared: Comparisons
     span: Span
     text: str
 
@@ -79,7 +68,7 @@ class PendingApply:
         """Apply the subquery to a plan."""
         parameters = self.inner.parameters(rewrite)
         right = self.inner.plan if parameters else without_domain(self.inner.plan)
-        on = conjunction(call("=", rewrite(value), option) for value, option in self.equal)
+        on = conjunction(call(operator, rewrite(value), option) for operator, value, option in self.compared)
         return Apply(plan, right, self.kind, parameters, on, self.columns, self.span, self.text)
 
 
@@ -131,13 +120,13 @@ class Subqueries:
         return plain, others
 
     def wait(
-        self, inner: Inner, kind: ApplyKind, outputs: tuple[Column, ...], node: exp.Expr, equal: Pairs = ()
+        self, inner: Inner, kind: ApplyKind, outputs: tuple[Column, ...], node: exp.Expr, compared: Comparisons = ()
     ) -> None:
-        """Apply a subquery later, columns of which are to `equal` values around it."""
-        read = (*inner.domain.columns, *(value for value, _ in equal))
+        """Apply a subquery later, whose columns are `compared` with values around it."""
+        read = (*inner.domain.columns, *(value for _, value, _ in compared))
         reads, adds = frozenset(c.id for expr in read for c in columns(expr)), frozenset(c.id for c in outputs)
         text = " ".join(self.ctx.query.words(node).split())[:WORDS] if kind is ApplyKind.SINGLE else ""
-        self.pending.append(PendingApply(reads, adds, inner, kind, outputs, equal, self.ctx.span(node), text))
+        self.pending.append(PendingApply(reads, adds, inner, kind, outputs, compared, self.ctx.span(node), text))
 
     def bind(self, s: "Scalars", node: exp.Expr) -> Inner:
         """Bind a subquery."""
@@ -208,14 +197,10 @@ class Subqueries:
                 return FALSE
             case Project(TopN(child, _, _, 0), items):
                 inner = replace(inner, plan=Project(child, items))
-        return TRUE if has_row(inner.plan) else self.has_match(inner, node)
-
-    def has_match(self, inner: Inner, node: exp.Expr, within: Expr = TRUE, equal: Pairs = ()) -> Expr:
-        """Test whether a subquery has a row for which `within` is TRUE and whose columns `equal` values."""
+        if has_row(inner.plan):
+            return TRUE
         marker = self.column("found", TRUE)
-        if within != TRUE:
-            inner = replace(inner, plan=Filter(inner.plan, within))
-        self.wait(inner, ApplyKind.EXISTS, (marker,), node, equal)
+        self.wait(inner, ApplyKind.EXISTS, (marker,), node)
         return not_null(marker)
 
     def bind_quantified(self, s: "Scalars", operator: str, values: list[Expr], node: exp.Expr) -> Expr:
@@ -234,31 +219,14 @@ class Subqueries:
         given = frozenset(c.id for c in inner.domain.output)
         if len(values) == 1 and has_row(inner.plan) and has_one_row(inner.plan, given):  # a comparison with its value
             return call(operator, *values, self.bind_scalar(s, node))
-        pairs = self.pair_values(values, options)
-        if operator == "=":
-            for value, option in pairs:
-                call("=", value, option)  # NB: are they of types that can be compared?
-            found = self.has_match(inner, node, equal=pairs)
-        else:  # the comparison goes inside, with the value as one more thing from around
-            found = self.has_match(
-                inner, node, conjunction(call(operator, a, b) for a, b in self.as_parameters(inner, pairs))
-            )
-        if not any(e.nullable for pair in pairs for e in pair):
-            return found
-        if len(values) > 1:
-            again = self.options(s, values, node)
-            unknown = self.unknown_match(again, node, self.pair_values(values, again.plan.output))
-        else:
-            unknown = disjunction(self.null_tests(s, *pairs[0], node))
-        return case([(found, TRUE), (unknown, Literal(None, BOOLEAN))], FALSE)
-
-    def null_tests(self, s: "Scalars", value: Expr, option: Column, node: exp.Expr) -> Iterator[Expr]:
-        """Make the tests for NULLs: a NULL value with a row to compare it with, and a NULL among the rows."""
-        if value.nullable:
-            yield conjunction((call("is_null", value), self.has_match(self.bind(s, node), node)))
-        if option.nullable:
-            again = self.bind(s, node)
-            yield self.has_match(again, node, call("is_null", again.plan.output[0]))
+        pairs = zip(values, options, strict=True)  # a bare NULL is of the type of its column
+        typed = ((coerce(value, option.type) if value.type == NULL else value, option) for value, option in pairs)
+        compared = tuple((operator, value, option) for value, option in typed)
+        for each in compared:
+            call(*each)  # NB: are they of types that can be compared?
+        mark = self.column("mark", TRUE)
+        self.wait(inner, ApplyKind.MARK, (mark,), node, compared)
+        return mark
 
     def options(self, s: "Scalars", values: list[Expr], node: exp.Expr) -> Inner:
         """Bind the query that values are compared with.
@@ -279,25 +247,3 @@ class Subqueries:
         if not typed:
             return inner
         return replace(inner, plan=Project(plan.child, tuple(typed.get(c, (c, e)) for c, e in plan.items)))
-
-    def pair_values(self, values: list[Expr], options: tuple[Column, ...]) -> Pairs:
-        """Pair values with the columns that they are compared with; a bare NULL is of the type of its column."""
-        pairs = zip(values, options, strict=True)
-        return [(coerce(value, option.type) if value.type == NULL else value, option) for value, option in pairs]
-
-    def unknown_match(self, inner: Inner, node: exp.Expr, pairs: Pairs) -> Expr:
-        """Test whether a row equals the values, but for NULLs on either side."""
-        tests = []
-        for given, option in self.as_parameters(inner, pairs):
-            nulls = [call("is_null", side) for side in (given, option) if side.nullable]
-            tests.append(disjunction((*nulls, call("=", given, option))))
-        return self.has_match(inner, node, conjunction(tests))
-
-    def as_parameters(self, inner: Inner, pairs: Pairs) -> Pairs:
-        """Make the values columns of the subquery's domain, but for constants."""
-        found = list[tuple[Expr, Column]]()
-        for value, option in pairs:
-            if columns(value) and value not in inner.domain.columns:
-                inner.domain.columns[value] = self.ctx.column("given", value.type, value.nullable)
-            found.append((inner.domain.columns.get(value, value), option))
-        return found

@@ -12,8 +12,8 @@ those expressions replace the domain.
 Source: Neumann, Kemper, "Unnesting Arbitrary Queries", BTW 2015.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field, replace
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, BOOLEAN, VARCHAR
@@ -22,7 +22,18 @@ from squallpy.logical.apply import Apply, ApplyKind, Domain
 from squallpy.logical.column_allocator import ColumnAllocator
 from squallpy.logical.containment import narrow_plan
 from squallpy.logical.expression_builders import call, case
-from squallpy.logical.expressions import TRUE, Call, Column, Expr, Literal, columns, conjunction, conjuncts, uncast
+from squallpy.logical.expressions import (
+    TRUE,
+    Call,
+    Column,
+    Expr,
+    Literal,
+    columns,
+    conjunction,
+    conjuncts,
+    substitute,
+    uncast,
+)
 from squallpy.logical.nodes import (
     Aggregate,
     AntiJoin,
@@ -47,16 +58,18 @@ from squallpy.optimizer.pass_manager import bottom_up
 from squallpy.optimizer.plan.expand_grouping_sets import expand_grouping_sets
 
 Own = dict[Column, Expr]  # the subquery's own expressions that equal columns of the domain
+Pushdowns = dict[Hashable, "_DomainPushdown"]  # by what they have in common
 
 
 def decorrelate(plan: Node, context: ColumnAllocator) -> Node:
     """Replace each Apply of a plan by joins, those inside a subquery first."""
+    pushdowns: Pushdowns = {}
 
     def change(node: Node, after: Node) -> Node:
         if not (isinstance(node, Apply) and isinstance(after, Apply)):
             return after
         try:
-            joined = _unnest(after, rewritten(_values_input(node)), context)
+            joined = _unnest(after, rewritten(_values_input(node)), context, pushdowns)
             check_size(joined)
         except SquallError as error:
             raise error.at(node.span) from None
@@ -80,7 +93,7 @@ def _values_input(apply: Apply) -> Node:
                 return base
 
 
-def _unnest(apply: Apply, base: Node, context: ColumnAllocator) -> Node:
+def _unnest(apply: Apply, base: Node, context: ColumnAllocator, pushdowns: Pushdowns) -> Node:
     """Replace an Apply by a join; its inputs have none.
 
     Args:
@@ -90,7 +103,8 @@ def _unnest(apply: Apply, base: Node, context: ColumnAllocator) -> Node:
     single = kind is ApplyKind.SINGLE
     right = _only_row(apply, context) if single else _first_row(apply, context)
     is_defaulted = kind is ApplyKind.SCALAR and _has_default(right, apply.parameters)
-    below, on = _without_domain(right, apply.parameters, base, context, lax=single or is_defaulted, all_values=single)
+    lax = single or is_defaulted
+    below, on = _without_domain(right, apply.parameters, base, context, pushdowns, lax, all_values=single)
     on = conjunction(c for c in (on, apply.on) if c != TRUE)
     match kind:
         case ApplyKind.CROSS:
@@ -103,9 +117,10 @@ def _unnest(apply: Apply, base: Node, context: ColumnAllocator) -> Node:
             mine = {c.id: c for c in below.output}
             keys = [column for column, _ in apply.parameters]
             keys += [c for conjunct in conjuncts(apply.on) for c in columns(conjunct) if c.id in mine]
-            kept = dict.fromkeys(mine[c.id] for c in keys)
+            kept = {c: context.like(c) for c in dict.fromkeys(mine[c.id] for c in keys)}
             one = (context.column("one", BOOLEAN, False), TRUE)
-            grouped = Aggregate(below, tuple((c, c) for c in kept) or (one,), ())
+            grouped = Aggregate(below, tuple((copy, c) for c, copy in kept.items()) or (one,), ())
+            on = substitute(on, {c.id: copy for c, copy in kept.items()})
             if not outputs:
                 return inner_join(left, grouped, on)
             return LeftJoin(left, Project(grouped, (*((c, c) for c in grouped.output), (outputs[0], TRUE))), on)
@@ -140,11 +155,18 @@ def _has_default(right: Node, parameters: Items) -> bool:
 
 
 def _without_domain(
-    right: Node, parameters: Items, base: Node, context: ColumnAllocator, lax: bool, all_values: bool
+    right: Node,
+    parameters: Items,
+    base: Node,
+    context: ColumnAllocator,
+    pushdowns: Pushdowns,
+    lax: bool,
+    all_values: bool,
 ) -> tuple[Node, Expr]:
     """Free a subquery of its outer columns; returned with the condition by which it is joined to the left input.
 
     Args:
+        pushdowns: Those so far; all tests that a mark is made of need the same one.
         lax: An aggregate of the whole subquery, without GROUP BY, may lack the row that it has of nothing.
         all_values: It must have no rows for values that are not in the left input.
     """
@@ -153,7 +175,9 @@ def _without_domain(
     read = {c.id for _, expr in parameters for c in columns(expr)}
     values = Aggregate(narrow_plan(base, read), parameters, ())
     ours = tuple(column for column, _ in parameters)
-    pushdown = _DomainPushdown(context, values, ours, [] if all_values else find_equal_exprs(right, ours))
+    own = [] if all_values else find_equal_exprs(right, ours)
+    known = (id(base), parameters, tuple((id(leaf), *mine.items()) for leaf, mine in own))
+    pushdown = pushdowns.setdefault(known, _DomainPushdown(context, values, ours, own))
     inner = pushdown.push(right, lax=lax)
     strict = bool(pushdown.own) and not pushdown.is_complete
     return inner, conjunction(_equal(expr, c, strict) for c, expr in parameters)
@@ -172,11 +196,16 @@ class _DomainPushdown:
     domain_columns: tuple[Column, ...]
     own: list[tuple[Node, Own]]
     is_complete: bool = False  # True if each value of the domain has a row, NULL too
+    known: dict[tuple[int, bool, bool], tuple[Node, Node]] = field(default_factory=dict)
 
     def push(self, node: Node, out: bool = True, lax: bool = False) -> Node:
         """Push the domain down to its leaves, and replace it there; `out`: its columns come out of the plan as well."""
-        if not node.borrows:
-            return node
+        key = id(node), out, lax
+        if key not in self.known:
+            self.known[key] = node, self._push(node, out, lax) if node.borrows else node
+        return self.known[key][1]
+
+    def _push(self, node: Node, out: bool, lax: bool) -> Node:
         more = tuple((c, c) for c in self.domain_columns) if out else ()
         match node:
             case Domain():
