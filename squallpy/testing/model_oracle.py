@@ -5,16 +5,17 @@ SELECT * FROM cofactor(TABLE(SELECT x FROM r))    →    SELECT * FROM "model 1"
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import count
+from itertools import combinations, count
 from typing import Any
 
 import numpy as np
 from sqlglot import exp
 
-from squallpy.functions.factorised import LeastSquares, Statistics
+from squallpy.functions.factorised import ChowLiu, LeastSquares, Model, MutualInformation, Statistics
 from squallpy.logical.bind.factorised import is_factorised
 from squallpy.testing.compare_rows import Row
 
@@ -35,19 +36,18 @@ class ModelFromScratch:
     @property
     def columns(self) -> tuple[tuple[str, str], ...]:
         """Names and types of its columns behind the keys."""
-        kinds = Statistics if self.function == "cofactor" else LeastSquares
-        return tuple((name, str(type)) for name, type in kinds.columns)
+        return tuple((name, str(type)) for name, type in FUNCTIONS[self.function][0].columns)
 
     def rows(self, names: Sequence[str], rows: Sequence[Row]) -> Iterator[Row]:
         """Compute the model's rows from those of the query, whose columns are `names`."""
         lowered = [name.lower() for name in names]
         keys = [lowered.index(key.lower()) for key in self.keys]
         features = [i for i in range(len(names)) if i not in keys]
-        groups: dict[Row, list[Values]] = {} if keys else {(): []}
+        groups: dict[Row, list[Row]] = {} if keys else {(): []}
         for row in rows:
             if None not in (listed := [row[i] for i in features]):
-                groups.setdefault(tuple(row[i] for i in keys), []).append(tuple(map(float, listed)))
-        compute = FUNCTIONS[self.function]
+                groups.setdefault(tuple(row[i] for i in keys), []).append(tuple(listed))
+        _, compute = FUNCTIONS[self.function]
         for key, values in groups.items():
             yield from ((*key, *row) for row in compute(self, [names[i] for i in features], values))
 
@@ -98,10 +98,10 @@ def _query_of(inner: exp.Expr, node: exp.Expr) -> exp.Expr:
     return query
 
 
-def _cells(model: ModelFromScratch, names: Sequence[str], rows: Sequence[Values]) -> Iterator[Row]:
+def _cells(model: ModelFromScratch, names: Sequence[str], rows: Sequence[Row]) -> Iterator[Row]:
     """Yield count, sums, and the lower triangle of the sums of products."""
     yield "", "", float(len(rows))
-    columns = list(zip(*rows, strict=True))
+    columns: list[Values] = [tuple(map(float, column)) for column in zip(*rows, strict=True)]
     for name, x in zip(names, columns, strict=bool(rows)):
         yield name, "", _sum_of_products(x, None)
     for i, y in enumerate(columns):
@@ -124,26 +124,53 @@ def _sum_of_products(y: Values, x: Values | None) -> float:
         return math.inf if total > 0 else -math.inf
 
 
-def _coefficients(model: ModelFromScratch, names: Sequence[str], rows: Sequence[Values]) -> Iterator[Row]:
+def _coefficients(model: ModelFromScratch, names: Sequence[str], rows: Sequence[Row]) -> Iterator[Row]:
     """Solve (X'X/n + λI) w = X'y/n as the least squares of X over √λ·I; no rows where the solution is not unique."""
     label = [name.lower() for name in names].index(model.argument(0, "label").lower())
     intercept, ridge = bool(model.argument(1, "intercept")), float(model.argument(2, "ridge") or 0)
     titles = [*(["intercept"] if intercept else []), *(name for i, name in enumerate(names) if i != label)]
-    if not rows or not titles:
+    given, n = np.array(rows, np.float64), len(rows)
+    if n < (1 if ridge else len(titles)):
         return
-    given, n = np.array(rows), len(rows)
     if not np.isfinite(given).all():
+        yield from ((title, math.nan) for title in titles)
         return
+    origin = given[0].copy() if intercept else np.zeros(len(names))  # NB: means may be far larger than deviations
+    given -= origin
     x = np.hstack([np.ones((n, int(intercept))), np.delete(given, label, axis=1)]) / math.sqrt(n)
     penalty = np.sqrt(ridge) * np.eye(len(titles))[int(intercept) :]
     x, y = np.vstack([x, penalty]), np.concatenate([given[:, label] / math.sqrt(n), np.zeros(len(penalty))])
     scale = np.linalg.norm(x, axis=0)
     if not scale.all() or np.linalg.matrix_rank(x / scale, tol=1e-7) < len(titles):
         return
-    yield from zip(titles, map(float, np.linalg.lstsq(x / scale, y, rcond=None)[0] / scale), strict=True)
+    found = np.linalg.lstsq(x / scale, y, rcond=None)[0] / scale
+    if intercept:
+        found[0] += origin[label] - np.delete(origin, label) @ found[1:]
+    yield from zip(titles, map(float, found), strict=True)
 
 
-FUNCTIONS: dict[str, Callable[[ModelFromScratch, Sequence[str], Sequence[Values]], Iterable[Row]]] = {
-    "cofactor": _cells,
-    "ols": _coefficients,
+def _information(model: ModelFromScratch, names: Sequence[str], rows: Sequence[Row]) -> Iterator[Row]:
+    """Yield Σ p(x, y) ln(p(x, y) / (p(x) p(y))) for each pair of columns."""
+    n = len(rows)
+    for i, j in combinations(range(len(names)) if rows else (), 2):
+        x, y, both = (Counter(tuple(row[at] for at in places) for row in rows) for places in ((i,), (j,), (i, j)))
+        terms = (c / n * math.log(n * c / (x[a,] * y[b,])) for (a, b), c in both.items())
+        yield names[i], names[j], max(0.0, math.fsum(terms))
+
+
+def _tree(model: ModelFromScratch, names: Sequence[str], rows: Sequence[Row]) -> Iterator[Row]:
+    """Yield the edges of the maximum spanning tree, as Kruskal finds them: from the best on, ties by their place."""
+    parts = {name: frozenset((name,)) for name in names}
+    for a, b, value in sorted(_information(model, names, rows), key=lambda row: -round(row[2], 9)):
+        if parts[a] != parts[b]:
+            parts |= dict.fromkeys(parts[a] | parts[b], parts[a] | parts[b])
+            yield a, b, value
+
+
+Compute = Callable[[ModelFromScratch, Sequence[str], Sequence[Row]], Iterable[Row]]
+FUNCTIONS: dict[str, tuple[type[Model], Compute]] = {
+    "cofactor": (Statistics, _cells),
+    "ols": (LeastSquares, _coefficients),
+    "mutual_information": (MutualInformation, _information),
+    "chow_liu": (ChowLiu, _tree),
 }

@@ -6,13 +6,13 @@ SELECT * FROM matrix_power(TABLE(edges), 16)
     SELECT * FROM matrix_power_edges_16.R
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from squallpy.base.errors import Span, SquallError, nearest
-from squallpy.catalog.catalog import Catalog, qualify_name
+from squallpy.catalog.catalog import Catalog, View, qualify_name
 from squallpy.catalog.matrices import Matrix, MatrixProgram
 from squallpy.catalog.relation import Relation
 from squallpy.frontend.query import SelectText
@@ -26,10 +26,11 @@ from squallpy.logical.bind.matrix_ddl import Outputs, bind_matrix, bind_program
 def expand(catalog: Catalog, query: SelectText, outputs: Outputs | None) -> bool:
     """Declare what table functions of a query stand for, and have it read that instead; returned is whether there are
     any."""
-    found = False
+    found, common = False, {cte.alias.lower() for cte in query.ast.find_all(exp.CTE)}
+    views = common.union(name for name, entry in catalog.entries.items() if isinstance(entry, View))
     for node in list(query.ast.find_all(exp.Table)):
         name = node.this.name.lower() if isinstance(node.this, exp.Anonymous) else ""
-        if name in FUNCTIONS and outputs and not (name == "ols" and is_join(node.this)):
+        if name in FUNCTIONS and outputs and not (name == "ols" and is_join(node.this, views)):
             call = Call(catalog, query, outputs, name, node.this)
             read = FUNCTIONS[name](call)
             alias = node.args.get("alias") or exp.TableAlias(this=exp.to_identifier(name))
@@ -188,12 +189,19 @@ def least_squares(call: Call) -> exp.Expr:
     return exp.Subquery(this=read.from_(table))
 
 
-def is_join(call: exp.Anonymous) -> bool:
-    """True if a regression is over a join, or has options that the matrix program of one relation lacks."""
+def is_join(call: exp.Anonymous, views: Collection[str]) -> bool:
+    """True if a regression is over a join or a view, or has options that the matrix program of one relation lacks."""
     table = call.expressions[0] if call.expressions else None
     inner = table.expressions[0] if table is not None and _is_table(table) else None
     named = {arg.this.name.lower() for arg in call.expressions if isinstance(arg, exp.Kwarg)}
-    return bool(named - {"label", "intercept"}) or (isinstance(inner, exp.Select) and not _is_plain(inner))
+    if (
+        named - {"label", "intercept"}
+        or len(call.expressions) > 3
+        or (isinstance(inner, exp.Select) and not _is_plain(inner))
+    ):
+        return True
+    table = inner if isinstance(inner, exp.Column) else inner.find(exp.Table) if isinstance(inner, exp.Select) else None
+    return table is not None and table.name.lower() in views
 
 
 def _select(table: exp.Table, *names: str) -> exp.Select:
