@@ -5,7 +5,7 @@ DEVELOP := .venv/developed
 # NB: a process that compiles to bytecode all that it imports takes 2 s of processor time for it
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup run demo check test long passes cluster wheel fuzz plans bench bench-joins bench-matrix bench-compile table clean
+.PHONY: help setup run demo check test long passes cluster wheel fuzz plans bench bench-joins bench-matrix bench-fivm bench-compile table clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,10 @@ bench-joins: setup  ## join operators on skewed streams, simulated and on Spark;
 
 bench-matrix: setup  ## matrix programs kept fresh, beside their re-evaluation as the papers did it and as an expert would
 	$(BIN)/python -m bench.matrix.run
+
+bench-fivm: setup  ## cofactor matrices maintained over joins, beside C++ by hand, F/SQL and DuckDB; needs g++
+	$(BIN)/python -m bench.fivm.run
+	$(BIN)/python -m bench.fivm.run --order sorted
 
 bench-compile: setup  ## processor time of a short run, and of compiling queries that repeat a construct
 	$(BIN)/python -m bench.compile_time

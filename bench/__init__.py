@@ -4,6 +4,7 @@ throughput/     tuples per second against DuckDB, Polars, Spark's streaming SQL 
 table1/         Table 1 of the paper beside ours                                              make table
 joins/          join operators on skewed streams, migrations, band joins                      make bench-joins
 matrix/         matrix programs beside their re-evaluation                                    make bench-matrix
+fivm/           cofactor matrices over joins, beside C++ by hand and the same sums in SQL     make bench-fivm
 distribution/   executors, fixed cost of a batch, recovery, worth of each optimisation
 kernels.py      nanoseconds per tuple of pools, dictionaries and lanes
 

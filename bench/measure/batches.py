@@ -1,7 +1,8 @@
 """Which batches of a run are measured, what they cost, and when to stop."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from time import perf_counter
 
 
 @dataclass
@@ -10,7 +11,7 @@ class Watch:
 
     `tenths`: only these of the stream are measured, of its batches from `first` on. `samples`: so many batches are,
     spread evenly over the stream or each of its tenths. `limit`: stop after so many batches. `budget`: stop after so
-    many measured seconds.
+    many measured seconds. `clock`: the seconds of engines in this process.
     """
 
     tenths: tuple[int, ...] | None = None
@@ -18,6 +19,7 @@ class Watch:
     samples: int | None = None
     limit: int | None = None
     budget: float = float("inf")
+    clock: Callable[[], float] = perf_counter
     seconds: dict[int, float] = field(default_factory=dict)
 
     def record(self, batch: int, seconds: float) -> bool:
