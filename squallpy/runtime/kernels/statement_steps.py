@@ -16,7 +16,7 @@ from numba import carray  # type: ignore[attr-defined]
 
 from squallpy.base.rings.cofactor import PLAIN
 from squallpy.runtime.kernels import pool_layout as at
-from squallpy.runtime.kernels.cofactor_blocks import multiply_blocks
+from squallpy.runtime.kernels.cofactor_blocks import add_block, multiply_blocks
 from squallpy.runtime.kernels.intrinsics import load, pointer, store
 from squallpy.runtime.kernels.kernel_compiler import (
     GIVEN_MATRIX,
@@ -259,6 +259,18 @@ def _loaded(keys: Vector, words: Vector, registers: int, sources: int) -> tuple[
 
 
 @making
+def _summed_product(outcome: Vector, places: Vector) -> Words:
+    """Sum the products of all rows for a target without keys, whose payload is one cofactor matrix."""
+    words = np.empty((2, outcome[1]), np.int64)
+    total, product = address(words), address(words) + 8 * outcome[1]
+    multiply_blocks(total, outcome[4], outcome, 6, outcome.shape[0], places, 0)
+    for i in range(1, places.shape[1]):
+        multiply_blocks(product, outcome[4], outcome, 6, outcome.shape[0], places, i)
+        add_block(total, product, outcome[4])
+    return words[:1].copy()
+
+
+@making
 def _emitted(outcome: Vector, columns: Vector, places: Vector) -> tuple[Words, Words]:
     """Emit the keys and payloads of the rows, as `outcome` lays them out.
 
@@ -266,6 +278,8 @@ def _emitted(outcome: Vector, columns: Vector, places: Vector) -> tuple[Words, W
     words, the code of its ring, and the number of its factors, of each of which: source, offset, kind. No factors: 0.
     """
     n, width = columns.shape[1], outcome[0]
+    if width == 0 and n > 1 and outcome[4] >= PLAIN and outcome.shape[0] == 6 + 3 * outcome[5]:
+        return np.empty((1, 0), np.int64), _summed_product(outcome, places)
     keys = _given(outcome, 1, width, columns)
     words = np.empty((n, outcome[width + 1]), np.int64)
     here, broad, lane = address(words), 8 * outcome[width + 1], width + 2
