@@ -91,6 +91,8 @@ class CellsFromScratch:
 def _cells(matrix: Matrix, row: Mapping[str, Any]) -> Iterator[Row]:
     """Yield the places and entries that a row adds."""
     if matrix.outer:
+        if None in (row[name] for name in matrix.columns):
+            return
         left, right = ([float(row[name]) if name else 1.0 for name in names] for names in matrix.outer)
         yield from ((i, j, x * y) for i, x in enumerate(left) for j, y in enumerate(right))
         return

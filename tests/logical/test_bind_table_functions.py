@@ -88,6 +88,7 @@ ERRORS = {
     "matrix_power(TABLE(edges))": "SQ2012 q.sql:2:15: the power is missing, it is a number from 0 to 10000",
     "reachability(TABLE(edges), -1)": "SQ2012 q.sql:2:15: the number of hops is -1, it is a number",
     "ols(TABLE(obs), 'z')": 'SQ2003 q.sql:2:15: "obs" has no column "z" of numbers',
+    "ols(TABLE(SELECT y, town FROM obs), 'y')": 'SQ2002 q.sql:2:15: ols is of numbers, "town" is VARCHAR, leave',
     "ols(TABLE(SELECT y FROM obs), 'y')": 'SQ2005 q.sql:2:15: "obs" has no numbers but "y"',
     "pagerank(TABLE(edges), damping => 2)": "SQ2012 q.sql:2:15: a damping of 2, it is a number from 0 to 1",
     "pagerank(TABLE(edges), -0.5)": "SQ2012 q.sql:2:15: a damping of -0.5, it is a number from 0 to 1",

@@ -27,8 +27,11 @@ ENGINES: dict[str, Callable[[], MemoryEngine]] = {
     "four partitions, killed": partial(KilledEngine, 4),
 }
 LONG = ("durable", "one statement a stage", "four partitions, killed")  # only by `make long`
-NUMBERS = ("INT", "BIGINT", "DECIMAL(8,2)", "DOUBLE")
-FILTERS = (*[""] * 16, "{} >= 0", "{} <> 1", "{} IS NOT NULL", "{} IS NULL OR {} < 2")
+KINDS = {  # types of columns, by what reads them
+    "cofactor": ("INT", "BIGINT", "DECIMAL(8,2)", "DOUBLE"),
+    "ols": ("INT", "DECIMAL(8,2)", "DOUBLE"),
+    "mutual_information": ("INT", "BIGINT", "VARCHAR", "DATE", "BOOLEAN"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +73,11 @@ class Tables:
 
 
 @st.composite
-def tables_of(draw: st.DrawFn, join: JoinGraph) -> Tables:
+def tables_of(draw: st.DrawFn, join: JoinGraph, kinds: tuple[str, ...]) -> Tables:
     """Draw which leaves are of one stream, as far as their columns allow, and the types of variables."""
     alike = draw(st.booleans())
     letters = sorted({v.name for leaf in join.leaves for v in leaf.variables})
-    types = {letter: "INT" if alike else draw(st.sampled_from(NUMBERS)) for letter in letters}
+    types = {letter: "INT" if alike else draw(st.sampled_from(kinds)) for letter in letters}
     names, leaves = list[str](), list(join.leaves)
     for i, leaf in enumerate(leaves):
         twins = [j for j in range(i) if alike and len(leaves[j].variables) == len(leaf.variables)]
@@ -84,12 +87,20 @@ def tables_of(draw: st.DrawFn, join: JoinGraph) -> Tables:
     return Tables(replace(join, leaves=tuple(leaves)), tuple(names), types)
 
 
+def tests_of(type: str) -> st.SearchStrategy[str]:
+    """Draw a test for a column of a type; most are empty."""
+    values = [f"{type} '{value}'" if type == "DATE" else format_value(value) for value in DOMAINS[type][1:4]]
+    return st.sampled_from(
+        [*[""] * 16, "IS NOT NULL", *(f"{op} {value}" for op in ("<>", "=", "<=") for value in values)]
+    )
+
+
 @st.composite
 def queries(draw: st.DrawFn, tables: Tables, call: str, keys: list[str], features: list[str]) -> str:
     """Draw the query in TABLE(…), its joins in ON or in WHERE, and what is called with it."""
     leaves = range(len(tables.join.leaves))
-    where = [draw(st.sampled_from(FILTERS)).format(*[tables.column(i, v.name)] * 2)
-             for i in leaves for v in tables.join.leaves[i].variables]  # fmt: skip
+    where = [f"{tables.column(i, v.name)} {test}" for i in leaves for v in tables.join.leaves[i].variables
+             if (test := draw(tests_of(tables.types[v.name])))]  # fmt: skip
     sources, seen, in_where = list[str](), dict[str, str](), draw(st.booleans())
     for i in leaves:
         letters = [v.name for v in tables.join.leaves[i].variables]
@@ -119,16 +130,21 @@ def order_text(tables: Tables, random: Random) -> str:
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
     """Draw a join, a table function over it, and batches; rows of static tables stand in the script."""
-    tables = draw(joins().filter(lambda join: join.features or join.free).flatmap(tables_of))
-    keys = [v.name for v in tables.join.free]
-    features = [v.name for v in tables.join.features if v.name not in keys]
+    join = draw(joins().filter(lambda join: join.features or join.free))
+    keys = [v.name for v in join.free]
+    features = [v.name for v in join.features if v.name not in keys]
     if not features:
         features, keys = keys, []
-    script, call = tables.declarations(), "cofactor({})"
+    function = draw(st.sampled_from(["cofactor", "cofactor", *(KINDS if len(features) > 1 else ())]))
+    tables = draw(tables_of(join, KINDS[function]))
+    script, arguments = tables.declarations(), "{}"
+    if function == "ols":
+        arguments += f", '{draw(st.sampled_from(features))}', intercept => {draw(st.booleans())}"
+        arguments += draw(st.sampled_from(["", "", ", ridge => 0", ", ridge => 0.5"]))
     if draw(st.booleans()):
         script += ["CREATE VARIABLE ORDER declared AS $$", order_text(tables, draw(st.randoms())), "$$;"]
-        call = "cofactor({}, order => 'declared')"
-    script.append(f"SELECT * FROM {draw(queries(tables, call, keys, features))};")
+        arguments += ", order => 'declared'"
+    script.append(f"SELECT * FROM {draw(queries(tables, f'{function}({arguments})', keys, features))};")
     static = {n for n, leaf in zip(tables.names, tables.join.leaves, strict=True) if not leaf.is_stream}
     rows = {n: st.tuples(*map(st.sampled_from, tables.domains(n))) for n in dict.fromkeys(tables.names)}
     loaded = {n: draw(st.lists(some, min_size=2, max_size=5)) for n, some in rows.items()}

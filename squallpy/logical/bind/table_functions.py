@@ -159,7 +159,12 @@ def least_squares(call: Call) -> exp.Expr:
     What rows add to X'X and X'y are products of their columns.
     """
     relation, columns = call.relation()
-    numbers = [name for name in columns if (field := relation.field(name)) and field.type.is_numeric]
+    types = {name: field.type for name in columns if (field := relation.field(name))}
+    numbers = [name for name, type in types.items() if type.is_numeric]
+    named = call.node.expressions[0].find(exp.Select)
+    if named is not None and (others := [name for name in types if name not in numbers]):
+        told = f'ols is of numbers, "{others[0]}" is {types[others[0]]}'
+        raise call.error("SQ2002", told, "leave it out of the SELECT list")
     wanted, one = call.argument(0, "label"), call.argument(1, "intercept")
     label = wanted.name if isinstance(wanted, exp.Literal) and wanted.is_string else ""
     answer = next((name for name in numbers if name.lower() == label.lower()), None)
@@ -177,7 +182,7 @@ def least_squares(call: Call) -> exp.Expr:
     for kind, right in (("squares", features), ("products", [answer])):
         matrix = Matrix(
             f"{name}_{kind}", count, len(right), relation.name, relation.stream,
-            tuple(dict.fromkeys([*known, *filter(None, right)])), ("SYMMETRIC",) * (right is features), call.span,
+            (*known, answer), ("SYMMETRIC",) * (right is features), call.span,
             (tuple(features), tuple(right)),
         )  # fmt: skip
         call.catalog.declare_implied(matrix)

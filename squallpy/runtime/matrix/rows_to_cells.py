@@ -1,6 +1,7 @@
 """The rows of a stream as changes of the cells of a matrix; whatever is no cell is told by the number of its row."""
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -92,7 +93,12 @@ def columns_read(matrix: Matrix) -> tuple[str, ...]:
 
 
 def extract_rows(matrix: Matrix, table: pa.Table) -> Rows:
-    """Extract the rows of a matrix from a table that has `columns_of` it; SQ5012 for a NULL."""
+    """Extract the rows of a matrix from a table that has `columns_read` for it.
+
+    A NULL is an SQ5012, but for outer products, to which a row with a NULL does not add.
+    """
+    if matrix.outer:
+        table = table.filter(reduce(pc.and_, (pc.is_valid(table.column(name)) for name in matrix.columns)))
     numbers = table.column(ARRIVAL).to_numpy()
     for name in matrix.columns:
         column = table.column(name)
