@@ -89,6 +89,7 @@ def parse_select(script: ScriptText, start: int, end: int) -> SelectText:
     try:
         dialect = Squall()
         tokens = with_windows(dialect.tokenize(text), text)
+        refuse_empty_names(script, start, tokens)
         trees = [tree for tree in dialect.parser().parse(tokens, text) if tree is not None]
     except TokenError as error:
         at = error.start if error.start is not None else 0
@@ -99,6 +100,14 @@ def parse_select(script: ScriptText, start: int, end: int) -> SelectText:
     query = SelectText(script, start, end, with_predicates(with_upper_words(trees[0])))
     refuse_stray_commas(query)
     return query
+
+
+def refuse_empty_names(script: ScriptText, start: int, tokens: list[Any]) -> None:
+    """Raise SQ1001 for a quoted name without a character, which sqlglot takes for no name in some places."""
+    for token in tokens:
+        if token.token_type.name == "IDENTIFIER" and not token.text.strip():
+            span = script.span(start + token.start, start + token.end + 1)
+            raise SquallError("SQ1001", "a name in quotes that is empty", span, "write a name between them")
 
 
 def with_upper_words(tree: "exp.Expr") -> "exp.Expr":

@@ -51,10 +51,15 @@ def test_strings() -> None:
 
 
 ERRORS = {
-    "CREATE STREEM x": 'SQ1001 q.sql:1:8: unexpected "STREEM", expected MATRIX or STREAM or TABLE or VIEW',
+    "CREATE STREEM x": 'SQ1001 q.sql:1:8: unexpected "STREEM", expected MATRIX or STREAM or TABLE or VARIABLE or VIEW',
     "CREATE TABLE z (a INT)": "SQ1001 q.sql:1:23: the script ends too early, expected USING",
     "SELECT a FROM\n  r WHERE WHERE x": 'SQ1001 q.sql:2:11: unexpected "WHERE"',
     "SELECT a,\n  b, FROM r": "SQ1001 q.sql:2:4: a comma that nothing follows, remove it",
+    "SELECT `` FROM r": "SQ1001 q.sql:1:8: a name in quotes that is empty, write a name between them",
+    "SELECT a AS `` FROM r": "SQ1001 q.sql:1:13: a name in quotes that is empty, write a name between them",
+    "SELECT a FROM `` b": "SQ1001 q.sql:1:15: a name in quotes that is empty, write a name between them",
+    "SELECT CAST(a AS DECIMAL(8, `` )) FROM r": "SQ1001 q.sql:1:29: a name in quotes that is empty",
+    "SELECT a FROM r ` `": "SQ1001 q.sql:1:17: a name in quotes that is empty, write a name between them",
     "SELECT 'a FROM r": "SQ1001 q.sql:1:8: a ' that is not closed",
     "SELECT a FROM r WHERE": "SQ1001 q.sql:1:17: the query ends too early",
     "SELECT a FROM r PIVOT (SUM(a))": "SQ1001 q.sql:1:30: the query ends too early, expecting FOR",
