@@ -186,12 +186,20 @@ def least_squares(call: Call) -> exp.Expr:
             (tuple(features), tuple(right)),
         )  # fmt: skip
         call.catalog.declare_implied(matrix)
-    table = call.declare(name, "arithmetic", f"R := inv({name}_squares) * {name}_products")
+    table = call.declare(name, "arithmetic", f"S := inv({name}_squares); R := S * {name}_products")
+    solved = exp.Table(
+        this=exp.to_identifier("S"), db=table.args["db"].copy(), alias=exp.TableAlias(this=exp.to_identifier("s"))
+    )
+    table.set("alias", exp.TableAlias(this=exp.to_identifier("r")))
     case = exp.Case()
     for number, feature in enumerate(features):
-        case = case.when(exp.column("i").eq(number), exp.Literal.string(feature or "intercept"))
-    read = exp.Select().select(exp.alias_(case, "feature"), exp.alias_(exp.column("value"), "coefficient"))
-    return exp.Subquery(this=read.from_(table))
+        case = case.when(exp.column("i", "s").eq(number), exp.Literal.string(feature or "intercept"))
+    # NB: cells that are 0 are not there, but for a solution the inverse has no 0 on its diagonal
+    zero = exp.cast(exp.Literal.number("0"), "DOUBLE")
+    value = exp.Anonymous(this="COALESCE", expressions=[exp.column("value", "r"), zero])
+    read = exp.Select().select(exp.alias_(case, "feature"), exp.alias_(value, "coefficient")).from_(solved)
+    read = read.join(table, on=exp.column("i", "r").eq(exp.column("i", "s")), join_type="left")
+    return exp.Subquery(this=read.where(exp.column("i", "s").eq(exp.column("j", "s"))))
 
 
 def is_join(call: exp.Anonymous, views: Collection[str]) -> bool:
