@@ -25,24 +25,30 @@ _numbers = count(1)
 
 @dataclass(frozen=True, slots=True)
 class ModelFromScratch:
-    """A call of a table function, the table that stands for it in its query, and the query whose rows it reads."""
+    """A call of a table function, the table that stands for it in its query, and the query whose rows it reads.
+
+    Args:
+        only_numbers: It leaves out what is no number.
+    """
 
     table: str
     function: str
     query: exp.Expr
     keys: tuple[str, ...]
     arguments: tuple[exp.Expr, ...]
+    only_numbers: bool
 
     @property
     def columns(self) -> tuple[tuple[str, str], ...]:
         """Names and types of its columns behind the keys."""
         return tuple((name, str(type)) for name, type in FUNCTIONS[self.function][0].columns)
 
-    def rows(self, names: Sequence[str], rows: Sequence[Row]) -> Iterator[Row]:
-        """Compute the model's rows from those of the query, whose columns are `names`."""
+    def rows(self, names: Sequence[str], types: Sequence[str], rows: Sequence[Row]) -> Iterator[Row]:
+        """Compute the model's rows from those of the query, whose columns have these names and DuckDB's types."""
         lowered = [name.lower() for name in names]
         keys = [lowered.index(key.lower()) for key in self.keys]
-        features = [i for i in range(len(names)) if i not in keys]
+        others = ("varchar", "boolean", "date", "timestamp") if self.only_numbers else ()
+        features = [i for i, type in enumerate(types) if i not in keys and type not in others]
         groups: dict[Row, list[Row]] = {} if keys else {(): []}
         for row in rows:
             if None not in (listed := [row[i] for i in features]):
@@ -71,6 +77,7 @@ def replace_models(query: exp.Expr) -> Iterator[ModelFromScratch]:
         yield ModelFromScratch(
             name, call.name.lower(), _query_of(table.expressions[0], node), tuple(key.name for key in keys),
             tuple(arg for arg in arguments if not _is_partition(arg)),
+            call.name.lower() == "ols" and isinstance(table.expressions[0], exp.Column),
         )  # fmt: skip
         alias = node.args.get("alias") or exp.TableAlias(this=exp.to_identifier(call.name))
         node.replace(exp.Table(this=exp.to_identifier(name, quoted=True), alias=alias))

@@ -132,9 +132,9 @@ class Oracle:
         """Yield the rows of each model."""
         for table, (text, model) in self._models.items():
             found = self._connection.execute(text)
-            names = [name for name, *_ in found.description or ()]
+            names, types = zip(*((name, str(type).lower()) for name, type, *_ in found.description or ()), strict=True)
             titles = [*model.keys, *(name for name, _ in model.columns)]
-            columns = list(zip(*model.rows(names, found.fetchall()), strict=True)) or [()] * len(titles)
+            columns = list(zip(*model.rows(names, types, found.fetchall()), strict=True)) or [()] * len(titles)
             yield table, pa.table([pa.array(values) for values in columns], titles)
 
 

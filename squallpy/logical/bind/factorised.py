@@ -46,7 +46,10 @@ def bind_factorised(ctx: Context, node: exp.Table) -> Factorised:
     child = bind_nested(ctx, query)
     arguments = _Arguments(ctx, name, given)
     keys, order = _partition(ctx, name, child, arguments.named("partition")), _order(ctx, arguments.named("order"))
-    features = tuple(column for column in child.output if column not in keys)
+    # NB: a text column of a table that is read by its name is not listed by anybody
+    is_left_out = name == "ols" and is_table and isinstance(table.expressions[0], exp.Column)
+    listed = (column for column in child.output if not is_left_out or column.type.is_numeric)
+    features = tuple(column for column in listed if column not in keys)
     items = query.expressions if len(query.expressions) == len(child.output) and not query.is_star else []
     places: dict[Column, exp.Expr] = dict.fromkeys(child.output, query) | dict(zip(child.output, items, strict=False))
     _check_features(ctx, name, features, places, query)
