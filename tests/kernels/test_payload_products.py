@@ -35,7 +35,7 @@ def times(
     left: NDArray[np.int64], ring: Ring, right: NDArray[np.int64], own: Ring, column: int = 0
 ) -> NDArray[np.int64]:
     """Lanes of `ring` times lanes of `own`, which start at a column of `right`, row by row."""
-    lane = [0, ring.words, 2, 0, 0, kind_of(ring, ring, False), 1, column, kind_of(ring, own, True)]
+    lane = [0, ring.words, ring.code, 2, 0, 0, kind_of(ring, ring, False), 1, column, kind_of(ring, own, True)]
     places = np.stack([m.ctypes.data + 8 * m.shape[1] * np.arange(len(m)) for m in (left, right)])
     return statement_steps.emitted(np.array([0, ring.words, *lane]), np.empty((0, len(left)), np.int64), places)[1]
 
