@@ -28,7 +28,7 @@ from squallpy.physical.unique_keys import (
     row_searches,
 )
 from squallpy.program.auxiliary.kind import RowSearch
-from squallpy.program.calculus import Assign, Cmp, variables
+from squallpy.program.calculus import Assign, Cmp, Factor, solutions, variables
 from squallpy.program.trigger_program import Program, Statement
 from squallpy.program.views import Ref, View
 
@@ -152,17 +152,28 @@ class _StatementSteps:
         return frozenset(i for v in new.union(compared) for i in self._readers[v] if i in self._lookups)
 
     def _evaluate_filters(self) -> None:
-        """Add the filters whose variables are bound."""
+        """Add the filters whose variables are bound, and compute keys of lookups that equal expressions of these."""
         for i, f in list(self._filters.items()):
-            if f.reads <= self._bound:
+            factors: tuple[Factor, ...] = (f,) if f.reads <= self._bound else ()
+            if len(f.reads - self._bound) == 1:
+                factors = next(((*tests, key) for tests, key in solutions(f) if self._is_key(key)), ())
+            if factors:
                 del self._filters[i]
-                match f:
+            for factor in factors:
+                match factor:
                     case Cmp(predicate):
                         self._steps.append(FilterStep(predicate))
                     case Assign(variable, value):
                         assert variable not in self._bound, f"{variable} is bound twice"
                         self._steps.append(Let(variable, value))
                         self._bound.add(variable)
+
+    def _is_key(self, assign: Assign) -> bool:
+        """True if an assignment computes a key of lookups, and no column of a row that is computed."""
+        if not assign.reads <= self._bound or not any(i in self._lookups for i in self._readers[assign.variable]):
+            return False
+        rows = (ref.row for ref in self._lookups.values() if ref.row)
+        return all(assign.variable != v for row in rows for _, v in row.fields)
 
     def _choose_path(self, number: int) -> "_AccessPath":
         """Choose the best way of a lookup with the variables that are bound."""

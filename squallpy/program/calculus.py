@@ -8,13 +8,13 @@ that they share. Payloads live in a product of rings, so a value term is a vecto
 aggregate, each lane a product of scalar factors (none: 1). A NULL factor counts as 0, a BOOLEAN one as 0 or 1.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from squallpy.base.rings import Cofactor, LaneRing, Ring
 from squallpy.base.types import DOUBLE, INT, Kind
 from squallpy.catalog.relation import Relation
-from squallpy.logical.expressions import Call, Column, Expr, Literal, columns, substitute
+from squallpy.logical.expressions import Call, Column, Expr, Literal, columns, not_null, substitute
 
 Lane = tuple[Expr, ...]  # a product of factors
 
@@ -128,6 +128,17 @@ def rename_factor(factor: Factor, names: dict[int, Expr]) -> Factor:
             return Cmp(substitute(predicate, names))
         case Assign(variable, value):
             return Assign(name(variable), substitute(value, names))
+
+
+def solutions(factor: Factor) -> Iterator[tuple[tuple[Cmp, ...], Assign]]:
+    """Yield the ways to compute a variable that an equality gives, each after a test: x + y = z  →  z := x + y, where
+    x + y is not NULL."""
+    match factor:
+        case Cmp(Call("=" | "<=>" as name, (a, b))):
+            for variable, value in ((a, b), (b, a)):
+                if isinstance(variable, Column) and variable.type == value.type and variable not in columns(value):
+                    is_tested = value.nullable and (name == "=" or not variable.nullable)
+                    yield (Cmp(not_null(value)),) if is_tested else (), Assign(variable, value)
 
 
 def relations(term: Term) -> frozenset[str]:

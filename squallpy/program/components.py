@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Call, Column, columns
-from squallpy.program.calculus import MINUS, Assign, Cmp, Factor, Lane, Rel, Values, variables
+from squallpy.program.calculus import MINUS, Assign, Cmp, Factor, Lane, Rel, Values, solutions, variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,12 @@ def split(
         pieces = _components(groups, rest, split_versions)
     bodies = [(*body, *_covered(body, rest)) for body in map(_concatenate, pieces)]
     inside = {id(f) for body in bodies for f in body}
-    filters = tuple(f for f in rest if id(f) not in inside)
+    filters = list[Factor]()
+    for f in (f for f in rest if id(f) not in inside):
+        if computing := next(((i, key) for i, body in enumerate(bodies) if (key := _computed_key(body, f))), None):
+            bodies[computing[0]] += computing[1]
+        else:
+            filters.append(f)
     bodies = [_without_implied(body) for body in bodies]
     scopes = [bound_by(body) for body in bodies]
 
@@ -107,13 +112,24 @@ def split(
         after = any(isinstance(f, Rel) and f.is_after for f in body)
         body = tuple(replace(f, is_after=False) if isinstance(f, Rel) else f for f in body) if after else body
         components.append(Component(prune(body, unit_keys, picked[i]), unit_keys, tuple(picked[i]), after))
-    return Split(tuple(components), filters, tuple(residual))
+    return Split(tuple(components), tuple(filters), tuple(residual))
 
 
 def _covered(body: tuple[Factor, ...], rest: Sequence[Factor]) -> Iterator[Factor]:
     """List the other factors that read only variables bound by a body."""
     scope, own = bound_by(body), {id(f) for f in body}
     return (f for f in rest if id(f) not in own and _covers(scope, f))
+
+
+def _computed_key(body: tuple[Factor, ...], factor: Factor) -> tuple[Factor, ...]:
+    """Compute a variable of another body that equals an expression over a body, so that it becomes a key of its view.
+
+    ΔC(z) | A(k, x) ⋈ B(k, y), (x + y = z)   →   ΔC(z) | A(k, x) ⋈ B(k, y) ⋈ (z := x + y)
+    """
+    for tests, assign in solutions(factor):
+        if _covers(bound_by(body), assign):
+            return *tests, assign
+    return ()
 
 
 def _without_implied(body: tuple[Factor, ...]) -> tuple[Factor, ...]:

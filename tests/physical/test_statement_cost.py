@@ -20,6 +20,10 @@ QUERIES = {
     # few records of S have an a of R, its key; but many may have a b, which is none
     f"SELECT COUNT(*) {RS} r.a = s.b AND s.c < r.b": {"r": ["O(slice)", "O(1)"], "s": ["O(1)", "O(1)"]},
     f"SELECT COUNT(*) {RS} r.b = s.b AND s.c < r.a": {"r": ["O(log n)", "O(1)"], "s": ["O(log n)", "O(1)"]},
+    # an expression over two relations that equals a column of a third: a record is looked up by it, in either direction
+    "SELECT COUNT(*) FROM r, s, t WHERE r.b = s.b AND r.a + s.c = t.d": {
+        "r": ["O(slice)", "O(slice)", "O(1)"], "s": ["O(slice)", "O(slice)", "O(1)"], "t": ["O(1)", "O(1)"],
+    },
     # what a batch is joined with before the view is changed, and after it
     "SELECT COUNT(*) FROM s x, s y WHERE x.b <> y.b": {"s": ["O(n)", "O(1)", "O(n)"]},
     # an average for each b; one count of all; the greatest of each group and of all
@@ -36,6 +40,15 @@ QUERIES = {
     "SELECT b, MAX(a) FROM r GROUP BY b": {"r": ["O(1)"], "n1": ["O(log n)", "O(1)"]},
     "SELECT MAX(a) FROM r": {"r": ["O(1)"], "n1": ["O(log n)", "O(1)"]},
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("joins", ["FULL", "FULL FULL", "FULL FULL FULL", "FULL LEFT", "FULL INNER", "LEFT FULL RIGHT"])
+def test_a_merged_key_is_looked_up(joins: str) -> None:
+    names = "rstuv"
+    streams = "".join(f"CREATE STREAM {n} (k INT, {n}x INT) USING csv OPTIONS (path '{n}');" for n in names)
+    sides = " ".join(f"{kind} JOIN {name} USING (k)" for kind, name in zip(joins.split(), names[1:], strict=False))
+    plan = place(program(f"SELECT COUNT(*), SUM(rx), SUM(sx) FROM r {sides}", streams), 1, {})
+    assert {cost for each in costs(plan) for cost in each} == {"O(1)"}
 
 
 @pytest.mark.parametrize("sql", QUERIES)

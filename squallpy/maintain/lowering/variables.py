@@ -83,15 +83,30 @@ class Variables:
             case Call("<" | "<=" | ">" | ">=", (a, b)) if len(self._owners(a)) == len(self._owners(b)) == 1:
                 if self._owners(a) != self._owners(b):
                     return replace(conjunct, args=(self._name_side(a), self._name_side(b)))
+            case Call("=" | "<=>", (a, b)):
+                one, several = sorted((a, b), key=lambda side: len(self._owners(side)))
+                if len(self._owners(one)) == 1 < len(self._owners(several)) and not self._is_of_view(one):
+                    return replace(
+                        conjunct, args=tuple(self._name_key(side, _common_type(a.type, b.type)) for side in (a, b))
+                    )
         return self.rename(conjunct)
 
     def _name_side(self, expr: Expr) -> Expr:
         """Name a side of a comparison, by a variable unless it follows the order of a column or a row computes it."""
         first, *more = columns(expr)
         ordered = not more and slope(expr, first) in (RISING, FALLING)
-        if ordered or not expr.type.is_held_in_order or self.scans[self.owner(first)].relation.format == "view":
+        if ordered or not expr.type.is_held_in_order or self._is_of_view(expr):
             return self.rename(expr)
         return self.variable(column_of(expr, 0), expr)
+
+    def _name_key(self, expr: Expr, type: Type) -> Expr:
+        """Give a side of an equality the type of both, and a variable if one atom computes it."""
+        expr = expr if expr.type == type else Cast(expr, type)
+        return self.variable(column_of(expr, 0), expr) if len(self._owners(expr)) == 1 else self.rename(expr)
+
+    def _is_of_view(self, expr: Expr) -> bool:
+        """True if it reads a row that an auxiliary relation computes."""
+        return any(self.scans[owner].relation.format == "view" for owner in self._owners(expr))
 
     def _body(self) -> tuple[Factor, ...]:
         """List relations, then assignments, then predicates."""
