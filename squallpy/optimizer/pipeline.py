@@ -30,6 +30,7 @@ from squallpy.optimizer.plan.expand_marks import expand_marks
 from squallpy.optimizer.plan.expand_outer_joins import expand_outer_joins
 from squallpy.optimizer.plan.expand_set_operations import expand_set_operation
 from squallpy.optimizer.plan.expand_top_n import expand_top_n
+from squallpy.optimizer.plan.full_joins_by_key import full_joins_by_key
 from squallpy.optimizer.plan.groupjoin import groupjoin
 from squallpy.optimizer.plan.left_join_to_anti_join import left_join_to_anti_join
 from squallpy.optimizer.plan.materialise_outer_joins import materialise_outer_joins
@@ -143,6 +144,11 @@ PLAN_PASSES: tuple[Pass[Node], ...] = (
         "exists_not_equal",
         "equal rows can be looked up and counted, where rows that differ have to be searched (TPC-H Q21)",
         lambda node, context: exists_not_equal(node, context.ids),
+    ),
+    FunctionPass(
+        "full_joins_by_key",
+        "before outer joins are rewritten: FULL JOINs on one key are LEFT JOINs of the key's values, one product",
+        full_joins_by_key,
     ),
     node_pass(
         "left_join_to_anti_join",

@@ -131,8 +131,10 @@ def rename_factor(factor: Factor, names: dict[int, Expr]) -> Factor:
 
 
 def solutions(factor: Factor) -> Iterator[tuple[tuple[Cmp, ...], Assign]]:
-    """Yield the ways to compute a variable that an equality gives, each after a test: x + y = z  →  z := x + y, where
-    x + y is not NULL."""
+    """Yield the ways to compute a variable from an equality, each behind a test.
+
+    x + y = z   →   (NOT x + y IS NULL), (z := x + y)
+    """
     match factor:
         case Cmp(Call("=" | "<=>" as name, (a, b))):
             for variable, value in ((a, b), (b, a)):

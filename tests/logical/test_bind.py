@@ -129,12 +129,13 @@ PLANS = {
             Scan u AS two
             Scan u AS one""",
     "SELECT k, x FROM u FULL JOIN r USING (k)": """\
-        Project k := k_3, x
-          Project u.a, u.k, u.v, r.a, b, s, d, t, x, r.k, f, k_3 := CASE WHEN NOT u.k IS NULL THEN u.k ELSE r.k END
-            Union all u.a, u.k, u.v, r.a, b, s, d, t, x, r.k, f
+        Project k := k_5, x
+          Union all u.a, u.k, u.v, r.a, b, s, d, t, x, r.k, f, k_5
+            Project u.a, u.k, u.v, r.a, b, s, d, t, x, r.k, f, k_3 := u.k
               Left join on u.k = r.k
                 Scan u
                 Scan r
+            Project a_2, k_2, v_2, r.a, b, s, d, t, x, r.k, f, k_4 := r.k
               Project a_2 := NULL, k_2 := NULL, v_2 := NULL, r.a, b, s, d, t, x, r.k, f
                 Anti join on u.k = r.k
                   Scan r

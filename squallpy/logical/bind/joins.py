@@ -17,6 +17,7 @@ from squallpy.logical.bind.explode import bind_explode, is_generator
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.scope import Scope
 from squallpy.logical.bind.subqueries import Subqueries
+from squallpy.logical.coercion import coerce_exactly
 from squallpy.logical.expression_builders import call, coalesce
 from squallpy.logical.expressions import TRUE, Column, Expr, Literal, columns, conjunction, conjuncts
 from squallpy.logical.nodes import AntiJoin, Filter, Join, LeftJoin, Node, Project, SemiJoin, Union, inner_join
@@ -225,14 +226,25 @@ def using_pairs(ctx: Context, join: exp.Join, scope: Scope, right: Scope) -> dic
 
 
 def merge(ctx: Context, kind: str, plan: Node, pairs: dict[str, tuple[Column, Column]], scope: Scope) -> Node:
-    """Merge columns of USING to the left one, the right one of a RIGHT join, or COALESCE of both of a FULL join."""
-    items: list[tuple[Column, Expr]] = []
+    """Merge columns of USING to the left one, the right one of a RIGHT join, or either of a FULL join.
+
+    That is COALESCE of both: the left one in the rows of the left side, whose match is equal, else the right one.
+    """
     for name, (ours, theirs) in pairs.items():
         scope.places.setdefault(ours.id, name)
         scope.hidden_ids.add(theirs.id)
         scope.merged_columns[name] = theirs if kind == "RIGHT" else ours
         if kind == "FULL":
-            either = coalesce(replace(ours, nullable=True), replace(theirs, nullable=True))
-            scope.merged_columns[name] = ctx.column(ours.name, either.type, True)
-            items.append((scope.merged_columns[name], either))
-    return Project(plan, (*((c, c) for c in plan.output), *items)) if items else plan
+            type = coalesce(replace(ours, nullable=True), replace(theirs, nullable=True)).type
+            scope.merged_columns[name] = ctx.column(ours.name, type, True)
+    if kind != "FULL" or not pairs:
+        return plan
+    assert isinstance(plan, Union)
+    merged = tuple(scope.merged_columns[name] for name in pairs)
+    places = {c.id: place for place, c in enumerate(plan.columns)}
+    children = list[Node]()
+    for child in plan.children:
+        sides = (theirs if child is plan.children[-1] else ours for ours, theirs in pairs.values())
+        keys = (coerce_exactly(child.output[places[c.id]], m.type) for c, m in zip(sides, merged, strict=True))
+        children.append(Project(child, (*((c, c) for c in child.output), *ctx.copies(keys))))
+    return Union(tuple(children), (*plan.columns, *merged))

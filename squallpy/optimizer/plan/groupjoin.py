@@ -211,8 +211,9 @@ def _values(node: Node, exprs: tuple[Expr, ...]) -> Iterator[Rows]:
     match node:
         case Project(child, items):
             yield from _values(child, over({c.id: expr for c, expr in items}))
-        case Aggregate(child, keys) if keys and read <= {c.id for c, _ in keys}:
-            yield from _values(child, over({c.id: expr for c, expr in keys}))
+        case Aggregate(child, keys, aggs) if keys and read <= {c.id for c, _ in keys}:
+            found = list(_values(child, over({c.id: expr for c, expr in keys})))
+            yield from found if aggs or len(found) == 1 else [(node, exprs)]
         case Filter(child) if (found := list(_values(child, exprs))) != [(child, exprs)]:
             yield from found
         case Join(left) | ConditionalJoin(left) if read <= {c.id for c in left.output}:
