@@ -17,6 +17,7 @@ from sqlglot import exp
 
 from squallpy.functions.factorised import ChowLiu, LeastSquares, Model, MutualInformation, Statistics
 from squallpy.logical.bind.factorised import is_factorised
+from squallpy.runtime.kernels.cofactor_blocks import LARGEST
 from squallpy.testing.compare_rows import Row
 
 Values = tuple[float, ...]
@@ -108,11 +109,17 @@ def _query_of(inner: exp.Expr, node: exp.Expr) -> exp.Expr:
 def _cells(model: ModelFromScratch, names: Sequence[str], rows: Sequence[Row]) -> Iterator[Row]:
     """Yield count, sums, and the lower triangle of the sums of products."""
     yield "", "", float(len(rows))
-    columns: list[Values] = [tuple(map(float, column)) for column in zip(*rows, strict=True)]
+    columns: list[Values] = [tuple(map(_as_lifted, column)) for column in zip(*rows, strict=True)]
     for name, x in zip(names, columns, strict=bool(rows)):
         yield name, "", _sum_of_products(x, None)
     for i, y in enumerate(columns):
         yield from ((names[i], names[j], _sum_of_products(y, x)) for j, x in enumerate(columns[: i + 1]))
+
+
+def _as_lifted(value: Any) -> float:
+    """Convert a number to a double, an infinity for one whose square is none."""
+    x = float(value)
+    return x if abs(x) <= LARGEST else x * math.inf
 
 
 def _sum_of_products(y: Values, x: Values | None) -> float:
@@ -136,7 +143,7 @@ def _coefficients(model: ModelFromScratch, names: Sequence[str], rows: Sequence[
     label = [name.lower() for name in names].index(model.argument(0, "label").lower())
     intercept, ridge = bool(model.argument(1, "intercept")), float(model.argument(2, "ridge") or 0)
     titles = [*(["intercept"] if intercept else []), *(name for i, name in enumerate(names) if i != label)]
-    given, n = np.array(rows, np.float64), len(rows)
+    given, n = np.array([[*map(_as_lifted, row)] for row in rows]).reshape(len(rows), len(names)), len(rows)
     if n < (1 if ridge else len(titles)):
         return
     if not np.isfinite(given).all():

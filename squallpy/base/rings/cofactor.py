@@ -13,7 +13,7 @@ triangle of Q; `errors`, if sums are compensated, are the lower halves of these 
 the sum, over the rows, of the product of a hash of each lifted value, modulo 2⁶⁴: an element is zero if both are 0,
 whatever rounding has left, and also where deletes came before their inserts. `h` of a product is the product of `h`s.
 `odd` counts, for each variable, how often it was ∞, −∞ or NaN, for which 0 is lifted: so the sums are right again once
-such a row is deleted.
+such a row is deleted. A value whose square is no double counts as an infinity.
 
 Source: `fivm-on-flink` §4.1 to 4.4; Nikolic and Olteanu, *Incremental View Maintenance with Triple Lock Factorization
 Benefits* (SIGMOD 2018), the degree-m matrix ring.

@@ -6,7 +6,7 @@ the counts of the others, and for each pair of factors the rectangle s·s′ᵀ,
 """
 
 from collections.abc import Sequence
-from math import isfinite
+from math import inf
 from typing import Final
 
 import numpy as np
@@ -41,6 +41,9 @@ _WHAT_BITS: Final = 2
 _SIZE_BITS: Final = 20
 _FIRST: Final = _WHAT_BITS + _SIZE_BITS
 _NUMBER: Final = _FIRST + _SIZE_BITS
+LARGEST: Final = 2.0**511
+"""The largest value that is lifted: the square of any beyond it is no double, so that it counts as an infinity."""
+_REAL: Final = 1.7976931348623157e308  # the largest double
 _SALT: Final = 0x4B33A62ED433D4A3
 
 
@@ -139,9 +142,15 @@ def _first(kind: int) -> int:
 
 
 @inlined
-def _finite(x: float) -> float:
-    """Return a value, 0 in the place of one that is not finite."""
-    return x if isfinite(x) else 0.0
+def _within(x: float, most: float) -> float:
+    """Return a value, 0 in the place of NaN and of one beyond a limit."""
+    return x if abs(x) <= most else 0.0
+
+
+@inlined
+def _odd(x: float) -> int:
+    """Return what counts a value that is lifted as 0: as ∞, −∞ or NaN."""
+    return 0 if abs(x) <= LARGEST else odd_of(x * inf)
 
 
 @inlined
@@ -188,8 +197,9 @@ def _put_factor(o: int, code: int, there: int, kind: int, times: int) -> None:
     values = o + 8 * (ODD + size)
     if _what(kind) == LIFTED:
         value = as_float(load(there, 0))
-        store(o, ODD + first, 0 if isfinite(value) else count_triples.times(odd_of(value), times))
-        x = _finite(value)
+        odd = _odd(value)
+        store(o, ODD + first, odd if odd == 0 else count_triples.times(odd, times))
+        x = _within(value, LARGEST)
         _put(values, n, first, x, 0.0, times, compensated)
         square, error = two_product(x, x)
         _put(values, n, size + triangle(first) + first, square, error, times, compensated)
@@ -216,8 +226,10 @@ def _put_rectangle(o: int, code: int, a: int, a_kind: int, b: int, b_kind: int, 
     m, k, first, second = _size(a_kind), _size(b_kind), _first(a_kind), _first(b_kind)
     ours = a if _what(a_kind) == LIFTED else a + 8 * (ODD + m)
     theirs = b if _what(b_kind) == LIFTED else b + 8 * (ODD + k)
+    ours_most = LARGEST if _what(a_kind) == LIFTED else _REAL
+    theirs_most = LARGEST if _what(b_kind) == LIFTED else _REAL
     for i in range(k):
-        x = _finite(as_float(load(theirs, i)))
+        x = _within(as_float(load(theirs, i)), theirs_most)
         low = as_float(load(theirs, i + _values(k))) if compensated and _what(b_kind) == BLOCK else 0.0
         if times != 1:
             if compensated:
@@ -228,12 +240,12 @@ def _put_rectangle(o: int, code: int, a: int, a_kind: int, b: int, b_kind: int, 
         at = size + triangle(second + i) + first
         if compensated:
             for j in range(m):
-                y = _finite(as_float(load(ours, j)))
+                y = _within(as_float(load(ours, j)), ours_most)
                 y_low = as_float(load(ours, j + _values(m))) if _what(a_kind) == BLOCK else 0.0
                 _put(values, n, at + j, *real_multiply(x, low, y, y_low), 1, True)
         else:
             for j in range(m):
-                store(values, at + j, as_word(x * _finite(as_float(load(ours, j)))))
+                store(values, at + j, as_word(x * _within(as_float(load(ours, j)), ours_most)))
 
 
 @called
@@ -282,11 +294,12 @@ def _lift_rows(out: Vector, offset: int, code: int, first: int, values: Vector, 
         for i in range(size):
             value = as_float(values[i, row])
             hashed *= _hash_value(value, first + i)
-            store(o, ODD + i, 0 if isfinite(value) else count_triples.times(odd_of(value), count))
-            x = _finite(value)
+            odd = _odd(value)
+            store(o, ODD + i, odd if odd == 0 else count_triples.times(odd, count))
+            x = _within(value, LARGEST)
             _put(there, n, i, x, 0.0, count, compensated)
             for j in range(i + 1):
-                y = _finite(as_float(values[j, row]))
+                y = _within(as_float(values[j, row]), LARGEST)
                 if compensated:
                     product, error = two_product(x, y)
                     _put(there, n, size + triangle(i) + j, product, error, count, True)
