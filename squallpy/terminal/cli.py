@@ -125,7 +125,7 @@ def run(script: str | None, command: str | None, **options: object) -> None:
 
 @squall.command(short_help="Run a script by way of spark-submit.", options_metavar="[OPTIONS]")
 @_running
-@click.argument("given", metavar="[-- OPTIONS OF SPARK-SUBMIT]", nargs=-1)
+@click.argument("args", metavar="[-- OPTIONS OF SPARK-SUBMIT]", nargs=-1)
 @click.option(
     "--deploy-mode",
     type=click.Choice(["client", "cluster"], case_sensitive=False),

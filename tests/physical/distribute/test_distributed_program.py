@@ -44,9 +44,9 @@ def golden_figure_5() -> None:
         moves = [block.moves for block in distribute(program, places, DistributionOptions(**switches))]
         return moves.count(True), moves.count(False)
 
-    assert exchanges_and_stages(rules=False, shared=False, fused=False) == (12, 13)
-    assert exchanges_and_stages(shared=False, fused=False) == (12, 12)
-    assert exchanges_and_stages(fused=False) == (7, 12)
+    assert exchanges_and_stages(rules=False, shares_subexpressions=False, fuses_blocks=False) == (12, 13)
+    assert exchanges_and_stages(shares_subexpressions=False, fuses_blocks=False) == (12, 12)
+    assert exchanges_and_stages(fuses_blocks=False) == (7, 12)
     assert exchanges_and_stages() == (2, 2)
 
 
