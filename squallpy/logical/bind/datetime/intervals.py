@@ -188,8 +188,9 @@ def shift(moment: Expr, months: Expr, days: Expr, micros: Expr) -> Expr:
 
 
 def add_days(day: Expr, days: Expr) -> Expr:
-    if isinstance(day, Literal) and isinstance(days, Literal) and None not in (day.value, days.value):
-        return within_years(Literal(day.value + days.value, DATE))
+    match day, days:
+        case Literal(int() as start, kind), Literal(int() as count) if kind == DATE and days.type.is_integer:
+            return within_years(Literal(start + count, DATE))  # NB: other types are refused, or cast, by the call
     return call("add_days", day, days)
 
 
