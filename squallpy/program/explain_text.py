@@ -84,8 +84,7 @@ def _ref(ref: Ref, names: Names, wide: bool) -> str:
     if ref.row:
         return f"{ref.row.relation.upper()}[{ref.name}]({names.list(ref.bound_variables)})"
     picks = f"⟨{', '.join(f'{ref.name}.{p}' for p in ref.picks)}⟩" if wide and len(set(ref.picks)) > 1 else ""
-    is_new = ref.is_after and not ref.name.startswith("Δ")  # NB: the change of a view has one version
-    return f"{'NEW ' if is_new else ''}{ref.name}({names.list(ref.variables)}){picks}"
+    return f"{'NEW ' if ref.is_after else ''}{ref.name}({names.list(ref.variables)}){picks}"
 
 
 def statement_text(statement: Statement) -> str:

@@ -107,7 +107,7 @@ class FactorisedView:
                     refs, lane = self._join(node, below, made, done)
                     name = self._change_name(node)
                     yield Statement(name, node.stored_keys, refs, (), (lane,), partial=True)
-                    made[signature] = Ref(name, node.stored_keys, (0,), is_after=True)
+                    made[signature] = Ref(name, node.stored_keys, (0,))
                 if node.is_materialised:
                     yield Statement(self._name(node), node.stored_keys, (made[signature],), (), ((),))
 

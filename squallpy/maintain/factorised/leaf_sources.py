@@ -52,7 +52,7 @@ def sources_of(view: View, aliases: tuple[str, ...]) -> tuple[tuple[Source, ...]
     known = aliases if len(aliases) == len(term.atoms) else [atom.relation.name for atom in term.atoms]
     for name, atom in zip(distinct_names(known), term.atoms, strict=True):
         bound, own = bound_by((atom,)), list[Assign | Cmp]()
-        while found := [f for f in rest if id(f) not in taken and _reads(f) <= bound]:
+        while found := [f for f in rest if id(f) not in taken and f.reads <= bound]:
             own += found
             taken |= {id(f) for f in found}
             bound |= bound_by(found)
@@ -80,7 +80,3 @@ def _is_shared(v: Column, atom: Rel, atoms: tuple[Rel, ...], rest: Sequence[Fact
     """True if another atom, or what belongs to it, has a variable."""
     others = any(v in a.reads for a in atoms if a is not atom)
     return others or any(v in variables(f) for f in rest if all(f is not mine for mine in own))
-
-
-def _reads(factor: Factor) -> frozenset[Column]:
-    return variables(factor) - ({factor.variable} if isinstance(factor, Assign) else frozenset())

@@ -70,7 +70,8 @@ class _Schedule:
 
     def __init__(self, trigger: Trigger, numbers: Iterator[int]) -> None:
         self._numbers, self._partials = numbers, dict[Hashable, tuple[str, tuple[int, ...]]]()
-        self._deltas = {delta.name for delta in trigger.deltas}
+        self._partial_targets = {s.target for s in trigger.statements if s.partial}
+        self._deltas = {*(delta.name for delta in trigger.deltas), *self._partial_targets}
         self._targets = {s.target for s in trigger.statements}
         self._tasks = {i: self._task(s) for i, s in enumerate(trigger.statements)}
         self._halves = {
@@ -106,8 +107,8 @@ class _Schedule:
 
     def _task(self, statement: Statement) -> _Task:
         read = [ref for ref in statement.refs if ref.name in self._targets and not ref.row]
-        before, after = (frozenset(ref.name for ref in read if ref.is_after is after) for after in (False, True))
-        return _Task(statement, before, after)
+        after = frozenset(ref.name for ref in read if ref.is_after or ref.name in self._partial_targets)
+        return _Task(statement, frozenset(ref.name for ref in read if not ref.is_after) - after, after)
 
     def _count_update(self, view: str) -> Iterator[int]:
         """Count an update of a view as done, and yield the statements that are ready by that."""
@@ -177,7 +178,7 @@ class _Schedule:
             )
             (mine if near else others).append(ref)
         bound, filters = dict.fromkeys(v for ref in mine for v in ref.bound_variables), list(statement.filters)
-        while found := [f for f in filters if _reads(f) <= bound.keys()]:
+        while found := [f for f in filters if f.reads <= bound.keys()]:
             filters = [f for f in filters if f not in found]
             bound |= dict.fromkeys(f.variable for f in found if isinstance(f, Assign))
         wanted = {*statement.keys, *(v for ref in others for v in ref.bound_variables)}.union(*map(variables, filters))
@@ -201,8 +202,3 @@ def _numbers_by_key(items: Iterable[tuple[T, int]]) -> Mapping[T, list[int]]:
     for key, number in items:
         found[key].append(number)
     return found
-
-
-def _reads(factor: Factor) -> frozenset[Column]:
-    """List the variables that have to be bound before a factor can be evaluated."""
-    return variables(factor) - ({factor.variable} if isinstance(factor, Assign) else set())
