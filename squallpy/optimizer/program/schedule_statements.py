@@ -107,8 +107,10 @@ class _Schedule:
 
     def _task(self, statement: Statement) -> _Task:
         read = [ref for ref in statement.refs if ref.name in self._targets and not ref.row]
-        after = frozenset(ref.name for ref in read if ref.is_after or ref.name in self._partial_targets)
-        return _Task(statement, frozenset(ref.name for ref in read if not ref.is_after) - after, after)
+        before, after = set[str](), set[str]()
+        for ref in read:
+            (after if ref.is_after or ref.name in self._partial_targets else before).add(ref.name)
+        return _Task(statement, frozenset(before), frozenset(after))
 
     def _count_update(self, view: str) -> Iterator[int]:
         """Count an update of a view as done, and yield the statements that are ready by that."""
