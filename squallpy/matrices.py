@@ -86,11 +86,11 @@ class MatrixProgram:
     def start(self, **inputs: npt.ArrayLike) -> "MaintainedOutputs":
         """Evaluate the program once. The arrays are copied; SQ2011 if their shapes are not those of the program."""
         arrays = {name: np.atleast_2d(np.asarray(values, self.over.dtype)) for name, values in inputs.items()}
-        shapes = self.shapes or choose_symbols(arrays)
-        compiled = replace(self, known=self.collect_properties(arrays)).compile(shapes, _extents(shapes, arrays))
+        shapes = self.shapes or _choose_symbols(arrays)
+        compiled = replace(self, known=self._collect_properties(arrays)).compile(shapes, _extents(shapes, arrays))
         return MaintainedOutputs(compiled, MaintainedProgram(compiled.maintained, arrays, self.strategy))
 
-    def collect_properties(self, arrays: Mapping[str, Array]) -> dict[str, Properties]:
+    def _collect_properties(self, arrays: Mapping[str, Array]) -> dict[str, Properties]:
         """Collect the known properties of inputs, and their density where it matters."""
         seen = dict(self.known)
         for name, array in arrays.items():
@@ -100,7 +100,7 @@ class MatrixProgram:
         return seen
 
 
-def choose_symbols(arrays: Mapping[str, Array]) -> Inputs:
+def _choose_symbols(arrays: Mapping[str, Array]) -> Inputs:
     """Choose symbols for dimensions: equal numbers share one, and 1 stays a number."""
     extents = sorted({extent for array in arrays.values() for extent in array.shape if extent > 1})
 
@@ -193,7 +193,7 @@ class MaintainedOutputs:
         ring = self.compiled.maintained.program.ring
         arrays = {name: np.atleast_2d(np.asarray(values, ring.dtype)) for name, values in parts.items()}
         starts = {name: self._extent(name, axis).at(self.live.views.sizes) for name in arrays}
-        sizes = self.grow_dimensions(axis, arrays)
+        sizes = self._grow_dimensions(axis, arrays)
         changes = {}
         for name, array in arrays.items():
             count, across = array.shape[axis], self._extent(name, 1 - axis)
@@ -209,7 +209,7 @@ class MaintainedOutputs:
         for name, (u, v) in changes.items():
             self.live.update(name, u, v)
 
-    def grow_dimensions(self, axis: int, arrays: Mapping[str, Array]) -> dict[str, int]:
+    def _grow_dimensions(self, axis: int, arrays: Mapping[str, Array]) -> dict[str, int]:
         """Compute the dimensions of the program after arrays are appended."""
         sizes: dict[str, int] = {}
         for name, array in arrays.items():

@@ -100,12 +100,12 @@ def _convert(value: Any, source: Type, target: Type) -> Any:
         case Kind.DOUBLE:
             return float(_number(value, source))
         case Kind.DECIMAL:
-            return is_in_range(scale_by(value, source, target.scale), 1 - 10**target.precision, 10**target.precision)
+            return _is_in_range(scale_by(value, source, target.scale), 1 - 10**target.precision, 10**target.precision)
     limit = 2**31 if target.kind is Kind.INT else 2**63
-    return is_in_range(int(_number(value, source)), -limit, limit)
+    return _is_in_range(int(_number(value, source)), -limit, limit)
 
 
-def is_in_range(value: int, least: int, end: int) -> int:
+def _is_in_range(value: int, least: int, end: int) -> int:
     if not least <= value < end:
         raise OverflowError
     return value

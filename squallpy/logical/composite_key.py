@@ -18,17 +18,17 @@ def pack(values: Sequence[Expr]) -> Expr | None:
     """Write one or more values as one text; None if any has no text of its own."""
     if not all(value.type.kind in SPELLED for value in values):
         return None
-    texts = [key_text(value) for value in values]
+    texts = [_key_text(value) for value in values]
     return call("||", *texts) if len(texts) > 1 else texts[0]
 
 
-def key_text(value: Expr) -> Expr:
+def _key_text(value: Expr) -> Expr:
     if value.type.kind is Kind.VARCHAR:  # NB: may contain any separator, so its length comes first
-        text = call("||", append_mark(call("length", value), ":"), value)
+        text = call("||", _append_mark(call("length", value), ":"), value)
     else:
-        text = append_mark(value, ";")
+        text = _append_mark(value, ";")
     return case([(is_null(value), Literal("-", VARCHAR))], text) if value.nullable else text
 
 
-def append_mark(value: Expr, end: str) -> Call:
+def _append_mark(value: Expr, end: str) -> Call:
     return call("||", Cast(value, VARCHAR), Literal(end, VARCHAR))

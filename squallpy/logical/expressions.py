@@ -164,12 +164,12 @@ def disjuncts(predicate: Expr) -> tuple[Expr, ...]:
 
 def conjunction(operands: Iterable[Expr]) -> Expr:
     """Join predicates by AND: a, b AND c, a  →  a AND b AND c; of none TRUE."""
-    return combine_operands("and", operands, TRUE)
+    return _combine_operands("and", operands, TRUE)
 
 
 def disjunction(operands: Iterable[Expr]) -> Expr:
     """Join predicates by OR: a, b OR c, a  →  a OR b OR c; of none FALSE."""
-    return combine_operands("or", operands, FALSE)
+    return _combine_operands("or", operands, FALSE)
 
 
 def _operands(expr: Expr, name: str) -> tuple[Expr, ...]:
@@ -179,7 +179,7 @@ def _operands(expr: Expr, name: str) -> tuple[Expr, ...]:
     return (expr,)
 
 
-def combine_operands(name: str, operands: Iterable[Expr], neutral: Literal) -> Expr:
+def _combine_operands(name: str, operands: Iterable[Expr], neutral: Literal) -> Expr:
     once = tuple(dict.fromkeys(each for operand in operands for each in _operands(operand, name)))
     if len(once) < 2:
         return once[0] if once else neutral

@@ -22,9 +22,9 @@ def direction(predicate: Expr, column: Column) -> int | None:
         return STEADY
     match predicate:
         case Call("<" | "<=", (small, great)):
-            return least_sum(great, small, column)
+            return _least_sum(great, small, column)
         case Call(">" | ">=", (great, small)):
-            return least_sum(great, small, column)
+            return _least_sum(great, small, column)
         case Call("and", args):
             return _common_direction(*(direction(arg, column) for arg in args))
         case Call("or", args) if not column.nullable or all(_rejects_null(arg, column) for arg in args):
@@ -39,7 +39,7 @@ def _rejects_null(predicate: Expr, column: Column) -> bool:
     return fold_nulls(substitute(predicate, {column.id: Literal(None, column.type)})) in (FALSE, Literal(None, BOOLEAN))
 
 
-def least_sum(great: Expr, small: Expr, column: Column) -> int | None:
+def _least_sum(great: Expr, small: Expr, column: Column) -> int | None:
     return _common_direction(slope(great, column), _reverse(slope(small, column)))
 
 

@@ -77,13 +77,13 @@ def check_all(exprs: Iterable[Expr], *inputs: Node) -> None:
     known = [node.ids for node in inputs]
     for expr in exprs:
         missing = [c for c in columns(expr) if not any(c.id in ids for ids in known)]
-        missing = [c for c in missing if not any(is_lent(c, node) for node in inputs)]
+        missing = [c for c in missing if not any(_is_lent(c, node) for node in inputs)]
         assert not missing, f"{expr} reads {missing}, which no input has"
 
 
-def is_lent(column: Column, node: Node) -> bool:
+def _is_lent(column: Column, node: Node) -> bool:
     return node.borrows and (
-        (node.lends and column in node.output) or any(is_lent(column, c) for c in node.open_inputs)
+        (node.lends and column in node.output) or any(_is_lent(column, c) for c in node.open_inputs)
     )
 
 

@@ -79,9 +79,9 @@ def has_one_row(node: Node, fixed: frozenset[int], declared: bool = False) -> bo
             return has_one_row(child, fixed | _inputs_of(items, fixed), declared)
         case Aggregate(child, keys, _):
             below = add_equal_columns(fixed | _inputs_of(keys, fixed), conditions_of(child))
-            return all(is_fixed(expr, below) for _, expr in keys) or has_one_row(child, below, declared)
+            return all(_is_fixed(expr, below) for _, expr in keys) or has_one_row(child, below, declared)
         case TopN(child, partition=partition):
-            is_first = node.is_first_row and all(is_fixed(expr, fixed) for expr in partition)
+            is_first = node.is_first_row and all(_is_fixed(expr, fixed) for expr in partition)
             return is_first or has_one_row(child, fixed, declared)
         case SetOperation():
             return not node.all and node.ids <= fixed
@@ -202,11 +202,11 @@ def add_equal_columns(fixed: Set[int], conditions: tuple[Expr, ...]) -> frozense
             match condition:
                 case Call("=" | "<=>", (a, b)):
                     sides = ((uncast(a), b), (uncast(b), a))
-                    fixed |= {c.id for c, other in sides if isinstance(c, Column) and is_fixed(other, fixed)}
+                    fixed |= {c.id for c, other in sides if isinstance(c, Column) and _is_fixed(other, fixed)}
     return fixed
 
 
-def is_fixed(expr: Expr, fixed: frozenset[int]) -> bool:
+def _is_fixed(expr: Expr, fixed: frozenset[int]) -> bool:
     return all(c.id in fixed for c in columns(expr))
 
 

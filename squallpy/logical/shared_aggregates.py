@@ -93,10 +93,10 @@ class Aggregates:
         """Build the Aggregate with all of them."""
         wide = wide_columns(plan)
         if any(is_risky(agg, wide) for agg in self.aggs):
-            return self.check_overflow(plan, keys, wide)
+            return self._check_overflow(plan, keys, wide)
         return Aggregate(plan, keys, self._items)
 
-    def check_overflow(self, plan: Node, keys: Items, wide: frozenset[int]) -> Node:
+    def _check_overflow(self, plan: Node, keys: Items, wide: frozenset[int]) -> Node:
         """Pair sums of wide decimals with sums of doubles, which tell whether the former have overflowed.
 
         SUM(x)  →  CHECKED(SUM(x), SUM(CAST(x AS DOUBLE)))        AVG(x)  →  AVG(CAST(x AS DOUBLE))

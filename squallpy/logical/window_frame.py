@@ -34,14 +34,14 @@ class WindowFrame:
 
     def __str__(self) -> str:
         return (
-            f"{self.unit.value} BETWEEN {bound_text(self.start, 'PRECEDING')} AND {bound_text(self.end, 'FOLLOWING')}"
+            f"{self.unit.value} BETWEEN {_bound_text(self.start, 'PRECEDING')} AND {_bound_text(self.end, 'FOLLOWING')}"
         )
 
 
 DEFAULT_FRAME = WindowFrame()
 
 
-def bound_text(bound: Bound | None, side: str) -> str:
+def _bound_text(bound: Bound | None, side: str) -> str:
     if bound is None:
         return f"UNBOUNDED {side}"
     way, distance = bound

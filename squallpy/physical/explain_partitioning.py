@@ -53,20 +53,20 @@ def join_lines(plan: Plan) -> list[str]:
     """Write a line for views that share operator and reason, in the order of the pools; then those of the grids."""
     found: dict[str, list[str]] = {}
     for pool in plan.pools:
-        if plan.places and (bound := list_bound_keys(plan, pool)):
-            found.setdefault(reason_of(plan, pool, bound), []).append(pool.name)
+        if plan.places and (bound := _list_bound_keys(plan, pool)):
+            found.setdefault(_reason_of(plan, pool, bound), []).append(pool.name)
     return [*(f"JOIN {', '.join(names)} {how}" for how, names in found.items()), *_grids(plan)]
 
 
-def list_bound_keys(plan: Plan, pool: PoolPlan) -> list[frozenset[int]]:
+def _list_bound_keys(plan: Plan, pool: PoolPlan) -> list[frozenset[int]]:
     """List, for each lookup of a view, the positions of keys bound by an equality."""
     updates = [step for stage in plan.stages for step in stage.steps if isinstance(step, Update)]
     lookups = [step for u in updates for step in u.steps if isinstance(step, Lookup) and step.source == pool.name]
     return [frozenset(position for position, _ in lookup.bound_keys) for lookup in lookups]
 
 
-def reason_of(plan: Plan, pool: PoolPlan, bound: list[frozenset[int]]) -> str:
-    place, set_ = dict(plan.places)[pool.name], describe_settings(plan, pool)
+def _reason_of(plan: Plan, pool: PoolPlan, bound: list[frozenset[int]]) -> str:
+    place, set_ = dict(plan.places)[pool.name], _describe_settings(plan, pool)
     if place in _ON_GRID:
         return f"on the grid: {set_ or 'no equality compares them'}"
     if place == EVERYWHERE.value:
@@ -81,7 +81,7 @@ def reason_of(plan: Plan, pool: PoolPlan, bound: list[frozenset[int]]) -> str:
     return f"where it arises: {set_ or 'broadcasting its join partners costs less'}"
 
 
-def describe_settings(plan: Plan, pool: PoolPlan) -> str:
+def _describe_settings(plan: Plan, pool: PoolPlan) -> str:
     """Describe what has been set for a view, not chosen."""
     if pool.name in plan.pinned_pools:
         return f"partition.{pool.name} is set"
@@ -92,7 +92,7 @@ def _light(plan: Plan, pool: PoolPlan) -> str:
     """Explain why keys have no grids, or when they get some."""
     if any(view.view == pool.name and view.key for view in plan.on_grid):
         return f"a key with more than 1/{1 / HEAVY_FRACTION:.0f} of the mean joiner's work gets a grid"
-    return describe_settings(plan, pool) or dict(plan.light)[pool.name]
+    return _describe_settings(plan, pool) or dict(plan.light)[pool.name]
 
 
 def _grids(plan: Plan) -> Iterator[str]:

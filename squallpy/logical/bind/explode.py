@@ -234,7 +234,7 @@ def _relation(ctx: Context, parts: Parts) -> Relation:
     if parts not in known:
         base, first = parts.of, min(columns(parts.value), key=lambda c: c.id).name
         names, taken = {relation.name for relation in known.values()}, {f.name.lower() for f in base.fields}
-        name = next(n for n in name_numbered(f"{base.name}·{first}") if n not in names)
+        name = next(n for n in _name_numbered(f"{base.name}·{first}") if n not in names)
         match parts.generator:
             case Split(kept=keeps_empty):
                 new = [("part", VARCHAR, keeps_empty), ("position", INT, keeps_empty)]
@@ -242,13 +242,13 @@ def _relation(ctx: Context, parts: Parts) -> Relation:
                 new = [("part", parts.value.type, keeps_empty), ("position", INT, keeps_empty)]
             case Hops():
                 new = [(name, TIMESTAMP, False) for name in BOUNDS]
-        fields = [Field(next(n for n in name_numbered(f) if n not in taken), type, null) for f, type, null in new]
+        fields = [Field(next(n for n in _name_numbered(f) if n not in taken), type, null) for f, type, null in new]
         known[parts] = replace(
             base, name=name, fields=(*base.fields, *fields), primary_key=(), references=(), parts=parts
         )
     return known[parts]
 
 
-def name_numbered(name: str) -> Iterator[str]:
+def _name_numbered(name: str) -> Iterator[str]:
     yield name
     yield from (f"{name}{i}" for i in range(2, 1000))

@@ -26,7 +26,7 @@ def split_of_call(ctx: Context, node: exp.Expr) -> tuple[exp.Expr, str]:
     text, separator = node.expressions
     if not isinstance(separator, exp.Literal) or not separator.is_string:
         raise ctx.refuse(separator, QUERIES["EXPLODE"])
-    if matches_empty(separator.name):
+    if _matches_empty(separator.name):
         raise ctx.error("SQ2004", f"SPLIT by '{separator.name}', which also matches nothing", separator)
     return text, separator.name
 
@@ -51,7 +51,7 @@ def item(s: Scalars, lists: exp.Expr, position: exp.Expr, first: int) -> Expr:
         raise s.ctx.error("SQ2004", "the position of a part is a whole number", position)
     if at.value < 0 if first == 0 else at.value == 0:
         raise s.ctx.error("SQ2004", f"parts are counted from {first} on", position)
-    if (separator := literal_pattern(pattern)) is None:
+    if (separator := _literal_pattern(pattern)) is None:
         raise s.ctx.refuse(lists, QUERIES["SPLIT item"])
     text, number = s.bind(written), at.value + 1 - first if at.value >= 0 else at.value
     part = call("split_part", text, Literal(separator, VARCHAR), Literal(number, INT))
@@ -63,13 +63,13 @@ def _count(text: Expr, pattern: str) -> Expr:
     return call("+", call("regexp_count", text, Literal(pattern, VARCHAR)), Literal(1, INT))
 
 
-def literal_pattern(pattern: str) -> str | None:
+def _literal_pattern(pattern: str) -> str | None:
     """Return the only text that a regular expression matches, None if there may be others."""
     bare = re.sub(r"\\([^A-Za-z0-9])", "", pattern)
     return None if re.search(r"[\\.\[\](){}*+?^$|]", bare) else re.sub(r"\\(.)", r"\1", pattern)
 
 
-def matches_empty(pattern: str) -> bool:
+def _matches_empty(pattern: str) -> bool:
     """True if a regular expression matches the empty text, and so between any two letters."""
     try:
         return re.match(pattern, "") is not None

@@ -94,7 +94,7 @@ class Subqueries:
             if waiting.output_ids & output_ids:
                 mine.insert(0, waiting)
                 output_ids |= waiting.reads
-        return self.pending_except(mine)
+        return self._split_off(mine)
 
     def take_reading(self, known: set[int]) -> "Subqueries":
         """Take out the subqueries that read only these columns, and columns that others of them add."""
@@ -103,9 +103,9 @@ class Subqueries:
             if waiting.reads <= known:
                 mine.append(waiting)
                 known |= waiting.output_ids
-        return self.pending_except(mine)
+        return self._split_off(mine)
 
-    def pending_except(self, mine: list[PendingApply]) -> "Subqueries":
+    def _split_off(self, mine: list[PendingApply]) -> "Subqueries":
         self.pending = [waiting for waiting in self.pending if waiting not in mine]
         return Subqueries(self.ctx, mine)
 

@@ -127,7 +127,7 @@ def edges(call: Call, cells: str, shares: bool = False) -> tuple[str, Matrix]:
         )
         raise call.error("SQ2005", message)
     columns = columns[:3]
-    label = "_".join([_word(relation), *(columns if columns != first_field(relation) else ())])
+    label = "_".join([_word(relation), *(columns if columns != _edge_fields(relation) else ())])
     matrix = Matrix(
         f"{label}_{cells}", f"{label}_n", f"{label}_n", relation.name, relation.stream, columns, (), call.span,
         shares=shares,
@@ -237,7 +237,7 @@ def _word(relation: Relation) -> str:
     return relation.name.replace(".", "_")
 
 
-def first_field(relation: Relation) -> tuple[str, ...]:
+def _edge_fields(relation: Relation) -> tuple[str, ...]:
     return tuple(field.name for field in relation.fields[:3])
 
 

@@ -52,7 +52,7 @@ def _micros(ctx: Context, node: exp.Expr) -> int:
 
 def rewrite_window_function(ctx: Context, select: exp.Select) -> exp.Select:
     """Replace the WINDOW function of a block by the bounds of windows."""
-    calls = [node for node in walk_block(select) if is_window(node)]
+    calls = [node for node in _walk_block(select) if is_window(node)]
     if not calls:
         return select
     if len({call.sql() for call in calls}) > 1:
@@ -60,7 +60,7 @@ def rewrite_window_function(ctx: Context, select: exp.Select) -> exp.Select:
     out = select.copy()
     out.parent = select.parent
     shape = hops(ctx, calls[0])
-    bounds = fresh_alias() if shape.slide < shape.size else window_bounds(calls[0].expressions[0], shape)
+    bounds = _fresh_alias() if shape.slide < shape.size else _window_bounds(calls[0].expressions[0], shape)
     if shape.slide < shape.size:
         columns = [exp.to_identifier(name) for name in BOUNDS]
         view = exp.Lateral(this=calls[0].copy(), view=True, alias=exp.TableAlias(this=NAME, columns=columns))
@@ -74,29 +74,29 @@ def rewrite_window_function(ctx: Context, select: exp.Select) -> exp.Select:
     if group := out.args.get("group"):
         keys = [bounds[name] if whole else key for key in group.expressions for name, whole in _keys(key, names)]
         group.set("expressions", [key.copy() for key in keys])
-    for node in list(walk_block(out)):
-        name = bound_of(node, names)
+    for node in list(_walk_block(out)):
+        name = _bound_of(node, names)
         if name:
             node.replace(bounds[name].copy())
     if left := next(
-        (node for node in walk_block(out) if is_window(node) and not isinstance(node.parent, exp.Lateral)), None
+        (node for node in _walk_block(out) if is_window(node) and not isinstance(node.parent, exp.Lateral)), None
     ):
         raise ctx.refuse(left, QUERIES["window as a value"])
     return out
 
 
-def walk_block(select: exp.Select) -> Iterator[exp.Expr]:
+def _walk_block(select: exp.Select) -> Iterator[exp.Expr]:
     """Yield the nodes of a block, without those of queries inside."""
     for node in select.walk(prune=lambda node: node is not select and isinstance(node, exp.Query)):
         if node is not select:
             yield node
 
 
-def fresh_alias() -> dict[str, exp.Expr]:
+def _fresh_alias() -> dict[str, exp.Expr]:
     return {name: exp.column(name, NAME) for name in BOUNDS}
 
 
-def window_bounds(time: exp.Expr, shape: Hops) -> dict[str, exp.Expr]:
+def _window_bounds(time: exp.Expr, shape: Hops) -> dict[str, exp.Expr]:
     """Compute the bounds of the window of a time: start := time − (time − offset) mod size"""
     at = exp.cast(time.copy(), "timestamp")
     since = exp.Anonymous(this="UNIX_MICROS", expressions=[at])
@@ -108,7 +108,7 @@ def window_bounds(time: exp.Expr, shape: Hops) -> dict[str, exp.Expr]:
     return {name: exp.Anonymous(this="TIMESTAMP_MICROS", expressions=[made[name]]) for name in BOUNDS}
 
 
-def bound_of(node: exp.Expr, names: set[str]) -> str:
+def _bound_of(node: exp.Expr, names: set[str]) -> str:
     """Return which bound of the window, by its names, a node is, '' if none: WINDOW.start, WINDOW(…).start"""
     if isinstance(node, exp.Column) and node.table.lower() in names:
         name = node.name.lower()
@@ -132,5 +132,5 @@ def _items(item: exp.Expr, names: set[str], bounds: dict[str, exp.Expr]) -> list
     """List what stands for an item of SELECT: the bounds of a window, or the item itself."""
     if _is_whole(item.unalias(), names):
         return [exp.alias_(bounds[name].copy(), f"{item.alias or NAME}.{name}", quoted=True) for name in BOUNDS]
-    name = bound_of(item, names)
+    name = _bound_of(item, names)
     return [exp.alias_(item, name)] if name else [item]

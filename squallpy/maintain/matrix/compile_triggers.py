@@ -112,10 +112,10 @@ class _Compiler:
         found = []
         while (place := _find_iteration(program)) is not None:
             at, iteration = place
-            ways = self.force_ways(write_models(iteration, _infer_facts(program, at), program.ring))
+            ways = self._force_ways(write_models(iteration, _infer_facts(program, at), program.ring))
             weighed = []
             for model, written in ways.items():
-                candidate = replace_iteration(program, at, iteration, written)
+                candidate = _replace_iteration(program, at, iteration, written)
                 weighed.append((Way(model, *self.price(_unroll_others(candidate))), candidate))
             weighed.sort(key=lambda pair: (pair[0].trigger, pair[0].evaluation, pair[0].views))
             anew = min(weighed, key=lambda pair: pair[0].evaluation)
@@ -126,7 +126,7 @@ class _Compiler:
             program = weighed[0][1]
         return program, tuple(found)
 
-    def force_ways(self, ways: dict[str, Matrix]) -> dict[str, Matrix]:
+    def _force_ways(self, ways: dict[str, Matrix]) -> dict[str, Matrix]:
         model = self.options.model.lower()
         if model == AUTO or len(ways) == 1:
             return ways
@@ -171,7 +171,7 @@ def _find_iteration(program: Program) -> tuple[int, Iterate] | None:
     return None
 
 
-def replace_iteration(program: Program, at: int, iteration: Iterate, written: Matrix) -> Program:
+def _replace_iteration(program: Program, at: int, iteration: Iterate, written: Matrix) -> Program:
     value = rewrite_iterations(program.statements[at].value, lambda node: written if node == iteration else None)
     return _with(program, at, value)
 
@@ -181,7 +181,7 @@ def _unroll_others(program: Program) -> Program:
     while (place := _find_iteration(program)) is not None:
         at, iteration = place
         ways = write_models(iteration, _infer_facts(program, at), program.ring)
-        program = replace_iteration(program, at, iteration, list(ways.values())[-1])
+        program = _replace_iteration(program, at, iteration, list(ways.values())[-1])
     return program
 
 

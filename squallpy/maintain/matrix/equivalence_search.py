@@ -98,10 +98,10 @@ def distribute(matrix: Matrix) -> Iterator[Matrix]:
         for at, factor in enumerate(matrix.factors):
             if isinstance(factor, Sum):
                 before, after = matrix.factors[:at], matrix.factors[at + 1 :]
-                yield add(*(move_scalar_out(before, term, after) for term in factor.terms))
+                yield add(*(_move_scalar_out(before, term, after) for term in factor.terms))
 
 
-def move_scalar_out(before: tuple[Matrix, ...], term: Matrix, after: tuple[Matrix, ...]) -> Matrix:
+def _move_scalar_out(before: tuple[Matrix, ...], term: Matrix, after: tuple[Matrix, ...]) -> Matrix:
     if isinstance(term, Scale):
         return Scale(term.factor, product(*before, term.of, *after))
     return product(*before, term, *after)
@@ -119,25 +119,25 @@ def extract(matrix: Matrix) -> Iterator[Matrix]:
         for at, term in enumerate(matrix.terms):
             groups.setdefault(_end(term, last), []).append(at)
         for shared, places in groups.items():
-            if len(places) > 1 and any(isinstance(strip_scalar(matrix.terms[at]), Product) for at in places):
-                rest = add(*(drop_factor(matrix.terms[at], last) for at in places))
+            if len(places) > 1 and any(isinstance(_strip_scalar(matrix.terms[at]), Product) for at in places):
+                rest = add(*(_drop_factor(matrix.terms[at], last) for at in places))
                 joined = product(rest, shared) if last else product(shared, rest)
                 yield add(joined, *(t for at, t in enumerate(matrix.terms) if at not in places))
 
 
-def strip_scalar(term: Matrix) -> Matrix:
+def _strip_scalar(term: Matrix) -> Matrix:
     return term.of if isinstance(term, Scale) else term
 
 
 def _end(term: Matrix, last: bool) -> Matrix:
-    bare = strip_scalar(term)
+    bare = _strip_scalar(term)
     return bare.factors[-1 if last else 0] if isinstance(bare, Product) else bare
 
 
-def drop_factor(term: Matrix, last: bool) -> Matrix:
+def _drop_factor(term: Matrix, last: bool) -> Matrix:
     """Drop the first or last factor of a term."""
     if isinstance(term, Scale):
-        return Scale(term.factor, drop_factor(term.of, last))
+        return Scale(term.factor, _drop_factor(term.of, last))
     if isinstance(term, Product):
         return product(*(term.factors[:-1] if last else term.factors[1:]))
     return Diagonal(term.cols if not last else term.rows)

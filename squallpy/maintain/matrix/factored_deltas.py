@@ -86,7 +86,7 @@ def expand_chains(delta: Matrix, factors: Mapping[str, Factors]) -> list[Chain]:
             return [chain for at in range(len(parts)) for chain in _pull_out_stack(parts, at, factors)]
         case Product(parts):
             operands = [expand_chains(part, factors) for part in parts]
-            return [reduce(join_halves, choice) for choice in every(*operands)]
+            return [reduce(_join_halves, choice) for choice in every(*operands)]
     return [Chain((delta,))]
 
 
@@ -95,7 +95,7 @@ def multiply_optional(by: Scalar | None, other: Scalar | None) -> Scalar | None:
     return other if by is None else by if other is None else arithmetic("*", by, other)
 
 
-def join_halves(left: Chain, right: Chain) -> Chain:
+def _join_halves(left: Chain, right: Chain) -> Chain:
     return Chain((*left.factors, *right.factors), multiply_optional(left.scale, right.scale))
 
 
@@ -165,7 +165,7 @@ class _Joining:
         inner = [self._inside(chain) for chain in sums]
         least = sum(min((guess(_width(cut)) for cut in cuts), default=self._cols) for cuts in inner)
         self._options = [
-            [option for cut in self.list_cuts(chain, cuts, dense, least) for option in self._sides(cut, chain.scale)]
+            [option for cut in self._list_cuts(chain, cuts, dense, least) for option in self._sides(cut, chain.scale)]
             for chain, cuts in zip(sums, inner, strict=True)
         ]
         self._numbers: dict[tuple[bool, Half], int] = {}
@@ -222,7 +222,7 @@ class _Joining:
     def _inside(self, chain: Chain) -> list[tuple[Half, Half]]:
         return [(chain.factors[:at], chain.factors[at:]) for at in range(1, len(chain.factors))]
 
-    def list_cuts(
+    def _list_cuts(
         self, chain: Chain, inside: list[tuple[Half, Half]], dense: bool | None, least: int
     ) -> list[tuple[Half, Half]]:
         """List the cuts to be weighed: at an end only if the rank may exceed that of the matrix there."""
@@ -256,12 +256,12 @@ def _build_halves(options: Sequence[_Option]) -> tuple[Matrix, Matrix]:
     """Build U and V of a group."""
     first = options[0]
     width = _width((first.shared, first.other) if first.is_left else (first.other, first.shared))
-    shared = multiply_half(first.shared, width)
-    others = add(*(scale_by(o.scale, multiply_half(o.other, width)) for o in options))
+    shared = _multiply_half(first.shared, width)
+    others = add(*(scale_by(o.scale, _multiply_half(o.other, width)) for o in options))
     return (shared, others) if first.is_left else (others, shared)
 
 
-def multiply_half(half: Half, width: Size) -> Matrix:
+def _multiply_half(half: Half, width: Size) -> Matrix:
     return product(*half) if half else Diagonal(width)
 
 

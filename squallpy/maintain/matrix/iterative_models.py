@@ -179,7 +179,7 @@ class _Writer:
     def _power(self, leap: int) -> Matrix:
         if leap not in self._powers:
             if leap == 1:
-                self._powers[1] = self.name_value("P1", self._step.matrix)
+                self._powers[1] = self._name_value("P1", self._step.matrix)
             else:
                 half = self._power(leap // 2)
                 self._powers[leap] = self._let(f"P{leap}", product(half, half))
@@ -190,14 +190,14 @@ class _Writer:
         if leap not in self._sums:
             assert self._step.constant is not None
             if leap == 1:
-                self._sums[1] = self.name_value("S1", self._step.constant)
+                self._sums[1] = self._name_value("S1", self._step.constant)
             else:
                 half = self._constant(leap // 2)
                 doubled = add(self._step.apply_to(self._power(leap // 2), half), half)
                 self._sums[leap] = self._let(f"S{leap}", doubled)
         return self._sums[leap]
 
-    def name_value(self, name: str, value: Matrix) -> Matrix:
+    def _name_value(self, name: str, value: Matrix) -> Matrix:
         return value if isinstance(value, Name | Diagonal) else self._let(name, value)
 
     def _let(self, name: str, value: Matrix) -> Matrix:

@@ -175,7 +175,7 @@ class _Writer:
         """Factor a delta, name its halves, and have its view updated by them."""
         made = self._factors(definition, delta)
         u, v = (
-            self.name_factor(f"{letter}{label(definition.name.name)}", half)
+            self._name_factor(f"{letter}{label(definition.name.name)}", half)
             for letter, half in (("U", made.u), ("V", made.v))
         )
         self._update(definition.name, delta.name, u, v)
@@ -200,7 +200,7 @@ class _Writer:
         left, right = (Name(fresh_name(f"{half}~", self._taken), *shape(half)) for half in (u, v))
         return left, right
 
-    def name_factor(self, wanted: str, half: Matrix) -> Matrix:
+    def _name_factor(self, wanted: str, half: Matrix) -> Matrix:
         name = Name(fresh_name(wanted, self._taken), *shape(half))
         self._factored.append(Statement(name, half))
         return self._builder.define(name, self._simple(half))

@@ -71,7 +71,7 @@ class Product:
         return self.factors[-1].cols
 
     def __str__(self) -> str:
-        return " * ".join(show_factor(factor) for factor in self.factors)
+        return " * ".join(_show_factor(factor) for factor in self.factors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class Sum(_Shaped):
 
     def __str__(self) -> str:
         first, *others = self.terms
-        return str(first) + "".join(f" - {show_factor(t)}" if (t := negated_operand(o)) else f" + {o}" for o in others)
+        return str(first) + "".join(f" - {_show_factor(t)}" if (t := negated_operand(o)) else f" + {o}" for o in others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +108,8 @@ class Scale(_Shaped):
 
     def __str__(self) -> str:
         if self.factor != Number(-1):
-            return f"{self.factor} * {show_factor(self.of)}"
-        return f"-({self.of})" if isinstance(self.of, Scale) else f"-{show_factor(self.of)}"  # NB: -- begins a comment
+            return f"{self.factor} * {_show_factor(self.of)}"
+        return f"-({self.of})" if isinstance(self.of, Scale) else f"-{_show_factor(self.of)}"  # NB: -- begins a comment
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,7 +385,7 @@ def substitute(matrix: Matrix, name: str, value: Matrix) -> Matrix:
     return with_children(matrix, tuple(substitute(child, name, value) for child in children(matrix)))
 
 
-def show_factor(matrix: Matrix) -> str:
+def _show_factor(matrix: Matrix) -> str:
     """Show an operand of a product."""
     loose = isinstance(matrix, Sum | Let) or (isinstance(matrix, Scale) and matrix.factor != Number(-1))
     return f"({matrix})" if loose else str(matrix)

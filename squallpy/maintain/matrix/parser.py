@@ -76,7 +76,7 @@ class _Reader:
 
     def program(self, start: int, end: int) -> Program:
         statements = []
-        for tree in self.parse_lines(start, end).children:
+        for tree in self._parse_lines(start, end).children:
             named, body = tree.children
             value = self._matrix(body, self._scope)
             name = str(named) if named else RESULT
@@ -91,7 +91,7 @@ class _Reader:
             raise SquallError("SQ1001", "a matrix program without a statement", span, "write B := A * A")
         return Program(self._inputs, tuple(statements), tuple(s.name.name for s in statements), self._ring)
 
-    def parse_lines(self, start: int, end: int) -> Parsed:
+    def _parse_lines(self, start: int, end: int) -> Parsed:
         from lark import UnexpectedInput
 
         from squallpy.frontend.script import syntax_error
@@ -135,7 +135,7 @@ class _Reader:
                 text = str(tree.children[0])
                 return Number(int(text) if text.isdigit() else float(text))
             case "name":
-                return self.look_up_name(tree, scope)
+                return self._look_up_name(tree, scope)
             case "add" | "subtract" | "multiply" | "divide":
                 return self._binary(tree, scope)
             case "negate":
@@ -156,7 +156,7 @@ class _Reader:
                 return stack_rows(*rows)
         return self._call(tree, scope)
 
-    def look_up_name(self, tree: Parsed, scope: Scope) -> Value:
+    def _look_up_name(self, tree: Parsed, scope: Scope) -> Value:
         name = str(tree.children[0])
         if name not in scope:
             raise self._error("SQ2012", f'unknown matrix "{name}"', tree, nearest(name, scope))
@@ -224,9 +224,9 @@ class _Reader:
             raise self._error("SQ2012", message, tree)
         read = {"m": self._matrix, "s": self._size, "v": self._scalar}
         values = [read[kinds[min(at, len(kinds) - 1)]](arg, scope) for at, arg in enumerate(arguments)]
-        return self.apply_function(name, values)
+        return self._apply_function(name, values)
 
-    def apply_function(self, name: str, values: list) -> Value:  # type: ignore[type-arg]
+    def _apply_function(self, name: str, values: list) -> Value:  # type: ignore[type-arg]
         match name, values:
             case "inv", [of]:
                 if not self._ring.divides:

@@ -116,7 +116,7 @@ class _Pricing:
     def price(self, done: Iterable[tuple[Matrix, float]], visited: Mapping[str, float], few: bool) -> Price:
         """Estimate the cost of operations, given the share of each that is done, and of visits to matrices."""
         counts = [
-            cost(matrix, self._guess, self._facts) * fraction * self.sparse_fraction(matrix)
+            cost(matrix, self._guess, self._facts) * fraction * self._sparse_fraction(matrix)
             for matrix, fraction in done
         ]
         words = {name: self._words(name) for name in visited}
@@ -136,7 +136,7 @@ class _Pricing:
             fraction = self._sparse[name] * CELL
         return self._guess.cells(self._names[name]) * fraction
 
-    def sparse_fraction(self, matrix: Matrix) -> float:
+    def _sparse_fraction(self, matrix: Matrix) -> float:
         """Estimate a product by a sparse factor relative to a dense one; two sparse ones are multiplied as dense."""
         if not isinstance(matrix, Product):
             return 1.0

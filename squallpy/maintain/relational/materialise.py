@@ -88,7 +88,7 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Progr
             if joined[root] not in apart and list(origin.values()).count(root) > MOST * len(joined[root]):
                 raise _TooManyViews(joined[root])
             if (found_so_far := sum(map(len, changes.values()))) > most:
-                raise too_many_statements(found_so_far, most)
+                raise _too_many_statements(found_so_far, most)
         views = found
 
     complex_first = sorted(views.values(), key=lambda v: -v.degree)
@@ -107,7 +107,7 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Progr
     return Program(stored, tuple(triggers), lowered.output, auxiliary)
 
 
-def too_many_statements(statements: int, most: int) -> SquallError:
+def _too_many_statements(statements: int, most: int) -> SquallError:
     """Make the error for a query of at least this many statements."""
     message = f"the query needs at least {statements:,} statements to be maintained, more than {most:,}"
     return SquallError("SQ3001", message, hint=f"join fewer copies of a stream, or --set statements={10 * most}")

@@ -36,10 +36,10 @@ def _has_groups(aux: AuxiliaryRelation) -> bool:
 
 
 def _rid(view: View, auxiliary: dict[str, AuxiliaryRelation]) -> View:
-    return replace(view, terms=tuple(drop_lookup(term, auxiliary) for term in view.terms))
+    return replace(view, terms=tuple(_drop_lookup(term, auxiliary) for term in view.terms))
 
 
-def drop_lookup(term: Monomial, auxiliary: dict[str, AuxiliaryRelation]) -> Monomial:
+def _drop_lookup(term: Monomial, auxiliary: dict[str, AuxiliaryRelation]) -> Monomial:
     body = list(term.body)
     for atom in term.atoms:
         others = [f for f in body if f is not atom]

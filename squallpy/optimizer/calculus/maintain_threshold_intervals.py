@@ -166,12 +166,12 @@ class _Rewriting:
     def _rewrite(self, term: Monomial, keys: tuple[Column, ...], aggregate: _RunningAggregate) -> list[Monomial]:
         for atom in term.atoms:
             if atom.relation == aggregate.aux.relation and (
-                found := self.replace_atom(term, atom, set(keys), aggregate)
+                found := self._replace_atom(term, atom, set(keys), aggregate)
             ):
                 return [t for each in found for t in self._rewrite(each, keys, aggregate)]
         return [term]
 
-    def replace_atom(
+    def _replace_atom(
         self, term: Monomial, atom: Rel, keys: set[Column], aggregate: _RunningAggregate
     ) -> list[Monomial] | None:
         """Replace an atom by intervals, with a monomial for NULL; None if more is read of it than comparisons."""
@@ -208,7 +208,7 @@ class _Rewriting:
             return None
         needed = {c for w in predicates for c in columns(w)}
         aux = self._intervals(aggregate, tuple(predicates), tuple((c, *context[c]) for c in context if c in needed))
-        body = (*rest, *self.test_interval(aux, aggregate, names))
+        body = (*rest, *self._test_interval(aux, aggregate, names))
         out = [Monomial(prune(self._without_idle(body, keys | lanes), keys, term.lanes), term.lanes)]
         if aggregate.total and p.nullable:  # NB: NULL is neither before nor after a value
             nothing: dict[int, Expr] = {
@@ -219,7 +219,7 @@ class _Rewriting:
             out.append(Monomial(prune((*rest, Cmp(is_null(p)), *tests), keys, term.lanes), term.lanes))
         return out
 
-    def test_interval(
+    def _test_interval(
         self, aux: AuxiliaryRelation, aggregate: _RunningAggregate, names: Mapping[int, Expr]
     ) -> tuple[Factor, ...]:
         """Test that p is in one of the intervals of its group."""
@@ -279,13 +279,13 @@ class _Rewriting:
             return self.relations[key]
         same: dict[int, Expr] = {key.id: key for key in view.keys}
         one: tuple[Factor, ...] = (aggregate.given,)
-        bodies = [(*one, *self.test_interval(within, aggregate, same))]
+        bodies = [(*one, *self._test_interval(within, aggregate, same))]
         if aggregate.p.nullable:
             bodies.append((*one, Cmp(is_null(aggregate.p)), *self._null_test(aggregate, within, domain)))
         mine = dict(aggregate.given.fields)
         limited = View("", view.keys, tuple(Monomial(body, ((),)) for body in bodies))
         items = tuple((title, mine[title]) for title, _ in domain.output.items)
-        passing = self.make_relation((*key, "few"), domain, limited, replace(domain.output, items=items))
+        passing = self._make_relation((*key, "few"), domain, limited, replace(domain.output, items=items))
         needed_columns = Rel(passing.relation, aggregate.given.fields)
         terms = []
         for term in view.terms:
@@ -299,7 +299,7 @@ class _Rewriting:
                 terms.append(replace(term, body=self._restrict(term.body, more[0], needed_columns, aggregate, domain)))
             else:
                 return None
-        return self.make_relation(key, aggregate.aux, replace(view, terms=tuple(terms)), output)
+        return self._make_relation(key, aggregate.aux, replace(view, terms=tuple(terms)), output)
 
     def _restrict(
         self, body: tuple[Factor, ...], atom: Rel, passing: Rel, aggregate: _RunningAggregate, domain: AuxiliaryRelation
@@ -342,7 +342,7 @@ class _Rewriting:
             titles = {expr: title for title, expr in output.items}
             items = tuple((titles[c], c) for c in (*group, *(m.column for m in measures)))
             key = (aggregate.aux.relation.name, within.relation.name, "behind")
-            aux = self.make_relation(
+            aux = self._make_relation(
                 key, aggregate.aux, View("", group, terms), replace(output, measures=measures, items=items)
             )
             fields = tuple(Field(title, c.type, c.nullable) for title, c in items)
@@ -355,7 +355,7 @@ class _Rewriting:
             return (Rel(relation, read), *(Cmp(substitute(w, names)) for w in within.kind.predicates))
         return ()
 
-    def make_relation(
+    def _make_relation(
         self, key: tuple[str, ...], like: AuxiliaryRelation, view: View, output: OutputSpec
     ) -> AuxiliaryRelation:
         name = auxiliary_name(self._names)

@@ -48,7 +48,7 @@ def _tests(aux: AuxiliaryRelation, term: Monomial, keys: tuple[Column, ...]) -> 
         mine = variables(atom)
         if mine & {*bound_by(f for f in term.body if f is not atom), *keys}:
             yield None
-        named = [f.value for f in tests_named(term, mine)]
+        named = [f.value for f in _tests_named(term, mine)]
         if len({*named}) < len(named):  # a field of the new relation has one name
             yield None
         for expr in _expressions(term):
@@ -72,7 +72,7 @@ def _replace_atom(
     aux: AuxiliaryRelation, new: AuxiliaryRelation, term: Monomial, atom: Rel, ids: Iterator[int]
 ) -> Monomial:
     mine, titles = variables(atom), {test: title for title, test in new.output.items}
-    named = tests_named(term, mine)
+    named = _tests_named(term, mine)
     fields = {titles[_over_measures(aux, atom, f.value)]: f.variable for f in named}
 
     def ask(expr: Expr) -> Expr:
@@ -101,7 +101,7 @@ def _atoms(aux: AuxiliaryRelation, term: Monomial) -> list[Rel]:
     return [atom for atom in term.atoms if atom.relation.name == aux.relation.name]
 
 
-def tests_named(term: Monomial, mine: frozenset[Column]) -> list[Assign]:
+def _tests_named(term: Monomial, mine: frozenset[Column]) -> list[Assign]:
     """List the tests that are assigned to a variable."""
     return [f for f in term.body if isinstance(f, Assign) and _is_test(f.value, mine)]
 

@@ -178,7 +178,7 @@ class _RangeExtreme(_ExtremeMatch):
         output = replace(self.aux.output, measures=(), aggregated_key=None, single=False, items=items)
         spans = RangeExtremeSpans(x, v, before, behind, self.function == "max")
         aux = AuxiliaryRelation(relation, View(f"G_{name.upper()}", self.keys, (self.other_factors,)), output, spans)
-        outside = (Cmp(is_beyond(self.low, x, before)), Cmp(is_beyond(self.high, x, behind)))
+        outside = (Cmp(_is_beyond(self.low, x, before)), Cmp(_is_beyond(self.high, x, behind)))
         body = (self.domain, Rel(relation, items), *self.predicates, *outside)
         return (aux,), (Monomial(body, self.term.lanes),)
 
@@ -403,7 +403,7 @@ def _bounds(moving: list[Factor], x: Column) -> tuple[Call, Call] | None:
     return (found[RISING], found[FALLING]) if len(moving) == 2 and found.keys() == {RISING, FALLING} else None
 
 
-def is_beyond(bound: Call, x: Column, end: Column) -> Expr:
+def _is_beyond(bound: Call, x: Column, end: Column) -> Expr:
     """Build `end IS NULL OR NOT bound(end)`, where bound(x) is TRUE for some x, so that nothing else in it is NULL."""
     known = (not_null(c) for c in sorted(columns(bound) - {x}, key=lambda c: c.id))  # NB: a user's may be nullable
     out = Call(OPPOSITE[bound.name], bound.args, BOOLEAN, True)

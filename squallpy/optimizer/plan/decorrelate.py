@@ -175,7 +175,7 @@ def _without_domain(
     read = {c.id for _, expr in parameters for c in columns(expr)}
     values = Aggregate(narrow_plan(base, read), parameters, ())
     ours = tuple(column for column, _ in parameters)
-    own = [] if all_values else find_equal_exprs(right, ours)
+    own = [] if all_values else _find_equal_exprs(right, ours)
     known = (id(base), parameters, tuple((id(leaf), *mine.items()) for leaf, mine in own))
     pushdown = pushdowns.setdefault(known, _DomainPushdown(context, values, ours, own))
     inner = pushdown.push(right, lax=lax)
@@ -294,7 +294,7 @@ class _DomainPushdown:
         return Project(plan, tuple(items))
 
 
-def find_equal_exprs(plan: Node, ours: tuple[Column, ...]) -> list[tuple[Node, Own]]:
+def _find_equal_exprs(plan: Node, ours: tuple[Column, ...]) -> list[tuple[Node, Own]]:
     """Find, for each leaf of the domain, the expressions that its columns equal; empty if a leaf lacks some."""
     found: list[tuple[Node, Own]] = []
     for leaf, conditions in _leaves(plan):

@@ -24,13 +24,13 @@ def expand_arg_extremes(node: Node, columns: ColumnAllocator) -> Node | None:
         return None
     plan: Node = Aggregate(node.child, node.keys, tuple(each for each in node.aggs if each not in chosen))
     for column, agg in chosen:
-        taken, keys = take_value(node, column, agg, columns)
+        taken, keys = _take_value(node, column, agg, columns)
         same = [not_distinct(a, b) for (a, _), b in zip(node.keys, keys, strict=True)]
         plan = LeftJoin(plan, taken, conjunction(same))
     return Project(plan, tuple((c, c) for c in node.output))
 
 
-def take_value(groups: Aggregate, column: Column, agg: Agg, columns: ColumnAllocator) -> tuple[Node, list[Column]]:
+def _take_value(groups: Aggregate, column: Column, agg: Agg, columns: ColumnAllocator) -> tuple[Node, list[Column]]:
     """Make the Aggregate of one value, and its keys; it lacks groups without a value."""
     assert agg.arg is not None
     by = agg.order[0][0] if agg.order else agg.arg

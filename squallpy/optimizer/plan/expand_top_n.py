@@ -48,21 +48,21 @@ def _first_rows(top: TopN, items: Items, new: ColumnAllocator) -> Node:
     """Select `items` of the first rows."""
     if top.count == 0:
         return Project(Filter(top.child, FALSE), items)
-    over = write_over(top.partition, top.keys)
+    over = _write_over(top.partition, top.keys)
     last = None if top.count is None else Literal(top.offset + top.count, BIGINT)
     order = total_order(top.child, over.partition, over.order, is_extended=not top.with_ties)
     if top.with_ties or order is not None:
         over = over if order is None else replace(over, order=order)
         if len(over.order) > max(MOST_KEYS, len(top.keys)):
             raise _too_many_keys(top)
-        rows, rank = rank_rows(top.child, over, new)
+        rows, rank = _rank_rows(top.child, over, new)
         tests = [call("<=", rank, last)] if last else []
         tests += [call(">", rank, Literal(top.offset, BIGINT))] if top.offset else []
         return Project(Filter(rows, conjunction(tests)), items)
-    over = order_by_all(over, (*(unique_columns(top.child, declared=True) or ()), *(expr for _, expr in items)))
+    over = _order_by_all(over, (*(unique_columns(top.child, declared=True) or ()), *(expr for _, expr in items)))
     if len(over.order) > MOST_SHOWN:
         raise _too_many_keys(top)
-    rows, rank = rank_rows(top.child, over, new)
+    rows, rank = _rank_rows(top.child, over, new)
     rows = Filter(rows, call("<=", rank, last)) if last else rows
     shown = {expr: new.column(c.name, c.type, c.nullable) for c, expr in items}
     hidden = [expr for expr in over.partition if expr not in shown]
@@ -78,19 +78,19 @@ def _first_rows(top: TopN, items: Items, new: ColumnAllocator) -> Node:
     return Project(repeated, tuple((c, shown[expr]) for c, expr in items))
 
 
-def write_over(partition: tuple[Expr, ...], order: SortKeys) -> OverClause:
+def _write_over(partition: tuple[Expr, ...], order: SortKeys) -> OverClause:
     """Write OVER without keys that decide nothing."""
     partition = tuple(dict.fromkeys(expr for expr in partition if columns(expr)))
     return OverClause(partition, drop_redundant_keys(partition, order))
 
 
-def order_by_all(over: OverClause, shown: Sequence[Expr]) -> OverClause:
+def _order_by_all(over: OverClause, shown: Sequence[Expr]) -> OverClause:
     """Extend the order by all output columns, so that rows which still tie are equal."""
-    longer = write_over(over.partition, (*over.order, *((expr, False, True) for expr in shown)))
+    longer = _write_over(over.partition, (*over.order, *((expr, False, True) for expr in shown)))
     return replace(longer, order=shorten(longer.order, len(over.order), MOST_SHOWN))
 
 
-def rank_rows(rows: Node, over: OverClause, new: ColumnAllocator) -> tuple[Node, Column]:
+def _rank_rows(rows: Node, over: OverClause, new: ColumnAllocator) -> tuple[Node, Column]:
     """Rank rows; returned with the column of the rank."""
     rank = new.column("rank", BIGINT, True)
     return WindowFunctions(rows, ((rank, WindowFunction("RANK", over)),)), rank
@@ -119,7 +119,7 @@ def _first_value(top: TopN, value: Expr, by: Items, column: Column, new: ColumnA
     if top.offset:
         return None if deciding or not exprs else _later_value(top, by, column, new)
     if len(deciding) > MOST_EXTREMES:
-        ranked, rank = rank_rows(rows, write_over(top.partition, deciding), new)
+        ranked, rank = _rank_rows(rows, _write_over(top.partition, deciding), new)
         rows = Filter(ranked, call("=", rank, Literal(1, BIGINT)))
     else:
         for key in deciding:

@@ -77,7 +77,7 @@ def materialise_outer_joins(
     def products_left(node: Node) -> int:
         """Count the products of a region when its outer joins are materialised."""
         if id(node) not in left:
-            left[id(node)] = node, sum_products_left(node, [products_left(child) for child in _region(node)])
+            left[id(node)] = node, _sum_products_left(node, [products_left(child) for child in _region(node)])
         return left[id(node)][1]
 
     def materialised(node: Node) -> Node:
@@ -131,7 +131,7 @@ def _products(node: Node, inputs: list[int], ids: Iterator[int], has_groupjoins:
     return max(inputs, default=1)
 
 
-def sum_products_left(node: Node, inputs: list[int]) -> int:
+def _sum_products_left(node: Node, inputs: list[int]) -> int:
     match node:
         case Join():
             return inputs[0] if min(inputs) > 1 else inputs[0] * inputs[1]

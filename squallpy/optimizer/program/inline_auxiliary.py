@@ -24,7 +24,7 @@ def inline_auxiliary(program: Program) -> Program:
     views = program.views[1:]
     copies = {v.name: copy for v in views if v.name not in kept and (copy := _copy(v, auxiliary))}
     while copies:
-        refused = {name for t in program.triggers for s in t.statements for name in list_needed_views(s, copies)}
+        refused = {name for t in program.triggers for s in t.statements for name in _list_needed_views(s, copies)}
         changing = {t.relation.name for t in program.triggers if any(s.target not in copies for s in t.statements)}
         # a relation of static rows, which changes nothing else when it is loaded, has no trigger without its view
         refused |= {name for name, copy in copies.items() if copy.aux.relation.name not in changing}
@@ -69,7 +69,7 @@ def _copy(view: View, auxiliary: dict[str, AuxiliaryRelation]) -> _Copy | None:
     return None
 
 
-def list_needed_views(statement: Statement, copies: dict[str, _Copy]) -> Iterable[str]:
+def _list_needed_views(statement: Statement, copies: dict[str, _Copy]) -> Iterable[str]:
     """List the views that a statement needs: its lookups do not bind the group, or it binds a value of the row
     elsewhere."""
     others = [ref for ref in statement.refs[1:] if ref.name not in copies]

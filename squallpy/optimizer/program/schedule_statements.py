@@ -75,7 +75,7 @@ class _Schedule:
         self._targets = {s.target for s in trigger.statements}
         self._tasks = {i: self._task(s) for i, s in enumerate(trigger.statements)}
         self._halves = {
-            i: self.cut_statement(task) for i, task in self._tasks.items() if task.reads_before and task.reads_after
+            i: self._cut_statement(task) for i, task in self._tasks.items() if task.reads_before and task.reads_after
         }
         self._alike = _numbers_by_key((halves.key, i) for i, halves in self._halves.items())
         self._updaters = _numbers_by_key((task.statement.target, i) for i, task in self._tasks.items())
@@ -167,7 +167,7 @@ class _Schedule:
         self._tasks[number] = _Task(rest, frozenset(), task.reads_after)
         yield from self._stop_reading(task)
 
-    def cut_statement(self, task: _Task) -> _Halves:
+    def _cut_statement(self, task: _Task) -> _Halves:
         """Cut a statement into a partial product of the views read before the batch, and the rest."""
         statement = task.statement
         given = {v for ref in statement.refs if ref.name in self._deltas for v in ref.variables}

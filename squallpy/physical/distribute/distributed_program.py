@@ -110,7 +110,7 @@ class Distribution:
                 for ref, place in zip(statement.refs, found, strict=True)
             )
             target = None if to is None else _at(statement.keys, to)
-            known = self._memo[key] = evaluate_rules(reads, statement.keys, target, self._switches.rules)
+            known = self._memo[key] = _evaluate_rules(reads, statement.keys, target, self._switches.rules)
         return known
 
 
@@ -153,7 +153,7 @@ def _looks_back(step: Compute, relation: str) -> bool:
 
 
 @lru_cache(maxsize=4096)  # equal statements recur in several triggers and searches
-def evaluate_rules(
+def _evaluate_rules(
     reads: tuple[Read, ...], keys: tuple[Column, ...], target: Location | None, rules: bool
 ) -> Expression:
     first = make_well_formed(reads, keys, target)

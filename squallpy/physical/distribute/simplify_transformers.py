@@ -152,10 +152,10 @@ RULES: tuple[Callable[[Expression], Iterator[Expression]], ...] = (
 @lru_cache(maxsize=KNOWN >> 2)
 def _rewrite(expression: Expression) -> tuple[Expression, ...]:
     """List the expressions that one rule makes at one node."""
-    return tuple(find_rewriting(expression))
+    return tuple(_find_rewriting(expression))
 
 
-def find_rewriting(expression: Expression) -> Iterator[Expression]:
+def _find_rewriting(expression: Expression) -> Iterator[Expression]:
     for rule in RULES:
         yield from rule(expression)
     match expression:

@@ -62,21 +62,21 @@ def _join(target: Location | None, left: Expression, right: Expression) -> Expre
         return Join(_move_to(LOCAL, left), _move_to(LOCAL, right))
     if right.at is SOURCE:  # NB: so is the left one, or they have no common variables
         shared = left.variables & right.variables
-        meet = Dist(sort_variables(shared or right.variables))
+        meet = Dist(_sort_variables(shared or right.variables))
         return Join(_move_to(meet if shared else EVERYWHERE, left), Move(meet, right))
     if right.at is EVERYWHERE:  # NB: hence the left one may be anywhere
         spread = isinstance(target, Dist) and set(target.keys) <= left.variables
-        anyhow = Dist(sort_variables(left.variables))
+        anyhow = Dist(_sort_variables(left.variables))
         return Join(Move(target if target and (spread or target is EVERYWHERE) else anyhow, left), right)
     return Join(Move(EVERYWHERE, left), right)
 
 
 def _all_variables(expression: Expression) -> tuple[Column, ...]:
     """List all variables; those of a read in the view's order, so that one move serves joins and storage."""
-    return expression.ref.variables if isinstance(expression, Read) else sort_variables(expression.variables)
+    return expression.ref.variables if isinstance(expression, Read) else _sort_variables(expression.variables)
 
 
-def sort_variables(variables: Iterable[Column]) -> tuple[Column, ...]:
+def _sort_variables(variables: Iterable[Column]) -> tuple[Column, ...]:
     return tuple(sorted(variables, key=lambda v: v.id))
 
 

@@ -108,7 +108,7 @@ class HeavyKeys:
         moves, after = list[tuple[int, Migration]](), list(self.keys)
         observed = np.flatnonzero(is_due | is_light)
         for i in observed.tolist():
-            after[i] = self._reconsider(observe_recent(self.keys[i], recent[i].tolist()), bool(is_light[i]), moves)
+            after[i] = self._reconsider(_observe_recent(self.keys[i], recent[i].tolist()), bool(is_light[i]), moves)
         above = work > limit
         for i in np.flatnonzero(above).tolist() if moves or work[above].sum() >= self.together * limit else ():
             after.append(self._promote(int(light[i]), Sizes(int(of_r[i]), int(of_s[i]))))
@@ -217,7 +217,7 @@ def _work(r: Floats | Numbers, s: Floats | Numbers) -> Floats:
     return np.add(r, s) + np.multiply(r, s, dtype=np.float64)
 
 
-def observe_recent(heavy: HeavyKey, recent: list[int]) -> HeavyKey:
+def _observe_recent(heavy: HeavyKey, recent: list[int]) -> HeavyKey:
     """Let a key's controller observe its recent changes."""
     came, gone = Sizes(*recent[:2]), Sizes(*recent[2:])
     return replace(heavy, controller=heavy.controller.observe(came, gone))

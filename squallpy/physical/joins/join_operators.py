@@ -81,7 +81,7 @@ class Static(FixedRoutes):
 
     def route(self, side: Side, keys: Keys, tickets: Tickets) -> Routes:
         targets = self.grid.targets(side, tickets)
-        return count_stored(np.repeat(np.arange(len(tickets)), targets.shape[1]), targets.ravel())
+        return _count_stored(np.repeat(np.arange(len(tickets)), targets.shape[1]), targets.ravel())
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class Hybrid:
     keys: HeavyKeys
 
     def route(self, side: Side, keys: Keys, tickets: Tickets) -> Routes:
-        return count_stored(*self.keys.route(side, keys, tickets))
+        return _count_stored(*self.keys.route(side, keys, tickets))
 
     def observe(self, side: Side, keys: Keys, signs: Numbers, units: Numbers) -> Self:
         return replace(self, keys=self.keys.observe(side, keys, signs))
@@ -144,7 +144,7 @@ class Hashed(FixedRoutes):
     keys: HeavyKeys
 
     def route(self, side: Side, keys: Keys, tickets: Tickets) -> Routes:
-        return count_stored(np.arange(len(keys)), hash_joiner(self.keys.joiners, keys))
+        return _count_stored(np.arange(len(keys)), hash_joiner(self.keys.joiners, keys))
 
 
 def create_operator(
@@ -171,5 +171,5 @@ def create_operator(
     raise ValueError(f'no join operator "{name}": {", ".join(NAMES)}')
 
 
-def count_stored(positions: Numbers, joiners: Numbers) -> Routes:
+def _count_stored(positions: Numbers, joiners: Numbers) -> Routes:
     return Routes(positions, joiners, np.ones(len(positions), np.bool_))

@@ -223,7 +223,7 @@ class Joiner(Generic[T]):
         assert self.can_finish
         for side in Side:
             kept = [(stay, self.store.part(stay.part, side)) for stay in self._rules.stays]
-            self.store.settle(side, [self.keep_tuples(side, tuples) if stay.keep else tuples for stay, tuples in kept])
+            self.store.settle(side, [self._keep_tuples(side, tuples) if stay.keep else tuples for stay, tuples in kept])
         self.phase = Phase(self.phase.epoch + 1)
         self._partners()
 
@@ -246,12 +246,12 @@ class Joiner(Generic[T]):
             arriving_tuples, others = tuples, self.store.part(meeting.stored, side.other)
             if meeting.keep and self.phase.migration is not None:
                 if arriving is TupleSet.OLD:
-                    arriving_tuples = self.keep_tuples(side, arriving_tuples)
+                    arriving_tuples = self._keep_tuples(side, arriving_tuples)
                 else:
-                    others = self.keep_tuples(side.other, others)
+                    others = self._keep_tuples(side.other, others)
             self.store.join(side, arriving_tuples, others)
 
-    def keep_tuples(self, side: Side, tuples: T) -> T:
+    def _keep_tuples(self, side: Side, tuples: T) -> T:
         assert self.phase.migration is not None
         return tuples.take(self.phase.migration.keeps(self.number, side, tuples.tickets))
 

@@ -117,9 +117,9 @@ class _Expansion:
         if frame.extent.is_numbered:
             self._rank(frame.frame_before(), function)
         framed = self._in_frame(frame, function)
-        return self.show_aggregate(frame, framed, framed.aggregates.of(agg))
+        return self._show_aggregate(frame, framed, framed.aggregates.of(agg))
 
-    def show_aggregate(self, frame: Frame, framed: _FrameAggregates, column: Column) -> Expr:
+    def _show_aggregate(self, frame: Frame, framed: _FrameAggregates, column: Column) -> Expr:
         """Show an aggregate as it is where a frame may have no rows: a count of nothing is 0."""
         if frame.has_row:
             return column
@@ -169,14 +169,14 @@ class _Expansion:
         made = framed.aggregates
         wanted = not_null(of) if function.ignores_nulls and of.nullable else TRUE
         by = key if wanted == TRUE else case([(wanted, key)], Literal(None, NULL))
-        value: Expr = self.show_aggregate(
+        value: Expr = self._show_aggregate(
             frame, framed, made.arg_extreme("max_by" if is_last != down else "min_by", of, by)
         )
         if key.nullable and not more:  # NULL keys are all at one end
             mine = conjunction((call("is_null", key), wanted) if wanted != TRUE else (call("is_null", key),))
-            least = self.show_aggregate(frame, framed, made.column("min", case([(mine, of)], Literal(None, NULL))))
+            least = self._show_aggregate(frame, framed, made.column("min", case([(mine, of)], Literal(None, NULL))))
             first = by if nulls_first == is_last else case([(mine, ONE)], Literal(None, NULL))
-            found = call(">", self.show_aggregate(frame, framed, made.column("count", first)), ZERO)
+            found = call(">", self._show_aggregate(frame, framed, made.column("count", first)), ZERO)
             value = case([(found, value)], least) if nulls_first == is_last else case([(found, least)], value)
         return value
 

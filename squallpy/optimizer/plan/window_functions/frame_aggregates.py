@@ -95,13 +95,13 @@ class FrameRows:
         ends = [c for c, _ in mine[count:]]
         parts = [join(domain, source, (*same, within)) for within in _conditions(frame, theirs[count:], ends)]
         shared = self.columns.copies(c for c, _ in mine)
-        rows, names = self.unite_parts(parts, (*(c for c, _ in mine), *aggregates.arguments))
+        rows, names = self._unite_parts(parts, (*(c for c, _ in mine), *aggregates.arguments))
         named = aggregates.in_terms_of(names.__getitem__)
         plan = named.build_aggregate(rows, tuple((key, names[c]) for key, c in shared))
         pairs = zip((key for key, _ in shared), exprs, strict=True)
         return plan, tuple(pairs)
 
-    def unite_parts(self, parts: Sequence[Node], exprs: Iterable[Expr]) -> tuple[Node, dict[Expr, Expr]]:
+    def _unite_parts(self, parts: Sequence[Node], exprs: Iterable[Expr]) -> tuple[Node, dict[Expr, Expr]]:
         """Unite the rows of all parts; returned with the columns of some expressions."""
         exprs_needed = tuple(dict.fromkeys(exprs))
         if len(parts) == 1:
