@@ -73,19 +73,15 @@ def split(
         torn: Components of atoms from before and after the batch are cut between these; else raises MixedVersionsError.
     """
     rest = [f for f in factors if not isinstance(f, Rel)]
-    groups = [_attach(f, rest) for f in factors if isinstance(f, Rel)]
+    assigns = [f for f in rest if isinstance(f, Assign)]
+    groups = [_attach(f, assigns) for f in factors if isinstance(f, Rel)]
     if each_atom:
         pieces = [[group] for group in sorted(groups, key=lambda group: not group.atom.delta)]
     else:
         pieces = _components(groups, rest, split_versions)
     bodies = [(*body, *_covered(body, rest)) for body in map(_concatenate, pieces)]
     inside = {id(f) for body in bodies for f in body}
-    filters = list[Factor]()
-    for f in (f for f in rest if id(f) not in inside):
-        if computing := next(((i, key) for i, body in enumerate(bodies) if (key := _computed_key(body, f))), None):
-            bodies[computing[0]] += computing[1]
-        else:
-            filters.append(f)
+    filters = [f for f in rest if id(f) not in inside and not _compute_key(bodies, f)]
     bodies = [_without_implied(body) for body in bodies]
     scopes = [bound_by(body) for body in bodies]
 
@@ -121,15 +117,17 @@ def _covered(body: tuple[Factor, ...], rest: Sequence[Factor]) -> Iterator[Facto
     return (f for f in rest if id(f) not in own and _covers(scope, f))
 
 
-def _computed_key(body: tuple[Factor, ...], factor: Factor) -> tuple[Factor, ...]:
-    """Compute a variable of another body that equals an expression over a body, so that it becomes a key of its view.
+def _compute_key(bodies: list[tuple[Factor, ...]], factor: Factor) -> bool:
+    """Let a body compute a variable of another one from an equality, as a key of its view; False if none can.
 
     ΔC(z) | A(k, x) ⋈ B(k, y), (x + y = z)   →   ΔC(z) | A(k, x) ⋈ B(k, y) ⋈ (z := x + y)
     """
     for tests, assign in solutions(factor):
-        if _covers(bound_by(body), assign):
-            return *tests, assign
-    return ()
+        for i, body in enumerate(bodies):
+            if _covers(bound_by(body), assign):
+                bodies[i] = (*body, *tests, assign)
+                return True
+    return False
 
 
 def _without_implied(body: tuple[Factor, ...]) -> tuple[Factor, ...]:
@@ -137,7 +135,7 @@ def _without_implied(body: tuple[Factor, ...]) -> tuple[Factor, ...]:
 
     NB: one such field would do, but the others' own views keep the test, and have to be the same everywhere.
     """
-    tested = {id(f): v for f in body if (v := _asked_not_null(f))}
+    tested = {id(f): v for f in body if isinstance(f, Cmp) and (v := _asked_not_null(f))}
     if not tested:
         return body
     bound = Counter(v for f in body if isinstance(f, Rel) for _, v in f.fields)
@@ -146,9 +144,9 @@ def _without_implied(body: tuple[Factor, ...]) -> tuple[Factor, ...]:
     return tuple(f for f in body if (v := tested.get(id(f))) is None or not bound[v] or v in nullable)
 
 
-def _asked_not_null(factor: Factor) -> Column | None:
-    match factor:
-        case Cmp(Call("not", (Call("is_null", (Column() as column,)),))):
+def _asked_not_null(comparison: Cmp) -> Column | None:
+    match comparison.predicate:
+        case Call("not", (Call("is_null", (Column() as column,)),)):
             return column
     return None
 
@@ -172,14 +170,14 @@ def _with_fields(atom: Rel, fields: list[tuple[str, Column]]) -> Rel:
     return atom if len(fields) == len(atom.fields) else replace(atom, fields=tuple(fields))
 
 
-def _attach(atom: Rel, rest: Sequence[Factor]) -> _Group:
+def _attach(atom: Rel, assigns: Sequence[Assign]) -> _Group:
     """Add to an atom the assignments that it can compute alone, in an order of evaluation.
 
     A variable that it binds already is for another atom to compute: a + 1 = b AND b + 1 = a.
     """
     body: list[Factor] = []
     bound = atom.reads
-    while more := [f for f in rest if isinstance(f, Assign) and _covers(bound, f)]:
+    while more := [f for f in assigns if _covers(bound, f)]:
         body += more
         bound |= bound_by(more)
     return _Group(atom, tuple(body), bound)
@@ -233,15 +231,20 @@ def _of_one_version(
 
 def _connected(groups: list[_Group], bound: frozenset[Column]) -> list[list[_Group]]:
     """Group by shared variables, apart from the `bound` ones."""
-    components: dict[int, list[_Group]] = {}  # by the number of the last group
+    components: dict[int, list[_Group]] = {}
+    latest: dict[int, int] = {}  # the number of a component's last group
     places: dict[Column, int] = {}  # the component that binds a variable
     for number, group in enumerate(groups):
         scope = group.binds - bound
-        near = sorted({places[v] for v in scope if v in places})
-        parts = [components.pop(each) for each in near]
-        components[number] = [*(g for part in parts for g in part), group]
-        places |= dict.fromkeys(_bound_by_groups(components[number]) - bound if near else scope, number)
-    return list(components.values())
+        near = sorted({places[v] for v in scope if v in places}, key=latest.__getitem__)
+        mine = near[0] if near else number
+        for other in near[1:]:
+            places |= dict.fromkeys(_bound_by_groups(components[other]) - bound, mine)
+            components[mine] += components.pop(other)
+        components.setdefault(mine, []).append(group)
+        latest[mine] = number
+        places |= dict.fromkeys(scope, mine)
+    return [components[each] for each in sorted(components, key=latest.__getitem__)]
 
 
 def _join_compared(

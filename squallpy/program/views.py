@@ -1,5 +1,7 @@
 """Materialised views as sums of monomials, and how statements refer to them."""
 
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from squallpy.base.rings import LaneRing, Ring
@@ -46,6 +48,16 @@ class View:
 def _widest(rings: list[LaneRing]) -> LaneRing:
     """Return the ring that has all sums of a lane; cofactor matrices are of one term."""
     return max(ring for ring in rings if isinstance(ring, Ring)) if isinstance(rings[0], Ring) else rings[0]
+
+
+def index_atoms(views: Iterable[View]) -> Mapping[str, list[tuple[Rel, Monomial, View]]]:
+    """Index the atoms of views by the name of their relation, each with its term and its view."""
+    found = defaultdict[str, list[tuple[Rel, Monomial, View]]](list)
+    for view in views:
+        for term in view.terms:
+            for atom in term.atoms:
+                found[atom.relation.name].append((atom, term, view))
+    return found
 
 
 @dataclass(frozen=True, slots=True)

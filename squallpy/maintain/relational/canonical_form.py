@@ -11,6 +11,7 @@ Source: McKay, Piperno, "Practical graph isomorphism, II", 2014.
 """
 
 from collections import defaultdict
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Generic, TypeVar
@@ -20,6 +21,7 @@ from squallpy.program.calculus import Assign, Cmp, Factor, Rel
 from squallpy.program.components import Component, prune
 
 V = TypeVar("V", Column, int)
+K = TypeVar("K", bound=Hashable)
 Colours = dict[int, int]  # by the numbers of variables
 Path = tuple[int, ...]  # the numbers of individualised variables
 
@@ -106,7 +108,10 @@ class _Search:
     """All that the least text may be, by the ways to it."""
 
     def __init__(self, shapes: tuple[_Shape[int], ...]) -> None:
-        self._shapes = shapes
+        self._shapes, self._places = shapes, defaultdict[int, list[tuple[int, _Shape[int]]]](list)
+        for shape in shapes:
+            for place, v in enumerate(shape.variables):
+                self._places[v].append((place, shape))
         self.leaves: dict[str, tuple[Path, Colours]] = {}
 
     def run(self, colours: Colours, path: Path) -> int | None:
@@ -127,18 +132,47 @@ class _Search:
         return None
 
     def refine(self, colours: Colours) -> Colours:
-        """Refine colours, numbered from 0, until they distinguish all that the given ones and the factors do."""
-        while True:
-            places = defaultdict[int, list[tuple[int, tuple[str, tuple[int, ...]]]]](list)
-            for shape in self._shapes:
-                seen = _colour(shape, colours)
-                for place, v in enumerate(shape.variables):
-                    places[v].append((place, seen))
-            marks = {v: (colour, tuple(sorted(places[v]))) for v, colour in colours.items()}
-            ranks = {mark: rank for rank, mark in enumerate(sorted(set(marks.values())))}
-            before, colours = len(set(colours.values())), {v: ranks[mark] for v, mark in marks.items()}
-            if len(ranks) in (before, len(colours)):
-                return colours
+        """Refine colours until they distinguish all that the given ones and the factors do.
+
+        A colour is the number of variables of lesser colours, so that it stays the same when others are divided.
+        """
+        classes, found, start = _by_key((colour, v) for v, colour in colours.items()), dict(colours), 0
+        members = dict[int, list[int]]()
+        for colour in sorted(classes):
+            members[start] = classes[colour]
+            found |= dict.fromkeys(members[start], start)
+            start += len(members[start])
+        changed = set(found)
+        while changed:
+            near = {v for u in changed for _, shape in self._places[u] for v in shape.variables}
+            divided = list[tuple[int, list[list[int]]]]()
+            for colour in {found[v] for v in near}:
+                # NB: of variables that have nothing changed beside them, all have the mark of one
+                same = [v for v in members[colour] if v not in near]
+                some = [v for v in members[colour] if v in near] + same[:1] if len(members[colour]) > 1 else []
+                marks = _by_key((self._mark(v, found), v) for v in some)
+                parts = [marks[mark] for mark in sorted(marks)]
+                divided.append((colour, [part + same[1:] if same and same[0] in part else part for part in parts]))
+            changed = set()
+            for colour, parts in divided:
+                for part in parts if len(parts) > 1 else ():
+                    members[colour] = part
+                    changed |= {v for v in part if found[v] != colour}
+                    found |= dict.fromkeys(part, colour)
+                    colour += len(part)
+        return found
+
+    def _mark(self, v: int, colours: Colours) -> tuple[tuple[int, tuple[str, tuple[int, ...]]], ...]:
+        """Describe where a variable stands, beside which colours."""
+        return tuple(sorted((place, _colour(shape, colours)) for place, shape in self._places[v]))
+
+
+def _by_key(items: Iterable[tuple[K, int]]) -> dict[K, list[int]]:
+    """Group numbers by keys."""
+    found = defaultdict[K, list[int]](list)
+    for key, number in items:
+        found[key].append(number)
+    return found
 
 
 def _common_prefix(a: Path, b: Path) -> int:

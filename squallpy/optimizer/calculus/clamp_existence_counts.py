@@ -9,7 +9,7 @@ from squallpy.optimizer.pass_manager import PassContext
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.calculus import Assign, Rel, variables
 from squallpy.program.trigger_program import Lowered
-from squallpy.program.views import View
+from squallpy.program.views import Monomial, View, index_atoms
 
 
 def clamp_existence_counts(lowered: Lowered, _: PassContext) -> Lowered:
@@ -17,13 +17,9 @@ def clamp_existence_counts(lowered: Lowered, _: PassContext) -> Lowered:
 
     N(k, found) ⋈ (found > 0)   →   N(k, LEAST(found, 1)) ⋈ (found > 0)
     """
-    view, auxiliary = lowered.view, lowered.auxiliary
-    return replace(
-        lowered,
-        auxiliary=tuple(
-            _clamp_counts(aux) if counts_only_existence(aux, view, auxiliary) else aux for aux in auxiliary
-        ),
-    )
+    uses = index_atoms((lowered.view, *(aux.view for aux in lowered.auxiliary)))
+    clamped = (_clamp_counts(n) if counts_only_existence(n, uses[n.relation.name]) else n for n in lowered.auxiliary)
+    return replace(lowered, auxiliary=tuple(clamped))
 
 
 def _clamp_counts(aux: AuxiliaryRelation) -> AuxiliaryRelation:
@@ -39,23 +35,22 @@ def has_plain_items(aux: AuxiliaryRelation) -> bool:
     return len(set(shown)) == len(shown) and all(isinstance(expr, Column) for expr in shown)
 
 
-def counts_only_existence(aux: AuxiliaryRelation, view: View, auxiliary: Iterable[AuxiliaryRelation]) -> bool:
-    """True if its counts are only compared with 0."""
+def counts_only_existence(aux: AuxiliaryRelation, uses: Iterable[tuple[Rel, Monomial, View]]) -> bool:
+    """True if its counts are only compared with 0 where it is used."""
     output = aux.output
     if output.aggregated_key or output.having or output.times or not aux.is_by_group or not has_plain_items(aux):
         return False
     if not output.measures or any(measure.function != "count" for measure in output.measures):
         return False
     counts = {title for title, expr in output.items if expr in {measure.column for measure in output.measures}}
-    for term, keys in ((term, v.keys) for v in (view, *(n.view for n in auxiliary)) for term in v.terms):
-        for atom in (a for a in term.atoms if a.relation == aux.relation):
-            counts_read = {v for title, v in atom.fields if title in counts}
-            lanes = (factor for lane in term.lanes for factor in lane or ())
-            others = [f for f in term.body if f is not atom]
-            joined = (v for f in others if isinstance(f, Rel) for v in variables(f))
-            predicates = (f.value if isinstance(f, Assign) else f.predicate for f in others if not isinstance(f, Rel))
-            if any(_reads_more(expr, counts_read) for expr in (*keys, *lanes, *joined, *predicates)):
-                return False
+    for atom, term, view in uses:
+        counts_read = {v for title, v in atom.fields if title in counts}
+        lanes = (factor for lane in term.lanes for factor in lane or ())
+        others = [f for f in term.body if f is not atom]
+        joined = (v for f in others if isinstance(f, Rel) for v in variables(f))
+        predicates = (f.value if isinstance(f, Assign) else f.predicate for f in others if not isinstance(f, Rel))
+        if any(_reads_more(expr, counts_read) for expr in (*view.keys, *lanes, *joined, *predicates)):
+            return False
     return True
 
 

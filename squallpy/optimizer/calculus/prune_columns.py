@@ -1,6 +1,7 @@
 """Removal of unread columns of windows and bags; times of a window become panes that expire together."""
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import gcd
 
@@ -14,6 +15,7 @@ from squallpy.program.auxiliary.window_rows import WindowRows
 from squallpy.program.calculus import Assign
 from squallpy.program.components import prune
 from squallpy.program.trigger_program import Lowered
+from squallpy.program.views import View
 
 
 def prune_columns(lowered: Lowered, context: PassContext) -> Lowered:
@@ -23,17 +25,24 @@ def prune_columns(lowered: Lowered, context: PassContext) -> Lowered:
 
     Windows whose late rows are reported keep all columns.
     """
-    view, out = lowered.view, list[AuxiliaryRelation]()
+    out, fields_read = list[AuxiliaryRelation](), defaultdict[str, set[str]](set)
+    _add_fields(fields_read, lowered.view)
     for aux in reversed(lowered.auxiliary):  # outermost first: columns dropped there are not read by the terms inside
-        atoms = (a for v in (view, *(n.view for n in out)) for a in v.atoms if a.relation == aux.relation)
-        read = {title for atom in atoms for title, _ in atom.fields}
+        read = fields_read[aux.relation.name]
         match aux.kind:
             case WindowRows(window) if not window.report_late:
                 aux = _pruned_window(aux, window, read, context.ids)
             case Groups() if aux.output.is_bag:
                 aux = _of_items(aux, tuple(item for item in aux.output.items if item[0] in read))
         out.append(aux)
+        _add_fields(fields_read, aux.view)
     return replace(lowered, auxiliary=tuple(reversed(out)))
+
+
+def _add_fields(found: Mapping[str, set[str]], view: View) -> None:
+    """Add the fields that a view reads, to those of its relations."""
+    for atom in view.atoms:
+        found[atom.relation.name].update(title for title, _ in atom.fields)
 
 
 def _pruned_window(aux: AuxiliaryRelation, window: WindowSpec, read: set[str], ids: Iterator[int]) -> AuxiliaryRelation:

@@ -64,7 +64,7 @@ from squallpy.program.calculus import Cmp, Factor, Rel, rename_factor, variables
 from squallpy.program.components import prune
 from squallpy.program.output_spec import Measure
 from squallpy.program.trigger_program import Lowered
-from squallpy.program.views import Monomial, View
+from squallpy.program.views import Monomial, View, index_atoms
 
 _NEAR = {"min": (">", ">="), "max": ("<", "<=")}  # comparisons of candidate values with the given one
 _FURTHER = {"min": FALLING, "max": RISING}  # direction of predicates that all values fail if the extreme fails
@@ -222,8 +222,10 @@ def rewrite_extremes(lowered: Lowered, context: PassContext) -> Lowered:
 
 
 def _all_matches(view: View, auxiliary: Relations, seen_relations: set[Relation]) -> Iterator[_ExtremeMatch]:
+    uses = index_atoms((view, *(aux.view for aux in auxiliary)))
     for aux in auxiliary:
-        yield from _match_extremes(aux, auxiliary, seen_relations, counts_only_existence(aux, view, auxiliary))
+        only_existence = counts_only_existence(aux, uses[aux.relation.name])
+        yield from _match_extremes(aux, auxiliary, seen_relations, only_existence)
 
 
 def _split_extremes(aux: AuxiliaryRelation, auxiliary: Relations, names: Iterator[str]) -> Relations:

@@ -203,7 +203,7 @@ def _merge(joined: Columns | None, lost: Columns | None, left: _Chain, right: _C
     """
     if joined is None or lost is None:
         return None
-    if not lost and all(any(c.id in node.ids for node in left.inputs) for c in joined):
+    if not lost and not any(c.id in node.ids for c in joined for node in right.inputs):
         return joined
     if _ids(joined) == _ids(lost):
         return joined
