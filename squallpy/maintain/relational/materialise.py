@@ -11,6 +11,7 @@ relations, the relations are materialised one by one, and its deltas join them: 
 """
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
@@ -27,7 +28,7 @@ from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.calculus import Prod, Sum, Values
 from squallpy.program.components import Component, MixedVersionsError, Split, split
 from squallpy.program.trigger_program import Lowered, Program, Statement, Trigger
-from squallpy.program.views import Monomial, Ref, View
+from squallpy.program.views import Monomial, Ref, View, index_atoms
 
 Joined = tuple[str, ...]  # the relations of a query or auxiliary relation
 MOST = 8  # views for each relation of a query or auxiliary relation, before they are too many
@@ -70,7 +71,8 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Progr
     own = {view.name: view for view in (lowered.view, *(n.view for n in plain if _is_own(n)))}
     relations = (*lowered.relations, *(aux.relation for aux in lowered.auxiliary))
     views: dict[str, View] = {}
-    changes: dict[tuple[str, str], list[_Change]] = {}  # by relation and view
+    changes: dict[str, dict[str, list[_Change]]] = {relation.name: {} for relation in relations}  # by view
+    found_so_far = 0
     while True:  # NB: until no statement reads a view or a lane that does not exist yet
         sources = [_source(aux, registry) for aux in lowered.auxiliary]
         auxiliary = tuple(replace(n, source=source) for n, source in zip(lowered.auxiliary, sources, strict=True))
@@ -81,25 +83,25 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Progr
             break
         for view in new:
             root = origin[view.name]
-            read = {atom.relation.name for atom in view.atoms}
-            for relation in (r for r in relations if r.name in read):
-                changes[relation.name, view.name] = _changes(view, relation, registry, joined[root] in apart)
+            uses = index_atoms((view,))
+            for relation in (r for r in relations if r.name in uses):
+                terms = {id(term): term for _, term, _ in uses[relation.name]}.values()
+                made = [c for t in terms for c in _changes(view, t, relation, registry, joined[root] in apart)]
+                found_so_far += len(made) - len(changes[relation.name].get(view.name, ()))
+                changes[relation.name][view.name] = made
             origin = dict.fromkeys(registry.names, root) | origin
             if joined[root] not in apart and list(origin.values()).count(root) > MOST * len(joined[root]):
                 raise _TooManyViews(joined[root])
-            if (found_so_far := sum(map(len, changes.values()))) > most:
+            if found_so_far > most:
                 raise _too_many_statements(found_so_far, most)
         views = found
 
-    complex_first = sorted(views.values(), key=lambda v: -v.degree)
+    complex_first = {view.name: number for number, view in enumerate(sorted(views.values(), key=lambda v: -v.degree))}
     triggers = []
     for relation in sorted(relations, key=lambda r: r.stream):  # NB: static tables are loaded before the first changes
         deltas = Registry("Δ", "′", ids=registry.ids)  # NB: they read variables named by the other one
-        statements = [
-            change.statement(view, deltas)
-            for view in complex_first
-            for change in changes.get((relation.name, view.name), ())
-        ]
+        changed = sorted(changes[relation.name], key=complex_first.__getitem__)
+        statements = [c.statement(views[name], deltas) for name in changed for c in changes[relation.name][name]]
         statements += [s for tree in factorised for s in tree.statements(relation, deltas)]
         if statements:
             triggers.append(Trigger(relation, deltas.views, tuple(statements)))
@@ -148,17 +150,18 @@ class _Change:
         return Statement(view.name, view.keys, refs, self.parts.filters, self.parts.lanes)
 
 
-def _changes(view: View, relation: Relation, views: Registry, apart: bool) -> list[_Change]:
-    """List the changes of `view` by a batch of `relation`, one for each monomial of the delta, `apart` or joined."""
-    found = []
-    for term in (t for t in view.terms if _reads(t, relation)):
-        for parts in _split_delta(term, relation, view.keys, apart):
-            refs = (
-                None if unit.is_delta else Ref(*views.request(unit), is_after=unit.is_after)
-                for unit in parts.components
-            )
-            found.append(_Change(parts, tuple(refs)))
-    return found
+def _changes(view: View, term: Monomial, relation: Relation, views: Registry, apart: bool) -> Iterator[_Change]:
+    """Yield the changes of a view by a batch of a relation that a term of it reads, one for each monomial of the delta.
+
+    A static relation changes only what reads no stream.
+    """
+    if not relation.stream and any(atom.relation.stream for atom in term.atoms):
+        return
+    for parts in _split_delta(term, relation, view.keys, apart):
+        refs = (
+            None if unit.is_delta else Ref(*views.request(unit), is_after=unit.is_after) for unit in parts.components
+        )
+        yield _Change(parts, tuple(refs))
 
 
 def _split_delta(term: Monomial, relation: Relation, keys: tuple[Column, ...], apart: bool) -> list[Split]:
@@ -186,9 +189,3 @@ def _split_delta(term: Monomial, relation: Relation, keys: tuple[Column, ...], a
             for version in (replace(mixed.atom, is_after=False, delta=True), replace(mixed.atom, is_after=False)):
                 left.append((tuple(version if f is mixed.atom else f for f in factors), values))
     return [split(factors, values, keys, apart, split_versions=True) for factors, values in first] if left else found
-
-
-def _reads(term: Monomial, relation: Relation) -> bool:
-    """True if a term has statements for a relation: streams, and all relations if only static tables are read."""
-    read = [atom.relation for atom in term.atoms]
-    return relation in read and (relation.stream or not any(r.stream for r in read))

@@ -291,12 +291,13 @@ def _match_extremes(
     `only_existence`: the counts of the relation are only compared with 0.
     """
     output = aux.output
-    domains, only_existence = {n.relation.name: n for n in auxiliary if is_domain(n)}, only_existence or is_domain(aux)
+    only_existence = only_existence or is_domain(aux)
     functions = ("max", "min") if only_existence else tuple(m.function for m in output.measures)
     if not {*functions} <= _NEAR.keys():
         return  # of the values at a share
     if output.single or not only_adds(aux) or not (only_existence or (output.aggregated_key and len(functions) == 1)):
         return
+    domains = {n.relation.name: n for n in auxiliary if is_domain(n)}
     for term in aux.view.terms if not only_existence else (t for t in aux.view.terms if not any(t.lanes)):
         for domain in (atom for atom in term.atoms if atom.relation.name in domains):
             others, known = [f for f in term.body if f is not domain], variables(domain)
