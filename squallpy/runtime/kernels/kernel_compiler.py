@@ -1,10 +1,11 @@
 """Compilation of kernels: entry points for one signature, at their first call, into which the functions they call are
 inlined.
 
-numba's cache notices a change of a kernel's own file only. Kernels inline from each other's files, so here a change of
-any of them is noticed; by content and not by date, so that a copy of the package on another host is ready, too.
+numba's cache notices a change of a kernel's own file only. Kernels inline from other files, so here a change of any
+that it imports is noticed; by content and not by date, so that a copy of the package on another host is ready, too.
 """
 
+import re
 from collections.abc import Callable
 from functools import cache
 from hashlib import sha256
@@ -25,6 +26,10 @@ GIVEN_VECTOR = "Array(int64, 1, 'C', readonly=True)"  # given: never written, he
 GIVEN_MATRIX = "Array(int64, 2, 'C', readonly=True)"
 
 
+_ROOT = Path(__file__).parents[3]
+_IMPORT = re.compile(r"^from (squallpy[.\w]*) import (\([^)]*\)|.*)", re.MULTILINE)
+
+
 class Vector(Protocol):
     """Words as kernels see them: what a numpy array gives out as scalars are plain integers there."""
 
@@ -38,12 +43,27 @@ class Vector(Protocol):
 
 
 @cache
-def _stamp(file: Path) -> bytes:
-    """Hash a kernel's file and those of all kernels."""
-    digest = sha256()
-    for source in (*sorted(Path(__file__).parent.rglob("*.py")), file):
-        digest.update(source.read_bytes())
-    return digest.digest()
+def source_stamp(file: Path, root: Path = _ROOT) -> bytes:
+    """Hash a file and all of squallpy, a folder of `root`, that it imports, also through others."""
+    files = [file]
+    for source in files:
+        files += _imported(source, root).difference(files)
+    return sha256(b"".join(sorted(map(_content_hash, files)))).digest()
+
+
+@cache
+def _content_hash(file: Path) -> bytes:
+    return sha256(file.read_bytes()).digest()
+
+
+@cache
+def _imported(file: Path, root: Path) -> frozenset[Path]:
+    """List the files of squallpy that one imports, themselves or a name in them."""
+    paths = list[Path]()
+    for module, names in _IMPORT.findall(file.read_text()):
+        folder = root.joinpath(*module.split("."))
+        paths += (folder / "__init__", folder, *(folder / name for name in re.findall(r"\w+", names)))
+    return frozenset(path for each in paths if (path := each.with_suffix(".py")).is_file())
 
 
 _LOADING = RLock()
@@ -80,7 +100,7 @@ class Kernel:
         """Open the disk cache's index of its versions, which a change of any kernel's source makes stale."""
         self._dispatcher.enable_caching()
         index = self._dispatcher._cache._cache_file
-        index._source_stamp = _stamp(Path(self._dispatcher.py_func.__code__.co_filename))
+        index._source_stamp = source_stamp(Path(self._dispatcher.py_func.__code__.co_filename))
         return index
 
     def _first_call(self, *_: Any) -> Any:

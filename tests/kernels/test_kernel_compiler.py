@@ -1,0 +1,44 @@
+"""Compiled kernels are taken from the cache only while the files that they inline are as they were."""
+
+from pathlib import Path
+
+import pytest
+
+from squallpy.runtime.kernels import kernel_compiler
+from squallpy.runtime.kernels.kernel_compiler import source_stamp
+
+FILES = {
+    "kernels/sums.py": "from squallpy.base.units import WORD\nfrom squallpy.kernels import (\n  hashing, memory,\n)\n",
+    "kernels/__init__.py": "",
+    "kernels/hashing.py": "from numpy import int64\n",
+    "kernels/memory.py": "import squallpy\nfrom squallpy.kernels.pages import size, start\n",
+    "kernels/pages.py": "from squallpy.kernels.memory import free\n",
+    "kernels/trees.py": "",
+    "base/units.py": "WORD = 8\n",
+}
+
+
+@pytest.mark.parametrize("changed", FILES)
+def test_stamp_changes_with_what_a_file_imports(changed: str, tmp_path: Path) -> None:
+    folder = tmp_path / "squallpy"
+    for name, text in FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    before = stamp_anew(folder / "kernels/sums.py", tmp_path)
+    assert stamp_anew(folder / "kernels/sums.py", tmp_path) == before
+    (folder / changed).write_text(FILES[changed] + "x = 1\n")
+    assert (stamp_anew(folder / "kernels/sums.py", tmp_path) == before) is (changed == "kernels/trees.py")
+
+
+def stamp_anew(file: Path, root: Path) -> bytes:
+    """As in a process of its own."""
+    for cached in (kernel_compiler.source_stamp, kernel_compiler._content_hash, kernel_compiler._imported):
+        cached.cache_clear()
+    return source_stamp(file, root)
+
+
+def test_stamp_of_a_kernel_counts_constants_of_the_base() -> None:
+    """What a kernel takes as a constant from elsewhere in the package is compiled into it."""
+    package = Path(kernel_compiler.__file__).parents[2]
+    found = kernel_compiler._imported(package / "runtime/kernels/cofactor_blocks.py", package.parent)
+    assert package / "base/rings/cofactor.py" in found
