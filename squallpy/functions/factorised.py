@@ -6,7 +6,7 @@ SELECT * FROM ols(TABLE(SELECT x, y FROM fact NATURAL JOIN dim), 'y', ridge => 0
 
 from dataclasses import dataclass
 
-from squallpy.base.types import DOUBLE, VARCHAR, Type
+from squallpy.base.types import DOUBLE, VARCHAR
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +14,6 @@ class Statistics:
     """Count, sums and sums of products: `a`, `b` are names of columns, '' is the constant 1."""
 
     columns = (("a", VARCHAR), ("b", VARCHAR), ("value", DOUBLE))
-    name = "cofactor"
     keys = 2
 
     def __str__(self) -> str:
@@ -33,7 +32,6 @@ class LeastSquares:
     intercept: bool = False
     ridge: float | None = None
     columns = (("feature", VARCHAR), ("coefficient", DOUBLE))
-    name = "ols"
     keys = 1
 
     def __str__(self) -> str:
@@ -46,7 +44,6 @@ class MutualInformation:
     """Mutual information of each pair of columns, in nats; a stands before b in the SELECT list."""
 
     columns = (("a", VARCHAR), ("b", VARCHAR), ("value", DOUBLE))
-    name = "mutual_information"
     keys = 2
 
     def __str__(self) -> str:
@@ -58,7 +55,6 @@ class ChowLiu:
     """The tree of columns with the largest sum of mutual information (Chow and Liu, 1968); ties by their order."""
 
     columns = (("a", VARCHAR), ("b", VARCHAR), ("value", DOUBLE))
-    name = "chow_liu"
     keys = 2
 
     def __str__(self) -> str:
@@ -66,13 +62,8 @@ class ChowLiu:
 
 
 Model = Statistics | LeastSquares | MutualInformation | ChowLiu
-
-
-def is_categorical(model: Model) -> bool:
-    """True if a model is of pairs of values, not of sums."""
-    return isinstance(model, MutualInformation | ChowLiu)
-
-
-def output_types(model: Model) -> tuple[tuple[str, Type], ...]:
-    """List the columns of a model's rows."""
-    return model.columns
+FUNCTIONS: dict[str, type[Model]] = {
+    "cofactor": Statistics, "ols": LeastSquares, "mutual_information": MutualInformation, "chow_liu": ChowLiu,
+}  # fmt: skip
+CATEGORICAL = (MutualInformation, ChowLiu)
+"""Models of pairs of values; the others are of sums."""

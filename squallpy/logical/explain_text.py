@@ -7,8 +7,8 @@ Project o_orderkey, revenue := SUM(l_extendedprice)
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain, count
 
+from squallpy.base.free_names import FreeNames
 from squallpy.logical.aggregate_calls import Agg, SortKeys, WindowFunction
 from squallpy.logical.apply import Apply, Domain
 from squallpy.logical.expressions import TRUE, Column, Expr, substitute
@@ -78,15 +78,12 @@ class _Names:
                 found.setdefault(column.id, column)
                 by_name.setdefault(column.name.lower(), set()).add(column.id)
             alike |= dict.fromkeys(sorted(id for ids in by_name.values() if len(ids) > 1 for id in ids))
-        taken = {column.name.lower() for column in found.values()}
+        free = FreeNames(column.name for column in found.values())
         self._columns: dict[int, Expr] = {}
         for id in alike:
             column = found[id]
-            numbered = (f"{column.name}_{n}" for n in count(2))
             qualified = (f"{aliases[id]}.{column.name}",) if id in aliases else ()
-            name = next(name for name in chain(qualified, numbered) if name.lower() not in taken)
-            taken.add(name.lower())
-            self._columns[id] = replace(column, name=name)
+            self._columns[id] = replace(column, name=free.take(*qualified, column.name))
         for apply in reversed(applies):  # outermost first
             self._columns |= {c.id: replace(c, name=f"outer({self(expr)})") for c, expr in apply.parameters}
 

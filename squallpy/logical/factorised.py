@@ -15,6 +15,7 @@ class Factorised(Node):
 
     Args:
         columns: The columns of the model's rows.
+        names: What the features are called in these rows, which are not shared with a model of other names.
         order: The declared variable order; one is derived if it is None.
     """
 
@@ -24,10 +25,12 @@ class Factorised(Node):
     features: tuple[Column, ...]
     keys: tuple[Column, ...]
     columns: tuple[Column, ...]
+    names: tuple[str, ...]
     order: OrderText | None = None
 
     def __post_init__(self) -> None:
         check_all((*self.features, *self.keys), self.child)
+        assert len(self.names) == len(self.features)
         assert [c.type for c in self.columns] == [type for _, type in self.model.columns]
 
     @CachedProperty

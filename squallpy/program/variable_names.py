@@ -1,8 +1,8 @@
 """Readable names of the variables of a scope."""
 
-from collections.abc import Iterable, Iterator
-from itertools import chain, count
+from collections.abc import Iterable
 
+from squallpy.base.free_names import FreeNames
 from squallpy.logical.expressions import Column, Expr, transform
 
 WIDTH = 112  # of a printed line
@@ -13,13 +13,10 @@ class Names:
 
     def __init__(self, scope: Iterable[Column]) -> None:
         self._names: dict[int, str] = {}
-        taken: set[str] = set()
-        numbers: dict[str, Iterator[int]] = {}
+        free = FreeNames()
         for v in scope:
             if v.id not in self._names:
-                candidates = (f"{v.name}_{i}" for i in numbers.setdefault(v.name.lower(), count(2)))
-                self._names[v.id] = next(n for n in chain([v.name], candidates) if n.lower() not in taken)
-                taken.add(self._names[v.id].lower())
+                self._names[v.id] = free.take(v.name)
 
     def __call__(self, v: Column) -> str:
         return self._names.get(v.id, v.name)

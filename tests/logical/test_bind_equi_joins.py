@@ -4,7 +4,10 @@ import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.compiler import to_program
+from squallpy.functions.factorised import LeastSquares
 from squallpy.logical.bind import compile_script
+from squallpy.logical.factorised import Factorised
+from squallpy.logical.nodes import nodes
 
 STREAMS = (
     "CREATE STREAM r (k INT, x DOUBLE, name VARCHAR, ok BOOLEAN, day DATE) USING csv OPTIONS (path 'r'); "
@@ -108,6 +111,8 @@ ERRORS = {
         "SQ2012", 76, "a ridge of -0.5, it is a number from 0 on"),
     "ols(TABLE(SELECT x, y FROM r NATURAL JOIN s), 'y', ridge => 'a')": ("SQ2012", 75, "a ridge of 'a'"),
     "ols(TABLE(SELECT x, y FROM r NATURAL JOIN s), 'y', ridge => 1e999)": ("SQ2012", 75, "a ridge of 1e999"),
+    "ols(TABLE(SELECT x, y FROM r NATURAL JOIN s), 'y', ridge => CAST(0.9 AS INT))": (
+        "SQ2012", 80, "a ridge of CAST(0.9 AS INT), it is a number from 0 on"),
     "ols(TABLE(SELECT x, y FROM r NATURAL JOIN s), 'y', intercept => 1)": (
         "SQ2012", 79, "the intercept is 1, write TRUE or FALSE"),
     "cofactor(TABLE(SELECT x, y FROM r NATURAL JOIN s), order => 'o')": ("SQ2001", 75, "unknown variable order 'o'"),
@@ -169,3 +174,11 @@ def test_too_many_features() -> None:
     script = f"CREATE STREAM r ({columns}) USING csv OPTIONS (path 'r');\nSELECT * FROM cofactor(TABLE(r));"
     told = "cofactor of 1,001 columns would take 1,006,007 numbers for each key, list at most 1,000 columns"
     assert str(refuse(script)) == f"SQ3001 q.sql:2:30: {told}"
+
+
+@pytest.mark.parametrize(("written", "ridge"), [("2", 2.0), ("0.9", 0.9), ("0.9D", 0.9), (".5F", 0.5), ("3L", 3.0)])
+def test_ridges(written: str, ridge: float) -> None:
+    query = f"SELECT * FROM ols(TABLE(SELECT x, y FROM r NATURAL JOIN s), 'y', ridge => {written})"
+    (compiled,) = compile_script(f"{STREAMS}{query};", "q.sql", lambda relation: ()).queries
+    (bound,) = (node for node in nodes(compiled.plan) if isinstance(node, Factorised))
+    assert bound.model == LeastSquares(1, ridge=ridge)

@@ -3,7 +3,6 @@
 cofactor(TABLE(SELECT x, y FROM fact NATURAL JOIN dim))   →   Factorised(Filter(x, y NOT NULL, Join(…)), x, y)
 """
 
-from collections.abc import Callable
 from math import inf
 
 from sqlglot import exp
@@ -12,9 +11,10 @@ from squallpy.base.errors import nearest
 from squallpy.base.rings import Cofactor
 from squallpy.base.types import Kind
 from squallpy.catalog.orders import OrderText
-from squallpy.functions.factorised import ChowLiu, LeastSquares, Model, MutualInformation, Statistics
+from squallpy.functions.factorised import CATEGORICAL, FUNCTIONS, LeastSquares, Model
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.equi_joins import check_equi_join, refuse_clauses
+from squallpy.logical.bind.literals import read_number, read_text
 from squallpy.logical.expressions import Column, conjunction, not_null
 from squallpy.logical.factorised import Factorised
 from squallpy.logical.nodes import Filter, Node
@@ -25,7 +25,7 @@ CATEGORIES = (Kind.INT, Kind.BIGINT, Kind.VARCHAR, Kind.DATE, Kind.BOOLEAN)
 
 def is_factorised(node: exp.Expr) -> bool:
     """True if a source in FROM is a table function over a join."""
-    return isinstance(node, exp.Table) and isinstance(node.this, exp.Anonymous) and node.this.name.lower() in MODELS
+    return isinstance(node, exp.Table) and isinstance(node.this, exp.Anonymous) and node.this.name.lower() in FUNCTIONS
 
 
 def bind_factorised(ctx: Context, node: exp.Table) -> Factorised:
@@ -54,18 +54,18 @@ def bind_factorised(ctx: Context, node: exp.Table) -> Factorised:
     places: dict[Column, exp.Expr] = dict.fromkeys(child.output, query) | dict(zip(child.output, items, strict=False))
     _check_features(ctx, name, features, places, query)
     check_equi_join(ctx, name, child, features, places)
-    model = MODELS[name](ctx, node.this, arguments, features)
+    model = _model(ctx, node.this, arguments, features)
     nullable = [not_null(c) for c in features if c.nullable]
     rows = Filter(child, conjunction(nullable)) if nullable else child
     columns = tuple(ctx.column(title, type, False) for title, type in model.columns)
-    return Factorised(rows, model, features, keys, columns, order)
+    return Factorised(rows, model, features, keys, columns, tuple(c.name for c in features), order)
 
 
 def _check_features(
     ctx: Context, name: str, features: tuple[Column, ...], places: dict[Column, exp.Expr], query: exp.Expr
 ) -> None:
     """Refuse columns of the wrong type, two of one name, too many of them or none."""
-    seen, of_categories = dict[str, Column](), name in ("mutual_information", "chow_liu")
+    seen, of_categories = dict[str, Column](), FUNCTIONS[name] in CATEGORICAL
     for column in features:
         if not (column.type.kind in CATEGORIES if of_categories else column.type.is_numeric):
             told = f'{name} is of {"categories" if of_categories else "numbers"}, "{column.name}" is {column.type}'
@@ -101,7 +101,7 @@ def _order(ctx: Context, name: exp.Expr | None) -> OrderText | None:
     """Look up a declared variable order."""
     if name is None:
         return None
-    text = name.name if isinstance(name, exp.Literal) and name.is_string else ""
+    text = read_text(name)
     order = next((o for o in ctx.catalog.orders.values() if o.name.lower() == text.lower()), None)
     if order is None:
         hint = nearest(text, ctx.catalog.orders) or "declare it by CREATE VARIABLE ORDER name AS $$ … $$"
@@ -137,19 +137,13 @@ class _Arguments:
             raise self._ctx.error("SQ2005", told, arg, nearest(title, known) if title else hint)
 
 
-def _statistics(ctx: Context, call: exp.Expr, arguments: _Arguments, features: tuple[Column, ...]) -> Model:
+def _model(ctx: Context, call: exp.Expr, arguments: _Arguments, features: tuple[Column, ...]) -> Model:
+    """Read the arguments of the model that is called."""
+    kind = FUNCTIONS[call.name.lower()]
+    if issubclass(kind, LeastSquares):
+        return _least_squares(ctx, call, arguments, features)
     arguments.done()
-    return Statistics()
-
-
-def _information(ctx: Context, call: exp.Expr, arguments: _Arguments, features: tuple[Column, ...]) -> Model:
-    arguments.done()
-    return MutualInformation()
-
-
-def _tree(ctx: Context, call: exp.Expr, arguments: _Arguments, features: tuple[Column, ...]) -> Model:
-    arguments.done()
-    return ChowLiu()
+    return kind()
 
 
 def _least_squares(ctx: Context, call: exp.Expr, arguments: _Arguments, features: tuple[Column, ...]) -> Model:
@@ -157,7 +151,7 @@ def _least_squares(ctx: Context, call: exp.Expr, arguments: _Arguments, features
     intercept, ridge = arguments.take("intercept"), arguments.take("ridge")
     arguments.done("label", "intercept", "ridge")
     names = [c.name for c in features]
-    wanted = label.name if isinstance(label, exp.Literal) and label.is_string else ""
+    wanted = read_text(label)
     place = next((i for i, name in enumerate(names) if name.lower() == wanted.lower()), None)
     if place is None:
         raise ctx.error("SQ2003", f'TABLE(…) has no column "{wanted}" for ols', label or call, nearest(wanted, names))
@@ -172,15 +166,7 @@ def _least_squares(ctx: Context, call: exp.Expr, arguments: _Arguments, features
 def _ridge(ctx: Context, argument: exp.Expr | None) -> float | None:
     if argument is None:
         return None
-    number = argument.this if isinstance(argument, exp.Cast) else argument  # NB: 0.9D is a cast
-    if not isinstance(number, exp.Literal) or number.is_string or not 0 <= float(number.name) < inf:
+    number = read_number(argument)
+    if number is None or number == inf:
         raise ctx.error("SQ2012", f"a ridge of {argument.sql('spark')}", argument, "it is a number from 0 on")
-    return float(number.name)
-
-
-MODELS: dict[str, Callable[[Context, exp.Expr, _Arguments, tuple[Column, ...]], Model]] = {
-    "cofactor": _statistics,
-    "ols": _least_squares,
-    "mutual_information": _information,
-    "chow_liu": _tree,
-}
+    return number

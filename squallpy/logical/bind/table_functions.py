@@ -20,6 +20,7 @@ from squallpy.frontend.source_text import ScriptText
 from squallpy.frontend.statements import Body, CreateMatrix, CreateProgram
 from squallpy.frontend.window_clause import CLAUSE
 from squallpy.functions.graph_functions import DAMPING, GRAPHS, MOST_STEPS, STEPS, GraphFunction, pagerank
+from squallpy.logical.bind.literals import read_number, read_text
 from squallpy.logical.bind.matrix_ddl import Outputs, bind_matrix, bind_program
 
 
@@ -105,9 +106,9 @@ class Call:
         argument = self.argument(position, argument_name)
         if argument is None:
             return default
-        number = argument.this if isinstance(argument, exp.Cast) else argument  # NB: 0.9D is a cast
-        if isinstance(number, exp.Literal) and number.is_number and float(number.name) <= 1:
-            return float(number.name)
+        number = read_number(argument)
+        if number is not None and number <= 1:
+            return number
         raise self.error("SQ2012", f"a {argument_name} of {argument.sql('spark')}", "it is a number from 0 to 1")
 
     def declare(self, name: str, semiring: str, text: str) -> exp.Table:
@@ -166,7 +167,7 @@ def least_squares(call: Call) -> exp.Expr:
         told = f'ols is of numbers, "{others[0]}" is {types[others[0]]}'
         raise call.error("SQ2002", told, "leave it out of the SELECT list")
     wanted, one = call.argument(0, "label"), call.argument(1, "intercept")
-    label = wanted.name if isinstance(wanted, exp.Literal) and wanted.is_string else ""
+    label = read_text(wanted)
     answer = next((name for name in numbers if name.lower() == label.lower()), None)
     if answer is None:
         hint = nearest(label, numbers)

@@ -14,8 +14,8 @@ Source: `fivm-on-flink` §3.5 and Alg. 2.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, count
 
+from squallpy.base.free_names import FreeNames
 from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Column
 from squallpy.maintain.factorised import view_tree
@@ -45,7 +45,7 @@ class FactorisedView:
 
     Args:
         numbers: The numbers of the lifted variables in the cofactor ring.
-        taken: The names of the program's views, to which its own are added.
+        free_names: The names of the program's views, of which it takes its own.
     """
 
     roots: tuple[Root, ...]
@@ -53,7 +53,7 @@ class FactorisedView:
     name: str
     keys: tuple[Column, ...]
     numbers: dict[Column, int]
-    taken: set[str]
+    free_names: FreeNames
     _names: dict[Signature, str] = field(default_factory=dict)
     _changes: dict[str, int] = field(default_factory=dict)
 
@@ -166,10 +166,7 @@ class FactorisedView:
         signature = self._signature(node)
         if signature not in self._names:
             named = {id(s.leaf): s.atom.relation.name.upper() for s in self.sources}
-            base = "_".join(("V", *(named[id(leaf)] for leaf in _leaves(node))))
-            names = chain((base,), (f"{base}_{i}" for i in count(2)))
-            self._names[signature] = next(name for name in names if name not in self.taken)
-            self.taken.add(self._names[signature])
+            self._names[signature] = self.free_names.take("_".join(("V", *(named[id(leaf)] for leaf in _leaves(node)))))
         return self._names[signature]
 
 

@@ -6,10 +6,9 @@ Sum_[](FACT(k, x) ⋈ DIM(k, y) ⋈ (x > 1) ⋈ ⟨LIFT(x, 0)·LIFT(y, 1)⟩)   
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from squallpy.base.errors import SquallError
+from squallpy.base.free_names import distinct_names
 from squallpy.logical.expressions import Column, Expr, substitute
 from squallpy.maintain.factorised.join_graph import JoinGraph, Leaf
-from squallpy.maintain.lowering.auxiliary import distinct_names
 from squallpy.program.calculus import Assign, Cmp, Factor, Lane, Rel, lifted, variables
 from squallpy.program.components import bound_by
 from squallpy.program.views import View
@@ -39,8 +38,6 @@ class Source:
 def sources_of(view: View, aliases: tuple[str, ...]) -> tuple[tuple[Source, ...], JoinGraph]:
     """List the leaves of a view that is a join of atoms, with a lane that lifts its features, and their join graph.
 
-    Raises SQ3001 for a predicate of several atoms that is no equality of columns.
-
     Args:
         aliases: The names of the atoms in the query.
     """
@@ -67,12 +64,7 @@ def sources_of(view: View, aliases: tuple[str, ...]) -> tuple[tuple[Source, ...]
         names = tuple(columns[v] for v in leaf_variables)
         leaf = Leaf(name, leaf_variables, atom.relation.stream, columns=names, unread=unread)
         sources.append(Source(leaf, atom, tuple(own)))
-    if others := [f for f in rest if id(f) not in taken]:
-        read = others[0].predicate if isinstance(others[0], Cmp) else others[0].value
-        hint = "they are joined by columns that are equal; other predicates are of one relation each"
-        raise SquallError(
-            "SQ3001", f"{read} inside TABLE(…) reads several relations, which is not supported", hint=hint
-        )
+    assert len(taken) == len(rest), "a predicate of several relations is refused where the query is bound"
     return tuple(sources), JoinGraph(tuple(source.leaf for source in sources), features, view.keys)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from squallpy.base.errors import SquallError
+from squallpy.base.free_names import FreeNames
 from squallpy.base.types import INT, VARCHAR
 from squallpy.logical.expressions import Cast, Column, Expr, Literal
 from squallpy.maintain.factorised import view_tree
@@ -57,25 +58,25 @@ def model_tree(aux: AuxiliaryRelation) -> ModelTree:
         raise error.at(aux.kind.order.span) from None
 
 
-def maintain_model(aux: AuxiliaryRelation, taken: set[str]) -> tuple[AuxiliaryRelation, FactorisedView]:
+def maintain_model(aux: AuxiliaryRelation, free_names: FreeNames) -> tuple[AuxiliaryRelation, FactorisedView]:
     """Build what maintains a model's view by view trees; its variables are numbered as there.
 
     Args:
-        taken: The names of the program's views, to which its own are added.
+        free_names: The names of the program's views, of which it takes its own.
     """
     assert isinstance(aux.kind, ModelRows)
     tree = model_tree(aux)
-    view = _count_pairs(aux, aux.kind, tree, taken) if aux.kind.pair else _sum_products(aux, tree, taken)
+    view = _count_pairs(aux, aux.kind, tree, free_names) if aux.kind.pair else _sum_products(aux, tree, free_names)
     places = tuple(view.numbers.get(v, 0) for v in tree.graph.features)
     return replace(aux, view=view.root, kind=replace(aux.kind, variables=places)), view
 
 
-def _sum_products(aux: AuxiliaryRelation, tree: ModelTree, taken: set[str]) -> FactorisedView:
+def _sum_products(aux: AuxiliaryRelation, tree: ModelTree, free_names: FreeNames) -> FactorisedView:
     numbers = {v: number for number, v in enumerate(tree.root.lifted)}
-    return FactorisedView((Root(tree.root),), tree.sources, aux.view.name, aux.view.keys, numbers, taken)
+    return FactorisedView((Root(tree.root),), tree.sources, aux.view.name, aux.view.keys, numbers, free_names)
 
 
-def _count_pairs(aux: AuxiliaryRelation, kind: ModelRows, tree: ModelTree, taken: set[str]) -> FactorisedView:
+def _count_pairs(aux: AuxiliaryRelation, kind: ModelRows, tree: ModelTree, free_names: FreeNames) -> FactorisedView:
     """Count the values of each pair of features: in its tree, these stay keys up to the root."""
     pair, a, b = kind.pair
     roots = []
@@ -84,7 +85,7 @@ def _count_pairs(aux: AuxiliaryRelation, kind: ModelRows, tree: ModelTree, taken
         root = build_view_tree(JoinGraph(tree.graph.leaves, (), free), tree.order)
         values = (Assign(v, _as_text(value)) for v, value in ((a, x), (b, y)))
         roots.append(Root(root, (Assign(pair, Literal(number, INT)), *values)))
-    return FactorisedView(tuple(roots), tree.sources, aux.view.name, (*aux.view.keys, *kind.pair), {}, taken)
+    return FactorisedView(tuple(roots), tree.sources, aux.view.name, (*aux.view.keys, *kind.pair), {}, free_names)
 
 
 def _as_text(value: Column) -> Expr:

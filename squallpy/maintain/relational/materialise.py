@@ -17,6 +17,7 @@ from functools import reduce
 from operator import or_
 
 from squallpy.base.errors import SquallError
+from squallpy.base.free_names import FreeNames
 from squallpy.base.settings import MOST_STATEMENTS
 from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Column
@@ -59,8 +60,8 @@ class _TooManyViews(Exception):
 def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Program:
     """Compile the program with the relations of some joins `apart`; raise _TooManyViews for a join that has to be."""
     registry = Registry("M_")
-    taken = {lowered.view.name, *(n.view.name for n in lowered.auxiliary)}
-    models = [maintain_model(n, taken) if isinstance(n.kind, ModelRows) else None for n in lowered.auxiliary]
+    free_names = FreeNames((lowered.view.name, *(n.view.name for n in lowered.auxiliary)))
+    models = [maintain_model(n, free_names) if isinstance(n.kind, ModelRows) else None for n in lowered.auxiliary]
     given = (model[0] if model else n for n, model in zip(lowered.auxiliary, models, strict=True))
     lowered = replace(lowered, auxiliary=tuple(given))
     plain = [n for n, model in zip(lowered.auxiliary, models, strict=True) if model is None]

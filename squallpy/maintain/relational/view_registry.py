@@ -7,8 +7,9 @@ it, so that all aggregates over one join share one pool: its payload is their pr
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import chain, count
+from itertools import count
 
+from squallpy.base.free_names import FreeNames
 from squallpy.logical.expressions import Column, Expr, columns, substitute
 from squallpy.maintain.relational.canonical_form import CanonicalForm, spell
 from squallpy.program.calculus import Assign, Factor, Lane, Rel
@@ -46,6 +47,10 @@ class Registry:
     entries: dict[str, _Entry] = field(default_factory=dict)
     requests: dict[Component, Request] = field(default_factory=dict)
     ids: Iterator[int] = field(default_factory=lambda: count(1_000_000))
+    _free: FreeNames = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._free = FreeNames(mark=self.mark)
 
     def request(self, unit: Component) -> Request:
         """Find or make the view of a unit: its name, the unit's variables in key order, and the numbers of its lanes.
@@ -103,8 +108,7 @@ class Registry:
     def _name(self, unit: Component) -> str:
         names = [f.relation.name.upper() for f in unit.body if isinstance(f, Rel)]
         base = self.prefix + ("" if all(len(n) == 1 for n in names) else "_").join(names)
-        taken = {entry.name for entry in self.entries.values()}
-        return next(n for n in chain((base,), (f"{base}{self.mark}{i}" for i in count(2))) if n not in taken)
+        return self._free.take(base)
 
 
 def _binds(factor: Factor) -> tuple[Column, ...]:

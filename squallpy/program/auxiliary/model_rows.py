@@ -9,7 +9,7 @@ from squallpy.catalog.orders import OrderText
 from squallpy.functions.factorised import Model
 from squallpy.logical.expressions import Column
 from squallpy.program.auxiliary.kind import AuxiliaryKind, Columns, GroupIndex, head_text
-from squallpy.program.complexity import ONE
+from squallpy.program.complexity import ALL, ONE
 from squallpy.program.output_spec import OutputSpec
 from squallpy.program.variable_names import Names
 from squallpy.program.views import Ref
@@ -50,7 +50,7 @@ class ModelRows(AuxiliaryKind):
         return GroupIndex()
 
     def cost(self, keys: Columns, output: OutputSpec) -> str:
-        return ONE
+        return ALL if self.pair else ONE  # NB: counts of pairs are read as a whole, whatever changed
 
     def text(self, name: str, source: Ref, output: OutputSpec) -> str:
         listed = Names(source.variables).list(source.variables)

@@ -72,7 +72,7 @@ class ModelMaintainer(Maintainer):
             return {}
         width = len(self._keys)
         groups = np.unique(keys[:, :width], axis=0)
-        old, new = self._versions(store.pool(self._source.name), groups, keys, before)
+        old, new = self._versions(store.pool(self._source.name), keys, before)
         olds = self._solver.rows(groups, *old, is_single=not width and not is_first)
         news = self._solver.rows(groups, *new, is_single=not width)
         rows = Rows.joined([olds, news])
@@ -89,18 +89,18 @@ class ModelMaintainer(Maintainer):
 
         return self._rows(times, field, store.dictionary)
 
-    def _versions(
-        self, pool: Pool, groups: Words, keys: Words, before: Words
-    ) -> tuple[tuple[Words, Words], tuple[Words, Words]]:
-        """List the records of groups before the batch, and now: keys and payloads."""
+    def _versions(self, pool: Pool, keys: Words, before: Words) -> tuple[tuple[Words, Words], tuple[Words, Words]]:
+        """List records before the batch, and now, as keys and payloads: those it touched, or all for counts of pairs.
+
+        NB: those now are in the pool's own memory.
+        """
         if not self._kind.pair:
             return (keys, before), (keys, pool.get(keys))
-        everything = pool.keys, pool.words
+        now, slots = (pool.keys, pool.words), pool.probe(keys)
         untouched = np.ones(len(pool), np.bool_)
-        slots = pool.probe(keys)
         untouched[slots[slots >= 0]] = False
-        old = np.concatenate([everything[0][untouched], keys]), np.concatenate([everything[1][untouched], before])
-        return old, (everything[0].copy(), everything[1].copy())
+        old = np.concatenate([now[0][untouched], keys]), np.concatenate([now[1][untouched], before])
+        return old, now
 
 
 class _Solver(ABC):
