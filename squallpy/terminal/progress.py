@@ -31,6 +31,7 @@ class Progress:
         self._terminal = can_redraw(self._stream)
         self._text, self._shown, self._batches = starting, "", 0
         self._singular: dict[str, str | None] = {}  # by program, the inverses that did not exist after the last batch
+        self._undetermined = set[str]()  # labels of regressions of which it has been said
         self._lock, self._ended = threading.RLock(), threading.Event()
         self._started = perf_counter()
 
@@ -83,6 +84,10 @@ class Progress:
             if singular and singular != self._singular.get(name):
                 self.say(f"batch {number:,}: {singular}; all of {name} that needs it is empty until it is regular")
             self._singular[name] = singular
+        for label in sorted(stats.get("singular", {}).keys() - self._undetermined):
+            told = f'X\'X for "{label}" is singular and has no inverse: features are constant or collinear'
+            self.say(f"batch {number:,}: {told}; all of ols that needs it is empty until it is regular")
+            self._undetermined.add(label)
         self._text = f"batch {number + 1:,} of {self._batches:,}  {stats.get('total_tuples', 0):,} tuples"
 
     def final(self, table: "pa.Table") -> None: ...

@@ -76,3 +76,15 @@ def test_a_singular_matrix_is_told_once() -> None:
         "batch 0: X' * X is singular and has no inverse; all of ols that needs it is empty until it is regular",
         "batch 3: X' * X is singular and has no inverse; all of ols that needs it is empty until it is regular",
     ]
+
+
+def test_a_regression_that_is_not_determined_is_told_once_a_run() -> None:
+    log = io.StringIO()
+    quiet = Progress("starting", log)
+    for number, labels in enumerate(({}, {"y": 1}, {"y": 2, "Größe": 1}, {}, {"y": 1})):
+        quiet.batch(number, None, None, {"singular": labels} if labels else {})
+    assert log.getvalue().splitlines() == [
+        f'batch {number}: X\'X for "{label}" is singular and has no inverse: features are constant or collinear; '
+        "all of ols that needs it is empty until it is regular"
+        for number, label in ((1, "y"), (2, "Größe"))
+    ]

@@ -235,6 +235,22 @@ def test_skipped_rows_are_always_said(room: Path, squall: Squall) -> None:
     assert ended.out == "user,total\nann,1.75\nbob,2.25\n"
 
 
+def test_a_regression_that_is_not_determined_is_said_once(room: Path, squall: Squall) -> None:
+    streams = "CREATE STREAM r (g INT, x INT, u INT, `y´` INT) USING csv OPTIONS (path 'r.csv', header 'false');\n"
+    (room / "r.csv").write_text("1,1,1,3\n1,2,1,5\n1,3,1,8\n1,4,2,1\n2,1,1,1\n2,2,2,2\n")
+    said = (
+        'batch 0: X\'X for "y´" is singular and has no inverse: features are constant or collinear; '
+        "all of ols that needs it is empty until it is regular\n"
+    )
+    query = "SELECT COUNT(*) AS n FROM ols(TABLE(SELECT g, x, u, `y´` FROM r) PARTITION BY g, 'Y´', "
+    for option, rows, told in (("ridge => 1", 4, ""), ("intercept => TRUE", 3, said)):
+        (room / "q.sql").write_text(f"{streams}{query}{option});")
+        ended = squall("run", "q.sql", *LOCAL, "--batch-rows", "1", "--metrics", "m.json")
+        assert (ended.status, ended.out, ended.err) == (0, f"n\n{rows}\n", told)
+    found = [json.loads(line).get("singular") for line in (room / "m.json").read_text().splitlines()]
+    assert found == [{"y´": 1}] * 3 + [None] + [{"y´": 1}] * 2
+
+
 def test_late_rows_are_said_and_written(room: Path, squall: Squall) -> None:
     (room / "s.csv").write_text(
         "a,at\n1,2026-01-01 00:00:00\n2,2026-01-01 00:00:30\n\u2028,2026-01-01 00:00:09\n4,\n5,2026-01-01 00:00:31\n"

@@ -13,7 +13,8 @@ each record that is found; "pairs" are the rows that result.
 
 If a query reads matrices, "matrices" has for each program the "rank" of the batch as an update, "how" it was applied
 (incremental, or evaluated anew: "why"), the "bytes" of its views, the largest relative "drift" observed from rounding,
-and, if a matrix has no inverse now, its name as "singular".
+and, if a matrix has no inverse now, its name as "singular". If a regression over a join touched groups with features
+that are constant or collinear, "singular" has their number by its label.
 
 If a join is on a grid, "mapping" is its (n, m), "ilf" the tuples of a joiner, "ilf_ratio" the ratio of its bytes to
 those under the best mapping, "busiest" the ratio of the largest joiner to the mean in the grid, "epoch" the number of
@@ -78,7 +79,7 @@ def metrics_line(number: int, stats: dict[str, Any]) -> dict[str, Any]:
     if rows := stats.get("received_rows"):
         shape["received_rows"] = [rows.get(str(partition), 0) for partition in range(1 + max(map(int, rows)))]
     shape |= {name: stats[name] for name in _OF_A_GRID if name in stats}
-    shape |= {"matrices": stats["matrices"]} if "matrices" in stats else {}
+    shape |= {name: stats[name] for name in ("matrices", "singular") if name in stats}
     rebuilt = {"rebuilt": stats["rebuilt"]} if stats.get("rebuilt") else {}  # partitions that had lost their state
     return {"batch": number} | named | {"stages": stages, "views": views} | shape | rebuilt
 

@@ -14,6 +14,7 @@ from squallpy.program.trigger_program import RESULT
 from squallpy.runtime.auxiliary.groups import RowsOf
 from squallpy.runtime.auxiliary.maintainer import TouchTracker, begin
 from squallpy.runtime.auxiliary.maintainer_registry import auxiliary_layouts, open_maintainer
+from squallpy.runtime.auxiliary.model_rows import ModelMaintainer
 from squallpy.runtime.auxiliary.window_rows import WindowMaintainer
 from squallpy.runtime.joiners.batch_plan import BatchPlan, Copying
 from squallpy.runtime.joiners.joiner import Changes
@@ -59,6 +60,7 @@ class Notes:
     compared: int = 0
     pairs: int = 0
     late_rows: dict[str, list[str]] = field(default_factory=dict)
+    singular: dict[str, int] = field(default_factory=dict)
 
     def take(self, window: WindowMaintainer, booked: bool) -> None:
         """Add the incidents in a window; unmatched deletes of a stream with a ledger (`booked`) are counted there."""
@@ -66,6 +68,11 @@ class Notes:
         self.late += window.late
         if window.late_rows:
             self.late_rows.setdefault(window.stream, []).extend(window.late_rows)
+
+    def take_singular(self, model: ModelMaintainer) -> None:
+        """Add the groups whose regression is not determined, by its label."""
+        if model.singular:
+            self.singular[model.label] = self.singular.get(model.label, 0) + model.singular
 
 
 class StageExecutor:
@@ -111,11 +118,13 @@ class StageExecutor:
 
         `unmatched`: deletes that found nothing to delete; `duplicates`: rows that broke a PRIMARY KEY; `late`: rows
         that came when a window had passed them, with `late_rows`, their texts by stream, where those are reported;
-        `compared` and `pairs`: the comparisons of its lookups, and the rows that they made.
+        `compared` and `pairs`: the comparisons of its lookups, and the rows that they made; `singular`: by the label of
+        a regression, the groups that were touched whose features are constant or collinear, if there are any.
         """
         counts: dict[str, Any] = {name: getattr(self._notes, name) for name in ("unmatched", "duplicates", "late")}
         counts |= {"compared": self._notes.compared, "pairs": self._notes.pairs}
-        return counts | ({"late_rows": self._notes.late_rows} if self._notes.late_rows else {})
+        by_name = {"late_rows": self._notes.late_rows, "singular": self._notes.singular}
+        return counts | {name: found for name, found in by_name.items() if found}
 
     @property
     def work(self) -> int:
@@ -191,8 +200,11 @@ class StageExecutor:
         touched = self._touched.get(self._sources[step.relation])
         maintainer = self._maintainers[step.relation]
         changes = maintainer.deltas(store, touched.groups() if touched else None)
-        if isinstance(maintainer, WindowMaintainer) and not (self._partition and step.relation in self._everywhere):
-            self._notes.take(maintainer, booked=maintainer.stream in self._ledgers)
+        if not (self._partition and step.relation in self._everywhere):
+            if isinstance(maintainer, WindowMaintainer):
+                self._notes.take(maintainer, booked=maintainer.stream in self._ledgers)
+            elif isinstance(maintainer, ModelMaintainer):
+                self._notes.take_singular(maintainer)
         self._fill(changes)
         deltas |= changes
 
