@@ -1,9 +1,4 @@
-"""Elements of the cofactor ring in memory (`base/rings/cofactor.py` has their layout): sum, product, lifting.
-
-Blocks lie side by side in a product, so each of its words is written once: a factor's own sums and triangle, scaled by
-the counts of the others, and for each pair of factors the rectangle s·s′ᵀ, scaled by those of the rest
-(`fivm-on-flink` Alg. 4 and 6, without maps of indexes).
-"""
+"""Elements of the cofactor ring in memory (`base/rings/cofactor.py` has their layout): sum, lifting, unpacking."""
 
 from collections.abc import Sequence
 from math import inf
@@ -27,6 +22,7 @@ from squallpy.runtime.kernels.kernel_compiler import (
     kernel,
 )
 from squallpy.runtime.kernels.memory_regions import Words
+from squallpy.runtime.kernels.packed_reals import LANES, load_some, store_some
 from squallpy.runtime.kernels.real_sums import odd_of, printed
 from squallpy.runtime.kernels.ring_arithmetic import real_add, real_multiply, real_of, two_product
 
@@ -43,12 +39,12 @@ _FIRST: Final = _WHAT_BITS + _SIZE_BITS
 _NUMBER: Final = _FIRST + _SIZE_BITS
 LARGEST: Final = 2.0**511
 """The largest value that is lifted: the square of any beyond it is no double, so that it counts as an infinity."""
-_REAL: Final = 1.7976931348623157e308  # the largest double
 _SALT: Final = 0x4B33A62ED433D4A3
 
 
 @inlined
-def _values(size: int) -> int:
+def values_of(size: int) -> int:
+    """Count the sums, and sums of products, of so many variables."""
     return size + (size * (size + 1) >> 1)
 
 
@@ -56,7 +52,7 @@ def _values(size: int) -> int:
 def block_words(code: int) -> int:
     """Count the words of an element."""
     size = code >> KIND_BITS
-    return ODD + size + _values(size) * (code - 3 & 7)
+    return ODD + size + values_of(size) * (code - 3 & 7)
 
 
 @inlined
@@ -69,7 +65,7 @@ def triangle(row: int) -> int:
 def add_block(target: int, source: int, code: int) -> int:
     """Add the element at `source` to the one at `target`; 0 if nothing is left, and then its words are 0."""
     size, compensated = code >> KIND_BITS, code & 7 == COMPENSATED
-    n = _values(size)
+    n = values_of(size)
     c, h = load(target, COUNT) + load(source, COUNT), load(target, HASH) + load(source, HASH)
     store(target, COUNT, c)
     store(target, HASH, h)
@@ -81,18 +77,16 @@ def add_block(target: int, source: int, code: int) -> int:
         a, b = load(target, i), load(source, i)
         if a | b != 0:
             store(target, i, count_triples.add(a, b))
-    first = ODD + size
-    if compensated:
-        for i in range(first, first + n):
-            x, y = real_add(
-                as_float(load(target, i)), as_float(load(target, i + n)),
-                as_float(load(source, i)), as_float(load(source, i + n)),
-            )  # fmt: skip
-            store(target, i, as_word(x))
-            store(target, i + n, as_word(y))
-    else:
-        for i in range(first, first + n):
-            store(target, i, as_word(as_float(load(target, i)) + as_float(load(source, i))))
+    to, there, low = target + 8 * (ODD + size), source + 8 * (ODD + size), 8 * n
+    for j in range(0, n, LANES):
+        at, other, left = to + 8 * j, there + 8 * j, n - j
+        a, b = load_some(at, left), load_some(other, left)
+        if compensated:
+            x, y = real_add(a, load_some(at + low, left), b, load_some(other + low, left))
+            store_some(at, x, left)
+            store_some(at + low, y, left)
+        else:
+            store_some(at, a + b, left)
     return c | h
 
 
@@ -106,7 +100,7 @@ def is_zero_block(source: int) -> bool:
 def negate_block(target: int, code: int) -> None:
     """Negate the element at `target`."""
     size = code >> KIND_BITS
-    n = _values(size) * (2 if code & 7 == COMPENSATED else 1)
+    n = values_of(size) * (2 if code & 7 == COMPENSATED else 1)
     store(target, COUNT, -load(target, COUNT))
     store(target, HASH, -load(target, HASH))
     for i in range(ODD, ODD + size):
@@ -126,54 +120,46 @@ def kind_of_factor(what: int, first: int = 0, size: int = 0, product: int = 0) -
 
 
 @inlined
-def _what(kind: int) -> int:
+def what_of(kind: int) -> int:
+    """Return what a factor is."""
     return kind & ((1 << _WHAT_BITS) - 1)
 
 
 @inlined
-def _size(kind: int) -> int:
+def size_of(kind: int) -> int:
+    """Count a factor's variables."""
     return (kind >> _WHAT_BITS) & ((1 << _SIZE_BITS) - 1)
 
 
 @inlined
-def _first(kind: int) -> int:
+def first_of(kind: int) -> int:
     """Return the place of a factor's first variable in the product."""
     return (kind >> _FIRST) & ((1 << _SIZE_BITS) - 1)
 
 
 @inlined
-def _within(x: float, most: float) -> float:
+def number_of(kind: int) -> int:
+    """Return the number in the view tree of a factor's first variable."""
+    return kind >> _NUMBER
+
+
+@inlined
+def within(x: float, most: float) -> float:
     """Return a value, 0 in the place of NaN and of one beyond a limit."""
     return x if abs(x) <= most else 0.0
 
 
 @inlined
-def _odd(x: float) -> int:
+def odd_value(x: float) -> int:
     """Return what counts a value that is lifted as 0: as ∞, −∞ or NaN."""
     return 0 if abs(x) <= LARGEST else odd_of(x * inf)
 
 
 @inlined
-def _hash_value(x: float, variable: int) -> int:
+def hash_value(x: float, variable: int) -> int:
     """Hash a value of a variable, of this number in the view tree, to an odd number: products of these are not 0."""
     word = as_word(x + 0.0) if x == x else 0  # NB: -0.0 + 0.0 is 0.0
     return mix(word ^ _SALT, variable + 1 ^ _SALT) | 1
-
-
-@inlined
-def _count(factors: Vector, f: int, places: Vector, row: int) -> int:
-    """Return the count of a factor: three words each, its source, its offset there and its kind."""
-    return 1 if _what(factors[f + 2]) == LIFTED else load(places[factors[f], row] + 8 * factors[f + 1], COUNT)
-
-
-@inlined
-def _counts_but(factors: Vector, start: int, stop: int, places: Vector, row: int, f: int, g: int) -> int:
-    """Multiply the counts of all factors but two, which may be one."""
-    n = 1
-    for other in range(start, stop, 3):
-        if other not in (f, g):
-            n *= _count(factors, other, places, row)
-    return n
 
 
 @inlined
@@ -189,93 +175,6 @@ def _put(o: int, n: int, at: int, x: float, y: float, times: int, compensated: b
         store(o, at, as_word(x * times))
 
 
-@called
-def _put_factor(o: int, code: int, there: int, kind: int, times: int) -> None:
-    """Set the sums and the triangle of one factor's variables."""
-    size, compensated = code >> KIND_BITS, code & 7 == COMPENSATED
-    n, m, first = _values(size), _size(kind), _first(kind)
-    values = o + 8 * (ODD + size)
-    if _what(kind) == LIFTED:
-        value = as_float(load(there, 0))
-        odd = _odd(value)
-        store(o, ODD + first, odd if odd == 0 else count_triples.times(odd, times))
-        x = _within(value, LARGEST)
-        _put(values, n, first, x, 0.0, times, compensated)
-        square, error = two_product(x, x)
-        _put(values, n, size + triangle(first) + first, square, error, times, compensated)
-        return
-    k, own = _values(m), there + 8 * (ODD + m)
-    for i in range(m):
-        odd = load(there, ODD + i)
-        store(o, ODD + first + i, odd if odd == 0 else count_triples.times(odd, times))
-    for i in range(m):
-        low = as_float(load(own, i + k)) if compensated else 0.0
-        _put(values, n, first + i, as_float(load(own, i)), low, times, compensated)
-    for i in range(m):
-        at, source = size + triangle(first + i) + first, m + triangle(i)
-        for j in range(i + 1):
-            low = as_float(load(own, source + j + k)) if compensated else 0.0
-            _put(values, n, at + j, as_float(load(own, source + j)), low, times, compensated)
-
-
-@called
-def _put_rectangle(o: int, code: int, a: int, a_kind: int, b: int, b_kind: int, times: int) -> None:
-    """Set the sums of products of two factors' variables, those of `b` behind those of `a`."""
-    size, compensated = code >> KIND_BITS, code & 7 == COMPENSATED
-    n, values = _values(size), o + 8 * (ODD + size)
-    m, k, first, second = _size(a_kind), _size(b_kind), _first(a_kind), _first(b_kind)
-    ours = a if _what(a_kind) == LIFTED else a + 8 * (ODD + m)
-    theirs = b if _what(b_kind) == LIFTED else b + 8 * (ODD + k)
-    ours_most = LARGEST if _what(a_kind) == LIFTED else _REAL
-    theirs_most = LARGEST if _what(b_kind) == LIFTED else _REAL
-    for i in range(k):
-        x = _within(as_float(load(theirs, i)), theirs_most)
-        low = as_float(load(theirs, i + _values(k))) if compensated and _what(b_kind) == BLOCK else 0.0
-        if times != 1:
-            if compensated:
-                u, v = real_of(times)
-                x, low = real_multiply(x, low, u, v)
-            else:
-                x *= times
-        at = size + triangle(second + i) + first
-        if compensated:
-            for j in range(m):
-                y = _within(as_float(load(ours, j)), ours_most)
-                y_low = as_float(load(ours, j + _values(m))) if _what(a_kind) == BLOCK else 0.0
-                _put(values, n, at + j, *real_multiply(x, low, y, y_low), 1, True)
-        else:
-            for j in range(m):
-                store(values, at + j, as_word(x * _within(as_float(load(ours, j)), ours_most)))
-
-
-@called
-def multiply_blocks(o: int, code: int, factors: Vector, start: int, stop: int, places: Vector, row: int) -> None:
-    """Set the element at `o` to a product, of the factors that stand in `factors` from `start` to `stop`."""
-    total, hashed = 1, 1
-    for f in range(start, stop, 3):
-        kind, there = factors[f + 2], places[factors[f], row] + 8 * factors[f + 1]
-        count = _count(factors, f, places, row)
-        total *= count
-        if _what(kind) == SCALAR:
-            hashed *= count
-            continue
-        hashed *= load(there, HASH) if _what(kind) == BLOCK else _hash_value(as_float(load(there, 0)), kind >> _NUMBER)
-        others = _counts_but(factors, start, stop, places, row, f, f)
-        _put_factor(o, code, there, kind, others)
-        for g in range(start, f, 3):
-            other = factors[g + 2]
-            if _what(other) == SCALAR:
-                continue
-            beside = places[factors[g], row] + 8 * factors[g + 1]
-            rest = _counts_but(factors, start, stop, places, row, f, g)
-            if _first(other) < _first(kind):
-                _put_rectangle(o, code, beside, other, there, kind, rest)
-            else:
-                _put_rectangle(o, code, there, kind, beside, other, rest)
-    store(o, COUNT, total)
-    store(o, HASH, hashed)
-
-
 def lift_rows(out: Words, offset: int, ring: Cofactor, values: Reals, times: Words | None) -> None:
     """Lift rows of values, (m, n), each `times` times (None: once), into a lane of `out`."""
     assert len(values) == ring.size and values.shape[1] == len(out) and offset + ring.words <= out.shape[1]
@@ -286,20 +185,20 @@ def lift_rows(out: Words, offset: int, ring: Cofactor, values: Reals, times: Wor
 @kernel(f"void({MATRIX}, int64, int64, int64, {GIVEN_MATRIX}, {GIVEN_VECTOR})")
 def _lift_rows(out: Vector, offset: int, code: int, first: int, values: Vector, times: Vector) -> None:
     size, compensated = code >> KIND_BITS, code & 7 == COMPENSATED
-    n, wide = _values(size), 8 * out.shape[1]
+    n, wide = values_of(size), 8 * out.shape[1]
     for row in range(out.shape[0]):
         o, count = address(out) + row * wide + 8 * offset, times[row]
         there = o + 8 * (ODD + size)
         hashed = count
         for i in range(size):
             value = as_float(values[i, row])
-            hashed *= _hash_value(value, first + i)
-            odd = _odd(value)
+            hashed *= hash_value(value, first + i)
+            odd = odd_value(value)
             store(o, ODD + i, odd if odd == 0 else count_triples.times(odd, count))
-            x = _within(value, LARGEST)
+            x = within(value, LARGEST)
             _put(there, n, i, x, 0.0, count, compensated)
             for j in range(i + 1):
-                y = _within(as_float(values[j, row]), LARGEST)
+                y = within(as_float(values[j, row]), LARGEST)
                 if compensated:
                     product, error = two_product(x, y)
                     _put(there, n, size + triangle(i) + j, product, error, count, True)

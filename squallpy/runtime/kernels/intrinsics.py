@@ -23,7 +23,7 @@ _pointer: Any = types.CPointer(types.int64)  # type: ignore[no-untyped-call]
 Emit = Callable[..., Any]  # (builder, *argument values) → result value
 
 
-def _operation(signature: Any) -> Callable[[Emit], Callable[..., int]]:
+def operation(signature: Any) -> Callable[[Emit], Callable[..., int]]:
     """Make an operation of the function that emits it."""
 
     def declare(emit: Emit) -> Callable[..., int]:
@@ -35,7 +35,7 @@ def _operation(signature: Any) -> Callable[[Emit], Callable[..., int]]:
         def typed(context: Any, *given: Any) -> Any:
             return signature, generate
 
-        made: Callable[..., int] = intrinsic(typed)  # or float, which takes int for an answer
+        made: Callable[..., int] = intrinsic(typed)  # or floats, which take int for an answer
         return made
 
     return declare
@@ -46,43 +46,43 @@ def _element(builder: Any, unit: Any, address: Any, index: Any) -> Any:
     return builder.gep(builder.inttoptr(address, unit.as_pointer()), [index])
 
 
-@_operation(_int(_int, _int))
+@operation(_int(_int, _int))
 def load(builder: Any, address: Any, index: Any) -> Any:
     """Load the int64 word number `index` at `address`, which need not be aligned."""
     return builder.load(_element(builder, _I64, address, index), align=1)
 
 
-@_operation(_int(_int, _int))
+@operation(_int(_int, _int))
 def load32(builder: Any, address: Any, index: Any) -> Any:
     """Load the 32-bit word number `index` at `address`, zero-extended."""
     return builder.zext(builder.load(_element(builder, _I32, address, index), align=1), _I64)
 
 
-@_operation(_int(_int, _int))
+@operation(_int(_int, _int))
 def load8(builder: Any, address: Any, index: Any) -> Any:
     """Load the byte number `index` at `address`, zero-extended."""
     return builder.zext(builder.load(_element(builder, _I8, address, index)), _I64)
 
 
-@_operation(_void(_int, _int, _int))
+@operation(_void(_int, _int, _int))
 def store(builder: Any, address: Any, index: Any, word: Any) -> Any:
     """Set the int64 word number `index` at `address`, which need not be aligned."""
     builder.store(word, _element(builder, _I64, address, index), align=1)
 
 
-@_operation(_void(_int, _int, _int))
+@operation(_void(_int, _int, _int))
 def store32(builder: Any, address: Any, index: Any, word: Any) -> Any:
     """Set the 32-bit word number `index` at `address` to the low half of `word`."""
     builder.store(builder.trunc(word, _I32), _element(builder, _I32, address, index), align=1)
 
 
-@_operation(_void(_int, _int, _int))
+@operation(_void(_int, _int, _int))
 def store8(builder: Any, address: Any, index: Any, byte: Any) -> Any:
     """Set the byte number `index` at `address` to the low eight bits of `byte`."""
     builder.store(builder.trunc(byte, _I8), _element(builder, _I8, address, index))
 
 
-@_operation(_void(_int, _int, _int))
+@operation(_void(_int, _int, _int))
 def move(builder: Any, to: Any, source: Any, words: Any) -> Any:
     """Copy words from one address to another, which may overlap."""
     pointer, unmarked = _I8.as_pointer(), ir.IntType(1)(0)
@@ -92,13 +92,13 @@ def move(builder: Any, to: Any, source: Any, words: Any) -> Any:
     builder.call(function, [*places, builder.shl(words, _I64(3)), unmarked])
 
 
-@_operation(_pointer(_int))
+@operation(_pointer(_int))
 def pointer(builder: Any, address: Any) -> Any:
     """Convert an address to the pointer that numba's `carray` takes, which makes an array of the memory there."""
     return builder.inttoptr(address, _I64.as_pointer())
 
 
-@_operation(_void(_int))
+@operation(_void(_int))
 def prefetch(builder: Any, address: Any) -> Any:
     """Ask for the cache line at `address`; harmless whatever the address."""
     pointer = _I8.as_pointer()
@@ -107,38 +107,38 @@ def prefetch(builder: Any, address: Any) -> Any:
     builder.call(function, [builder.inttoptr(address, pointer), _I32(0), _I32(3), _I32(1)])
 
 
-@_operation(_int(_int, _int))
+@operation(_int(_int, _int))
 def shift_right(builder: Any, word: Any, bits: Any) -> Any:
     """Shift right logically: zeros come in at the top."""
     return builder.lshr(word, bits)
 
 
-@_operation(_int(_int, _int))
+@operation(_int(_int, _int))
 def below(builder: Any, a: Any, b: Any) -> Any:
     """Return 1 if a < b as unsigned words, else 0: the carry of `a = x + b`."""
     return builder.zext(builder.icmp_unsigned("<", a, b), _I64)
 
 
-@_operation(_int(_int, _int))
+@operation(_int(_int, _int))
 def multiply_high(builder: Any, a: Any, b: Any) -> Any:
     """Return the upper 64 bits of the unsigned 128-bit product."""
     product = builder.mul(builder.zext(a, _I128), builder.zext(b, _I128))
     return builder.trunc(builder.lshr(product, _I128(64)), _I64)
 
 
-@_operation(_int(_int))
+@operation(_int(_int))
 def lowest(builder: Any, word: Any) -> Any:
     """Return the number of the lowest bit that is set, of 64; 64 if none is."""
     return builder.cttz(word, ir.Constant(ir.IntType(1), 0))
 
 
-@_operation(_float(_int))
+@operation(_float(_int))
 def as_float(builder: Any, word: Any) -> Any:
     """Reinterpret a word as the float64 with these bits."""
     return builder.bitcast(word, ir.DoubleType())
 
 
-@_operation(_int(_float))
+@operation(_int(_float))
 def as_word(builder: Any, number: Any) -> Any:
     """Reinterpret a float64 as the word of its bits."""
     return builder.bitcast(number, _I64)

@@ -16,7 +16,7 @@ from numba import carray  # type: ignore[attr-defined]
 
 from squallpy.base.rings.cofactor import PLAIN
 from squallpy.runtime.kernels import pool_layout as at
-from squallpy.runtime.kernels.cofactor_blocks import add_block, multiply_blocks
+from squallpy.runtime.kernels.cofactor_products import add_product, settle, workspace
 from squallpy.runtime.kernels.intrinsics import load, pointer, store
 from squallpy.runtime.kernels.kernel_compiler import (
     GIVEN_MATRIX,
@@ -261,13 +261,12 @@ def _loaded(keys: Vector, words: Vector, registers: int, sources: int) -> tuple[
 @making
 def _summed_product(outcome: Vector, places: Vector) -> Words:
     """Sum the products of all rows for a target without keys, whose payload is one cofactor matrix."""
-    words = np.empty((2, outcome[1]), np.int64)
-    total, product = address(words), address(words) + 8 * outcome[1]
-    multiply_blocks(total, outcome[4], outcome, 6, outcome.shape[0], places, 0)
-    for i in range(1, places.shape[1]):
-        multiply_blocks(product, outcome[4], outcome, 6, outcome.shape[0], places, i)
-        add_block(total, product, outcome[4])
-    return words[:1].copy()
+    words, stop = np.empty((1, outcome[1]), np.int64), outcome.shape[0]
+    work = workspace(outcome[4], outcome, 6, stop)
+    for i in range(places.shape[1]):
+        add_product(address(work), outcome, 6, stop, places, i)
+    settle(address(work), address(words))
+    return words
 
 
 @making
@@ -291,9 +290,12 @@ def _emitted(outcome: Vector, columns: Vector, places: Vector) -> tuple[Words, W
                 for word in range(offset, offset + size):
                     words[i, word] = 0
         elif ring >= PLAIN:
+            stop = lane + 3 * factors
+            work = workspace(ring, outcome, lane, stop)
             for i in range(n):
-                multiply_blocks(here + i * broad + 8 * offset, ring, outcome, lane, lane + 3 * factors, places, i)
-            lane += 3 * factors
+                add_product(address(work), outcome, lane, stop, places, i)
+                settle(address(work), here + i * broad + 8 * offset)
+            lane = stop
             continue
         for f in range(lane, lane + 3 * factors, 3):
             source, there, kind = outcome[f], 8 * outcome[f + 1], outcome[f + 2]

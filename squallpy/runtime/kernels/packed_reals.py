@@ -1,0 +1,139 @@
+"""Packed doubles: LANES of them in a vector register, as one value of kernels.
+
+    x = load_packed(address)                 eight doubles that lie side by side
+    two_sum(x, spread(0.1))                  as of one double: `ring_arithmetic` takes both
+    store_some(address, x, 3)                the first three
+
+Where a machine's registers are narrower, LLVM takes several; so results are the same bits everywhere.
+"""
+
+import operator
+from typing import Any, Final, TypeAlias
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.datamodel import models
+from numba.core.typing import templates
+from numba.extending import lower_builtin, register_model
+
+from squallpy.runtime.kernels.intrinsics import operation
+
+LANES: Final = 8
+BYTES: Final = 8 * LANES
+
+Packed: TypeAlias = float
+"""Eight doubles: for type checkers, which see that it is added and multiplied as one."""
+
+_declare: Any = cgutils.get_or_insert_function  # NB: numba's own types lack those of its functions
+_infer_global: Any = templates.infer_global
+_lower_builtin: Any = lower_builtin
+_register_model: Any = register_model
+
+_I32, _I64 = ir.IntType(32), ir.IntType(64)
+_VECTOR = ir.VectorType(ir.DoubleType(), LANES)
+_ZERO = ir.Constant(_VECTOR, [0.0] * LANES)
+
+
+class _Type(types.Opaque):
+    """Packed doubles, as numba knows them."""
+
+
+_packed, _int, _float, _void = _Type("Packed"), types.int64, types.float64, types.void
+
+
+class _Model(models.PrimitiveModel):
+    def __init__(self, manager: Any, type: Any) -> None:
+        super().__init__(manager, type, _VECTOR)  # type: ignore[no-untyped-call]
+
+
+_register_model(_Type)(_Model)
+
+
+def _operator(function: Any, instruction: str) -> None:
+    """Let an operator work on packed doubles."""
+
+    class _Template(templates.AbstractTemplate):
+        def generic(self, arguments: Any, _: Any) -> Any:
+            return _packed(_packed, _packed) if arguments == (_packed, _packed) else None
+
+    _infer_global(function)(_Template)
+
+    def generate(_: Any, builder: Any, __: Any, values: Any) -> Any:
+        return getattr(builder, instruction)(*values)
+
+    _lower_builtin(function, _packed, _packed)(generate)
+
+
+for _function, _instruction in ((operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul")):
+    _operator(_function, _instruction)
+
+
+def _spread(builder: Any, value: Any) -> Any:
+    """Fill a vector with one value."""
+    kind = ir.VectorType(value.type, LANES)
+    first = builder.insert_element(ir.Constant(kind, ir.Undefined), value, _I32(0))
+    places = ir.Constant(ir.VectorType(_I32, LANES), [0] * LANES)
+    return builder.shuffle_vector(first, ir.Constant(kind, ir.Undefined), places)
+
+
+def _first(builder: Any, count: Any) -> Any:
+    """Mark the first lanes, so many as `count` says."""
+    lanes = ir.Constant(ir.VectorType(_I64, LANES), list(range(LANES)))
+    return builder.icmp_signed("<", lanes, _spread(builder, count))
+
+
+def _at(builder: Any, address: Any) -> Any:
+    return builder.inttoptr(address, _VECTOR.as_pointer())
+
+
+def _call(builder: Any, name: str, result: Any, *given: Any) -> Any:
+    """Call an intrinsic of LLVM."""
+    kind = ir.FunctionType(result, [value.type for value in given])
+    return builder.call(_declare(builder.module, kind, f"llvm.{name}"), given)
+
+
+@operation(_packed(_int))
+def load_packed(builder: Any, address: Any) -> Any:
+    """Load the doubles at `address`."""
+    return builder.load(_at(builder, address), align=8)
+
+
+@operation(_packed(_int, _int))
+def load_some(builder: Any, address: Any, count: Any) -> Any:
+    """Load `count` doubles at `address`, all lanes if these are fewer; the other lanes are 0, their memory is not
+    read."""
+    place = _at(builder, address)
+    return _call(builder, "masked.load.v8f64.p0v8f64", _VECTOR, place, _I32(8), _first(builder, count), _ZERO)
+
+
+@operation(_void(_int, _packed))
+def store_packed(builder: Any, address: Any, value: Any) -> Any:
+    """Store all lanes at `address`."""
+    builder.store(value, _at(builder, address), align=8)
+
+
+@operation(_void(_int, _packed, _int))
+def store_some(builder: Any, address: Any, value: Any, count: Any) -> Any:
+    """Store the first `count` lanes at `address`, all if they are fewer."""
+    place, lanes = _at(builder, address), _first(builder, count)
+    _call(builder, "masked.store.v8f64.p0v8f64", ir.VoidType(), value, place, _I32(8), lanes)
+
+
+@operation(_packed(_float))
+def spread(builder: Any, value: Any) -> Any:
+    """Fill all lanes with one double."""
+    return _spread(builder, value)
+
+
+@operation(_packed(_packed, _packed, _packed))
+def multiply_add(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    """Compute a · b + c, rounded once."""
+    return _call(builder, "fma.v8f64", _VECTOR, a, b, c)
+
+
+@operation(_packed(_packed, _packed))
+def where_finite(builder: Any, x: Any, y: Any) -> Any:
+    """Choose y in the lanes where x is finite, else 0."""
+    zero_or_nan = builder.fsub(x, x)
+    return builder.select(builder.fcmp_ordered("ord", zero_or_nan, zero_or_nan), y, _ZERO)
