@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 from squallpy.base.types import DOUBLE, VARCHAR
 
+CHOLESKY, DESCENT = SOLVERS = ("cholesky", "bgd")
+"""Solvers of regressions."""
+
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
@@ -26,17 +29,21 @@ class LeastSquares:
 
     Args:
         ridge: The weight λ of the squared coefficients, the intercept's left out; None for plain least squares.
+        solver: Cholesky's closed form, or batch gradient descent from the coefficients of before.
     """
 
     label: int
     intercept: bool = False
     ridge: float | None = None
+    solver: str = CHOLESKY
     columns = (("feature", VARCHAR), ("coefficient", DOUBLE))
     keys = 1
 
     def __str__(self) -> str:
         intercept = ", intercept" if self.intercept else ""
-        return f"OLS of column {self.label + 1}{intercept}" + ("" if self.ridge is None else f", ridge {self.ridge}")
+        ridge = "" if self.ridge is None else f", ridge {self.ridge}"
+        descent = ", by gradient descent" if self.solver == DESCENT else ""
+        return f"OLS of column {self.label + 1}{intercept}{ridge}{descent}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,6 +115,11 @@ ERRORS = {
         "SQ2012", 80, "a ridge of CAST(0.9 AS INT), it is a number from 0 on"),
     "ols(TABLE(SELECT x, y FROM r NATURAL JOIN s), 'y', intercept => 1)": (
         "SQ2012", 79, "the intercept is 1, write TRUE or FALSE"),
+    "ols(TABLE(SELECT x, y FROM r NATURAL JOIN s), 'y', solver => 'BDG')": (
+        "SQ2012", 76, "ols has no solver 'BDG', did you mean \"bgd\"?"),
+    "ols(TABLE(SELECT x, y FROM r NATURAL JOIN s), 'y', solver => 7)": (
+        "SQ2012", 76, "ols has no solver 7, known: bgd, cholesky"),
+    "ols(TABLE(r), 'x', solver => 'lu')": ("SQ2002", 25, 'ols is of numbers'),
     "cofactor(TABLE(SELECT x, y FROM r NATURAL JOIN s), order => 'o')": ("SQ2001", 75, "unknown variable order 'o'"),
 }  # fmt: skip
 

@@ -141,6 +141,7 @@ def cases(draw: st.DrawFn) -> Case:
     if function == "ols":
         arguments += f", '{draw(st.sampled_from(features))}', intercept => {draw(st.booleans())}"
         arguments += draw(st.sampled_from(["", "", ", ridge => 0", ", ridge => 0.5"]))
+        arguments += draw(st.sampled_from(["", ", solver => 'cholesky'", ", solver => 'bgd'"]))
     if draw(st.booleans()):
         script += ["CREATE VARIABLE ORDER declared AS $$", order_text(tables, draw(st.randoms())), "$$;"]
         arguments += ", order => 'declared'"

@@ -11,7 +11,7 @@ from squallpy.base.errors import nearest
 from squallpy.base.rings import Cofactor
 from squallpy.base.types import Kind
 from squallpy.catalog.orders import OrderText
-from squallpy.functions.factorised import CATEGORICAL, FUNCTIONS, LeastSquares, Model
+from squallpy.functions.factorised import CATEGORICAL, CHOLESKY, FUNCTIONS, SOLVERS, LeastSquares, Model
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.equi_joins import check_equi_join, refuse_clauses
 from squallpy.logical.bind.literals import read_number, read_text
@@ -148,8 +148,8 @@ def _model(ctx: Context, call: exp.Expr, arguments: _Arguments, features: tuple[
 
 def _least_squares(ctx: Context, call: exp.Expr, arguments: _Arguments, features: tuple[Column, ...]) -> Model:
     label = arguments.take("label")
-    intercept, ridge = arguments.take("intercept"), arguments.take("ridge")
-    arguments.done("label", "intercept", "ridge")
+    intercept, ridge, solver = (arguments.take(name) for name in ("intercept", "ridge", "solver"))
+    arguments.done("label", "intercept", "ridge", "solver")
     names = [c.name for c in features]
     wanted = read_text(label)
     place = next((i for i, name in enumerate(names) if name.lower() == wanted.lower()), None)
@@ -160,7 +160,15 @@ def _least_squares(ctx: Context, call: exp.Expr, arguments: _Arguments, features
     with_one = isinstance(intercept, exp.Boolean) and bool(intercept.this)
     if len(features) == 1 and not with_one:
         raise ctx.error("SQ2005", f'TABLE(…) has no column but "{names[0]}" for ols', call, "list what explains it")
-    return LeastSquares(place, with_one, _ridge(ctx, ridge))
+    return LeastSquares(place, with_one, _ridge(ctx, ridge), _solver(ctx, solver))
+
+
+def _solver(ctx: Context, argument: exp.Expr | None) -> str:
+    if argument is None:
+        return CHOLESKY
+    if (name := read_text(argument).lower()) not in SOLVERS:
+        raise ctx.error("SQ2012", f"ols has no solver {argument.sql('spark')}", argument, nearest(name, SOLVERS))
+    return name
 
 
 def _ridge(ctx: Context, argument: exp.Expr | None) -> float | None:

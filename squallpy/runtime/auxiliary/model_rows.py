@@ -6,8 +6,8 @@ V() changed:   (3, [6], [14])  →  (4, [10], [30])      N1(a, b, value): (x, ''
 import numpy as np
 import pyarrow as pa
 
-from squallpy.base.rings import Cofactor
-from squallpy.functions.factorised import LeastSquares, Statistics
+from squallpy.base.rings import Cofactor, Payload, Ring
+from squallpy.functions.factorised import DESCENT, LeastSquares, Statistics
 from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.runtime.auxiliary.maintainer import Maintainer, RowDeltas, TouchedGroups, has_begun
@@ -15,8 +15,9 @@ from squallpy.runtime.auxiliary.model_solvers import Rows, solver_of
 from squallpy.runtime.evaluate.vectors import Vec
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
-from squallpy.runtime.messages.deltas import Delta, decode
-from squallpy.runtime.state.state_store import Store
+from squallpy.runtime.messages.deltas import Delta, decode, numbered
+from squallpy.runtime.state.pool_names import PoolName, Role
+from squallpy.runtime.state.state_store import PoolLayout, Store
 
 
 class ModelMaintainer(Maintainer):
@@ -33,8 +34,20 @@ class ModelMaintainer(Maintainer):
         one = "" if isinstance(aux.kind.model, Statistics) else "intercept"
         self._names = pa.array([*aux.kind.features, one], pa.string())
         (ring,) = aux.source.payload.rings
-        self._solver, model = solver_of(aux.kind, ring if isinstance(ring, Cofactor) else None), aux.kind.model
+        model, kept = aux.kind.model, PoolName(feed.relation.name, Role.COEFFICIENTS)
+        self._solver = solver_of(aux.kind, ring if isinstance(ring, Cofactor) else None, kept)
         self.label, self.singular = aux.kind.features[model.label] if isinstance(model, LeastSquares) else "", 0
+
+    @staticmethod
+    def layouts(feed: Feed, aux: AuxiliaryPlan) -> tuple[PoolLayout, ...]:
+        """Return the pool of the coefficients that descent goes on from, if it is asked for."""
+        assert isinstance(aux.kind, ModelRows)
+        model, keys = aux.kind.model, aux.source.keys
+        if not isinstance(model, LeastSquares) or model.solver != DESCENT:
+            return ()
+        name = PoolName(feed.relation.name, Role.COEFFICIENTS)
+        words = Payload((Ring.COUNT,) * (len(aux.kind.features) + model.intercept))  # NB: the first is 1
+        return (PoolLayout(name, len(keys), words, numbered=numbered(keys)),)
 
     def deltas(self, store: Store, touched: TouchedGroups | None) -> dict[str, Delta]:
         assert touched is not None
@@ -47,8 +60,7 @@ class ModelMaintainer(Maintainer):
         width = len(self._keys)
         groups = np.unique(keys[:, :width], axis=0)
         old, new = self._versions(store.pool(self._source.name), keys, before)
-        olds = self._solver.rows(groups, *old, is_single=not width and not is_first)
-        news = self._solver.rows(groups, *new, is_single=not width)
+        olds, news = self._solver.change(store, groups, old, new, not width, is_first)
         rows, self.singular = Rows.joined([olds, news]), news.singular
         times = np.repeat([-1, 1], [len(olds.groups), len(news.groups)])
 

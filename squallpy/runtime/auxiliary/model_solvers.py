@@ -4,22 +4,25 @@
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from squallpy.base.rings import Cofactor
-from squallpy.functions.factorised import ChowLiu, LeastSquares
+from squallpy.functions.factorised import DESCENT, ChowLiu, LeastSquares
 from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.runtime.kernels.cofactor_blocks import unpack_blocks
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.models.chow_liu import chow_liu
 from squallpy.runtime.models.cofactor_matrix import CofactorMatrix
-from squallpy.runtime.models.least_squares import LinearRegression, least_squares
+from squallpy.runtime.models.least_squares import LinearRegression, gradient_descent, least_squares
 from squallpy.runtime.models.mutual_information import mutual_information
+from squallpy.runtime.state.pool_names import PoolName
+from squallpy.runtime.state.state_store import Store
 
+Records = tuple[Words, Words]  # keys and payloads
 Reals = npt.NDArray[np.float64]
 ONE = -1
 """The name of the constant 1, or of the intercept."""
@@ -49,14 +52,21 @@ class Rows:
 class Solver(ABC):
     """A way from the records of a view to the rows of a model."""
 
-    @abstractmethod
-    def rows(self, groups: Words, keys: Words, words: Words, is_single: bool) -> Rows:
-        """Compute the rows of groups, keys in order, (n, width).
+    def change(
+        self, store: Store, groups: Words, old: Records, new: Records, is_single: bool, is_first: bool
+    ) -> tuple[Rows, Rows]:
+        """Compute the rows of groups, keys in order, (n, width), before a batch and after it.
 
         Args:
-            keys: Those of the records, which begin with their group.
+            old, new: The records then, which begin with their group.
             is_single: There is one group, whose rows are there without any record, too.
+            is_first: No batch was before.
         """
+        return self.rows(groups, *old, is_single and not is_first), self.rows(groups, *new, is_single)
+
+    @abstractmethod
+    def rows(self, groups: Words, keys: Words, words: Words, is_single: bool) -> Rows:
+        """Compute the rows of groups from records."""
 
 
 class _Cells(Solver):
@@ -88,15 +98,46 @@ class _Coefficients(Solver):
         self._features = np.array([*([ONE] if model.intercept else []), *features], np.int64)
 
     def rows(self, groups: Words, keys: Words, words: Words, is_single: bool) -> Rows:
+        matrices = self._matrices(words)
+        solved = [least_squares(matrix, self._model) for matrix in matrices]
+        return self._listed(_places(groups, keys), solved, matrices)
+
+    def _matrices(self, words: Words) -> list[CofactorMatrix]:
         count, sums, products = unpack_blocks(words, self._ring, self._kind.variables)
-        place, parts, singular = _places(groups, keys), [_nothing(1)], 0
-        for row in range(len(keys)):
-            matrix = CofactorMatrix.from_triangle(int(count[row]), sums[:, row], products[:, row])
-            if (found := least_squares(matrix, self._model)) is not None:
-                parts.append(Rows(np.full(len(found), place[row]), (self._features,), found))
-            else:
-                singular += matrix.count > 0
-        return replace(Rows.joined(parts), singular=singular)
+        given = zip(count, sums.swapaxes(0, 1), products.swapaxes(0, 1), strict=True)
+        return [CofactorMatrix.from_triangle(int(n), *both) for n, *both in given]
+
+    def _listed(self, place: Words, solved: Sequence[Reals | None], matrices: Sequence[CofactorMatrix] = ()) -> Rows:
+        """List coefficients as rows of the groups at `place`, and count those of `matrices` that have none."""
+        there = [(at, w) for at, w in zip(place, solved, strict=True) if w is not None]
+        found = (Rows(np.full(len(w), at), (self._features,), w) for at, w in there)
+        singular = sum(w is None and matrix.count > 0 for w, matrix in zip(solved, matrices, strict=False))
+        return replace(Rows.joined([_nothing(1), *found]), singular=singular)
+
+
+class _Descent(_Coefficients):
+    """The coefficients of a regression by gradient descent from those of before, which a pool keeps.
+
+    The rows that go are those of the pool: they were printed, whatever descent finds from another start.
+    """
+
+    def __init__(self, ring: Cofactor, kind: ModelRows, model: LeastSquares, kept: PoolName) -> None:
+        super().__init__(ring, kind, model)
+        self._kept = kept
+
+    def change(
+        self, store: Store, groups: Words, old: Records, new: Records, is_single: bool, is_first: bool
+    ) -> tuple[Rows, Rows]:
+        (keys, words), kept = new, store.pool(self._kept)
+        place, matrices, before = _places(groups, keys), self._matrices(words), kept.get(keys)
+        starts = [row[1:].view(np.float64) if row[0] else None for row in before]
+        solved = [gradient_descent(m, self._model, start) for m, start in zip(matrices, starts, strict=True)]
+        after = np.zeros_like(before)
+        for row, coefficients in zip(after, solved, strict=True):
+            if coefficients is not None:
+                row[0], row[1:] = 1, coefficients.view(np.int64)
+        kept.upsert(np.ascontiguousarray(keys), after - before)
+        return self._listed(place, starts), self._listed(place, solved, matrices)
 
 
 class _Information(Solver):
@@ -123,11 +164,19 @@ class _Information(Solver):
         return Rows.joined(parts)
 
 
-def solver_of(kind: ModelRows, ring: Cofactor | None) -> Solver:
-    """Make the solver of a model over a view of cofactor matrices, or of counts of pairs if there is no ring."""
-    if ring is None:
-        return _Information(kind)
-    return _Coefficients(ring, kind, kind.model) if isinstance(kind.model, LeastSquares) else _Cells(ring, kind)
+def solver_of(kind: ModelRows, ring: Cofactor | None, kept: PoolName) -> Solver:
+    """Make the solver of a model over a view of cofactor matrices, or of counts of pairs if there is no ring.
+
+    Args:
+        kept: The pool of coefficients that descent goes on from.
+    """
+    match kind.model:
+        case _ if ring is None:
+            return _Information(kind)
+        case LeastSquares() as model:
+            by_descent = model.solver == DESCENT
+            return _Descent(ring, kind, model, kept) if by_descent else _Coefficients(ring, kind, model)
+    return _Cells(ring, kind)
 
 
 def _places(groups: Words, keys: Words) -> Words:

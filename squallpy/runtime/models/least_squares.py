@@ -17,7 +17,8 @@ from squallpy.runtime.models.cofactor_matrix import CofactorMatrix, Reals
 from squallpy.runtime.models.normal_equations import NormalEquations, normal_equations
 
 MOST_ITERATIONS = 10_000
-CONVERGED = 1e-12  # length of the gradient, relative to that at 0
+CONVERGED = 1e-15  # length of the gradient, relative to that at 0
+_REFINEMENTS = 2  # times that the gradient is computed anew where it has converged, as steps have rounded it
 _SUFFICIENT = 1e-4  # least share of the decrease that the gradient promises (Armijo)
 
 
@@ -53,29 +54,29 @@ def least_squares(cofactors: CofactorMatrix, model: LinearRegression) -> Reals |
         None if there are no rows, or features are constant or collinear and λ is 0, or too small to tell.
     """
 
-    def solve(equations: NormalEquations) -> Reals:
-        found: Reals = equations.inverse_factor.T @ (equations.inverse_factor @ equations.right)
-        return found
-
-    return _fit(cofactors, model, solve)
+    return _fit(cofactors, model, NormalEquations.solve)
 
 
-def gradient_descent(
-    cofactors: CofactorMatrix, model: LinearRegression, start: Reals | None = None, iterations: int = MOST_ITERATIONS
-) -> Reals | None:
+def gradient_descent(cofactors: CofactorMatrix, model: LinearRegression, start: Reals | None = None) -> Reals | None:
     """Find what `least_squares` computes by batch gradient descent; None in the same cases.
+
+    Where columns are almost collinear, so that it would take too many iterations, the closed form is computed.
 
     Args:
         start: Coefficients to begin with, as returned before rows came or went.
-        iterations: The most that are made, even if it has not converged.
     """
 
     def solve(equations: NormalEquations) -> Reals:
-        k = len(equations.scale)
-        begin = np.zeros(k) if start is None else start[len(start) - k :] / equations.scale
-        return descend(equations.matrix, equations.right, begin, iterations)[0]
+        found, iterations = descend(equations.matrix, equations.right, begin_at(equations, start))
+        return found if iterations < MOST_ITERATIONS else equations.solve()
 
     return _fit(cofactors, model, solve)
+
+
+def begin_at(equations: NormalEquations, start: Reals | None) -> Reals:
+    """Turn coefficients, of which the intercept may be the first, into a point to begin with; None is 0."""
+    k = len(equations.scale)
+    return np.zeros(k) if start is None else start[len(start) - k :] / equations.scale
 
 
 def _fit(cofactors: CofactorMatrix, model: LinearRegression, solve: Callable[[NormalEquations], Reals]) -> Reals | None:
@@ -94,17 +95,25 @@ def _fit(cofactors: CofactorMatrix, model: LinearRegression, solve: Callable[[No
     return np.append(means[-1] - means[:-1] @ weights, weights) if model.intercept else weights
 
 
-def descend(matrix: Reals, right: Reals, start: Reals, iterations: int) -> tuple[Reals, int]:
+def descend(matrix: Reals, right: Reals, start: Reals, iterations: int = MOST_ITERATIONS) -> tuple[Reals, int]:
     """Minimise ½u'Au − b'u, whose gradient is Au − b, for a positive definite A; u is returned with the iterations.
 
     Each step is along the gradient g, by (Δu·Δu)/(Δu·Δg) of the step before, which here is g·g/g·Ag; it is halved until
     the function decreases enough. A start that is worse than 0 is replaced by 0.
+
+    Args:
+        iterations: The most that are made; as many are returned if it has not converged.
     """
+    refinements = _REFINEMENTS
     is_better = start @ (matrix @ start) / 2 < right @ start
     at = start if is_better else np.zeros_like(right)
     gradient, limit, step = matrix @ at - right, CONVERGED**2 * float(right @ right), 1.0
     for iteration in range(iterations):
         squared = float(gradient @ gradient)
+        if squared <= limit and refinements:
+            refinements -= 1
+            gradient = matrix @ at - right
+            squared = float(gradient @ gradient)
         if squared <= limit:
             return at, iteration
         change = matrix @ gradient

@@ -29,6 +29,11 @@ class NormalEquations:
     inverse_factor: Reals
     scale: Reals
 
+    def solve(self) -> Reals:
+        """Compute u in closed form."""
+        found: Reals = self.inverse_factor.T @ (self.inverse_factor @ self.right)
+        return found
+
 
 def normal_equations(moments: Reals, errors: Reals, ridge: float) -> NormalEquations | None:
     """Make the equations of a regression on all columns but the last, None if they are singular within rounding.

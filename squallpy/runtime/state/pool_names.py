@@ -21,6 +21,7 @@ class Role(Enum):
     SKYLINE = "skyline"
     INTERVALS = "intervals"
     SPANS = "spans"
+    COEFFICIENTS = "coefficients"  # of the regression of each group, which descent goes on from
     FIRST_BATCH = "first batch"  # one record, if it is done: of no view
 
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from squallpy.runtime.models.cofactor_matrix import CofactorMatrix
-from squallpy.runtime.models.least_squares import LinearRegression, descend, gradient_descent, least_squares
+from squallpy.runtime.models.least_squares import LinearRegression, begin_at, descend, gradient_descent, least_squares
+from squallpy.runtime.models.normal_equations import normal_equations
 
 Reals = NDArray[np.float64]
 Solver = Callable[[CofactorMatrix, LinearRegression], Any]
@@ -248,15 +249,20 @@ def property_descent_converges_from_any_start(seed: int, size: int, exponent: fl
 @given(SEEDS, SIZES, st.booleans())
 def property_descent_begins_with_the_coefficients_of_before(seed: int, features: int, intercept: bool) -> None:
     rows = draw_rows(seed, features)
-    there, regression, wanted = cofactors(rows, 1), model(rows, intercept), expected(rows, intercept)
+    there, regression, wanted = cofactors(rows), model(rows, intercept), expected(rows, intercept)
+    moments = there.covariances() if intercept else there.moments()
+    equations = normal_equations(moments, np.zeros(features + 1), 0.0)
+    assert equations is not None and not begin_at(equations, None).any()
+    start = begin_at(equations, wanted)
+    assert descend(equations.matrix, equations.right, start, 5)[1] < 5
+    assert close(start * equations.scale, wanted[intercept:], 1e-14)
+    for before in (wanted, wanted * 1.2, wanted * np.nan, None):
+        assert close(gradient_descent(there, regression, before), wanted, 1e-10)
 
-    def found(start: Reals | None, iterations: int = 10_000) -> Reals:
-        coefficients = gradient_descent(there, regression, start, iterations)
-        assert coefficients is not None
-        return coefficients
 
-    before = wanted * 1.2
-    assert close(found(before, 0)[intercept:], before[intercept:], 1e-14)
-    assert not found(None, 0)[intercept:].any()
-    assert close(found(before), wanted, 1e-9)
-    assert np.array_equal(found(np.full(regression.unknowns, np.nan)), found(None))
+def test_descent_that_takes_too_long_is_the_closed_form() -> None:
+    rows = draw_rows(7, 20)
+    rows[:, :-1] = rows[:, :1] + 1e-5 * rows[:, :-1]
+    there, regression = cofactors(np.round(rows * 2**40) / 2**40), model(rows)
+    found, wanted = gradient_descent(there, regression), least_squares(there, regression)
+    assert found is not None and wanted is not None and np.array_equal(found, wanted)
