@@ -16,15 +16,8 @@ from numpy.typing import NDArray
 from squallpy.base.rings import Cofactor, Payload
 from squallpy.base.rings.cofactor import COUNT, HASH, ODD
 from squallpy.runtime.kernels import statement_steps
-from squallpy.runtime.kernels.cofactor_blocks import (
-    BLOCK,
-    LARGEST,
-    LIFTED,
-    SCALAR,
-    kind_of_factor,
-    lift_rows,
-    unpack_blocks,
-)
+from squallpy.runtime.kernels.cofactor_blocks import BLOCK, LARGEST, LIFTED, SCALAR, kind_of_factor, unpack_blocks
+from squallpy.runtime.kernels.cofactor_lifting import lift_rows
 from squallpy.runtime.kernels.payload_products import negated
 from squallpy.runtime.kernels.pool import Pool
 

@@ -75,6 +75,8 @@ class TouchTracker:
         """Note the payloads of `keys` before they change."""
         known = len(self._groups)
         self._groups.upsert(keys, np.ones((len(keys), 1), np.int64))
+        if len(self._groups) == known:
+            return
         ids = self._groups.keys[known:]
         self._payloads = np.concatenate([self._payloads, as_pool(pool).get(ids)])
 

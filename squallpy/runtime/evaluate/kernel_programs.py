@@ -118,6 +118,10 @@ class ProgramBuilder:
         register = reduce(lambda a, b: self._fill(op.MULTIPLY, a, b), product)
         self._emit(op.LANE, at, words, register, -1 if times is None else self.value(times))
 
+    def word(self, at: int, value: Expr) -> None:
+        """Emit the word of a value, 0 for NULL: of a double its bits."""
+        self._emit(op.LANE, at, 1, self.value(value), -1)
+
     def value(self, expr: Expr) -> int:
         """Return the register that holds an expression; raises NotCompilable if no program can evaluate it."""
         if isinstance(expr, Column) and expr.id in self._assigned:

@@ -11,20 +11,11 @@ from squallpy.base.rings.cofactor import COMPENSATED, COUNT, HASH, KIND_BITS, OD
 from squallpy.runtime.kernels import count_triples
 from squallpy.runtime.kernels.hashing import mix
 from squallpy.runtime.kernels.intrinsics import as_float, as_word, load, store
-from squallpy.runtime.kernels.kernel_compiler import (
-    GIVEN_MATRIX,
-    GIVEN_VECTOR,
-    MATRIX,
-    Vector,
-    address,
-    called,
-    inlined,
-    kernel,
-)
+from squallpy.runtime.kernels.kernel_compiler import MATRIX, Vector, called, inlined, kernel
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.packed_reals import LANES, load_some, store_some
 from squallpy.runtime.kernels.real_sums import odd_of, printed
-from squallpy.runtime.kernels.ring_arithmetic import real_add, real_multiply, real_of, two_product
+from squallpy.runtime.kernels.ring_arithmetic import real_add
 
 Reals = npt.NDArray[np.float64]
 
@@ -160,52 +151,6 @@ def hash_value(x: float, variable: int) -> int:
     """Hash a value of a variable, of this number in the view tree, to an odd number: products of these are not 0."""
     word = as_word(x + 0.0) if x == x else 0  # NB: -0.0 + 0.0 is 0.0
     return mix(word ^ _SALT, variable + 1 ^ _SALT) | 1
-
-
-@inlined
-def _put(o: int, n: int, at: int, x: float, y: float, times: int, compensated: bool) -> None:
-    """Set value `at` of the element's values at `o` to x + y, `times` times; `n` is the number of values."""
-    if compensated:
-        if times != 1:
-            u, v = real_of(times)
-            x, y = real_multiply(x, y, u, v)
-        store(o, at, as_word(x))
-        store(o, at + n, as_word(y))
-    else:
-        store(o, at, as_word(x * times))
-
-
-def lift_rows(out: Words, offset: int, ring: Cofactor, values: Reals, times: Words | None) -> None:
-    """Lift rows of values, (m, n), each `times` times (None: once), into a lane of `out`."""
-    assert len(values) == ring.size and values.shape[1] == len(out) and offset + ring.words <= out.shape[1]
-    counts = np.ones(len(out), np.int64) if times is None else np.ascontiguousarray(times, np.int64)
-    _lift_rows(out, offset, ring.code, ring.first, np.ascontiguousarray(values).view(np.int64), counts)
-
-
-@kernel(f"void({MATRIX}, int64, int64, int64, {GIVEN_MATRIX}, {GIVEN_VECTOR})")
-def _lift_rows(out: Vector, offset: int, code: int, first: int, values: Vector, times: Vector) -> None:
-    size, compensated = code >> KIND_BITS, code & 7 == COMPENSATED
-    n, wide = values_of(size), 8 * out.shape[1]
-    for row in range(out.shape[0]):
-        o, count = address(out) + row * wide + 8 * offset, times[row]
-        there = o + 8 * (ODD + size)
-        hashed = count
-        for i in range(size):
-            value = as_float(values[i, row])
-            hashed *= hash_value(value, first + i)
-            odd = odd_value(value)
-            store(o, ODD + i, odd if odd == 0 else count_triples.times(odd, count))
-            x = within(value, LARGEST)
-            _put(there, n, i, x, 0.0, count, compensated)
-            for j in range(i + 1):
-                y = within(as_float(values[j, row]), LARGEST)
-                if compensated:
-                    product, error = two_product(x, y)
-                    _put(there, n, size + triangle(i) + j, product, error, count, True)
-                else:
-                    _put(there, n, size + triangle(i) + j, x * y, 0.0, count, False)
-        store(o, COUNT, count)
-        store(o, HASH, hashed)
 
 
 @kernel(f"{MATRIX}({MATRIX}, boolean)")

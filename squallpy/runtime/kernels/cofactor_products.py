@@ -135,7 +135,7 @@ def workspace(code: int, factors: Vector, start: int, stop: int) -> Words:
 
 
 @inlined
-def _scaled(x: Packed, y: Packed, u: Packed, v: Packed) -> tuple[Packed, Packed]:
+def scaled(x: Packed, y: Packed, u: Packed, v: Packed) -> tuple[Packed, Packed]:
     """Multiply double-doubles; the lower half is not normalised."""
     p = x * u
     return p, multiply_add(y, u, multiply_add(x, v, multiply_add(x, u, spread(0.0) - p)))
@@ -157,7 +157,7 @@ def _add_scaled(at: int, low: int, source: int, source_low: int, n: int, times: 
     if compensated:
         for j in range(0, n, LANES):
             there = source + 8 * j
-            x, y = _scaled(load_some(there, n - j), load_some(there + source_low, n - j), u, v)
+            x, y = scaled(load_some(there, n - j), load_some(there + source_low, n - j), u, v)
             _add_to(at + 8 * j, low, x, y)
     else:
         for j in range(0, n, LANES):
@@ -173,7 +173,7 @@ def _put_scaled(at: int, low: int, source: int, source_low: int, n: int, times: 
     for j in range(0, n, LANES):
         a = load_some(source + 8 * j, n - j)
         if compensated:
-            x, y = quick_two_sum(*_scaled(a, load_some(source + 8 * j + source_low, n - j), u, v))
+            x, y = quick_two_sum(*scaled(a, load_some(source + 8 * j + source_low, n - j), u, v))
             store_packed(at + 8 * j, x)
             store_packed(at + 8 * j + low, y)
         else:
@@ -189,7 +189,7 @@ def _add_rectangle(at: int, low: int, rows: int, m: int, columns: int, n: int, f
             y = spread(as_float(load(rows + far, i)))
             for j in range(0, 8 * n, BYTES):
                 u, v = load_packed(columns + j), load_packed(columns + far + j)
-                p, e = _scaled(x, y, u, v)
+                p, e = scaled(x, y, u, v)
                 _add_to(at + j, low, p, e)
         else:
             for j in range(0, 8 * n, BYTES):
@@ -198,9 +198,21 @@ def _add_rectangle(at: int, low: int, rows: int, m: int, columns: int, n: int, f
 
 
 @inlined
-def _read_value(at: int, there: int, compensated: bool) -> int:
+def _value_of(factors: Vector, f: int, columns: Vector, places: Vector, row: int) -> float:
+    """Return the value that a factor lifts: at a place, or in a register, whose number comes as −1 and below.
+
+    Of a register the second word is the double by which it is divided, 0 where it is a double's bits.
+    """
+    source, second = factors[f], factors[f + 1]
+    if source >= 0:
+        return as_float(load(places[source, row] + 8 * second, 0))
+    word = columns[-1 - source, row]
+    return as_float(word) if second == 0 else float(word) / as_float(second)
+
+
+@inlined
+def _read_value(at: int, value: float, compensated: bool) -> int:
     """Lift a value: put it and its square into a factor; returns the hash."""
-    value = as_float(load(there, 0))
     x = within(value, LARGEST)
     p = x * x
     store(at, _VALUE, as_word(x))
@@ -219,7 +231,7 @@ def _square_error(x: Packed, p: Packed) -> Packed:
 
 
 @inlined
-def _read_factors(work: int, factors: Vector, start: int, stop: int, places: Vector, row: int) -> None:
+def _read_factors(work: int, factors: Vector, start: int, stop: int, columns: Vector, places: Vector, row: int) -> None:
     """Find the factors of a row: their counts, hashes and values."""
     code, n = load(work, _RING), load(work, _FACTORS)
     scale = 1
@@ -230,11 +242,10 @@ def _read_factors(work: int, factors: Vector, start: int, stop: int, places: Vec
     at = work + 8 * (_HEAD + _FACTOR * (n - 1))
     for _ in range(n):
         f, kind = load(at, _ENTRY), load(at, _KIND)
-        there = places[factors[f], row] + 8 * factors[f + 1]
         if what_of(kind) == LIFTED:
-            hashed *= _read_value(at, there, _is_compensated(code))
+            hashed *= _read_value(at, _value_of(factors, f, columns, places, row), _is_compensated(code))
         else:
-            m = size_of(kind)
+            m, there = size_of(kind), places[factors[f], row] + 8 * factors[f + 1]
             store(at, _COUNT, load(there, COUNT))
             store(at, _VALUES, there + 8 * (ODD + m))
             store(at, _VALUES_LOW, 8 * values_of(m))
@@ -248,16 +259,18 @@ def _read_factors(work: int, factors: Vector, start: int, stop: int, places: Vec
 
 
 @inlined
-def _add_odd(work: int, at: int, there: int, times: int) -> None:
+def _add_odd(
+    work: int, at: int, factors: Vector, f: int, columns: Vector, places: Vector, row: int, times: int
+) -> None:
     """Add what counts values that are not finite, of one factor."""
     kind, odd = load(at, _KIND), load(work, _ODD)
     m, first = size_of(kind), first_of(kind)
     if what_of(kind) == LIFTED:
-        some = odd_value(as_float(load(there, 0)))
+        some = odd_value(_value_of(factors, f, columns, places, row))
         if some != 0:
             store(odd, first, count_triples.add(load(odd, first), count_triples.times(some, times)))
         return
-    any_odd = 0
+    any_odd, there = 0, places[factors[f], row] + 8 * factors[f + 1]
     for i in range(m):
         any_odd |= load(there, ODD + i)
     if any_odd != 0:
@@ -267,14 +280,16 @@ def _add_odd(work: int, at: int, there: int, times: int) -> None:
 
 
 @inlined
-def _add_row(work: int, factors: Vector, start: int, stop: int, places: Vector, row: int, compensated: bool) -> None:
-    _read_factors(work, factors, start, stop, places, row)
+def _add_row(
+    work: int, factors: Vector, start: int, stop: int, columns: Vector, places: Vector, row: int, compensated: bool
+) -> None:
+    _read_factors(work, factors, start, stop, columns, places, row)
     at, low, before = work + 8 * _HEAD, load(work, _LOW), load(work, _SCALE)
     prefix, far, scaled, n = load(work, _PREFIX), load(work, _PREFIX_LOW), load(work, _SCALED), load(work, _FACTORS)
     for f in range(n):
         entry, kind, count, after = load(at, _ENTRY), load(at, _KIND), load(at, _COUNT), load(at, _AFTER)
         values, values_low, m, first = load(at, _VALUES), load(at, _VALUES_LOW), size_of(kind), first_of(kind)
-        _add_odd(work, at, places[factors[entry], row] + 8 * factors[entry + 1], before * after)
+        _add_odd(work, at, factors, entry, columns, places, row, before * after)
         _add_scaled(load(at, _OWN), low, values, values_low, values_of(m), before * after, compensated)
         if first > 0:
             _put_scaled(scaled, far, values, values_low, m, after, compensated)
@@ -288,7 +303,7 @@ def _add_row(work: int, factors: Vector, start: int, stop: int, places: Vector, 
 
 
 @called
-def add_product(work: int, factors: Vector, start: int, stop: int, places: Vector, row: int) -> None:
+def add_product(work: int, factors: Vector, start: int, stop: int, columns: Vector, places: Vector, row: int) -> None:
     """Add the product of a row's factors to a workspace; those of the rows behind it are asked for."""
     if row + _AHEAD < places.shape[1]:
         at = work + 8 * _HEAD
@@ -301,9 +316,9 @@ def add_product(work: int, factors: Vector, start: int, stop: int, places: Vecto
                     prefetch(there + byte)
             at += 8 * _FACTOR
     if _is_compensated(load(work, _RING)):
-        _add_row(work, factors, start, stop, places, row, True)
+        _add_row(work, factors, start, stop, columns, places, row, True)
     else:
-        _add_row(work, factors, start, stop, places, row, False)
+        _add_row(work, factors, start, stop, columns, places, row, False)
 
 
 @inlined

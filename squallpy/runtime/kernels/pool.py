@@ -42,6 +42,7 @@ _BIRTH = 512  # words of a region at first: a page
 _AHEAD = 1 << 15  # records for which memory is got ready, at least; fewer are not worth a helper
 _LARGE = 1 << 17  # words of an index for whose growth memory is got ready
 _LEAST = 16  # rows for which an index that grows does so
+_GIVEN = np.empty(0, np.int64)  # a lifting of payloads that are given
 _PIECE = 1 << 12  # rows that are added at a time while an index grows
 
 
@@ -92,11 +93,21 @@ class Pool(OrderedContainer):
         return self._area.address
 
     def upsert(self, keys: Words, words: Words) -> None:
+        self._upsert(keys, words, _GIVEN)
+        for index in self.sorted:
+            index.upsert(keys, words)
+
+    def upsert_lifted(self, keys: Words, rows: Words, lifting: Words) -> None:
+        """Add payloads that are made of rows as `cofactor_lifting` does, without being made twice."""
+        assert not self.sorted and not self.slices
+        self._upsert(keys, rows, lifting)
+
+    def _upsert(self, keys: Words, words: Words, lifting: Words) -> None:
         frame, done = self._area.current(), 0
         while done < len(keys):
             growing = self._area.head[pool_layout.GROWING]
             start, stop = done, min(len(keys), done + _PIECE) if growing else len(keys)
-            done = upsert_records(frame, keys, words, start, stop)
+            done = upsert_records(frame, keys, words, lifting, start, stop)
             assert done >= 0, f"keys {keys.shape} and words {words.shape} do not fit {self!r}"
             if growing:
                 grow_on(frame, max(_LEAST, done - start))
@@ -104,8 +115,6 @@ class Pool(OrderedContainer):
                 self._grow()
         if len(self) >= self._ready:
             self._look_ahead()
-        for index in self.sorted:
-            index.upsert(keys, words)
 
     def probe(self, keys: Words) -> Words:
         """Find the slot of each key, −1 where there is none."""

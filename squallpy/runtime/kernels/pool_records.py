@@ -8,6 +8,7 @@ overlap, which makes an upsert several times as fast.
 import numpy as np
 
 from squallpy.runtime.kernels import pool_layout as at
+from squallpy.runtime.kernels.cofactor_lifting import lift_payload
 from squallpy.runtime.kernels.hash_index import (
     HIGH,
     LOW,
@@ -103,15 +104,18 @@ def _ask_leaving(frame: Vector, given: int, rows: int, count: int) -> None:
         ask_unlink(frame, leaving, n)
 
 
-@kernel(f"int64({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, int64, int64)")
-def upsert_records(frame: Vector, rows: Vector, payloads: Vector, start: int, stop: int) -> int:
-    """Add rows `start` … `stop` − 1. Returns the first row of a chunk without room, or `stop`; −1: bad shapes."""
-    key, payload = frame[at.KEY], frame[at.PAYLOAD]
-    if rows.shape[1] != key or payloads.shape[1] != payload or payloads.shape[0] != rows.shape[0]:
+@kernel(f"int64({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, {VECTOR}, int64, int64)")
+def upsert_records(frame: Vector, rows: Vector, payloads: Vector, lifting: Vector, start: int, stop: int) -> int:
+    """Add rows `start` … `stop` − 1. Returns the first row of a chunk without room, or `stop`; −1: bad shapes.
+
+    Payloads are made of what is given as `lifting` says; if it is empty, they are given.
+    """
+    key, payload, lifted = frame[at.KEY], frame[at.PAYLOAD], lifting.shape[0] > 0
+    if rows.shape[1] != key or payloads.shape[0] != rows.shape[0] or (payloads.shape[1] != payload and not lifted):
         return -1
     head, places, scratch = frame[HEAD], frame[at.PLACES], frame[at.SCRATCH]
     (table, shape), keys, words = table_of(frame[places]), frame[places + at.KEYS], frame[places + at.WORDS]
-    wide, broad = 8 * key, 8 * payload
+    wide, broad, stride = 8 * key, 8 * payload, 8 * payloads.shape[1]
     base, given = address(rows), address(payloads)
     count = load(head, at.COUNT)
     for chunk in range(start, stop, at.CHUNK):
@@ -125,12 +129,15 @@ def upsert_records(frame: Vector, rows: Vector, payloads: Vector, start: int, st
             store(head, at.COUNT, count)
             return chunk
         _ask(frame, base, chunk, here)
-        if frame[at.SLICES] > 0:
+        if frame[at.SLICES] > 0 and not lifted:
             _ask_leaving(frame, given + chunk * broad, here, count)
         linked, removed = count, False
         for j in range(here):
             row = base + (chunk + j) * wide
-            source = given + (chunk + j) * broad
+            source = given + (chunk + j) * stride
+            if lifted:  # to where the next record will be
+                lift_payload(words + count * broad, source, lifting)
+                source = words + count * broad
             h = frame[scratch + j]
             guess = home(h, shape) if removed else frame[scratch + at.CHUNK + j]
             position = seek(table, shape, guess, h, row, key, keys, wide)
@@ -144,7 +151,8 @@ def upsert_records(frame: Vector, rows: Vector, payloads: Vector, start: int, st
             elif not is_zero(frame, source):
                 insert(table, shape, ~position, (h & HIGH) | (count + 1))
                 copy(keys + count * wide, row, key)
-                copy(words + count * broad, source, payload)
+                if not lifted:
+                    copy(words + count * broad, source, payload)
                 count += 1
         link(frame, linked, count)
     store(head, at.COUNT, count)

@@ -259,12 +259,12 @@ def _loaded(keys: Vector, words: Vector, registers: int, sources: int) -> tuple[
 
 
 @making
-def _summed_product(outcome: Vector, places: Vector) -> Words:
+def _summed_product(outcome: Vector, columns: Vector, places: Vector) -> Words:
     """Sum the products of all rows for a target without keys, whose payload is one cofactor matrix."""
     words, stop = np.empty((1, outcome[1]), np.int64), outcome.shape[0]
     work = workspace(outcome[4], outcome, 6, stop)
     for i in range(places.shape[1]):
-        add_product(address(work), outcome, 6, stop, places, i)
+        add_product(address(work), outcome, 6, stop, columns, places, i)
     settle(address(work), address(words))
     return words
 
@@ -275,10 +275,11 @@ def _emitted(outcome: Vector, columns: Vector, places: Vector) -> tuple[Words, W
 
     `outcome`: how many registers make a key, and those; the width of a payload; then for each lane its offset, its
     words, the code of its ring, and the number of its factors, of each of which: source, offset, kind. No factors: 0.
+    Sources below 0 are registers of values that are lifted.
     """
     n, width = columns.shape[1], outcome[0]
     if width == 0 and n > 1 and outcome[4] >= PLAIN and outcome.shape[0] == 6 + 3 * outcome[5]:
-        return np.empty((1, 0), np.int64), _summed_product(outcome, places)
+        return np.empty((1, 0), np.int64), _summed_product(outcome, columns, places)
     keys = _given(outcome, 1, width, columns)
     words = np.empty((n, outcome[width + 1]), np.int64)
     here, broad, lane = address(words), 8 * outcome[width + 1], width + 2
@@ -293,7 +294,7 @@ def _emitted(outcome: Vector, columns: Vector, places: Vector) -> tuple[Words, W
             stop = lane + 3 * factors
             work = workspace(ring, outcome, lane, stop)
             for i in range(n):
-                add_product(address(work), outcome, lane, stop, places, i)
+                add_product(address(work), outcome, lane, stop, columns, places, i)
                 settle(address(work), here + i * broad + 8 * offset)
             lane = stop
             continue

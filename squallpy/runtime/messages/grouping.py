@@ -14,7 +14,7 @@ import numpy.typing as npt
 from squallpy.base.rings import Cofactor, Payload, Ring
 from squallpy.base.types import BIGINT, DOUBLE, Kind, Type
 from squallpy.catalog.relation import MULT
-from squallpy.logical.expressions import Column, Expr, columns, conjunction, substitute
+from squallpy.logical.expressions import Cast, Column, Expr, columns, conjunction, substitute
 from squallpy.program.calculus import Assign, Cmp, Lane, lifted, ring
 from squallpy.program.views import View
 from squallpy.runtime.evaluate.casts import cast
@@ -25,7 +25,7 @@ from squallpy.runtime.evaluate.kernel_programs import NotCompilable, ProgramBuil
 from squallpy.runtime.evaluate.kernel_runner import Batch, Runner
 from squallpy.runtime.evaluate.logic import is_true
 from squallpy.runtime.evaluate.vectors import Frame, Vec, all_valid, full, take
-from squallpy.runtime.kernels.cofactor_blocks import lift_rows
+from squallpy.runtime.kernels.cofactor_lifting import lift_rows
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.payload_columns import fill_reals, pack
@@ -59,6 +59,7 @@ class Grouping:
         lanes = [lane for lane in term.lanes if lane is not None]
         self._factors = [_factors(lane) for lane in lanes]
         self._scratch = Pool(len(delta.keys), self._payload)
+        self._liftings = [self._lifting(counted) for counted in (False, True)]
         self._runners = [self._runner(ordered, lanes, counted) for counted in (False, True)]
         values: dict[int, Expr] = {}
         for step in ordered:
@@ -74,22 +75,40 @@ class Grouping:
     def __call__(
         self, rows: int, read: Callable[[str], Vec], mult: Words | None, names: Dictionary, batch: Batch | None = None
     ) -> tuple[Words, Words]:
-        """Compute keys and payloads of `rows` tuples; `read` gives fields.
+        """Compute keys and payloads of `rows` tuples, which hold until the next call; `read` gives fields.
 
         `batch`: they are those of a record batch.
         """
-        found = self._run(rows, read, mult, names, batch)
-        keys, words = found or self._evaluate(rows, read, mult, names)
+        found, lifting = self._run(rows, read, mult, names, batch), self._liftings[mult is not None]
         self._scratch.clear()
-        self._scratch.upsert(keys, words)
-        grouped, sums = self._scratch.rows()
-        return grouped.copy(), sums.copy()
+        if found and lifting is not None:
+            self._scratch.upsert_lifted(*found, lifting)
+        else:
+            self._scratch.upsert(*(found or self._evaluate(rows, read, mult, names)))
+        return self._scratch.rows()
+
+    def _lifting(self, counted: bool) -> Words | None:
+        """Say how payloads are made of what a program gives: values to be lifted, and at last multiplicities.
+
+        None if it gives payloads.
+        """
+        if not any(isinstance(kind, Cofactor) for kind in self._payload.rings):
+            return None
+        lanes, at = list[int](), 0
+        for offset, kind in zip(self._payload.offsets, self._payload.rings, strict=True):
+            if isinstance(kind, Cofactor):
+                lanes += [offset, kind.code, kind.first, at]
+                at += kind.size
+            else:
+                lanes += [offset, kind.words, 0, at]
+                at += kind.words
+        return np.array([at if counted else -1, *lanes], np.int64)
 
     def _runner(self, steps: list[Assign | Cmp], lanes: list[Lane], counted: bool) -> Runner | None:
         """Make the program for batches with or without multiplicities."""
-        if any(kind not in (Ring.COUNT, Ring.EXACT) for kind in self._payload.rings):
+        if any(kind in (Ring.REAL, Ring.SIGNED) for kind in self._payload.rings):
             return None
-        coder = ProgramBuilder(self._fields | {_TIMES.id: MULT})
+        coder, at = ProgramBuilder(self._fields | {_TIMES.id: MULT}), 0
         try:
             for _, run in groupby(steps, type):
                 some = list(run)
@@ -100,11 +119,20 @@ class Grouping:
             for i, key in enumerate(self._keys):
                 if key.type.kind is not Kind.VARCHAR:
                     coder.key(i, key, NULL if key.type.kind is Kind.DOUBLE else least_as_held(key.type))
-            for lane, at, kind in zip(lanes, self._payload.offsets, self._payload.rings, strict=True):
-                coder.lane(at, kind.words, lane, _TIMES if counted else None)
+            for lane, kind in zip(lanes, self._payload.rings, strict=True):
+                if isinstance(kind, Cofactor):
+                    for value in _values_of(lane):
+                        coder.word(at, Cast(value, DOUBLE))
+                        at += 1
+                else:
+                    coder.lane(at, kind.words, lane, _TIMES if counted else None)
+                    at += kind.words
+            if counted and self._liftings[counted] is not None:
+                coder.word(at, _TIMES)
+                at += 1
         except NotCompilable:
             return None
-        return Runner(coder.program(), self._scratch.key_width, self._payload.width)
+        return Runner(coder.program(), self._scratch.key_width, at)
 
     def _run(
         self, rows: int, read: Callable[[str], Vec], mult: Words | None, names: Dictionary, batch: Batch | None
@@ -200,11 +228,16 @@ def _factors(lane: Lane) -> Callable[[Frame], Any]:
     return _real_product(lane) if ring(lane) is Ring.REAL else _product(lane)
 
 
-def _lifted_values(lane: Lane) -> Callable[[Frame], npt.NDArray[np.float64]]:
-    """Evaluate the values that a lane lifts, as doubles, a row for each variable."""
+def _values_of(lane: Lane) -> list[Expr]:
+    """List the values that a lane lifts, by the numbers of their variables."""
     found = sorted(filter(None, map(lifted, lane)), key=lambda pair: pair[1])
     assert len(found) == len(lane), "a lane lifts all of its factors, or none"
-    functions = [(compile_expression(value), value) for value, _ in found]
+    return [value for value, _ in found]
+
+
+def _lifted_values(lane: Lane) -> Callable[[Frame], npt.NDArray[np.float64]]:
+    """Evaluate the values that a lane lifts, as doubles, a row for each variable."""
+    functions = [(compile_expression(value), value) for value in _values_of(lane)]
 
     def run(frame: Frame) -> npt.NDArray[np.float64]:
         return np.array([as_doubles(f(frame), value, frame.rows) for f, value in functions])

@@ -3,14 +3,14 @@
 probe M_C(ck) → where ck <> s → let x = f(ck)    →    a program of two steps, then a step that Python takes
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
 
 from squallpy.base.rings import Cofactor, LaneRing, Payload, Ring
-from squallpy.base.types import Kind, Type
+from squallpy.base.types import DOUBLE, Kind, Type
 from squallpy.logical.expressions import COMPARISONS, MIRRORED, Call, Column, Expr, Literal, are_stored_alike, conjuncts
 from squallpy.physical.plan import AuxiliaryPlan, FilterStep, Let, Lookup, Step, Update
 from squallpy.program.calculus import Lane, lifted
@@ -39,11 +39,16 @@ class StepProgram:
 @dataclass(frozen=True, slots=True)
 class Assembly:
     """A statement made ready: programs and steps between them, the register of each variable, and the outcome's words.
-    Sources of payload factors are the delta, each lookup, and each factor that is computed."""
+    Sources of payload factors are the delta, each lookup, and each factor that is computed.
+
+    Args:
+        computed: Those factors, with the rings of their lanes.
+    """
 
     parts: tuple[StepProgram | Step, ...]
     registers: Mapping[int, int]
     sources: int
+    computed: tuple[tuple[Expr, LaneRing], ...]
     outcome: Words
 
     @property
@@ -92,8 +97,19 @@ def assemble(
                 noted.append((len(words) + statement_steps.NOTED, step.row.relation))
         words += code
     flush()
-    computed = sum(len(lane or ()) for lane in update.lanes)
-    return Assembly(tuple(parts), registers, source + 1 + computed, _encode_outcome(update, payloads, registers))
+    computed = tuple(_computed_factors(update, payloads, registers))
+    outcome = _encode_outcome(update, payloads, registers)
+    return Assembly(tuple(parts), registers, source + 1 + len(computed), computed, outcome)
+
+
+def _computed_factors(
+    update: Update, payloads: Mapping[str, Payload], registers: Mapping[int, int]
+) -> Iterator[tuple[Expr, LaneRing]]:
+    """Yield the factors of lanes that programs cannot compute, with the rings of their lanes."""
+    for lane, ring in zip(update.lanes, payloads[update.target].rings, strict=True):
+        for factor in lane or ():
+            if not isinstance(ring, Cofactor) or _encode_lifted_key(factor, registers) is None:
+                yield factor, ring
 
 
 def computed_ring(type: Type, target: Ring) -> Ring:
@@ -220,9 +236,9 @@ def _encode_outcome(update: Update, payloads: Mapping[str, Payload], registers: 
             continue
         found = [(s, p.offsets[picks[lane]], p.rings[picks[lane]]) for s, (p, picks) in enumerate(given) if picks]
         if isinstance(ring, Cofactor):
-            product = _encode_cofactor_product(ring, found, update.lanes[lane] or (), computed)
+            product = _encode_cofactor_product(ring, found, update.lanes[lane] or (), computed, registers)
             words += [len(product) // 3, *product]
-            computed += len(update.lanes[lane] or ())
+            computed += sum(_encode_lifted_key(factor, registers) is None for factor in update.lanes[lane] or ())
             continue
         factors = [(source, at, own) for source, at, own in found if isinstance(own, Ring)]
         for expr in update.lanes[lane] or ():
@@ -236,13 +252,13 @@ def _encode_outcome(update: Update, payloads: Mapping[str, Payload], registers: 
 
 
 def _encode_cofactor_product(
-    ring: Cofactor, found: Iterable[tuple[int, int, LaneRing]], lane: Lane, computed: int
+    ring: Cofactor, found: Iterable[tuple[int, int, LaneRing]], lane: Lane, computed: int, registers: Mapping[int, int]
 ) -> list[int]:
     """Encode the factors of a product in the cofactor ring: source, offset and kind of each.
 
     Args:
         found: Source, offset and ring of each factor that is given.
-        computed: The source of the first factor of `lane`.
+        computed: The source of the first factor of `lane` that is computed.
     """
     words, variables = [], set[int]()
     for source, at, own in found:
@@ -252,10 +268,23 @@ def _encode_cofactor_product(
         else:
             assert own is Ring.COUNT, f"no {own.name} in {ring.name}"
             words += [source, at, kind_of_factor(SCALAR)]
-    for source, factor in enumerate(lane, computed):
-        value = lifted(factor)
+    for factor in lane:
+        value, key = lifted(factor), _encode_lifted_key(factor, registers)
         assert value, f"{factor} is not lifted"
-        words += [source, 0, kind_of_factor(LIFTED, value[1], 1, ring.first)]
+        words += [*(key or (computed, 0)), kind_of_factor(LIFTED, value[1], 1, ring.first)]
+        computed += key is None
         variables.add(value[1])
     assert variables == {*range(ring.first, ring.first + ring.size)}, f"{ring.name} is made of {variables}"
     return words
+
+
+def _encode_lifted_key(factor: Expr, registers: Mapping[int, int]) -> tuple[int, int] | None:
+    """Encode a lifted key that kernels make a double: its register, and the double by which it is divided (0: none).
+
+    None if the factor is no such key.
+    """
+    value = lifted(factor)
+    match value[0] if value else None:
+        case Column(id, _, type) if id in registers and (type == DOUBLE or (type.is_exact and not type.is_wide)):
+            return -1 - registers[id], 0 if type == DOUBLE else int(np.float64(10.0**type.scale).view(np.int64))
+    return None

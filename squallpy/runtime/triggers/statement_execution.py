@@ -91,11 +91,8 @@ class Statement:
         self._auxiliary = auxiliary
         self._numbers = {id(step): n for n, step in enumerate(lookups, 1)}
         rings = payloads[update.target].rings
-        self._computed = [
-            (compile_expression(value), value, ring)
-            for lane, ring in zip(update.lanes, rings, strict=True)
-            for value in map(_value_of, lane or ())
-        ]
+        computed = ((_value_of(factor), ring) for factor, ring in self._code.computed)
+        self._computed = [(compile_expression(value), value, ring) for value, ring in computed]
         self._program: Words | None = None  # all there is to do, if it is one program
         if not self._code.parts and not self._computed:
             self._program = np.empty(0, np.int64)
