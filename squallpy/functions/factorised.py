@@ -4,7 +4,9 @@ SELECT * FROM cofactor(TABLE(SELECT x, y FROM fact NATURAL JOIN dim))
 SELECT * FROM ols(TABLE(SELECT x, y FROM fact NATURAL JOIN dim), 'y', ridge => 0.1)
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, combinations_with_replacement
 
 from squallpy.base.types import DOUBLE, VARCHAR
 
@@ -14,13 +16,28 @@ CHOLESKY, DESCENT = SOLVERS = ("cholesky", "bgd")
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Count, sums and sums of products: `a`, `b` are names of columns, '' is the constant 1."""
+    """Count, sums and sums of products: `a`, `b` are names of features, '' is the constant 1.
 
+    Args:
+        degree: Features are the columns, and products of up to so many of them, such as x*x*y.
+    """
+
+    degree: int = 1
     columns = (("a", VARCHAR), ("b", VARCHAR), ("value", DOUBLE))
     keys = 2
 
     def __str__(self) -> str:
-        return "COFACTOR"
+        return "COFACTOR" if self.degree == 1 else f"COFACTOR of degree {self.degree}"
+
+
+def list_monomials(columns: int, degree: int) -> Iterator[tuple[int, ...]]:
+    """List products of 1, 2, … columns by their numbers, in order: 0, 1, 0·0, 0·1, 1·1"""
+    return chain.from_iterable(combinations_with_replacement(range(columns), t) for t in range(1, degree + 1))
+
+
+def name_monomials(columns: Sequence[str], degree: int) -> list[str]:
+    """Name products of columns: x, y, x*x, x*y, y*y"""
+    return ["*".join(columns[i] for i in chosen) for chosen in list_monomials(len(columns), degree)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,5 +89,12 @@ Model = Statistics | LeastSquares | MutualInformation | ChowLiu
 FUNCTIONS: dict[str, type[Model]] = {
     "cofactor": Statistics, "ols": LeastSquares, "mutual_information": MutualInformation, "chow_liu": ChowLiu,
 }  # fmt: skip
+
+
+def degree_of(model: Model) -> int:
+    """Return the degree of the cofactor matrix that a model is read off."""
+    return model.degree if isinstance(model, Statistics) else 1
+
+
 CATEGORICAL = (MutualInformation, ChowLiu)
 """Models of pairs of values; the others are of sums."""

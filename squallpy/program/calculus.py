@@ -158,26 +158,32 @@ def relations(term: Term) -> frozenset[str]:
 _LIFT = "lift"
 
 
-def lift(value: Expr, number: int) -> Call:
+def lift(value: Expr, number: int, degree: int = 1) -> Call:
     """Build the lifting g_X(value) of variable X, of that number in its view tree, into the cofactor ring."""
-    return Call(_LIFT, (value, Literal(number, INT)), DOUBLE, value.nullable)
+    more = (Literal(degree, INT),) if degree > 1 else ()
+    return Call(_LIFT, (value, Literal(number, INT), *more), DOUBLE, value.nullable)
 
 
 def lifted(factor: Expr) -> tuple[Expr, int] | None:
     """Return the value that a factor lifts, and the number of its variable; None if it is no lifting."""
     match factor:
-        case Call("lift", (value, Literal(number))):
+        case Call("lift", (value, Literal(number), *_)):
             return value, number
     return None
 
 
 def cofactor_ring(lane: Lane, rings: Sequence[LaneRing] = ()) -> Cofactor | None:
     """Return the ring of a product of cofactor rings and liftings; None if it has none of them."""
-    ranges = [(ring.first, ring.size) for ring in rings if isinstance(ring, Cofactor)]
-    ranges += [(found[1], 1) for factor in lane if (found := lifted(factor))]
-    if not ranges:
+    given = [ring for ring in rings if isinstance(ring, Cofactor)]
+    for factor in lane:
+        match factor:
+            case Call("lift", (_, Literal(number))):
+                given.append(Cofactor(number, 1))
+            case Call("lift", (_, Literal(number), Literal(degree))):
+                given.append(Cofactor(number, 1, degree=degree))
+    if not given:
         return None
-    return Cofactor(min(first for first, _ in ranges), sum(size for _, size in ranges))
+    return Cofactor(min(r.first for r in given), sum(r.size for r in given), degree=given[0].degree)
 
 
 def ring(lane: Lane) -> LaneRing:

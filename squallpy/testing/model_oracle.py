@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations, count
+from itertools import combinations, combinations_with_replacement, count
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from sqlglot import exp
 
 from squallpy.functions.factorised import ChowLiu, LeastSquares, Model, MutualInformation, Statistics
 from squallpy.logical.bind.factorised import is_factorised
-from squallpy.runtime.kernels.cofactor_blocks import LARGEST
 from squallpy.testing.compare_rows import Row
 
 Values = tuple[float, ...]
@@ -107,31 +106,33 @@ def _query_of(inner: exp.Expr, node: exp.Expr) -> exp.Expr:
 
 
 def _cells(model: ModelFromScratch, names: Sequence[str], rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield count, sums, and the lower triangle of the sums of products."""
-    yield "", "", float(len(rows))
-    columns: list[Values] = [tuple(map(_as_lifted, column)) for column in zip(*rows, strict=True)]
-    for name, x in zip(names, columns, strict=bool(rows)):
-        yield name, "", _sum_of_products(x, None)
-    for i, y in enumerate(columns):
-        yield from ((names[i], names[j], _sum_of_products(y, x)) for j, x in enumerate(columns[: i + 1]))
+    """Yield count, sums, and the lower triangle of the sums of products, of columns or of products of columns."""
+    degree = model.argument(0, "degree") or 1
+    columns: list[Values] = [tuple(_as_lifted(x, degree) for x in column) for column in zip(*rows, strict=True)]
+    places = range(len(columns))
+    features = [(), *(f for t in range(1, degree + 1) for f in combinations_with_replacement(places, t))]
+    sums = dict[tuple[int, ...], float]()
+    for number, a in enumerate(features):
+        for b in features[: number + 1]:
+            product = tuple(sorted((*a, *b)))
+            if product not in sums:
+                sums[product] = _sum_of_products(columns, product) if product else float(len(rows))
+            yield "*".join(names[i] for i in a), "*".join(names[i] for i in b), sums[product]
 
 
-def _as_lifted(value: Any) -> float:
-    """Convert a number to a double, an infinity for one whose square is none."""
+def _as_lifted(value: Any, degree: int = 1) -> float:
+    """Convert a number to a double, an infinity for one whose highest power is none."""
     x = float(value)
-    return x if abs(x) <= LARGEST else x * math.inf
+    return x if abs(x) <= 2.0 ** (1022 // (2 * degree)) else x * math.inf
 
 
-def _sum_of_products(y: Values, x: Values | None) -> float:
-    """Add up y·x, or y, exactly; a product of ∞ and a value of another column counts as NaN."""
-    odd = [v for v in y if not math.isfinite(v)]
-    if x is None or x is y:
-        if odd:
-            return sum(abs(v) for v in odd) if x is y else sum(odd)
-    elif odd or not all(map(math.isfinite, x)):
-        return math.nan
-    terms = map(Fraction, y) if x is None else (Fraction(a) * Fraction(b) for a, b in zip(y, x, strict=True))
-    total = sum(terms, Fraction(0))
+def _sum_of_products(columns: Sequence[Values], product: tuple[int, ...]) -> float:
+    """Add up a product of columns exactly; one of ∞ and a value of another column counts as NaN."""
+    involved = sorted({*product})
+    if odd := [x for i in involved for x in columns[i] if not math.isfinite(x)]:
+        return math.nan if len(involved) > 1 else sum(map(abs, odd)) if len(product) % 2 == 0 else sum(odd)
+    factors = zip(*(map(Fraction, columns[i]) for i in product), strict=True)
+    total = sum((math.prod(row, start=Fraction(1)) for row in factors), Fraction(0))
     try:
         return float(total)
     except OverflowError:

@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import combinations_with_replacement
 from itertools import product as pairs_of
-from math import inf, isfinite, nan
+from math import inf, isfinite, nan, prod
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from squallpy.base.rings.cofactor import COUNT, HASH, ODD
 from squallpy.runtime.kernels import statement_steps
 from squallpy.runtime.kernels.cofactor_blocks import BLOCK, LARGEST, LIFTED, SCALAR, kind_of_factor, unpack_blocks
 from squallpy.runtime.kernels.cofactor_lifting import lift_rows
+from squallpy.runtime.kernels.monomial_sums import unpack_monomials
 from squallpy.runtime.kernels.payload_products import negated
 from squallpy.runtime.kernels.pool import Pool
 
@@ -29,6 +31,8 @@ Factor = tuple[Words, int]
 EXACT = st.sampled_from([0.0, -0.0, 1.0, -1.0, 2.0, 0.5, -3.0, 40.0])
 SPECIAL = st.sampled_from([0.0, 1.0, -2.0, 0.5, np.inf, -np.inf, np.nan, 1e200])
 BOTH = pytest.mark.parametrize("compensated", [True, False])
+KINDS = pytest.mark.parametrize("kind", [(True, 1), (False, 1), (True, 2), (False, 2), (True, 3), (True, 4)])
+Kind = tuple[bool, int]  # compensated, degree
 
 
 def bags(size: int, values: st.SearchStrategy[float] = SPECIAL, most: int = 4) -> st.SearchStrategy[Bag]:
@@ -85,11 +89,11 @@ def is_same(ring: Cofactor, a: Words, b: Words) -> bool:
     return np.array_equal(a[:, :ends], b[:, :ends]) and np.array_equal(left, right)
 
 
-def side_by_side(compensated: bool, *sizes: int, first: int = 2) -> list[Cofactor]:
+def side_by_side(kind: Kind, *sizes: int, first: int = 2) -> list[Cofactor]:
     """Make the ring of a product, and those of its factors, whose variables follow each other."""
-    rings = [Cofactor(first, sum(sizes), compensated)]
+    rings = [Cofactor(first, sum(sizes), *kind)]
     for size in sizes:
-        rings.append(Cofactor(first, size, compensated))
+        rings.append(Cofactor(first, size, *kind))
         first += size
     return rings
 
@@ -102,11 +106,11 @@ def cross(*bags: Bag) -> Bag:
     return out
 
 
-@BOTH
+@KINDS
 @settings(deadline=None)
 @given(bags(3), bags(3), bags(3))
-def property_sum_is_a_commutative_group(compensated: bool, x: Bag, y: Bag, z: Bag) -> None:
-    ring = Cofactor(0, 3, compensated)
+def property_sum_is_a_commutative_group(kind: Kind, x: Bag, y: Bag, z: Bag) -> None:
+    ring = Cofactor(0, 3, *kind)
     a, b, c = (total(ring, bag) for bag in (x, y, z))
     assert is_same(ring, add(ring, a, b), add(ring, b, a))
     assert is_same(ring, add(ring, add(ring, a, b), c), add(ring, a, add(ring, b, c)))
@@ -115,41 +119,39 @@ def property_sum_is_a_commutative_group(compensated: bool, x: Bag, y: Bag, z: Ba
     assert not add(ring, a, negated(a, Payload((ring,)))).any()
 
 
-@BOTH
+@KINDS
 @settings(deadline=None)
 @given(bags(1), bags(2), bags(1), st.permutations(range(3)))
-def property_product_is_commutative_and_associative(
-    compensated: bool, x: Bag, y: Bag, z: Bag, order: list[int]
-) -> None:
-    whole, *rings = side_by_side(compensated, 1, 2, 1)
+def property_product_is_commutative_and_associative(kind: Kind, x: Bag, y: Bag, z: Bag, order: list[int]) -> None:
+    whole, *rings = side_by_side(kind, 1, 2, 1)
     elements = [total(ring, bag) for ring, bag in zip(rings, (x, y, z), strict=True)]
     factors = [block(whole, ring, words) for ring, words in zip(rings, elements, strict=True)]
     expected = multiply(whole, *factors)
     assert is_same(whole, multiply(whole, *(factors[i] for i in order)), expected)
-    left, right = Cofactor(2, 3, compensated), Cofactor(3, 3, compensated)
+    left, right = Cofactor(2, 3, *kind), Cofactor(3, 3, *kind)
     ab = multiply(left, block(left, rings[0], elements[0]), block(left, rings[1], elements[1]))
     bc = multiply(right, block(right, rings[2], elements[2]), block(right, rings[1], elements[1]))
     assert is_same(whole, multiply(whole, block(whole, left, ab), factors[2]), expected)
     assert is_same(whole, multiply(whole, block(whole, right, bc), factors[0]), expected)
 
 
-@BOTH
+@KINDS
 @settings(deadline=None)
 @given(bags(2), bags(2), bags(2))
-def property_product_distributes_over_sum(compensated: bool, x: Bag, y: Bag, z: Bag) -> None:
-    whole, left, right = side_by_side(compensated, 2, 2)
+def property_product_distributes_over_sum(kind: Kind, x: Bag, y: Bag, z: Bag) -> None:
+    whole, left, right = side_by_side(kind, 2, 2)
     a, b, c = total(left, x), total(right, y), total(right, z)
     products = (multiply(whole, block(whole, left, a), block(whole, right, e)) for e in (b, c, add(right, b, c)))
     ab, ac, both = products
     assert is_same(whole, add(whole, both), add(whole, ab, ac))
 
 
-@BOTH
+@KINDS
 @settings(deadline=None)
 @given(bags(2), st.integers(-3, 3), st.integers(-3, 3))
-def property_counts_scale(compensated: bool, x: Bag, n: int, m: int) -> None:
+def property_counts_scale(kind: Kind, x: Bag, n: int, m: int) -> None:
     """1·a = a, 0·a = 0, and n·m·a is a bag whose rows are there n·m times as often."""
-    ring = Cofactor(5, 2, compensated)
+    ring = Cofactor(5, 2, *kind)
     a = block(ring, ring, total(ring, x))
     assert is_same(ring, multiply(ring, a, scalar(1)), a[0])
     assert not np.ascontiguousarray(add(ring, multiply(ring, scalar(0), a))).any()
@@ -157,14 +159,12 @@ def property_counts_scale(compensated: bool, x: Bag, n: int, m: int) -> None:
     assert is_same(ring, scaled, total(ring, [(row, times * n * m) for row, times in x]))
 
 
-@BOTH
+@KINDS
 @settings(deadline=None)
 @given(bags(2), bags(1), SPECIAL, st.integers(-2, 2))
-def property_elements_multiply_as_their_rows_are_joined(
-    compensated: bool, x: Bag, y: Bag, value: float, n: int
-) -> None:
+def property_elements_multiply_as_their_rows_are_joined(kind: Kind, x: Bag, y: Bag, value: float, n: int) -> None:
     """(Σ g(x))·(Σ g(y))·g(v)·n is the sum over all pairs of rows, in each word: hence also where rows go first."""
-    whole, left, middle, right = side_by_side(compensated, 2, 1, 1)
+    whole, left, middle, right = side_by_side(kind, 2, 1, 1)
     factors = [
         scalar(n), lifted(whole, value, middle.first), block(whole, right, total(right, y)),
         block(whole, left, total(left, x)),
@@ -173,30 +173,30 @@ def property_elements_multiply_as_their_rows_are_joined(
     assert is_same(whole, add(whole, multiply(whole, *factors)), total(whole, rows))
 
 
-@BOTH
+@KINDS
 @given(SPECIAL, SPECIAL)
-def property_lifted_rows_are_products_of_lifted_values(compensated: bool, x: float, y: float) -> None:
-    whole = Cofactor(1, 2, compensated)
+def property_lifted_rows_are_products_of_lifted_values(kind: Kind, x: float, y: float) -> None:
+    whole = Cofactor(1, 2, *kind)
     expected = lift(whole, [((x, y), 1)])
     assert is_same(whole, multiply(whole, lifted(whole, x, 1), lifted(whole, y, 2)), expected)
     assert is_same(whole, multiply(whole, lifted(whole, y, 2), lifted(whole, x, 1)), expected)
 
 
-@BOTH
+@KINDS
 @settings(deadline=None)
 @given(bags(2, most=6))
-def property_only_nothing_is_zero(compensated: bool, x: Bag) -> None:
+def property_only_nothing_is_zero(kind: Kind, x: Bag) -> None:
     """An element is 0, to the last word, if its rows cancel out, and otherwise not: whatever its sums and products."""
-    ring, net = Cofactor(0, 2, compensated), Counter[tuple[Any, ...]]()
+    ring, net = Cofactor(0, 2, *kind), Counter[tuple[Any, ...]]()
     for row, n in x:
         net[tuple("nan" if v != v else v + 0.0 for v in row)] += n
     assert total(ring, x).any() == any(net.values())
 
 
-@BOTH
-def property_mirrored_rows_are_not_zero(compensated: bool) -> None:
+@KINDS
+def property_mirrored_rows_are_not_zero(kind: Kind) -> None:
     """+(1, 2) −(2, 1): count and sums of products cancel out; +(1, 2) −(1, 3) −(4, 2) +(4, 3): also the sums."""
-    whole, left, right = side_by_side(compensated, 1, 1)
+    whole, left, right = side_by_side(kind, 1, 1)
     assert total(whole, [((1.0, 2.0), 1), ((2.0, 1.0), -1)]).any()
     a, b = total(left, [((1.0,), 1), ((4.0,), -1)]), total(right, [((2.0,), 1), ((3.0,), -1)])
     product = add(whole, multiply(whole, block(whole, left, a), block(whole, right, b)))
@@ -225,7 +225,7 @@ REAL = st.floats(-1e9, 1e9).filter(lambda x: x == 0 or abs(x) > 1e-9)
 @given(bags(2, REAL), bags(1, REAL), st.permutations([0, 1, 2]))
 def oracle_products_of_blocks(compensated: bool, x: Bag, y: Bag, order: list[int]) -> None:
     """Against fractions: compensated sums and products have more than the bits of a double, plain ones are rounded."""
-    whole, left, right = side_by_side(compensated, 2, 1, first=0)
+    whole, left, right = side_by_side((compensated, 1), 2, 1, first=0)
     out = multiply(whole, block(whole, left, total(left, x)), block(whole, right, total(right, y)))
     count, sums, products = unpack(whole, out, order)
     rows = [([Fraction(row[i]) for i in order], n) for row, n in cross(x, y)]
@@ -239,6 +239,33 @@ def oracle_products_of_blocks(compensated: bool, x: Bag, y: Bag, order: list[int
 def sum_of(values: Sequence[tuple[float, int]]) -> float:
     """Add up values, each n times, as SUM does: ∞ and −∞ are NaN together."""
     return sum((x * n for x, n in values if n > 0), 0.0)
+
+
+@pytest.mark.parametrize("degree", [2, 3, 4])
+@BOTH
+@settings(deadline=None)
+@given(bags(2, REAL), bags(1, REAL), st.permutations([0, 1, 2]), SPECIAL)
+def oracle_sums_of_products_of_many_variables(
+    degree: int, compensated: bool, x: Bag, y: Bag, order: list[int], special: float
+) -> None:
+    """Against fractions, for all products of up to 2·degree variables; NaN in those with one that is not finite."""
+    whole, left, right, last = side_by_side((compensated, degree), 2, 1, 1, first=3)
+    factors = [block(whole, right, total(right, y)), lifted(whole, special, last.first)]
+    out = multiply(whole, *factors, block(whole, left, total(left, x)))
+    order = [*order, 3]
+    wanted = [m for t in range(2 * degree + 1) for m in combinations_with_replacement(order, t)]
+    monomials = np.array([[3 + i for i in m] + [-1] * (2 * degree - len(m)) for m in wanted])
+    found, most = unpack_monomials(out, whole, monomials), 2.0 ** (1022 // (2 * degree))
+    value = Fraction(special if abs(special) <= most else 0)
+    rows = [([*map(Fraction, row), value], n) for row, n in cross(x, y)]
+    for parts, m in zip(found[:, 0].T.tolist(), wanted, strict=True):
+        if abs(special) <= most or 3 not in m:
+            terms = [n * prod((row[i] for i in m), start=Fraction(1)) for row, n in rows]
+            exact, bound = sum(terms, Fraction(0)), sum(map(abs, terms), Fraction(0))
+            assert abs(sum(map(Fraction, parts)) - exact) <= bound * Fraction(2 ** (-85 if compensated else -42))
+        elif sum(n for _, n in rows):
+            expected = nan if {*m} != {3} else special * inf if len(m) % 2 else abs(special) * inf
+            np.testing.assert_equal(sum(parts), expected)
 
 
 @BOTH
@@ -261,7 +288,7 @@ def oracle_infinities_and_nans(compensated: bool, x: Bag) -> None:
 def oracle_blocks_of_many_variables(compensated: bool) -> None:
     """Against NumPy: a product of five factors of 40 variables, two of which are lifted in the product."""
     random, sizes = np.random.default_rng(40), (9, 1, 17, 1, 12)
-    whole, *rings = side_by_side(compensated, *sizes, first=0)
+    whole, *rings = side_by_side((compensated, 1), *sizes, first=0)
     data = [random.normal(size=(1 if ring.size == 1 else 6, ring.size)) for ring in rings]
     factors = [scalar(3)]
     for ring, rows in zip(rings, data, strict=True):

@@ -17,6 +17,7 @@ STREAMS = (
     "CREATE VIEW totals AS SELECT k, SUM(y) AS y FROM s GROUP BY k; "
     "CREATE VIEW twice AS SELECT k, y AS once, y AS again FROM s; "
     "CREATE VIEW distinct_keys AS SELECT DISTINCT k, j FROM s; "
+    f"CREATE STREAM wide ({', '.join(f'x{i} INT' for i in range(17))}) USING csv OPTIONS (path 'w'); "
     "CREATE VIEW models AS SELECT value FROM cofactor(TABLE(SELECT y, j FROM s)) AS c;\n"
 )
 HINT = "it reads columns of inner joins by equality, with WHERE on single relations"
@@ -119,7 +120,22 @@ ERRORS = {
         "SQ2012", 76, "ols has no solver 'BDG', did you mean \"bgd\"?"),
     "ols(TABLE(SELECT x, y FROM r NATURAL JOIN s), 'y', solver => 7)": (
         "SQ2012", 76, "ols has no solver 7, known: bgd, cholesky"),
-    "ols(TABLE(r), 'x', solver => 'lu')": ("SQ2002", 25, 'ols is of numbers'),
+    "ols(TABLE(r), 'x', solver => 'lu')": ("SQ2012", 44, "ols has no solver 'lu', known: bgd, cholesky"),
+    "ols(TABLE(r), 'x', ridge => 1, RIDGE => 2)": ("SQ2007", 55, 'ols has the argument "ridge" twice, give it once'),
+    "ols(TABLE(SELECT k AS intercept, x, y FROM r NATURAL JOIN s), 'x', intercept => TRUE)": (
+        "SQ2007", 32, 'ols would have two features "intercept", rename the column'),
+    "cofactor(TABLE(SELECT x, y FROM r NATURAL JOIN s), degree => 5)": (
+        "SQ2012", 76, "a degree of 5, it is a number from 1 to 4"),
+    "cofactor(TABLE(SELECT x, y FROM r NATURAL JOIN s), degree => 1.5)": ("SQ2012", 76, "a degree of 1.5"),
+    "cofactor(TABLE(SELECT x, y FROM r NATURAL JOIN s), degree => '2')": ("SQ2012", 76, "a degree of '2'"),
+    "cofactor(TABLE(SELECT x, y FROM r NATURAL JOIN s), degrees => 2)": (
+        "SQ2005", 77, 'cofactor has no argument "degrees", did you mean "degree"?'),
+    "cofactor(TABLE(SELECT x, y, k AS `x*y` FROM r NATURAL JOIN s), degree => 2)": (
+        "SQ2007", 43, 'cofactor would have two features "x*y", rename the column'),
+    "cofactor(TABLE(wide), degree => 3)": (
+        "SQ3001", 30, "cofactor of 17 columns to degree 3 would take 201,911 numbers for each key, list at most 16"),
+    "mutual_information(TABLE(SELECT k, name FROM r), degree => 2)": (
+        "SQ2005", 74, 'mutual_information has no argument "degree"'),
     "cofactor(TABLE(SELECT x, y FROM r NATURAL JOIN s), order => 'o')": ("SQ2001", 75, "unknown variable order 'o'"),
 }  # fmt: skip
 

@@ -142,6 +142,8 @@ def cases(draw: st.DrawFn) -> Case:
         arguments += f", '{draw(st.sampled_from(features))}', intercept => {draw(st.booleans())}"
         arguments += draw(st.sampled_from(["", "", ", ridge => 0", ", ridge => 0.5"]))
         arguments += draw(st.sampled_from(["", ", solver => 'cholesky'", ", solver => 'bgd'"]))
+    if function == "cofactor":
+        arguments += draw(st.sampled_from(["", "", ", degree => 1", ", degree => 2", ", degree => 3"]))
     if draw(st.booleans()):
         script += ["CREATE VARIABLE ORDER declared AS $$", order_text(tables, draw(st.randoms())), "$$;"]
         arguments += ", order => 'declared'"

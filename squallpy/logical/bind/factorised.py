@@ -3,15 +3,27 @@
 cofactor(TABLE(SELECT x, y FROM fact NATURAL JOIN dim))   →   Factorised(Filter(x, y NOT NULL, Join(…)), x, y)
 """
 
-from math import inf
+from itertools import count
+from math import comb, inf
 
 from sqlglot import exp
 
 from squallpy.base.errors import nearest
 from squallpy.base.rings import Cofactor
+from squallpy.base.rings.cofactor import MOST_DEGREE
 from squallpy.base.types import Kind
 from squallpy.catalog.orders import OrderText
-from squallpy.functions.factorised import CATEGORICAL, CHOLESKY, FUNCTIONS, SOLVERS, LeastSquares, Model
+from squallpy.functions.factorised import (
+    CATEGORICAL,
+    CHOLESKY,
+    FUNCTIONS,
+    SOLVERS,
+    LeastSquares,
+    Model,
+    Statistics,
+    degree_of,
+    name_monomials,
+)
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.equi_joins import check_equi_join, refuse_clauses
 from squallpy.logical.bind.literals import read_number, read_text
@@ -55,6 +67,8 @@ def bind_factorised(ctx: Context, node: exp.Table) -> Factorised:
     _check_features(ctx, name, features, places, query)
     check_equi_join(ctx, name, child, features, places)
     model = _model(ctx, node.this, arguments, features)
+    _check_names(ctx, name, model, features, places)
+    _check_size(ctx, name, degree_of(model), len(features), query)
     nullable = [not_null(c) for c in features if c.nullable]
     rows = Filter(child, conjunction(nullable)) if nullable else child
     columns = tuple(ctx.column(title, type, False) for title, type in model.columns)
@@ -73,14 +87,36 @@ def _check_features(
             raise ctx.error("SQ2002", told, places[column], hint)
         if seen.setdefault(column.name.lower(), column) is not column:
             raise ctx.error("SQ2005", f'{name} lists the column "{column.name}" twice', places[column], "list it once")
-    if len(features) > MOST_FEATURES:
-        words = Cofactor(0, len(features)).words
-        told = f"{name} of {len(features):,} columns would take {words:,} numbers for each key"
-        raise ctx.error("SQ3001", told, query, f"list at most {MOST_FEATURES:,} columns")
     if of_categories and len(features) == 1:
         raise ctx.error("SQ2005", f"{name} is of pairs of columns, it lists one", query, "list two columns or more")
     if not features:
         raise ctx.error("SQ2005", f"{name} lists no column but those of PARTITION BY", query, "list columns of numbers")
+
+
+def _check_names(
+    ctx: Context, name: str, model: Model, features: tuple[Column, ...], places: dict[Column, exp.Expr]
+) -> None:
+    """Refuse a column that is called as a product of columns, or the intercept, is."""
+    names = [c.name for c in features]
+    taken = {*(name_monomials(names, degree_of(model))[len(names) :] if degree_of(model) > 1 else ())}
+    taken |= {"intercept"} if isinstance(model, LeastSquares) and model.intercept else set()
+    for column in features:
+        if column.name in taken and not (isinstance(model, LeastSquares) and features[model.label] is column):
+            told = f'{name} would have two features "{column.name}"'
+            raise ctx.error("SQ2007", told, places[column], "rename the column")
+
+
+def _check_size(ctx: Context, name: str, degree: int, columns: int, query: exp.Expr) -> None:
+    """Refuse too many features, which are columns, and products of up to `degree` of them."""
+
+    def count_features(columns: int) -> int:
+        return comb(columns + degree, degree) - 1
+
+    if count_features(columns) > MOST_FEATURES:
+        words, to_degree = Cofactor(0, columns, degree=degree).words, f" to degree {degree}" if degree > 1 else ""
+        most = next(n for n in count() if count_features(n + 1) > MOST_FEATURES)
+        told = f"{name} of {columns:,} columns{to_degree} would take {words:,} numbers for each key"
+        raise ctx.error("SQ3001", told, query, f"list at most {most:,} columns")
 
 
 def _partition(ctx: Context, name: str, child: Node, keys: exp.Expr | None) -> tuple[Column, ...]:
@@ -114,7 +150,12 @@ class _Arguments:
 
     def __init__(self, ctx: Context, name: str, given: list[exp.Expr]) -> None:
         self._ctx, self._name = ctx, name
-        self._named = {arg.this.name.lower(): arg for arg in given if isinstance(arg, exp.Kwarg)}
+        self._named = dict[str, exp.Kwarg]()
+        for arg in given:
+            if isinstance(arg, exp.Kwarg) and self._named.setdefault(arg.this.name.lower(), arg) is not arg:
+                raise ctx.error(
+                    "SQ2007", f'{name} has the argument "{arg.this.name.lower()}" twice', arg, "give it once"
+                )
         self._plain = [arg for arg in given if not isinstance(arg, exp.Kwarg)]
 
     def named(self, name: str) -> exp.Expr | None:
@@ -142,8 +183,20 @@ def _model(ctx: Context, call: exp.Expr, arguments: _Arguments, features: tuple[
     kind = FUNCTIONS[call.name.lower()]
     if issubclass(kind, LeastSquares):
         return _least_squares(ctx, call, arguments, features)
+    if issubclass(kind, Statistics):
+        return _statistics(ctx, arguments)
     arguments.done()
     return kind()
+
+
+def _statistics(ctx: Context, arguments: _Arguments) -> Statistics:
+    argument = arguments.named("degree")
+    arguments.done("degree", "order")
+    degree = 1 if argument is None else read_number(argument)
+    if argument is not None and degree not in range(1, MOST_DEGREE + 1):
+        told = f"a degree of {argument.sql('spark')}"
+        raise ctx.error("SQ2012", told, argument, f"it is a number from 1 to {MOST_DEGREE}")
+    return Statistics(int(degree or 1))
 
 
 def _least_squares(ctx: Context, call: exp.Expr, arguments: _Arguments, features: tuple[Column, ...]) -> Model:

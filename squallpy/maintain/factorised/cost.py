@@ -8,6 +8,7 @@ Source: `fivm-on-flink` §4.6, where the sizes of the second input are misprinte
 
 from collections.abc import Sequence
 
+from squallpy.base.rings import Cofactor
 from squallpy.logical.expressions import Column
 from squallpy.maintain.factorised.join_graph import JoinGraph, Leaf
 from squallpy.maintain.factorised.view_tree import View
@@ -16,9 +17,9 @@ PLAIN, COMPENSATED = 1, 2
 """Words of a sum: a double, or two whose sum is exact to twice as many digits."""
 
 
-def payload_words(lifted: int, sum_words: int = COMPENSATED) -> int:
+def payload_words(lifted: int, sum_words: int = COMPENSATED, degree: int = 1) -> int:
     """Count the words of a payload with so many lifted variables."""
-    return 2 + lifted + sum_words * (lifted + lifted * (lifted + 1) // 2) if lifted else 1
+    return Cofactor(0, lifted, sum_words == COMPENSATED, degree).words if lifted else 1
 
 
 def count_groups(graph: JoinGraph, leaf: Leaf, keys: Sequence[Column]) -> int | None:

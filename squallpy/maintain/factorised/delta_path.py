@@ -44,7 +44,7 @@ class FactorisedView:
     """A view of a join, maintained by view trees: each adds its own records.
 
     Args:
-        numbers: The numbers of the lifted variables in the cofactor ring.
+        numbers: The numbers of the lifted variables in the cofactor ring, which is of this `degree`.
         free_names: The names of the program's views, of which it takes its own.
     """
 
@@ -54,6 +54,7 @@ class FactorisedView:
     keys: tuple[Column, ...]
     numbers: dict[Column, int]
     free_names: FreeNames
+    degree: int = 1
     _names: dict[Signature, str] = field(default_factory=dict)
     _changes: dict[str, int] = field(default_factory=dict)
 
@@ -152,7 +153,7 @@ class FactorisedView:
         return View(self._name(node), node.stored_keys, (Monomial(body, (lane,)),))
 
     def _lane(self, lifts: Sequence[Column]) -> Lane:
-        return tuple(lift(v, self.numbers[v]) for v in sorted(lifts, key=self.numbers.__getitem__))
+        return tuple(lift(v, self.numbers[v], self.degree) for v in sorted(lifts, key=self.numbers.__getitem__))
 
     def _signature(self, node: view_tree.View) -> Signature:
         return tuple(v.id for v in node.stored_keys), tuple(id(leaf) for leaf in _leaves(node))

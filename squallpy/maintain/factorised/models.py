@@ -10,6 +10,7 @@ from itertools import combinations
 from squallpy.base.errors import SquallError
 from squallpy.base.free_names import FreeNames
 from squallpy.base.types import INT, VARCHAR
+from squallpy.functions.factorised import degree_of
 from squallpy.logical.expressions import Cast, Column, Expr, Literal
 from squallpy.maintain.factorised import view_tree
 from squallpy.maintain.factorised.delta_path import FactorisedView, Root
@@ -33,11 +34,12 @@ class ModelTree:
     graph: JoinGraph
     order: VariableOrder
     root: view_tree.View
+    degree: int
 
     @property
     def text(self) -> str:
         """Order and tree, as EXPLAIN shows them."""
-        return viewtree_text(self.graph, self.order, self.root)
+        return viewtree_text(self.graph, self.order, self.root, degree=self.degree)
 
 
 def model_tree(aux: AuxiliaryRelation) -> ModelTree:
@@ -46,14 +48,14 @@ def model_tree(aux: AuxiliaryRelation) -> ModelTree:
     Raises SquallError for an order that is none for the query.
     """
     assert isinstance(aux.kind, ModelRows)
-    sources, graph = sources_of(aux.view, aux.kind.aliases)
+    (sources, graph), degree = sources_of(aux.view, aux.kind.aliases), degree_of(aux.kind.model)
     if aux.kind.order is None:
         order = derive_order(graph)
-        return ModelTree(sources, graph, order, build_view_tree(graph, order))
+        return ModelTree(sources, graph, order, build_view_tree(graph, order), degree)
     body = aux.kind.order.body
     order = read_order(body.script, body.start, body.end)
     try:
-        return ModelTree(sources, graph, order, build_view_tree(graph, order))
+        return ModelTree(sources, graph, order, build_view_tree(graph, order), degree)
     except SquallError as error:
         raise error.at(aux.kind.order.span) from None
 
@@ -73,7 +75,8 @@ def maintain_model(aux: AuxiliaryRelation, free_names: FreeNames) -> tuple[Auxil
 
 def _sum_products(aux: AuxiliaryRelation, tree: ModelTree, free_names: FreeNames) -> FactorisedView:
     numbers = {v: number for number, v in enumerate(tree.root.lifted)}
-    return FactorisedView((Root(tree.root),), tree.sources, aux.view.name, aux.view.keys, numbers, free_names)
+    roots = (Root(tree.root),)
+    return FactorisedView(roots, tree.sources, aux.view.name, aux.view.keys, numbers, free_names, tree.degree)
 
 
 def _count_pairs(aux: AuxiliaryRelation, kind: ModelRows, tree: ModelTree, free_names: FreeNames) -> FactorisedView:

@@ -19,21 +19,24 @@ from squallpy.maintain.factorised.view_tree import Part
 Names = Mapping[Column, str]
 
 
-def viewtree_text(graph: JoinGraph, order: VariableOrder, root: Part, sum_words: int = COMPENSATED) -> str:
+def viewtree_text(
+    graph: JoinGraph, order: VariableOrder, root: Part, sum_words: int = COMPENSATED, degree: int = 1
+) -> str:
     """Show the order, and the tree with each view's payload, which views are stored, and what is static."""
     lines = ["VARIABLE ORDER", *(f"  {line}" for line in str(order).split("\n")), "", "VIEW TREE"]
-    lines += _lines(root, graph.names(), sum_words, "  ")
+    lines += _lines(root, graph.names(), sum_words, degree, "  ")
     return "\n".join(lines) + "\n"
 
 
-def _lines(part: Part, names: Names, sum_words: int, indent: str) -> Iterator[str]:
+def _lines(part: Part, names: Names, sum_words: int, degree: int, indent: str) -> Iterator[str]:
     if isinstance(part, Leaf):
         size = f" of {part.rows:,} rows" if part.rows is not None else ""
         kind = "stream" if part.is_stream else "table"
         yield f"{indent}{part.name}({_list(part.variables, names)}) {kind}{size}"
         return
-    words = payload_words(len(part.lifted), sum_words)
+    words = payload_words(len(part.lifted), sum_words, degree)
     ring = f"COFACTOR {_list(part.lifted, names)}" if part.lifted else "COUNT"
+    ring += f" to degree {degree}" if part.lifted and degree > 1 else ""
     at = f"@{','.join(names[v] for v in part.marginalised)}" if part.marginalised else ""
     properties = [f"⟨{ring}⟩ {words:,} word{'s' * (words != 1)}"]
     properties += ["materialised"] if part.is_materialised else []
@@ -41,7 +44,7 @@ def _lines(part: Part, names: Names, sum_words: int, indent: str) -> Iterator[st
     properties += [f"kept as rows ({_list(part.stored_keys, names)}) ⟨COUNT⟩"] if part.keeps_rows else []
     yield f"{indent}V{at}({_list(part.keys, names)}) {', '.join(properties)}"
     for child in part.children:
-        yield from _lines(child, names, sum_words, indent + "  ")
+        yield from _lines(child, names, sum_words, degree, indent + "  ")
 
 
 def _list(variables: Iterable[Column], names: Names) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from squallpy.functions.factorised import degree_of
 from squallpy.logical.expressions import Column, Expr
 from squallpy.logical.factorised import Factorised
 from squallpy.logical.nodes import Aggregate
@@ -50,7 +51,7 @@ def factorised_view(
     variables = Variables(block, given, ids)
     mine = [variables.variable(c, expr) for c, expr in zip((*node.features, *node.keys), given, strict=True)]
     features, keys = mine[: len(node.features)], mine[len(node.features) :]
-    lane = tuple(lift(v, number) for number, v in enumerate(features))
+    lane = tuple(lift(v, number, degree_of(node.model)) for number, v in enumerate(features))
     term = variables.term(keys, keys, (lane,))
     printed: dict[int, Expr] = {c.id: v for c, v in zip(node.keys, keys, strict=True)}
     return View(name, tuple(dict.fromkeys(keys)), (term,)), printed, tuple(features)

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from squallpy.base.rings import Cofactor, Payload, Ring
-from squallpy.functions.factorised import DESCENT, LeastSquares, Statistics
+from squallpy.functions.factorised import DESCENT, LeastSquares, Statistics, degree_of, name_monomials
 from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.runtime.auxiliary.maintainer import Maintainer, RowDeltas, TouchedGroups, has_begun
@@ -32,7 +32,7 @@ class ModelMaintainer(Maintainer):
         self._keys = aux.source.keys[: len(aux.source.keys) - len(aux.kind.pair)]
         self._rows, self._titles = RowDeltas(feed), [title for title, _ in aux.output.items]
         one = "" if isinstance(aux.kind.model, Statistics) else "intercept"
-        self._names = pa.array([*aux.kind.features, one], pa.string())
+        self._names = pa.array([*name_monomials(aux.kind.features, degree_of(aux.kind.model)), one], pa.string())
         (ring,) = aux.source.payload.rings
         model, kept = aux.kind.model, PoolName(feed.relation.name, Role.COEFFICIENTS)
         self._solver = solver_of(aux.kind, ring if isinstance(ring, Cofactor) else None, kept)

@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from squallpy.base.rings import Cofactor
-from squallpy.functions.factorised import DESCENT, ChowLiu, LeastSquares
+from squallpy.functions.factorised import DESCENT, ChowLiu, LeastSquares, list_monomials
 from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.runtime.kernels.cofactor_blocks import unpack_blocks
 from squallpy.runtime.kernels.memory_regions import Words
+from squallpy.runtime.kernels.monomial_sums import unpack_monomials
 from squallpy.runtime.models.chow_liu import chow_liu
 from squallpy.runtime.models.cofactor_matrix import CofactorMatrix
 from squallpy.runtime.models.least_squares import LinearRegression, gradient_descent, least_squares
@@ -73,19 +74,38 @@ class _Cells(Solver):
     """Count, sums and sums of products."""
 
     def __init__(self, ring: Cofactor, kind: ModelRows) -> None:
-        self._ring, self._kind, m = ring, kind, len(kind.variables)
+        self._ring, self._kind = ring, kind
+        self._monomials = list(list_monomials(len(kind.variables), ring.degree))
+        m = len(self._monomials)
         self._a = np.concatenate([[ONE], np.arange(m), np.repeat(np.arange(m), np.arange(1, m + 1))])
         self._b = np.concatenate([np.full(1 + m, ONE), *(np.arange(i + 1) for i in range(m))])
 
     def rows(self, groups: Words, keys: Words, words: Words, is_single: bool) -> Rows:
-        count, sums, products = unpack_blocks(words, self._ring, self._kind.variables)
-        place = _places(groups, keys)
-        values = np.concatenate([count.astype(np.float64)[:, None], sums.sum(axis=0), products.sum(axis=0)], axis=1)
-        present = np.flatnonzero(count)
+        place, present = _places(groups, keys), np.flatnonzero(words[:, 0])
+        values = self._values(words)
         if is_single and not len(present):
             return Rows(np.zeros(1, np.int64), (np.array([ONE]), np.array([ONE])), np.zeros(1))
         names = np.tile(self._a, len(present)), np.tile(self._b, len(present))
         return Rows(np.repeat(place[present], len(self._a)), names, values[present].ravel())
+
+    def _values(self, words: Words) -> Reals:
+        """Compute the cells of each record."""
+        count, sums, products = unpack_blocks(words, self._ring, self._kind.variables)
+        return np.concatenate([count.astype(np.float64)[:, None], sums.sum(axis=0), products.sum(axis=0)], axis=1)
+
+
+class _Monomials(_Cells):
+    """Count, sums and sums of products of features that are products of variables."""
+
+    def __init__(self, ring: Cofactor, kind: ModelRows) -> None:
+        super().__init__(ring, kind)
+        given = (tuple(kind.variables[i] for i in chosen) for chosen in (*self._monomials, ()))
+        variables = np.array([(*chosen, *(-1,) * (ring.degree - len(chosen))) for chosen in given])
+        self._multiplied = np.concatenate([variables[self._a], variables[self._b]], axis=1)
+
+    def _values(self, words: Words) -> Reals:
+        values: Reals = unpack_monomials(words, self._ring, self._multiplied).sum(axis=0)
+        return values
 
 
 class _Coefficients(Solver):
@@ -176,7 +196,7 @@ def solver_of(kind: ModelRows, ring: Cofactor | None, kept: PoolName) -> Solver:
         case LeastSquares() as model:
             by_descent = model.solver == DESCENT
             return _Descent(ring, kind, model, kept) if by_descent else _Coefficients(ring, kind, model)
-    return _Cells(ring, kind)
+    return _Monomials(ring, kind) if ring.degree > 1 else _Cells(ring, kind)
 
 
 def _places(groups: Words, keys: Words) -> Words:

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from squallpy.base.rings.cofactor import COMPENSATED, COUNT, HASH, KIND_BITS, ODD, Cofactor
+from squallpy.base.rings.cofactor import COUNT, HASH, KIND_BITS, ODD, POWERS, SIZE_BITS, VALUES_SHIFT, Cofactor
 from squallpy.runtime.kernels import count_triples
 from squallpy.runtime.kernels.hashing import mix
 from squallpy.runtime.kernels.intrinsics import as_float, as_word, load, store
@@ -25,9 +25,8 @@ SCALAR: Final = 0  # a count
 BLOCK: Final = 1  # an element of the same kind as the product
 LIFTED: Final = 2  # a value, which is lifted here
 _WHAT_BITS: Final = 2
-_SIZE_BITS: Final = 20
-_FIRST: Final = _WHAT_BITS + _SIZE_BITS
-_NUMBER: Final = _FIRST + _SIZE_BITS
+_FIRST: Final = _WHAT_BITS + SIZE_BITS
+_NUMBER: Final = _FIRST + SIZE_BITS
 LARGEST: Final = 2.0**511
 """The largest value that is lifted: the square of any beyond it is no double, so that it counts as an infinity."""
 _SALT: Final = 0x4B33A62ED433D4A3
@@ -40,10 +39,21 @@ def values_of(size: int) -> int:
 
 
 @inlined
+def size_of_code(code: int) -> int:
+    """Count the variables of an element."""
+    return (code >> KIND_BITS) & ((1 << SIZE_BITS) - 1)
+
+
+@inlined
+def values_of_code(code: int) -> int:
+    """Count the sums of an element."""
+    return code >> VALUES_SHIFT if code & POWERS else values_of(code >> KIND_BITS)
+
+
+@inlined
 def block_words(code: int) -> int:
     """Count the words of an element."""
-    size = code >> KIND_BITS
-    return ODD + size + values_of(size) * (code - 3 & 7)
+    return ODD + size_of_code(code) + values_of_code(code) * (1 + (code & 1))
 
 
 @inlined
@@ -55,8 +65,7 @@ def triangle(row: int) -> int:
 @called
 def add_block(target: int, source: int, code: int) -> int:
     """Add the element at `source` to the one at `target`; 0 if nothing is left, and then its words are 0."""
-    size, compensated = code >> KIND_BITS, code & 7 == COMPENSATED
-    n = values_of(size)
+    size, n, compensated = size_of_code(code), values_of_code(code), code & 1 == 1
     c, h = load(target, COUNT) + load(source, COUNT), load(target, HASH) + load(source, HASH)
     store(target, COUNT, c)
     store(target, HASH, h)
@@ -90,8 +99,7 @@ def is_zero_block(source: int) -> bool:
 @called
 def negate_block(target: int, code: int) -> None:
     """Negate the element at `target`."""
-    size = code >> KIND_BITS
-    n = values_of(size) * (2 if code & 7 == COMPENSATED else 1)
+    size, n = size_of_code(code), values_of_code(code) * (1 + (code & 1))
     store(target, COUNT, -load(target, COUNT))
     store(target, HASH, -load(target, HASH))
     for i in range(ODD, ODD + size):
@@ -119,13 +127,13 @@ def what_of(kind: int) -> int:
 @inlined
 def size_of(kind: int) -> int:
     """Count a factor's variables."""
-    return (kind >> _WHAT_BITS) & ((1 << _SIZE_BITS) - 1)
+    return (kind >> _WHAT_BITS) & ((1 << SIZE_BITS) - 1)
 
 
 @inlined
 def first_of(kind: int) -> int:
     """Return the place of a factor's first variable in the product."""
-    return (kind >> _FIRST) & ((1 << _SIZE_BITS) - 1)
+    return (kind >> _FIRST) & ((1 << SIZE_BITS) - 1)
 
 
 @inlined
@@ -141,9 +149,9 @@ def within(x: float, most: float) -> float:
 
 
 @inlined
-def odd_value(x: float) -> int:
+def odd_value(x: float, most: float = LARGEST) -> int:
     """Return what counts a value that is lifted as 0: as ∞, −∞ or NaN."""
-    return 0 if abs(x) <= LARGEST else odd_of(x * inf)
+    return 0 if abs(x) <= most else odd_of(x * inf)
 
 
 @inlined
@@ -154,7 +162,7 @@ def hash_value(x: float, variable: int) -> int:
 
 
 @kernel(f"{MATRIX}({MATRIX}, boolean)")
-def _odd_values(odd: Vector, squared: bool) -> Words:
+def odd_values(odd: Vector, squared: bool) -> Words:
     """Print triples, or those of the squares, as doubles: 0 for none, ∞, −∞ or NaN."""
     out = np.empty(odd.shape, np.int64)
     for row in range(odd.shape[0]):
@@ -186,9 +194,7 @@ def unpack_blocks(words: Words, ring: Cofactor, variables: Sequence[int]) -> tup
     sums, products = values[:, :, places], values[:, :, ring.size + high * (high + 1) // 2 + low]
     odd = words[:, ODD : ODD + ring.size]
     if odd.any():
-        others, squares = (
-            _odd_values(np.ascontiguousarray(odd), squared).view(np.float64) for squared in (False, True)
-        )
+        others, squares = (odd_values(np.ascontiguousarray(odd), squared).view(np.float64) for squared in (False, True))
         sums[0] += others[:, places]
         mixed = np.where((others[:, rows] != 0) | (others[:, columns] != 0), np.nan, 0)
         products[0] += np.where(rows == columns, squares[:, rows], mixed)

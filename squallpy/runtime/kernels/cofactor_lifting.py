@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from squallpy.base.rings.cofactor import COMPENSATED, COUNT, HASH, KIND_BITS, ODD, PLAIN, Cofactor
+from squallpy.base.rings.cofactor import COMPENSATED, COUNT, HASH, KIND_BITS, ODD, PLAIN, POWERS, Cofactor
 from squallpy.runtime.kernels import count_triples
 from squallpy.runtime.kernels.cofactor_blocks import LARGEST, hash_value, odd_value, values_of, within
 from squallpy.runtime.kernels.cofactor_products import scaled
@@ -21,6 +21,7 @@ from squallpy.runtime.kernels.kernel_compiler import (
     kernel,
 )
 from squallpy.runtime.kernels.memory_regions import Words
+from squallpy.runtime.kernels.monomial_sums import lift_monomials
 from squallpy.runtime.kernels.packed_reals import LANES, load_some, multiply_add, spread, store_some
 from squallpy.runtime.kernels.ring_arithmetic import quick_two_sum, real_of
 
@@ -55,6 +56,9 @@ def lift_element(o: int, code: int, first: int, values: int, times: int) -> None
     Args:
         first: The number of the first variable in the view tree.
     """
+    if code & POWERS:
+        lift_monomials(o, code, first, values, times)
+        return
     size, compensated = code >> KIND_BITS, code & 7 == COMPENSATED
     n, sums, hashed = values_of(size), o + 8 * (ODD + size), times
     far, row = 8 * n, o + 8 * (ODD + 2 * size)

@@ -198,7 +198,7 @@ def _add_rectangle(at: int, low: int, rows: int, m: int, columns: int, n: int, f
 
 
 @inlined
-def _value_of(factors: Vector, f: int, columns: Vector, places: Vector, row: int) -> float:
+def value_of(factors: Vector, f: int, columns: Vector, places: Vector, row: int) -> float:
     """Return the value that a factor lifts: at a place, or in a register, whose number comes as −1 and below.
 
     Of a register the second word is the double by which it is divided, 0 where it is a double's bits.
@@ -243,7 +243,7 @@ def _read_factors(work: int, factors: Vector, start: int, stop: int, columns: Ve
     for _ in range(n):
         f, kind = load(at, _ENTRY), load(at, _KIND)
         if what_of(kind) == LIFTED:
-            hashed *= _read_value(at, _value_of(factors, f, columns, places, row), _is_compensated(code))
+            hashed *= _read_value(at, value_of(factors, f, columns, places, row), _is_compensated(code))
         else:
             m, there = size_of(kind), places[factors[f], row] + 8 * factors[f + 1]
             store(at, _COUNT, load(there, COUNT))
@@ -266,7 +266,7 @@ def _add_odd(
     kind, odd = load(at, _KIND), load(work, _ODD)
     m, first = size_of(kind), first_of(kind)
     if what_of(kind) == LIFTED:
-        some = odd_value(_value_of(factors, f, columns, places, row))
+        some = odd_value(value_of(factors, f, columns, places, row))
         if some != 0:
             store(odd, first, count_triples.add(load(odd, first), count_triples.times(some, times)))
         return

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numba import carray  # type: ignore[attr-defined]
 
-from squallpy.base.rings.cofactor import PLAIN
+from squallpy.base.rings.cofactor import PLAIN, POWERS
 from squallpy.runtime.kernels import pool_layout as at
 from squallpy.runtime.kernels.cofactor_products import add_product, settle, workspace
 from squallpy.runtime.kernels.intrinsics import load, pointer, store
@@ -30,6 +30,7 @@ from squallpy.runtime.kernels.kernel_compiler import (
 )
 from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.memory_regions import Words
+from squallpy.runtime.kernels.monomial_sums import multiply_monomials, sum_monomials
 from squallpy.runtime.kernels.payload_products import combine
 from squallpy.runtime.kernels.pool_records import probed
 from squallpy.runtime.kernels.postings import sliced
@@ -262,6 +263,8 @@ def _loaded(keys: Vector, words: Vector, registers: int, sources: int) -> tuple[
 def _summed_product(outcome: Vector, columns: Vector, places: Vector) -> Words:
     """Sum the products of all rows for a target without keys, whose payload is one cofactor matrix."""
     words, stop = np.empty((1, outcome[1]), np.int64), outcome.shape[0]
+    if outcome[4] & POWERS:
+        return sum_monomials(outcome[4], outcome, 6, stop, columns, places)
     work = workspace(outcome[4], outcome, 6, stop)
     for i in range(places.shape[1]):
         add_product(address(work), outcome, 6, stop, columns, places, i)
@@ -292,6 +295,10 @@ def _emitted(outcome: Vector, columns: Vector, places: Vector) -> tuple[Words, W
                     words[i, word] = 0
         elif ring >= PLAIN:
             stop = lane + 3 * factors
+            if ring & POWERS:
+                multiply_monomials(here + 8 * offset, broad, ring, outcome, lane, stop, columns, places)
+                lane = stop
+                continue
             work = workspace(ring, outcome, lane, stop)
             for i in range(n):
                 add_product(address(work), outcome, lane, stop, columns, places, i)
