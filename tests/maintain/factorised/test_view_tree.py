@@ -1,14 +1,19 @@
 """View trees: the dissertation's figures, what is stored, and the naive join as the oracle."""
 
 from collections.abc import Iterator
-from itertools import product
 from pathlib import Path
 from random import Random
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
+from squallpy.base.rings.abstract_ring import FormalSums
+from squallpy.base.rings.matrix_chain import MatrixChain
+from squallpy.base.rings.relational import Relational
 from squallpy.frontend.source_text import ScriptText
 from squallpy.logical.expressions import Column
 from squallpy.maintain.factorised.cost import PLAIN, count_groups, payload_words
@@ -19,6 +24,7 @@ from squallpy.maintain.factorised.show import viewtree_text
 from squallpy.maintain.factorised.stop_push_down import stop_push_down
 from squallpy.maintain.factorised.variable_order import VariableOrder
 from squallpy.maintain.factorised.view_tree import View, build_view_tree
+from squallpy.testing.view_tree_oracle import PowerSums, evaluate, evaluate_join
 from tests.maintain.factorised.random_joins import Rows, graph, joins, random_order, rows, variables
 
 FIGURE = graph("ABCDEFG", R="BE", S="ABCD", T="EG", U="EF")
@@ -35,6 +41,7 @@ R 4 B,E
 S 3 A,B,C,D
 T 6 E,G
 U 5 E,F"""
+RINGS = st.sampled_from([PowerSums(), PowerSums(4), Relational()])
 FIGURES = {"figure_2_1": False, "figure_3_2": True}  # whether it is compressed
 
 
@@ -153,6 +160,7 @@ def test_the_root_keeps_payloads() -> None:
 
 def test_words() -> None:
     assert [payload_words(m, PLAIN) for m in range(3)] == [1, 5, 9]
+    assert [payload_words(m, PLAIN, degree) for m, degree in ((0, 2), (1, 4), (2, 2))] == [1, 2 + 1 + 8, 2 + 2 + 14]
     assert [payload_words(m) for m in (0, 1, 2, 27)] == [1, 7, 14, 2 + 27 + 2 * (27 + 27 * 14)]
 
 
@@ -165,69 +173,6 @@ def test_groups_are_bounded_by_the_rows_of_all_relations_with_the_keys() -> None
     assert count_groups(unknown, unknown.leaves[0], ()) is None
 
 
-# The oracle: payloads as (count, sums, sums of products), each lifted variable at its position
-
-Payload = tuple[int, tuple[int, ...], tuple[tuple[int, ...], ...]]
-Contents = dict[tuple[int, ...], Payload]
-
-
-def lift(*values: int) -> Payload:
-    return 1, values, tuple(tuple(x * y for y in values) for x in values)
-
-
-def multiply(a: Payload, b: Payload) -> Payload:
-    """Multiply payloads of variables side by side."""
-    (c, s, q), (d, t, r) = a, b
-    upper = (tuple(d * x for x in row) + tuple(s[i] * y for y in t) for i, row in enumerate(q))
-    lower = (tuple(x * t[i] for x in s) + tuple(c * y for y in row) for i, row in enumerate(r))
-    return c * d, tuple(d * x for x in s) + tuple(c * y for y in t), (*upper, *lower)
-
-
-def add(a: Payload, b: Payload) -> Payload:
-    (c, s, q), (d, t, r) = a, b
-    sums = tuple(x + y for x, y in zip(s, t, strict=True))
-    return c + d, sums, tuple(tuple(x + y for x, y in zip(v, w, strict=True)) for v, w in zip(q, r, strict=True))
-
-
-def grouped(pairs: Iterator[tuple[tuple[int, ...], Payload]]) -> Contents:
-    found: Contents = {}
-    for key, payload in pairs:
-        found[key] = add(found[key], payload) if key in found else payload
-    return {key: payload for key, payload in found.items() if payload != multiply(payload, (0, (), ()))}
-
-
-def evaluate(part: View | Leaf, data: Rows) -> Contents:
-    """Compute the contents of a view from those of its children, as it would be stored, then as it is read."""
-    if isinstance(part, Leaf):
-        return {row: (count, (), ()) for row, count in data[part.name].items()}
-    inputs = [(c.keys if isinstance(c, View) else c.variables, evaluate(c, data)) for c in part.children]
-    stored = grouped(joined(inputs, part.stored_keys, () if part.keeps_rows else part.lifts))
-    assert all(len(payload[1]) == len(part.stored_lifts) for payload in stored.values())
-    return grouped(joined([(part.stored_keys, stored)], part.keys, part.lifts)) if part.keeps_rows else stored
-
-
-def joined(
-    inputs: list[tuple[tuple[Column, ...], Contents]], keys: tuple[Column, ...], lifts: tuple[Column, ...]
-) -> Iterator[tuple[tuple[int, ...], Payload]]:
-    for records in product(*(contents.items() for _, contents in inputs)):
-        row: dict[Column, int] = {}
-        payload: Payload = (1, (), ())
-        for (columns, _), (key, factor) in zip(inputs, records, strict=True):
-            if any(row.setdefault(v, value) != value for v, value in zip(columns, key, strict=True)):
-                break
-            payload = multiply(payload, factor)
-        else:
-            yield tuple(row[v] for v in keys), multiply(payload, lift(*(row[v] for v in lifts)))
-
-
-def in_order_of(features: tuple[Column, ...], view: View, contents: Contents) -> Contents:
-    at = [view.lifted.index(v) for v in features]
-    return {
-        k: (c, tuple(s[i] for i in at), tuple(tuple(q[i][j] for j in at) for i in at))
-        for k, (c, s, q) in contents.items()
-    }
-
-
 def views(part: View | Leaf) -> Iterator[View]:
     if isinstance(part, View):
         yield part
@@ -235,16 +180,43 @@ def views(part: View | Leaf) -> Iterator[View]:
             yield from views(child)
 
 
-@given(st.data(), joins(), st.randoms(use_true_random=False))
-def oracle_trees_equal_the_naive_join(data: st.DataObject, join: JoinGraph, random: Random) -> None:
+@given(
+    st.data(), joins(), st.randoms(use_true_random=False), st.sampled_from([PowerSums(), PowerSums(4), Relational()])
+)
+def oracle_trees_equal_the_naive_join(
+    data: st.DataObject, join: JoinGraph, random: Random, ring: FormalSums[Any]
+) -> None:
     contents = data.draw(rows(join))
-    relations = [(leaf.variables, evaluate(leaf, contents)) for leaf in join.leaves]
-    naive = grouped(joined(relations, join.free, join.features))
+    naive = evaluate_join(join, contents, ring)
     for order in (derive_order(join), random_order(join, random)):
         for compress in (True, False):
             root = build_view_tree(join, order, compress=compress)
             for tree in (root, stop_push_down(root, join)):
-                assert in_order_of(join.features, tree, evaluate(tree, contents)) == naive
+                assert evaluate(tree, contents, ring) == naive
+
+
+def test_the_relational_ring_lists_the_join() -> None:
+    join = graph("AXY", R="KAX", S="KY")
+    data: Rows = {"R": {(1, 5, 7): 2, (2, 6, 8): 1}, "S": {(1, 3): 1, (1, 4): -1, (3, 9): 1}}
+    root = evaluate(build_view_tree(join, derive_order(join)), data, Relational())
+    assert root == {(): {frozenset({"A": 5, "X": 7, "Y": y}.items()): n for y, n in ((3, 2), (4, -2))}}
+
+
+def test_the_ring_of_matrix_chains_multiplies_in_the_order_of_the_leaves() -> None:
+    join = graph("XYZ", R="JX", S="JKY", T="KZ")
+    draw = np.random.default_rng(2)
+    a, b, c = (draw.integers(-3, 4, (2, *shape)) for shape in ((2, 3), (3, 4), (4, 2)))
+
+    def value(matrix: NDArray[np.int64]) -> Any:
+        return tuple(map(tuple, matrix.tolist()))
+
+    data: Any = {
+        "R": {(1, value(a[0])): 1, (2, value(a[1])): 1}, "S": {(1, 1, value(b[0])): 1, (2, 1, value(b[1])): 3},
+        "T": {(1, value(c[0])): 1, (1, value(c[1])): -1, (2, value(c[1])): 1},
+    }  # fmt: skip
+    root = evaluate(build_view_tree(join, derive_order(join)), data, MatrixChain())
+    expected = (a[0] @ b[0] + 3 * a[1] @ b[1]) @ (c[0] - c[1])
+    assert root == {(): MatrixChain().lift("", value(expected))}
 
 
 @given(joins(), st.randoms(use_true_random=False))
