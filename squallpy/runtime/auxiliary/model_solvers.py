@@ -190,12 +190,11 @@ def solver_of(kind: ModelRows, ring: Cofactor | None, kept: PoolName) -> Solver:
     Args:
         kept: The pool of coefficients that descent goes on from.
     """
-    match kind.model:
-        case _ if ring is None:
-            return _Information(kind)
-        case LeastSquares() as model:
-            by_descent = model.solver == DESCENT
-            return _Descent(ring, kind, model, kept) if by_descent else _Coefficients(ring, kind, model)
+    if ring is None:
+        return _Information(kind)
+    if isinstance(model := kind.model, LeastSquares):
+        by_descent = model.solver == DESCENT
+        return _Descent(ring, kind, model, kept) if by_descent else _Coefficients(ring, kind, model)
     return _Monomials(ring, kind) if ring.degree > 1 else _Cells(ring, kind)
 
 
