@@ -35,7 +35,6 @@ from squallpy.runtime.evaluate.constant_evaluation import fold_constant
 if TYPE_CHECKING:  # NB: the runtime is imported by runs only, so that EXPLAIN starts at once
     import pyarrow as pa
 
-    from squallpy.runtime.batch.micro_batch import Input
     from squallpy.runtime.checkpoint.checkpoint import CheckpointIdentity
     from squallpy.runtime.checkpoint.input_files import Inputs
     from squallpy.runtime.checkpoint.lease import Lease
@@ -43,7 +42,8 @@ if TYPE_CHECKING:  # NB: the runtime is imported by runs only, so that EXPLAIN s
     from squallpy.runtime.observers.profile import Profile
     from squallpy.runtime.result.result import Changes
     from squallpy.runtime.sinks.protocol import Sink
-    from squallpy.runtime.sources import Source
+    from squallpy.runtime.sources import FileSource
+    from squallpy.runtime.sources.input import Input
     from squallpy.runtime.sources.replay import Replay
 
 
@@ -180,8 +180,8 @@ class Session:
         lease: "Lease | None" = None,
         working: Callable[[bool], None] = lambda _: None,
     ) -> None:
-        from squallpy.runtime.batch.micro_batch import Input
         from squallpy.runtime.sources import open_source
+        from squallpy.runtime.sources.input import Input
         from squallpy.runtime.sources.replay import BackfillReplay, Replay
 
         with_checksum = options.checkpoint is not None
@@ -326,7 +326,7 @@ def columns_read(compiled: CompiledQuery) -> dict[str, tuple[str, ...]]:
     return {name: tuple(sorted(columns)) for name, columns in found.items()}
 
 
-def inputs_of(compiled: CompiledQuery, sources: "Mapping[str, Source]", replay: "Replay") -> "Inputs":
+def inputs_of(compiled: CompiledQuery, sources: "Mapping[str, FileSource]", replay: "Replay") -> "Inputs":
     """Describe the files that a query reads, for its checkpoint."""
     from squallpy.runtime.checkpoint.input_files import Inputs
     from squallpy.runtime.formats.change_operations import columns_of_change

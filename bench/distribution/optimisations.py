@@ -18,9 +18,9 @@ from bench.data.tables import Stream, generate
 from bench.engines.shared_cluster import warm
 from bench.engines.squall_local import open_sources
 from squallpy.base.settings import Settings
-from squallpy.runtime.batch.micro_batch import Input
 from squallpy.runtime.checkpoint.state_folders import temporary_location
 from squallpy.runtime.result.result import Changes
+from squallpy.runtime.sources.input import Input
 from squallpy.runtime.spark.executor import SparkExecutor
 from squallpy.session import Session
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from statistics import mean
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 
@@ -16,34 +16,35 @@ from bench.data.tables import Stream
 from bench.measure.batches import Watch
 from squallpy.catalog.relation import MULT
 from squallpy.physical.plan import Plan
-from squallpy.runtime.batch.micro_batch import Input
 from squallpy.runtime.local_executor import LocalExecutor
 from squallpy.runtime.result.result import Changes
-from squallpy.runtime.sources import Rows
-from squallpy.runtime.sources.replay import Replay
-from squallpy.runtime.sources.source import cut
+from squallpy.runtime.sources.input import Input
+from squallpy.runtime.sources.protocol import Source
+from squallpy.runtime.sources.replay import Replay, RowBatches
+from squallpy.runtime.sources.source import RowSource
 from squallpy.session import Session
 
 LEAP_ROWS = 100_000
 
 
-class Decoded:
+class Decoded(RowSource):
     """A source whose rows are in memory, integers as the engine's sources hand them over: 64 bits wide."""
 
     def __init__(self, table: pa.RecordBatch) -> None:
         wide = [pa.field(f.name, pa.int64() if pa.types.is_integer(f.type) else f.type) for f in table.schema]
-        self._table, self.rows = table.cast(pa.schema(wide)), len(table)
+        self._table = table.cast(pa.schema(wide))
 
-    def row_range(self, rows: tuple[int, int], number: int, count: int) -> tuple[int, int]:
-        return cut(*rows, number, count), cut(*rows, number + 1, count)
+    @property
+    def rows(self) -> int:
+        return len(self._table)
 
-    def read(self, start: int, stop: int, columns: Collection[str]) -> pa.RecordBatch:
+    def read(self, start: int, stop: int, columns: Collection[str]) -> Any:
         names = [name for name in self._table.schema.names if name in columns or name == MULT]
         return self._table.slice(start, stop - start).select(names)
 
 
 @dataclass(frozen=True)
-class Leaps:
+class Leaps(RowBatches):
     """A replay in which what lies between the batches `chosen` comes in large ones, so that it is soon over.
 
     Leaps(replay, [3, 4]).steps   →   [(0, 3), (3, 4), (4, 5)]
@@ -107,7 +108,7 @@ class Local:
 
     def run(self, stream: Stream, watch: Watch) -> pa.Table | None:
         plan, leaps = plan_of(stream, 1), Leaps(stream.replay, watch.plan(stream.batches))
-        input = Input(self._sources(stream), cast(Replay, leaps))
+        input = Input(self._sources(stream), leaps)
         executor = LocalExecutor(plan, input, with_changes=self.changes)
         chosen, done = set(leaps.chosen), Done()
         for first, _ in leaps.steps:
@@ -126,7 +127,7 @@ class Local:
 
     def close(self) -> None: ...
 
-    def _sources(self, stream: Stream) -> Mapping[str, Rows]:
+    def _sources(self, stream: Stream) -> Mapping[str, Source]:
         return {name: Decoded(table) for name, table in stream.tables.items()}
 
 
@@ -139,7 +140,7 @@ class LocalFinal(Local):
 class LocalFiles(Local):
     """Parquet read as `squall run` reads it: the whole way of a tuple."""
 
-    def _sources(self, stream: Stream) -> Mapping[str, Rows]:
+    def _sources(self, stream: Stream) -> Mapping[str, Source]:
         return open_sources(stream)
 
 

@@ -12,9 +12,9 @@ from bench.engines.shared_cluster import warm
 from bench.engines.squall_local import Local, open_sources, plan_of
 from bench.measure.batches import Watch
 from squallpy.base.settings import Settings
-from squallpy.runtime.batch.micro_batch import Input
 from squallpy.runtime.checkpoint.state_folders import temporary_location
 from squallpy.runtime.result.result import Changes
+from squallpy.runtime.sources.input import Input
 from squallpy.runtime.spark.executor import SparkExecutor
 
 MASTER = "local[2]"

@@ -26,9 +26,9 @@ import pyarrow.parquet as pq
 from bench.engines.squall_local import Decoded
 from bench.joins.operators import BAND, JOINS, LINEITEM, script, skewed
 from bench.measure.batches import Watch
-from squallpy.runtime.batch.micro_batch import Input
 from squallpy.runtime.local_executor import LocalExecutor
 from squallpy.runtime.sources import open_source
+from squallpy.runtime.sources.input import Input
 from squallpy.runtime.sources.replay import Replay
 from squallpy.session import Session
 

@@ -26,9 +26,9 @@ from bench.engines.shared_cluster import warm
 from bench.joins.operators import LINEITEM, MASTER, skewed
 from bench.measure.processes import busy, work
 from squallpy.base.settings import JoinOperator, Settings
-from squallpy.runtime.batch.micro_batch import Input
 from squallpy.runtime.checkpoint.state_folders import temporary_location
 from squallpy.runtime.sources import open_source
+from squallpy.runtime.sources.input import Input
 from squallpy.runtime.spark.executor import SparkExecutor
 from squallpy.session import Session
 from squallpy.testing.joins import fluctuating

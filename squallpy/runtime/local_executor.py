@@ -7,11 +7,12 @@ import pyarrow as pa
 
 from squallpy.base.timing import SILENT, Trace
 from squallpy.physical.plan import Plan
-from squallpy.runtime.batch.micro_batch import Input, Node, Publisher, Sender, Stats, unpack_changes
+from squallpy.runtime.batch.micro_batch import Node, Publisher, Sender, Stats, unpack_changes
 from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
 from squallpy.runtime.formats.file_rows import READ
 from squallpy.runtime.matrix.matrix_stage import compute, open_matrices
 from squallpy.runtime.result.result import Changes, Result, result_layout
+from squallpy.runtime.sources.input import Input
 from squallpy.runtime.state.state_store import Store, StoreLayout
 from squallpy.runtime.triggers.stage_executor import StageExecutor, store_layout
 
@@ -30,7 +31,7 @@ class LocalExecutor:
         assert plan.partitions == 1 and len(plan.stages) == 1
         self._plan, self._input = plan, input
         self._with_changes, self._measured, self._trace = with_changes, measured, trace
-        self._sender, self._result = Sender(plan, input, trace), Result(plan)
+        self._sender, self._result = Sender(plan, trace), Result(plan)
         self._matrices = open_matrices(plan, input)
         self._stage = StageExecutor(plan, plan.stages[0], trace=trace)
         self._store = Store(StoreLayout((*store_layout(plan).pools, *result_layout(plan).pools)))
@@ -40,9 +41,10 @@ class LocalExecutor:
     def step(self) -> tuple[Changes | None, Stats]:
         """Apply the next batch."""
         self._store.renew()
+        step = self._input.step(self.next)
         with self._trace("feed"):
-            computed = compute(self._plan, self._matrices, self.next, self._trace)
-            part = self._sender.read(self.next, 0, 1, self._store.dictionary, computed)
+            computed = compute(self._plan, self._matrices, step, self._trace)
+            part = self._sender.read(self._input.whole(step), self._store.dictionary, computed)
         read = perf_counter()
         with self._trace("statements"):
             change, _ = self._stage.apply(self._store, [*part.deltas, *(delta for _, delta in part.ledgers)])
@@ -59,7 +61,7 @@ class LocalExecutor:
     def run(self, on_batch: OnBatch, begin: Callable[[], None] = lambda: None) -> None:
         """Apply all batches, or until `on_batch` says stop; `begin` before the first."""
         begin()
-        while self.next < self._input.replay.batches:
+        while self.next < self._input.batches.batches:
             if not on_batch(self.next, *self.step()):
                 return
 
@@ -76,7 +78,7 @@ class DurableLocalExecutor:
     ) -> None:
         assert plan.partitions == 1
         self._plan, self._input, self._trace = plan, input, trace
-        self._sender, self._publisher = Sender(plan, input, trace), Publisher(plan, with_changes, trace)
+        self._sender, self._publisher = Sender(plan, trace), Publisher(plan, with_changes, trace)
         self._matrices = open_matrices(plan, input, location)
         self.schema = self._publisher.result.schema
         self._node = location.partition("partition-0", store_layout(plan), *Node(plan, trace=trace).runs, trace=trace)
@@ -86,10 +88,11 @@ class DurableLocalExecutor:
 
     def step(self) -> tuple[Changes | None, Stats]:
         """Apply the next batch exactly once: if an earlier run applied it, return the output of then."""
-        started = perf_counter()
+        started, step = perf_counter(), self._input.step(self.next)
         with self._trace("feed"):
-            computed = compute(self._plan, self._matrices, self.next, self._trace)
-            messages = [message for _, message in self._sender.messages(self.next, 0, 1, computed=computed)]
+            computed = compute(self._plan, self._matrices, step, self._trace)
+            sent = self._sender.messages(0, self._input.whole(step), computed=computed)
+            messages = [message for _, message in sent]
         with self._trace("apply"):
             output = self._node.apply(self.next, messages)
         with self._trace("publish"):
@@ -107,7 +110,7 @@ class DurableLocalExecutor:
     def run(self, on_batch: OnBatch, begin: Callable[[], None] = lambda: None) -> None:
         """Apply all batches that are not done, or until `on_batch` says stop; `begin` before the first."""
         begin()
-        while self.next < self._input.replay.batches:
+        while self.next < self._input.batches.batches:
             batch = self.next
             go_on = on_batch(batch, *self.step())
             self.commit()

@@ -12,7 +12,7 @@ All take settings: with `optimizer=False` the query is planned as it was bound.
 import pickle
 import shutil
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -23,15 +23,7 @@ from squallpy.base.settings import Settings
 from squallpy.catalog.relation import CONSTANT
 from squallpy.compiler import CompiledQuery
 from squallpy.physical.plan import Plan
-from squallpy.runtime.batch.micro_batch import (
-    Input,
-    Node,
-    Publisher,
-    Sender,
-    split_hand_offs,
-    unpack_changes,
-    unpack_parcels,
-)
+from squallpy.runtime.batch.micro_batch import Node, Publisher, Sender, split_hand_offs, unpack_changes, unpack_parcels
 from squallpy.runtime.checkpoint.checkpoint import open_checkpoint
 from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
 from squallpy.runtime.joiners.batch_plan import encode_plan, hands_off, senders_to
@@ -42,6 +34,8 @@ from squallpy.runtime.matrix.blocks.partition import BlockPartition
 from squallpy.runtime.matrix.matrix_stage import compute, open_matrices
 from squallpy.runtime.result.result import Changes, result_layout
 from squallpy.runtime.sources import open_source
+from squallpy.runtime.sources.input import Input, Step, encode_slices
+from squallpy.runtime.sources.protocol import Source
 from squallpy.runtime.state.state_store import Store
 from squallpy.runtime.triggers.stage_executor import store_layout
 from squallpy.session import Session, fingerprint
@@ -171,9 +165,9 @@ class PartitionedEngine(MemoryEngine):
 
     def _open(self, input: Input) -> None:
         plan, self._input = self._compiled.plan, input
-        self._sender, self._publisher = Sender(plan, input), Publisher(plan)
+        self._sender, self._publisher = Sender(plan), Publisher(plan)
         self._matrices = open_matrices(plan, input)
-        self._blocks = Blocks(plan, input) if plan.matrices and plan.matrices.parts else None
+        self._blocks = Blocks(plan, input.sources) if plan.matrices and plan.matrices.parts else None
         self._nodes = [(Node(plan, p).runs, Store(store_layout(plan))) for p in range(plan.partitions)]
         self._result, self._hand_offs = Store(result_layout(plan)), HandOffStore(str(self._folder / "hand-offs"))
         self.policy = self._policy(plan)
@@ -183,10 +177,10 @@ class PartitionedEngine(MemoryEngine):
     def _run(self, batch: int) -> Changes | None:
         sent: list[list[bytes]] = [[] for _ in self._nodes]
         plan = self._compiled.plan
-        rows = {name: stop - start for name, (start, stop) in self._input.row_ranges(batch, 0, 1).items()}
-        planned = self.policy and self.policy.plan_batch(rows_by_side(plan, rows))
+        step = self._input.step(batch)
+        planned = self.policy and self.policy.plan_batch(rows_by_side(plan, self._input.row_counts(step)))
         stages, batch_plan = len(plan.stages), planned.plan if planned else None
-        for target, message in self._read(batch, encode_plan(batch_plan)):
+        for target, message in self._read(step, encode_plan(batch_plan)):
             sent[target].append(message)
         for target, messages in enumerate(sent):
             messages += self._hand_offs.read(batch - 1, target, senders_to(batch_plan, target))
@@ -209,15 +203,17 @@ class PartitionedEngine(MemoryEngine):
             self._matrices.end(self.stats["matrices"])
         return changes
 
-    def _read(self, batch: int, encoded: str) -> Iterator[tuple[int, bytes]]:
+    def _read(self, step: Step, encoded: str) -> Iterator[tuple[int, bytes]]:
         """Yield the messages of the readers in a batch, each with its target partition."""
         if self._matrices and self._blocks:
-            yield from self._blocks.messages(self._matrices.begin(batch, encoded), self._matrices.supersteps[1])
+            encoded_slices = encode_slices(self._input.split(step, self._compiled.plan.partitions), self._input.sources)
+            commands = self._matrices.begin(step, encoded, encoded_slices)
+            yield from self._blocks.messages(commands, self._matrices.supersteps[1])
             return
-        computed = compute(self._compiled.plan, self._matrices, batch)
-        for split in range(self.SPLITS):
+        computed = compute(self._compiled.plan, self._matrices, step)
+        for split, slices in enumerate(self._input.split(step, self.SPLITS)):
             own = computed.split(split, self.SPLITS) if computed else None
-            yield from self._sender.messages(batch, split, self.SPLITS, encoded, computed=own)
+            yield from self._sender.messages(split, slices, encoded, computed=own)
 
     def _policy(self, plan: Plan) -> MigrationPolicy | None:
         """Open the policy of the join, if it may migrate."""
@@ -267,7 +263,7 @@ class KilledEngine(DriverEngine):
         """Create the driver's coordinator as a run does, with the row counts of the first batch."""
         from squallpy.runtime.spark.coordinator import BatchCoordinator
 
-        first = {name: stop - start for name, (start, stop) in self._input.row_ranges(0, 0, 1).items()}
+        first = self._input.row_counts(self._input.step(0))
         coordinator = BatchCoordinator(self._compiled.plan, self._input, self._at, self._committed.facts, first)
         self._feed, self._apply = coordinator.stages(self.SPLITS)
         return coordinator
@@ -283,18 +279,17 @@ class KilledEngine(DriverEngine):
         partitions = range(self._compiled.plan.partitions)
         coordinator = self._coordinator = self._coordinator or self._create_coordinator()
         coordinator.prepare(batch)
-        stages, directive = coordinator.directive()
-        directives = (directive,) if directive else ()
+        told = coordinator.directives()
         sent: dict[int, list[bytes]] = {partition: [] for partition in partitions}
         for split in range(self.SPLITS):
             self._maybe_kill()
-            for target, message in self._feed(batch, split, *directives):
+            for target, message in self._feed(batch, split, told.feed):
                 sent[target].append(message)
-        for stage in range(stages):
+        for stage in range(told.stages):
             arrived, sent = sent, {partition: [] for partition in partitions}
             for partition in partitions:
                 self._maybe_kill()
-                messages, _ = self._apply(batch, partition, stage, arrived[partition], *directives)
+                messages, _ = self._apply(batch, partition, stage, arrived[partition], told.apply)
                 self._maybe_kill()
                 for target, message in messages:
                     sent[target].append(message)
@@ -323,9 +318,9 @@ class KilledEngine(DriverEngine):
 class Blocks:
     """Matrices in blocks, their partitions called in turn, each with a plan as it comes to a worker."""
 
-    def __init__(self, plan: Plan, input: Input) -> None:
+    def __init__(self, plan: Plan, sources: Mapping[str, Source]) -> None:
         sent = pickle.dumps(plan)
-        self._parts = [BlockPartition(pickle.loads(sent), input, number) for number in range(plan.partitions)]
+        self._parts = [BlockPartition(pickle.loads(sent), sources, number) for number in range(plan.partitions)]
         self._stores = [Store(part.layout) for part in self._parts]
 
     def messages(self, commands: bytes, count: int) -> Iterator[tuple[int, bytes]]:
@@ -391,7 +386,7 @@ class SparkEngine(DriverEngine):
         job = StreamJob(
             self._batches.batches, self.SPLITS, plan.partitions, *coordinator.stages(self.SPLITS),
             str(self._folder / "state" / "spark"), len(plan.stages),
-            directive=coordinator.directive, prepare=coordinator.prepare,
+            directives=coordinator.directives, prepare=coordinator.prepare,
             skips_feed=coordinator.skips_feed(is_small=plan.partitions > 2),
         )  # fmt: skip
 

@@ -3,24 +3,24 @@
 rows = MemorySource(relation); rows.add(table)        a source that grows; with `__mult` for a change stream
 batches = PushedBatches(); batches.push({"r": 3})     batch 0: the first three rows of r
 
-Both are plain data and can be sent to other processes; both go where a `Source` and a `Replay` go.
+Both are plain data and can be sent to other processes; both go where a `FileSource` and a `Replay` go.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
 
 import pyarrow as pa
 
 from squallpy.catalog.relation import MULT, Relation
 from squallpy.catalog.window_spec import ARRIVAL
-from squallpy.runtime.batch.micro_batch import Input
 from squallpy.runtime.evaluate.text_column_casts import column_type
-from squallpy.runtime.sources.source import cut, numbered
+from squallpy.runtime.sources.input import Input
+from squallpy.runtime.sources.replay import RowBatches
+from squallpy.runtime.sources.source import RowSource, numbered
 
 
 @dataclass(slots=True)
-class MemorySource:
+class MemorySource(RowSource):
     """Rows of a relation so far."""
 
     relation: Relation
@@ -39,16 +39,13 @@ class MemorySource:
         rows = with_mult(rows, 1) if MULT not in rows.column_names else rows
         self.table = pa.concat_tables([self.table, rows.select(self.table.column_names).cast(self.table.schema)])
 
-    def row_range(self, rows: tuple[int, int], number: int, count: int) -> tuple[int, int]:
-        return cut(*rows, number, count), cut(*rows, number + 1, count)
-
     def read(self, start: int, stop: int, columns: tuple[str, ...]) -> pa.Table:
         names = [*(name for name in columns if name != ARRIVAL), *([MULT] if self.relation.op else [])]
         return numbered(self.table.slice(start, stop - start).select(names), start, ARRIVAL in columns)
 
 
 @dataclass(slots=True)
-class PushedBatches:
+class PushedBatches(RowBatches):
     """Row count of each stream after each batch."""
 
     ends: list[dict[str, int]] = field(default_factory=list)
@@ -72,7 +69,7 @@ class PushedBatches:
 
 def memory_input(sources: Mapping[str, MemorySource], batches: PushedBatches) -> Input:
     """Build the input of an executor from rows in memory."""
-    return Input(cast(Any, sources), cast(Any, batches))
+    return Input(sources, batches)
 
 
 def with_mult(rows: pa.Table, mult: int) -> pa.Table:

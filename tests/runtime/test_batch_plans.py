@@ -555,7 +555,8 @@ def differential_keys_that_are_heavy_in_a_sample(tmp_path: Path) -> None:
 
     first, *later = (batch(number, 0.6 * (number == 0)) for number in range(5))
     sampled.push(first)
-    often = sampled._sender.sample_keys(0, 0, 4)
+    sample, *_ = sampled._input.split(sampled._input.step(0), 4)
+    often = sampled._sender.sample_keys(sample)
     engines = Expecting(often), PartitionedEngine(4, join_operator="SHJ")
     for number, engine in enumerate(engines):
         (tmp_path / str(number)).mkdir()

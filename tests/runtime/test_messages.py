@@ -3,9 +3,10 @@
 from pathlib import Path
 
 from squallpy.base.settings import parse_settings
-from squallpy.runtime.batch.micro_batch import Input, Sender
+from squallpy.runtime.batch.micro_batch import Sender
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.sources import open_source
+from squallpy.runtime.sources.input import Input
 from squallpy.runtime.sources.replay import Replay
 from squallpy.session import Session
 from squallpy.testing.tpch import TPCH
@@ -21,9 +22,10 @@ def property_q17_sends_no_more_than_its_delta_holds(tmp_path: Path) -> None:
     (query,) = session.script.queries
     plan = session.compile(query, 4, session.sizes).plan
     sources = {name: open_source(relation, tmp_path) for name, relation in session.script.relations.items()}
-    sender = Sender(plan, Input(sources, Replay(session.sizes, 20_000)))
+    sender, input = Sender(plan), Input(sources, Replay(session.sizes, 20_000))
     for batch in range(3):
-        share = sender.read(batch, 0, 1, Dictionary())
+        slices = input.whole(input.step(batch))
+        share = sender.read(slices, Dictionary())
         holds = sum(delta.keys.nbytes + delta.words.nbytes for delta in share.deltas)
-        sent = sum(len(message) for _, message in sender.messages(batch, 0, 1))
+        sent = sum(len(message) for _, message in sender.messages(0, slices))
         assert 0 < sent <= 1.2 * holds

@@ -18,7 +18,7 @@ from squallpy.catalog.relation import Field, Relation
 from squallpy.runtime.formats.parquet import ParquetPart
 from squallpy.runtime.formats.relation_files import File
 from squallpy.runtime.sources import infer_fields, open_source
-from squallpy.runtime.sources.source import Source
+from squallpy.runtime.sources.source import FileSource
 
 
 def relation(fields: dict[str, Type], **options: str) -> Relation:
@@ -145,8 +145,8 @@ def test_empty_row_groups(tmp_path: Path) -> None:
     assert source.read(0, 0, ("a",)).schema.types == [pa.int64()]
 
 
-def shares(source: Source, start: int, stop: int, count: int) -> list[tuple[int, int]]:
-    return [source.row_range((start, stop), number, count) for number in range(count)]
+def shares(source: FileSource, start: int, stop: int, count: int) -> list[tuple[int, int]]:
+    return [(part.start, part.stop) for part in source.split({"row": start}, {"row": stop}, count)]
 
 
 def test_readers_share_rows_where_row_groups_end(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_readers_share_rows_where_row_groups_end(tmp_path: Path) -> None:
     count=st.integers(1, 9),
 )
 def property_shares_are_all_rows_each_once(ends: list[int], rows: list[int], count: int) -> None:
-    source = Source(relation({"a": INT}), (ParquetPart(File("r.parquet", 0, 0, "r.parquet"), (0, *ends)),))
+    source = FileSource(relation({"a": INT}), (ParquetPart(File("r.parquet", 0, 0, "r.parquet"), (0, *ends)),))
     found = shares(source, rows[0], rows[1], count)
     assert [row for begin, end in found for row in range(begin, end)] == list(range(*rows))
 

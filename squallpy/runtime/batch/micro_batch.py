@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from squallpy.base.timing import SILENT, Trace
 from squallpy.physical.plan import Plan, Stage
+from squallpy.runtime.formats.counted_table import concat_tables
 from squallpy.runtime.formats.file_rows import ReadStats
 from squallpy.runtime.formats.skipped_rows import skipped
 from squallpy.runtime.ingest.explode import in_parts
@@ -24,8 +25,7 @@ from squallpy.runtime.joiners.routing import keys_of, spread
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.messages.deltas import Delta, pack_deltas, pack_head, unpack_deltas, unpack_head
 from squallpy.runtime.result.result import Changes, Result
-from squallpy.runtime.sources import Rows
-from squallpy.runtime.sources.replay import BackfillReplay, Replay
+from squallpy.runtime.sources.input import Slices, row_counts
 from squallpy.runtime.state.state_store import Store, StoreLayout
 from squallpy.runtime.time.watermark import clock_deltas
 from squallpy.runtime.triggers.stage_executor import StageExecutor
@@ -50,26 +50,6 @@ class Computed:
         return Computed(tables, {} if split else self.stats)
 
 
-@dataclass(frozen=True)
-class Input:
-    """The source of each relation that a query reads, and the order in which streams are replayed."""
-
-    sources: Mapping[str, Rows]
-    replay: Replay | BackfillReplay
-
-    def row_ranges(self, batch: int, split: int, splits: int) -> dict[str, tuple[int, int]]:
-        """Choose the rows of each relation that one of `splits` tasks reads in a batch; static tables come first.
-
-        Every other batch is cut up from its end: who has read the last rows reads the next, and may have them decoded.
-        """
-        tables = {} if batch else {name: (0, source.rows) for name, source in self.sources.items()}
-        number = splits - 1 - split if batch % 2 else split
-        return {
-            name: self.sources[name].row_range(rows, number, splits)
-            for name, rows in (tables | self.replay.ranges(batch)).items()
-        }
-
-
 @dataclass
 class AggregatedPart:
     """A part of a batch as its reader has aggregated it.
@@ -85,52 +65,51 @@ class AggregatedPart:
 class Sender:
     """Reads, pre-aggregates, does what can be done where a batch is read, and routes."""
 
-    def __init__(self, plan: Plan, input: Input, trace: Trace = SILENT) -> None:
-        self._plan, self._input, self._trace = plan, input, trace
+    def __init__(self, plan: Plan, trace: Trace = SILENT) -> None:
+        self._plan, self._trace = plan, trace
         self._feeders = [Feeder(feed, plan.partitions) for feed in plan.sources]
         self._clocks, self._ledgers = tuple(plan.clocks.values()), plan.ledgers
         self._reading = StageExecutor(plan, plan.reading, is_last=False, trace=trace)
 
-    def read(
-        self, batch: int, split: int, splits: int, names: Dictionary, computed: Computed | None = None
-    ) -> AggregatedPart:
+    def read(self, slices: Slices, names: Dictionary, computed: Computed | None = None) -> AggregatedPart:
         """Read and pre-aggregate a part of the batch, with its part of the rows that the first stage has computed."""
-        part, ranges = AggregatedPart([], [], {"tuples": 0, "skipped": 0}), self._input.row_ranges(batch, split, splits)
+        part, rows_read = AggregatedPart([], [], {"tuples": 0, "skipped": 0}), row_counts(slices)
         counted, sums = set[str](), ReadStats()
         if computed:
             fed = {feeder.feed.relation.source.name for feeder in self._feeders}
-            part.stats["tuples"] += sum(stop - start for name, (start, stop) in ranges.items() if name not in fed)
+            part.stats["tuples"] += sum(rows for name, rows in rows_read.items() if name not in fed)
             part.stats |= computed.stats
         for feeder in self._feeders:
             relation = feeder.feed.relation
-            start, stop = ranges.get(relation.source.name, (0, 0))
-            if start < stop or relation.is_computed:
+            name = relation.source.name
+            if name in slices or relation.is_computed:
                 with self._trace(f"read {relation.name}"):
                     if relation.is_computed:
                         assert computed
-                        table = computed.tables[relation.name]
+                        tables = [computed.tables[relation.name]]
                     else:
-                        table = self._input.sources[relation.source.name].read(start, stop, feeder.columns)
-                        sums.add(relation.source.name, table)
-                    rows = one_batch(table)
-                if relation.source.name not in counted:
-                    counted.add(relation.source.name)
-                    part.stats["tuples"] += stop - start
-                    part.stats["skipped"] += skipped(table).count
+                        tables = [each.read(feeder.columns) for each in slices[name]]
+                    rows = one_batch(concat_tables(tables))
+                if name not in counted:
+                    counted.add(name)
+                    part.stats["tuples"] += rows_read.get(name, 0)
+                    part.stats["skipped"] += sum(skipped(table).count for table in tables)
+                for table in () if relation.is_computed else tables:
+                    sums.add(name, table)
                 with self._trace(f"feed {relation.name}"):
                     fed = in_parts(rows, relation)
                     part.deltas += feeder(fed, names)
                     if relation.name in self._ledgers:
                         part.ledgers += feeder.ledger(fed)
-                    for time in clock_deltas(self._clocks, relation.source.name, rows):
+                    for time in clock_deltas(self._clocks, name, rows):
                         part.ledgers += [(partition, time) for partition in range(self._plan.partitions)]
         part.stats = add_stats(part.stats, sums.stats)
         return part
 
-    def sample_keys(self, batch: int, split: int, splits: int) -> Mapping[str, Mapping[str, int]]:
+    def sample_keys(self, slices: Slices) -> Mapping[str, Mapping[str, int]]:
         """Report the frequent keys of a part of a batch (`keys_of`)."""
         store, plan = Store(StoreLayout(())), self._plan
-        _, sent = self._reading.apply(store, self.read(batch, split, splits, store.dictionary).deltas)
+        _, sent = self._reading.apply(store, self.read(slices, store.dictionary).deltas)
         found: Mapping[str, Mapping[str, int]] = keys_of(plan, plan.reading.sends, sent, store.dictionary).get(
             "keys", {}
         )
@@ -138,20 +117,20 @@ class Sender:
 
     def messages(
         self,
-        batch: int,
         split: int,
-        splits: int,
+        slices: Slices,
         batch_plan: str = "",
         only: Collection[int] | None = None,
         computed: Computed | None = None,
     ) -> list[tuple[int, bytes]]:
-        """Read a part of a batch, and make a message for each partition that it concerns, or for `only` some of them.
+        """Read the part of a batch with number `split`, and make a message for each partition that it concerns, or for
+        `only` some of them.
 
         The first partition always gets a message, with the statistics; with the first part all get one, if there is a
         plan of the batch.
         """
         store, plan = Store(StoreLayout(())), self._plan
-        part = self.read(batch, split, splits, store.dictionary, computed)
+        part = self.read(slices, store.dictionary, computed)
         with self._trace("statements"):
             change, sent = self._reading.apply(store, part.deltas)
         with self._trace("route and pack"):

@@ -18,7 +18,7 @@ from squallpy.base.errors import SquallError
 from squallpy.runtime.checkpoint.checksummed_record import damaged_error, read_record, write_record
 from squallpy.runtime.checkpoint.durable_folder import Durable
 from squallpy.runtime.sources.replay import BackfillReplay, Replay
-from squallpy.runtime.sources.source import Source
+from squallpy.runtime.sources.source import FileSource
 
 RECORD = "inputs"
 SEGMENT = 64  # files of a source whose checksums are in one record
@@ -85,7 +85,7 @@ def _segment(source: str, segment: int) -> str:
 class Inputs:
     """The inputs of a run: sources, by their name in statistics, with their columns, and the replay order."""
 
-    sources: Mapping[str, tuple[Source, tuple[str, ...]]]
+    sources: Mapping[str, tuple[FileSource, tuple[str, ...]]]
     replay: Replay
 
     def compare(self, root: Durable, folder: str, before: int, batches: int, read: ReadSums) -> bool:

@@ -6,10 +6,11 @@ from typing import Any
 
 from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.physical.matrix.matrix_plan import MatrixPlan, under_matrices
-from squallpy.runtime.batch.micro_batch import Input
+from squallpy.runtime.formats.counted_table import concat_tables
 from squallpy.runtime.formats.file_rows import ReadStats
 from squallpy.runtime.formats.skipped_rows import skipped
 from squallpy.runtime.matrix.rows_to_cells import Rows, columns_read, extract_rows
+from squallpy.runtime.sources.input import Input, Step
 
 
 @dataclass(frozen=True)
@@ -25,22 +26,18 @@ class RelationReader:
         sizes = (size for m in self.plan.matrices.values() for size in (m.rows, m.cols))
         return sorted({size for size in sizes if isinstance(size, str)})
 
-    def read(self, batch: int) -> tuple[dict[str, Rows], dict[str, Any]]:
+    def read(self, step: Step) -> tuple[dict[str, Rows], dict[str, Any]]:
         """Read the rows of a batch by matrix, and statistics of them; SQ5010 for rows outside of their matrix."""
-        ranges, rows, left_out, sums = (
-            self.input.row_ranges(batch, 0, 1),
-            dict[str, Rows](),
-            dict[str, int](),
-            ReadStats(),
-        )
+        slices = self.input.whole(step)
+        rows, left_out, sums = dict[str, Rows](), dict[str, int](), ReadStats()
         for name, matrix in self.plan.matrices.items():
-            start, stop = ranges.get(matrix.relation, (0, 0))
-            if start < stop:
-                table = self.input.sources[matrix.relation].read(start, stop, columns_read(matrix))
-                rows[name] = extract_rows(matrix, table)
+            if matrix.relation in slices:
+                tables = [each.read(columns_read(matrix)) for each in slices[matrix.relation]]
+                rows[name] = extract_rows(matrix, concat_tables(tables))
                 rows[name].check_indices()
-                left_out[matrix.relation] = skipped(table).count
-                sums.add(under_matrices(matrix.relation), table)
+                left_out[matrix.relation] = sum(skipped(table).count for table in tables)
+                for table in tables:
+                    sums.add(under_matrices(matrix.relation), table)
         return rows, {"skipped": sum(left_out.values()), **sums.stats}
 
 

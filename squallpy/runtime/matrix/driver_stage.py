@@ -1,7 +1,7 @@
 """Matrices on the driver: the rows of streams under them in, the changed cells of what a query reads out.
 
     stage = DriverMatrices(plan, input)
-    stage.begin(7)      →  a message: {"p16.D": Table(i, j, value, __mult)} and statistics; the last one again if asked
+    stage.begin(step)   →  a message: {"p16.D": Table(i, j, value, __mult)} and statistics; the last one again if asked
 
 A batch is stored as words: the cells of inputs and readings that went and came. So what has been reported to a query is
 never computed twice: after a crash the views are evaluated from the inputs, and may be off from those before in the
@@ -15,13 +15,13 @@ import numpy as np
 
 from squallpy.base.rings import Payload, Ring
 from squallpy.physical.matrix.matrix_plan import MatrixPlan
-from squallpy.runtime.batch.micro_batch import Input
 from squallpy.runtime.checkpoint.state_folders import StateLocation
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.matrix.batch_rows import RelationReader, grown_sizes
 from squallpy.runtime.matrix.query_program import QueryProgram
 from squallpy.runtime.matrix.reported_cells import SHOWN
 from squallpy.runtime.messages.deltas import Delta, pack_deltas, unpack_deltas
+from squallpy.runtime.sources.input import Input, Step
 from squallpy.runtime.state.state_store import PoolLayout, Store, StoreLayout
 
 INPUTS = "inputs"  # pool, as SHOWN: (number, i, j, value) → how often
@@ -83,14 +83,15 @@ class DriverMatrices:
             inputs, readings = inputs + program.inputs, readings + len(kept.readings)
             self._programs.append(program)
 
-    def begin(self, batch: int, directive: str = "") -> bytes:
+    def begin(self, step: Step, directive: str = "", slices: str = "") -> bytes:
         """Apply a batch, unless that was done, and return its changed cells as a message."""
+        batch = step.number
         if batch != self._batch:
             if self._is_durable and not self._has_resumed:
                 self._resume()
             if batch != self._batch:
                 assert batch == self._batch + 1, f"batch {batch} of matrices that are at {self._batch}"
-                self._message = self._cells.apply(batch, [self._applied(batch)])
+                self._message = self._cells.apply(batch, [self._applied(step)])
                 self._batch = batch
             else:
                 self._message = self._cells.apply(batch, [])
@@ -99,11 +100,11 @@ class DriverMatrices:
     def end(self, figures: Mapping[str, Mapping[str, Any]]) -> None:
         """Do nothing: what programs report of a batch was known when it began."""
 
-    def _applied(self, batch: int) -> bytes:
-        rows, figures = self._reader.read(batch)
+    def _applied(self, step: Step) -> bytes:
+        rows, figures = self._reader.read(step)
         before, self._sizes = self._sizes, grown_sizes(self._sizes, rows)
         pool = self._cells.store().pool(INPUTS) if self._is_durable or self._plan.by_rows else None
-        inputs, outputs = [self._marks(batch, before)], [(np.empty((0, 4), np.int64), np.empty(0, np.int64))]
+        inputs, outputs = [self._marks(step.number, before)], [(np.empty((0, 4), np.int64), np.empty(0, np.int64))]
         of_programs = {}
         for program in self._programs:
             changes, of_programs[program.plan.name] = program.step(rows, self._sizes, pool)

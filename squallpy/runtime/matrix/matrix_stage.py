@@ -1,7 +1,7 @@
 """The first stage of a plan that reads matrices: rows of streams in, changed cells of outputs out.
 
     stage = open_matrices(plan, input)        on the driver, or in blocks on partitions, as the plan says
-    stage.begin(7)                            →  the message that tasks are handed for batch 7
+    stage.begin(step)                         →  the message that tasks are handed for a batch
     stage.end(statistics)                        the batch is done; the next one follows
 
 On the driver the message has the changed cells, which readers split among them. In blocks it has the commands for all
@@ -13,9 +13,10 @@ from typing import Any, Protocol
 
 from squallpy.base.timing import SILENT, Trace
 from squallpy.physical.plan import Plan
-from squallpy.runtime.batch.micro_batch import Computed, Input
+from squallpy.runtime.batch.micro_batch import Computed
 from squallpy.runtime.checkpoint.durable_folder import open_durable
 from squallpy.runtime.checkpoint.state_folders import StateLocation
+from squallpy.runtime.sources.input import Input, Step
 
 Facts = Mapping[str, Any]
 
@@ -33,8 +34,11 @@ class MatrixStage(Protocol):
         """The number of the batch's first superstep, counted over all batches, and how many the batch has."""
         ...
 
-    def begin(self, batch: int, directive: str = "") -> bytes:
-        """Return the message for the tasks of a batch; `directive` is for the stages behind the supersteps."""
+    def begin(self, step: Step, directive: str = "", slices: str = "") -> bytes:
+        """Return the message for the tasks of a batch.
+
+        `directive` and `slices`, encoded, are for the stages behind the supersteps.
+        """
         ...
 
     def end(self, figures: Mapping[str, Mapping[str, Any]]) -> None:
@@ -59,14 +63,14 @@ def open_matrices(
     )
 
 
-def compute(plan: Plan, stage: MatrixStage | None, batch: int, trace: Trace = SILENT) -> Computed | None:
+def compute(plan: Plan, stage: MatrixStage | None, step: Step, trace: Trace = SILENT) -> Computed | None:
     """Compute the changed cells of a batch in this process; None if the plan reads no matrices."""
     if stage is None or plan.matrices is None:
         return None
     from squallpy.runtime.matrix.reported_cells import decode_cells
 
     with trace("matrices"):
-        return decode_cells(plan.matrices, stage.begin(batch))
+        return decode_cells(plan.matrices, stage.begin(step))
 
 
 def hand_over(durable: str, batch: int, message: bytes) -> None:

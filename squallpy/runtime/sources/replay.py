@@ -5,8 +5,11 @@ Replay(sizes, 500).ranges(0)                   →   {"orders": (0, 100), "linei
 Replay(sizes, 500, "round-robin").ranges(0)    →   {"orders": (0, 250), "lineitem": (0, 250)}
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+
+from squallpy.runtime.sources.input import Span
 
 Sizes = Mapping[str, int]
 
@@ -57,8 +60,24 @@ ORDERS: Mapping[str, Callable[[Sizes, int], dict[str, int]]] = {
 """Orders of the setting `interleave`: functions from a number of rows to each stream's part of them."""
 
 
+class RowBatches(ABC):
+    """An order of batches over streams whose rows are numbered."""
+
+    @property
+    @abstractmethod
+    def batches(self) -> int: ...
+
+    @abstractmethod
+    def ranges(self, batch: int) -> dict[str, tuple[int, int]]:
+        """Find the first and end row of each stream in a batch."""
+
+    def spans(self, batch: int) -> dict[str, Span]:
+        """Find where a batch begins and ends in each stream."""
+        return {name: ({"row": start}, {"row": stop}) for name, (start, stop) in self.ranges(batch).items()}
+
+
 @dataclass(frozen=True, slots=True)
-class Replay:
+class Replay(RowBatches):
     """Streams interleaved in one of ORDERS, `batch_rows` rows per batch over all of them.
 
     Batch b ends where the first min((b+1) · batch_rows, N) of all N rows do: each row is in exactly one batch, and in
@@ -102,7 +121,7 @@ def _leap(batch_rows: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class BackfillReplay:
+class BackfillReplay(RowBatches):
     """A replay that repeats its first `done` batches in a few large ones, which print nothing.
 
     again = BackfillReplay(Replay({"r": 1000}, 10), 30)

@@ -4,11 +4,12 @@ source = open_source(relation, script.parent)
 source.read(0, 10_000, ("o_orderkey", "o_totalprice"))   →   Table of these, and __mult for a change stream
 """
 
+from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Protocol
 
@@ -26,6 +27,7 @@ from squallpy.runtime.formats.file_rows import FileRows, mark_read
 from squallpy.runtime.formats.relation_files import File, find_files
 from squallpy.runtime.formats.skipped_rows import EXAMPLES, SkippedRows, mark_skipped, skipped
 from squallpy.runtime.formats.type_conversion import PROGRESS, check_names
+from squallpy.runtime.sources.protocol import Limit, Offset
 
 SKIP = "OPTIONS (on_error 'skip') leaves such rows out"
 
@@ -106,17 +108,50 @@ class OneRow:
         return 0
 
 
-class Rows(Protocol):
-    """The rows of a relation, numbered from 0."""
+class RowSource(ABC):
+    """A source whose rows are numbered from 0; its offsets are {"row": the number of the next one}."""
 
     @property
+    @abstractmethod
     def rows(self) -> int: ...
-    def row_range(self, rows: tuple[int, int], number: int, count: int) -> tuple[int, int]: ...
-    def read(self, start: int, stop: int, columns: tuple[str, ...]) -> pa.Table: ...
+
+    @abstractmethod
+    def read(self, start: int, stop: int, columns: tuple[str, ...]) -> pa.Table:
+        """Read some columns of the rows start..stop."""
+
+    def initial(self) -> Offset:
+        return {"row": 0}
+
+    def latest(self, start: Offset, limit: Limit) -> Offset:
+        return {"row": self.rows if limit.rows is None else min(self.rows, start["row"] + limit.rows)}
+
+    def split(self, start: Offset, end: Offset, tasks: int) -> Sequence["RowRange"]:
+        places = [self.cut(start["row"], end["row"], number, tasks) for number in range(tasks + 1)]
+        return [RowRange(self, *ends) for ends in pairwise(places)]
+
+    def cut(self, start: int, stop: int, number: int, count: int) -> int:
+        """Find where a part of the rows start..stop begins, if there are `count` of them."""
+        return cut(start, stop, number, count)
+
+
+@dataclass(frozen=True, slots=True)
+class RowRange:
+    """A slice of a source whose rows are numbered."""
+
+    source: RowSource
+    start: int
+    stop: int
+
+    @property
+    def rows(self) -> int:
+        return self.stop - self.start
+
+    def read(self, columns: tuple[str, ...]) -> pa.Table:
+        return self.source.read(self.start, self.stop, columns)
 
 
 @dataclass(frozen=True)
-class Source:
+class FileSource(RowSource):
     """The rows of a relation, numbered over all its files. Plain data: it can be sent to other processes."""
 
     relation: Relation
@@ -148,9 +183,9 @@ class Source:
     def _seams(self) -> tuple[int, ...]:
         return tuple(start + seam for start, part in zip(self.starts, self.parts, strict=False) for seam in part.seams)
 
-    def row_range(self, rows: tuple[int, int], number: int, count: int) -> tuple[int, int]:
-        """Cut one of `count` equal parts from some rows; if possible, no two readers decode a row group."""
-        return cut(*rows, number, count, self._seams), cut(*rows, number + 1, count, self._seams)
+    def cut(self, start: int, stop: int, number: int, count: int) -> int:
+        """Find where a part of some rows begins; if possible, no two readers decode a row group."""
+        return cut(start, stop, number, count, self._seams)
 
     def read(self, start: int, stop: int, columns: tuple[str, ...]) -> pa.Table:
         """Read some columns of the rows start..stop, with `__mult` (±1) for a change stream and, in ARRIVAL, their
@@ -220,7 +255,7 @@ def numbered(table: pa.Table, start: int, wanted: bool = True) -> pa.Table:
     return table.append_column(ARRIVAL, pa.array(np.arange(start, start + len(table)))) if wanted else table
 
 
-def open_source(relation: Relation, base: Path, with_checksum: bool = False) -> Source:
+def open_source(relation: Relation, base: Path, with_checksum: bool = False) -> FileSource:
     """Find a relation's files and compare them with its columns; relative paths start at `base`, then at the cwd.
     Tables that are read tell checksums if they are to be `with_checksum`.
 
@@ -228,7 +263,7 @@ def open_source(relation: Relation, base: Path, with_checksum: bool = False) -> 
     the declared type.
     """
     if relation.format == CONSTANT:
-        return Source(relation, (OneRow(),))
+        return FileSource(relation, (OneRow(),))
     try:
         files = find_files(relation.options["path"], base)
         parts = tuple(_open_part(relation, file) for file in files)
@@ -240,7 +275,7 @@ def open_source(relation: Relation, base: Path, with_checksum: bool = False) -> 
             check_names(shown, known, [f.name for f in relation.fields])
     except SquallError as error:
         raise error.at(relation.span) from None
-    return Source(relation, parts, with_checksum)
+    return FileSource(relation, parts, with_checksum)
 
 
 def infer_fields(relation: Relation, base: Path) -> tuple[Field, ...]:

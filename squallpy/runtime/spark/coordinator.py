@@ -1,7 +1,7 @@
 """The batch coordinator on Spark's driver: the grids of joiners, and the supersteps of matrices in blocks.
 
 coordinator.prepare(7)          the driver's work before a batch
-coordinator.directive()         →  its number of stages, and the directive for its tasks
+coordinator.directives()        →  its number of stages, and the directives for its tasks
 coordinator.complete(stats)     read the reports of the batch, and plan the next one
 coordinator.drop_hand_offs(8)   delete hand-offs that no batch needs when 8 are committed
 coordinator.facts               driver state to be written with the commit, so that a crash loses none
@@ -18,7 +18,7 @@ from typing import Any
 from squallpy.base.json_codec import from_json, to_json
 from squallpy.base.timing import SILENT, Trace
 from squallpy.physical.plan import Plan
-from squallpy.runtime.batch.micro_batch import Input, Node, Sender, Stats, split_hand_offs, unpack_parcels
+from squallpy.runtime.batch.micro_batch import Node, Sender, Stats, split_hand_offs, unpack_parcels
 from squallpy.runtime.checkpoint.state_folders import StateLocation
 from squallpy.runtime.checkpoint.state_partition import StatePartition, Steps
 from squallpy.runtime.joiners.batch_plan import decode_plan, encode_plan, hands_off, senders_to
@@ -28,7 +28,9 @@ from squallpy.runtime.joiners.migration_policy import open_policy, rows_by_side
 from squallpy.runtime.matrix.blocks.partition import BlockPartition
 from squallpy.runtime.matrix.matrix_stage import hand_over, open_matrices, read_handed
 from squallpy.runtime.matrix.reported_cells import decode_cells
-from squallpy.runtime.spark.worker_tasks import Reports
+from squallpy.runtime.sources.input import Input, Slices, decode_slices, encode_slices
+from squallpy.runtime.sources.protocol import Source
+from squallpy.runtime.spark.worker_tasks import Directives, Reports
 from squallpy.runtime.triggers.stage_executor import store_layout
 
 SAMPLE = 4096  # rows of a relation that are sampled before the first batch
@@ -38,14 +40,21 @@ Parcels = list[tuple[int, bytes]]
 class PlanFeed:
     """The feed stage. It is pickled without its sender, which each worker creates once and caches."""
 
-    def __init__(self, plan: Plan, input: Input, durable: str, splits: int, trace: Trace = SILENT) -> None:
-        self._plan, self._input, self._durable, self._splits, self._trace = plan, input, durable, splits, trace
+    def __init__(
+        self, plan: Plan, sources: Mapping[str, Source], durable: str, splits: int, trace: Trace = SILENT
+    ) -> None:
+        self._plan, self._sources, self._durable, self._splits, self._trace = plan, sources, durable, splits, trace
         self._sender: Sender | None = None
+        self._told: tuple[str, tuple[Slices, ...]] = "", ()
 
     def __call__(
         self, batch: int, split: int, directive: str = "", only: Collection[int] | None = None
     ) -> Iterable[tuple[int, bytes]]:
-        """Read a split, or send the driver's commands to all partitions, which read when their supersteps are done."""
+        """Read a split, or send the driver's commands to all partitions, which read when their supersteps are done.
+
+        Args:
+            directive: The slices of all splits, encoded, then a blank and the plan of the batch.
+        """
         matrices, computed = self._plan.matrices, None
         if matrices and matrices.parts:
             targets = range(self._plan.partitions) if only is None else only
@@ -53,8 +62,11 @@ class PlanFeed:
         if matrices:
             computed = decode_cells(matrices, read_handed(self._durable, batch)).split(split, self._splits)
         if self._sender is None:
-            self._sender = Sender(self._plan, self._input, self._trace)
-        return self._sender.messages(batch, split, self._splits, directive, only, computed)
+            self._sender = Sender(self._plan, self._trace)
+        slices, _, batch_plan = directive.partition(" ")
+        if self._told[0] != slices:  # NB: a task may read all splits
+            self._told = slices, decode_slices(slices, self._sources)
+        return self._sender.messages(split, self._told[1][split], batch_plan, only, computed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +85,10 @@ class Supersteps:
 class PlanStages:
     """A plan's stages on partitions. It is pickled without the partitions, which each worker opens on first use."""
 
-    def __init__(self, plan: Plan, input: Input, location: StateLocation, trace: Trace = SILENT) -> None:
-        self._plan, self._input, self._location, self._trace = plan, input, location, trace
+    def __init__(
+        self, plan: Plan, sources: Mapping[str, Source], location: StateLocation, trace: Trace = SILENT
+    ) -> None:
+        self._plan, self._sources, self._location, self._trace = plan, sources, location, trace
         self._partitions: dict[int, tuple[StatePartition, HandOffStore]] = {}
         self._blocks: dict[int, StatePartition] = {}
 
@@ -113,7 +127,7 @@ class PlanStages:
     def _open_blocks(self, partition: int) -> StatePartition:
         """Open the blocks of a partition."""
         if partition not in self._blocks:
-            part = BlockPartition(self._plan, self._input, partition)
+            part = BlockPartition(self._plan, self._sources, partition)
             self._blocks[partition] = self._location.partition(f"matrices-{partition}", part.layout, *part.runs)
         return self._blocks[partition]
 
@@ -127,7 +141,8 @@ def _sample_key_counts(plan: Plan, input: Input, first: Mapping[str, int]) -> Ma
     if plan.matrices or plan.grid or not plan.on_grid:
         return None
     rows = max([1, *first.values()])  # NB: it may be empty
-    return Sender(plan, input).sample_keys(0, 0, -(-rows // SAMPLE))
+    sample, *_ = input.split(input.step(0), -(-rows // SAMPLE))
+    return Sender(plan).sample_keys(sample)
 
 
 class BatchCoordinator:
@@ -152,6 +167,7 @@ class BatchCoordinator:
         self._matrices = open_matrices(plan, input, location, facts.get("matrices"))
         self._planned = self.policy  # including the plan of the running batch
         self._has_old_hand_offs = True  # NB: left by the previous run
+        self._splits, self._slices = 1, ""
 
     def set_cores(self, cores: int) -> None:
         """Set the number of cores at which tasks run."""
@@ -165,23 +181,26 @@ class BatchCoordinator:
 
     def stages(self, splits: int, trace: Trace = SILENT) -> tuple[PlanFeed, PlanStages]:
         """Create the callables that feed and apply a batch."""
-        feed = PlanFeed(self._plan, self._input, self._location.durable, splits, trace)
-        return feed, PlanStages(self._plan, self._input, self._location, trace)
+        self._splits, sources = splits, self._input.sources
+        feed = PlanFeed(self._plan, sources, self._location.durable, splits, trace)
+        return feed, PlanStages(self._plan, sources, self._location, trace)
 
     def prepare(self, batch: int) -> None:
         """Prepare a batch; called again if the batch is repeated."""
-        rows = {name: stop - start for name, (start, stop) in self._input.row_ranges(batch, 0, 1).items()}
-        self._planned = self.policy and self.policy.plan_batch(rows_by_side(self._plan, rows))
+        step, sources = self._input.step(batch), self._input.sources
+        self._planned = self.policy and self.policy.plan_batch(rows_by_side(self._plan, self._input.row_counts(step)))
+        in_blocks = self._plan.matrices and self._plan.matrices.parts
+        self._slices = encode_slices(self._input.split(step, in_blocks or self._splits), sources)
         if self._matrices:
-            hand_over(self._location.durable, batch, self._matrices.begin(batch, self._encoded()))
+            hand_over(self._location.durable, batch, self._matrices.begin(step, self._encoded(), self._slices))
 
-    def directive(self) -> tuple[int, str]:
-        """Return the number of stages of the batch, and the directive for its tasks."""
+    def directives(self) -> Directives:
+        """Return the number of stages of the batch, and the directives for its tasks."""
         count, directive = len(self._plan.stages), self._encoded()
         if self._matrices is None or not self._plan.matrices or not self._plan.matrices.parts:
-            return count, directive
+            return Directives(count, f"{self._slices} {directive}", directive)
         supersteps = Supersteps(*self._matrices.supersteps, directive)
-        return supersteps.count + count, json.dumps(to_json(supersteps))
+        return Directives(supersteps.count + count, "", json.dumps(to_json(supersteps)))
 
     def _encoded(self) -> str:
         """Encode the plan of the batch for tasks."""

@@ -15,10 +15,11 @@ import pyarrow as pa
 
 from squallpy.base.timing import SILENT, Trace
 from squallpy.physical.plan import Plan
-from squallpy.runtime.batch.micro_batch import Input, Publisher, Stats, unpack_changes
+from squallpy.runtime.batch.micro_batch import Publisher, Stats, unpack_changes
 from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
 from squallpy.runtime.formats.file_rows import READ
 from squallpy.runtime.result.result import Changes, result_layout
+from squallpy.runtime.sources.input import Input
 from squallpy.runtime.spark.coordinator import BatchCoordinator
 from squallpy.runtime.spark.micro_batch_loop import BatchTimes, StreamJob, run
 from squallpy.runtime.spark.partition_placement import evict_local_state
@@ -59,7 +60,7 @@ class SparkExecutor:
         `begin` is called before the first, when Spark is up.
         """
         committed = Committed(self._location.durable)
-        first = {name: stop - start for name, (start, stop) in self._input.row_ranges(0, 0, 1).items()}
+        first = self._input.row_counts(self._input.step(0))
         coordinator = BatchCoordinator(self._plan, self._input, self._location, committed.facts, first)
 
         def prepare(batch: int) -> None:
@@ -84,9 +85,9 @@ class SparkExecutor:
         with start(self._master, self._settings) as cluster, TemporaryDirectory(prefix="squallpy-") as ticks:
             coordinator.set_cores(cluster.session.sparkContext.defaultParallelism)
             job = StreamJob(
-                self._input.replay.batches, self._splits, self._plan.partitions,
+                self._input.batches.batches, self._splits, self._plan.partitions,
                 *coordinator.stages(self._splits, self._trace), ticks, len(self._plan.stages), committed.batches,
-                coordinator.directive, self._trace, prepare, TOGETHER,
+                coordinator.directives, self._trace, prepare, TOGETHER,
                 coordinator.skips_feed(is_small=sum(first.values()) <= SMALL),
             )  # fmt: skip
             run(cluster.session, job, publish, stop)

@@ -31,10 +31,12 @@ from squallpy.base.timing import SILENT, Trace
 from squallpy.runtime.spark.partition_placement import Placement
 from squallpy.runtime.spark.planned_job import PlannedJob, StageFunction, exchange, map_stage
 from squallpy.runtime.spark.worker_tasks import (
+    APPLY_DIRECTIVE,
     BATCH,
-    DIRECTIVE,
+    FEED_DIRECTIVE,
     Apply,
     BetweenStage,
+    Directives,
     Feed,
     FeedStage,
     LastStage,
@@ -68,8 +70,8 @@ class StreamJob:
     stages: int = 1
     first: int = 0
     """The batch of the first tick, unless the checkpoint is further."""
-    directive: Callable[[], tuple[int, str]] | None = None
-    """The number of stages of the next batch, and the directive for its tasks; by default all, and none."""
+    directives: Callable[[], Directives] | None = None
+    """The directives for the next batch; by default all stages, without any."""
     trace: Trace = SILENT  # shared with feed and apply
     prepare: Callable[[int], None] | None = None
     """The driver's preparation of a batch, repeated where the batch is."""
@@ -211,12 +213,12 @@ class _Loop:
         self.placement.refresh()
         if self.job.prepare:
             self.job.prepare(batch)
-        count, directive = self.job.directive() if self.job.directive else (self.job.stages, "")
-        self.session.sparkContext.setLocalProperty(BATCH, str(batch))
-        self.session.sparkContext.setLocalProperty(DIRECTIVE, directive or None)  # type: ignore[arg-type]
-        sent = self._plan_job(count)
+        told = self.job.directives() if self.job.directives else Directives(self.job.stages)
+        for name, value in ((BATCH, str(batch)), (FEED_DIRECTIVE, told.feed), (APPLY_DIRECTIVE, told.apply)):
+            self.session.sparkContext.setLocalProperty(name, value or None)  # type: ignore[arg-type]
+        sent = self._plan_job(told.stages)
         built = perf_counter()
-        outputs, report = self._collect_applied(sent) if count else self._collect_feed(sent)
+        outputs, report = self._collect_applied(sent) if told.stages else self._collect_feed(sent)
         end = perf_counter()
         self.placement.record_time(end - start)
         times = BatchTimes(

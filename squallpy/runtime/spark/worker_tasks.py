@@ -38,11 +38,21 @@ Apply = Callable[..., tuple[Sequence[tuple[int, bytes]], Reports]]
 """Callable (batch, partition, stage, its messages[, directive]) → messages for the next stage (of the last, one, the
 output), and reports."""
 
+
+@dataclass(frozen=True, slots=True)
+class Directives:
+    """The number of stages of a batch, and the directives for tasks that feed and that apply; none by default."""
+
+    stages: int
+    feed: str = ""
+    apply: str = ""
+
+
 Output = tuple[int, bool, bytes, bytes]
 """A partition's answer to the driver: its number, whether it failed, a report, and the output or the error."""
 
 BATCH = "squallpy.batch"  # the job property with its batch number
-DIRECTIVE = "squallpy.directive"  # the job property with the batch's directive, if it has one
+FEED_DIRECTIVE, APPLY_DIRECTIVE = "squallpy.feed", "squallpy.apply"  # job properties of a batch, if it has them
 _HEAD = struct.Struct("<iqq")  # a row's target, batch and order, before its payload
 _TASK = struct.Struct(">q")  # the number of the target task, as Spark reads it
 _SPLIT_BITS = 40  # order = split, then position: a split may send 2⁴⁰ messages
@@ -116,7 +126,7 @@ class FeedStage:
         outbox = _Outbox(split, self.partitions, self.tasks)
         try:
             feed, _, trace = self.pickled.open()
-            yield from outbox.put(split, feed(_batch(), split, *_directive()))
+            yield from outbox.put(split, feed(_batch(), split, *_directive(FEED_DIRECTIVE)))
             report = _with_profile(report, 0, began, trace)
         except SquallError as error:
             outbox.error = error
@@ -148,7 +158,7 @@ class BetweenStage:
                 _, apply, trace = self.pickled.open()
                 for partition in own_partitions:
                     own = messages.get(partition, [])
-                    sent, reports = apply(_batch(), partition, self.stage, own, *_directive())
+                    sent, reports = apply(_batch(), partition, self.stage, own, *_directive(APPLY_DIRECTIVE))
                     report = report._replace(reports=report.reports + reports)
                     yield from outbox.put(partition, sent)
                 report = _with_profile(report, 1 + self.stage, began, trace, arrived)
@@ -185,7 +195,7 @@ class LastStage:
             _, apply, trace = self.pickled.open()
             for partition in own_partitions:
                 own = messages.get(partition, [])
-                ((_, output),), reports = apply(_batch(), partition, self.stage, own, *_directive())
+                ((_, output),), reports = apply(_batch(), partition, self.stage, own, *_directive(APPLY_DIRECTIVE))
                 report = report._replace(reports=report.reports + reports)
                 outputs.append((partition, False, output))
             report = _with_profile(report, 1 + self.stage, began, trace, arrived)
@@ -257,7 +267,7 @@ def _read_inputs(
     try:
         feed, _, _ = pickled.open()
         for split in range(splits):
-            for target, payload in feed(_batch(), split, *_directive(), only=own_partitions):
+            for target, payload in feed(_batch(), split, *_directive(FEED_DIRECTIVE), only=own_partitions):
                 messages.setdefault(target, []).append(payload)
     except SquallError as error:
         return {}, TaskReport(error=error)
@@ -306,10 +316,10 @@ def _batch() -> int:
     return int(number)
 
 
-def _directive() -> tuple[str, ...]:
-    """Read the batch directive that the driver has set."""
-    course = _context().getLocalProperty(DIRECTIVE)
-    return () if course is None else (course,)
+def _directive(name: str) -> tuple[str, ...]:
+    """Read a directive that the driver has set for the batch."""
+    directive = _context().getLocalProperty(name)
+    return () if directive is None else (directive,)
 
 
 def _context() -> TaskContext:

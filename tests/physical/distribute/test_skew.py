@@ -25,8 +25,8 @@ class Weighed(PartitionedEngine):
 
     def sent(self, batch: int) -> list[int]:
         rows = [0] * PARTITIONS
-        for split in range(self.SPLITS):
-            for target, message in self._sender.messages(batch, split, self.SPLITS):
+        for split, slices in enumerate(self._input.split(self._input.step(batch), self.SPLITS)):
+            for target, message in self._sender.messages(split, slices):
                 rows[target] += sum(len(delta.keys) for delta in unpack_deltas(message, Dictionary())[1])
         return rows
 

@@ -1,7 +1,7 @@
 """Matrices in blocks on partitions, as the driver commands them: what is done in each batch is decided by cost.
 
     stage = BlockMatrices(plan, input)
-    stage.begin(7)            →  Commands(phases of every program, factors of their updates, …)
+    stage.begin(step)         →  Commands(phases of every program, factors of their updates, …)
     stage.end(figures)           what partitions have reported of it; the next batch follows
 
 The driver reads rows and weighs, and keeps no matrix. All that it has to know of the batches before are its `facts`,
@@ -19,7 +19,6 @@ from squallpy.maintain.matrix.materialise import Trigger
 from squallpy.maintain.matrix.matrix_expressions import Inverse
 from squallpy.physical.matrix.block_supersteps import ALONE, Phase
 from squallpy.physical.matrix.matrix_plan import MatrixPlan, MatrixProgramPlan
-from squallpy.runtime.batch.micro_batch import Input
 from squallpy.runtime.matrix.algebra import depends_on, factor_growth
 from squallpy.runtime.matrix.batch_rows import RelationReader, grown_sizes
 from squallpy.runtime.matrix.blocks.commands import Commands
@@ -30,6 +29,7 @@ from squallpy.runtime.matrix.drift import CHECK, random_vectors
 from squallpy.runtime.matrix.maintenance_choice import Prices, reason_to_evaluate, report_decision
 from squallpy.runtime.matrix.rows_to_cells import Rows, check_declared, sum_rows
 from squallpy.runtime.matrix.stored_views import Array
+from squallpy.runtime.sources.input import Input, Step
 
 Given = tuple[Phase, dict[str, Array]]  # with its operands
 
@@ -75,9 +75,12 @@ class BlockMatrices:
         """The number of the batch's first superstep, counted over all batches, and how many the batch has."""
         return self._facts.steps, self._next_facts.steps - self._facts.steps
 
-    def begin(self, batch: int, directive: str = "") -> bytes:
-        """Decide on a batch and return the commands for its partitions; `directive` is for the stages behind."""
-        rows, figures = self._reader.read(batch)
+    def begin(self, step: Step, directive: str = "", slices: str = "") -> bytes:
+        """Decide on a batch and return the commands for its partitions.
+
+        `directive` and `slices`, encoded, are for the stages behind the supersteps.
+        """
+        rows, figures = self._reader.read(step)
         sizes = grown_sizes(self._facts.sizes, rows)
         phases, arrays, of_programs = dict[str, list[Phase]](), dict[str, Array](), dict[str, Any]()
         updates, mine = dict(self._facts.updates), dict[str, dict[str, int]]()
@@ -90,7 +93,8 @@ class BlockMatrices:
                 arrays |= {f"{name}/{number}/{which}": array for which, array in operands.items()}
             fired = sum(phase.do == "fire" for phase in phases[name])
             updates[name] = 0 if of_programs[name]["why"] else updates[name] + fired
-        commands = Commands(batch, mine, phases, arrays, {**figures, "matrices": of_programs}, directive)
+        figures |= {"matrices": of_programs}
+        commands = Commands(step.number, mine, phases, arrays, figures, directive, slices)
         steps = self._facts.steps + supersteps(self._programs, commands)
         self._next_facts = DriverFacts(sizes, steps, updates, self._facts.singular)
         return commands.packed()

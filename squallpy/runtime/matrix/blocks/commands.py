@@ -23,7 +23,8 @@ class Commands:
         phases: The phases of each program, in order.
         arrays: The operands of phases, cells or factors, under `program/phase/operand`.
         figures: The driver's part of the statistics of the batch.
-        course: The directive for the stages behind the supersteps.
+        directive: The one for the stages behind the supersteps.
+        slices: What each of these partitions reads of the other relations, encoded.
     """
 
     batch: int
@@ -32,13 +33,14 @@ class Commands:
     arrays: Mapping[str, Array]
     figures: Mapping[str, Any]
     directive: str = ""
+    slices: str = ""
 
     @property
     def head(self) -> dict[str, Any]:
         """Everything but the arrays, as JSON."""
         phases = {name: [to_json(phase) for phase in some] for name, some in self.phases.items()}
-        facts = {"batch": self.batch, "sizes": self.sizes, "figures": self.figures, "course": self.directive}
-        return facts | {"phases": phases}
+        names = ("batch", "sizes", "figures", "directive", "slices")
+        return {name: getattr(self, name) for name in names} | {"phases": phases}
 
     def packed(self) -> bytes:
         return pack_arrays(self.head, self.arrays)
@@ -53,7 +55,8 @@ class Commands:
     def of(head: Mapping[str, Any], arrays: Arrays) -> "Commands":
         phases = {name: [from_json(Phase, phase) for phase in some] for name, some in head["phases"].items()}
         given = {key: array for key, array in arrays.items() if "|" not in key}
-        return Commands(head["batch"], head["sizes"], phases, given, head["figures"], head["course"])
+        simple = (head[name] for name in ("figures", "directive", "slices"))
+        return Commands(head["batch"], head["sizes"], phases, given, *simple)
 
     def phases_of(self, name: str) -> list[tuple[Phase, Arrays]]:
         """Return the phases of a program, each with its operands."""

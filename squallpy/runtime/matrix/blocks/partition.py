@@ -15,10 +15,12 @@ from typing import Any
 
 from squallpy.physical.matrix.block_supersteps import CyclicPartition, Form, Phase
 from squallpy.physical.plan import Plan
-from squallpy.runtime.batch.micro_batch import Computed, Input, Sender, pack_parcels
+from squallpy.runtime.batch.micro_batch import Computed, Sender, pack_parcels
 from squallpy.runtime.matrix.blocks.commands import Arrays, Commands, pack_arrays, unpack_arrays
 from squallpy.runtime.matrix.blocks.superstep import BlockProgram, SuperstepExecutor
 from squallpy.runtime.matrix.blocks.superstep_state import Parts, SuperstepState, array_key
+from squallpy.runtime.sources.input import decode_slices
+from squallpy.runtime.sources.protocol import Source
 from squallpy.runtime.state.state_store import Store, StoreLayout
 
 Parcel = tuple[int, bytes]
@@ -27,9 +29,9 @@ Parcel = tuple[int, bytes]
 class BlockPartition:
     """The blocks of all programs that one partition has, and its reader."""
 
-    def __init__(self, plan: Plan, input: Input, number: int) -> None:
+    def __init__(self, plan: Plan, sources: Mapping[str, Source], number: int) -> None:
         assert plan.matrices
-        self._part, self._sender = CyclicPartition(number, plan.matrices.parts), Sender(plan, input)
+        self._part, self._sender, self._sources = CyclicPartition(number, plan.matrices.parts), Sender(plan), sources
         self._programs = {kept.name: BlockProgram(kept, self._part) for kept in plan.matrices.programs}
 
     @property
@@ -60,9 +62,8 @@ class BlockPartition:
                 executor.update_subscriptions()
         if is_last:
             part, computed = self._part, self._computed(commands, states)
-            return pack_parcels(
-                self._sender.messages(commands.batch, part.number, part.count, commands.directive, computed=computed)
-            )
+            slices = decode_slices(commands.slices, self._sources)[part.number]
+            return pack_parcels(self._sender.messages(part.number, slices, commands.directive, computed=computed))
         begun = {name: program.count_begun(stage, commands.phases[name]) for name, program in self._programs.items()}
         return pack_parcels(self._parcels_between(commands.without_begun(begun), states))
 

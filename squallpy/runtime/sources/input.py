@@ -1,0 +1,118 @@
+"""The input of a query: what each batch reads of each relation, and how tasks are told.
+
+input.step(7)                       →   Step(7, {"r": ({"row": 700}, {"row": 800})})
+slices = input.split(step, 2)       →   ({"r": (a slice,)}, {"r": (another,)})      one mapping for each task
+text = encode_slices(slices, …)     →   decode_slices(text, …)[task]["r"][0].read(("k", "v"))
+"""
+
+import base64
+import io
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from squallpy.runtime.sources.protocol import Limit, Offset, Slice, Source
+
+Span = tuple[Offset, Offset]
+Slices = Mapping[str, tuple[Slice, ...]]
+"""Slices that one task reads, by the names of relations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A batch: its number, and where it begins and ends in each source."""
+
+    number: int
+    spans: Mapping[str, Span]
+
+
+class Batches(Protocol):
+    """The order in which streams are read."""
+
+    @property
+    def batches(self) -> int:
+        """The number of batches."""
+        ...
+
+    def spans(self, batch: int) -> Mapping[str, Span]:
+        """Find where a batch begins and ends in each stream."""
+        ...
+
+
+@dataclass(frozen=True)
+class Input:
+    """The source of each relation that a query reads, and the order in which streams are read."""
+
+    sources: Mapping[str, Source]
+    batches: Batches
+
+    def step(self, batch: int) -> Step:
+        """Decide what a batch reads; static tables come whole, with the first."""
+        tables = dict[str, Span]()
+        for name, source in self.sources.items() if batch == 0 else ():
+            start = source.initial()
+            tables[name] = start, source.latest(start, Limit())
+        return Step(batch, tables | dict(self.batches.spans(batch)))
+
+    def split(self, step: Step, tasks: int) -> tuple[Slices, ...]:
+        """Cut a batch into slices for some tasks, without those that are empty.
+
+        Every other batch is dealt out from its end: who has read the last rows reads the next, and may have them
+        decoded.
+        """
+        dealt: tuple[dict[str, tuple[Slice, ...]], ...] = tuple({} for _ in range(tasks))
+        for name, (start, end) in step.spans.items():
+            for number, found in enumerate(self.sources[name].split(start, end, tasks)):
+                if found.rows:
+                    task = dealt[tasks - 1 - number if step.number % 2 else number]
+                    task[name] = (*task.get(name, ()), found)
+        return dealt
+
+    def whole(self, step: Step) -> Slices:
+        """Return what a batch reads for one task."""
+        return self.split(step, 1)[0]
+
+    def row_counts(self, step: Step) -> dict[str, int]:
+        """Count the rows that a batch reads of each relation."""
+        return row_counts(self.whole(step))
+
+
+def row_counts(slices: Slices) -> dict[str, int]:
+    """Count the rows of slices by relation."""
+    return {name: sum(each.rows for each in some) for name, some in slices.items()}
+
+
+class _Pickler(pickle.Pickler):
+    """A pickler that writes the names of known objects in place of them."""
+
+    def __init__(self, sink: io.BytesIO, names: Mapping[int, str]) -> None:
+        super().__init__(sink, pickle.HIGHEST_PROTOCOL)
+        self._names = names
+
+    def persistent_id(self, found: Any) -> str | None:
+        return self._names.get(id(found))
+
+
+class _Unpickler(pickle.Unpickler):
+    """An unpickler that knows objects by name."""
+
+    def __init__(self, source: io.BytesIO, known: Mapping[str, Any]) -> None:
+        super().__init__(source)
+        self._known = known
+
+    def persistent_load(self, name: str) -> Any:
+        return self._known[name]
+
+
+def encode_slices(slices: Sequence[Slices], sources: Mapping[str, Source]) -> str:
+    """Encode the slices of all tasks; sources that the tasks have by name are not repeated."""
+    sink = io.BytesIO()
+    _Pickler(sink, {id(source): name for name, source in sources.items()}).dump(tuple(slices))
+    return base64.b64encode(sink.getvalue()).decode()
+
+
+def decode_slices(text: str, sources: Mapping[str, Source]) -> tuple[Slices, ...]:
+    """Decode the slices of all tasks, over the same sources."""
+    found: tuple[Slices, ...] = _Unpickler(io.BytesIO(base64.b64decode(text)), sources).load()
+    return found
