@@ -36,15 +36,13 @@ if TYPE_CHECKING:  # NB: the runtime is imported by runs only, so that EXPLAIN s
     import pyarrow as pa
 
     from squallpy.runtime.checkpoint.checkpoint import CheckpointIdentity
-    from squallpy.runtime.checkpoint.input_files import Inputs
     from squallpy.runtime.checkpoint.lease import Lease
     from squallpy.runtime.checkpoint.state_folders import StateLocation
     from squallpy.runtime.observers.profile import Profile
+    from squallpy.runtime.query_input import Reading
     from squallpy.runtime.result.result import Changes
     from squallpy.runtime.sinks.protocol import Sink
-    from squallpy.runtime.sources import FileSource
     from squallpy.runtime.sources.input import Input
-    from squallpy.runtime.sources.replay import Replay
 
 
 class Executor(Protocol):
@@ -54,7 +52,10 @@ class Executor(Protocol):
     schema: "pa.Schema"
 
     def run(
-        self, on_batch: "Callable[[int, Changes | None, dict[str, Any]], bool]", begin: Callable[[], None]
+        self,
+        on_batch: "Callable[[int, Changes | None, dict[str, Any]], bool]",
+        begin: Callable[[], None],
+        stop: threading.Event,
     ) -> None: ...
 
     def final(self) -> "pa.Table": ...
@@ -180,60 +181,53 @@ class Session:
         lease: "Lease | None" = None,
         working: Callable[[bool], None] = lambda _: None,
     ) -> None:
-        from squallpy.runtime.sources import open_source
-        from squallpy.runtime.sources.input import Input
-        from squallpy.runtime.sources.replay import BackfillReplay, Replay
+        from squallpy.runtime.query_input import open_reading
 
-        with_checksum = options.checkpoint is not None
-        sources = {name: open_source(r, self.path.parent, with_checksum) for name, r in self.script.relations.items()}
-        sizes = {name: source.rows for name, source in sources.items()}
+        reading = open_reading(self.script.relations, self.path.parent, self._state_folder(query, options))
         partitions = self.settings.partitions if options.backend == "spark" else 1
-        compiled = self.compile(query, partitions, sizes, options.late)
+        compiled = self.compile(query, partitions, dict(reading.sizes), options.late)
         if compiled.plan.only_grows and not options.final:
             compiled = replace(compiled, plan=replace(compiled.plan, keeps_result=False))
-        relations, batch_rows = compiled.relations, options.batch_rows or self.settings.batch_rows
-        streams = {r.name: sizes[r.name] for r in relations if r.stream}
-        replay = Replay(streams, batch_rows, self.settings.interleave)
-        rows = {r.name: sizes[r.name] for r in relations}
-        made_for = run_deep(lambda: fingerprint(compiled, replay.batch_rows, replay.order, rows))
-        for name, columns in columns_read(compiled).items():
-            if name in sources:
-                sources[name].check(columns)
-        read = inputs_of(compiled, sources, replay) if with_checksum else None
+        batch_rows = options.batch_rows or self.settings.batch_rows
+        reading.select(compiled.relations, columns_read(compiled), batch_rows, self.settings.interleave)
+        sizes = {r.name: reading.sizes[r.name] for r in compiled.relations}
+        made_for = run_deep(lambda: fingerprint(compiled, reading.batch_rows, reading.order, sizes))
         if lease:
             lease.check()
-        with self._state_location(query, options, made_for, replay.batch_rows, read) as location:
-            steps = BackfillReplay(replay, location.before if location else 0)
-            input = Input({r.name: sources[r.name] for r in relations}, steps)
+        with self._state_location(query, options, made_for, reading) as location:
+            input = reading.begin(location)
             executor = self._executor(compiled.plan, input, location, options)
-            sink.begin(query, executor.schema, replay.batches)
-            progress = Progress(sink, stop, steps.number, executor.final, options.profile, lease)
-            executor.run(progress.batch, lambda: working(True))
+            sink.begin(query, executor.schema, reading.batches)
+            progress = Progress(sink, stop, reading.number, executor.final, options.profile, lease)
+            executor.run(progress.batch, lambda: working(True), stop)
             final = executor.final()
             if lease:
                 lease.check()
             sink.final(final)
             sink.finish(progress.summary())
 
+    def _state_folder(self, query: Query, options: RunOptions) -> str | None:
+        """Return the folder or URI of a query in the checkpoint, if there is one."""
+        from squallpy.runtime.checkpoint.durable_folder import join_path
+
+        if options.checkpoint and len(self.script.queries) > 1:
+            return join_path(options.checkpoint, f"query-{query.number}")
+        return options.checkpoint
+
     @contextmanager
     def _state_location(
-        self,
-        query: Query,
-        options: RunOptions,
-        made_for: "CheckpointIdentity",
-        batch_rows: int,
-        inputs: "Inputs | None",
+        self, query: Query, options: RunOptions, made_for: "CheckpointIdentity", reading: "Reading"
     ) -> Iterator["StateLocation | None"]:
         """Open the state of the query; None for a local run that is not to be resumed."""
         from squallpy.runtime.checkpoint.checkpoint import open_checkpoint
-        from squallpy.runtime.checkpoint.durable_folder import join_path, open_durable
+        from squallpy.runtime.checkpoint.durable_folder import open_durable
         from squallpy.runtime.checkpoint.state_folders import temporary_location
 
         snapshot, local = self.settings.snapshot_mb << 20, self.settings.local_dir
-        if options.checkpoint:
-            several = len(self.script.queries) > 1
-            folder = join_path(options.checkpoint, f"query-{query.number}") if several else options.checkpoint
-            location = open_checkpoint(folder, made_for, batch_rows, local, snapshot, inputs)
+        if folder := self._state_folder(query, options):
+            ends, inputs = reading.batches is not None, reading.inputs
+            rows = reading.batch_rows
+            location = open_checkpoint(folder, made_for, rows, local, snapshot, inputs, repeats=ends)
             yield location
             if inputs:
                 inputs.save(open_durable(folder, "driver"), ended=True)
@@ -307,8 +301,10 @@ def _read_of(relation: Relation, read: Mapping[str, tuple[str, ...]]) -> list[Fi
 
 
 def _how_read(relation: Relation) -> list[tuple[str, str]]:
-    """List the options of a relation except its path, for which a checkpoint compares the files' contents."""
-    return sorted((name, value) for name, value in relation.options.items() if name != "path")
+    """List the options that say how rows are read, and not which: a checkpoint compares these."""
+    return sorted(
+        (name, value) for name, value in relation.options.items() if name not in ("path", "maxfilespertrigger")
+    )
 
 
 def columns_read(compiled: CompiledQuery) -> dict[str, tuple[str, ...]]:
@@ -324,19 +320,6 @@ def columns_read(compiled: CompiledQuery) -> dict[str, tuple[str, ...]]:
         for name in (matrix.relation, under_matrices(matrix.relation)):
             found.setdefault(name, {}).update(dict.fromkeys(matrix.columns))
     return {name: tuple(sorted(columns)) for name, columns in found.items()}
-
-
-def inputs_of(compiled: CompiledQuery, sources: "Mapping[str, FileSource]", replay: "Replay") -> "Inputs":
-    """Describe the files that a query reads, for its checkpoint."""
-    from squallpy.runtime.checkpoint.input_files import Inputs
-    from squallpy.runtime.formats.change_operations import columns_of_change
-
-    called = {name: source for r, source in sources.items() for name in (r, under_matrices(r))}
-    read = {}
-    for name, columns in columns_read(compiled).items():
-        source = called[name]
-        read[name] = source, (*columns, *columns_of_change(source.relation.op))
-    return Inputs(read, replay)
 
 
 def _hash(text: str) -> str:

@@ -86,7 +86,7 @@ class Watched(IgnoringSink):
     heavy: int = 0
     pairs: int = 0
 
-    def begin(self, query: Any, schema: Any, batches: int) -> None:
+    def begin(self, query: Any, schema: Any, batches: int | None) -> None:
         self._busy = busy(os.getpid())
 
     def batch(self, number: int, deletes: Any, inserts: Any, stats: dict[str, Any]) -> None:

@@ -18,9 +18,16 @@ OPTIONS: dict[str, str] = {
     "charset": "csv: the same as encoding",
     "op": "the column of a change stream that says + (insert) or - (delete)",
     "on_error": "what to do with a row that cannot be read: fail or skip",
+    "watch": "whether files and lines that come later are read, too (true or false)",
+    "maxfilespertrigger": "the most files that a batch begins to read of a watched folder",
 }
 ALIASES = {"sep": "delimiter", "charset": "encoding"}
-CHOICES: dict[str, tuple[str, ...]] = {"header": ("true", "false"), "on_error": ("fail", "skip")}
+CHOICES: dict[str, tuple[str, ...]] = {
+    "header": ("true", "false"),
+    "on_error": ("fail", "skip"),
+    "watch": ("true", "false"),
+}
+NUMBERS = ("maxfilespertrigger",)
 
 
 def check_format(name: str) -> str:
@@ -47,4 +54,6 @@ def check_option(format: str, key: str, value: str, given: Mapping[str, str]) ->
     choices = CHOICES.get(kept)
     if choices and value.lower() not in choices:
         raise SquallError("SQ7002", f'option "{key}" cannot be "{value}"', hint=f"one of {', '.join(choices)}")
+    if kept in NUMBERS and not (value.isdecimal() and int(value) > 0):
+        raise SquallError("SQ7002", f'option "{key}" cannot be "{value}"', hint="a number of at least 1")
     return kept, value.lower() if choices else value

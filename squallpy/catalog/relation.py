@@ -125,6 +125,11 @@ class Relation:
         return self.format == COMPUTED
 
     @property
+    def is_watched(self) -> bool:
+        """True if files that come later are read, too."""
+        return self.options.get("watch") == "true"
+
+    @property
     def is_by_place(self) -> bool:
         """True if its columns are found by their positions in a row, not by names in the file."""
         return self.format == "csv" and self.options.get("header", "false") != "true"

@@ -76,6 +76,11 @@ def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
     stream = kind.children[0].type == "STREAM"
     if kept.get("op") and not stream:
         raise SquallError("SQ7002", "a TABLE does not change and has no op column", name_span, "declare a STREAM")
+    if kept.get("watch") == "true" and not stream:
+        raise SquallError("SQ7002", "a TABLE does not change and is not watched", name_span, "declare a STREAM")
+    if "maxfilespertrigger" in kept and kept.get("watch") != "true":
+        message = "maxFilesPerTrigger is for a stream that is watched"
+        raise SquallError("SQ7002", message, name_span, "write OPTIONS (watch 'true')")
     written = {key.lower() for key, _ in read.key}
     primary_key = tuple(f.name for f in fields if f.name.lower() in written)
     references = tuple(mark_reference(reference, fields) for reference in read.references)

@@ -1,5 +1,6 @@
 """The local executor: the plan in this process, in one partition, with or without a checkpoint."""
 
+import threading
 from collections.abc import Callable
 from time import perf_counter
 
@@ -12,7 +13,7 @@ from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
 from squallpy.runtime.formats.file_rows import READ
 from squallpy.runtime.matrix.matrix_stage import compute, open_matrices
 from squallpy.runtime.result.result import Changes, Result, result_layout
-from squallpy.runtime.sources.input import Input
+from squallpy.runtime.sources.input import Input, arriving
 from squallpy.runtime.state.state_store import Store, StoreLayout
 from squallpy.runtime.triggers.stage_executor import StageExecutor, store_layout
 
@@ -58,11 +59,13 @@ class LocalExecutor:
         self.next += 1
         return changes, stats
 
-    def run(self, on_batch: OnBatch, begin: Callable[[], None] = lambda: None) -> None:
-        """Apply all batches, or until `on_batch` says stop; `begin` before the first."""
+    def run(
+        self, on_batch: OnBatch, begin: Callable[[], None] = lambda: None, stop: threading.Event | None = None
+    ) -> None:
+        """Apply all batches, or until `on_batch` says stop or `stop` is set; `begin` before the first."""
         begin()
-        while self.next < self._input.batches.batches:
-            if not on_batch(self.next, *self.step()):
+        for step in arriving(self._input, self.next, stop or threading.Event()):
+            if step and not on_batch(self.next, *self.step()):
                 return
 
     def final(self) -> pa.Table:
@@ -107,10 +110,14 @@ class DurableLocalExecutor:
         self.next += 1
         self._committed.commit(self.next)
 
-    def run(self, on_batch: OnBatch, begin: Callable[[], None] = lambda: None) -> None:
-        """Apply all batches that are not done, or until `on_batch` says stop; `begin` before the first."""
+    def run(
+        self, on_batch: OnBatch, begin: Callable[[], None] = lambda: None, stop: threading.Event | None = None
+    ) -> None:
+        """Apply all batches that are not done, or until `on_batch` says stop or `stop` is set; `begin` first."""
         begin()
-        while self.next < self._input.batches.batches:
+        for step in arriving(self._input, self.next, stop or threading.Event()):
+            if step is None:
+                continue
             batch = self.next
             go_on = on_batch(batch, *self.step())
             self.commit()

@@ -93,7 +93,7 @@ class Live:
         self._live: Any = None
         self._due = 0.0
 
-    def begin(self, query: Query, schema: pa.Schema, batches: int) -> None:
+    def begin(self, query: Query, schema: pa.Schema, batches: int | None) -> None:
         self._bag, self._batches, self._is_first = Bag(schema), batches, True
         self._order = order_of(query.plan, len(schema))
         self._ranked = rank_columns(query.plan, schema, [place for place, _, _ in order_by(query.plan)])

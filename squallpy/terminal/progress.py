@@ -29,7 +29,8 @@ class Progress:
     def __init__(self, starting: str, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
         self._terminal = can_redraw(self._stream)
-        self._text, self._shown, self._batches = starting, "", 0
+        self._text, self._shown = starting, ""
+        self._of: int | None = 0
         self._singular: dict[str, str | None] = {}  # by program, the inverses that did not exist after the last batch
         self._undetermined = set[str]()  # labels of regressions of which it has been said
         self._lock, self._ended = threading.RLock(), threading.Event()
@@ -73,8 +74,8 @@ class Progress:
             self.hide()
             print(line, file=self._stream, flush=True)
 
-    def begin(self, query: "Query", schema: "pa.Schema", batches: int) -> None:
-        self._batches = batches
+    def begin(self, query: "Query", schema: "pa.Schema", batches: int | None) -> None:
+        self._of = batches
 
     def batch(self, number: int, deletes: "pa.Table | None", inserts: "pa.Table | None", stats: dict[str, Any]) -> None:
         for path in sorted({path for rebuilt in stats.get("rebuilt", ()) for path in rebuilt["damaged"]}):
@@ -88,7 +89,8 @@ class Progress:
             told = f'X\'X for "{label}" is singular and has no inverse: features are constant or collinear'
             self.say(f"batch {number:,}: {told}; all of ols that needs it is empty until it is regular")
             self._undetermined.add(label)
-        self._text = f"batch {number + 1:,} of {self._batches:,}  {stats.get('total_tuples', 0):,} tuples"
+        place = f"batch {number + 1:,}" + ("" if self._of is None else f" of {self._of:,}")
+        self._text = f"{place}  {stats.get('total_tuples', 0):,} tuples"
 
     def final(self, table: "pa.Table") -> None: ...
 

@@ -196,13 +196,16 @@ class _End:
     """A sink that knows where the run ended."""
 
     def __init__(self) -> None:
-        self._done, self._batches = 0, 0
+        self._done = 0
+        self._batches: int | None = 0
 
     @property
     def where(self) -> str:
+        if self._batches is None:
+            return f"after {self._done:,} {'batch' if self._done == 1 else 'batches'}"
         return f"after {self._done:,} of {self._batches:,} batches"
 
-    def begin(self, query: Any, schema: Any, batches: int) -> None:
+    def begin(self, query: Any, schema: Any, batches: int | None) -> None:
         self._done, self._batches = 0, batches
 
     def batch(self, number: int, deletes: Any, inserts: Any, stats: dict[str, Any]) -> None:

@@ -41,7 +41,7 @@ class Output:
         self._queries = 0
         self._query: int | None = None
 
-    def begin(self, query: Query, schema: pa.Schema, batches: int) -> None:
+    def begin(self, query: Query, schema: pa.Schema, batches: int | None) -> None:
         self._queries += 1
         self._schema, self._query = schema, query.number if self._marks and self._several else None
         if self._changes:

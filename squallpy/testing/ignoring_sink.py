@@ -10,7 +10,7 @@ from squallpy.logical.nodes import Query
 class IgnoringSink:
     """A sink that ignores all that it is given."""
 
-    def begin(self, query: Query, schema: pa.Schema, batches: int) -> None:
+    def begin(self, query: Query, schema: pa.Schema, batches: int | None) -> None:
         return
 
     def batch(self, number: int, deletes: Any, inserts: Any, stats: dict[str, Any]) -> None:

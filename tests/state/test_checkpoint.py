@@ -37,7 +37,7 @@ class Seen(IgnoringSink):
         if last == -1:
             self.stop.set()
 
-    def begin(self, query: Query, schema: pa.Schema, batches: int) -> None:
+    def begin(self, query: Query, schema: pa.Schema, batches: int | None) -> None:
         assert batches == BATCHES
 
     def batch(self, number: int, deletes: Any, inserts: Any, stats: dict[str, Any]) -> None:

@@ -67,8 +67,11 @@ def open_checkpoint(
     local_dir: str,
     snapshot_bytes: int,
     inputs: Inputs | None = None,
+    repeats: bool = True,
 ) -> StateLocation:
     """Open the state of a query in the checkpoint at a path or URI.
+
+    Where another plan was made for it, the state is made anew from the input, if the run `repeats` that.
 
     SQ6001 if it belongs to another query or input, SQ6002 if it is no checkpoint, SQ6003 if it cannot be written,
     SQ6005 if it is damaged.
@@ -82,6 +85,9 @@ def open_checkpoint(
         record = _begin(root, wanted)
     else:
         _compare(found, wanted, folder)
+        if not repeats and found.plan != wanted.plan:
+            message = f"the checkpoint {folder} is of another plan of this query, whose streams have no end"
+            raise SquallError("SQ6001", message, hint="run it with the settings of then, or start in a new folder")
         done = Committed(join_path(folder, str(found.generation)))
         mixed = inputs is not None and inputs.compare(root, folder, found.before, done.batches, done.read_sums)
         same = found.plan == wanted.plan and not mixed
@@ -105,6 +111,15 @@ def _location(folder: str, record: _Record, local_dir: str, snapshot_bytes: int)
         join_path(absolute, str(record.generation)), f"squallpy-{name}", _fingerprint(record),
         snapshot_bytes, local_dir, record.before, fresh_name(),
     )  # fmt: skip
+
+
+def recorded_sizes(folder: str) -> Mapping[str, int] | None:
+    """Return the rows of the inputs when a checkpoint was made, by which its plan was placed; None without one."""
+    try:
+        found = _read(open_durable(folder), folder)
+    except (OSError, ImportError, ValueError, pa.ArrowException):  # NB: `open_checkpoint` says why
+        return None
+    return found.sizes if found else None
 
 
 @contextmanager

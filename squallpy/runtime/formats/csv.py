@@ -24,7 +24,7 @@ from squallpy.runtime.formats.checksum import add_checksums, checksum
 from squallpy.runtime.formats.counted_table import concat_tables
 from squallpy.runtime.formats.csv_dialect import Dialect
 from squallpy.runtime.formats.file_rows import FileRows
-from squallpy.runtime.formats.line_index import EVERY, Index, Scan, build_index
+from squallpy.runtime.formats.line_index import EVERY, Index, Scan, build_index, extend_index
 from squallpy.runtime.formats.numerals import EXPONENT, HEXADECIMAL, find_numerals
 from squallpy.runtime.formats.relation_files import File, reason
 from squallpy.runtime.formats.type_conversion import Problem, check_names, check_once, conform
@@ -46,8 +46,11 @@ class CsvPart:
     extra: bool = False
 
     @staticmethod
-    def open(file: File, dialect: Dialect, names: Sequence[str] | None = None) -> "CsvPart":
-        """Open a file; names come from the header, or as given, or are c0, c1, …"""
+    def open(file: File, dialect: Dialect, names: Sequence[str] | None = None, is_growing: bool = False) -> "CsvPart":
+        """Open a file; names come from the header, or as given, or are c0, c1, …
+
+        While it `is_growing`, a last row without a line end is left out.
+        """
         with file.open() as source:
             head = source.read_at(min(5, file.size), 0)
         if file.display_name.endswith(COMPRESSED) or head.startswith(MAGIC):
@@ -57,7 +60,9 @@ class CsvPart:
         if head == b"PAR1\x15":
             raise SquallError("SQ4003", f"{file.display_name} is a parquet file", hint="write USING parquet")
         part = CsvPart(file, dialect, build_index(file, dialect))
-        if part.index.open_quote:
+        if is_growing:
+            part = part._whole_rows()
+        elif part.index.open_quote:
             raise SquallError("SQ4003", f"{part.location(part.rows - 1)}: a quote that is never closed")
         first = part.cells(0)
         if dialect.header or names is None:
@@ -65,6 +70,19 @@ class CsvPart:
             names = [name.strip() if dialect.header and name else f"c{i}" for i, name in enumerate(found)]
         data = part.cells(1) if dialect.header else first
         return replace(part, names=tuple(names), extra=len(data) == len(names) + 1 and not data[-1])
+
+    def grown(self, file: File) -> "CsvPart":
+        """Return the same file after more has been appended to it."""
+        return replace(self, file=file, index=extend_index(self.index, file, self.dialect))._whole_rows()
+
+    def _whole_rows(self) -> "CsvPart":
+        """Leave out a last row that has no line end."""
+        if self.index.is_ended:
+            return self
+        last = self.index.rows - 1
+        text, start = self._text(last // EVERY * EVERY, last)
+        index = self.index.up_to(last, start + len(text))
+        return replace(self, file=replace(self.file, size=index.size), index=index)
 
     @property
     def rows(self) -> int:

@@ -141,31 +141,48 @@ class Index:
     lines: npt.NDArray[np.int64]
     open_quote: bool  # the file ends within quotes
     encoding: Encoding = UTF8
+    is_ended: bool = True  # its last row has a line end
 
     def offset(self, block: int) -> int:
         """Return the offset of a block of EVERY rows; the end of the file after the last."""
         return int(self.starts[block]) if block < len(self.starts) else self.size
 
+    def up_to(self, rows: int, size: int) -> "Index":
+        """Cut the index after a number of whole rows, which end at an offset."""
+        blocks = -(-rows // EVERY)
+        return Index(rows, size, self.starts[:blocks], self.lines[:blocks], False, self.encoding)
+
 
 @lru_cache(maxsize=256)
 def build_index(file: File, dialect: Dialect) -> Index:
     """Scan a file, once per process."""
-    starts, lines = [], []
     with file.open() as stream:
         encoding, at = encoding_of(stream.read_at(min(HEAD, file.size), 0), dialect.encoding, file.display_name)
-        progress = Scan(dialect, encoding=encoding)
-        while at < file.size:
-            data = stream.read_at(min(CHUNK, file.size - at), at)
-            _, some_starts, some_lines = progress.run(data)
-            starts.append(some_starts + at)
-            lines.append(some_lines)
-            at += len(data)
-    empty = np.empty(0, np.int64)
+        empty = np.empty(0, np.int64)
+        return _scan_from(stream, file.size, at, Scan(dialect, encoding=encoding), Index(0, 0, empty, empty, False))
+
+
+def extend_index(index: Index, file: File, dialect: Dialect) -> Index:
+    """Scan what has been appended to a file since it was indexed, from the last row that the index has."""
+    if not index.rows:
+        return build_index(file, dialect)
+    block = len(index.starts) - 1
+    before = index.up_to(block * EVERY, index.offset(block))
+    with file.open() as stream:
+        progress = Scan(dialect, int(index.lines[block]), index.encoding)
+        return _scan_from(stream, file.size, before.size, progress, before)
+
+
+def _scan_from(stream: Any, size: int, at: int, progress: Scan, before: Index) -> Index:
+    """Scan from an offset to the end, with the rows `before` it."""
+    starts, lines = [before.starts], [before.lines]
+    while at < size:
+        data = stream.read_at(min(CHUNK, size - at), at)
+        _, some_starts, some_lines = progress.run(data)
+        starts.append(some_starts + at)
+        lines.append(some_lines)
+        at += len(data)
     return Index(
-        progress.rows,
-        file.size,
-        np.concatenate([empty, *starts]),
-        np.concatenate([empty, *lines]),
-        progress.mode == QUOTED,
-        encoding,
-    )
+        before.rows + progress.rows, size, np.concatenate(starts), np.concatenate(lines), progress.mode == QUOTED,
+        progress.encoding, progress.mode == AT_LINE,
+    )  # fmt: skip

@@ -29,7 +29,7 @@ class LateRows:
         self._path, self._file = path, AppendedFile(path)
         self._rewrite(self._lines() if resumed else [])
 
-    def begin(self, query: Query, schema: pa.Schema, batches: int) -> None:
+    def begin(self, query: Query, schema: pa.Schema, batches: int | None) -> None:
         self._query, self._begun = query.number, False
 
     def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None:

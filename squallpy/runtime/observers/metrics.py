@@ -49,7 +49,7 @@ class Metrics:
         self._recorded_batches = _recorded(path, whole)
         self._file.rewrite(whole)
 
-    def begin(self, query: Query, schema: pa.Schema, batches: int) -> None:
+    def begin(self, query: Query, schema: pa.Schema, batches: int | None) -> None:
         self._query = query.number
 
     def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None:

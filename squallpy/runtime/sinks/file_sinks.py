@@ -71,7 +71,7 @@ class ChangeFiles:
         self._root, self._format, self._several, self._resumed = folder, format, several, resumed
         self._folder, self._held = folder, -1
 
-    def begin(self, query: Query, schema: pa.Schema, batches: int) -> None:
+    def begin(self, query: Query, schema: pa.Schema, batches: int | None) -> None:
         self._folder = self._root / f"query-{query.number}" if self._several else self._root
         with writing(self._folder):
             if self._folder.exists() and not self._folder.is_dir():
@@ -114,7 +114,7 @@ class ResultFile:
         self._path, self._table = path, None
         self._stream: IO[bytes] | None = None
 
-    def begin(self, query: Query, schema: pa.Schema, batches: int) -> None:
+    def begin(self, query: Query, schema: pa.Schema, batches: int | None) -> None:
         several = self._several and not is_stream(self._root)
         name = f"{self._root.stem}-{query.number}{self._root.suffix}" if several else self._root.name
         self._path = self._root.parent / name  # NB: a root without a name is a folder

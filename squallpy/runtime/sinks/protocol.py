@@ -13,7 +13,7 @@ from squallpy.logical.nodes import Query
 class Sink(Protocol):
     """Calls come in this order: begin, (batch)*, final, finish; for each query of a script in turn."""
 
-    def begin(self, query: Query, schema: pa.Schema, batches: int) -> None:
+    def begin(self, query: Query, schema: pa.Schema, batches: int | None) -> None:
         """Begin a query, with its printed columns and the number of its batches."""
 
     def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None:
@@ -39,7 +39,7 @@ class Sinks:
     def __init__(self, *sinks: Sink) -> None:
         self._sinks = sinks
 
-    def begin(self, query: Query, schema: pa.Schema, batches: int) -> None:
+    def begin(self, query: Query, schema: pa.Schema, batches: int | None) -> None:
         for sink in self._sinks:
             sink.begin(query, schema, batches)
 

@@ -8,7 +8,8 @@ text = encode_slices(slices, …)     →   decode_slices(text, …)[task]["r"][
 import base64
 import io
 import pickle
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -31,12 +32,12 @@ class Batches(Protocol):
     """The order in which streams are read."""
 
     @property
-    def batches(self) -> int:
-        """The number of batches."""
+    def batches(self) -> int | None:
+        """The number of batches; None if there is no end."""
         ...
 
-    def spans(self, batch: int) -> Mapping[str, Span]:
-        """Find where a batch begins and ends in each stream."""
+    def spans(self, batch: int) -> Mapping[str, Span] | None:
+        """Find where a batch begins and ends in each stream; None if there is nothing to read yet."""
         ...
 
 
@@ -48,12 +49,20 @@ class Input:
     batches: Batches
 
     def step(self, batch: int) -> Step:
-        """Decide what a batch reads; static tables come whole, with the first."""
+        """Return what a batch reads, for which there is something to read."""
+        step = self.next(batch)
+        assert step, f"nothing to read for batch {batch}"
+        return step
+
+    def next(self, batch: int) -> Step | None:
+        """Decide what a batch reads; None if there is nothing yet. Static tables come whole, with the first."""
+        if (spans := self.batches.spans(batch)) is None:
+            return None
         tables = dict[str, Span]()
         for name, source in self.sources.items() if batch == 0 else ():
             start = source.initial()
             tables[name] = start, source.latest(start, Limit())
-        return Step(batch, tables | dict(self.batches.spans(batch)))
+        return Step(batch, tables | dict(spans))
 
     def split(self, step: Step, tasks: int) -> tuple[Slices, ...]:
         """Cut a batch into slices for some tasks, without those that are empty.
@@ -68,6 +77,10 @@ class Input:
                     task = dealt[tasks - 1 - number if step.number % 2 else number]
                     task[name] = (*task.get(name, ()), found)
         return dealt
+
+    def has(self, batch: int) -> bool:
+        """True if there is such a batch, or may be one day."""
+        return self.batches.batches is None or batch < self.batches.batches
 
     def whole(self, step: Step) -> Slices:
         """Return what a batch reads for one task."""
@@ -116,3 +129,21 @@ def decode_slices(text: str, sources: Mapping[str, Source]) -> tuple[Slices, ...
     """Decode the slices of all tasks, over the same sources."""
     found: tuple[Slices, ...] = _Unpickler(io.BytesIO(base64.b64decode(text)), sources).load()
     return found
+
+
+POLL = 0.1  # seconds between two looks for something to read
+
+
+def arriving(input: Input, first: int, stop: threading.Event) -> Iterator[Step | None]:
+    """Yield every batch when it can be read, from the `first` on, and None after each wait for one.
+
+    Ends after the last batch, or when `stop` is set.
+    """
+    batch = first
+    while input.has(batch) and not stop.is_set():
+        step = input.next(batch)
+        if step is None:
+            stop.wait(POLL)
+        else:
+            batch += 1
+        yield step

@@ -158,6 +158,9 @@ class FileSource(RowSource):
     parts: tuple[SourceFile, ...]
     with_checksum: bool = False
     """True if tables that are read carry the checksums of their parts."""
+    first_part: int = 0
+    first_row: int = 0
+    """The numbers of the first part and row in a source that this one is a piece of."""
 
     @cached_property
     def starts(self) -> tuple[int, ...]:
@@ -198,16 +201,16 @@ class FileSource(RowSource):
         assert 0 <= start <= stop <= self.rows, (start, stop, self.rows)
         fields, counted = tuple(self._field(name) for name in columns if name != ARRIVAL), ARRIVAL in columns
         if start == stop:
-            return numbered(self._schema(fields).empty_table(), start, counted)
+            return numbered(self._schema(fields).empty_table(), self.first_row + start, counted)
         tables, left_out, sums, images = [], SkippedRows(), dict[str, Mapping[str, int]](), 0
         for i in range(bisect_right(self.starts, start) - 1, bisect_left(self.starts, stop)):
             begin = self.starts[i]
             first, last = max(start, begin) - begin, min(stop, self.starts[i + 1]) - begin
             if first < last:
                 piece = self.parts[i].read(first, last, fields, self.relation.op, self.with_checksum)
-                tables.append(self._settle(self.parts[i], piece, first, begin if counted else None))
+                tables.append(self._settle(self.parts[i], piece, first, self.first_row + begin if counted else None))
                 left_out += skipped(tables[-1])
-                sums |= {str(i): piece.checksums} if piece.checksums else {}
+                sums |= {str(self.first_part + i): piece.checksums} if piece.checksums else {}
                 images += piece.images
         return mark_read(mark_skipped(concat_tables(tables), left_out), sums, images)
 
@@ -266,7 +269,7 @@ def open_source(relation: Relation, base: Path, with_checksum: bool = False) -> 
         return FileSource(relation, (OneRow(),))
     try:
         files = find_files(relation.options["path"], base)
-        parts = tuple(_open_part(relation, file) for file in files)
+        parts = tuple(open_part(relation, file) for file in files)
         for part in parts:
             part.check(relation.fields, relation.op)
         known = list(dict.fromkeys(name for part in parts for name in part.columns))
@@ -347,7 +350,8 @@ def common(one: Type, other: Type) -> Type | None:
 _DIGITS = {Kind.INT: 10, Kind.BIGINT: 19}
 
 
-def _open_part(relation: Relation, file: File) -> SourceFile:
+def open_part(relation: Relation, file: File) -> SourceFile:
+    """Open a file of a relation; of one that may still grow, only whole rows count."""
     if relation.format == "parquet":
         from squallpy.runtime.formats.parquet import ParquetPart
 
@@ -355,7 +359,7 @@ def _open_part(relation: Relation, file: File) -> SourceFile:
     from squallpy.runtime.formats.csv import CsvPart  # NB: loads kernels, which takes half a second
     from squallpy.runtime.formats.csv_dialect import Dialect
 
-    return CsvPart.open(file, Dialect.of(relation.options), positional(relation))
+    return CsvPart.open(file, Dialect.of(relation.options), positional(relation), relation.is_watched)
 
 
 def positional(relation: Relation) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from math import inf
 from time import perf_counter, time
 from typing import Any
 from urllib.parse import urlsplit
@@ -50,6 +51,8 @@ from squallpy.runtime.spark.worker_tasks import (
 )
 
 _LOOK = 0.5  # seconds between polls of Spark's loop
+_POLL = 0.05  # seconds between polls of the input, while there is nothing to read
+_TICK = 1.0  # seconds after which a tick ends, if there is no last batch, for Spark reports progress by ticks
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,8 @@ class StreamJob:
     lost with it, and no partition is tied to one worker. A SquallError raised by either ends the run as itself.
     """
 
-    batches: int
+    batches: int | None
+    """Their number; None: without end."""
     splits: int
     partitions: int
     feed: Feed
@@ -77,11 +81,14 @@ class StreamJob:
     """The driver's preparation of a batch, repeated where the batch is."""
     batches_per_tick: int = 1
     """Batches per tick. The caller counts them: an unfinished tick is repeated as a whole."""
+    is_ready: Callable[[int], bool] | None = None
+    """True if a batch can be read, which is waited for; by default all can."""
     skips_feed: bool = False
     """True if each task of the first stage may read the whole batch, without a feed stage and an exchange."""
 
     def __post_init__(self) -> None:
-        assert self.batches >= 0 and self.stages >= 0 and min(self.splits, self.partitions, self.batches_per_tick) > 0
+        assert self.batches is None or self.batches >= 0
+        assert self.stages >= 0 and min(self.splits, self.partitions, self.batches_per_tick) > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +166,7 @@ class _Loop:
         self.stages = lru_cache(self._create_stages)
         self.ended = threading.Event()
         self.error: BaseException | None = None
-        self.last = -1
+        self.last, self.next = -1, job.first
         self._batch_end: float | None = None  # when the previous batch was done
         self._query: StreamingQuery | None = None
         self._plans: dict[int, tuple[RDD[bytes], PlannedJob]] = {}  # by number of stages, with their initial rows
@@ -189,13 +196,22 @@ class _Loop:
             self.pickled.packed.destroy()
 
     def _tick(self, _: DataFrame, tick: int) -> None:
-        first = self.job.first + tick * self.job.batches_per_tick
-        self.last = max(self.last, min(first, self.job.batches) - 1)
+        if self.job.batches_per_tick == 1:
+            self.next = self.job.first + tick
+        self.last = max(self.last, min(self.next, self.job.batches or self.next) - 1)
+        until = perf_counter() + _TICK if self.job.batches is None else inf
         try:
-            for batch in range(first, first + self.job.batches_per_tick):
-                if batch >= self.job.batches or self.stop.is_set():
+            for number in range(self.job.batches_per_tick):
+                while not self._is_over and self.job.is_ready and not self.job.is_ready(self.next):
+                    if perf_counter() > until:
+                        return
+                    self.stop.wait(_POLL)
+                if self._is_over:
                     break
-                self._run(batch, begins=batch == first)
+                self._run(self.next, begins=number == 0)
+                self.next += 1
+                if perf_counter() > until:
+                    return
             else:
                 return
         except Py4JJavaError as error:
@@ -206,6 +222,11 @@ class _Loop:
         # NB: returning would commit a batch that was not run. The error's text must be short: Spark searches it with a
         # regular expression that overflows the stack on a long one.
         raise _End from None
+
+    @property
+    def _is_over(self) -> bool:
+        """True if there is no other batch, or none wanted."""
+        return self.stop.is_set() or (self.job.batches is not None and self.next >= self.job.batches)
 
     def _run(self, batch: int, begins: bool) -> None:
         """Run a batch; `begins`: it is the first of its tick."""

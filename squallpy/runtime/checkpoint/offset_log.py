@@ -1,0 +1,75 @@
+"""The log of offsets: what a batch reads is written before, so that one that is tried again reads the same.
+
+    offsets          {"batch": 7, "spans": {"f": [{"row": 700}, {"row": 800}]}}        of the last batch
+    seen-5c…-12      the pieces of files from number 12 on that stream f was found to have
+
+It is in the generation's folder of a checkpoint, beside the number of committed batches.
+"""
+
+import json
+import zlib
+from collections.abc import Mapping
+
+from squallpy.runtime.checkpoint.checksummed_record import damaged_error, read_record, write_record
+from squallpy.runtime.checkpoint.durable_folder import open_durable
+from squallpy.runtime.sources.arrivals import Spans
+from squallpy.runtime.sources.watched_files import LoggedPiece, WatchedFiles
+
+_OFFSETS, _SEEN = "offsets", "seen"
+MERGED = 64  # records of pieces that are merged into one
+
+
+class OffsetLog:
+    """The log of a query's streams in the durable folder at a path or URI.
+
+    Args:
+        watched: The sources whose rows are numbered by the pieces of files that they have seen.
+    """
+
+    def __init__(self, durable: str, watched: Mapping[str, WatchedFiles]) -> None:
+        self._path, self._folder, self._watched = durable, open_durable(durable, "driver"), watched
+        self._records = {name: self._list(name) for name in watched}
+        self._written = dict.fromkeys(watched, 0)
+
+    def restore(self) -> tuple[int, Spans] | None:
+        """Return the last batch that was logged, and let the sources know what they had seen; SQ6005 if damaged."""
+        text = read_record(self._folder, _OFFSETS, self._path)
+        if text is None:
+            return None
+        found = json.loads(text)
+        spans = {name: (start, end) for name, (start, end) in found["spans"].items()}
+        for name, source in self._watched.items():
+            pieces = list[LoggedPiece]()
+            for number in self._records[name]:
+                if (text := read_record(self._folder, f"{_prefix(name)}{number}", self._path)) is None:
+                    raise damaged_error(f"{_prefix(name)}{number}", self._path)
+                pieces[number:] = json.loads(text)
+            source.restore(pieces, spans[name][1])
+            self._written[name] = len(source.logged)
+        return found["batch"], spans
+
+    def write(self, batch: int, spans: Spans) -> None:
+        """Log a batch, and before it the pieces of files that it begins to read."""
+        for name, source in self._watched.items():
+            start = self._written[name]
+            if pieces := source.logged[start:]:
+                records = self._records[name] = [*(number for number in self._records[name] if number < start), start]
+                if len(records) > MERGED:
+                    pieces, old, self._records[name] = source.logged, records[1:], [0]
+                self._write_pieces(name, self._records[name][-1], pieces)
+                for number in old if len(records) > MERGED else ():
+                    self._folder.delete(f"{_prefix(name)}{number}")
+                self._written[name] = len(source.logged)
+        write_record(self._folder, _OFFSETS, json.dumps({"batch": batch, "spans": spans}))
+
+    def _write_pieces(self, name: str, number: int, pieces: object) -> None:
+        write_record(self._folder, f"{_prefix(name)}{number}", json.dumps(pieces))
+
+    def _list(self, name: str) -> list[int]:
+        """List the numbers of a stream's records of pieces."""
+        prefix = _prefix(name)
+        return sorted(int(each[len(prefix) :]) for each in self._folder.list("") if each.startswith(prefix))
+
+
+def _prefix(stream: str) -> str:
+    return f"{_SEEN}-{zlib.crc32(stream.encode()):08x}-"

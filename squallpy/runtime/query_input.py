@@ -1,0 +1,150 @@
+"""The relations of a query as a run reads them: files to their end, or as rows come.
+
+reading = open_reading(script.relations, folder, checkpoint)
+reading.sizes                           the rows of each relation, by which the plan is placed
+reading.select(relations, columns, 1000, "proportional")       those that the query reads, in which order
+reading.begin(location)                 →   the batches, from where the state is
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from squallpy.catalog.relation import Relation
+from squallpy.physical.matrix.matrix_plan import under_matrices
+from squallpy.runtime.checkpoint.checkpoint import recorded_sizes
+from squallpy.runtime.checkpoint.input_files import Inputs
+from squallpy.runtime.checkpoint.offset_log import OffsetLog
+from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
+from squallpy.runtime.formats.change_operations import columns_of_change
+from squallpy.runtime.sources import FileSource, open_source
+from squallpy.runtime.sources.arrivals import Arrivals
+from squallpy.runtime.sources.input import Input
+from squallpy.runtime.sources.protocol import Limit
+from squallpy.runtime.sources.replay import BackfillReplay, Replay
+from squallpy.runtime.sources.watched_files import WatchedFiles
+
+Columns = Mapping[str, Sequence[str]]
+"""Columns that are read, by the names of relations in statistics."""
+
+
+class Reading(ABC):
+    """The relations of a query, and the order in which they are read."""
+
+    batch_rows: int
+    order: str
+    sizes: Mapping[str, int]
+
+    @property
+    @abstractmethod
+    def batches(self) -> int | None:
+        """The number of batches; None if there is no end."""
+
+    @property
+    @abstractmethod
+    def inputs(self) -> Inputs | None:
+        """The files that a checkpoint compares; None if there is none, or an offset log."""
+
+    @abstractmethod
+    def select(self, relations: Sequence[Relation], columns: Columns, batch_rows: int, order: str) -> None:
+        """Choose the relations of a query and the columns that it reads, which are checked; SQ4002."""
+
+    @abstractmethod
+    def begin(self, location: StateLocation | None) -> Input:
+        """Begin where the state at a location is."""
+
+    @abstractmethod
+    def number(self, batch: int) -> int | None:
+        """Return the number under which a batch is reported; None if it only repeats earlier ones."""
+
+
+class BoundedReading(Reading):
+    """Files to their end: as many batches as their rows are, interleaved in an order."""
+
+    def __init__(self, sources: Mapping[str, FileSource], has_checkpoint: bool) -> None:
+        self._sources, self._has_checkpoint = sources, has_checkpoint
+        self.sizes = {name: source.rows for name, source in sources.items()}
+        self._columns: Columns = {}
+
+    def select(self, relations: Sequence[Relation], columns: Columns, batch_rows: int, order: str) -> None:
+        self._columns, self.batch_rows, self.order = columns, batch_rows, order
+        self._read = {r.name: self._sources[r.name] for r in relations}
+        self._replay = Replay({r.name: self.sizes[r.name] for r in relations if r.stream}, batch_rows, order)
+        for name, some in columns.items():
+            if name in self._sources:
+                self._sources[name].check(some)
+
+    @property
+    def batches(self) -> int:
+        return self._replay.batches
+
+    @cached_property
+    def inputs(self) -> Inputs | None:
+        if not self._has_checkpoint:
+            return None
+        called = {name: source for r, source in self._sources.items() for name in (r, under_matrices(r))}
+        read = {}
+        for name, columns in self._columns.items():
+            read[name] = called[name], (*columns, *columns_of_change(called[name].relation.op))
+        return Inputs(read, self._replay)
+
+    def begin(self, location: StateLocation | None) -> Input:
+        self._steps = BackfillReplay(self._replay, location.before if location else 0)
+        return Input(self._read, self._steps)
+
+    def number(self, batch: int) -> int | None:
+        return self._steps.number(batch)
+
+
+class EndlessReading(Reading):
+    """Rows as they come; files that are not watched are read to their end beside them."""
+
+    batches = None
+    inputs = None
+    order = "arrival"
+    batch_rows = 1  # NB: the limit of a batch is no part of what a checkpoint is of
+
+    def __init__(self, sources: Mapping[str, FileSource | WatchedFiles], checkpoint: str | None) -> None:
+        self._sources, self._checkpoint = sources, checkpoint
+        known = recorded_sizes(checkpoint) if checkpoint else None
+        for source in sources.values() if known is None else ():
+            source.latest(source.initial(), Limit())
+        self.sizes = known or {name: source.rows for name, source in sources.items()}
+
+    def select(self, relations: Sequence[Relation], columns: Columns, batch_rows: int, order: str) -> None:
+        self._read, self._limit = {r.name: self._sources[r.name] for r in relations}, batch_rows
+        self._streams = [r.name for r in relations if r.stream]
+        for name, some in columns.items():
+            if name in self._sources:
+                self._sources[name].check(some)
+
+    def begin(self, location: StateLocation | None) -> Input:
+        arrivals = Arrivals({name: self._read[name] for name in self._streams}, self._limit)
+        if location and self._checkpoint:
+            watched = {name: s for name in self._streams if isinstance(s := self._read[name], WatchedFiles)}
+            log = OffsetLog(location.durable, watched)
+            arrivals.decided, arrivals.log = log.restore(), log.write
+            self._compare(Committed(location.durable), arrivals, watched)
+        return Input(self._read, arrivals)
+
+    def number(self, batch: int) -> int:
+        return batch
+
+    def _compare(self, done: Committed, arrivals: Arrivals, watched: Mapping[str, WatchedFiles]) -> None:
+        """Raise SQ6001 if files have changed in what committed batches have read of them."""
+        if arrivals.decided is None:
+            return
+        batch, spans = arrivals.decided
+        for name, source in watched.items():
+            start, end = spans[name]
+            sums = done.read_sums.sums.get(name, {})
+            source.compare(sums, end if batch < done.batches else start, self._checkpoint or "")
+
+
+def open_reading(relations: Mapping[str, Relation], base: Path, checkpoint: str | None) -> Reading:
+    """Open the relations of a script; relative paths start at `base`. Raises SQ4001, SQ4002."""
+    has_checksum = checkpoint is not None
+    files = {n: open_source(r, base, has_checksum) for n, r in relations.items() if not r.is_watched}
+    watched = {n: WatchedFiles(r, base, has_checksum) for n, r in relations.items() if r.is_watched}
+    return EndlessReading({**files, **watched}, checkpoint) if watched else BoundedReading(files, has_checksum)

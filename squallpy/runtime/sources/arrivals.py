@@ -1,0 +1,59 @@
+"""Batches of what has arrived: streams without end, read as far as they have come.
+
+arrivals = Arrivals({"r": source}, batch_rows=100)
+arrivals.spans(0)   →   {"r": ({"row": 0}, {"row": 60})}      sixty rows are there
+arrivals.spans(1)   →   None                                  nothing has come since
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from squallpy.runtime.sources.input import Span
+from squallpy.runtime.sources.protocol import Limit, Offset, Source
+
+Spans = Mapping[str, Span]
+
+
+def _forget(batch: int, spans: Spans) -> None:
+    """Write no log: nothing is resumed."""
+
+
+@dataclass(slots=True)
+class Arrivals:
+    """Batches of at most `batch_rows` rows of all streams; the first may be empty, so that there is an answer.
+
+    Args:
+        streams: The streams by name.
+        decided: The last batch that was decided on, with its number; it stays as it is.
+        log: Called with each batch before it is read.
+    """
+
+    streams: Mapping[str, Source]
+    batch_rows: int
+    decided: tuple[int, Spans] | None = None
+    log: Callable[[int, Spans], None] = _forget
+    batches: None = field(default=None, init=False)
+
+    def spans(self, batch: int) -> Spans | None:
+        """Decide on a batch, or return the decision; None if nothing has come."""
+        if self.decided and self.decided[0] == batch:
+            return self.decided[1]
+        before = {name: end for name, (_, end) in self.decided[1].items()} if self.decided else {}
+        assert batch == (self.decided[0] + 1 if self.decided else 0), f"batch {batch} after {self.decided}"
+        spans = self._arrived({name: before.get(name, source.initial()) for name, source in self.streams.items()})
+        if batch and all(start == end for start, end in spans.values()):
+            return None
+        self.log(batch, spans)
+        self.decided = batch, spans
+        return spans
+
+    def _arrived(self, starts: Mapping[str, Offset]) -> dict[str, Span]:
+        """Ask every stream for its part of the rows, then for what others have left."""
+        ends, left = dict(starts), self.batch_rows
+        for part in (-(-self.batch_rows // max(1, len(starts))), self.batch_rows):
+            for name, source in self.streams.items():
+                if left > 0:
+                    start, end = ends[name], source.latest(ends[name], Limit(rows=min(left, part)))
+                    left -= sum(each.rows for each in source.split(start, end, 1)) if end != start else 0
+                    ends[name] = end
+        return {name: (start, ends[name]) for name, start in starts.items()}

@@ -1,0 +1,161 @@
+"""Files that come and grow, as a source without end.
+
+    source.latest({"row": 0}, Limit(rows=100))    looks at the folder  →  {"row": 60}, after a file of 60 rows has come
+
+Rows are numbered in the order in which they were seen: what is appended to a file is one more piece, behind those of
+other files. What is known of a file does not change: its last line counts when it has its end, a file that is replaced
+or becomes shorter is refused, and one that goes after it was read leaves its rows.
+"""
+
+import time
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+from squallpy.base.errors import SquallError
+from squallpy.base.types import VARCHAR
+from squallpy.catalog.relation import Field, Relation
+from squallpy.runtime.formats.checksum import checksum
+from squallpy.runtime.formats.csv import CsvPart
+from squallpy.runtime.formats.relation_files import File
+from squallpy.runtime.sources.file_piece import FilePiece
+from squallpy.runtime.sources.folder_listing import FolderListing
+from squallpy.runtime.sources.protocol import Limit, Offset
+from squallpy.runtime.sources.source import FileSource, RowRange, open_part
+
+PROBE = 1 << 16  # bytes at the end of what is known of a file by which it is recognised
+PATIENCE = 10.0  # seconds after its last change in which a parquet file gets its footer
+LoggedPiece = dict[str, Any]
+"""A piece as JSON: its file, the size of that when it was seen, its first row and end, and a checksum of its end."""
+_FILE = tuple(field.name for field in fields(File))
+
+
+class WatchedFiles:
+    """The files of a relation, looked at again and again.
+
+    Args:
+        with_checksum: Tables that are read carry the checksums of their pieces.
+    """
+
+    def __init__(self, relation: Relation, base: Path, with_checksum: bool = False) -> None:
+        self.relation, self._with_checksum = relation, with_checksum
+        self._listing = FolderListing(relation.options["path"], base)
+        self._pieces, self._starts = list[FilePiece](), [0]
+        self.logged = list[LoggedPiece]()
+        """All pieces so far, in order."""
+        self._latest = dict[str, tuple[FilePiece, int]]()  # the last piece of each file, and the checksum of its end
+        self._unfinished = list[File]()  # parquet files that are still being written
+        self._columns: Sequence[str] = ()
+
+    @property
+    def rows(self) -> int:
+        """The number of rows that were seen."""
+        return self._starts[-1]
+
+    def check(self, columns: Sequence[str]) -> None:
+        """Check these columns, which are read, in all files from now on; SQ4002."""
+        self._columns = columns
+        for piece in self._pieces:
+            self._check(piece)
+
+    def initial(self) -> Offset:
+        return {"row": 0}
+
+    def latest(self, start: Offset, limit: Limit) -> Offset:
+        found = {file.path: file for file in (*self._unfinished, *self._listing.look())}
+        self._unfinished = []
+        for file in found.values():
+            self._take(file)
+        end = self.rows if limit.rows is None else min(self.rows, start["row"] + limit.rows)
+        if (most := self.relation.options.get("maxfilespertrigger")) is not None:
+            first = bisect_right(self._starts, start["row"]) - 1
+            end = min(end, self._starts[min(first + int(most), len(self._pieces))])
+        return {"row": end}
+
+    def split(self, start: Offset, end: Offset, tasks: int) -> Sequence[RowRange]:
+        first = bisect_right(self._starts, start["row"]) - 1
+        last = max(first, bisect_left(self._starts, end["row"]))
+        begin = self._starts[first]
+        pieces = FileSource(self.relation, tuple(self._pieces[first:last]), self._with_checksum, first, begin)
+        return pieces.split({"row": start["row"] - begin}, {"row": end["row"] - begin}, tasks)
+
+    def restore(self, pieces: Sequence[LoggedPiece], end: Offset) -> None:
+        """Take up pieces that were logged, as far as batches have begun to read them."""
+        for logged in pieces:
+            if self.rows >= end["row"]:
+                break
+            file = File(**{name: logged[name] for name in _FILE})
+            self._add(FilePiece(self.relation, file, logged["first"], logged["stop"]), logged)
+            self._listing.seen[file.path] = logged["seen"], file.changed
+
+    def compare(self, sums: Mapping[int, int], done: Offset, folder: str) -> None:
+        """Compare files that have another size or time by now with the checksums of what was read of them; SQ6001."""
+        for number, (piece, logged, start) in enumerate(zip(self._pieces, self.logged, self._starts, strict=False)):
+            rows, now = min(piece.rows, done["row"] - start), self._listing.find(piece.file)
+            if rows <= 0 or (now and (now.size, now.changed) == (logged["seen"], piece.file.changed)):
+                continue
+            if now is None and rows == piece.rows:
+                continue  # NB: a file that was read to its end may go
+            if now is None or now.size < piece.file.size or piece.checksum(rows, self._columns) != sums.get(number, 0):
+                message = f"{piece.file.display_name} has changed since the checkpoint {folder} read it"
+                raise SquallError("SQ6001", message, hint="choose another folder to start over")
+
+    def _take(self, file: File) -> None:
+        """Add what is new of a file as a piece."""
+        known = self._latest.get(file.path)
+        part = self._grown(file, *known) if known else self._open(file)
+        if part is None:
+            return
+        piece = FilePiece(self.relation, part.file, known[0].stop if known else 0, part.rows)
+        piece.__dict__["part"] = part
+        end = _end_checksum(part.file)
+        if piece.rows:
+            self._check(piece)
+            about = {"first": piece.first, "stop": piece.stop, "seen": file.size, "end": end}
+            self._add(piece, asdict(piece.file) | about)
+        self._latest[file.path] = piece, end
+
+    def _add(self, piece: FilePiece, logged: LoggedPiece) -> None:
+        self._pieces.append(piece)
+        self.logged.append(logged)
+        self._starts.append(self.rows + piece.rows)
+        self._latest[piece.file.path] = piece, logged["end"]
+
+    def _open(self, file: File) -> Any:
+        """Open a new file; None while it is only half written."""
+        if not file.size:
+            return None
+        try:
+            part = open_part(self.relation, file)
+        except SquallError:
+            if self.relation.format != "parquet" or time.time() - file.changed / 1e9 > PATIENCE:
+                raise
+            self._unfinished.append(file)
+            return None
+        return part if part.columns else None
+
+    def _grown(self, file: File, piece: FilePiece, end: int) -> CsvPart:
+        """Return a file with what was appended to it; SQ6001 if what is known of it has changed."""
+        part = piece.part if file.size >= piece.file.size and _end_checksum(piece.file, file) == end else None
+        if isinstance(part, CsvPart):
+            return part.grown(file)
+        message = f"{file.display_name} has changed since it was read"
+        raise SquallError("SQ6001", message, hint="append to the files of a watched folder, or add others")
+
+    def _check(self, piece: FilePiece) -> None:
+        """Compare a file with the declared columns, and those that are read; SQ4002."""
+        op = [Field(self.relation.op, VARCHAR)] if self.relation.op else []
+        try:
+            piece.check(self.relation.fields, self.relation.op)
+            piece.check_read([*(f for f in self.relation.fields if f.name in self._columns), *op])
+        except SquallError as error:
+            raise error.at(self.relation.span) from None
+
+
+def _end_checksum(known: File, now: File | None = None) -> int:
+    """Compute a checksum of the last bytes that are known of a file, as they are `now`."""
+    start = max(0, known.size - PROBE)
+    with (now or known).open() as stream:
+        return checksum(stream.read_at(known.size - start, start), start)
