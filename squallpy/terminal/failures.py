@@ -1,6 +1,6 @@
 """Failures of a run: one line on stderr, and an exit status.
 
-0 ok    1 the query failed    2 usage, SQL or source    3 the engine cannot start    130 interrupted
+0 ok    1 the query failed    2 usage, SQL or source    3 the engine cannot start    130 interrupted    143 terminated
 """
 
 import errno
@@ -17,7 +17,7 @@ import click
 
 from squallpy.base.errors import SquallError, nearest
 
-OK, FAILED, USAGE, NO_ENGINE, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 3, 130, 141
+OK, FAILED, USAGE, NO_ENGINE, INTERRUPTED, BROKEN_PIPE, TERMINATED = 0, 1, 2, 3, 130, 141, 143
 _STATUS = {"SQ5": FAILED, "SQ8": NO_ENGINE, "SQ8007": FAILED}
 _MOMENT = 0.02  # seconds until a signal that came at a bad moment is sent again
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}  # NB: of any writer
@@ -28,6 +28,14 @@ class Interrupted(BaseException):
 
     NB: no KeyboardInterrupt, by which the engine understands "after the batch", and click a blank line.
     """
+
+    status = INTERRUPTED
+
+
+class Terminated(Interrupted):
+    """The system wants the process to stop (SIGTERM)."""
+
+    status = TERMINATED
 
 
 def guarded(work: Callable[[], object]) -> int:
@@ -45,7 +53,7 @@ def guarded(work: Callable[[], object]) -> int:
     except (KeyboardInterrupt, click.Abort, Interrupted) as end:
         if not isinstance(end, Interrupted) or end.args:
             print("interrupted", file=sys.stderr)
-        return INTERRUPTED
+        return end.status if isinstance(end, Interrupted) else INTERRUPTED
     except (BrokenPipeError, SystemExit):  # NB: click raises the latter when the reader has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # NB: or Python reports it once more at exit
         return BROKEN_PIPE

@@ -1,4 +1,4 @@
-"""Ctrl-C: the first ends the run after the current batch, the second at once."""
+"""Ctrl-C and SIGTERM: the first ends the run after the current batch, the second Ctrl-C at once."""
 
 import os
 import signal
@@ -7,30 +7,33 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
-from squallpy.terminal.failures import INTERRUPTED, Interrupted, deferred
+from squallpy.terminal.failures import Interrupted, Terminated, deferred
 
 
 class Interruption:
-    """Ctrl-C as a run sees it: `stop` is set when it is to end after the batch in work."""
+    """Ctrl-C or SIGTERM as a run sees it: `stop` is set when it is to end after the batch in work."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self.stop, self._say = threading.Event(), say
+        self.kind: type[Interrupted] = Interrupted
         self._working = self._raised = False
 
     def working(self, on: bool) -> None:
         """Record whether a batch is in work, for which the first Ctrl-C waits."""
         self._working = on
 
-    def press(self, _number: int, frame: FrameType | None) -> None:
-        """Take a Ctrl-C: end after the batch, then by Interrupted, then without a word."""
+    def press(self, number: int, frame: FrameType | None) -> None:
+        """Take a signal: end after the batch, then by an exception, then without a word."""
+        if number == signal.SIGTERM:
+            self.kind = Terminated
         if self._raised:
-            os._exit(INTERRUPTED)
+            os._exit(self.kind.status)
         if (self.stop.is_set() or not self._working) and deferred(frame):
             return
-        if self.stop.is_set() or not self._working:
+        if not self._working or (self.stop.is_set() and number != signal.SIGTERM):
             self._raised = True
             self.stop.set()
-            raise Interrupted
+            raise self.kind
         self.stop.set()
         with suppress(RuntimeError):  # NB: it may have come in the middle of a print
             self._say("finishing the batch in work; Ctrl-C again to stop at once")
@@ -38,13 +41,14 @@ class Interruption:
 
 @contextmanager
 def interruptible(say: Callable[[str], None]) -> Iterator[Interruption]:
-    """Take Ctrl-C while the block runs."""
+    """Take Ctrl-C and SIGTERM while the block runs."""
     interruption = Interruption(say)
     if threading.current_thread() is not threading.main_thread():  # no signals there
         yield interruption
         return
-    before = signal.signal(signal.SIGINT, interruption.press)
+    before = {number: signal.signal(number, interruption.press) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield interruption
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -18,7 +18,7 @@ from squallpy.runtime.sinks.file_sinks import ChangeFiles, ResultFile, file_form
 from squallpy.runtime.sinks.output_file import is_stream
 from squallpy.runtime.sinks.protocol import Sink, Sinks
 from squallpy.session import RunOptions, Session
-from squallpy.terminal.failures import Interrupted
+from squallpy.terminal.failures import Interrupted, Terminated
 from squallpy.terminal.interrupt import interruptible
 from squallpy.terminal.live_table import Live
 from squallpy.terminal.progress import Progress
@@ -54,8 +54,15 @@ class Choice:
     format: str
 
 
-def choose(request: RunRequest, terminal: bool, redraws: bool = True) -> Choice:
-    """Choose mode and format, given whether stdout is a terminal, and redraws; SQ7003 for options that contradict."""
+def choose(request: RunRequest, terminal: bool, redraws: bool = True, endless: str = "") -> Choice:
+    """Choose mode and format, given whether stdout is a terminal, and redraws; SQ7003 for options that contradict.
+
+    Args:
+        endless: The name of a stream that has no end, if there is one.
+    """
+    if request.mode == "final" and endless:
+        why = f"--mode final prints the answer at the end, and the stream {endless} has none"
+        raise SquallError("SQ7003", why, hint="--mode changes")
     if request.mode == "live" and request.out:
         raise SquallError(
             "SQ7003", "--mode live shows a table, and --out shows nothing", hint="--mode changes or final"
@@ -67,13 +74,14 @@ def choose(request: RunRequest, terminal: bool, redraws: bool = True) -> Choice:
         raise SquallError("SQ7003", why, hint="--mode changes or final")
     if request.mode == "live" and request.format not in (None, "table"):
         raise SquallError("SQ7003", f"--mode live shows a table, not {request.format}", hint="--mode changes or final")
+    at_end = "changes" if endless else "final"
     if request.out:
-        return Choice(request.mode or "final", file_format(request.out, request.format))
+        return Choice(request.mode or at_end, file_format(request.out, request.format))
     if request.format == "parquet":
         raise SquallError("SQ7003", "--format parquet is for files", hint="name one: --out result.parquet")
     table = terminal and request.format in (None, "table")
     return Choice(
-        request.mode or ("live" if table and redraws else "final"), request.format or ("table" if terminal else "csv")
+        request.mode or ("live" if table and redraws else at_end), request.format or ("table" if terminal else "csv")
     )
 
 
@@ -103,12 +111,16 @@ def run_script(request: RunRequest) -> None:
     """Run a script to its end; raises Interrupted when the user ended it before."""
     if request.checkpoint is not None and not request.checkpoint.strip():
         raise SquallError("SQ7003", "--checkpoint has an empty name", hint="name a folder, or a URI that Arrow knows")
-    choice = choose(request, sys.stdout.isatty(), can_redraw(sys.stdout))
+    choose(request, sys.stdout.isatty(), can_redraw(sys.stdout))
     _check_distinct(request)
     conf = spark_settings(request)
     session = Session(request.script, parse_settings(request.settings), request.text)
     with _without_extras(), Progress("compiling").running():
-        several = len(session.script.queries) > 1
+        several, endless = len(session.script.queries) > 1, session.script.endless
+    choice = choose(request, sys.stdout.isatty(), can_redraw(sys.stdout), endless.name if endless else "")
+    if endless and several:
+        message = f"the stream {endless.name} has no end, and a script with such a stream has one query"
+        raise SquallError("SQ3001", message, endless.span, "give each query a script of its own")
     with _without_extras():  # NB: after compiling, so that a mistake in the script is told without loading numba
         import numba.np.arraymath  # noqa: F401
         import pyarrow
@@ -119,6 +131,8 @@ def run_script(request: RunRequest) -> None:
     progress = Progress("starting Spark" if request.backend == "spark" else "starting")
     for notice in session.script.notices:
         progress.say(str(notice))
+    if endless and not request.checkpoint:
+        progress.say(f"the stream {endless.name} has no end, and without --checkpoint nothing is kept")
     profile: Profile | None = None
     end = _End()
     try:
@@ -143,14 +157,15 @@ def run_script(request: RunRequest) -> None:
             )
             sinks = _sinks(request, choice, several, session.settings.changes_marks, progress, opened)
             session.run(options, Sinks(*sinks, progress, end), interruption.stop, interruption.working)
-    except Interrupted:
+    except Interrupted as stopped:
         progress.say(f"stopped at once; {how_to_resume(request.checkpoint)}")
-        raise Interrupted from None
+        raise type(stopped) from None
     for line in profile.table() if profile else ():
         progress.say(line)
     if interruption.stop.is_set():
         progress.say(f"stopped {end.where}; {how_to_resume(request.checkpoint)}")
-        raise Interrupted
+        if not (endless and interruption.kind is Terminated):
+            raise interruption.kind
 
 
 def _check_distinct(request: RunRequest) -> None:

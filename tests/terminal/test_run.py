@@ -329,6 +329,78 @@ def test_ctrl_c_without_a_checkpoint_says_what_is_lost(room: Path) -> None:
     assert err.endswith("batches; without --checkpoint nothing is kept, the next run starts from the beginning\n")
 
 
+def test_without_an_end_changes_are_printed() -> None:
+    endless = RunRequest(Path("q.sql"))
+    assert choose(endless, terminal=True, endless="r") == Choice("live", "table")
+    assert choose(endless, terminal=False, endless="r") == Choice("changes", "csv")
+    assert choose(replace(endless, out=Path("o.json")), terminal=True, endless="r") == Choice("changes", "json")
+    with pytest.raises(
+        SquallError, match="SQ7003 --mode final prints the answer at the end, and the stream r has none"
+    ):
+        choose(replace(endless, mode="final"), terminal=False, endless="r")
+
+
+def watch(room: Path) -> str:
+    """Let the script of the room watch its file, which gets a row more; returns what is printed then."""
+    script = (room / "q.sql").read_text()
+    (room / "q.sql").write_text(script.replace("header 'true'", "header 'true', watch 'true'"))
+    return "batch,op,user,total\n0,+,ann,1.75\n0,+,bob,2.25\n1,-,bob,2.25\n1,+,bob,3.25\n"
+
+
+def test_sigterm_ends_what_has_no_end(room: Path) -> None:
+    """After the batch in work, with exit status 0; a bounded run then says 143."""
+    out = watch(room)
+    command = (*SQUALL, "run", "q.sql", *LOCAL)
+    with subprocess.Popen(
+        command, cwd=room, env=ENVIRONMENT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout
+        first = "".join(process.stdout.readline() for _ in range(3))
+        with (room / "clicks.csv").open("a") as clicks:
+            clicks.write("bob,1.00,2024-01-04\n")
+        first += "".join(process.stdout.readline() for _ in range(2))
+        process.terminate()
+        rest, err = process.communicate(timeout=30)
+    assert (process.returncode, first + rest) == (0, out)
+    assert err.splitlines() == [
+        "the stream clicks has no end, and without --checkpoint nothing is kept",
+        "finishing the batch in work; Ctrl-C again to stop at once",
+        "stopped after 2 batches; without --checkpoint nothing is kept, the next run starts from the beginning",
+    ]
+
+
+def fault_two_queries_without_an_end(room: Path, squall: Squall) -> None:
+    watch(room)
+    (room / "q.sql").write_text((room / "q.sql").read_text() + QUERY)
+    ended = squall("run", "q.sql", *LOCAL)
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err == (
+        "SQ3001 q.sql:1:15: the stream clicks has no end, and a script with such a stream has one query, "
+        "give each query a script of its own\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("declaration", "message"),
+    [
+        ("TABLE t (a INT) USING csv OPTIONS (path 't', watch 'true')", "a TABLE does not change and is not watched"),
+        ("STREAM t (a INT) USING csv OPTIONS (path 't', watch 'yes')", 'option "watch" cannot be "yes"'),
+        (
+            "STREAM t (a INT) USING csv OPTIONS (path 't', watch 'true', maxFilesPerTrigger '0')",
+            'option "maxFilesPerTrigger" cannot be "0"',
+        ),
+        (
+            "STREAM t (a INT) USING csv OPTIONS (path 't', maxFilesPerTrigger '5')",
+            "maxFilesPerTrigger is for a stream that is watched",
+        ),
+    ],
+)
+def fault_options_of_a_watched_stream(room: Path, squall: Squall, declaration: str, message: str) -> None:
+    (room / "q.sql").write_text(f"CREATE {declaration}; SELECT a FROM t;")
+    ended = squall("run", "q.sql", *LOCAL)
+    assert ended.status == 2 and ended.err.startswith("SQ7002 q.sql:1:") and message in ended.err
+
+
 def test_a_reader_that_leaves_is_no_error(room: Path) -> None:
     many(room)
     command = (*SQUALL, "run", "q.sql", *LOCAL, "--batch-rows", "1", "--mode", "changes")

@@ -34,6 +34,11 @@ class Arrivals:
     log: Callable[[int, Spans], None] = _forget
     batches: None = field(default=None, init=False)
 
+    @property
+    def example(self) -> int:
+        """The number of the last batch that was decided on, or the first."""
+        return self.decided[0] if self.decided else 0
+
     def spans(self, batch: int) -> Spans | None:
         """Decide on a batch, or return the decision; None if nothing has come."""
         if self.decided and self.decided[0] == batch:

@@ -36,6 +36,11 @@ class Batches(Protocol):
         """The number of batches; None if there is no end."""
         ...
 
+    @property
+    def example(self) -> int:
+        """The number of a batch by whose size others can be planned."""
+        ...
+
     def spans(self, batch: int) -> Mapping[str, Span] | None:
         """Find where a batch begins and ends in each stream; None if there is nothing to read yet."""
         ...

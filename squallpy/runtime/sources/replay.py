@@ -63,6 +63,8 @@ ORDERS: Mapping[str, Callable[[Sizes, int], dict[str, int]]] = {
 class RowBatches(ABC):
     """An order of batches over streams whose rows are numbered."""
 
+    example = 0
+
     @property
     @abstractmethod
     def batches(self) -> int: ...

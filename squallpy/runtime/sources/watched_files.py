@@ -10,7 +10,7 @@ or becomes shorter is refused, and one that goes after it was read leaves its ro
 import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -92,13 +92,22 @@ class WatchedFiles:
 
     def compare(self, sums: Mapping[int, int], done: Offset, folder: str) -> None:
         """Compare files that have another size or time by now with the checksums of what was read of them; SQ6001."""
+        found = {path: self._listing.find(piece.file) for path, (piece, _) in self._latest.items()}
         for number, (piece, logged, start) in enumerate(zip(self._pieces, self.logged, self._starts, strict=False)):
-            rows, now = min(piece.rows, done["row"] - start), self._listing.find(piece.file)
-            if rows <= 0 or (now and (now.size, now.changed) == (logged["seen"], piece.file.changed)):
+            path, rows = piece.file.path, max(0, min(piece.rows, done["row"] - start))
+            now = found[path]
+            if now and (now.size, now.changed) == self._listing.seen[path]:
                 continue
             if now is None and rows == piece.rows:
                 continue  # NB: a file that was read to its end may go
-            if now is None or now.size < piece.file.size or piece.checksum(rows, self._columns) != sums.get(number, 0):
+            same = now and now.size >= piece.file.size and _end_checksum(piece.file, now) == logged["end"]
+            if now and same:
+                again = FilePiece(self.relation, replace(piece.file, changed=now.changed), piece.first, piece.stop)
+                if self._latest[path][0] is piece:
+                    self._latest[path] = again, logged["end"]
+                self._pieces[number] = again
+                same = not rows or again.checksum(rows, self._columns) == sums.get(number, 0)
+            if not same:
                 message = f"{piece.file.display_name} has changed since the checkpoint {folder} read it"
                 raise SquallError("SQ6001", message, hint="choose another folder to start over")
 

@@ -60,7 +60,7 @@ class SparkExecutor:
         `begin` is called before the first, when Spark is up.
         """
         committed = Committed(self._location.durable)
-        first = self._input.row_counts(self._input.step(0))
+        first = self._input.row_counts(self._input.step(self._input.batches.example))
         coordinator = BatchCoordinator(self._plan, self._input, self._location, committed.facts, first)
 
         def prepare(batch: int) -> None:

@@ -1,0 +1,174 @@
+"""Watched files: what comes and grows is read once, in the order in which it was seen; what changes is refused."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from squallpy.base.errors import SquallError
+from squallpy.base.types import BIGINT, VARCHAR
+from squallpy.catalog.relation import Field, Relation
+from squallpy.catalog.window_spec import ARRIVAL
+from squallpy.runtime.sources.folder_listing import FolderListing
+from squallpy.runtime.sources.protocol import Limit
+from squallpy.runtime.sources.watched_files import WatchedFiles
+
+FIELDS = (Field("k", BIGINT), Field("s", VARCHAR))
+
+
+class Folder:
+    """A watched folder, and what was read of it so far."""
+
+    def __init__(self, path: Path, format: str = "csv", **options: str) -> None:
+        self.path = path
+        options = {"path": "in", "watch": "true", **options}
+        self.source = WatchedFiles(Relation("r", FIELDS, True, format, options), path)
+        self.source.check(("k", "s"))
+        self.end = self.source.initial()
+
+    def write(self, name: str, text: str, mode: str = "w") -> None:
+        file = self.path / "in" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open(mode) as sink:
+            sink.write(text)
+
+    def read(self, rows: int | None = None, tasks: int = 1) -> list[Any]:
+        """Read what is new, at once as a run reads it after a while."""
+        self.source._listing._full_look = 0.0
+        start, self.end = self.end, self.source.latest(self.end, Limit(rows=rows))
+        slices = self.source.split(start, self.end, tasks)
+        assert len(slices) == tasks
+        return [value for each in slices for value in each.read(("k",)).column("k").to_pylist()]
+
+
+def test_files_come_when_they_come(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    assert folder.read() == []  # there is no folder yet
+    folder.write("b.csv", "1,x\n2,y\n")
+    assert folder.read() == [1, 2]
+    assert folder.read() == []
+    folder.write("a.csv", "3,z\n")
+    folder.write("deep/er/c.csv", "4,z\n")
+    folder.write("_SUCCESS", "no data\n")
+    assert sorted(folder.read()) == [3, 4]
+    assert folder.end == {"row": 4}
+
+
+def test_files_grow_by_whole_lines(tmp_path: Path) -> None:
+    """A quoted value may have lines of its own; a last line waits for its end."""
+    folder = Folder(tmp_path)
+    folder.write("a.csv", "1,x\n2,")
+    assert folder.read() == [1]
+    folder.write("a.csv", 'y\n3,"one\nt', "a")
+    folder.write("b.csv", "10,x\n")
+    assert folder.read() == [2, 10]
+    folder.write("a.csv", 'wo"\n4,z', "a")
+    assert folder.read() == [3]
+    folder.write("b.csv", "", "a")
+    assert folder.read() == []
+    folder.write("a.csv", "\n", "a")
+    assert folder.read() == [4]
+
+
+@pytest.mark.parametrize("size", [1, 4095, 4096, 4097, 9000])
+def test_rows_are_found_behind_an_index(tmp_path: Path, size: int) -> None:
+    folder = Folder(tmp_path)
+    folder.write("a.csv", "".join(f"{i},x\n" for i in range(size)) + "7")
+    assert folder.read(tasks=3) == list(range(size))
+    folder.write("a.csv", "7,x\n" + "".join(f"{i},x\n" for i in range(size)), "a")
+    assert folder.read(tasks=2) == [77, *range(size)]
+
+
+def test_a_header_is_no_row(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, header="true")
+    folder.write("a.csv", "s,k")
+    assert folder.read() == []
+    folder.write("a.csv", "\nx,1\n", "a")
+    folder.write("b.csv", "k,s\n")
+    assert folder.read() == [1]
+    folder.write("b.csv", "2,x\n", "a")
+    assert folder.read() == [2]
+
+
+def test_a_batch_has_a_limit(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, maxfilespertrigger="2")
+    for i in range(5):
+        folder.write(f"{i}.csv", f"{i},x\n{i},y\n")
+        os.utime(tmp_path / "in" / f"{i}.csv", (i, i))
+    assert folder.read() == [0, 0, 1, 1]
+    assert folder.read(rows=3) == [2, 2, 3]
+    assert folder.read() == [3, 4, 4]
+
+
+def test_rows_are_numbered_over_all_files(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("a.csv", "1,x\n2,x\n")
+    assert folder.read() == [1, 2]
+    folder.write("b.csv", "3,x\n")
+    folder.write("a.csv", "4,x\n", "a")
+    folder.source._listing._full_look = 0.0
+    start, end = folder.end, folder.source.latest(folder.end, Limit())
+    (part,) = folder.source.split(start, end, 1)
+    assert sorted(part.read((ARRIVAL,)).column(ARRIVAL).to_pylist()) == [2, 3]
+
+
+@pytest.mark.parametrize("change", ["9,x\n2,y\n3,z\n", "1,x\n", "1,x\n3,y\n"], ids=["replaced", "shorter", "rewritten"])
+def fault_a_file_that_changes_is_refused(tmp_path: Path, change: str) -> None:
+    folder = Folder(tmp_path)
+    folder.write("a.csv", "1,x\n2,y\n")
+    assert folder.read() == [1, 2]
+    folder.write("a.csv", change)
+    os.utime(tmp_path / "in" / "a.csv", (1, 1))
+    with pytest.raises(SquallError, match=r"SQ6001 .*in/a.csv has changed since it was read"):
+        folder.read()
+
+
+def test_a_file_that_was_read_may_go(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("a.csv", "1,x\n")
+    assert folder.read() == [1]
+    (tmp_path / "in" / "a.csv").unlink()
+    folder.write("b.csv", "2,x\n")
+    assert folder.read() == [2]
+
+
+def fault_a_file_of_another_schema_is_refused(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, header="true")
+    folder.write("a.csv", "k,s\n1,x\n")
+    assert folder.read() == [1]
+    folder.write("b.csv", "k,other\n1,x\n")
+    with pytest.raises(SquallError, match=r"SQ4002 .*in/b.csv has no column \"s\""):
+        folder.read()
+
+
+def test_parquet_files_count_when_they_have_their_footer(tmp_path: Path) -> None:
+    folder, table = Folder(tmp_path, "parquet"), pa.table({"k": [1, 2], "s": ["x", "y"]})
+    (tmp_path / "in").mkdir()
+    pq.write_table(table, tmp_path / "whole.parquet")
+    whole = (tmp_path / "whole.parquet").read_bytes()
+    for written in (0, 100, len(whole)):
+        (tmp_path / "in" / "a.parquet").write_bytes(whole[:written])
+        assert folder.read() == ([1, 2] if written == len(whole) else [])
+    (tmp_path / "in" / "b.parquet").write_bytes(whole[:100])
+    os.utime(tmp_path / "in" / "b.parquet", (1, 1))
+    with pytest.raises(SquallError, match="SQ4001"):
+        folder.read()
+
+
+def test_a_look_tells_what_is_new(tmp_path: Path) -> None:
+    """New names are found at once; files that have grown when all are looked at, which costs more."""
+    now = 0.0
+    listing = FolderListing(str(tmp_path), tmp_path, lambda: now)
+    for name in "ab":
+        (tmp_path / name).write_text("x")
+    assert {Path(file.path).name for file in listing.look()} == {"a", "b"}
+    listing._full_look = 1.0
+    (tmp_path / "c").write_text("x")
+    (tmp_path / "a").write_text("xx")
+    assert [Path(file.path).name for file in listing.look()] == ["c"]
+    now = 1.0
+    assert [Path(file.path).name for file in listing.look()] == ["a"]
+    assert listing.look() == []

@@ -1,0 +1,204 @@
+"""Streams without end: what a run has read is known by its checkpoint, whenever it is killed and whatever has come."""
+
+import json
+import threading
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import duckdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from squallpy.base.errors import SquallError
+from squallpy.base.settings import Settings
+from squallpy.runtime.checkpoint.checksummed_record import read_record, write_record
+from squallpy.runtime.checkpoint.durable_folder import open_durable
+from squallpy.session import RunOptions, Session
+from squallpy.testing.ignoring_sink import IgnoringSink
+
+SCRIPT = """
+CREATE STREAM r (k BIGINT, v BIGINT) USING csv OPTIONS (path 'r/', watch 'true');
+CREATE STREAM s (k BIGINT, w BIGINT) USING csv OPTIONS (path 's/*.csv', watch 'true', maxFilesPerTrigger '2');
+CREATE TABLE t (k BIGINT, name VARCHAR) USING csv OPTIONS (path 't.csv');
+SELECT name, COUNT(*) AS n, SUM(v * w) AS total FROM r JOIN s USING (k) JOIN t USING (k) GROUP BY name;
+"""
+ORACLE = SCRIPT.rpartition("t.csv');")[2].replace("SUM(v * w)", "SUM(v * w)::BIGINT")
+
+
+class Killed(Exception):
+    """Simulated kill of the process."""
+
+
+class StopWhenIdle(threading.Event):
+    """A wish to stop that comes when there is nothing more to read."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.set()
+        return True
+
+
+class Kept(IgnoringSink):
+    """All changes so far by batch, and the result; dies at a batch of the run."""
+
+    def __init__(self) -> None:
+        self.changes, self.rows = dict[int, list[str]](), list[str]()
+        self.dies_at: int | None = None
+
+    def batch(self, number: int, deletes: Any, inserts: Any, stats: dict[str, Any]) -> None:
+        if self.dies_at is not None:
+            self.dies_at -= 1
+            if self.dies_at < 0:
+                self.dies_at = None
+                raise Killed
+        found = [f"- {row}" for row in deletes.to_pylist()] + [f"+ {row}" for row in inserts.to_pylist()]
+        assert self.changes.get(number, sorted(found)) == sorted(found), "a batch that comes again is the same"
+        self.changes[number] = sorted(found)
+
+    def final(self, table: Any) -> None:
+        self.rows = sorted(map(str, table.to_pylist()))
+
+    @property
+    def kept_rows(self) -> list[str]:
+        """The result as its changes tell it."""
+        rows = list[str]()
+        for number in sorted(self.changes):
+            for change in self.changes[number]:
+                if change[0] == "-":
+                    rows.remove(change[2:])
+            rows += [change[2:] for change in self.changes[number] if change[0] == "+"]
+        return sorted(rows)
+
+
+class World:
+    """A script, the folders that it watches, and a checkpoint."""
+
+    def __init__(self, folder: Path, backend: str = "local") -> None:
+        self.folder, self.backend, self.sink = folder, backend, Kept()
+        (folder / "q.sql").write_text(SCRIPT)
+        (folder / "t.csv").write_text("".join(f"{k},{'ab'[k % 2]}\n" for k in range(5)))
+        self.rows: dict[str, list[str]] = {"r": [], "s": []}
+        self.unended: dict[Path, str] = {}
+
+    def append(self, name: str, lines: list[str], tail: str = "") -> None:
+        """Append lines to a file, and the beginning of another; what was begun before is ended first."""
+        path = self.folder / name
+        path.parent.mkdir(exist_ok=True)
+        begun = self.unended.pop(path, "")
+        with path.open("a") as sink:
+            sink.write(("\n" if begun else "") + "".join(f"{line}\n" for line in lines) + tail)
+        self.rows[name[0]] += [*([begun] if begun else []), *lines]
+        if tail:
+            self.unended[path] = tail
+
+    def run(self, batch_rows: int = 3, dies_at: int | None = None) -> None:
+        """Run until nothing more has come, or to a kill."""
+        self.sink.dies_at = dies_at
+        session = Session(self.folder / "q.sql", Settings(local_dir=str(self.folder / "local"), partitions=2))
+        kept = str(self.folder / "kept")
+        options = RunOptions(self.backend, batch_rows=batch_rows, changes=True, checkpoint=kept)
+        try:
+            session.run(options, self.sink, StopWhenIdle())
+        except Killed:
+            assert dies_at is not None
+            self.run(batch_rows)
+
+    def check(self) -> None:
+        """Compare with DuckDB over the whole lines."""
+        database = duckdb.connect()
+        for name, columns in (("r", "k, v"), ("s", "k, w")):
+            values = ", ".join(f"({line})" for line in self.rows[name]) or "(NULL, NULL)"
+            database.execute(f"CREATE TABLE {name} AS SELECT * FROM (VALUES {values}) AS x({columns})")
+        database.execute(f"CREATE TABLE t AS FROM read_csv('{self.folder / 't.csv'}', names = ['k', 'name'])")
+        answer = database.execute(ORACLE)
+        names = [column[0] for column in answer.description or ()]
+        wanted = sorted(str(dict(zip(names, row, strict=True))) for row in answer.fetchall())
+        assert self.sink.rows == wanted and self.sink.kept_rows == wanted
+
+
+def line(random: Random) -> str:
+    return f"{random.randrange(5)},{random.randrange(100)}"
+
+
+@settings(deadline=None, max_examples=max(5, settings().max_examples // 10))
+@given(seed=st.integers(0, 1 << 30))
+def property_a_checkpoint_knows_what_was_read(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Files come, grow and go, lines are half written, runs are killed and go on with other batches."""
+    random = Random(seed)
+    world = World(tmp_path_factory.mktemp("world"))
+    for _ in range(4):
+        for _ in range(random.randrange(6)):
+            name = f"{random.choice('rs')}/{random.randrange(3)}.csv"
+            lines = [line(random) for _ in range(random.randrange(4))]
+            world.append(name, lines, random.choice(["", "", "1,2", "3,45"]))
+        world.run(random.choice([1, 3, 100]), random.choice([None, None, 0, 1, 2]))
+        world.check()
+
+
+def fault_a_file_that_was_replaced_is_refused(tmp_path: Path) -> None:
+    """… by its content, at the same size and with more behind; not one that was touched, or has only grown."""
+    world = World(tmp_path)
+    world.append("r/0.csv", ["1,10", "2,20"])
+    world.run()
+    (tmp_path / "r/0.csv").touch()
+    world.append("s/0.csv", ["1,1"])
+    world.run()
+    world.check()
+    for text in ("1,11\n2,20\n", "1,11\n2,20\n3,3\n", "1,10\n"):
+        (tmp_path / "r/0.csv").write_text(text)
+        with pytest.raises(SquallError, match=r"SQ6001 .*r/0.csv has changed since the checkpoint .*kept read it"):
+            world.run()
+    (tmp_path / "r/0.csv").write_text("1,10\n2,20\n3,30\n")
+    world.rows["r"].append("3,30")
+    world.run()
+    world.check()
+
+
+def test_a_file_that_was_read_to_its_end_may_go(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.append("r/0.csv", ["1,10", "2,20"])
+    world.append("s/0.csv", ["1,1", "2,2"])
+    world.run()
+    (tmp_path / "r/0.csv").unlink()
+    world.append("r/1.csv", ["1,30"])
+    world.run()
+    world.check()
+
+
+def fault_a_half_read_file_must_not_go(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.append("r/0.csv", [f"1,{i}" for i in range(9)])
+    with pytest.raises(Killed):
+        world.sink.dies_at = 2
+        session = Session(tmp_path / "q.sql", Settings(local_dir=str(tmp_path / "local")))
+        session.run(
+            RunOptions("local", batch_rows=2, changes=True, checkpoint=str(tmp_path / "kept")), world.sink,
+            StopWhenIdle(),
+        )  # fmt: skip
+    (tmp_path / "r/0.csv").unlink()
+    with pytest.raises(SquallError, match=r"SQ6001 .*r/0.csv"):
+        world.run()
+
+
+def fault_another_plan_is_refused(tmp_path: Path) -> None:
+    """The files of the past may have gone, so that nothing can be repeated."""
+    world = World(tmp_path)
+    world.append("r/0.csv", ["1,10"])
+    world.run()
+    session, kept = Session(tmp_path / "q.sql", Settings()), open_durable(str(tmp_path / "kept"))
+    record = read_record(kept, "made-for", "kept")
+    assert record
+    write_record(kept, "made-for", json.dumps(json.loads(record) | {"plan": "another"}))
+    with pytest.raises(SquallError, match=r"SQ6001 .* is of another plan of this query, whose streams have no end"):
+        session.run(RunOptions("local", checkpoint=str(tmp_path / "kept")), world.sink, StopWhenIdle())
+
+
+@pytest.mark.spark
+def test_on_spark(tmp_path: Path) -> None:
+    world = World(tmp_path, "spark")
+    for number in range(3):
+        world.append(f"r/{number}.csv", [f"{k},{number}" for k in range(5)], "4,7")
+        world.append("s/0.csv", [f"{k},{k}" for k in range(5)])
+        world.run(batch_rows=4, dies_at=2 if number == 1 else None)
+        world.check()
