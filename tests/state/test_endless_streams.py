@@ -2,6 +2,7 @@
 
 import json
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -195,7 +196,10 @@ def fault_another_plan_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_on_spark(tmp_path: Path) -> None:
+def test_on_spark(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from squallpy.runtime.spark import executor
+
+    monkeypatch.setattr(executor, "start", lambda *_: nullcontext(cluster))
     world = World(tmp_path, "spark")
     for number in range(3):
         world.append(f"r/{number}.csv", [f"{k},{number}" for k in range(5)], "4,7")
