@@ -121,12 +121,24 @@ class RowDeltas:
     def __init__(self, feed: Feed) -> None:
         self._groupings = [Grouping(delta, payload) for delta, payload in zip(feed.deltas, feed.payloads, strict=True)]
 
-    def __call__(self, times: Words, field: Callable[[str], Vec], names: Dictionary) -> dict[str, Delta]:
-        """Aggregate rows, given by their fields and how often each came or, below 0, went."""
+    def __call__(
+        self,
+        times: Words,
+        field: Callable[[str], Vec],
+        names: Dictionary,
+        encoded: Callable[[str], Words] | None = None,
+    ) -> dict[str, Delta]:
+        """Aggregate rows, given by their fields and how often each came or, below 0, went.
+
+        encoded: gives fields as keys, for deltas that need nothing else.
+        """
         chosen = np.flatnonzero(times)
         out = {}
         for grouping in self._groupings:
-            keys, words = grouping(len(chosen), lambda name: take(field(name), chosen), times[chosen], names)
+            if encoded and grouping.is_of_fields:
+                keys, words = grouping.of_keys(encoded, times)
+            else:
+                keys, words = grouping(len(chosen), lambda name: take(field(name), chosen), times[chosen], names)
             if len(keys):
                 out[grouping.name] = Delta(grouping.name, keys, words)
         return out
@@ -139,7 +151,7 @@ class RowDeltas:
             codes = decode(np.ascontiguousarray(rows[:, position]), column, names)
             return full(codes, column.type, len(rows))
 
-        return self(times, field, names)
+        return self(times, field, names, lambda title: rows[:, titles[title][0]])
 
 
 class ChangeMaintainer(Maintainer):

@@ -7,7 +7,9 @@ import numpy as np
 import pyarrow as pa
 
 from squallpy.base.rings import Cofactor, Payload, Ring
+from squallpy.base.types import DOUBLE
 from squallpy.functions.factorised import DESCENT, LeastSquares, Statistics, degree_of, name_monomials
+from squallpy.logical.expressions import Column
 from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.runtime.auxiliary.maintainer import Maintainer, RowDeltas, TouchedGroups, has_begun
@@ -15,9 +17,11 @@ from squallpy.runtime.auxiliary.model_solvers import Rows, solver_of
 from squallpy.runtime.evaluate.vectors import Vec
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
-from squallpy.runtime.messages.deltas import Delta, decode, numbered
+from squallpy.runtime.messages.deltas import Delta, decode, encode, numbered
 from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.state_store import PoolLayout, Store
+
+_VALUE = Column(0, "value", DOUBLE)
 
 
 class ModelMaintainer(Maintainer):
@@ -58,7 +62,7 @@ class ModelMaintainer(Maintainer):
         if not len(keys):
             return {}
         width = len(self._keys)
-        groups = np.unique(keys[:, :width], axis=0)
+        groups = np.unique(keys[:, :width], axis=0) if width else np.empty((1, 0), np.int64)
         old, new = self._versions(store.pool(self._source.name), keys, before)
         olds, news = self._solver.change(store, groups, old, new, not width, is_first)
         rows, self.singular = Rows.joined([olds, news]), news.singular
@@ -73,7 +77,16 @@ class ModelMaintainer(Maintainer):
                 return Vec(rows.values)
             return Vec(self._names.take(pa.array(rows.names[place - width] % len(self._names))))
 
-        return self._rows(times, field, store.dictionary)
+        def encoded(title: str) -> Words:
+            place = self._titles.index(title)
+            if place < width:
+                return np.asarray(groups[rows.groups, place])
+            if place == len(self._titles) - 1:
+                return encode(Vec(rows.values), _VALUE, len(times), store.dictionary)
+            numbers = store.dictionary.intern(self._names)
+            return numbers[rows.names[place - width]]  # NB: ONE, which is −1, is the last name
+
+        return self._rows(times, field, store.dictionary, encoded)
 
     def _versions(self, pool: Pool, keys: Words, before: Words) -> tuple[tuple[Words, Words], tuple[Words, Words]]:
         """List records before the batch, and now, as keys and payloads: those it touched, or all for counts of pairs.

@@ -85,7 +85,7 @@ class _Cells(Solver):
         values = self._values(words)
         if is_single and not len(present):
             return Rows(np.zeros(1, np.int64), (np.array([ONE]), np.array([ONE])), np.zeros(1))
-        names = np.tile(self._a, len(present)), np.tile(self._b, len(present))
+        names = (self._a, self._b) if len(present) == 1 else tuple(np.tile(x, len(present)) for x in (self._a, self._b))
         return Rows(np.repeat(place[present], len(self._a)), names, values[present].ravel())
 
     def _values(self, words: Words) -> Reals:
@@ -200,6 +200,8 @@ def solver_of(kind: ModelRows, ring: Cofactor | None, kept: PoolName) -> Solver:
 
 def _places(groups: Words, keys: Words) -> Words:
     """Find the place of each key among groups, which are sorted; −1 where it is none."""
+    if not groups.shape[1]:
+        return np.zeros(len(keys), np.int64)
     every, inverse = np.unique(np.concatenate([groups, keys]), axis=0, return_inverse=True)
     inverse = inverse.reshape(-1)
     place = np.full(len(every), -1, np.int64)

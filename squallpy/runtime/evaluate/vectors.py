@@ -122,7 +122,8 @@ def to_arrow(vec: Vec, type: Type, rows: int) -> pa.Array:
             return pa.array(narrow, mask=nulls).view(kind)
         case Kind.NULL:
             return pa.nulls(rows, kind)
-    return pa.array(values, mask=nulls).cast(kind)
+    array = pa.array(values, mask=nulls)
+    return array if array.type == kind else array.cast(kind)
 
 
 def full(vec: Vec, type: Type, rows: int) -> Vec:

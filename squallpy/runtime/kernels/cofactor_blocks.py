@@ -1,6 +1,7 @@
 """Elements of the cofactor ring in memory (`base/rings/cofactor.py` has their layout): sum, lifting, unpacking."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import inf
 from typing import Final
 
@@ -174,6 +175,16 @@ def odd_values(odd: Vector, squared: bool) -> Words:
     return out
 
 
+@lru_cache(maxsize=64)
+def _order_of(ring: Cofactor, variables: tuple[int, ...]) -> tuple[Words, Words, Words, Words]:
+    """Find the places of variables in an element, then of pairs, row by row: the first, the second, their product."""
+    places = np.array(variables, np.int64) - ring.first
+    rows = np.repeat(places, np.arange(1, len(places) + 1))
+    columns = np.concatenate([places[: i + 1] for i in range(len(places))])
+    high, low = np.maximum(rows, columns), np.minimum(rows, columns)
+    return places, rows, columns, ring.size + high * (high + 1) // 2 + low
+
+
 def unpack_blocks(words: Words, ring: Cofactor, variables: Sequence[int]) -> tuple[Words, Reals, Reals]:
     """Unpack elements, (n, words), to counts (n,), sums and lower triangles of sums of products.
 
@@ -184,14 +195,10 @@ def unpack_blocks(words: Words, ring: Cofactor, variables: Sequence[int]) -> tup
     Args:
         variables: The numbers of the variables in the order in which they are wanted.
     """
-    places = np.array(variables, np.int64) - ring.first
-    m, n, parts = len(places), ring.values, 2 if ring.compensated else 1
+    places, rows, columns, triangles = _order_of(ring, tuple(variables))
     values = np.ascontiguousarray(words[:, ODD + ring.size :]).view(np.float64)
-    values = values.reshape(len(words), parts, n).transpose(1, 0, 2)
-    rows = np.repeat(places, np.arange(1, m + 1))
-    columns = np.concatenate([places[: i + 1] for i in range(m)])
-    high, low = np.maximum(rows, columns), np.minimum(rows, columns)
-    sums, products = values[:, :, places], values[:, :, ring.size + high * (high + 1) // 2 + low]
+    values = values.reshape(len(words), 2 if ring.compensated else 1, ring.values).transpose(1, 0, 2)
+    sums, products = values[:, :, places], values[:, :, triangles]
     odd = words[:, ODD : ODD + ring.size]
     if odd.any():
         others, squares = (odd_values(np.ascontiguousarray(odd), squared).view(np.float64) for squared in (False, True))

@@ -19,11 +19,9 @@ import numpy as np
 from squallpy.base.rings.cofactor import COMPENSATED, COUNT, HASH, KIND_BITS, ODD
 from squallpy.runtime.kernels import count_triples
 from squallpy.runtime.kernels.cofactor_blocks import (
-    BLOCK,
     LARGEST,
     LIFTED,
     SCALAR,
-    block_words,
     first_of,
     hash_value,
     number_of,
@@ -64,7 +62,8 @@ _PREFIX_LOW: Final = 7  # bytes to their lower halves,
 _SCALED: Final = 8  # and a factor's sums, scaled, at the same distance
 _SUMS: Final = 9  # where the sums are
 _ODD: Final = 10  # where the triples of variables are
-_HEAD: Final = 11
+_SCALARS: Final = 11  # how many factors are counts
+_HEAD: Final = 12
 
 _KIND: Final = 0  # a factor's kind
 _ENTRY: Final = 1  # its place in the list of factors
@@ -77,7 +76,7 @@ _VALUES_LOW: Final = 7  # bytes to their lower halves,
 _VALUE: Final = 8  # and room for those of a value
 _FACTOR: Final = 8 + 2 * LANES
 
-_AHEAD: Final = 2  # rows whose factors are asked for
+_AHEAD: Final = 3  # rows whose factors are asked for
 
 
 @inlined
@@ -108,6 +107,7 @@ def workspace(code: int, factors: Vector, start: int, stop: int) -> Words:
     here = (base + 8 * head + BYTES - 1) & -BYTES
     store(base, _RING, code)
     store(base, _FACTORS, count)
+    store(base, _SCALARS, (stop - start) // 3 - count)
     store(base, _LOW, 8 * sums)
     store(base, _SUMS, here)
     store(base, _PREFIX, here + 16 * sums)
@@ -183,18 +183,19 @@ def _put_scaled(at: int, low: int, source: int, source_low: int, n: int, times: 
 @inlined
 def _add_rectangle(at: int, low: int, rows: int, m: int, columns: int, n: int, far: int, compensated: bool) -> None:
     """Add a product of m values at `rows` and n at `columns`, lower halves `far` behind both, to rows of sums."""
-    for i in range(m):
-        x = spread(as_float(load(rows, i)))
+    wide = 8 * _padded(n)
+    for j in range(0, wide, BYTES):
+        u = load_packed(columns + j)
         if compensated:
-            y = spread(as_float(load(rows + far, i)))
-            for j in range(0, 8 * n, BYTES):
-                u, v = load_packed(columns + j), load_packed(columns + far + j)
+            v = load_packed(columns + far + j)
+            for i in range(m):
+                x, y = spread(as_float(load(rows, i))), spread(as_float(load(rows + far, i)))
                 p, e = scaled(x, y, u, v)
-                _add_to(at + j, low, p, e)
+                _add_to(at + j + i * wide, low, p, e)
         else:
-            for j in range(0, 8 * n, BYTES):
-                store_packed(at + j, multiply_add(x, load_packed(columns + j), load_packed(at + j)))
-        at += 8 * _padded(n)
+            for i in range(m):
+                to = at + j + i * wide
+                store_packed(to, multiply_add(spread(as_float(load(rows, i))), u, load_packed(to)))
 
 
 @inlined
@@ -235,7 +236,7 @@ def _read_factors(work: int, factors: Vector, start: int, stop: int, columns: Ve
     """Find the factors of a row: their counts, hashes and values."""
     code, n = load(work, _RING), load(work, _FACTORS)
     scale = 1
-    for f in range(start, stop, 3):
+    for f in range(start, stop if load(work, _SCALARS) > 0 else start, 3):
         if what_of(factors[f + 2]) == SCALAR:
             scale *= load(places[factors[f], row] + 8 * factors[f + 1], COUNT)
     hashed, after = scale, 1
@@ -280,6 +281,13 @@ def _add_odd(
 
 
 @inlined
+def _ask(there: int, bytes: int) -> None:
+    """Ask for the cache lines of a block."""
+    for byte in range(0, bytes + BYTES, BYTES):
+        prefetch(there + byte)
+
+
+@inlined
 def _add_row(
     work: int, factors: Vector, start: int, stop: int, columns: Vector, places: Vector, row: int, compensated: bool
 ) -> None:
@@ -300,21 +308,14 @@ def _add_row(
             _put_scaled(prefix + 8 * first, far, values, values_low, m, before, compensated)
         before *= count
         at += 8 * _FACTOR
+        if factors[entry] > 0 and row + _AHEAD < places.shape[1]:  # NB: those of a delta lie side by side anyway
+            parts = 2 if compensated else 1
+            _ask(places[factors[entry], row + _AHEAD] + 8 * factors[entry + 1], 8 * (ODD + m + parts * values_of(m)))
 
 
 @called
 def add_product(work: int, factors: Vector, start: int, stop: int, columns: Vector, places: Vector, row: int) -> None:
-    """Add the product of a row's factors to a workspace; those of the rows behind it are asked for."""
-    if row + _AHEAD < places.shape[1]:
-        at = work + 8 * _HEAD
-        for _ in range(load(work, _FACTORS)):
-            if what_of(load(at, _KIND)) == BLOCK:
-                f = load(at, _ENTRY)
-                there = places[factors[f], row + _AHEAD] + 8 * factors[f + 1]
-                code = size_of(load(at, _KIND)) << KIND_BITS | load(work, _RING) & 7
-                for byte in range(0, 8 * block_words(code) + BYTES, BYTES):
-                    prefetch(there + byte)
-            at += 8 * _FACTOR
+    """Add the product of a row's factors to a workspace."""
     if _is_compensated(load(work, _RING)):
         _add_row(work, factors, start, stop, columns, places, row, True)
     else:

@@ -59,6 +59,9 @@ class Grouping:
         lanes = [lane for lane in term.lanes if lane is not None]
         self._factors = [_factors(lane) for lane in lanes]
         self._scratch = Pool(len(delta.keys), self._payload)
+        counts = all(kind in (Ring.COUNT, Ring.EXACT) for kind in payload.rings) and not any(lanes)
+        self.is_of_fields = counts and not steps and all(key.id in self._fields for key in delta.keys)
+        """True if keys are fields, and lanes count rows."""
         self._liftings = [self._lifting(counted) for counted in (False, True)]
         self._runners = [self._runner(ordered, lanes, counted) for counted in (False, True)]
         values: dict[int, Expr] = {}
@@ -87,8 +90,21 @@ class Grouping:
             self._scratch.upsert(*(found or self._evaluate(rows, read, mult, names)))
         return self._scratch.rows()
 
+    def of_keys(self, field: Callable[[str], Words], times: Words) -> tuple[Words, Words]:
+        """Aggregate rows, given by their fields as keys and how often they are there; it has to be `is_of_fields`."""
+        keys = np.empty((len(times), len(self._keys)), np.int64)
+        for i, key in enumerate(self._keys):
+            keys[:, i] = field(self._fields[key.id])
+        words = np.zeros((len(times), self._payload.width), np.int64)
+        for at, kind in zip(self._payload.offsets, self._payload.rings, strict=True):
+            assert isinstance(kind, Ring)
+            _fill(words, at, kind, None, times)
+        self._scratch.clear()
+        self._scratch.upsert(keys, words)
+        return self._scratch.rows()
+
     def _lifting(self, counted: bool) -> Words | None:
-        """Say how payloads are made of what a program gives: values to be lifted, and at last multiplicities.
+        """Encode how payloads are made of what a program gives: values to be lifted, and at last multiplicities.
 
         None if it gives payloads.
         """

@@ -279,7 +279,7 @@ def _encode_cofactor_product(
 
 
 def _encode_lifted_key(factor: Expr, registers: Mapping[int, int]) -> tuple[int, int] | None:
-    """Encode a lifted key that kernels make a double: its register, and the double by which it is divided (0: none).
+    """Encode a lifted key that kernels make a double: its register, and the double by which it is divided, or 0.
 
     None if the factor is no such key.
     """
