@@ -33,14 +33,18 @@ class Decoded(RowSource):
     def __init__(self, table: pa.RecordBatch) -> None:
         wide = [pa.field(f.name, pa.int64() if pa.types.is_integer(f.type) else f.type) for f in table.schema]
         self._table = table.cast(pa.schema(wide))
+        self._selected = dict[tuple[str, ...], pa.RecordBatch]()
 
     @property
     def rows(self) -> int:
         return len(self._table)
 
     def read(self, start: int, stop: int, columns: Collection[str]) -> Any:
-        names = [name for name in self._table.schema.names if name in columns or name == MULT]
-        return self._table.slice(start, stop - start).select(names)
+        chosen = tuple(columns)
+        if chosen not in self._selected:
+            names = [name for name in self._table.schema.names if name in columns or name == MULT]
+            self._selected[chosen] = self._table.select(names)
+        return self._selected[chosen].slice(start, stop - start)
 
 
 @dataclass(frozen=True)

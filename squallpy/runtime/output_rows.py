@@ -1,7 +1,6 @@
 """Printed columns of the result view's keys and payloads: measures, HAVING, the SELECT list, ORDER BY."""
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -44,21 +43,25 @@ class Printer:
         self._items = [(compile_expression(e), e.type) for _, e in output.items]
         self._order = [(compile_expression(e), e.type, down, nulls) for e, down, nulls in output.order]
         self._by_keys = [(compile_expression(key), key.type, False, False) for key in pool.keys]
-        measures = {m.column.id for m in output.measures}
-        self._measured = {i for i, (_, e) in enumerate(output.items) if any(c.id in measures for c in columns(e))}
+        self._places = {key.id: place for place, key in enumerate(pool.keys)}
+        self._measures = {m.column.id: m for m in output.measures}
+        self._measured = {i for i, (_, e) in enumerate(output.items) if any(c.id in self._measures for c in columns(e))}
         self.schema = pa.schema([(name, arrow_type(e.type)) for name, e in output.items])
         self.in_key_order = _in_key_order(output, pool)
 
     def frame(self, keys: Words, words: Words, names: Dictionary) -> Groups:
         """Build the frame of key columns and measures."""
-        places = {k.id: i for i, k in enumerate(self._keys)}
-        measures = {m.column.id: m for m in self._output.measures}
-        total = cache(lambda terms: self._sum(terms, words))  # NB: measures are often over the same rows
+        sums = dict[_Terms, Any]()
+
+        def total(terms: _Terms) -> Any:
+            if terms not in sums:  # NB: measures are often over the same rows
+                sums[terms] = self._sum(terms, words)
+            return sums[terms]
 
         def load(id: int) -> Vec:
-            if id in places:
-                return decode(np.ascontiguousarray(keys[:, places[id]]), self._keys[places[id]], names)
-            return self._measure(measures[id], total)
+            if (place := self._places.get(id)) is not None:
+                return decode(np.ascontiguousarray(keys[:, place]), self._keys[place], names)
+            return self._measure(self._measures[id], total)
 
         return Groups(keys, load, lambda rows: self.frame(keys.take(rows, axis=0), words.take(rows, axis=0), names))
 

@@ -66,15 +66,13 @@ class Dictionary:
 
     def strings(self, ids: Words) -> pa.Array:
         """Return the strings of numbers, NULL for −1 (as string, or large_string beyond 2 GiB)."""
-        ids = np.ascontiguousarray(ids, np.int64)
-        assert len(ids) == 0 or (ids.min() >= -1 and ids.max() < len(self)), "numbers that were never given"
-        frame = self._area.current()
-        offsets = _offsets(frame, ids)
+        ids, frame = np.ascontiguousarray(ids, np.int64), self._area.current()
+        offsets, known = _offsets(frame, ids)
+        assert known >= 0, "numbers that were never given"
         data = np.empty(offsets[-1], np.uint8)
         _spell(frame, ids, offsets, data)
         wide = offsets[-1] >= 2**31
-        known = ids >= 0
-        valid = None if known.all() else pa.array(known).buffers()[1]
+        valid = None if known == len(ids) else pa.array(ids >= 0).buffers()[1]
         ends = pa.py_buffer(offsets if wide else offsets.astype(np.int32))
         kind = pa.large_string() if wide else pa.string()
         return pa.Array.from_buffers(kind, len(ids), [valid, ends, pa.py_buffer(data)])
@@ -262,15 +260,19 @@ def _intern(frame: Vector, source: Vector, out: Vector, first: int, stop: int, a
     return stop
 
 
-@kernel(f"{VECTOR}({VECTOR}, {VECTOR})")
-def _offsets(frame: Vector, ids: Vector) -> Words:
-    offsets, end = np.empty(len(ids) + 1, np.int64), 0
+@kernel(f"Tuple(({VECTOR}, int64))({VECTOR}, {VECTOR})")
+def _offsets(frame: Vector, ids: Vector) -> tuple[Words, int]:
+    """Find where each string begins and the last ends; count those that are not NULL, −1 if a number is wrong."""
+    offsets, end, known, count = np.empty(len(ids) + 1, np.int64), 0, 0, load(frame[HEAD], _COUNT)
     for i in range(len(ids)):
         offsets[i] = end
+        if ids[i] < -1 or ids[i] >= count:
+            return offsets, -1
         if ids[i] >= 0:
+            known += 1
             end += load(frame[3], ids[i] + 1) - load(frame[3], ids[i])
     offsets[len(ids)] = end
-    return offsets
+    return offsets, known
 
 
 @kernel(f"void({VECTOR}, {VECTOR}, {VECTOR}, uint8[::1])")

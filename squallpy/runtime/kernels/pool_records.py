@@ -5,6 +5,8 @@ list. Rows are taken in chunks, whose cache lines are asked for together: on poo
 overlap, which makes an upsert several times as fast.
 """
 
+from typing import Final
+
 import numpy as np
 
 from squallpy.runtime.kernels import pool_layout as at
@@ -45,6 +47,9 @@ from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.payload_arithmetic import add, copy, is_zero
 from squallpy.runtime.kernels.postings import ask_unlink, has_room, link, renumber, unlink, unlink_all
 
+_WIDE: Final = 256  # bytes of a payload whose lines are asked for a few rows ahead, besides its first and last
+_AHEAD: Final = 3
+
 
 @inlined
 def _drop(frame: Vector, position: int, record: int, count: int) -> None:
@@ -81,6 +86,18 @@ def _ask(frame: Vector, base: int, row: int, rows: int) -> None:
             prefetch(keys + record * 8 * key)
             prefetch(words + record * 8 * payload)
             prefetch(words + (record + 1) * 8 * payload - 8)  # its end is perhaps in the next line
+
+
+@inlined
+def _ask_record(frame: Vector, j: int) -> None:
+    """Ask for all lines of the payload to which row `j` of a chunk is probably added."""
+    place, broad = frame[at.PLACES], 8 * frame[at.PAYLOAD]
+    (table, _), words, scratch = table_of(frame[place]), frame[place + at.WORDS], frame[at.SCRATCH]
+    entry = load(table, frame[scratch + at.CHUNK + j])
+    if is_of(entry, frame[scratch + j]):
+        start = words + ((entry & LOW) - 1) * broad
+        for byte in range(64, broad, 64):
+            prefetch(start + byte)
 
 
 @inlined
@@ -133,6 +150,8 @@ def upsert_records(frame: Vector, rows: Vector, payloads: Vector, lifting: Vecto
             _ask_leaving(frame, given + chunk * broad, here, count)
         linked, removed = count, False
         for j in range(here):
+            if broad > _WIDE and j + _AHEAD < here:
+                _ask_record(frame, j + _AHEAD)
             row = base + (chunk + j) * wide
             source = given + (chunk + j) * stride
             if lifted:  # to where the next record will be

@@ -88,7 +88,8 @@ class Result:
         pool.upsert(keys, words)
         words = np.concatenate([before, pool.get(keys)])
         frame = self._printer.frame(np.concatenate([keys, keys]), words, store.dictionary)
-        gone, come = np.split(self._printer.times(frame, words), 2)
+        times = self._printer.times(frame, words)
+        gone, come = times[: len(keys)], times[len(keys) :]
         gone = np.zeros_like(gone) if first else gone
         return Changes(*self._printer.changes(frame, gone, come))
 

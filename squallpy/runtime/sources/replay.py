@@ -91,6 +91,7 @@ class Replay(RowBatches):
     batch_rows: int
     order: str = "proportional"
     total: int = field(init=False)
+    _found: dict[int, dict[str, int]] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         assert self.batch_rows >= 1 and all(n >= 0 for n in self.sizes.values()) and self.order in ORDERS
@@ -107,7 +108,11 @@ class Replay(RowBatches):
 
     def _ends(self, batches: int) -> dict[str, int]:
         """Count the rows of each stream in the first batches."""
-        return ORDERS[self.order](self.sizes, min(batches * self.batch_rows, self.total))
+        if batches not in self._found:
+            if len(self._found) > 2:  # NB: a batch ends where the next one begins
+                self._found.clear()
+            self._found[batches] = ORDERS[self.order](self.sizes, min(batches * self.batch_rows, self.total))
+        return self._found[batches]
 
 
 LEAP_ROWS = 1_000_000  # rows of a large batch, in which a new generation repeats earlier ones

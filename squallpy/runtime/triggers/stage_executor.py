@@ -105,8 +105,8 @@ class StageExecutor:
         rows = {name: RowsOf(seen[name], self._touched[seen[name].source.name]) for name in looked}
         self._steps = [Statement(s, payloads, rows) if isinstance(s, Update) else s for s in stage.steps]
         self._statements = [step for step in self._steps if isinstance(step, Statement)]
-        self._counted = self._counts()
         self._clocks, self._ledgers = tuple(plan.clocks), plan.ledgers
+        self._ledger_names = [PoolName(feed.relation.name, Role.LEDGER) for feed in plan.sources]
         noted, columns = self._touched, {pool.name: pool.keys for pool in plan.pools}
         unique = [view for view in plan.unique if view.view in targets & columns.keys()]
         self._unique = {u.view: KeyCheck(u, columns[u.view], noted.get(u.view)) for u in unique}
@@ -153,12 +153,13 @@ class StageExecutor:
                     keep = self._home_filter(step.update, batch, store.dictionary)
                 with self._trace(f"{step.delta} → {step.target}"):
                     step.run(delta, pools, store.dictionary, changes.get(step.target), keep)
+                compared, pairs = step.take_counts()
+                self._notes.compared += compared
+                self._notes.pairs += pairs
         for view, check in self._unique.items():
             more = check.duplicates(as_pool(pools[view]), store.dictionary)
             if not (self._partition and view in self._copied):
                 self._notes.duplicates += more
-        before, self._counted = self._counted, self._counts()
-        self._notes.compared, self._notes.pairs = (now - then for now, then in zip(self._counted, before, strict=True))
         for touched in self._touched.values():
             touched.clear()
         if self._is_last:
@@ -167,10 +168,6 @@ class StageExecutor:
         names = [(send.name, send.source) for send in self._sends] + [(name, name) for name in self._keeps]
         found = ((name, _rows(source, given, pools)) for name, source in names)
         return Delta(RESULT, keys, words), {name: Delta(name, d.keys, d.words) for name, d in found if d is not None}
-
-    def _counts(self) -> tuple[int, int]:
-        """Return how many comparisons lookups have made so far, and how many pairs."""
-        return sum(s.count_compared for s in self._statements), sum(s.pairs for s in self._statements)
 
     def _add_up(self, deltas: Iterable[Delta]) -> Deltas:
         """Add up the deltas that have arrived, by name; those that are looked up, in their pools."""
@@ -190,8 +187,8 @@ class StageExecutor:
 
     def _book(self, store: Store, deltas: Mapping[str, Delta]) -> None:
         self._notes = Notes()
-        for feed in self._plan.sources:
-            if changes := deltas.get(PoolName(feed.relation.name, Role.LEDGER)):
+        for name in self._ledger_names:
+            if changes := deltas.get(name):
                 self._notes.unmatched += book(store.pool(changes.name), changes.keys, changes.words)
 
     def _derive(self, step: Derive, store: Store, deltas: Deltas) -> None:

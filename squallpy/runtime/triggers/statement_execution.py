@@ -100,7 +100,9 @@ class Statement:
             self._program = self._code.parts[0].program
         same = update.variables == update.keys and self._payload == payloads[update.target]
         whole = same and update.picks == tuple(range(len(rings)))
-        self._between, self._added, self._searched = 0, 0, 0
+        self._between, self._added, self._searched, self._counts = 0, 0, 0, (0, 0)
+        programs = [part for part in self._code.parts if isinstance(part, StepProgram) and part.frames]
+        self._lookups = [(part.program, np.array([at for at, _ in part.frames])) for part in programs]
         delta_keys = {v.id for v in update.variables}
         self._apart = {s for s in self._ranges if delta_keys <= {*s.live, *(v.id for _, v in s.bound_keys)}}
         self._plain = whole and not update.steps and all(lane == () for lane in update.lanes)
@@ -124,9 +126,13 @@ class Statement:
         """Rows that its lookups have made so far: those that it has added."""
         return self._added if self._numbers else 0
 
+    def take_counts(self) -> tuple[int, int]:
+        """Return how many comparisons and pairs came since the last call."""
+        before, self._counts = self._counts, (self.count_compared, self.pairs)
+        return self._counts[0] - before[0], self._counts[1] - before[1]
+
     def _counted_in(self, word: int) -> int:
-        programs = [part for part in self._code.parts if isinstance(part, StepProgram)]
-        return sum(int(p.program[at + word - statement_steps.FRAME]) for p in programs for at, _ in p.frames)
+        return sum(int(program[frames + (word - statement_steps.FRAME)].sum()) for program, frames in self._lookups)
 
     def run(
         self,
