@@ -13,7 +13,7 @@ from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
 from squallpy.runtime.formats.file_rows import READ
 from squallpy.runtime.matrix.matrix_stage import compute, open_matrices
 from squallpy.runtime.result.result import Changes, Result, result_layout
-from squallpy.runtime.sources.input import Input, arriving
+from squallpy.runtime.sources.input import Input, Step, arriving
 from squallpy.runtime.state.state_store import Store, StoreLayout
 from squallpy.runtime.triggers.stage_executor import StageExecutor, store_layout
 
@@ -39,10 +39,10 @@ class LocalExecutor:
         self.schema = self._result.schema
         self.next = 0
 
-    def step(self) -> tuple[Changes | None, Stats]:
-        """Apply the next batch."""
+    def step(self, step: Step | None = None) -> tuple[Changes | None, Stats]:
+        """Apply the next batch, which may be given."""
         self._store.renew()
-        step = self._input.step(self.next)
+        step = step or self._input.step(self.next)
         with self._trace("feed"):
             computed = compute(self._plan, self._matrices, step, self._trace)
             part = self._sender.read(self._input.whole(step), self._store.dictionary, computed)
@@ -65,7 +65,7 @@ class LocalExecutor:
         """Apply all batches, or until `on_batch` says stop or `stop` is set; `begin` before the first."""
         begin()
         for step in arriving(self._input, self.next, stop or threading.Event()):
-            if step and not on_batch(self.next, *self.step()):
+            if step and not on_batch(self.next, *self.step(step)):
                 return
 
     def final(self) -> pa.Table:
@@ -89,9 +89,9 @@ class DurableLocalExecutor:
         self._committed = Committed(location.durable)
         self.next = self._committed.batches
 
-    def step(self) -> tuple[Changes | None, Stats]:
-        """Apply the next batch exactly once: if an earlier run applied it, return the output of then."""
-        started, step = perf_counter(), self._input.step(self.next)
+    def step(self, step: Step | None = None) -> tuple[Changes | None, Stats]:
+        """Apply the next batch, which may be given, exactly once: one that was applied returns the output of then."""
+        started, step = perf_counter(), step or self._input.step(self.next)
         with self._trace("feed"):
             computed = compute(self._plan, self._matrices, step, self._trace)
             sent = self._sender.messages(0, self._input.whole(step), computed=computed)
@@ -119,7 +119,7 @@ class DurableLocalExecutor:
             if step is None:
                 continue
             batch = self.next
-            go_on = on_batch(batch, *self.step())
+            go_on = on_batch(batch, *self.step(step))
             self.commit()
             if not go_on:
                 return

@@ -88,8 +88,9 @@ class Input:
         return self.batches.batches is None or batch < self.batches.batches
 
     def whole(self, step: Step) -> Slices:
-        """Return what a batch reads for one task."""
-        return self.split(step, 1)[0]
+        """Return what a batch reads, for one task."""
+        slices = {name: tuple(self.sources[name].split(*span, 1)) for name, span in step.spans.items()}
+        return {name: some for name, some in slices.items() if some and some[0].rows}
 
     def row_counts(self, step: Step) -> dict[str, int]:
         """Count the rows that a batch reads of each relation."""

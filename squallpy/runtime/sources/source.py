@@ -126,8 +126,11 @@ class RowSource(ABC):
         return {"row": self.rows if limit.rows is None else min(self.rows, start["row"] + limit.rows)}
 
     def split(self, start: Offset, end: Offset, tasks: int) -> Sequence["RowRange"]:
-        places = [self.cut(start["row"], end["row"], number, tasks) for number in range(tasks + 1)]
-        return [RowRange(self, *ends) for ends in pairwise(places)]
+        first, stop = start["row"], end["row"]
+        if tasks == 1:  # NB: as in one process, where a batch is soon over
+            return (RowRange(self, first, stop),)
+        cuts = (self.cut(first, stop, number, tasks) for number in range(1, tasks))
+        return [RowRange(self, *ends) for ends in pairwise((first, *cuts, stop))]
 
     def cut(self, start: int, stop: int, number: int, count: int) -> int:
         """Find where a part of the rows start..stop begins, if there are `count` of them."""
