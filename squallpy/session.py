@@ -73,6 +73,7 @@ class RunOptions:
     backend: str = "spark"
     master: str = "local[2]"
     batch_rows: int | None = None
+    trigger: str = "as-it-comes"
     changes: bool = False
     final: bool = True
     measured: bool = False
@@ -182,8 +183,10 @@ class Session:
         working: Callable[[bool], None] = lambda _: None,
     ) -> None:
         from squallpy.runtime.query_input import open_reading
+        from squallpy.runtime.sources.trigger import Trigger
 
-        reading = open_reading(self.script.relations, self.path.parent, self._state_folder(query, options))
+        folder, trigger = self._state_folder(query, options), Trigger.parse(options.trigger)
+        reading = open_reading(self.script.relations, self.path.parent, folder, trigger)
         partitions = self.settings.partitions if options.backend == "spark" else 1
         compiled = self.compile(query, partitions, dict(reading.sizes), options.late)
         if compiled.plan.only_grows and not options.final:

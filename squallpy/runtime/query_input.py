@@ -23,6 +23,7 @@ from squallpy.runtime.sources.arrivals import Arrivals
 from squallpy.runtime.sources.input import Input
 from squallpy.runtime.sources.protocol import Limit
 from squallpy.runtime.sources.replay import BackfillReplay, Replay
+from squallpy.runtime.sources.trigger import AS_IT_COMES, Trigger
 from squallpy.runtime.sources.watched_files import WatchedFiles
 
 Columns = Mapping[str, Sequence[str]]
@@ -105,8 +106,10 @@ class EndlessReading(Reading):
     order = "arrival"
     batch_rows = 1  # NB: the limit of a batch is no part of what a checkpoint is of
 
-    def __init__(self, sources: Mapping[str, FileSource | WatchedFiles], checkpoint: str | None) -> None:
-        self._sources, self._checkpoint = sources, checkpoint
+    def __init__(
+        self, sources: Mapping[str, FileSource | WatchedFiles], checkpoint: str | None, trigger: Trigger
+    ) -> None:
+        self._sources, self._checkpoint, self._trigger = sources, checkpoint, trigger
         known = recorded_sizes(checkpoint) if checkpoint else None
         for source in sources.values() if known is None else ():
             source.latest(source.initial(), Limit())
@@ -120,7 +123,7 @@ class EndlessReading(Reading):
                 self._sources[name].check(some)
 
     def begin(self, location: StateLocation | None) -> Input:
-        arrivals = Arrivals({name: self._read[name] for name in self._streams}, self._limit)
+        arrivals = Arrivals({name: self._read[name] for name in self._streams}, self._limit, trigger=self._trigger)
         if location and self._checkpoint:
             watched = {name: s for name in self._streams if isinstance(s := self._read[name], WatchedFiles)}
             log = OffsetLog(location.durable, watched)
@@ -142,9 +145,11 @@ class EndlessReading(Reading):
             source.compare(sums, end if batch < done.batches else start, self._checkpoint or "")
 
 
-def open_reading(relations: Mapping[str, Relation], base: Path, checkpoint: str | None) -> Reading:
+def open_reading(
+    relations: Mapping[str, Relation], base: Path, checkpoint: str | None, trigger: Trigger = AS_IT_COMES
+) -> Reading:
     """Open the relations of a script; relative paths start at `base`. Raises SQ4001, SQ4002."""
     has_checksum = checkpoint is not None
     files = {n: open_source(r, base, has_checksum) for n, r in relations.items() if not r.is_watched}
     watched = {n: WatchedFiles(r, base, has_checksum) for n, r in relations.items() if r.is_watched}
-    return EndlessReading({**files, **watched}, checkpoint) if watched else BoundedReading(files, has_checksum)
+    return EndlessReading({**files, **watched}, checkpoint, trigger) if watched else BoundedReading(files, has_checksum)

@@ -59,6 +59,11 @@ _RUNNING = (
         help="The final result, every change, or a live table.  [default: live on a terminal, else final]",
     ),
     click.option(
+        "--trigger",
+        metavar="WHEN",
+        help="When batches of a stream without end begin: as-it-comes, available-now (which ends), once, '10 seconds'.",
+    ),
+    click.option(
         "--format",
         type=click.Choice(["table", "csv", "json", "parquet"], case_sensitive=False),
         help="Of stdout or --out.  [default: table on a terminal, else csv; --out: by suffix]",

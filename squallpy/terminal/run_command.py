@@ -17,6 +17,7 @@ from squallpy.runtime.observers.profile import Profile
 from squallpy.runtime.sinks.file_sinks import ChangeFiles, ResultFile, file_format
 from squallpy.runtime.sinks.output_file import is_stream
 from squallpy.runtime.sinks.protocol import Sink, Sinks
+from squallpy.runtime.sources.trigger import Trigger
 from squallpy.session import RunOptions, Session
 from squallpy.terminal.failures import Interrupted, Terminated
 from squallpy.terminal.interrupt import interruptible
@@ -35,6 +36,7 @@ class RunRequest:
     backend: str = "spark"
     master: str = "local[2]"
     batch_rows: int | None = None
+    trigger: str | None = None
     mode: str | None = None
     format: str | None = None
     out: Path | None = None
@@ -117,7 +119,11 @@ def run_script(request: RunRequest) -> None:
     session = Session(request.script, parse_settings(request.settings), request.text)
     with _without_extras(), Progress("compiling").running():
         several, endless = len(session.script.queries) > 1, session.script.endless
-    choice = choose(request, sys.stdout.isatty(), can_redraw(sys.stdout), endless.name if endless else "")
+    trigger = Trigger.parse(request.trigger or "as-it-comes")
+    if request.trigger and not endless:
+        raise SquallError("SQ7003", "--trigger is for streams without end", hint="declare one with watch 'true'")
+    is_endless = endless.name if endless and not trigger.ends else ""
+    choice = choose(request, sys.stdout.isatty(), can_redraw(sys.stdout), is_endless)
     if endless and several:
         message = f"the stream {endless.name} has no end, and a script with such a stream has one query"
         raise SquallError("SQ3001", message, endless.span, "give each query a script of its own")
@@ -131,7 +137,7 @@ def run_script(request: RunRequest) -> None:
     progress = Progress("starting Spark" if request.backend == "spark" else "starting")
     for notice in session.script.notices:
         progress.say(str(notice))
-    if endless and not request.checkpoint:
+    if endless and is_endless and not request.checkpoint:
         progress.say(f"the stream {endless.name} has no end, and without --checkpoint nothing is kept")
     profile: Profile | None = None
     end = _End()
@@ -146,6 +152,7 @@ def run_script(request: RunRequest) -> None:
                 backend=request.backend,
                 master=request.master,
                 batch_rows=request.batch_rows,
+                trigger=request.trigger or "as-it-comes",
                 changes=choice.mode != "final",
                 final=choice.mode != "changes",
                 measured=request.metrics is not None,

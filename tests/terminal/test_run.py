@@ -369,6 +369,19 @@ def test_sigterm_ends_what_has_no_end(room: Path) -> None:
     ]
 
 
+def test_all_that_is_available_now(room: Path, squall: Squall) -> None:
+    watch(room)
+    for trigger in ("available-now", "ONCE"):
+        ended = squall("run", "q.sql", *LOCAL, "--mode", "final", "--trigger", trigger)
+        assert (ended.status, ended.out, ended.err) == (0, "user,total\nann,1.75\nbob,2.25\n", "")
+
+
+def fault_a_trigger_without_a_stream_that_has_no_end(squall: Squall) -> None:
+    ended = squall("run", "q.sql", *LOCAL, "--trigger", "once")
+    assert ended.status == 2
+    assert ended.err == "SQ7003 --trigger is for streams without end, declare one with watch 'true'\n"
+
+
 def fault_two_queries_without_an_end(room: Path, squall: Squall) -> None:
     watch(room)
     (room / "q.sql").write_text((room / "q.sql").read_text() + QUERY)

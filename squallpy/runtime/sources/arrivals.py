@@ -7,9 +7,11 @@ arrivals.spans(1)   →   None                                  nothing has come
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from time import monotonic
 
 from squallpy.runtime.sources.input import Span
 from squallpy.runtime.sources.protocol import Limit, Offset, Source
+from squallpy.runtime.sources.trigger import AS_IT_COMES, Trigger
 
 Spans = Mapping[str, Span]
 
@@ -26,13 +28,17 @@ class Arrivals:
         streams: The streams by name.
         decided: The last batch that was decided on, with its number; it stays as it is.
         log: Called with each batch before it is read.
+        trigger: When a batch begins, and whether there is a last one.
     """
 
     streams: Mapping[str, Source]
     batch_rows: int
     decided: tuple[int, Spans] | None = None
     log: Callable[[int, Spans], None] = _forget
-    batches: None = field(default=None, init=False)
+    trigger: Trigger = AS_IT_COMES
+    clock: Callable[[], float] = monotonic
+    batches: int | None = field(default=None, init=False)
+    _begun: float | None = field(default=None, init=False)
 
     @property
     def example(self) -> int:
@@ -43,17 +49,24 @@ class Arrivals:
         """Decide on a batch, or return the decision; None if nothing has come."""
         if self.decided and self.decided[0] == batch:
             return self.decided[1]
+        now = self.clock()
+        if self._begun is not None and now < self._begun + self.trigger.seconds:
+            return None
         before = {name: end for name, (_, end) in self.decided[1].items()} if self.decided else {}
         assert batch == (self.decided[0] + 1 if self.decided else 0), f"batch {batch} after {self.decided}"
         spans = self._arrived({name: before.get(name, source.initial()) for name, source in self.streams.items()})
         if batch and all(start == end for start, end in spans.values()):
+            self.batches = batch if self.trigger.ends else None
             return None
         self.log(batch, spans)
-        self.decided = batch, spans
+        self.decided, self._begun = (batch, spans), now
+        self.batches = batch + 1 if self.trigger.once else None
         return spans
 
     def _arrived(self, starts: Mapping[str, Offset]) -> dict[str, Span]:
         """Ask every stream for its part of the rows, then for what others have left."""
+        if self.trigger.once:
+            return {name: (start, self.streams[name].latest(start, Limit())) for name, start in starts.items()}
         ends, left = dict(starts), self.batch_rows
         for part in (-(-self.batch_rows // max(1, len(starts))), self.batch_rows):
             for name, source in self.streams.items():

@@ -33,7 +33,7 @@ class Batches(Protocol):
 
     @property
     def batches(self) -> int | None:
-        """The number of batches; None if there is no end."""
+        """The number of batches; None if there is no end yet."""
         ...
 
     @property
@@ -86,6 +86,10 @@ class Input:
     def has(self, batch: int) -> bool:
         """True if there is such a batch, or may be one day."""
         return self.batches.batches is None or batch < self.batches.batches
+
+    def is_ready(self, batch: int) -> bool:
+        """True if a batch can be read."""
+        return self.next(batch) is not None
 
     def whole(self, step: Step) -> Slices:
         """Return what a batch reads, for one task."""
@@ -148,8 +152,8 @@ def arriving(input: Input, first: int, stop: threading.Event) -> Iterator[Step |
     batch = first
     while input.has(batch) and not stop.is_set():
         step = input.next(batch)
-        if step is None:
-            stop.wait(POLL)
-        else:
-            batch += 1
         yield step
+        if step:
+            batch += 1
+        elif input.has(batch):
+            stop.wait(POLL)

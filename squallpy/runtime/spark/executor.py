@@ -88,7 +88,7 @@ class SparkExecutor:
                 self._input.batches.batches, self._splits, self._plan.partitions,
                 *coordinator.stages(self._splits, self._trace), ticks, len(self._plan.stages), committed.batches,
                 coordinator.directives, self._trace, prepare, TOGETHER,
-                is_ready=lambda batch: self._input.next(batch) is not None,
+                input=self._input,
                 skips_feed=coordinator.skips_feed(is_small=sum(first.values()) <= SMALL),
             )  # fmt: skip
             run(cluster.session, job, publish, stop)

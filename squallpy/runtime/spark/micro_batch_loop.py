@@ -29,6 +29,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from squallpy.base.errors import SquallError
 from squallpy.base.timing import SILENT, Trace
+from squallpy.runtime.sources.input import Input
 from squallpy.runtime.spark.partition_placement import Placement
 from squallpy.runtime.spark.planned_job import PlannedJob, StageFunction, exchange, map_stage
 from squallpy.runtime.spark.worker_tasks import (
@@ -81,8 +82,8 @@ class StreamJob:
     """The driver's preparation of a batch, repeated where the batch is."""
     batches_per_tick: int = 1
     """Batches per tick. The caller counts them: an unfinished tick is repeated as a whole."""
-    is_ready: Callable[[int], bool] | None = None
-    """True if a batch can be read, which is waited for; by default all can."""
+    input: Input | None = None
+    """The input whose batches are waited for, and end where it does, if there are no `batches`."""
     skips_feed: bool = False
     """True if each task of the first stage may read the whole batch, without a feed stage and an exchange."""
 
@@ -202,10 +203,11 @@ class _Loop:
         until = perf_counter() + _TICK if self.job.batches is None else inf
         try:
             for number in range(self.job.batches_per_tick):
-                while not self._is_over and self.job.is_ready and not self.job.is_ready(self.next):
+                while not self._is_over and self.job.input and not self.job.input.is_ready(self.next):
                     if perf_counter() > until:
                         return
-                    self.stop.wait(_POLL)
+                    if not self._is_over:
+                        self.stop.wait(_POLL)
                 if self._is_over:
                     break
                 self._run(self.next, begins=number == 0)
@@ -226,6 +228,8 @@ class _Loop:
     @property
     def _is_over(self) -> bool:
         """True if there is no other batch, or none wanted."""
+        if self.job.batches is None and self.job.input:
+            return self.stop.is_set() or not self.job.input.has(self.next)
         return self.stop.is_set() or (self.job.batches is not None and self.next >= self.job.batches)
 
     def _run(self, batch: int, begins: bool) -> None:

@@ -1,0 +1,48 @@
+"""Triggers: when a batch of streams without end begins, and whether there is a last one.
+
+Trigger.parse("available-now")   →   batches until nothing more has come
+Trigger.parse("10 seconds")      →   a batch every ten seconds, if anything has come
+"""
+
+import re
+from dataclasses import dataclass
+
+from squallpy.base.errors import SquallError, nearest
+
+_UNITS = {
+    **dict.fromkeys(("ms", "millisecond", "milliseconds"), 0.001),
+    **dict.fromkeys(("s", "second", "seconds"), 1.0),
+    **dict.fromkeys(("min", "minute", "minutes"), 60.0),
+    **dict.fromkeys(("h", "hour", "hours"), 3600.0),
+}
+_NAMES = ("as-it-comes", "available-now", "once")
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """A trigger; by default a batch begins when anything has come, without end.
+
+    Args:
+        seconds: The least time from the beginning of a batch to that of the next one.
+        ends: The last batch is the one after which nothing more has come.
+        once: There is one batch, with all that is there.
+    """
+
+    seconds: float = 0.0
+    ends: bool = False
+    once: bool = False
+
+    @staticmethod
+    def parse(text: str) -> "Trigger":
+        """Read the name of a trigger, or an interval; raises SQ7003."""
+        name = text.strip().lower()
+        if name in _NAMES:
+            return Trigger(ends=name != "as-it-comes", once=name == "once")
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]+)", name)
+        if found and found[2] in _UNITS and (seconds := float(found[1]) * _UNITS[found[2]]) > 0:
+            return Trigger(seconds)
+        hint = nearest(name, _NAMES) if found is None else "an interval is such as '10 seconds', '500 ms'"
+        raise SquallError("SQ7003", f'--trigger cannot be "{text}"', hint=hint)
+
+
+AS_IT_COMES = Trigger()
