@@ -30,7 +30,7 @@ def place_text(pool: PoolPlan, place: tuple[int, ...] | str | None) -> str:
     return f" by {', '.join(pool.keys[i].name for i in place)}"
 
 
-def send_text(plan: Plan, send: Send) -> str:
+def send_text(plan: Plan, send: Send, is_last: bool = False) -> str:
     """Show an exchange: ΔORDERS(o_orderkey, o_custkey) by o_custkey as ΔORDERS.1"""
     pool = plan.delta(send.source)
     names = Names(pool.keys)
@@ -38,7 +38,7 @@ def send_text(plan: Plan, send: Send) -> str:
         case None:
             to = "to every partition"
         case ():
-            to = "to one partition"
+            to = "to the driver" if is_last else "to one partition"
         case by:
             to = f"by {', '.join(names(pool.keys[i]) for i in by)}"
     if send.key:

@@ -30,7 +30,9 @@ def plan_text(plan: Plan) -> str:
     lines += ["", "STAGE 1 where a batch is read", *_stage_lines(plan, plan.reading, origins)]
     for number, stage in enumerate(plan.stages, 2):
         lines += ["", f"STAGE {number} on {_many(plan.partitions, 'partition')}", *_stage_lines(plan, stage, origins)]
-    places = dict(plan.places)
+    if plan.driver:
+        lines += ["", "DRIVER", *_stage_lines(plan, plan.driver, origins)]
+    places = dict(plan.places) | dict.fromkeys(plan.driver_pools, "on the driver")
     lines += ["", "POOLS"]
     unique = {view.view for view in plan.unique}
     pools = [(pool, place_text(pool, places.get(pool.name))) for pool in plan.pools]
@@ -50,7 +52,7 @@ def _stage_lines(plan: Plan, stage: Stage, origins: Mapping[str, str]) -> list[s
             case Update():
                 lines.append(f"  {update_text(step)}")
     lines += [f"  KEEP {name}" for name in stage.keeps]
-    return lines + [f"  SEND {send_text(plan, send)}" for send in stage.sends]
+    return lines + [f"  SEND {send_text(plan, send, stage is plan.stages[-1])}" for send in stage.sends]
 
 
 def _checked(pool: PoolPlan, unique: Collection[str]) -> str:
@@ -107,10 +109,13 @@ def stages_text(plan: Plan, yardstick: str = "") -> str:
     for number, stage in enumerate(plan.stages, 2):
         where = _many(plan.partitions, "partition")
         lines.append(f"  STAGE {number}  apply: {_updates(stage)} in one block on {where}")
-        lines += [f"    EXCHANGE  {send_text(plan, send)}" for send in stage.sends]
-    keys, driver = ", ".join(c.name for c in plan.result.keys), "  DRIVER   add ΔQ to Q, print what changed"
+        is_last = stage is plan.stages[-1]
+        how = "GATHER  " if is_last else "EXCHANGE"
+        lines += [f"    {how}  {send_text(plan, send, is_last)}" for send in stage.sends]
+    keys, first = ", ".join(c.name for c in plan.result.keys), f"{_updates(plan.driver)}, " if plan.driver else ""
     sent = ", ".join(f"{name} {size:,.0f}" for name, size in traffic(plan).items())
-    lines += [f"    GATHER    ΔQ({keys}) → driver", driver, f"EXCHANGED, estimated bytes per tuple: {sent}"]
+    lines += [f"    GATHER    ΔQ({keys}) → driver"] if not plan.driver else []
+    lines += [f"  DRIVER   {first}add ΔQ to Q, print what changed", f"EXCHANGED, estimated bytes per tuple: {sent}"]
     lines += join_lines(plan)
     fixed = [(pool, dict(plan.places)[pool.name]) for pool in plan.pools if pool.name in plan.pinned_pools]
     lines += [f"PLACED as set: {pool_text(pool)}{place_text(pool, where)}" for pool, where in fixed]

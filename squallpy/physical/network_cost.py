@@ -2,7 +2,7 @@
 
 It is assumed that a tuple passes every filter, is one row in each delta, and has one match in each join; a group of an
 auxiliary relation that it changes has an old row and a new one. Pre-aggregation, filters and joins without a match send
-less, joins with many matches send more.
+less, joins with many matches send more. A sum without keys is one row a batch: no tuple pays for it.
 """
 
 from dataclasses import dataclass, field
@@ -46,7 +46,7 @@ class _Estimate:
     def __post_init__(self) -> None:
         for feed in self.plan.sources:
             self.total[feed.relation.name] = 0.0
-            self.rows |= {delta.name: {feed.relation.name: 1.0} for delta in feed.deltas}
+            self.rows |= {delta.name: {feed.relation.name: float(bool(delta.keys))} for delta in feed.deltas}
         for stage in (self.plan.reading, *self.plan.stages):
             self._stage(stage)
 
@@ -54,8 +54,10 @@ class _Estimate:
         auxiliary = {feed.relation.name: feed for feed in self.plan.feeds if feed.auxiliary}
         for step in stage.steps:
             match step:
-                case Update(target, delta):
-                    self.rows[target] = _most(self.rows.get(target, {}), self.rows.get(delta, {}))
+                case Update(target, delta, keys=keys):
+                    given = self.rows.get(delta, {})
+                    made = given if keys else dict.fromkeys(given, 0.0)
+                    self.rows[target] = _most(self.rows.get(target, {}), made)
                 case Derive(relation):
                     feed = auxiliary[relation]
                     assert feed.auxiliary is not None

@@ -214,8 +214,8 @@ class Plan:
     """The physical plan that an executor runs.
 
     `matrices` are its first stage, if it reads any. `reading` runs where the batch is read, without any pool, then
-    `stages` on every partition. `deltas` live no longer than a batch: as feeds make them, as they are sent, and sums
-    that are only there to be sent.
+    `stages` on every partition, and `driver` where the last of them sends to. `deltas` live no longer than a batch: as
+    feeds make them, as they are sent, and sums that are only there to be sent.
     """
 
     program: Program
@@ -238,6 +238,7 @@ class Plan:
     light: tuple[tuple[str, str], ...] = ()  # reasons why no key of a hashed pool has a grid
     matrices: MatrixPlan | None = None  # the first stage of a query that reads matrices
     keeps_result: bool = True  # otherwise its rows are printed and dropped
+    driver: Stage | None = None  # the last stage, where it only has sums without keys
 
     @property
     def output(self) -> OutputSpec:
@@ -254,6 +255,12 @@ class Plan:
     def sources(self) -> tuple[Feed, ...]:
         """The feeds that read streams and tables."""
         return tuple(feed for feed in self.feeds if feed.auxiliary is None)
+
+    @property
+    def driver_pools(self) -> frozenset[str]:
+        """The pools of the driver's stage."""
+        steps = self.driver.steps if self.driver else ()
+        return frozenset(s.target for s in steps if isinstance(s, Update)) & {pool.name for pool in self.pools}
 
     @property
     def windows(self) -> dict[str, WindowSpec]:

@@ -1,6 +1,6 @@
 """The planner: trigger program → physical plan, with the stages, their exchanges, and pools with their indexes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Mapping as Map
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -18,11 +18,13 @@ from squallpy.physical.distribute.distributed_program import (
     Placements,
     distribute,
 )
+from squallpy.physical.distribute.driver_block import ends_on_driver
 from squallpy.physical.distribute.heavy_key_placement import add_heavy_key_grids, why_light
 from squallpy.physical.distribute.initial_grids import SIDES, all_on_grid, grid_of
 from squallpy.physical.distribute.location_tags import EVERYWHERE, RANDOM, Mark, PlacementError
 from squallpy.physical.distribute.pinned_placements import pinned_placements
 from squallpy.physical.distribute.placement_search import choose_placements
+from squallpy.physical.distribute.row_deltas import row_deltas, with_row_deltas
 from squallpy.physical.distribute.single_transformer import Compute, Derivation, Step, Transfer
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.joiner_groups import powers_of_two
@@ -42,7 +44,7 @@ from squallpy.physical.plan import (
 )
 from squallpy.physical.unique_keys import unique_views
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
-from squallpy.program.calculus import Lane, cofactor_ring, lifted
+from squallpy.program.calculus import lifted
 from squallpy.program.trigger_program import Program, Statement
 from squallpy.program.views import View
 
@@ -161,10 +163,12 @@ def _plan_distributed(
     program: Program, places: Placements, partitions: int, switches: DistributionOptions, compensated: bool
 ) -> Plan:
     """Plan views at their placements, with a stage between two exchanges."""
-    builder = _PlanBuilder(program, compensated)
+    rows = row_deltas(program)
+    blocks = distribute(program, places, switches, rows)
+    builder = _PlanBuilder(with_row_deltas(program, rows, blocks), compensated)
     reading, others = Stage(), list[Stage]()
     read = {delta.name for feed in builder.feeds if not feed.auxiliary for delta in feed.deltas}
-    for block in distribute(program, places, switches):
+    for block in blocks:
         if not block.moves:
             stage = Stage(tuple(builder.step(step) for step in block.steps))
             if block.is_early:
@@ -180,7 +184,9 @@ def _plan_distributed(
             others[-1] = replace(others[-1], sends=later)
     if not others and any(relation.op for relation in program.relations):
         others.append(Stage())  # where ledgers are
-    return builder.plan(reading, _with_kept_deltas(reading, others, builder), places, partitions)
+    driver = others.pop() if ends_on_driver(blocks, program) else None
+    plan = builder.plan(reading, _with_kept_deltas(reading, others, builder), places, partitions)
+    return replace(plan, program=program, driver=driver)
 
 
 def _on_grid(plan: Plan, places: Placements) -> tuple[OnGrid, ...]:
@@ -291,10 +297,8 @@ class _PlanBuilder:
         """Compile a statement; the rings of a product that lives no longer than the batch are those of its factors."""
         target = statement.target
         if target not in self._pools:
-            refs = [ref for ref in statement.refs if not ref.row]
-            factors = zip(*([self._pools[r.name].payload.rings[p] for p in r.picks] for r in refs), strict=True)
-            rings = tuple(self._rings.of_product(*lane) for lane in zip(statement.lanes, factors, strict=True))
-            self._pools[target] = PoolPlan(target, statement.keys, Payload(rings))
+            rings = statement.rings(lambda name: self._pools[name].payload.rings)
+            self._pools[target] = PoolPlan(target, statement.keys, self._rings.payload(rings))
         return access(statement, self.known, self.indexes)
 
     def plan(self, reading: Stage, stages: tuple[Stage, ...], places: Placements, partitions: int) -> Plan:
@@ -331,13 +335,10 @@ class _Rings:
         return _Rings(Ring.SIGNED if product else Ring.REAL, compensated)
 
     def pool(self, view: View) -> PoolPlan:
-        return PoolPlan(view.name, view.keys, Payload(tuple(map(self._choose, view.rings))))
+        return PoolPlan(view.name, view.keys, self.payload(view.rings))
 
-    def of_product(self, lane: Lane | None, factors: Sequence[LaneRing]) -> LaneRing:
-        """Choose the ring of a product of views' lanes and a statement's own."""
-        if (cofactor := cofactor_ring(lane or (), factors)) is not None:
-            return self._choose(cofactor)
-        return max(ring for ring in factors if isinstance(ring, Ring))
+    def payload(self, rings: Iterable[LaneRing]) -> Payload:
+        return Payload(tuple(map(self._choose, rings)))
 
     def _choose(self, ring: LaneRing) -> LaneRing:
         if isinstance(ring, Cofactor):

@@ -186,6 +186,12 @@ def cofactor_ring(lane: Lane, rings: Sequence[LaneRing] = ()) -> Cofactor | None
     return Cofactor(min(r.first for r in given), sum(r.size for r in given), degree=given[0].degree)
 
 
+def product_ring(lane: Lane, rings: Sequence[LaneRing]) -> LaneRing:
+    """Return the ring of a product of elements of rings and a lane."""
+    cofactor = cofactor_ring(lane, rings)
+    return cofactor or max(found for found in (ring(lane), *rings) if isinstance(found, Ring))
+
+
 def ring(lane: Lane) -> LaneRing:
     """Choose the smallest ring for the sums of a lane.
 

@@ -8,12 +8,14 @@ An `AuxiliaryRelation` makes rows of a view, such as the nested aggregates of ea
 join. Its change is extracted from the groups that the batch touched (§3.2.2), and has a trigger like any relation.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from squallpy.base.rings import LaneRing
 from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Column
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
-from squallpy.program.calculus import Factor, Lane
+from squallpy.program.calculus import Factor, Lane, product_ring
 from squallpy.program.output_spec import OutputSpec
 from squallpy.program.views import Ref, View
 
@@ -33,6 +35,16 @@ class Statement:
     filters: tuple[Factor, ...]
     lanes: tuple[Lane | None, ...]
     partial: bool = False
+
+    def rings(self, of: Callable[[str], Sequence[LaneRing]]) -> tuple[LaneRing, ...]:
+        """Choose the rings of its products.
+
+        Args:
+            of: The rings of a view or delta that it reads.
+        """
+        factors = [(of(ref.name), ref.picks) for ref in self.refs if ref.picks and not ref.row]
+        lanes = enumerate(self.lanes)
+        return tuple(product_ring(lane or (), [rings[picks[n]] for rings, picks in factors]) for n, lane in lanes)
 
 
 @dataclass(frozen=True, slots=True)

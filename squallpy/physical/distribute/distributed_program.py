@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 
 from squallpy.logical.expressions import Column
 from squallpy.physical.distribute.location_tags import (
@@ -19,7 +20,15 @@ from squallpy.physical.distribute.location_tags import (
     Read,
 )
 from squallpy.physical.distribute.simplify_transformers import simplify_moves
-from squallpy.physical.distribute.single_transformer import Compute, Derivation, Form, Step, Written, remove_dead_steps
+from squallpy.physical.distribute.single_transformer import (
+    Compute,
+    Derivation,
+    Form,
+    RowDeltas,
+    Step,
+    Written,
+    remove_dead_steps,
+)
 from squallpy.physical.distribute.statement_blocks import StatementBlock, fuse, one_block_each
 from squallpy.physical.distribute.well_formed import make_well_formed
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
@@ -52,19 +61,26 @@ class DistributionOptions:
 ALL = DistributionOptions()
 
 
-def distribute(program: Program, places: Placements, switches: DistributionOptions = ALL) -> tuple[StatementBlock, ...]:
+def distribute(
+    program: Program, places: Placements, switches: DistributionOptions = ALL, rows: RowDeltas = MappingProxyType({})
+) -> tuple[StatementBlock, ...]:
     """Distribute the program as blocks, first the statements computed where a batch is read, if there are any.
 
     The result's changes stay where they arise: the driver adds them up. Raises PlacementError.
+
+    Args:
+        rows: The deltas that travel as rows.
     """
-    return Distribution(program, switches).blocks(places)
+    return Distribution(program, switches, rows).blocks(places)
 
 
 class Distribution:
     """A program under varying placements; the evaluation of a statement is cached by the placements it depends on."""
 
-    def __init__(self, program: Program, switches: DistributionOptions = ALL) -> None:
-        self._program, self._switches = program, switches
+    def __init__(
+        self, program: Program, switches: DistributionOptions = ALL, rows: RowDeltas = MappingProxyType({})
+    ) -> None:
+        self._program, self._switches, self._rows = program, switches, rows
         self._auxiliary = {aux.relation.name: aux for aux in program.auxiliary}
         self._views = [view.name for view in program.views]
         self._memo: dict[tuple[int, tuple[Placement | None, ...]], Expression] = {}
@@ -72,7 +88,7 @@ class Distribution:
 
     def blocks(self, places: Placements) -> tuple[StatementBlock, ...]:
         """Distribute the program under these placements."""
-        form = Form(self._switches.shares_subexpressions, self._interned)
+        form = Form(self._switches.shares_subexpressions, self._interned, self._rows)
         for trigger in self._program.triggers:
             aux = self._auxiliary.get(trigger.relation.name)
             at: dict[str, Placement] = {d.name: SOURCE for d in trigger.deltas}

@@ -92,8 +92,8 @@ def grid_of(
 
 
 def max_records(view: View, sizes: Mapping[str, int]) -> int:
-    """Bound a view's number of records by the rows of its largest relation."""
-    return max((sizes.get(atom.relation.name, 0) for atom in view.atoms), default=0)
+    """Bound a view's number of records by the rows of its largest relation; without keys it has one."""
+    return max((sizes.get(atom.relation.name, 0) for atom in view.atoms), default=0) if view.keys else 1
 
 
 def stored_fraction(mark: Mark, grid: Grid | None) -> float:

@@ -8,7 +8,9 @@ round, then count the rows that the busiest node receives and processes; copies 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from squallpy.base.rings import LaneRing, Payload
 from squallpy.physical.distribute.distributed_program import Distribution, Placement, distribute
+from squallpy.physical.distribute.driver_block import ends_on_driver
 from squallpy.physical.distribute.initial_grids import (
     fields_of,
     grid_of,
@@ -18,7 +20,8 @@ from squallpy.physical.distribute.initial_grids import (
     stored_fraction,
 )
 from squallpy.physical.distribute.location_tags import COLUMNS, EVERYWHERE, RANDOM, ROWS, SOURCE, Dist, PlacementError
-from squallpy.physical.distribute.single_transformer import Compute, Derivation, Transfer
+from squallpy.physical.distribute.row_deltas import row_deltas
+from squallpy.physical.distribute.single_transformer import Compute, Derivation, RowDeltas, Transfer
 from squallpy.physical.distribute.statement_blocks import StatementBlock
 from squallpy.physical.joins.grid import Grid
 from squallpy.program.trigger_program import Program
@@ -27,10 +30,11 @@ from squallpy.program.views import View
 BATCH = 100_000  # tuples of the batch whose cost is estimated
 ROUND = 30_000.0  # fixed cost of an exchange, in rows sent
 SEEDS = 4  # fields that the search starts from
-IMPROVED = 2  # starts that are improved
-TRIES = 500  # statements placed again from each start
+IMPROVED = 3
+TRIES = 1000  # statements placed again from each start
 COPY = 0.02  # cost of a record that every node stores, in rows sent
 WORK = 1.0  # cost of processing a row in a statement, in rows sent
+WORD = 0.03  # cost of a word of a row, besides that of the row, in rows sent
 
 
 def choose_placements(
@@ -182,11 +186,13 @@ class _CostModel:
     program: Program
     sizes: Mapping[str, int]
     partitions: int
+    row_deltas: RowDeltas = field(init=False)
     distribution: Distribution = field(init=False)
     memo: dict[tuple[Placement | None, ...], float] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "distribution", Distribution(self.program))
+        object.__setattr__(self, "row_deltas", row_deltas(self.program))
+        object.__setattr__(self, "distribution", Distribution(self.program, rows=self.row_deltas))
 
     def __call__(self, places: Mapping[str, Placement]) -> float:
         """Compute the cost of placements once: several starts lead to the same ones."""
@@ -208,19 +214,22 @@ class _CostModel:
         held = 0.0
         for view in self.program.views:
             if (place := places.get(view.name)) in (EVERYWHERE, ROWS, COLUMNS):
-                held += max_records(view, self.sizes) * stored_fraction(place, grid)
+                row = _cost_of_row(len(view.keys), view.rings)
+                held += row * max(1, max_records(view, self.sizes)) * stored_fraction(place, grid)
         return COPY * held
 
     def of(self, blocks: tuple[StatementBlock, ...], grid: Grid | None = None) -> float:
-        rows, cost = dict(self._deltas()), 0.0
+        rows, layouts, cost = dict(self._deltas()), dict(self._layouts()), 0.0
         touched: dict[str, float] = {}  # rows added to a view
         views = {view.name for view in self.program.views}
+        exchanges = sum(block.moves for block in blocks) - ends_on_driver(blocks, self.program)
+        cost += ROUND * exchanges
         for block in blocks:
-            cost += ROUND if block.moves else 0.0
             for step in block.steps:
                 match step:
                     case Transfer(name, source, by, side):
                         rows[name] = rows.get(source, float("inf"))  # a whole view
+                        layouts[name] = layouts[source]
                         part = (
                             stored_fraction(side, grid)
                             if side
@@ -228,22 +237,36 @@ class _CostModel:
                             if by in (EVERYWHERE, ())
                             else 1 / self.partitions
                         )
-                        cost += rows[name] * part
+                        cost += rows[name] * part * _cost_of_row(*layouts[name])
                     case Compute(statement, at):
                         given = rows.get(statement.refs[0].name, float("inf"))
+                        made = given if statement.keys else min(given, self.partitions)
                         if statement.target in views:
-                            touched[statement.target] = max(given, touched.get(statement.target, 0.0))
+                            touched[statement.target] = max(made, touched.get(statement.target, 0.0))
                         else:
-                            rows[statement.target] = given
+                            rows[statement.target] = made
+                            rings = statement.rings(lambda name: layouts[name][1])
+                            layouts[statement.target] = len(statement.keys), rings
                         alone = at is EVERYWHERE or at == Dist(())
                         cost += WORK * given / (1 if alone and at is not SOURCE else self.partitions)
                     case Derivation(_, source, deltas):
                         rows |= dict.fromkeys(deltas, touched.get(source, 0.0))
         return cost
 
+    def _layouts(self) -> Iterator[tuple[str, tuple[int, tuple[LaneRing, ...]]]]:
+        """List the number of keys and the rings of each view and delta."""
+        deltas = (delta for trigger in self.program.triggers for delta in trigger.deltas)
+        for view in (*self.program.views, *deltas, *(rows for _, rows in self.row_deltas.values())):
+            yield view.name, (len(view.keys), view.rings)
+
     def _deltas(self) -> Iterator[tuple[str, float]]:
         total = sum(max(1, self.sizes.get(r.name, 0)) for r in self.program.relations)
         for trigger in self.program.triggers:
             fraction = max(1, self.sizes.get(trigger.relation.name, 0)) / total
             for delta in trigger.deltas:
-                yield delta.name, BATCH * fraction
+                yield from ((d.name, BATCH * fraction) for d in self.row_deltas.get(delta.name, (delta,)))
+
+
+def _cost_of_row(keys: int, rings: tuple[LaneRing, ...]) -> float:
+    """Compute the cost of sending a row."""
+    return 1 + WORD * (keys + Payload(rings).width)

@@ -11,10 +11,11 @@ Equal moves are one, equal subexpressions are computed once, and steps whose out
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
-from squallpy.logical.expressions import Column, Expr, columns
+from squallpy.logical.expressions import Column, Expr, columns, substitute
 from squallpy.physical.distribute.location_tags import (
     Dist,
     Expression,
@@ -27,9 +28,9 @@ from squallpy.physical.distribute.location_tags import (
     Read,
     Sum,
 )
-from squallpy.program.calculus import Assign, Factor, rename_factor, variables
+from squallpy.program.calculus import Assign, Factor, Lane, rename_factor, variables
 from squallpy.program.trigger_program import Statement
-from squallpy.program.views import Ref
+from squallpy.program.views import Ref, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,8 @@ class Derivation:
 
 
 Step = Transfer | Compute | Derivation
+RowDeltas = Mapping[str, tuple[View, View]]
+"""Deltas that travel as rows, by name: the delta, and that of its rows, whose keys begin with its own."""
 
 
 def _set_accesses(step: Step, reads: Iterable[str], writes: Iterable[str]) -> None:
@@ -100,11 +103,18 @@ def _set_accesses(step: Step, reads: Iterable[str], writes: Iterable[str]) -> No
 
 
 class Form:
-    """A sequence of statements in single transformer form; `written` caches their filters' canonical texts."""
+    """A sequence of statements in single transformer form.
 
-    def __init__(self, shared: bool = True, written: "Written | None" = None) -> None:
+    Args:
+        written: A cache of the filters' canonical texts.
+        rows: The deltas that travel as rows.
+    """
+
+    def __init__(
+        self, shared: bool = True, written: "Written | None" = None, rows: RowDeltas = MappingProxyType({})
+    ) -> None:
         self.steps: list[Step] = []
-        self._shared, self._written = shared, {} if written is None else written
+        self._shared, self._written, self._rows = shared, {} if written is None else written, rows
         self._shared_names: dict[object, str] = {}
         self._dependencies: dict[str, frozenset[str]] = {}  # all names that a name was made from
         self._dependents: dict[str, list[object]] = {}  # the other way round, as keys of `_made`
@@ -112,16 +122,15 @@ class Form:
 
     def add(self, statement: Statement, expression: Expression) -> None:
         """Add a statement whose right-hand side is evaluated as the expression says."""
-        pending = list(statement.filters)
-        keep = None
+        keep, outer = None, _Outer(statement, expression.reads, list(statement.filters), list(statement.lanes))
         if isinstance(expression, Move) and expression.is_free and isinstance(expression.to, Dist):
             keep, expression = tuple(statement.keys.index(v) for v in expression.to.keys), expression.child
         if expression.stays:
             refs = tuple(read.ref for read in expression.reads)
         else:
-            refs = tuple(self._refs(expression, _Outer(statement, expression.reads, pending)))
-        target, keys, lanes = statement.target, statement.keys, statement.lanes
-        self.append(Compute(Statement(target, keys, refs, tuple(pending), lanes), _origin(expression), keep))
+            refs = tuple(self._refs(expression, outer))
+        target, filters, lanes = statement.target, tuple(outer.pending), tuple(outer.lanes)
+        self.append(Compute(Statement(target, statement.keys, refs, filters, lanes), _origin(expression), keep))
         for key in self._dependents.pop(target, ()):  # NB: outdated, as the target has changed
             self._shared_names.pop(key, None)
 
@@ -155,8 +164,19 @@ class Form:
         grid_key = _grid_key(to, ref.variables)
         key = (ref.name, by, side, grid_key)
         if self._is_new(key):
-            self._make(key, Transfer(self._name(ref.name, "."), ref.name, by, side, grid_key))
+            name = self._name(ref.name, ".")
+            if side is None and ref.name in self._rows:
+                self._make(key, self._move_rows(*self._rows[ref.name], name, by, to))
+            else:
+                self._make(key, Transfer(name, ref.name, by, side, grid_key))
         return replace(ref, name=self._shared_names[key])
+
+    def _move_rows(self, delta: View, rows: View, name: str, by: tuple[int, ...] | Mark, to: Location) -> Compute:
+        """Move the rows of a delta, and make the delta of them."""
+        ((term,), moved) = delta.terms, Transfer(self._name(rows.name, "."), rows.name, by)
+        self.append(moved)
+        ref = Ref(moved.name, rows.keys, (0,) * len(term.lanes))
+        return Compute(Statement(name, delta.keys, (ref,), (), term.lanes), to)
 
     def _compute(self, child: Expression, outer: "_Outer", to: Location) -> Ref:
         """Name the child as a sum of its own, by the variables needed outside or by the move."""
@@ -167,8 +187,9 @@ class Form:
             *(f.variable for f in filters if isinstance(f, Assign)),
         }
         needed_outside = outer.needed_outside(child.reads) | set(() if isinstance(to, Mark) else to.keys)
+        lanes = outer.take_factors(bound, needed_outside)
+        needed_outside |= {v for lane in outer.lanes for factor in lane or () for v in columns(factor)}
         keys = tuple(sorted(bound & needed_outside, key=lambda v: v.id))
-        lanes = tuple(None if lane is None else () for lane in outer.statement.lanes)
         statement = Statement("", keys, refs, filters, lanes)
         key = _canonical(statement, self._written)
         if self._is_new(key):
@@ -212,11 +233,12 @@ def _spread_by(to: Location, variables: tuple[Column, ...]) -> tuple[int, ...] |
 
 @dataclass(slots=True)
 class _Outer:
-    """A statement being split, with its filters that are not applied yet."""
+    """A statement being split, with the filters and the factors of lanes that are left of it."""
 
     statement: Statement
     reads: tuple[Read, ...]
     pending: list[Factor]
+    lanes: list[Lane | None]
 
     def take_filters(self, bound: set[Column]) -> tuple[Factor, ...]:
         """Take the filters that can be evaluated from the bound variables."""
@@ -228,12 +250,21 @@ class _Outer:
                 bound |= {f.variable} if isinstance(f, Assign) else set()
         return tuple(out)
 
+    def take_factors(self, bound: set[Column], needed_outside: set[Column]) -> tuple[Lane | None, ...]:
+        """Take the factors of bound variables that nothing else outside needs, so that these are summed away.
+
+        T(a, x)⟨1⟩, x in ⟨LIFT(x, 0)⟩ outside   →   T(a)⟨LIFT(x, 0)⟩
+        """
+        taken = list[Lane | None]()
+        for i, lane in enumerate(self.lanes):
+            inner = tuple(f for f in lane or () if (read := columns(f)) <= bound and not read <= needed_outside)
+            self.lanes[i] = None if lane is None else tuple(f for f in lane if f not in inner)
+            taken.append(None if lane is None else inner)
+        return tuple(taken)
+
     def needed_outside(self, inner: tuple[Read, ...]) -> set[Column]:
-        """Collect the variables that are read outside these inner reads."""
-        needed_outside = {
-            *self.statement.keys,
-            *(c for lane in self.statement.lanes for f in lane or () for c in columns(f)),
-        }
+        """Collect the variables that keys, filters, and reads outside these inner ones have."""
+        needed_outside = set(self.statement.keys)
         for f in self.pending:
             needed_outside |= variables(f)
         others = list(self.reads)
@@ -275,9 +306,10 @@ def _canonical(statement: Statement, written: Written) -> object:
         for ref in statement.refs
     ]
     refs = tuple((ref.name, tuple(names[v.id] for v in ref.bound_variables), ref.picks) for ref in statement.refs)
+    lanes = repr([None if lane is None else [substitute(f, names) for f in lane] for lane in statement.lanes])
     keys = tuple(names[v.id] for v in statement.keys)
     # NB: identified by id, as the program outlives this cache
     filters = (*map(id, statement.filters), None, *names)
     if filters not in written:
         written[filters] = tuple(repr(rename_factor(f, names)) for f in statement.filters)
-    return refs, repr(rows), keys, written[filters], statement.lanes
+    return refs, repr(rows), keys, written[filters], lanes

@@ -47,8 +47,12 @@ def open_maintainer(feed: Feed, aux: AuxiliaryPlan) -> Maintainer:
     return maintainer_of(aux.kind)(feed, aux)
 
 
-def auxiliary_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
-    """Return the pools that maintainers keep besides views."""
-    auxiliary = [(feed, feed.auxiliary) for feed in plan.feeds if feed.auxiliary]
+def auxiliary_layouts(plan: Plan, *, on_driver: bool = False) -> tuple[PoolLayout, ...]:
+    """Return the pools that maintainers keep besides views, those of partitions or of the driver."""
+    auxiliary = [
+        (feed, feed.auxiliary)
+        for feed in plan.feeds
+        if feed.auxiliary and (feed.auxiliary.source.name in plan.driver_pools) == on_driver
+    ]
     own = (layout for feed, aux in auxiliary for layout in maintainer_of(aux.kind).layouts(feed, aux))
     return (FIRST_BATCH_LAYOUT, *own) if auxiliary else ()

@@ -5,7 +5,7 @@ Node       messages, state of a partition      →  for each stage one message: 
 Publisher  the partitions' messages, result    →  the printed rows that went and came
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from squallpy.base.timing import SILENT, Trace
 from squallpy.physical.plan import Plan, Stage
+from squallpy.program.trigger_program import RESULT
 from squallpy.runtime.formats.counted_table import concat_tables
 from squallpy.runtime.formats.file_rows import ReadStats
 from squallpy.runtime.formats.skipped_rows import skipped
@@ -248,7 +249,7 @@ class Node:
                 out = ExchangeMessages(self._plan, store.dictionary, encoded, (self._partition,))
                 out.add(sent, stage, change, self._partition)
                 return pack_parcels(out.pack(total, self._partition))
-            answer = self._answer(store, change, total)
+            answer = self._answer(store, [change, *sent.values()], total)
             return answer if handed is None else pack_parcels([(self._partition, answer), *handed])
 
     def _hand_offs(self, store: Store, batch_plan: BatchPlan) -> tuple[list[tuple[int, bytes]], int]:
@@ -260,8 +261,11 @@ class Node:
             out.put(partition, delta)
         return out.messages, copied
 
-    def _answer(self, store: Store, change: Delta, total: Stats) -> bytes:
-        return pack_deltas([(change, self._plan.result.keys)], store.dictionary, total | {"views": store.usage()})
+    def _answer(self, store: Store, changes: Sequence[Delta], total: Stats) -> bytes:
+        """Pack what the driver gets: the change of the result, and sums without keys."""
+        keys = {RESULT: self._plan.result.keys}
+        packed = [(change, keys.get(change.name, ())) for change in changes]
+        return pack_deltas(packed, store.dictionary, total | {"views": store.usage()})
 
 
 def split_hand_offs(output: bytes) -> tuple[bytes, list[tuple[int, bytes]]]:
@@ -283,10 +287,12 @@ def unpack_parcels(packed: bytes) -> list[tuple[int, bytes]]:
 
 
 class Publisher:
-    """The result on the driver as a function from messages to printed changes, empty where none are `wanted`."""
+    """The driver's stage and the result as a function from messages to printed changes, empty where none are
+    `wanted`."""
 
     def __init__(self, plan: Plan, wanted: bool = True, trace: Trace = SILENT) -> None:
         self.result, self._with_changes, self._trace = Result(plan), wanted, trace
+        self._stage = StageExecutor(plan, plan.driver, trace=trace) if plan.driver else None
 
     def run(self, store: Store, messages: list[bytes]) -> bytes:
         """Merge the partitions' changes; the first message says whether anything was printed before."""
@@ -294,6 +300,10 @@ class Publisher:
         store.renew()
         with self._trace("unpack"):
             deltas, total, _ = _unpack(outputs, store)
+        if self._stage:
+            with self._trace("statements"):
+                deltas = [self._stage.apply(store, deltas)[0]]
+            total = add_stats(total, self._stage.notes)
         with self._trace("result"):
             changes = self.result.apply(store, deltas, first == b"first", self._with_changes)
             total = add_stats(total, {"duplicates": self.result.duplicates})

@@ -20,6 +20,7 @@ from squallpy.runtime.output_rows import Printer
 from squallpy.runtime.result.top_n import Head, TopK
 from squallpy.runtime.state.state_store import PoolLayout, Store, StoreLayout
 from squallpy.runtime.triggers.duplicate_keys import KeyCheck
+from squallpy.runtime.triggers.stage_executor import driver_layouts
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +32,10 @@ class Changes:
 
 
 def result_layout(plan: Plan) -> StoreLayout:
+    """Lay out the pools of the driver: the result, and those of its stage."""
     keys = plan.result.keys
-    return StoreLayout((PoolLayout(RESULT, len(keys), plan.result.payload, numbered=numbered(keys)),))
+    result = PoolLayout(RESULT, len(keys), plan.result.payload, numbered=numbered(keys))
+    return StoreLayout((result, *driver_layouts(plan)))
 
 
 class Result:

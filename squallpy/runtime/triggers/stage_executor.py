@@ -1,6 +1,6 @@
 """Triggers at work: the stages of a plan over the pools of one partition."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -34,12 +34,22 @@ from squallpy.runtime.triggers.statement_execution import Keeper, Noted, Stateme
 Deltas = dict[str, Delta]  # by name
 
 
-def store_layout(plan: Plan) -> StoreLayout:
-    """Lay out the pools that a partition of the plan keeps."""
-    views = tuple(
+def driver_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
+    """Lay out the pools that the driver keeps besides the result."""
+    return (*_view_layouts(plan, plan.driver_pools), *auxiliary_layouts(plan, on_driver=True))
+
+
+def _view_layouts(plan: Plan, names: Collection[str]) -> tuple[PoolLayout, ...]:
+    return tuple(
         PoolLayout(p.name, len(p.keys), p.payload, p.slices, p.orders, numbered(p.keys), p.is_ordered)
         for p in plan.pools
+        if p.name in names
     )
+
+
+def store_layout(plan: Plan) -> StoreLayout:
+    """Lay out the pools that a partition of the plan keeps."""
+    views = _view_layouts(plan, {pool.name for pool in plan.pools} - plan.driver_pools)
     twice = {line.view: PoolName(line.view, Role.OTHER_GRID) for line in plan.on_grid if not line.key}
     second = [replace(view, name=twice[view.name]) for view in views if view.name in twice]
     plain = [replace(view, slices=(), orders=(), ordered=False, listed=True) for view in views if view.name in twice]

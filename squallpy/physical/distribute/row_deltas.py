@@ -1,0 +1,63 @@
+"""Deltas that travel as rows, because the payloads made of them are wider.
+
+ΔHOUSE(k)⟨LIFT(x, 0)·LIFT(y, 1)⟩ by k   →   ΔHOUSE_ROWS(k, x, y)⟨1⟩ by k, and ΔHOUSE(k) made of these where they arrive
+
+A cofactor matrix of m variables has some m² words, their row has m. To add up payloads where a batch is read pays if
+that makes fewer words of it.
+"""
+
+from collections.abc import Collection
+from dataclasses import replace
+from itertools import chain
+
+from squallpy.base.rings import Payload
+from squallpy.logical.expressions import columns
+from squallpy.physical.distribute.single_transformer import RowDeltas
+from squallpy.physical.distribute.statement_blocks import StatementBlock
+from squallpy.program.trigger_program import Program
+from squallpy.program.views import Monomial, View
+
+ROWS_A_KEY = 3
+"""Rows that a key is assumed to have in a batch: it may be any number."""
+
+
+def row_deltas(program: Program) -> RowDeltas:
+    """Find the deltas that are wider than their rows."""
+    found, taken = dict[str, tuple[View, View]](), {view.name for view in program.views}
+    taken |= {delta.name for trigger in program.triggers for delta in trigger.deltas}
+    derived = {aux.relation.name for aux in program.auxiliary}
+    for trigger in program.triggers:
+        for delta in trigger.deltas if trigger.relation.name not in derived else ():
+            rows = _rows_of(delta, taken)
+            if delta.keys and _words(delta) > ROWS_A_KEY * _words(rows):
+                found[delta.name] = delta, rows
+                taken.add(rows.name)
+    return found
+
+
+def with_row_deltas(program: Program, rows: RowDeltas, blocks: Collection[StatementBlock]) -> Program:
+    """Let triggers make the deltas that the blocks read: rows, payloads, or both."""
+    read = frozenset[str]().union(*(block.reads for block in blocks))
+    triggers = []
+    for trigger in program.triggers:
+        made = [
+            (d for d in rows[delta.name] if d.name in read) if delta.name in rows else (delta,)
+            for delta in trigger.deltas
+        ]
+        triggers.append(replace(trigger, deltas=tuple(chain.from_iterable(made))))
+    return replace(program, triggers=tuple(triggers))
+
+
+def _rows_of(delta: View, taken: Collection[str]) -> View:
+    """Make the delta of a delta's rows, each with the number of those that are alike."""
+    (term,) = delta.terms
+    read = {v for lane in term.lanes for factor in lane or () for v in columns(factor)}
+    name = f"{delta.name}_ROWS"
+    while name in taken:
+        name += "′"
+    keys = (*delta.keys, *sorted(read.difference(delta.keys), key=lambda v: v.id))
+    return View(name, keys, (Monomial(term.body, ((),)),))
+
+
+def _words(delta: View) -> int:
+    return len(delta.keys) + Payload(delta.rings).width
