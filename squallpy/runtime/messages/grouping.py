@@ -62,7 +62,8 @@ class Grouping:
         counts = all(kind in (Ring.COUNT, Ring.EXACT) for kind in payload.rings) and not any(lanes)
         self.is_of_fields = counts and not steps and all(key.id in self._fields for key in delta.keys)
         """True if keys are fields, and lanes count rows."""
-        self._liftings = [self._lifting(counted) for counted in (False, True)]
+        has_lifts = any(isinstance(kind, Cofactor) for kind in payload.rings)
+        self._liftings = [lifting_of(payload, counted) if has_lifts else None for counted in (False, True)]
         self._runners = [self._runner(ordered, lanes, counted) for counted in (False, True)]
         values: dict[int, Expr] = {}
         for step in ordered:
@@ -102,23 +103,6 @@ class Grouping:
         self._scratch.clear()
         self._scratch.upsert(keys, words)
         return self._scratch.rows()
-
-    def _lifting(self, counted: bool) -> Words | None:
-        """Encode how payloads are made of what a program gives: values to be lifted, and at last multiplicities.
-
-        None if it gives payloads.
-        """
-        if not any(isinstance(kind, Cofactor) for kind in self._payload.rings):
-            return None
-        lanes, at = list[int](), 0
-        for offset, kind in zip(self._payload.offsets, self._payload.rings, strict=True):
-            if isinstance(kind, Cofactor):
-                lanes += [offset, kind.code, kind.first, at]
-                at += kind.size
-            else:
-                lanes += [offset, kind.words, 0, at]
-                at += kind.words
-        return np.array([at if counted else -1, *lanes], np.int64)
 
     def _runner(self, steps: list[Assign | Cmp], lanes: list[Lane], counted: bool) -> Runner | None:
         """Make the program for batches with or without multiplicities."""
@@ -217,6 +201,19 @@ class Grouping:
             else:
                 _fill(words, at, kind, product(frame), mult)
         return keys, words
+
+
+def lifting_of(payload: Payload, is_counted: bool) -> Words:
+    """Encode how payloads are made of rows: values to be lifted, words of other lanes, and at last multiplicities."""
+    lanes, at = list[int](), 0
+    for offset, kind in zip(payload.offsets, payload.rings, strict=True):
+        if isinstance(kind, Cofactor):
+            lanes += [offset, kind.code, kind.first, at]
+            at += kind.size
+        else:
+            lanes += [offset, kind.words, 0, at]
+            at += kind.words
+    return np.array([at if is_counted else -1, *lanes], np.int64)
 
 
 def _ordered(steps: list[Assign | Cmp]) -> list[Assign | Cmp]:

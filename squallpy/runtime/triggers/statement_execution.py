@@ -34,6 +34,7 @@ from squallpy.runtime.kernels.view_container import Container
 from squallpy.runtime.messages.deltas import Delta, decode, encode
 from squallpy.runtime.messages.grouping import as_doubles, number
 from squallpy.runtime.triggers.duplicate_keys import KeyCheck
+from squallpy.runtime.triggers.lifted_rows import LiftedRows
 from squallpy.runtime.triggers.range_lookups import Bounds, Ranges, overlaid
 from squallpy.runtime.triggers.statement_assembly import StepProgram, assemble, computed_ring
 
@@ -105,6 +106,7 @@ class Statement:
         self._lookups = [(part.program, np.array([at for at, _ in part.frames])) for part in programs]
         delta_keys = {v.id for v in update.variables}
         self._apart = {s for s in self._ranges if delta_keys <= {*s.live, *(v.id for _, v in s.bound_keys)}}
+        self._lifted = LiftedRows.of(update, payloads)
         self._plain = whole and not update.steps and all(lane == () for lane in update.lanes)
 
     @property
@@ -151,6 +153,10 @@ class Statement:
         if self._plain:
             self._added += len(delta.keys)
             _add(target, np.ascontiguousarray(delta.keys), np.ascontiguousarray(delta.words), touched, keep)
+            return
+        if self._lifted and isinstance(target, Pool) and not (touched or keep or target.slices or target.sorted):
+            self._added += len(delta.keys)
+            self._lifted.add(delta, target)
             return
         for part in self._code.parts:
             if isinstance(part, StepProgram):
