@@ -77,13 +77,14 @@ class ModelMaintainer(Maintainer):
                 return Vec(rows.values)
             return Vec(self._names.take(pa.array(rows.names[place - width] % len(self._names))))
 
+        numbers = store.dictionary.intern(self._names)
+
         def encoded(title: str) -> Words:
             place = self._titles.index(title)
             if place < width:
                 return np.asarray(groups[rows.groups, place])
             if place == len(self._titles) - 1:
                 return encode(Vec(rows.values), _VALUE, len(times), store.dictionary)
-            numbers = store.dictionary.intern(self._names)
             return numbers[rows.names[place - width]]  # NB: ONE, which is −1, is the last name
 
         return self._rows(times, field, store.dictionary, encoded)

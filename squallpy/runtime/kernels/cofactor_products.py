@@ -76,7 +76,7 @@ _VALUES_LOW: Final = 7  # bytes to their lower halves,
 _VALUE: Final = 8  # and room for those of a value
 _FACTOR: Final = 8 + 2 * LANES
 
-_AHEAD: Final = 3  # rows whose factors are asked for
+_AHEAD: Final = 6  # rows whose factors are asked for
 
 
 @inlined
