@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from squallpy.base.errors import SquallError, nearest
 
-FORMATS = ("csv", "parquet")
+FORMATS = ("csv", "json", "parquet")
 
 OPTIONS: dict[str, str] = {
     "path": "file, folder or glob, local or any Arrow filesystem",

@@ -14,11 +14,21 @@ MULT = "__mult"  # the multiplicity of a row of a change stream, +1 or −1: a c
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One column of a relation. `nullable` is False only where NOT NULL or PRIMARY KEY says so."""
+    """One column of a relation. `nullable` is False only where NOT NULL or PRIMARY KEY says so.
+
+    Args:
+        nested: The names that lead to its value in a record, if FROM gives them.
+    """
 
     name: str
     type: Type
     nullable: bool = True
+    nested: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The names that lead to its value in a record."""
+        return self.nested or (self.name,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,9 @@ def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
     if fields and any(f.name.lower() == kept.get("op", "").lower() for f in fields):
         raise SquallError("SQ2007", f'"{kept["op"]}" is the operation column and cannot be declared as well', name_span)
     column, delay = read_timestamp(script, timestamp, fields) if timestamp else (None, 0)
+    if format != "json" and (nested := next((f for f in fields if f.nested), None)):
+        why = f'column "{nested.name}" has a FROM, which is for json, not for {format}'
+        raise SquallError("SQ3001", why, name_span, "name it as the file does")
     stream = kind.children[0].type == "STREAM"
     if kept.get("op") and not stream:
         raise SquallError("SQ7002", "a TABLE does not change and has no op column", name_span, "declare a STREAM")
@@ -115,7 +118,7 @@ def read_columns(script: ScriptText, tree: Parsed) -> Columns:
 
 
 def read_column(script: ScriptText, tree: Parsed, span: Span, read: Columns) -> None:
-    name, type_tree, *constraints = tree.children
+    name, type_tree, origin, *constraints = tree.children
     if any(f.name.lower() == name_of(name).lower() for f in read.fields):
         raise SquallError("SQ2007", f'column "{name_of(name)}" is declared twice', span)
     head, *parameters = type_tree.children
@@ -129,7 +132,11 @@ def read_column(script: ScriptText, tree: Parsed, span: Span, read: Columns) -> 
                 raise SquallError("SQ2007", "PRIMARY KEY is given twice", span)
             read.key = [(name_of(name), span)]
     nullable = all(constraint.data in ("may_be_null", "references") for constraint in constraints)
-    read.fields.append(Field(name_of(name), type, nullable))
+    nested = tuple(unquote(origin.children[0]).split(".")) if origin else ()
+    if not all(nested):
+        message = "FROM names the fields that lead to a value, with a . between them"
+        raise SquallError("SQ1001", message, token_span(script, origin.children[0]), "such as FROM 'address.zip'")
+    read.fields.append(Field(name_of(name), type, nullable, nested))
 
 
 def read_reference(script: ScriptText, fields: tuple[str, ...], tree: Parsed) -> Reference:
@@ -157,7 +164,7 @@ def mark_keys(read: Columns) -> tuple[Field, ...]:
         if key.lower() not in names:
             raise SquallError("SQ2003", f'unknown column "{key}"', span, nearest(key, [f.name for f in read.fields]))
     keys = {key.lower() for key, _ in read.key}
-    return tuple(Field(f.name, f.type, f.nullable and f.name.lower() not in keys) for f in read.fields)
+    return tuple(replace(f, nullable=f.nullable and f.name.lower() not in keys) for f in read.fields)
 
 
 def read_options(script: ScriptText, format: str, tree: Parsed) -> dict[str, str]:

@@ -4,6 +4,7 @@ A few in each run of the tests; `make fuzz N=10000` tries as many as it is told.
 """
 
 import io
+import json
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -94,6 +95,12 @@ def csv_file(draw: Random) -> bytes:
     return (end.join(rows) + end).encode(draw.choice(["utf-8", "utf-8", "utf-8-sig", "utf-16"]))
 
 
+def json_file(draw: Random) -> bytes:
+    texts = ["x", "é", 'a "q"', "line\nbreak", None, {"a": [1]}, 7]
+    rows = [{"i": i, "d": i / 7, "m": i + 0.25, "s": draw.choice(texts), "b": True} for i in range(ROWS)]
+    return "".join(f"{json.dumps(row)}{draw.choice(['', '', ' '])}\n" for row in rows).encode()
+
+
 def parquet_file(draw: Random) -> bytes:
     numbers = range(ROWS)
     table = pa.table({
@@ -108,14 +115,14 @@ def parquet_file(draw: Random) -> bytes:
     return sink.getvalue()
 
 
-@pytest.mark.parametrize("format", ["csv", "parquet"])
+@pytest.mark.parametrize("format", ["csv", "json", "parquet"])
 def test_mutated_files_are_answered_or_refused(format: str, tmp_path: Path) -> None:
-    refused, write = 0, {"csv": csv_file, "parquet": parquet_file}[format]
+    refused, write = 0, {"csv": csv_file, "json": json_file, "parquet": parquet_file}[format]
     for seed in range(settings().max_examples):
         draw = Random(seed)
         (tmp_path / "t.x").write_bytes(mutate_bytes(write(draw), draw))
         skip, declared = draw.choice(["", ", on_error 'skip'"]), draw.choice([COLUMNS, COLUMNS, ""])
-        query = QUERY if declared or format == "parquet" else "SELECT COUNT(*) AS n FROM t;"
+        query = QUERY if declared or format != "csv" else "SELECT COUNT(*) AS n FROM t;"
         script = tmp_path / "q.sql"
         script.write_text(f"CREATE STREAM t {declared} USING {format} OPTIONS (path 't.x'{skip});\n{query}")
         try:

@@ -192,9 +192,9 @@ def test_any_range_of_rows(tmp_path: Path) -> None:
 
 
 def test_a_large_range_is_parsed_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import squallpy.runtime.formats.csv as module
+    from squallpy.runtime.formats import indexed_text
 
-    monkeypatch.setattr(module, "PIECE", 100)
+    monkeypatch.setattr(indexed_text, "PIECE", 100)
     text = "".join(f"{i}\n" for i in range(500)) + "x\n"
     table = read(tmp_path, text, {"n": INT}, on_error="skip")
     assert table["n"].to_pylist() == list(range(500))

@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
@@ -20,28 +20,19 @@ from squallpy.base.types import VARCHAR, Kind
 from squallpy.catalog.relation import MULT, Field
 from squallpy.runtime.evaluate.text_column_casts import column_type
 from squallpy.runtime.formats.change_operations import columns_of_change, decode_op
-from squallpy.runtime.formats.checksum import add_checksums, checksum
-from squallpy.runtime.formats.counted_table import concat_tables
 from squallpy.runtime.formats.csv_dialect import Dialect
-from squallpy.runtime.formats.file_rows import FileRows
-from squallpy.runtime.formats.line_index import EVERY, Index, Scan, build_index, extend_index
+from squallpy.runtime.formats.indexed_text import IndexedText
 from squallpy.runtime.formats.numerals import EXPONENT, HEXADECIMAL, find_numerals
 from squallpy.runtime.formats.relation_files import File, reason
 from squallpy.runtime.formats.type_conversion import Problem, check_names, check_once, conform
 
-PIECE = 1 << 25  # bytes that are parsed at once
-COMPRESSED = (".gz", ".zst", ".bz2", ".zip", ".xz", ".lz4")
-MAGIC = (b"\x1f\x8b\x08", b"PK\x03\x04", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ")  # of gzip, zip, zstd and xz
 TRUE, FALSE = ("true", "True", "TRUE", "1", "t", "T"), ("false", "False", "FALSE", "0", "f", "F")
 
 
 @dataclass(frozen=True)
-class CsvPart:
+class CsvPart(IndexedText):
     """A delimited file. `names` are its columns in order; `extra`: its rows end with a delimiter."""
 
-    file: File
-    dialect: Dialect
-    index: Index
     names: tuple[str, ...] = ()
     extra: bool = False
 
@@ -51,19 +42,7 @@ class CsvPart:
 
         While it `is_growing`, a last row without a line end is left out.
         """
-        with file.open() as source:
-            head = source.read_at(min(5, file.size), 0)
-        if file.display_name.endswith(COMPRESSED) or head.startswith(MAGIC):
-            raise SquallError(
-                "SQ4001", f"{file.display_name} is compressed", hint="decompress it, or write it as parquet"
-            )
-        if head == b"PAR1\x15":
-            raise SquallError("SQ4003", f"{file.display_name} is a parquet file", hint="write USING parquet")
-        part = CsvPart(file, dialect, build_index(file, dialect))
-        if is_growing:
-            part = part._whole_rows()
-        elif part.index.open_quote:
-            raise SquallError("SQ4003", f"{part.location(part.rows - 1)}: a quote that is never closed")
+        part = CsvPart.of_file(file, dialect, is_growing)
         first = part.cells(0)
         if dialect.header or names is None:
             found = first[:-1] if len(first) > 1 and not first[-1] else first
@@ -71,30 +50,9 @@ class CsvPart:
         data = part.cells(1) if dialect.header else first
         return replace(part, names=tuple(names), extra=len(data) == len(names) + 1 and not data[-1])
 
-    def grown(self, file: File) -> "CsvPart":
-        """Return the same file after more has been appended to it."""
-        return replace(self, file=file, index=extend_index(self.index, file, self.dialect))._whole_rows()
-
-    def _whole_rows(self) -> "CsvPart":
-        """Leave out a last row that has no line end."""
-        if self.index.is_ended:
-            return self
-        last = self.index.rows - 1
-        text, start = self._text(last // EVERY * EVERY, last)
-        index = self.index.up_to(last, start + len(text))
-        return replace(self, file=replace(self.file, size=index.size), index=index)
-
-    @property
-    def rows(self) -> int:
-        return max(0, self.index.rows - self.dialect.header)
-
     @property
     def columns(self) -> tuple[str, ...]:
         return self.names if self.index.rows else ()
-
-    @property
-    def seams(self) -> tuple[int, ...]:
-        return ()
 
     @cached_property
     def positions(self) -> dict[str, int]:
@@ -108,14 +66,6 @@ class CsvPart:
 
     def check_read(self, fields: Sequence[Field]) -> None:
         check_once(self.file.display_name, self.names, (f.name for f in fields))
-
-    def location(self, row: int) -> str:
-        """Describe the location of a row, as file and line."""
-        row += self.dialect.header
-        block = row // EVERY
-        scan = Scan(self.dialect, int(self.index.lines[block]), self.index.encoding)
-        scan.run(self._text(block * EVERY, row + 1)[0], row % EVERY)
-        return f"{self.file.display_name}:{scan.line}"
 
     def hint(self, row: int) -> str:
         """Suggest the option `header` if the first row names the columns."""
@@ -148,44 +98,9 @@ class CsvPart:
             message = f"{self.file.display_name} cannot be read as csv: {reason(error)}"
             raise SquallError("SQ4003", message, hint="list the columns after the name") from None
 
-    def read(
-        self, start: int, stop: int, fields: tuple[Field, ...], op: str | None, with_checksum: bool = False
-    ) -> FileRows:
-        """Read rows start..stop; the checksum covers their text, and the header with the first row."""
-        if start >= stop:
-            types = {f.name: column_type(f.type) for f in fields} | ({MULT: pa.int64()} if op else {})
-            return FileRows(pa.schema(list(types.items())).empty_table())
-        wrong: dict[int, Problem] = {}
-        tables, sum, images = [], 0, 0
-        for first, last in self._pieces(start, stop):
-            found: dict[int, Problem] = {}
-            text, at = self._text(first + self.dialect.header, last + self.dialect.header)
-            table, more = self._parse_piece(self.index.encoding.utf8(text), first, last, fields, op, found)
-            tables.append(table)
-            images += more
-            wrong.update({first - start + row: problem for row, problem in found.items()})
-            sum = add_checksums(sum, checksum(text, at)) if with_checksum else 0
-        if with_checksum and start == 0 and self.dialect.header:
-            sum = add_checksums(sum, checksum(*self._text(0, 1)))
-        return FileRows(concat_tables(tables), wrong, {"": sum} if with_checksum else {}, images)
-
-    def checksum(self, rows: int, names: Sequence[str]) -> int:
-        """Compute the checksum of the text of the first rows, and of the header with them."""
-        sum, header = 0, int(self.dialect.header)
-        for first, last in self._pieces(0, min(rows, self.rows)):
-            sum = add_checksums(sum, checksum(*self._text(first + header if first else 0, last + header)))
-        return sum
-
-    def _pieces(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
-        """Split a range of rows into pieces of about PIECE bytes."""
-        step = max(1, PIECE * self.index.rows // max(1, self.index.size))
-        for first in range(start, stop, step):
-            yield first, min(stop, first + step)
-
     def _parse_piece(
         self, data: bytes, start: int, stop: int, fields: tuple[Field, ...], op: str | None, wrong: dict[int, Problem]
     ) -> tuple[pa.Table, int]:
-        """Parse the rows start..stop, and count by how much old rows of updates exceed new ones."""
         change = [Field(name, VARCHAR) for name in columns_of_change(op) if name.lower() in self.positions]
         # NB: the number of rows is that of a column
         wanted = {self.positions[f.name.lower()]: f for f in (*change, *fields)} or {0: Field(self.names[0], VARCHAR)}
@@ -284,26 +199,6 @@ class CsvPart:
             return None
         full = pc.greater(pc.fill_null(pc.binary_length(raw.column(str(len(self.names)))), 0), 0)
         return full if pc.any(full).as_py() else None
-
-    def _utf8(self, start: int, stop: int) -> bytes:
-        """Read the text of rows start..stop as UTF-8, the header being row 0."""
-        return self.index.encoding.utf8(self._text(start, stop)[0])
-
-    def _text(self, start: int, stop: int) -> tuple[bytes, int]:
-        """Read the text of rows start..stop in the file's encoding, and its offset in the file."""
-        low, high = start // EVERY, -(-stop // EVERY)
-        offset = self.index.offset(low)
-        with self.file.open() as file:
-            data: bytes = file.read_at(self.index.offset(high) - offset, offset)
-        last = self.index.offset(stop // EVERY) - offset
-        begin = self._find(data, 0, start % EVERY)
-        end = self._find(data, last, stop % EVERY) if stop % EVERY and stop < self.index.rows else len(data)
-        return data[begin:end] if begin or end < len(data) else data, offset + begin
-
-    def _find(self, data: bytes, offset: int, rows: int) -> int:
-        """Find the offset of the row `rows` after the one that starts at `offset`."""
-        scan = Scan(self.dialect, encoding=self.index.encoding)
-        return offset + scan.run(memoryview(data)[offset:], rows)[0] if rows else offset
 
 
 def _read_options(data: bytes, names: Sequence[str] = ()) -> csv.ReadOptions:

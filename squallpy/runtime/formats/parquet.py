@@ -87,6 +87,9 @@ class ParquetPart:
         given = {name.lower(): type for name, type in zip(self.columns, self._schema.types, strict=True)}
         return ((f, given[f.name.lower()]) for f in fields if f.name.lower() in given)
 
+    def grown(self, file: File) -> None:
+        """Return nothing: a parquet file is whole."""
+
     def location(self, row: int) -> str:
         return f"{self.file.display_name}, row {row + 1}"
 

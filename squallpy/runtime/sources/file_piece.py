@@ -55,3 +55,6 @@ class FilePiece:
     def checksum(self, rows: int, names: Sequence[str]) -> int:
         before = self.part.checksum(self.first, names) if self.first else 0
         return (self.part.checksum(self.first + rows, names) - before) % (1 << 64)
+
+    def grown(self, file: File) -> SourceFile | None:
+        return self.part.grown(file)

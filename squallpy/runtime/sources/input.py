@@ -147,13 +147,15 @@ POLL = 0.1  # seconds between two looks for something to read
 def arriving(input: Input, first: int, stop: threading.Event) -> Iterator[Step | None]:
     """Yield every batch when it can be read, from the `first` on, and None after each wait for one.
 
-    Ends after the last batch, or when `stop` is set.
+    Ends after the last batch, or after one when `stop` is set.
     """
     batch = first
-    while input.has(batch) and not stop.is_set():
+    while input.has(batch):
         step = input.next(batch)
         yield step
         if step:
             batch += 1
         elif input.has(batch):
             stop.wait(POLL)
+        if stop.is_set():
+            return

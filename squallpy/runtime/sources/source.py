@@ -72,6 +72,10 @@ class SourceFile(Protocol):
         """Add up all checksums of some columns over the pieces of the first rows."""
         ...
 
+    def grown(self, file: File) -> "SourceFile | None":
+        """Return the same file after more has been appended to it; None if nothing can be."""
+        ...
+
 
 _NO_FILE = File("", 0, 1, "one row")
 
@@ -106,6 +110,9 @@ class OneRow:
 
     def checksum(self, rows: int, names: Sequence[str]) -> int:
         return 0
+
+    def grown(self, file: File) -> None:
+        """Return nothing: one row is one row."""
 
 
 class RowSource(ABC):
@@ -307,6 +314,10 @@ def _fields(relation: Relation, files: Sequence[File]) -> tuple[Field, ...]:
         from squallpy.runtime.formats.parquet import ParquetPart
 
         return united([(file, ParquetPart.open(file).fields()) for file in files if file.size])
+    if relation.format == "json":
+        from squallpy.runtime.formats.json_reader import JsonPart
+
+        return united([(file, JsonPart.open(file).infer()) for file in files if file.size])
     from squallpy.runtime.formats.csv import CsvPart
     from squallpy.runtime.formats.csv_dialect import Dialect
     from squallpy.runtime.formats.infer_schema import infer_csv
@@ -359,6 +370,10 @@ def open_part(relation: Relation, file: File) -> SourceFile:
         from squallpy.runtime.formats.parquet import ParquetPart
 
         return ParquetPart.open(file)
+    if relation.format == "json":
+        from squallpy.runtime.formats.json_reader import JsonPart
+
+        return JsonPart.open(file, relation.is_watched)
     from squallpy.runtime.formats.csv import CsvPart  # NB: loads kernels, which takes half a second
     from squallpy.runtime.formats.csv_dialect import Dialect
 

@@ -18,12 +18,11 @@ from squallpy.base.errors import SquallError
 from squallpy.base.types import VARCHAR
 from squallpy.catalog.relation import Field, Relation
 from squallpy.runtime.formats.checksum import checksum
-from squallpy.runtime.formats.csv import CsvPart
 from squallpy.runtime.formats.relation_files import File
 from squallpy.runtime.sources.file_piece import FilePiece
 from squallpy.runtime.sources.folder_listing import FolderListing
 from squallpy.runtime.sources.protocol import Limit, Offset
-from squallpy.runtime.sources.source import FileSource, RowRange, open_part
+from squallpy.runtime.sources.source import FileSource, RowRange, SourceFile, open_part
 
 PROBE = 1 << 16  # bytes at the end of what is known of a file by which it is recognised
 PATIENCE = 10.0  # seconds after its last change in which a parquet file gets its footer
@@ -143,13 +142,13 @@ class WatchedFiles:
                 raise
             self._unfinished.append(file)
             return None
-        return part if part.columns else None
+        return part if part.columns or self.relation.format == "json" else None
 
-    def _grown(self, file: File, piece: FilePiece, end: int) -> CsvPart:
+    def _grown(self, file: File, piece: FilePiece, end: int) -> SourceFile:
         """Return a file with what was appended to it; SQ6001 if what is known of it has changed."""
-        part = piece.part if file.size >= piece.file.size and _end_checksum(piece.file, file) == end else None
-        if isinstance(part, CsvPart):
-            return part.grown(file)
+        same = file.size >= piece.file.size and _end_checksum(piece.file, file) == end
+        if same and (part := piece.grown(file)):
+            return part
         message = f"{file.display_name} has changed since it was read"
         raise SquallError("SQ6001", message, hint="append to the files of a watched folder, or add others")
 

@@ -1,0 +1,191 @@
+"""JSON lines: Arrow parses any range of rows; where it fails, each line is parsed for itself.
+
+{"id": 1, "address": {"zip": "1010"}, "v": 2.50}   →   id 1, zip '1010' (FROM 'address.zip'), v 2.50
+
+A field that a line lacks is NULL. A value becomes that of a column as its text would: a number in a VARCHAR column is
+the text of the number, an object its JSON.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import json as arrow_json
+
+from squallpy.base.errors import SquallError, shorten
+from squallpy.base.types import BIGINT, VARCHAR, Kind
+from squallpy.catalog.relation import MULT, Field
+from squallpy.runtime.evaluate.text_column_casts import column_type
+from squallpy.runtime.formats.change_operations import columns_of_change, decode_op
+from squallpy.runtime.formats.counted_table import table_without_columns
+from squallpy.runtime.formats.csv_dialect import Dialect
+from squallpy.runtime.formats.indexed_text import IndexedText
+from squallpy.runtime.formats.relation_files import File, reason
+from squallpy.runtime.formats.type_conversion import PROGRESS, Problem, conform, sql_type
+
+LINES = Dialect(quote="")  # a line end is always the end of a row: within a JSON string it is escaped
+SAMPLE = 1 << 20  # bytes from which columns are inferred
+_NO_OBJECT = re.compile(rb"^[ \t]*[^{ \t\r\n]", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class JsonPart(IndexedText):
+    """A file of JSON lines."""
+
+    @staticmethod
+    def open(file: File, is_growing: bool = False) -> "JsonPart":
+        """Open a file."""
+        return JsonPart.of_file(file, LINES, is_growing)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return ()  # NB: each line has its own
+
+    def check(self, fields: tuple[Field, ...], op: str | None) -> None:
+        """Do nothing: a field that a line lacks is NULL."""
+
+    def check_read(self, fields: Sequence[Field]) -> None:
+        """Do nothing: each line has its own types."""
+
+    def hint(self, row: int) -> str:
+        return ""
+
+    def infer(self) -> tuple[Field, ...]:
+        """Infer columns from the first rows: those of plain values; SQ4003 for rows that are no JSON."""
+        step = max(1, SAMPLE * self.index.rows // max(1, self.index.size))
+        data = self._utf8(0, min(self.rows, step))
+        try:
+            if _has_others(data, min(self.rows, step)):
+                raise pa.ArrowInvalid("a line is no object")
+            found = arrow_json.read_json(pa.BufferReader(data), _reading(data)).schema if self.rows else ()
+        except pa.ArrowInvalid as error:
+            message = f"{self.file.display_name} cannot be read as JSON lines: {reason(error)}"
+            raise SquallError("SQ4003", message, hint="list the columns after the name") from None
+        types = ((field.name, sql_type(field.type)) for field in found)
+        return tuple(Field(name, BIGINT if type.is_integer else type) for name, type in types if type)
+
+    def _parse_piece(
+        self, data: bytes, start: int, stop: int, fields: tuple[Field, ...], op: str | None, wrong: dict[int, Problem]
+    ) -> tuple[pa.Table, int]:
+        change = [Field(name, VARCHAR) for name in columns_of_change(op)]
+        wanted = [*change, *fields]
+        try:
+            if _has_others(data, stop - start):
+                raise pa.ArrowInvalid("a line is no object")
+            raw = _parse(data, wanted)
+            if len(raw) != stop - start:
+                raise pa.ArrowInvalid("a line has no row, or several")
+        except pa.ArrowException:
+            raw = _parse_lines(data, wanted, stop - start, wrong)
+        columns = conform(raw.select(range(len(change), len(wanted))), fields, wrong)
+        names, images = [f.name for f in fields], 0
+        if op:
+            operations = decode_op(*raw.columns[: len(change)], name=op, wrong=wrong)
+            columns, names = [*columns, operations.multiplicities], [*names, MULT]
+            images = 0 if operations.images is None else int(operations.images.sum())
+        return pa.table(columns, names) if columns else table_without_columns(stop - start), images
+
+
+def _has_others(data: bytes, rows: int) -> bool:
+    """True if there is a line that is no object; Arrow's parser crashes where the first one is null."""
+    return data.startswith(b"{") + data.count(b"\n{") != rows and _NO_OBJECT.search(data) is not None
+
+
+def _reading(data: bytes) -> arrow_json.ReadOptions:
+    """Read all in one block, as a row has to be in one."""
+    return arrow_json.ReadOptions(use_threads=False, block_size=len(data) + 1)
+
+
+def _parse(data: bytes, fields: Sequence[Field]) -> pa.Table:
+    """Parse fields by Arrow, numbered; ArrowInvalid where a value has another type than its column."""
+    tree: dict[str, Any] = {}
+    for field in fields:
+        inside = tree
+        for name in field.path[:-1]:
+            inside = inside.setdefault(name, {})
+            if not isinstance(inside, dict):
+                raise pa.ArrowInvalid("a value and an object")
+        if inside.setdefault(field.path[-1], kind := _parsed_type(field)) != kind:
+            raise pa.ArrowInvalid("a value of two types")
+    options = arrow_json.ParseOptions(explicit_schema=pa.schema(_types(tree)), unexpected_field_behavior="ignore")
+    raw = arrow_json.read_json(pa.BufferReader(data), _reading(data), options)
+    columns = []
+    for field in fields:
+        column = raw.column(field.path[0])
+        columns.append(pc.struct_field(column, list(field.path[1:])) if field.path[1:] else column)
+    names = [str(i) for i in range(len(columns))]
+    return pa.table(columns, names) if columns else table_without_columns(len(raw))
+
+
+def _types(tree: Mapping[str, Any]) -> list[pa.Field]:
+    """Describe nested fields to Arrow."""
+    return [pa.field(n, pa.struct(_types(type)) if isinstance(type, dict) else type) for n, type in tree.items()]
+
+
+def _parsed_type(field: Field) -> pa.DataType:
+    """Choose the Arrow type to parse: INT in 32 bits, so that larger numbers fail; times as text."""
+    if field.type.is_temporal:
+        return pa.string()
+    return pa.int32() if field.type.kind is Kind.INT else column_type(field.type)
+
+
+def _parse_lines(data: bytes, fields: Sequence[Field], rows: int, wrong: dict[int, Problem]) -> pa.Table:
+    """Parse each line for itself, values as text; lines that are no JSON object are noted, and NULL in all columns."""
+    texts: list[list[str | None]] = [[] for _ in fields]
+    lines = [line for line in re.split(rb"[\r\n]+", data) if line]
+    assert len(lines) == rows, "as many lines as rows"
+    for row, line in enumerate(lines):
+        found = _object(line, row, wrong)
+        for column, field in zip(texts, fields, strict=True):
+            column.append(_text(_value(found, field.path)))
+    return pa.table([pa.array(column, pa.string()) for column in texts], [str(i) for i in range(len(fields))])
+
+
+class _Number(str):
+    """A number as it is written."""
+
+
+def _object(line: bytes, row: int, wrong: dict[int, Problem]) -> Mapping[str, Any]:
+    """Parse a line; an empty object, and a note, if it is none."""
+    try:
+        found = json.loads(line.decode(), parse_int=_Number, parse_float=_Number, parse_constant=_Number)
+    except (ValueError, RecursionError) as error:
+        if not line.strip():
+            wrong[row] = PROGRESS
+        else:
+            shown = shorten(repr(line.decode(errors="backslashreplace")))
+            wrong[row] = Problem("SQ4003", f"{shown} is not JSON: {str(error).partition(':')[0].lower()}")
+        return {}
+    if not isinstance(found, dict):
+        wrong[row] = Problem("SQ4003", f"{shorten(repr(line.decode()))} is not a JSON object")
+        return {}
+    return found
+
+
+def _value(found: Any, path: Iterable[str]) -> Any:
+    """Find the value at a path; None where there is none."""
+    for name in path:
+        found = found.get(name) if isinstance(found, dict) else None
+    return found
+
+
+def _text(value: Any) -> str | None:
+    """Spell a value as text."""
+    if value is None or isinstance(value, str):
+        return value if value is None else str(value).encode("utf-8", "replace").decode()
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return _spelled(value)
+
+
+def _spelled(value: Any) -> str:
+    """Spell a value as JSON, numbers as they were."""
+    if isinstance(value, dict):
+        return f"{{{','.join(f'{json.dumps(name, ensure_ascii=False)}:{_spelled(v)}' for name, v in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{','.join(map(_spelled, value))}]"
+    return str(value) if isinstance(value, _Number) else json.dumps(value, ensure_ascii=False)
