@@ -3,7 +3,7 @@
 CREATE STREAM houses (postcode INT, rooms INT, size DOUBLE, price DOUBLE)
 USING csv OPTIONS (path 'houses.csv', header 'true');
 CREATE STREAM shops (postcode INT, shops INT) USING csv OPTIONS (path 'shops.csv', header 'true');
-CREATE TABLE schools (postcode INT, pupils INT) USING csv OPTIONS (path 'schools.csv', header 'true');
+CREATE TABLE schools (postcode INT, pupils INT, PRIMARY KEY (postcode)) USING csv OPTIONS (path 'schools.csv', header 'true');
 
 SELECT feature, ROUND(coefficient, 2) AS coefficient
 FROM ols(TABLE(SELECT rooms, size, shops, pupils, price FROM houses NATURAL JOIN shops NATURAL JOIN schools),

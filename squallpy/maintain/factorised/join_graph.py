@@ -13,13 +13,14 @@ from squallpy.logical.expressions import Column
 class Leaf:
     """An occurrence of a relation in FROM; columns that are equal in all results are one variable.
 
-    `columns` are its own names of the variables, where they differ; `unread` are columns that the query does not read.
+    `columns` are its own names of the variables, where they differ; `unread` are columns that the query does not read;
+    `primary_key` is empty if none is declared, or not all of it is read.
     """
 
     name: str
     variables: tuple[Column, ...]
     is_stream: bool = True
-    rows: int | None = None
+    primary_key: tuple[Column, ...] = ()
     columns: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
 

@@ -62,10 +62,16 @@ def sources_of(view: View, aliases: tuple[str, ...]) -> tuple[tuple[Source, ...]
         fields = [f.name for f in atom.relation.fields]
         columns |= zip(computed, distinct_names([*fields, *(v.name for v in computed)])[len(fields) :], strict=True)
         names = tuple(columns[v] for v in leaf_variables)
-        leaf = Leaf(name, leaf_variables, atom.relation.stream, columns=names, unread=unread)
+        leaf = Leaf(name, leaf_variables, atom.relation.stream, _primary_key(atom), names, unread)
         sources.append(Source(leaf, atom, tuple(own)))
     assert len(taken) == len(rest), "a predicate of several relations is refused where the query is bound"
     return tuple(sources), JoinGraph(tuple(source.leaf for source in sources), features, view.keys)
+
+
+def _primary_key(atom: Rel) -> tuple[Column, ...]:
+    fields = dict(atom.fields)
+    key = [fields.get(name) for name in atom.relation.primary_key]
+    return tuple(v for v in key if v) if all(key) else ()
 
 
 def _is_shared(v: Column, atom: Rel, atoms: tuple[Rel, ...], rest: Sequence[Factor], own: Sequence[Factor]) -> bool:

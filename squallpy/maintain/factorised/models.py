@@ -19,6 +19,7 @@ from squallpy.maintain.factorised.join_graph import JoinGraph
 from squallpy.maintain.factorised.leaf_sources import Source, sources_of
 from squallpy.maintain.factorised.order_text import read_order
 from squallpy.maintain.factorised.show import viewtree_text
+from squallpy.maintain.factorised.stop_push_down import stop_push_down
 from squallpy.maintain.factorised.variable_order import VariableOrder
 from squallpy.maintain.factorised.view_tree import build_view_tree
 from squallpy.program.auxiliary.model_rows import ModelRows
@@ -51,11 +52,11 @@ def model_tree(aux: AuxiliaryRelation) -> ModelTree:
     (sources, graph), degree = sources_of(aux.view, aux.kind.aliases), degree_of(aux.kind.model)
     if aux.kind.order is None:
         order = derive_order(graph)
-        return ModelTree(sources, graph, order, build_view_tree(graph, order), degree)
+        return ModelTree(sources, graph, order, stop_push_down(build_view_tree(graph, order)), degree)
     body = aux.kind.order.body
     order = read_order(body.script, body.start, body.end)
     try:
-        return ModelTree(sources, graph, order, build_view_tree(graph, order), degree)
+        return ModelTree(sources, graph, order, stop_push_down(build_view_tree(graph, order)), degree)
     except SquallError as error:
         raise error.at(aux.kind.order.span) from None
 

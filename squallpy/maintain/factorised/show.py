@@ -5,13 +5,13 @@ VIEW TREE
     V@x(k) ⟨COFACTOR x⟩ 7 words
       fact(k, x) stream
     V@u(k) ⟨COFACTOR u⟩ 7 words, materialised, static, kept as rows (k, u) ⟨COUNT⟩
-      dim(k, u) table of 1,000 rows
+      dim(k, u) table
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from squallpy.base.rings import Cofactor
 from squallpy.logical.expressions import Column
-from squallpy.maintain.factorised.cost import COMPENSATED, payload_words
 from squallpy.maintain.factorised.join_graph import JoinGraph, Leaf
 from squallpy.maintain.factorised.variable_order import VariableOrder
 from squallpy.maintain.factorised.view_tree import Part
@@ -19,22 +19,19 @@ from squallpy.maintain.factorised.view_tree import Part
 Names = Mapping[Column, str]
 
 
-def viewtree_text(
-    graph: JoinGraph, order: VariableOrder, root: Part, sum_words: int = COMPENSATED, degree: int = 1
-) -> str:
+def viewtree_text(graph: JoinGraph, order: VariableOrder, root: Part, degree: int = 1) -> str:
     """Show the order, and the tree with each view's payload, which views are stored, and what is static."""
     lines = ["VARIABLE ORDER", *(f"  {line}" for line in str(order).split("\n")), "", "VIEW TREE"]
-    lines += _lines(root, graph.names(), sum_words, degree, "  ")
+    lines += _lines(root, graph.names(), degree, "  ")
     return "\n".join(lines) + "\n"
 
 
-def _lines(part: Part, names: Names, sum_words: int, degree: int, indent: str) -> Iterator[str]:
+def _lines(part: Part, names: Names, degree: int, indent: str) -> Iterator[str]:
     if isinstance(part, Leaf):
-        size = f" of {part.rows:,} rows" if part.rows is not None else ""
         kind = "stream" if part.is_stream else "table"
-        yield f"{indent}{part.name}({_list(part.variables, names)}) {kind}{size}"
+        yield f"{indent}{part.name}({_list(part.variables, names)}) {kind}"
         return
-    words = payload_words(len(part.lifted), sum_words, degree)
+    words = Cofactor(0, len(part.lifted), degree=degree).words if part.lifted else 1
     ring = f"COFACTOR {_list(part.lifted, names)}" if part.lifted else "COUNT"
     ring += f" to degree {degree}" if part.lifted and degree > 1 else ""
     at = f"@{','.join(names[v] for v in part.marginalised)}" if part.marginalised else ""
@@ -44,7 +41,7 @@ def _lines(part: Part, names: Names, sum_words: int, degree: int, indent: str) -
     properties += [f"kept as rows ({_list(part.stored_keys, names)}) ⟨COUNT⟩"] if part.keeps_rows else []
     yield f"{indent}V{at}({_list(part.keys, names)}) {', '.join(properties)}"
     for child in part.children:
-        yield from _lines(child, names, sum_words, degree, indent + "  ")
+        yield from _lines(child, names, degree, indent + "  ")
 
 
 def _list(variables: Iterable[Column], names: Names) -> str:

@@ -1,27 +1,28 @@
-"""Stop of the push-down: where relations keep their rows, because payloads by key would be larger (§4.6).
+"""Stop of the push-down: relations with one row a key keep rows, whose payloads would be larger.
 
-dim(k, u, v), 1,000 rows, 1,000 keys   →   rows k, u, v, 4 words each, not 15
+dim(k, u, v), PRIMARY KEY (k)   →   rows k, u, v, 4 words each, not 15
+
+Payloads of g keys with n variables take g(1 + n + n(n + 1)/2 + f) words where f are free, and r rows r(n + f), fewer if
+r = g. With several rows a key it may be fewer, too, but then each change meets all of them, and the join is built:
+Housing 4 takes 4 times as long.
+
+Source: `fivm-on-flink` §4.6, where the sizes of the second input are misprinted: g₂(1 + n₂ + n₂(n₂+1)/2 + f₂) is meant.
 """
 
 from dataclasses import replace
 
-from squallpy.maintain.factorised.cost import COMPENSATED, cost_of_payloads, cost_of_rows, count_groups
-from squallpy.maintain.factorised.join_graph import JoinGraph
+from squallpy.base.types import Kind
 from squallpy.maintain.factorised.view_tree import View
 
 
-def stop_push_down(view: View, graph: JoinGraph, sum_words: int = COMPENSATED, *, is_root: bool = True) -> View:
-    """Let views of one relation keep its rows where that takes fewer words; nothing changes where sizes are unknown.
-
-    The root keeps payloads, which are the result.
-    """
-    below = (stop_push_down(c, graph, sum_words, is_root=False) if isinstance(c, View) else c for c in view.children)
-    stops = not is_root and _is_smaller_as_rows(view, graph, sum_words)
+def stop_push_down(view: View, *, is_root: bool = True) -> View:
+    """Let views of one relation keep its rows where a primary key says that a key has one; the root keeps payloads."""
+    below = (stop_push_down(child, is_root=False) if isinstance(child, View) else child for child in view.children)
+    stops = not is_root and view.is_materialised and bool(view.lifts) and _has_one_row_a_key(view)
     return replace(view, children=tuple(below), keeps_rows=stops)
 
 
-def _is_smaller_as_rows(view: View, graph: JoinGraph, sum_words: int) -> bool:
-    if not (view.is_materialised and view.leaf and view.leaf.rows is not None):
-        return False
-    groups = count_groups(graph, view.leaf, view.keys)
-    return groups is not None and cost_of_rows(view, view.leaf.rows) < cost_of_payloads(view, groups, sum_words)
+def _has_one_row_a_key(view: View) -> bool:
+    # NB: one BIGINT cannot be a key
+    key = view.leaf.primary_key if view.leaf else ()
+    return bool(key) and {*key} <= {*view.keys} and all(v.type.kind is not Kind.BIGINT for v in view.lifts)

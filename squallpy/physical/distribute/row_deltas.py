@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import chain
 
 from squallpy.base.rings import Payload
+from squallpy.base.types import Kind
 from squallpy.logical.expressions import columns
 from squallpy.physical.distribute.single_transformer import RowDeltas
 from squallpy.physical.distribute.statement_blocks import StatementBlock
@@ -29,7 +30,8 @@ def row_deltas(program: Program) -> RowDeltas:
     for trigger in program.triggers:
         for delta in trigger.deltas if trigger.relation.name not in derived else ():
             rows = _rows_of(delta, taken)
-            if delta.keys and _words(delta) > ROWS_A_KEY * _words(rows):
+            can_be_keys = all(v.type.kind is not Kind.BIGINT for v in rows.keys[len(delta.keys) :])  # NB: one cannot
+            if delta.keys and can_be_keys and _words(delta) > ROWS_A_KEY * _words(rows):
                 found[delta.name] = delta, rows
                 taken.add(rows.name)
     return found

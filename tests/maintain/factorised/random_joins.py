@@ -24,15 +24,16 @@ def graph(features: str = "", free: str = "", tables: str = "", **leaves: str) -
     return JoinGraph(tuple(made), variables(features), variables(free))
 
 
+def _leaf(draw: st.DrawFn, name: str, over: list[str]) -> Leaf:
+    key = over[: draw(st.integers(0, len(over)))]
+    return Leaf(name, variables("".join(over)), draw(st.booleans()), variables("".join(key)))
+
+
 @st.composite
 def joins(draw: st.DrawFn) -> JoinGraph:
     """Draw a join, acyclic or not, connected or not."""
     sets = draw(st.lists(st.sets(st.sampled_from("ABCDEF"), max_size=4), min_size=1, max_size=5))
-    sizes = st.one_of(st.none(), st.integers(0, 20))
-    leaves = tuple(
-        Leaf(f"R{i}", variables("".join(draw(st.permutations(sorted(s))))), draw(st.booleans()), draw(sizes))
-        for i, s in enumerate(sets)
-    )
+    leaves = tuple(_leaf(draw, f"R{i}", draw(st.permutations(sorted(s)))) for i, s in enumerate(sets))
     known = sorted({v.name for leaf in leaves for v in leaf.variables})
     features = draw(st.permutations(known))[: draw(st.integers(0, len(known)))]
     free = draw(st.permutations(known))[: draw(st.integers(0, min(2, len(known))))]

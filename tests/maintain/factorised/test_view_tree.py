@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from squallpy.base.rings.abstract_ring import FormalSums
 from squallpy.base.rings.matrix_chain import MatrixChain
 from squallpy.base.rings.relational import Relational
+from squallpy.base.types import BIGINT
 from squallpy.frontend.source_text import ScriptText
 from squallpy.logical.expressions import Column
-from squallpy.maintain.factorised.cost import PLAIN, count_groups, payload_words
 from squallpy.maintain.factorised.derive_order import derive_order
 from squallpy.maintain.factorised.join_graph import JoinGraph, Leaf
 from squallpy.maintain.factorised.order_text import read_order
@@ -129,48 +129,33 @@ def test_a_thousand_features_are_no_depth() -> None:
     assert root.lifted == (*many[1:], many[0])
 
 
-def sized(fact: int | None, dim: int | None) -> JoinGraph:
-    return JoinGraph((Leaf("F", variables("KX"), rows=fact), Leaf("D", variables("KUV"), False, dim)), variables("XUV"))
-
-
 @pytest.mark.parametrize(
-    ("fact", "dim", "stops"),
+    ("key", "lifted", "stops"),
     [
-        (1000, 1000, [False, True]),  # one row a key: 4 words instead of 15; F is not read
-        (1000, 100, [False, True]),
-        (1000, None, [False, False]),
-        (None, 1000, [False, False]),
-        (100, 1000, [False, False]),  # 100 keys at most in the join: 16 words each, not 4 in 1,000 rows
+        ("K", "XUV", True),  # one row a key: 4 words instead of 15
+        ("KU", "XUV", False),  # several rows
+        ("", "XUV", False),
+        ("K", "XW", False),  # the one BIGINT that is no key
+        ("K", "X", False),  # nothing that payloads would have
     ],
 )
-def test_rows_are_kept_where_they_are_smaller(fact: int | None, dim: int | None, stops: list[bool]) -> None:
-    query = sized(fact, dim)
-    root = stop_push_down(build_view_tree(query, derive_order(query)), query)
+def test_rows_are_kept_where_a_key_has_one(key: str, lifted: str, stops: bool) -> None:
+    wide = Column(1, "W", BIGINT)
+    named = {v.name: v for v in (*variables("KXUV"), wide)}
+    features = tuple(named[name] for name in lifted)
+    dim = tuple(dict.fromkeys((*variables("K"), *variables(key), *(f for f in features if f.name != "X"))))
+    query = JoinGraph((Leaf("F", variables("KX")), Leaf("D", dim, False, variables(key))), features)
+    root = stop_push_down(build_view_tree(query, derive_order(query)))
     below = [child for child in root.children if isinstance(child, View)]
-    assert [child.keeps_rows for child in below] == stops
-    if stops[1]:
+    assert [child.keeps_rows for child in below] == [False, stops]
+    if stops:
         assert below[1].stored_keys == variables("KUV") and below[1].stored_lifts == ()
 
 
 def test_the_root_keeps_payloads() -> None:
-    query = JoinGraph((Leaf("F", variables("KX"), rows=10),), variables("KX"), variables("K"))
+    query = JoinGraph((Leaf("F", variables("KX"), True, variables("K")),), variables("KX"), variables("K"))
     root = build_view_tree(query, derive_order(query))
-    assert stop_push_down(root, query) == root
-
-
-def test_words() -> None:
-    assert [payload_words(m, PLAIN) for m in range(3)] == [1, 5, 9]
-    assert [payload_words(m, PLAIN, degree) for m, degree in ((0, 2), (1, 4), (2, 2))] == [1, 2 + 1 + 8, 2 + 2 + 14]
-    assert [payload_words(m) for m in (0, 1, 2, 27)] == [1, 7, 14, 2 + 27 + 2 * (27 + 27 * 14)]
-
-
-def test_groups_are_bounded_by_the_rows_of_all_relations_with_the_keys() -> None:
-    query = sized(1000, 50)
-    assert count_groups(query, query.leaves[0], variables("K")) == 50
-    assert count_groups(query, query.leaves[0], variables("KX")) == 1000
-    assert count_groups(query, query.leaves[0], ()) == 1
-    unknown = sized(None, 50)
-    assert count_groups(unknown, unknown.leaves[0], ()) is None
+    assert stop_push_down(root) == root
 
 
 def views(part: View | Leaf) -> Iterator[View]:
@@ -191,7 +176,7 @@ def oracle_trees_equal_the_naive_join(
     for order in (derive_order(join), random_order(join, random)):
         for compress in (True, False):
             root = build_view_tree(join, order, compress=compress)
-            for tree in (root, stop_push_down(root, join)):
+            for tree in (root, stop_push_down(root)):
                 assert evaluate(tree, contents, ring) == naive
 
 
