@@ -29,7 +29,7 @@ from squallpy.runtime.spark.timeline import timeline
 OnBatch = Callable[[int, Changes | None, Stats], bool]
 
 TOGETHER = 512  # batches per tick of Spark's clock, which takes as long as a small batch
-SMALL = 50_000  # rows of a batch, with the tables of the first one, that are cheaper to read twice than to exchange
+SMALL = 150_000  # rows of a batch, with the tables of the first one, that are cheaper to read twice than to exchange
 
 
 class SparkExecutor:
