@@ -249,8 +249,10 @@ class Session:
             from squallpy.runtime.spark.executor import SparkExecutor
 
             assert location is not None
-            splits = self.settings.splits
-            return SparkExecutor(plan, input, location, options.master, splits, options.conf, options.changes, trace)
+            return SparkExecutor(
+                plan, input, location, options.master, self.settings.splits, options.conf, options.changes, trace,
+                self.path.stem,
+            )  # fmt: skip
         from squallpy.runtime.local_executor import DurableLocalExecutor, LocalExecutor
 
         if location is not None:

@@ -61,6 +61,17 @@ def test_every_batch_comes_once_and_in_order(cluster: Any, tmp_path: Path) -> No
     assert times.spark["batchId"] == 3 and times.spark["durationMs"]
 
 
+def test_a_query_is_known_by_its_name(cluster: Any, tmp_path: Path) -> None:
+    names = list[str]()
+
+    def on_batch(*_: Any) -> bool:
+        names.extend(query.name for query in cluster.session.streams.active)
+        return True
+
+    run(cluster.session, replace(job(tmp_path, 1), name="shop"), on_batch)
+    assert names == ["shop"]
+
+
 def test_a_finished_job_has_nothing_more_to_do_until_it_grows(cluster: Any, tmp_path: Path) -> None:
     run(cluster.session, job(tmp_path, 2), Seen())
     again, grown = Seen(), Seen()

@@ -45,9 +45,11 @@ class SparkExecutor:
         spark_settings: Mapping[str, str] | None = None,
         with_changes: bool = True,
         trace: Trace = SILENT,
+        name: str = "",
     ) -> None:
         self._plan, self._location, self._trace = plan, location, trace
         self._input, self._master, self._splits, self._settings = input, master, splits, spark_settings
+        self._name = name
         self._publisher = Publisher(plan, with_changes, trace)
         self._result = location.partition("result", result_layout(plan), self._publisher.run, trace=trace)
         self.schema = self._publisher.result.schema
@@ -88,7 +90,7 @@ class SparkExecutor:
                 self._input.batches.batches, self._splits, self._plan.partitions,
                 *coordinator.stages(self._splits, self._trace), ticks, len(self._plan.stages), committed.batches,
                 coordinator.directives, self._trace, prepare, TOGETHER,
-                input=self._input,
+                input=self._input, name=self._name,
                 skips_feed=coordinator.skips_feed(is_small=sum(first.values()) <= SMALL),
             )  # fmt: skip
             run(cluster.session, job, publish, stop)

@@ -84,6 +84,8 @@ class StreamJob:
     """Batches per tick. The caller counts them: an unfinished tick is repeated as a whole."""
     input: Input | None = None
     """The input whose batches are waited for, and end where it does, if there are no `batches`."""
+    name: str = ""
+    """The name of the query among `spark.streams.active`."""
     skips_feed: bool = False
     """True if each task of the first stage may read the whole batch, without a feed stage and an exchange."""
 
@@ -177,6 +179,7 @@ class _Loop:
         clock = self.session.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
         _use_plain_file_manager(self.session, self.job.checkpoint)
         writer = clock.writeStream.foreachBatch(self._tick)
+        writer = writer.queryName(self.job.name) if self.job.name else writer
         self._query = writer.option("checkpointLocation", self.job.checkpoint).start()
         return self._query
 
