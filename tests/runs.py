@@ -35,6 +35,13 @@ WINDOWED = """
 CREATE STREAM t (k INT NOT NULL, at TIMESTAMP) USING csv OPTIONS (path 't.csv') TIMESTAMP BY at;
 SELECT k, COUNT(*) AS n, MAX(at) AS latest FROM t GROUP BY k RANGE 20 SEC;
 """
+# of view trees: one payload on the driver, and counts of pairs of values
+COFACTOR = f"""{_STREAMS}
+SELECT * FROM cofactor(TABLE(SELECT r.k, a, x FROM r JOIN s ON r.k = s.k));
+"""
+PAIRS = f"""{_STREAMS}
+SELECT a, b, ROUND(value, 9) AS value FROM mutual_information(TABLE(SELECT r.a, b, r.k FROM r JOIN s ON r.k = s.k));
+"""
 BATCHES = 40
 
 

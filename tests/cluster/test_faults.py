@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from squallpy.testing.standalone_cluster import Service, Standalone, wait
-from tests.runs import BATCHES, MANY_STAGES, ONE_STAGE, lost, on, printed, undisturbed, write
+from tests.runs import BATCHES, COFACTOR, MANY_STAGES, ONE_STAGE, PAIRS, lost, on, printed, undisturbed, write
 
 pytestmark = [pytest.mark.spark, pytest.mark.cluster, pytest.mark.slow]
 
@@ -32,7 +32,7 @@ def holders(workers: list[Service]) -> list[set[str]]:
     return [{path.name for path in worker.state.glob("*/partition-*")} for worker in workers]
 
 
-@pytest.mark.parametrize("script", [ONE_STAGE, MANY_STAGES], ids=["one stage", "many stages"])
+@pytest.mark.parametrize("script", [ONE_STAGE, MANY_STAGES, COFACTOR], ids=["one stage", "many stages", "cofactor"])
 def fault_executors_killed_in_mid_batch(fresh_standalone: Standalone, tmp_path: Path, script: str) -> None:
     path, out, metrics, draw = write(tmp_path, script), tmp_path / "out", tmp_path / "m.jsonl", random.Random(3)
     run = on(fresh_standalone.master, path, out, "--metrics", str(metrics))
@@ -48,7 +48,7 @@ def fault_executors_killed_in_mid_batch(fresh_standalone: Standalone, tmp_path: 
     assert lost(metrics), "nothing had to be rebuilt"
 
 
-@pytest.mark.parametrize("script", [ONE_STAGE, MANY_STAGES], ids=["one stage", "many stages"])
+@pytest.mark.parametrize("script", [ONE_STAGE, MANY_STAGES, PAIRS], ids=["one stage", "many stages", "pairs"])
 def fault_python_workers_killed(fresh_standalone: Standalone, tmp_path: Path, script: str) -> None:
     path, out, draw = write(tmp_path, script), tmp_path / "out", random.Random(5)
     run = on(fresh_standalone.master, path, out)
@@ -61,7 +61,7 @@ def fault_python_workers_killed(fresh_standalone: Standalone, tmp_path: Path, sc
     assert printed(out) == undisturbed(path)
 
 
-@pytest.mark.parametrize("script", [ONE_STAGE, MANY_STAGES], ids=["one stage", "many stages"])
+@pytest.mark.parametrize("script", [ONE_STAGE, MANY_STAGES, COFACTOR], ids=["one stage", "many stages", "cofactor"])
 def fault_drivers_killed_and_hosts_lost(fresh_standalone: Standalone, tmp_path: Path, script: str) -> None:
     """A driver is killed; the next one finds one worker less, the one after that another in its place."""
     path, out, state = write(tmp_path, script), tmp_path / "out", tmp_path / "checkpoint"

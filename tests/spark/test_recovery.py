@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runs import BAND, BATCHES, WINDOWED, command, printed, undisturbed, write
+from tests.runs import BAND, BATCHES, COFACTOR, ONE_STAGE, PAIRS, WINDOWED, command, printed, undisturbed, write
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -31,9 +31,18 @@ def reach(out: Path, batches: int, process: "subprocess.Popen[bytes]") -> None:
         time.sleep(0.005)
 
 
-@pytest.mark.parametrize("kills", [(7,), pytest.param((3, 11), marks=pytest.mark.cluster)])
-def fault_driver_killed_and_restarted(kills: tuple[int, ...], script: Path) -> None:
-    out, size = script.parent / "out", ("--batch-rows", "100")
+@pytest.mark.parametrize(
+    ("query", "kills"),
+    [
+        pytest.param(ONE_STAGE, (7,), id="sums"),
+        pytest.param(COFACTOR, (7,), id="cofactor"),
+        pytest.param(ONE_STAGE, (3, 11), id="sums, twice", marks=pytest.mark.cluster),
+        pytest.param(PAIRS, (3, 11), id="pairs, twice", marks=pytest.mark.cluster),
+    ],
+)
+def fault_driver_killed_and_restarted(query: str, kills: tuple[int, ...], tmp_path: Path) -> None:
+    script, size = write(tmp_path, query), ("--batch-rows", "100")
+    out = tmp_path / "out"
     more = [*size, "--checkpoint", str(script.parent / "state")]
     for batches in kills:
         process = running(script, out, *more)

@@ -15,7 +15,7 @@ from squallpy.runtime.checkpoint import state_folders
 from squallpy.runtime.checkpoint.partition_head import Head
 from squallpy.session import RunOptions, Session
 from squallpy.testing.ignoring_sink import IgnoringSink
-from tests.runs import MANY_STAGES, write
+from tests.runs import COFACTOR, MANY_STAGES, PAIRS, write
 
 
 class Killed(Exception):
@@ -61,11 +61,14 @@ def damage(path: Path, draw: random.Random) -> None:
     path.write_bytes(data)
 
 
+@pytest.mark.parametrize(
+    ("query", "times"), [(MANY_STAGES, 30), (COFACTOR, 12), (PAIRS, 12)], ids=["many stages", "cofactor", "pairs"]
+)
 def fault_flips_in_all_that_a_killed_run_has_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int = 30
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, query: str, times: int
 ) -> None:
     monkeypatch.setattr(state_folders, "is_memory", lambda _: False)  # files in memory are trusted as memory is
-    script, draw = write(tmp_path, MANY_STAGES), random.Random(11)
+    script, draw = write(tmp_path, query), random.Random(11)
     calm = run(script, None)
     kept, local = tmp_path / "kept", tmp_path / "local"
     before = run(script, kept, 23).changes
