@@ -7,7 +7,8 @@ listing.look()   →   []
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from squallpy.base.errors import SquallError
@@ -17,7 +18,8 @@ from squallpy.runtime.formats.relation_files import File, expand, is_hidden, loc
 COST = (
     50  # a full look, at the size of every file, comes after so many times as long as the last one took: 2 % of a core
 )
-FRESH = 1_000_000_000  # ns in which another file may get the same time of change
+SECOND = 1_000_000_000  # ns
+FRESH = SECOND // 20  # in which another file may get the same time of change
 
 
 class FolderListing:
@@ -31,83 +33,106 @@ class FolderListing:
         self._path, self._base, self._clock = path, base, clock
         self.seen = dict[str, tuple[int, int]]()
         """Size and time of change of the files so far, by path."""
-        self._folders = dict[str, int]()  # times of change
+        self._folders = dict[str, tuple[int, frozenset[str]]]()  # times of change, and names inside
         self._full_look = 0.0  # when
 
     def look(self) -> list[File]:
         """List new files and those that have changed, by time of change, then name."""
         start = self._clock()
-        is_full = start >= self._full_look
-        found = []
-        for file in self._files() if is_full else self._new_files():
-            about = file.size, file.changed
-            if self.seen.get(file.path) != about:
-                self.seen[file.path] = about
-                found.append(file)
-        if is_full:
+        if start >= self._full_look:
+            found = list(self._changed())
             end = self._clock()
             self._full_look = end + COST * (end - start)
+        else:
+            found = [file for folder in list(self._folders) for file in self._new_inside(folder)]
         return sorted(found, key=lambda file: (file.changed, file.path))
 
     def find(self, known: File) -> File | None:
         """Describe a file as it is now; None if it has gone."""
         if local_path(known.path) is not None:
-            return next(_present(Path(known.path)), None)
+            return next(_present(known.path), None)
         try:
             return next(iter(remote_files(known.path)))
         except SquallError:
             return None
 
-    def _files(self) -> Iterator[File]:
-        """List all files; none where there is nothing yet."""
-        if (given := local_path(self._path)) is None:
-            try:
-                yield from remote_files(self._path)
-            except SquallError:  # NB: there may be none yet
-                return
-        else:
-            place = self._place(given)
-            if place.is_dir():
-                self._note_folder(place)
-                for inside in place.rglob("*"):
-                    if not is_hidden(inside.relative_to(place)) and inside.is_dir():
-                        self._note_folder(inside)
-            for path in expand(place):
-                yield from _present(path)
-
-    def _new_files(self) -> Iterator[File]:
-        """List the files with new names in folders that have changed."""
-        for folder, seen in list(self._folders.items()):
-            try:
-                if os.stat(folder).st_mtime_ns == seen:
-                    continue
-                self._note_folder(Path(folder))
-                names = os.listdir(folder)
-            except OSError:  # it has gone
-                continue
-            for name in names:
-                path = Path(folder, name)
-                if is_hidden(Path(name)) or str(path.absolute()) in self.seen:
-                    continue
-                if path.is_dir():
-                    self._full_look = 0.0
-                else:
-                    yield from _present(path)
-
-    def _note_folder(self, folder: Path) -> None:
-        """Note a folder's time of change, unless it is so recent that another file may come with the same one."""
-        changed = os.stat(folder).st_mtime_ns
-        self._folders[str(folder)] = changed if time.time_ns() - changed > FRESH else -1
-
-    def _place(self, given: Path) -> Path:
-        """Choose where a relative path is: beside the script, or in the working directory."""
+    def _changed(self) -> Iterator[File]:
+        """List all files that are new or have changed; none where there is nothing yet."""
+        given = local_path(self._path)
+        if given is None:
+            with suppress(SquallError):  # NB: there may be none yet
+                for file in remote_files(self._path):
+                    if self._note(file.path, file.size, file.changed):
+                        yield file
+            return
         places = [given] if given.is_absolute() else [self._base / given, Path.cwd() / given]
-        return next((place for place in places if place.exists()), places[0])
+        place = next((place for place in places if place.exists()), places[0])
+        if place.is_dir():
+            yield from self._inside(str(place.absolute()))
+        for path in () if place.is_dir() else map(str, (each.absolute() for each in expand(place))):
+            yield from self._new(path)
+
+    def _inside(self, folder: str) -> Iterator[File]:
+        """List the files in a folder and below that are new or have changed."""
+        folders, files = self._scan(folder)
+        for path, about in files:
+            if self._note(path, about.st_size, about.st_mtime_ns):
+                yield from _present(path)
+        for path in folders:
+            yield from self._inside(path)
+
+    def _new_inside(self, folder: str) -> Iterator[File]:
+        """List the files with new names in a folder, if that has changed."""
+        before, names = self._folders[folder]
+        with suppress(OSError):  # NB: it may have gone
+            if os.stat(folder).st_mtime_ns == before:
+                return
+            now = os.listdir(folder)
+            for name in set(now) - names:
+                path = os.path.join(folder, name)
+                if os.path.isdir(path) and not is_hidden(Path(name)):
+                    yield from self._inside(path)
+                elif not is_hidden(Path(name)):
+                    yield from self._new(path)
+            self._remember(folder, now)
+
+    def _scan(self, folder: str) -> tuple[list[str], list[tuple[str, os.stat_result]]]:
+        """List the folders and the files in a folder, and remember their names."""
+        names, folders, files = list[str](), list[str](), list[tuple[str, os.stat_result]]()
+        with suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                names.append(entry.name)
+                if entry.name.startswith(("_", ".")):
+                    continue
+                with suppress(OSError):
+                    if entry.is_dir():
+                        folders.append(entry.path)
+                    else:
+                        files.append((entry.path, entry.stat()))
+            self._remember(folder, names)
+        return folders, files
+
+    def _remember(self, folder: str, names: Iterable[str]) -> None:
+        """Remember a folder's names and its time of change, unless another file may come with the same time."""
+        changed = os.stat(folder).st_mtime_ns
+        fresh = FRESH if changed % SECOND else 2 * SECOND  # NB: where times are of whole seconds
+        self._folders[folder] = changed if time.time_ns() - changed > fresh else -1, frozenset(names)
+
+    def _new(self, path: str) -> Iterator[File]:
+        """Describe a file, if it is new or has changed."""
+        for file in _present(path):
+            if self._note(path, file.size, file.changed):
+                yield file
+
+    def _note(self, path: str, size: int, changed: int) -> bool:
+        """Note the size and time of a file; True if they are new."""
+        if self.seen.get(path) == (size, changed):
+            return False
+        self.seen[path] = size, changed
+        return True
 
 
-def _present(path: Path) -> Iterator[File]:
+def _present(path: str) -> Iterator[File]:
     """Describe a file, unless it has just gone."""
-    try:
-        yield local_file(path)
-    except FileNotFoundError:
-        return
+    with suppress(FileNotFoundError):
+        yield local_file(Path(path))
