@@ -301,7 +301,7 @@ def _read_of(relation: Relation, read: Mapping[str, tuple[str, ...]]) -> list[Fi
     """List the fields on which a checkpoint depends: those read, or all if they are found by position."""
     if relation.is_by_place:
         return list(relation.fields)
-    names = read.get(relation.name, ())
+    names = (*read.get(relation.name, ()), *read.get(under_matrices(relation.name), ()))
     return sorted((f for f in relation.fields if f.name in names), key=lambda f: f.name)
 
 
@@ -322,8 +322,7 @@ def columns_read(compiled: CompiledQuery) -> dict[str, tuple[str, ...]]:
             columns = columns_of(feed.relation, feed.fields)
             found.setdefault(feed.relation.source.name, {}).update(dict.fromkeys(columns))
     for matrix in compiled.plan.matrices.matrices.values() if compiled.plan.matrices else ():
-        for name in (matrix.relation, under_matrices(matrix.relation)):
-            found.setdefault(name, {}).update(dict.fromkeys(matrix.columns))
+        found.setdefault(under_matrices(matrix.relation), {}).update(dict.fromkeys(matrix.columns))
     return {name: tuple(sorted(columns)) for name, columns in found.items()}
 
 

@@ -24,7 +24,7 @@ from squallpy.runtime.sources.input import Input
 from squallpy.runtime.sources.protocol import Limit
 from squallpy.runtime.sources.replay import BackfillReplay, Replay
 from squallpy.runtime.sources.trigger import AS_IT_COMES, Trigger
-from squallpy.runtime.sources.watched_files import WatchedFiles
+from squallpy.runtime.sources.watched_files import Read, WatchedFiles
 
 Columns = Mapping[str, Sequence[str]]
 """Columns that are read, by the names of relations in statistics."""
@@ -72,9 +72,7 @@ class BoundedReading(Reading):
         self._columns, self.batch_rows, self.order = columns, batch_rows, order
         self._read = {r.name: self._sources[r.name] for r in relations}
         self._replay = Replay({r.name: self.sizes[r.name] for r in relations if r.stream}, batch_rows, order)
-        for name, some in columns.items():
-            if name in self._sources:
-                self._sources[name].check(some)
+        _check(self._sources, columns)
 
     @property
     def batches(self) -> int:
@@ -117,10 +115,8 @@ class EndlessReading(Reading):
 
     def select(self, relations: Sequence[Relation], columns: Columns, batch_rows: int, order: str) -> None:
         self._read, self._limit = {r.name: self._sources[r.name] for r in relations}, batch_rows
-        self._streams = [r.name for r in relations if r.stream]
-        for name, some in columns.items():
-            if name in self._sources:
-                self._sources[name].check(some)
+        self._streams, self._columns = [r.name for r in relations if r.stream], columns
+        _check(self._sources, columns)
 
     def begin(self, location: StateLocation | None) -> Input:
         arrivals = Arrivals({name: self._read[name] for name in self._streams}, self._limit, trigger=self._trigger)
@@ -141,8 +137,17 @@ class EndlessReading(Reading):
         batch, spans = arrivals.decided
         for name, source in watched.items():
             start, end = spans[name]
-            sums = done.read_sums.sums.get(name, {})
-            source.compare(sums, end if batch < done.batches else start, self._checkpoint or "")
+            for each in (name, under_matrices(name)):
+                if each in self._columns:
+                    op = columns_of_change(source.relation.op)
+                    read = Read((*self._columns[each], *op), done.read_sums.sums.get(each, {}))
+                    source.compare(read, end if batch < done.batches else start, self._checkpoint or "")
+
+
+def _check(sources: Mapping[str, FileSource | WatchedFiles], columns: Columns) -> None:
+    """Check the columns that are read of each source, as rows and under matrices; SQ4002."""
+    for name, source in sources.items():
+        source.check([column for each in (name, under_matrices(name)) for column in columns.get(each, ())])
 
 
 def open_reading(

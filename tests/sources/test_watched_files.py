@@ -126,6 +126,15 @@ def fault_a_file_that_changes_is_refused(tmp_path: Path, change: str) -> None:
         folder.read()
 
 
+def test_a_file_may_be_touched(tmp_path: Path) -> None:
+    folder, table = Folder(tmp_path, "parquet"), pa.table({"k": [1, 2], "s": ["x", "y"]})
+    (tmp_path / "in").mkdir()
+    pq.write_table(table, tmp_path / "in" / "a.parquet")
+    assert folder.read() == [1, 2]
+    os.utime(tmp_path / "in" / "a.parquet", (1, 1))
+    assert folder.read() == []
+
+
 def test_a_file_that_was_read_may_go(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     folder.write("a.csv", "1,x\n")

@@ -8,6 +8,9 @@ from random import Random
 from typing import Any
 
 import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -206,3 +209,40 @@ def test_on_spark(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         world.append("s/0.csv", [f"{k},{k}" for k in range(5)])
         world.run(batch_rows=4, dies_at=2 if number == 1 else None)
         world.check()
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+def test_matrices_and_rows_of_one_stream(tmp_path: Path, format: str) -> None:
+    """Both read the same files, each its own columns, and know them again when they were touched."""
+
+    def write(number: int) -> None:
+        (tmp_path / "m").mkdir(exist_ok=True)
+        file = tmp_path / "m" / f"{number}.{format}"
+        table = pa.table({"i": [number, 0], "j": [0, number], "x": [1.0, 2.0], "more": [number, number]})
+        if format == "parquet":
+            pq.write_table(table, file)
+        else:
+            file.write_text("".join(",".join(map(str, row.values())) + "\n" for row in table.to_pylist()))
+
+    (tmp_path / "q.sql").write_text(f"""
+        CREATE STREAM m (i INT, j INT, x DOUBLE, more INT) USING {format} OPTIONS (path 'm/', watch 'true');
+        CREATE MATRIX A (n, n) FROM STREAM m (i, j, x);
+        CREATE MATRIX PROGRAM p AS $$ B := A * A $$;
+        SELECT i, SUM(value) AS total, (SELECT SUM(more) FROM m) AS more FROM p.B GROUP BY i;
+    """)
+    for number in range(3):
+        write(number)
+        if number:
+            (tmp_path / "m" / f"0.{format}").touch()
+        sink = Kept()
+        options = RunOptions("local", batch_rows=3, changes=True, checkpoint=str(tmp_path / "kept"))
+        Session(tmp_path / "q.sql", Settings(local_dir=str(tmp_path / "local"))).run(options, sink, StopWhenIdle())
+        matrix = np.zeros((3, 3))
+        for each in range(number + 1):
+            matrix[each, 0] += 1
+            matrix[0, each] += 2
+        square, more = matrix @ matrix, 2 * sum(range(number + 1))
+        wanted = [
+            {"i": i, "total": float(t), "more": more} for i, t in enumerate(square.sum(axis=1)) if square[i].any()
+        ]
+        assert sink.rows == sorted(map(str, wanted))

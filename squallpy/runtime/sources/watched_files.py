@@ -10,7 +10,7 @@ or becomes shorter is refused, and one that goes after it was read leaves its ro
 import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,14 @@ PATIENCE = 10.0  # seconds after its last change in which a parquet file gets it
 LoggedPiece = dict[str, Any]
 """A piece as JSON: its file, the size of that when it was seen, its first row and end, and a checksum of its end."""
 _FILE = tuple(field.name for field in fields(File))
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Columns that batches have read of a source, and the checksums of what they read, by the number of the piece."""
+
+    columns: Sequence[str]
+    sums: Mapping[int, int]
 
 
 class WatchedFiles:
@@ -89,7 +97,7 @@ class WatchedFiles:
             self._add(FilePiece(self.relation, file, logged["first"], logged["stop"]), logged)
             self._listing.seen[file.path] = logged["seen"], file.changed
 
-    def compare(self, sums: Mapping[int, int], done: Offset, folder: str) -> None:
+    def compare(self, read: Read, done: Offset, folder: str) -> None:
         """Compare files that have another size or time by now with the checksums of what was read of them; SQ6001."""
         found = {path: self._listing.find(piece.file) for path, (piece, _) in self._latest.items()}
         for number, (piece, logged, start) in enumerate(zip(self._pieces, self.logged, self._starts, strict=False)):
@@ -105,7 +113,7 @@ class WatchedFiles:
                 if self._latest[path][0] is piece:
                     self._latest[path] = again, logged["end"]
                 self._pieces[number] = again
-                same = not rows or again.checksum(rows, self._columns) == sums.get(number, 0)
+                same = not rows or again.checksum(rows, read.columns) == read.sums.get(number, 0)
             if not same:
                 message = f"{piece.file.display_name} has changed since the checkpoint {folder} read it"
                 raise SquallError("SQ6001", message, hint="choose another folder to start over")
@@ -144,9 +152,11 @@ class WatchedFiles:
             return None
         return part if part.columns or self.relation.format == "json" else None
 
-    def _grown(self, file: File, piece: FilePiece, end: int) -> SourceFile:
-        """Return a file with what was appended to it; SQ6001 if what is known of it has changed."""
+    def _grown(self, file: File, piece: FilePiece, end: int) -> SourceFile | None:
+        """Return a file with what was appended to it, if anything was; SQ6001 if what is known of it has changed."""
         same = file.size >= piece.file.size and _end_checksum(piece.file, file) == end
+        if same and file.size == piece.file.size:
+            return None
         if same and (part := piece.grown(file)):
             return part
         message = f"{file.display_name} has changed since it was read"
