@@ -29,6 +29,7 @@ from bench.fivm.schemas import SCHEMAS, Schema
 POSTCODES = 25_000
 LOCATIONS, DATES, ITEMS, INVENTORY = 100, 90, 560, 250_000  # of the retailer at scale 1
 CUSTOMERS, PARTS, SUPPLIERS, SALES = 30_000, 200_000, 2_000, 1_500_000  # of SSB at scale 1
+NODES, EDGES = 10_000, 100_000  # of the triangles at scale 1
 DAYS = 2_556  # of SSB, seven years
 COPIES = 2  # of each row of a dimension
 Array = npt.NDArray[np.number]
@@ -202,6 +203,16 @@ def tpch(scale: float, share: float, random: np.random.Generator) -> Tables:
     return _filled(SCHEMAS["tpch"], twice, dates, random)
 
 
+def triangle(scale: float, share: float, random: np.random.Generator) -> Tables:
+    """Make a random graph, and each relation of its edges in another order."""
+    nodes, edges = (max(2, int(size * scale * share)) for size in (NODES, EDGES))
+    ends = random.integers(0, nodes, (edges, 2))
+    return {
+        relation: dict(zip(columns, random.permutation(ends).T, strict=True))
+        for relation, columns in SCHEMAS["triangle"].columns.items()
+    }
+
+
 def _lines(orders: int, random: np.random.Generator) -> tuple[Array, Array]:
     """Make one to seven lines for each order."""
     counts = random.integers(1, 8, orders)
@@ -226,6 +237,7 @@ GENERATORS: Mapping[str, Callable[[float, float, np.random.Generator], Tables]] 
     "retailer": retailer,
     "ssb": ssb,
     "tpch": tpch,
+    "triangle": triangle,
 }
 
 

@@ -1,6 +1,6 @@
 """The cofactor matrix of a join, maintained, beside its peers: `python -m bench.fivm.run`, or `make bench-fivm`.
 
-    --dataset NAME     housing, retailer, ssb or tpch, all relations streaming       [default: housing]
+    --dataset NAME     housing, retailer, ssb, tpch or triangle, all streaming       [default: housing]
     --scale S                                                                         [default: 4]
     --batch LIST       rows of a batch                                                [default: 1000,10000]
     --systems LIST     native, native-march (C++ by hand; stars only), or the query in a form (naive, fsql, cofactor)

@@ -147,4 +147,7 @@ TPCH = Schema(
         by("partkey suppkey", "partsupp", by("partkey", "part"), by("suppkey", "supplier")),
     ),
 )
-SCHEMAS = {schema.name: schema for schema in (HOUSING, RETAILER, SSB, TPCH)}
+TRIANGLE = Schema(
+    "triangle", {"r": "a b", "s": "b c", "t": "c a"}, View("total", (), ("r", View("by_s", ("a", "b"), ("s", "t"))))
+)
+SCHEMAS = {schema.name: schema for schema in (HOUSING, RETAILER, SSB, TPCH, TRIANGLE)}

@@ -170,7 +170,7 @@ class AuxiliaryPlan:
 class Feed:
     """A source component: the fields it reads, and the deltas that a batch is pre-aggregated to (§3.3).
 
-    The rows of an `auxiliary` relation come from a view of the same partition.
+    The rows of an `auxiliary` relation come from a view of the same partition. `row_deltas` have a row for each tuple.
     """
 
     relation: Relation
@@ -178,6 +178,7 @@ class Feed:
     deltas: tuple[View, ...]
     payloads: tuple[Payload, ...]
     auxiliary: AuxiliaryPlan | None = None
+    row_deltas: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,7 +186,9 @@ def _plan_distributed(
         others.append(Stage())  # where ledgers are
     driver = others.pop() if ends_on_driver(blocks, program) else None
     plan = builder.plan(reading, _with_kept_deltas(reading, others, builder), places, partitions)
-    return replace(plan, program=program, driver=driver)
+    travelling = frozenset(delta.name for _, delta in rows.values())
+    feeds = tuple(replace(feed, row_deltas=travelling & {d.name for d in feed.deltas}) for feed in plan.feeds)
+    return replace(plan, program=program, feeds=feeds, driver=driver)
 
 
 def _on_grid(plan: Plan, places: Placements) -> tuple[OnGrid, ...]:

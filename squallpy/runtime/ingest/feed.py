@@ -33,7 +33,8 @@ class Feeder:
         self._partitions = partitions
         self.columns = columns_of(feed.relation, feed.fields)
         self._types = {f.name: f.type for f in feed.relation.fields}
-        self._groups = [Grouping(d, payload) for d, payload in zip(feed.deltas, feed.payloads, strict=True)]
+        deltas = zip(feed.deltas, feed.payloads, strict=True)
+        self._groups = [Grouping(d, payload, d.name not in feed.row_deltas) for d, payload in deltas]
 
     def __call__(self, table: pa.RecordBatch, dictionary: Dictionary) -> list[Delta]:
         """Compute the deltas of a batch that have rows, with strings numbered by `dictionary`."""

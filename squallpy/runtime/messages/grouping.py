@@ -36,9 +36,13 @@ _TIMES = Column(-1, MULT, BIGINT, nullable=False)
 
 
 class Grouping:
-    """One delta: evaluates its predicates, keys and lanes, and adds up equal keys in a scratch pool."""
+    """One delta: evaluates its predicates, keys and lanes, and adds up equal keys in a scratch pool.
 
-    def __init__(self, delta: View, payload: Payload) -> None:
+    Args:
+        adds_up: Otherwise equal keys stay rows of their own, for a delta whose rows travel.
+    """
+
+    def __init__(self, delta: View, payload: Payload, adds_up: bool = True) -> None:
         (term,) = delta.terms
         (atom,) = term.atoms
         self.name, self._keys = delta.name, delta.keys
@@ -58,7 +62,7 @@ class Grouping:
         self._payload = payload
         lanes = [lane for lane in term.lanes if lane is not None]
         self._factors = [_factors(lane) for lane in lanes]
-        self._scratch = Pool(len(delta.keys), self._payload)
+        self._scratch, self._adds_up = Pool(len(delta.keys), self._payload), adds_up
         counts = all(kind in (Ring.COUNT, Ring.EXACT) for kind in payload.rings) and not any(lanes)
         self.is_of_fields = counts and not steps and all(key.id in self._fields for key in delta.keys)
         """True if keys are fields, and lanes count rows."""
@@ -84,6 +88,8 @@ class Grouping:
         `batch`: they are those of a record batch.
         """
         found, lifting = self._run(rows, read, mult, names, batch), self._liftings[mult is not None]
+        if not self._adds_up:
+            return found or self._evaluate(rows, read, mult, names)
         self._scratch.clear()
         if found and lifting is not None:
             self._scratch.upsert_lifted(*found, lifting)
