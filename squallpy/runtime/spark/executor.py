@@ -86,12 +86,15 @@ class SparkExecutor:
         # NB: the next run does not use Spark's record of the clock's ticks
         with start(self._master, self._settings) as cluster, TemporaryDirectory(prefix="squallpy-") as ticks:
             coordinator.set_cores(cluster.session.sparkContext.defaultParallelism)
+            reads = coordinator.skips_feed(is_small=sum(first.values()) <= SMALL)
+            is_here = self._master == "local" or self._master.startswith("local[")
+            splits = 1 if reads and is_here and not self._plan.matrices else self._splits
             job = StreamJob(
-                self._input.batches.batches, self._splits, self._plan.partitions,
-                *coordinator.stages(self._splits, self._trace), ticks, len(self._plan.stages), committed.batches,
+                self._input.batches.batches, splits, self._plan.partitions,
+                *coordinator.stages(splits, self._trace), ticks, len(self._plan.stages), committed.batches,
                 coordinator.directives, self._trace, prepare, TOGETHER,
                 input=self._input, name=self._name,
-                skips_feed=coordinator.skips_feed(is_small=sum(first.values()) <= SMALL),
+                skips_feed=reads,
             )  # fmt: skip
             run(cluster.session, job, publish, stop)
             evict_local_state(cluster.session, self._location)
