@@ -66,6 +66,8 @@ bench-matrix: setup  ## matrix programs kept fresh, beside their re-evaluation a
 bench-fivm: setup  ## cofactor matrices maintained over joins, beside C++ by hand, F/SQL and DuckDB; needs g++
 	$(BIN)/python -m bench.fivm.run
 	$(BIN)/python -m bench.fivm.run --order sorted
+	$(BIN)/python -m bench.fivm.run --dataset triangle --scale 1 --order shuffled
+	$(BIN)/python -m bench.fivm.on_spark
 
 bench-compile: setup  ## processor time of a short run, and of compiling queries that repeat a construct
 	$(BIN)/python -m bench.compile_time

@@ -97,7 +97,9 @@ def test_a_wrong_sum_and_a_wrong_count_are_told() -> None:
     assert "off" in verdict(np.array([[2.0, np.nan], [3.0, 5.0]]), expected)
 
 
-@pytest.mark.parametrize("name, features", [("housing", 27), ("retailer", 43), ("ssb", 37), ("tpch", 37), ("triangle", 3)])
+@pytest.mark.parametrize(
+    "name, features", [("housing", 27), ("retailer", 43), ("ssb", 37), ("tpch", 37), ("triangle", 3)]
+)
 def test_schemas_have_as_many_variables_as_in_the_papers(name: str, features: int, tmp_path: Path) -> None:
     schema = SCHEMAS[name]
     assert len(schema.features) == len(schema.features_of(schema.tree)) == features
