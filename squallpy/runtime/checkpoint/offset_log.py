@@ -8,7 +8,7 @@ It is in the generation's folder of a checkpoint, beside the number of committed
 
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from squallpy.runtime.checkpoint.checksummed_record import damaged_error, read_record, write_record
 from squallpy.runtime.checkpoint.durable_folder import open_durable
@@ -51,19 +51,24 @@ class OffsetLog:
     def write(self, batch: int, spans: Spans) -> None:
         """Log a batch, and before it the pieces of files that it begins to read."""
         for name, source in self._watched.items():
-            start = self._written[name]
-            if pieces := source.logged[start:]:
-                records = self._records[name] = [*(number for number in self._records[name] if number < start), start]
-                if len(records) > MERGED:
-                    pieces, old, self._records[name] = source.logged, records[1:], [0]
-                self._write_pieces(name, self._records[name][-1], pieces)
-                for number in old if len(records) > MERGED else ():
-                    self._folder.delete(f"{_prefix(name)}{number}")
-                self._written[name] = len(source.logged)
+            if len(source.logged) > self._written[name]:
+                self._write_pieces(name, source.logged)
         write_record(self._folder, _OFFSETS, json.dumps({"batch": batch, "spans": spans}))
 
-    def _write_pieces(self, name: str, number: int, pieces: object) -> None:
-        write_record(self._folder, f"{_prefix(name)}{number}", json.dumps(pieces))
+    def _write_pieces(self, name: str, pieces: Sequence[LoggedPiece]) -> None:
+        """Write a record of the pieces that are new; all in one if there are many records.
+
+        Records behind it are of pieces that nothing had been read of when a run was killed, or are in the new one.
+        """
+        start = self._written[name]
+        kept = [number for number in self._records[name] if number < start]
+        if len(kept) >= MERGED:
+            start, kept = 0, []
+        write_record(self._folder, f"{_prefix(name)}{start}", json.dumps(pieces[start:]))
+        for number in self._records[name]:
+            if number > start:
+                self._folder.delete(f"{_prefix(name)}{number}")
+        self._records[name], self._written[name] = [*kept, start], len(pieces)
 
     def _list(self, name: str) -> list[int]:
         """List the numbers of a stream's records of pieces."""
