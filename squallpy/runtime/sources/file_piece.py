@@ -19,6 +19,13 @@ class FilePiece:
     first: int
     stop: int
 
+    @staticmethod
+    def of(relation: Relation, part: SourceFile, first: int) -> "FilePiece":
+        """Return the rows of an open file from the `first` on."""
+        piece = FilePiece(relation, part.file, first, part.rows)
+        piece.__dict__["part"] = part  # NB: what a cached property would find
+        return piece
+
     @cached_property
     def part(self) -> SourceFile:
         return open_part(self.relation, self.file)

@@ -94,7 +94,9 @@ class WatchedFiles:
             if self.rows >= end["row"]:
                 break
             file = File(**{name: logged[name] for name in _FILE})
-            self._add(FilePiece(self.relation, file, logged["first"], logged["stop"]), logged)
+            piece = FilePiece(self.relation, file, logged["first"], logged["stop"])
+            self._add(piece, logged)
+            self._latest[file.path] = piece, logged["end"]
             self._listing.seen[file.path] = logged["seen"], file.changed
 
     def compare(self, read: Read, done: Offset, folder: str) -> None:
@@ -124,22 +126,19 @@ class WatchedFiles:
         part = self._grown(file, *known) if known else self._open(file)
         if part is None:
             return
-        piece = FilePiece(self.relation, part.file, known[0].stop if known else 0, part.rows)
-        piece.__dict__["part"] = part
-        end = _end_checksum(part.file)
+        piece, end = FilePiece.of(self.relation, part, known[0].stop if known else 0), _end_checksum(part.file)
+        self._latest[file.path] = piece, end
         if piece.rows:
             self._check(piece)
             about = {"first": piece.first, "stop": piece.stop, "seen": file.size, "end": end}
             self._add(piece, asdict(piece.file) | about)
-        self._latest[file.path] = piece, end
 
     def _add(self, piece: FilePiece, logged: LoggedPiece) -> None:
         self._pieces.append(piece)
         self.logged.append(logged)
         self._starts.append(self.rows + piece.rows)
-        self._latest[piece.file.path] = piece, logged["end"]
 
-    def _open(self, file: File) -> Any:
+    def _open(self, file: File) -> SourceFile | None:
         """Open a new file; None while it is only half written."""
         if not file.size:
             return None
@@ -150,7 +149,7 @@ class WatchedFiles:
                 raise
             self._unfinished.append(file)
             return None
-        return part if part.columns or self.relation.format == "json" else None
+        return part if part.columns or part.rows else None
 
     def _grown(self, file: File, piece: FilePiece, end: int) -> SourceFile | None:
         """Return a file with what was appended to it, if anything was; SQ6001 if what is known of it has changed."""

@@ -83,7 +83,7 @@ class StreamJob:
     batches_per_tick: int = 1
     """Batches per tick. The caller counts them: an unfinished tick is repeated as a whole."""
     input: Input | None = None
-    """The input whose batches are waited for, and end where it does, if there are no `batches`."""
+    """The input whose batches are waited for, and end where it does; by default there are `batches`, at once."""
     name: str = ""
     """The name of the query among `spark.streams.active`."""
     skips_feed: bool = False
@@ -231,9 +231,8 @@ class _Loop:
     @property
     def _is_over(self) -> bool:
         """True if there is no other batch, or none wanted."""
-        if self.job.batches is None and self.job.input:
-            return self.stop.is_set() or not self.job.input.has(self.next)
-        return self.stop.is_set() or (self.job.batches is not None and self.next >= self.job.batches)
+        has_next = self.job.input.has(self.next) if self.job.input else self.next < (self.job.batches or 0)
+        return self.stop.is_set() or not has_next
 
     def _run(self, batch: int, begins: bool) -> None:
         """Run a batch; `begins`: it is the first of its tick."""
