@@ -13,6 +13,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
+from squallpy.base.batch_trigger import AS_IT_COMES, BatchTrigger
 from squallpy.base.errors import SquallError
 from squallpy.base.recursion import guarded_depth, run_deep
 from squallpy.base.settings import Settings
@@ -65,15 +66,20 @@ class Executor(Protocol):
 class RunOptions:
     """Options of a run.
 
-    Args: changes: The printed changes of each batch are wanted. final: The final result is wanted. measured: The size
-    of the state is wanted. late: Rows that came after their window had passed are wanted. profile: Collects where the
-    time of each batch goes. conf: Settings of Spark's own.
+    Args:
+        trigger: When batches of streams without end begin.
+        changes: The printed changes of each batch are wanted.
+        final: The final result is wanted.
+        measured: The size of the state is wanted.
+        late: Rows that came after their window had passed are wanted.
+        profile: Collects where the time of each batch goes.
+        conf: Settings of Spark's own.
     """
 
     backend: str = "spark"
     master: str = "local[2]"
     batch_rows: int | None = None
-    trigger: str = "as-it-comes"
+    trigger: BatchTrigger = AS_IT_COMES
     changes: bool = False
     final: bool = True
     measured: bool = False
@@ -183,10 +189,9 @@ class Session:
         working: Callable[[bool], None] = lambda _: None,
     ) -> None:
         from squallpy.runtime.query_input import open_reading
-        from squallpy.runtime.sources.trigger import Trigger
 
-        folder, trigger = self._state_folder(query, options), Trigger.parse(options.trigger)
-        reading = open_reading(self.script.relations, self.path.parent, folder, trigger)
+        folder = self._state_folder(query, options)
+        reading = open_reading(self.script.relations, self.path.parent, folder, options.trigger)
         partitions = self.settings.partitions if options.backend == "spark" else 1
         compiled = self.compile(query, partitions, dict(reading.sizes), options.late)
         if compiled.plan.only_grows and not options.final:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
+from squallpy.base.batch_trigger import AS_IT_COMES, BatchTrigger
 from squallpy.catalog.relation import Relation
 from squallpy.physical.matrix.matrix_plan import under_matrices
 from squallpy.runtime.checkpoint.checkpoint import recorded_sizes
@@ -23,7 +24,6 @@ from squallpy.runtime.sources.arrivals import Arrivals
 from squallpy.runtime.sources.input import Input
 from squallpy.runtime.sources.protocol import Limit
 from squallpy.runtime.sources.replay import BackfillReplay, Replay
-from squallpy.runtime.sources.trigger import AS_IT_COMES, Trigger
 from squallpy.runtime.sources.watched_files import Read, WatchedFiles
 
 Columns = Mapping[str, Sequence[str]]
@@ -105,7 +105,7 @@ class EndlessReading(Reading):
     batch_rows = 1  # NB: the limit of a batch is no part of what a checkpoint is of
 
     def __init__(
-        self, sources: Mapping[str, FileSource | WatchedFiles], checkpoint: str | None, trigger: Trigger
+        self, sources: Mapping[str, FileSource | WatchedFiles], checkpoint: str | None, trigger: BatchTrigger
     ) -> None:
         self._sources, self._checkpoint, self._trigger = sources, checkpoint, trigger
         known = recorded_sizes(checkpoint) if checkpoint else None
@@ -151,7 +151,7 @@ def _check(sources: Mapping[str, FileSource | WatchedFiles], columns: Columns) -
 
 
 def open_reading(
-    relations: Mapping[str, Relation], base: Path, checkpoint: str | None, trigger: Trigger = AS_IT_COMES
+    relations: Mapping[str, Relation], base: Path, checkpoint: str | None, trigger: BatchTrigger = AS_IT_COMES
 ) -> Reading:
     """Open the relations of a script; relative paths start at `base`. Raises SQ4001, SQ4002."""
     has_checksum = checkpoint is not None

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from squallpy.base.batch_trigger import AS_IT_COMES, BatchTrigger
 from squallpy.base.errors import SquallError
 from squallpy.base.hidden_imports import hide_module
 from squallpy.base.settings import parse_settings
@@ -17,7 +18,6 @@ from squallpy.runtime.observers.profile import Profile
 from squallpy.runtime.sinks.file_sinks import ChangeFiles, ResultFile, file_format
 from squallpy.runtime.sinks.output_file import is_stream
 from squallpy.runtime.sinks.protocol import Sink, Sinks
-from squallpy.runtime.sources.trigger import Trigger
 from squallpy.session import RunOptions, Session
 from squallpy.terminal.failures import Interrupted, Terminated
 from squallpy.terminal.interrupt import interruptible
@@ -116,10 +116,10 @@ def run_script(request: RunRequest) -> None:
     choose(request, sys.stdout.isatty(), can_redraw(sys.stdout))
     _check_distinct(request)
     conf = spark_settings(request)
+    trigger = BatchTrigger.parse(request.trigger) if request.trigger else AS_IT_COMES
     session = Session(request.script, parse_settings(request.settings), request.text)
     with _without_extras(), Progress("compiling").running():
         several, endless = len(session.script.queries) > 1, session.script.endless
-    trigger = Trigger.parse(request.trigger or "as-it-comes")
     if request.trigger and not endless:
         raise SquallError("SQ7003", "--trigger is for streams without end", hint="declare one with watch 'true'")
     is_endless = endless.name if endless and not trigger.ends else ""
@@ -152,7 +152,7 @@ def run_script(request: RunRequest) -> None:
                 backend=request.backend,
                 master=request.master,
                 batch_rows=request.batch_rows,
-                trigger=request.trigger or "as-it-comes",
+                trigger=trigger,
                 changes=choice.mode != "final",
                 final=choice.mode != "changes",
                 measured=request.metrics is not None,

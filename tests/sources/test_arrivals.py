@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from squallpy.base.batch_trigger import BatchTrigger
 from squallpy.base.errors import SquallError
 from squallpy.runtime.sources.arrivals import Arrivals
 from squallpy.runtime.sources.input import Input
 from squallpy.runtime.sources.protocol import Limit, Offset
-from squallpy.runtime.sources.trigger import Trigger
 
 
 @dataclass
@@ -86,13 +86,13 @@ def test_what_was_logged_is_what_a_run_goes_on_with() -> None:
 def test_triggers_end_and_pace() -> None:
     now, r = 0.0, Counter()
     r.come = 7
-    available = Arrivals({"r": r}, 5, trigger=Trigger.parse("available-now"))
+    available = Arrivals({"r": r}, 5, trigger=BatchTrigger.parse("available-now"))
     read = Input({"r": r}, available)
     assert [read.is_ready(batch) for batch in range(3)] == [True, True, False]
     assert [read.has(batch) for batch in range(3)] == [True, True, False]
-    once = Arrivals({"r": r}, 5, trigger=Trigger.parse("once"))
+    once = Arrivals({"r": r}, 5, trigger=BatchTrigger.parse("once"))
     assert ends(once.spans(0)) == (7,) and once.batches == 1
-    paced = Arrivals({"r": r}, 5, trigger=Trigger.parse("2 minutes"), clock=lambda: now)
+    paced = Arrivals({"r": r}, 5, trigger=BatchTrigger.parse("2 minutes"), clock=lambda: now)
     assert ends(paced.spans(0)) == (5,)
     now = 119.0
     assert paced.spans(1) is None and paced.batches is None
@@ -102,7 +102,7 @@ def test_triggers_end_and_pace() -> None:
 
 @pytest.mark.parametrize(("text", "seconds"), [("1 second", 1), (" 500 MS ", 0.5), ("1.5h", 5400), ("10 minutes", 600)])
 def test_intervals(text: str, seconds: float) -> None:
-    assert Trigger.parse(text) == Trigger(seconds)
+    assert BatchTrigger.parse(text) == BatchTrigger(seconds)
 
 
 @pytest.mark.parametrize(
@@ -117,5 +117,5 @@ def test_intervals(text: str, seconds: float) -> None:
 )
 def fault_no_trigger(text: str, hint: str) -> None:
     with pytest.raises(SquallError, match=r"SQ7003 --trigger cannot be") as caught:
-        Trigger.parse(text)
+        BatchTrigger.parse(text)
     assert hint in str(caught.value)

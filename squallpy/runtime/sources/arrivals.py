@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
 
+from squallpy.base.batch_trigger import AS_IT_COMES, BatchTrigger
 from squallpy.runtime.sources.input import Span
 from squallpy.runtime.sources.protocol import Limit, Offset, Source
-from squallpy.runtime.sources.trigger import AS_IT_COMES, Trigger
 
 Spans = Mapping[str, Span]
 
@@ -35,7 +35,7 @@ class Arrivals:
     batch_rows: int
     decided: tuple[int, Spans] | None = None
     log: Callable[[int, Spans], None] = _forget
-    trigger: Trigger = AS_IT_COMES
+    trigger: BatchTrigger = AS_IT_COMES
     clock: Callable[[], float] = monotonic
     batches: int | None = field(default=None, init=False)
     _begun: float | None = field(default=None, init=False)

@@ -58,8 +58,8 @@ _TICK = 1.0  # seconds after which a tick ends, if there is no last batch, for S
 
 @dataclass(frozen=True, slots=True)
 class StreamJob:
-    """A bounded replay: micro-batches 0 … batches−1, each of `splits` tasks that read and, in each of `stages`,
-    `partitions` that apply. Without stages what is read is the output.
+    """A run of micro-batches, numbered from 0, each of `splits` tasks that read and, in each of `stages`, `partitions`
+    that apply. Without stages what is read is the output.
 
     `feed` and `apply` are pickled once; what they keep on themselves stays in a worker from batch to batch, but is
     lost with it, and no partition is tied to one worker. A SquallError raised by either ends the run as itself.

@@ -1,7 +1,7 @@
 """Triggers: when a batch of streams without end begins, and whether there is a last one.
 
-Trigger.parse("available-now")   →   batches until nothing more has come
-Trigger.parse("10 seconds")      →   a batch every ten seconds, if anything has come
+BatchTrigger.parse("available-now")   →   batches until nothing more has come
+BatchTrigger.parse("10 seconds")      →   a batch every ten seconds, if anything has come
 """
 
 import re
@@ -19,7 +19,7 @@ _NAMES = ("as-it-comes", "available-now", "once")
 
 
 @dataclass(frozen=True, slots=True)
-class Trigger:
+class BatchTrigger:
     """A trigger; by default a batch begins when anything has come, without end.
 
     Args:
@@ -33,16 +33,16 @@ class Trigger:
     once: bool = False
 
     @staticmethod
-    def parse(text: str) -> "Trigger":
+    def parse(text: str) -> "BatchTrigger":
         """Read the name of a trigger, or an interval; raises SQ7003."""
         name = text.strip().lower()
         if name in _NAMES:
-            return Trigger(ends=name != "as-it-comes", once=name == "once")
+            return BatchTrigger(ends=name != "as-it-comes", once=name == "once")
         found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]+)", name)
         if found and found[2] in _UNITS and (seconds := float(found[1]) * _UNITS[found[2]]) > 0:
-            return Trigger(seconds)
+            return BatchTrigger(seconds)
         hint = nearest(name, _NAMES) if found is None else "an interval is such as '10 seconds', '500 ms'"
         raise SquallError("SQ7003", f'--trigger cannot be "{text}"', hint=hint)
 
 
-AS_IT_COMES = Trigger()
+AS_IT_COMES = BatchTrigger()
