@@ -50,15 +50,14 @@ def model_tree(aux: AuxiliaryRelation) -> ModelTree:
     """
     assert isinstance(aux.kind, ModelRows)
     (sources, graph), degree = sources_of(aux.view, aux.kind.aliases), degree_of(aux.kind.model)
-    if aux.kind.order is None:
-        order = derive_order(graph)
-        return ModelTree(sources, graph, order, stop_push_down(build_view_tree(graph, order)), degree)
-    body = aux.kind.order.body
-    order = read_order(body.script, body.start, body.end)
+    declared = aux.kind.order
+    body = declared.body if declared else None
+    order = read_order(body.script, body.start, body.end) if body else derive_order(graph)
     try:
-        return ModelTree(sources, graph, order, stop_push_down(build_view_tree(graph, order)), degree)
+        root = stop_push_down(build_view_tree(graph, order))
     except SquallError as error:
-        raise error.at(aux.kind.order.span) from None
+        raise (error.at(declared.span) if declared else error) from None
+    return ModelTree(sources, graph, order, root, degree)
 
 
 def maintain_model(aux: AuxiliaryRelation, free_names: FreeNames) -> tuple[AuxiliaryRelation, FactorisedView]:

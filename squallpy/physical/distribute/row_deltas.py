@@ -10,6 +10,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from itertools import chain
 
+from squallpy.base.free_names import FreeNames
 from squallpy.base.rings import Payload
 from squallpy.base.types import Kind
 from squallpy.logical.expressions import columns
@@ -24,16 +25,15 @@ ROWS_A_KEY = 3
 
 def row_deltas(program: Program) -> RowDeltas:
     """Find the deltas that are wider than their rows."""
-    found, taken = dict[str, tuple[View, View]](), {view.name for view in program.views}
-    taken |= {delta.name for trigger in program.triggers for delta in trigger.deltas}
+    deltas = (delta for trigger in program.triggers for delta in trigger.deltas)
+    found, free_names = dict[str, tuple[View, View]](), FreeNames(view.name for view in (*program.views, *deltas))
     derived = {aux.relation.name for aux in program.auxiliary}
     for trigger in program.triggers:
         for delta in trigger.deltas if trigger.relation.name not in derived else ():
-            rows = _rows_of(delta, taken)
+            rows = _rows_of(delta)
             can_be_keys = all(v.type.kind is not Kind.BIGINT for v in rows.keys[len(delta.keys) :])  # NB: one cannot
             if delta.keys and can_be_keys and _words(delta) > ROWS_A_KEY * _words(rows):
-                found[delta.name] = delta, rows
-                taken.add(rows.name)
+                found[delta.name] = delta, replace(rows, name=free_names.take(f"{delta.name}_ROWS"))
     return found
 
 
@@ -50,15 +50,12 @@ def with_row_deltas(program: Program, rows: RowDeltas, blocks: Collection[Statem
     return replace(program, triggers=tuple(triggers))
 
 
-def _rows_of(delta: View, taken: Collection[str]) -> View:
-    """Make the delta of a delta's rows, each with the number of those that are alike."""
+def _rows_of(delta: View) -> View:
+    """Make the delta of a delta's rows, each with the number of those that are alike; it has no name of its own."""
     (term,) = delta.terms
     read = {v for lane in term.lanes for factor in lane or () for v in columns(factor)}
-    name = f"{delta.name}_ROWS"
-    while name in taken:
-        name += "′"
     keys = (*delta.keys, *sorted(read.difference(delta.keys), key=lambda v: v.id))
-    return View(name, keys, (Monomial(term.body, ((),)),))
+    return View(delta.name, keys, (Monomial(term.body, ((),)),))
 
 
 def _words(delta: View) -> int:
