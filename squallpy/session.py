@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from time import perf_counter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from squallpy.base.batch_trigger import AS_IT_COMES, BatchTrigger
 from squallpy.base.errors import SquallError
@@ -40,6 +39,8 @@ if TYPE_CHECKING:  # NB: the runtime is imported by runs only, so that EXPLAIN s
     from squallpy.runtime.checkpoint.lease import Lease
     from squallpy.runtime.checkpoint.state_folders import StateLocation
     from squallpy.runtime.observers.profile import Profile
+    from squallpy.runtime.observers.protocol import Observer
+    from squallpy.runtime.observers.report import BatchReport
     from squallpy.runtime.query_input import Reading
     from squallpy.runtime.result.result import Changes
     from squallpy.runtime.sinks.protocol import Sink
@@ -54,7 +55,7 @@ class Executor(Protocol):
 
     def run(
         self,
-        on_batch: "Callable[[int, Changes | None, dict[str, Any]], bool]",
+        on_batch: "Callable[[int, Changes | None, BatchReport], bool]",
         begin: Callable[[], None],
         stop: threading.Event,
     ) -> None: ...
@@ -154,19 +155,22 @@ class Session:
         sink: "Sink",
         stop: threading.Event | None = None,
         working: Callable[[bool], None] = lambda _: None,
+        observer: "Observer | None" = None,
     ) -> None:
-        """Run each query of the script over its input and tell `sink`.
+        """Run each query of the script over its input, with its rows to `sink`, and reports to `observer`.
 
         With `stop` set, the run ends after the batch in work; with a checkpoint, the next run goes on there. Before
         its first batch a query is not `working`: nothing has to be waited for.
         """
+        from squallpy.runtime.observers.protocol import Observer
+
         stop = stop or threading.Event()
         with self._lease(options) as lease:
             for query in self._queries():
                 if not stop.is_set():
                     working(False)
                     with guarded_depth():
-                        self._run(query, options, sink, stop, lease, working)
+                        self._run(query, options, sink, observer or Observer(), stop, lease, working)
 
     @contextmanager
     def _lease(self, options: RunOptions) -> "Iterator[Lease | None]":
@@ -184,10 +188,13 @@ class Session:
         query: Query,
         options: RunOptions,
         sink: "Sink",
+        observer: "Observer",
         stop: threading.Event,
         lease: "Lease | None" = None,
         working: Callable[[bool], None] = lambda _: None,
     ) -> None:
+        from squallpy.runtime.batch.delivery import Delivery
+        from squallpy.runtime.observers.protocol import QueryStart
         from squallpy.runtime.query_input import open_reading
 
         folder = self._state_folder(query, options)
@@ -206,13 +213,15 @@ class Session:
             input = reading.begin(location)
             executor = self._executor(compiled.plan, input, location, options)
             sink.begin(query, executor.schema, reading.batches)
-            progress = Progress(sink, stop, reading.number, executor.final, options.profile, lease)
-            executor.run(progress.batch, lambda: working(True), stop)
+            observer.on_query_started(QueryStart(query, reading.batches, executor.final))
+            delivery = Delivery(sink, observer, stop, reading.number, options.profile, lease)
+            executor.run(delivery.batch, lambda: working(True), stop)
             final = executor.final()
             if lease:
                 lease.check()
             sink.final(final)
-            sink.finish(progress.summary())
+            sink.finish(stopped=stop.is_set())
+            observer.on_query_terminated(delivery.summary)
 
     def _state_folder(self, query: Query, options: RunOptions) -> str | None:
         """Return the folder or URI of a query in the checkpoint, if there is one."""
@@ -333,67 +342,3 @@ def columns_read(compiled: CompiledQuery) -> dict[str, tuple[str, ...]]:
 
 def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-class Progress:
-    """A counter of batches on their way to the sink, which gets each by its `number` in the replay.
-
-    The `lease` is checked before the sink gets a batch, and again before the batch is committed.
-    """
-
-    def __init__(
-        self,
-        sink: "Sink",
-        stop: threading.Event,
-        number: Callable[[int], int | None],
-        result: "Callable[[], pa.Table]",
-        profile: "Profile | None" = None,
-        lease: "Lease | None" = None,
-    ) -> None:
-        self._sink, self._stop, self._number, self._result = sink, stop, number, result
-        self._profile, self._lease = profile, lease
-        self._start = self._last = perf_counter()
-        self._images, self._whole = dict[str, int](), False
-        self._totals = {"batches": 0, "tuples": 0, "skipped": 0, "unmatched": 0, "duplicates": 0, "late": 0}
-
-    def batch(self, batch: int, changes: "Changes | None", stats: dict[str, Any]) -> bool:
-        """Pass a batch on, unless it has been before; whether to go on after it."""
-        self._check()
-        go_on = self._pass(batch, changes, stats)
-        self._check()
-        return go_on
-
-    def _check(self) -> None:
-        if self._lease:
-            self._lease.check()
-
-    def _pass(self, batch: int, changes: "Changes | None", stats: dict[str, Any]) -> bool:
-        self._check_images(batch, stats.pop("images", {}))
-        number = self._number(batch)
-        if number is None:
-            return not self._stop.is_set()
-        now = perf_counter()
-        seconds, self._last = now - self._last, now
-        self._totals["batches"] += 1
-        for name in ("tuples", "skipped", "unmatched", "duplicates", "late"):
-            self._totals[name] += stats.get(name, 0)
-        deletes, inserts = (changes.deletes, changes.inserts) if changes else (None, None)
-        rows = len(changes.deletes) + len(changes.inserts) if changes else 0
-        more = {"seconds": seconds, "rows": rows, "total_tuples": self._totals["tuples"], "result": self._result}
-        spans = stats.pop("profile", {})
-        self._sink.batch(number, deletes, inserts, stats | more)
-        if self._profile:
-            self._profile.add(number, spans | {("print",): perf_counter() - now})
-        return not self._stop.is_set()
-
-    def _check_images(self, batch: int, images: Mapping[str, int]) -> None:
-        """Raise SQ4005 if new rows of updates came without the old ones; unknown after a resume."""
-        self._whole = self._whole or batch == 0
-        for name, more in images.items() if self._whole else ():
-            self._images[name] = self._images.get(name, 0) + more
-            if self._images[name] < 0:
-                message = f"{name} has new rows of updates (+U) before, or without, the old ones (-U)"
-                raise SquallError("SQ4005", message, hint="write both, the old one first, or + and - in any order")
-
-    def summary(self) -> dict[str, Any]:
-        return self._totals | {"seconds": perf_counter() - self._start, "stopped": self._stop.is_set()}

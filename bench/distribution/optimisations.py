@@ -11,7 +11,6 @@ import statistics
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 from bench.data.queries import QUERIES
 from bench.data.tables import Stream, generate
@@ -19,6 +18,7 @@ from bench.engines.shared_cluster import warm
 from bench.engines.squall_local import open_sources
 from squallpy.base.settings import Settings
 from squallpy.runtime.checkpoint.state_folders import temporary_location
+from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.result.result import Changes
 from squallpy.runtime.sources.input import Input
 from squallpy.runtime.spark.executor import SparkExecutor
@@ -58,11 +58,11 @@ def measure(stream: Stream, settings: Settings, batches: int) -> Measured:
     plan = session.compile(query, settings.partitions, dict(stream.replay.sizes)).plan
     seconds, received, until = list[float](), list[float](), perf_counter()
 
-    def on_batch(batch: int, changes: Changes | None, stats: dict[str, Any]) -> bool:
+    def on_batch(batch: int, changes: Changes | None, report: BatchReport) -> bool:
         nonlocal until
         before, until = until, perf_counter()
         seconds.append(until - before)
-        received.append(stats["received_bytes"])
+        received.append(report.received_bytes or 0)
         return len(seconds) < WARM + batches
 
     with temporary_location(settings.local_dir, "bench", settings.snapshot_mb << 20) as place:

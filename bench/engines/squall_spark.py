@@ -13,6 +13,7 @@ from bench.engines.squall_local import Local, open_sources, plan_of
 from bench.measure.batches import Watch
 from squallpy.base.settings import Settings
 from squallpy.runtime.checkpoint.state_folders import temporary_location
+from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.result.result import Changes
 from squallpy.runtime.sources.input import Input
 from squallpy.runtime.spark.executor import SparkExecutor
@@ -35,7 +36,7 @@ class Squall:
         input = Input(open_sources(stream), stream.replay)
         until, last = perf_counter(), -1
 
-        def on_batch(batch: int, changes: Changes | None, stats: dict[str, object]) -> bool:
+        def on_batch(batch: int, changes: Changes | None, report: BatchReport) -> bool:
             nonlocal until, last
             assert changes is not None
             before, until, last = until, perf_counter(), batch

@@ -96,7 +96,7 @@ class Pairs(IgnoringSink):
     batches: int | None = None
     count: int = 0
 
-    def batch(self, number: int, deletes: Any, inserts: Any, stats: dict[str, Any]) -> None:
+    def batch(self, number: int, deletes: Any, inserts: Any) -> None:
         self.count += len(inserts)
         if self.batches and number + 1 >= self.batches:
             raise Enough

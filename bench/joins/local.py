@@ -82,12 +82,12 @@ def local(session: Session, sources: dict[str, Any], batch_rows: int, batches: i
     executor, out = LocalExecutor(plan, Input(sources, replay)), Ours()
     while executor.next < (batches or replay.batches):
         since = perf_counter()
-        changes, stats = executor.step()
+        changes, report = executor.step()
         out.seconds += perf_counter() - since
         assert changes and not len(changes.deletes)
-        out.tuples += stats["tuples"]
+        out.tuples += report.tuples
         out.pairs += len(changes.inserts)
-        out.compared += stats["compared"]
+        out.compared += report.compared or 0
     return out
 
 

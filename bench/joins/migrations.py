@@ -27,6 +27,7 @@ from bench.joins.operators import LINEITEM, MASTER, skewed
 from bench.measure.processes import busy, work
 from squallpy.base.settings import JoinOperator, Settings
 from squallpy.runtime.checkpoint.state_folders import temporary_location
+from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.sources import open_source
 from squallpy.runtime.sources.input import Input
 from squallpy.runtime.spark.executor import SparkExecutor
@@ -99,11 +100,12 @@ def run(k: int, folder: Path, given: argparse.Namespace) -> list[Batch]:
     plan = session.compile(query, given.joiners, batches.sizes).plan
     found, until, done = list[Batch](), perf_counter(), busy(os.getpid())
 
-    def on_batch(number: int, changes: Any, stats: dict[str, Any]) -> bool:
+    def on_batch(number: int, changes: Any, report: BatchReport) -> bool:
         nonlocal until, done
         seconds, before, done = perf_counter() - until, done, busy(os.getpid())
-        migrates = stats["migrated"] is not None
-        found.append(Batch(seconds, work(before, done), migrates, stats["epoch"], stats["ilf_ratio"]))
+        join = report.join
+        assert join and join.epoch is not None and join.ilf_ratio is not None
+        found.append(Batch(seconds, work(before, done), join.migrated is not None, join.epoch, join.ilf_ratio))
         until = perf_counter()
         return True
 

@@ -33,6 +33,7 @@ from bench.data.tables import CACHE, generate, read_plain
 from bench.engines.shared_cluster import warm
 from bench.measure.processes import busy, work
 from squallpy.base.settings import JoinOperator, Settings
+from squallpy.runtime.observers.report import BatchReport, JoinReport
 from squallpy.session import RunOptions, Session
 from squallpy.testing.ignoring_sink import IgnoringSink
 
@@ -89,17 +90,18 @@ class Watched(IgnoringSink):
     def begin(self, query: Any, schema: Any, batches: int | None) -> None:
         self._busy = busy(os.getpid())
 
-    def batch(self, number: int, deletes: Any, inserts: Any, stats: dict[str, Any]) -> None:
-        self.seconds += stats["between_seconds"] + stats["job_seconds"] + stats["publish_seconds"]
+    def on_query_progress(self, report: BatchReport) -> None:
+        join = report.join or JoinReport()
+        self.seconds += sum(report.stages[name] for name in ("between", "job", "publish"))
         before, self._busy = self._busy, busy(os.getpid())
         self.works.append(work(before, self._busy))
-        for joiner, rows in stats["received_rows"].items():
+        for joiner, rows in (report.received_rows or {}).items():
             self.rows[joiner] = self.rows.get(joiner, 0) + rows
-        self.ratios += [stats["ilf_ratio"]] if "ilf_ratio" in stats else []
-        self.epochs = max(self.epochs, stats.get("epoch", 0))
-        self.heavy = max(self.heavy, stats.get("heavy_keys", 0))
-        self.pairs += len(inserts)
-        if self.batches and number + 1 >= self.batches:
+        self.ratios += [join.ilf_ratio] if join.ilf_ratio is not None else []
+        self.epochs = max(self.epochs, join.epoch or 0)
+        self.heavy = max(self.heavy, join.heavy_keys or 0)
+        self.pairs += report.rows
+        if self.batches and report.number + 1 >= self.batches:
             raise Enough
 
 
@@ -149,7 +151,7 @@ def run(path: Path, operator: str, given: argparse.Namespace, batches: int | Non
     options = RunOptions(master=MASTER, batch_rows=given.batch_rows, changes=True, final=False)
     watched = Watched(batches)
     with suppress(Enough):
-        Session(path, settings).run(options, watched)
+        Session(path, settings).run(options, watched, observer=watched)
     return watched
 
 

@@ -8,16 +8,17 @@ import pyarrow as pa
 
 from squallpy.base.timing import SILENT, Trace
 from squallpy.physical.plan import Plan
-from squallpy.runtime.batch.micro_batch import Node, Publisher, Sender, Stats, unpack_changes
+from squallpy.runtime.batch.micro_batch import Node, Publisher, Sender, unpack_changes
 from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
 from squallpy.runtime.formats.file_rows import READ
 from squallpy.runtime.matrix.matrix_stage import compute, open_matrices
+from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.result.result import Changes, Result, result_layout
 from squallpy.runtime.sources.input import Input, Step, arriving
 from squallpy.runtime.state.state_store import Store, StoreLayout
 from squallpy.runtime.triggers.stage_executor import StageExecutor, store_layout
 
-OnBatch = Callable[[int, Changes | None, Stats], bool]  # batch, printed changes, statistics → True to continue
+OnBatch = Callable[[int, Changes | None, BatchReport], bool]  # batch, printed changes, report → True to continue
 
 
 class LocalExecutor:
@@ -39,7 +40,7 @@ class LocalExecutor:
         self.schema = self._result.schema
         self.next = 0
 
-    def step(self, step: Step | None = None) -> tuple[Changes | None, Stats]:
+    def step(self, step: Step | None = None) -> tuple[Changes | None, BatchReport]:
         """Apply the next batch, which may be given."""
         self._store.renew()
         step = step or self._input.step(self.next)
@@ -57,7 +58,7 @@ class LocalExecutor:
             stats["views"] = self._store.usage()
         stats["profile"] = self._trace.take_seconds()
         self.next += 1
-        return changes, stats
+        return changes, BatchReport.of(stats)
 
     def run(
         self, on_batch: OnBatch, begin: Callable[[], None] = lambda: None, stop: threading.Event | None = None
@@ -89,7 +90,7 @@ class DurableLocalExecutor:
         self._committed = Committed(location.durable)
         self.next = self._committed.batches
 
-    def step(self, step: Step | None = None) -> tuple[Changes | None, Stats]:
+    def step(self, step: Step | None = None) -> tuple[Changes | None, BatchReport]:
         """Apply the next batch, which may be given, exactly once: one that was applied returns the output of then."""
         started, step = perf_counter(), step or self._input.step(self.next)
         with self._trace("feed"):
@@ -103,7 +104,7 @@ class DurableLocalExecutor:
             changes, stats = unpack_changes(printed)
         self._committed.read_sums.add(stats.pop(READ, {}))
         stats |= {"trigger_seconds": perf_counter() - started, "profile": self._trace.take_seconds()}
-        return changes, stats
+        return changes, BatchReport.of(stats)
 
     def commit(self) -> None:
         """Note that the batch has reached its sink."""

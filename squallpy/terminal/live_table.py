@@ -14,6 +14,8 @@ import pyarrow.compute as pc
 
 from squallpy.logical.expressions import Column
 from squallpy.logical.nodes import Limit, Node, Query, Sort
+from squallpy.runtime.observers.protocol import Observer, QueryStart
+from squallpy.runtime.observers.report import BatchReport
 from squallpy.terminal.fit_columns import fit, rank_columns
 from squallpy.terminal.text_table import table_text
 
@@ -83,8 +85,11 @@ def ordered(table: pa.Table, order: list[tuple[int, str, str]]) -> pa.Table:
     return table.take(pc.sort_indices(pa.table(columns), sort_keys=keys)) if columns and len(table) else table
 
 
-class Live:
-    """A sink that shows the current result; it erases itself before the final one is printed."""
+class Live(Observer):
+    """A sink that shows the current result, as it observes that batches are done.
+
+    It erases itself before the final result is printed.
+    """
 
     def __init__(self, shown: Callable[[], None], console: Any = None) -> None:
         from rich.console import Console
@@ -99,23 +104,28 @@ class Live:
         self._ranked = rank_columns(query.plan, schema, [place for place, _, _ in order_by(query.plan)])
         self._due = 0.0
 
-    def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None:
+    def on_query_started(self, start: QueryStart) -> None:
+        self._result = start.result
+
+    def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None) -> None:
         assert deletes is not None and inserts is not None
         if self._is_first and number:  # the run goes on from a checkpoint: earlier batches are in the result alone
-            self._bag.change(deletes.slice(0, 0), stats["result"]())
+            self._bag.change(deletes.slice(0, 0), self._result())
         else:
             self._bag.change(deletes, inserts)
         self._is_first = False
+
+    def on_query_progress(self, report: BatchReport) -> None:
         start = perf_counter()
         if start >= self._due:
-            self._draw(number, stats.get("total_tuples", 0))
+            self._draw(report.number, report.total_tuples)
             end = perf_counter()
             self._due = end + max(_REFRESH, _MAX_DRAWING * (end - start))
 
     def final(self, table: pa.Table) -> None:
         self.close()
 
-    def finish(self, summary: dict[str, Any]) -> None: ...
+    def finish(self, stopped: bool) -> None: ...
 
     def close(self) -> None:
         """Take the table away."""
@@ -139,7 +149,8 @@ class Live:
         rows = ordered(self._bag.rows(), self._order)
         part = rows.slice(0, max(1, self._console.height - 5))
         drawn = fit(part, self._console.width - 1, self._ranked)
-        caption = f"batch {number + 1:,} of {self._batches:,}  {tuples:,} tuples  {len(rows):,} rows"
+        place = f"batch {number + 1:,}" + ("" if self._batches is None else f" of {self._batches:,}")
+        caption = f"{place}  {tuples:,} tuples  {len(rows):,} rows"
         left_out = rows.num_columns - drawn.num_columns
         if left_out:
             caption += f"\n{left_out} of {rows.num_columns} columns not shown: the terminal is too narrow"

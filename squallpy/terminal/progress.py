@@ -10,21 +10,18 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TextIO
 
+from squallpy.runtime.observers.protocol import Observer, QueryStart
+from squallpy.runtime.observers.report import BatchReport, RunSummary
 from squallpy.terminal.terminal_detection import can_redraw
-
-if TYPE_CHECKING:  # EXPLAIN starts at once
-    import pyarrow as pa
-
-    from squallpy.logical.nodes import Query
 
 _PATIENCE, _REFRESH = 1.0, 0.2  # seconds of silence at first; between two looks
 _ERASE = "\r\x1b[2K"
 
 
-class Progress:
-    """A sink that talks on stderr; `started` at once, for Spark takes its time before the first batch."""
+class Progress(Observer):
+    """An observer that talks on stderr; `started` at once, for Spark takes its time before the first batch."""
 
     def __init__(self, starting: str, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
@@ -74,27 +71,26 @@ class Progress:
             self.hide()
             print(line, file=self._stream, flush=True)
 
-    def begin(self, query: "Query", schema: "pa.Schema", batches: int | None) -> None:
-        self._of = batches
+    def on_query_started(self, start: QueryStart) -> None:
+        self._of = start.batches
 
-    def batch(self, number: int, deletes: "pa.Table | None", inserts: "pa.Table | None", stats: dict[str, Any]) -> None:
-        for path in sorted({path for rebuilt in stats.get("rebuilt", ()) for path in rebuilt["damaged"]}):
+    def on_query_progress(self, report: BatchReport) -> None:
+        number = report.number
+        for path in sorted({path for rebuilt in report.rebuilt for path in rebuilt["damaged"]}):
             self.say(f"{path} was damaged; the state was rebuilt from what was written before it, and nothing is lost")
-        for name, figures in stats.get("matrices", {}).items():
+        for name, figures in (report.matrices or {}).items():
             singular = figures.get("singular")
             if singular and singular != self._singular.get(name):
                 self.say(f"batch {number:,}: {singular}; all of {name} that needs it is empty until it is regular")
             self._singular[name] = singular
-        for label in sorted(stats.get("singular", {}).keys() - self._undetermined):
+        for label in sorted((report.singular or {}).keys() - self._undetermined):
             told = f'X\'X for "{label}" is singular and has no inverse: features are constant or collinear'
             self.say(f"batch {number:,}: {told}; all of ols that needs it is empty until it is regular")
             self._undetermined.add(label)
         place = f"batch {number + 1:,}" + ("" if self._of is None else f" of {self._of:,}")
-        self._text = f"{place}  {stats.get('total_tuples', 0):,} tuples"
+        self._text = f"{place}  {report.total_tuples:,} tuples"
 
-    def final(self, table: "pa.Table") -> None: ...
-
-    def finish(self, summary: dict[str, Any]) -> None:
+    def on_query_terminated(self, summary: RunSummary) -> None:
         if self._terminal:
             self.say(summary_line(summary))
         elif left_out(summary):
@@ -112,20 +108,19 @@ class Progress:
             self._ended.wait(_REFRESH)
 
 
-def summary_line(summary: dict[str, Any]) -> str:
+def summary_line(summary: RunSummary) -> str:
     """Summarise a run: `6,001,215 tuples in 12.3 s, 487,903 tuples/s, 3 rows skipped`"""
-    tuples, seconds = summary["tuples"], summary["seconds"]
+    tuples, seconds = summary.tuples, summary.seconds
     rate = f", {tuples / seconds:,.0f} tuples/s" if seconds > 0 and tuples else ""
     return ", ".join(filter(None, [f"{tuples:,} tuples in {seconds:.1f} s{rate}", left_out(summary)]))
 
 
-def left_out(summary: dict[str, Any]) -> str:
+def left_out(summary: RunSummary) -> str:
     """Count the rows left out, by reason; empty if there are none.
 
     `3 rows skipped, 1 row late, 1 delete of a row that was not there, 2 rows that break a PRIMARY KEY`
     """
-    names = ("skipped", "late", "unmatched", "duplicates")
-    skipped, late, unmatched, duplicates = (summary.get(name, 0) for name in names)
+    skipped, late, unmatched, duplicates = summary.skipped, summary.late, summary.unmatched, summary.duplicates
     parts = []
     if skipped:
         parts.append(f"{skipped:,} {'row' if skipped == 1 else 'rows'} skipped")

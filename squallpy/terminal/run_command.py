@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from squallpy.base.batch_trigger import AS_IT_COMES, BatchTrigger
 from squallpy.base.errors import SquallError
@@ -15,6 +14,8 @@ from squallpy.base.settings import parse_settings
 from squallpy.runtime.observers.late_rows import LateRows
 from squallpy.runtime.observers.metrics import Metrics
 from squallpy.runtime.observers.profile import Profile
+from squallpy.runtime.observers.protocol import Observer, Observers, QueryStart
+from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.sinks.file_sinks import ChangeFiles, ResultFile, file_format
 from squallpy.runtime.sinks.output_file import is_stream
 from squallpy.runtime.sinks.protocol import Sink, Sinks
@@ -162,8 +163,10 @@ def run_script(request: RunRequest) -> None:
                 profile=profile,
                 conf=conf,
             )
-            sinks = _sinks(request, choice, several, session.settings.changes_marks, progress, opened)
-            session.run(options, Sinks(*sinks, progress, end), interruption.stop, interruption.working)
+            sinks = [*_sinks(request, choice, several, session.settings.changes_marks, progress, opened)]
+            shown = [sink for sink in sinks if isinstance(sink, Observer)]
+            observer = Observers(*shown, *_observers(request, several, opened), progress, end)
+            session.run(options, Sinks(*sinks), interruption.stop, interruption.working, observer)
     except Interrupted as stopped:
         progress.say(f"stopped at once; {how_to_resume(request.checkpoint)}")
         raise type(stopped) from None
@@ -189,22 +192,30 @@ def _check_distinct(request: RunRequest) -> None:
 def _sinks(
     request: RunRequest, choice: Choice, several: bool, marks: bool, progress: Progress, opened: ExitStack
 ) -> Iterator[Sink]:
-    """Make the sinks of a run except its progress; those `opened` are closed at its end."""
-    from squallpy.runtime.checkpoint.checkpoint import is_used
-
-    resumed = request.checkpoint is not None and is_used(request.checkpoint)
+    """Make the sinks of a run; those `opened` are closed at its end."""
     if request.out:
         files = ChangeFiles if choice.mode == "changes" else ResultFile
-        yield opened.enter_context(closing(files(request.out, choice.format, several, resumed)))
+        yield opened.enter_context(closing(files(request.out, choice.format, several, _resumes(request))))
     else:
         color = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         if choice.mode == "live":
             yield opened.enter_context(closing(Live(progress.quiet)))
         yield Output(sys.stdout.buffer, choice.format, choice.mode == "changes", color, progress.aside, marks, several)
+
+
+def _observers(request: RunRequest, several: bool, opened: ExitStack) -> Iterator[Observer]:
+    """Make the observers of a run except its progress; those `opened` are closed at its end."""
     if request.metrics:
-        yield opened.enter_context(closing(Metrics(request.metrics, several, resumed)))
+        yield opened.enter_context(closing(Metrics(request.metrics, several, _resumes(request))))
     if request.late:
-        yield opened.enter_context(closing(LateRows(request.late, several, resumed)))
+        yield opened.enter_context(closing(LateRows(request.late, several, _resumes(request))))
+
+
+def _resumes(request: RunRequest) -> bool:
+    """True if there is a checkpoint from which the run goes on."""
+    from squallpy.runtime.checkpoint.checkpoint import is_used
+
+    return request.checkpoint is not None and is_used(request.checkpoint)
 
 
 def how_to_resume(checkpoint: str | None) -> str:
@@ -214,8 +225,8 @@ def how_to_resume(checkpoint: str | None) -> str:
     return "without --checkpoint nothing is kept, the next run starts from the beginning"
 
 
-class _End:
-    """A sink that knows where the run ended."""
+class _End(Observer):
+    """An observer that knows where the run ended."""
 
     def __init__(self) -> None:
         self._done = 0
@@ -227,12 +238,8 @@ class _End:
             return f"after {self._done:,} {'batch' if self._done == 1 else 'batches'}"
         return f"after {self._done:,} of {self._batches:,} batches"
 
-    def begin(self, query: Any, schema: Any, batches: int | None) -> None:
-        self._done, self._batches = 0, batches
+    def on_query_started(self, start: QueryStart) -> None:
+        self._done, self._batches = 0, start.batches
 
-    def batch(self, number: int, deletes: Any, inserts: Any, stats: dict[str, Any]) -> None:
-        self._done = number + 1
-
-    def final(self, table: Any) -> None: ...
-
-    def finish(self, summary: dict[str, Any]) -> None: ...
+    def on_query_progress(self, report: BatchReport) -> None:
+        self._done = report.number + 1

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import pyarrow as pa
 
@@ -49,7 +49,7 @@ class Output:
             if self._format == "csv":
                 self._write([csv_header(change_schema(schema, self._query))])
 
-    def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None:
+    def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None) -> None:
         if not self._changes or deletes is None or inserts is None:
             return
         if len(deletes) + len(inserts):
@@ -62,8 +62,8 @@ class Output:
             self._separate()
             self._write(self._whole(table))
 
-    def finish(self, summary: dict[str, Any]) -> None:
-        if not summary["stopped"]:
+    def finish(self, stopped: bool) -> None:
+        if not stopped:
             self._mark_end()
 
     def _mark_end(self, batch: int | None = None) -> None:

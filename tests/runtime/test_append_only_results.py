@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from squallpy.runtime.observers.report import BatchReport
 from squallpy.session import RunOptions, Session
 from squallpy.testing.ignoring_sink import IgnoringSink
 
@@ -22,10 +23,12 @@ class Kept(IgnoringSink):
     def __init__(self) -> None:
         self.rows, self.known = [], []
 
-    def batch(self, number: int, deletes: Any, inserts: Any, stats: dict[str, Any]) -> None:
+    def batch(self, number: int, deletes: Any, inserts: Any) -> None:
         assert not len(deletes)
         self.rows += inserts.to_pylist()
-        self.known.append(stats["views"]["Q"]["records"])
+
+    def on_query_progress(self, report: BatchReport) -> None:
+        self.known.append((report.views or {})["Q"]["records"])
 
     def final(self, table: pa.Table) -> None:
         self.table = table
@@ -38,7 +41,8 @@ def run(folder: Path, query: str, final: bool, op: str = "") -> Kept:
     (folder / "s.csv").write_text("\n".join(f"+,{line}" if op else line for line in lines) + "\n")
     (folder / "q.sql").write_text(STREAMS.format(op=op and ", op 'op'") + query)
     kept = Kept()
-    Session(folder / "q.sql").run(RunOptions("local", batch_rows=5, changes=True, final=final, measured=True), kept)
+    options = RunOptions("local", batch_rows=5, changes=True, final=final, measured=True)
+    Session(folder / "q.sql").run(options, kept, observer=kept)
     return kept
 
 

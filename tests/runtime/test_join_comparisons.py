@@ -3,10 +3,10 @@
 import random
 from math import ceil, log2
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from squallpy.runtime.observers.report import BatchReport
 from squallpy.session import RunOptions, Session
 from squallpy.testing.ignoring_sink import IgnoringSink
 
@@ -23,9 +23,9 @@ class Seen(IgnoringSink):
     def __init__(self) -> None:
         self.batches = []
 
-    def batch(self, number: int, deletes: Any, inserts: Any, stats: dict[str, Any]) -> None:
-        assert stats["pairs"] == len(inserts)
-        self.batches.append((stats["tuples"], stats["compared"], stats["pairs"]))
+    def on_query_progress(self, report: BatchReport) -> None:
+        assert report.pairs == report.rows and report.compared is not None
+        self.batches.append((report.tuples, report.compared, report.pairs))
 
 
 def run(folder: Path, predicate: str, rows: int = ROWS) -> list[tuple[int, int, int]]:
@@ -36,7 +36,7 @@ def run(folder: Path, predicate: str, rows: int = ROWS) -> list[tuple[int, int, 
         (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
     (folder / "q.sql").write_text(f"{STREAMS}SELECT r.k, s.k AS other, a, b FROM r JOIN s ON {predicate};")
     seen = Seen()
-    Session(folder / "q.sql").run(RunOptions("local", batch_rows=BATCH, changes=True, final=False), seen)
+    Session(folder / "q.sql").run(RunOptions("local", batch_rows=BATCH, changes=True, final=False), seen, observer=seen)
     return seen.batches
 
 

@@ -52,7 +52,7 @@ class Doing(IgnoringSink):
     def __init__(self, at: int, what: Callable[[], None]) -> None:
         self._at, self._what = at, what
 
-    def batch(self, number: int, deletes: Any, inserts: Any, stats: dict[str, Any]) -> None:
+    def batch(self, number: int, deletes: Any, inserts: Any) -> None:
         if number == self._at:
             self._what()
 

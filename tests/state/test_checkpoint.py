@@ -40,7 +40,7 @@ class Seen(IgnoringSink):
     def begin(self, query: Query, schema: pa.Schema, batches: int | None) -> None:
         assert batches == BATCHES
 
-    def batch(self, number: int, deletes: Any, inserts: Any, stats: dict[str, Any]) -> None:
+    def batch(self, number: int, deletes: Any, inserts: Any) -> None:
         self.changes[number] = sorted(map(str, deletes.to_pylist())), sorted(map(str, inserts.to_pylist()))
         if number == self._last:
             self.stop.set()
@@ -54,7 +54,7 @@ def run(script: Path, checkpoint: str | None, last: int | None = None, optimizer
     settings = Settings(local_dir=str(script.parent / "local"), optimizer=optimizer)
     seen, session = Seen(last), Session(script, settings)
     options = RunOptions("local", batch_rows=50, changes=True, checkpoint=checkpoint)
-    session._run(session.script.queries[0], options, seen, seen.stop)
+    session._run(session.script.queries[0], options, seen, seen, seen.stop)
     return seen
 
 

@@ -30,7 +30,7 @@ class Seen(IgnoringSink):
         self.rows: Any = None
         self._last = last
 
-    def batch(self, number: int, deletes: Any, inserts: Any, stats: dict[str, Any]) -> None:
+    def batch(self, number: int, deletes: Any, inserts: Any) -> None:
         self.changes[number] = sorted(map(str, deletes.to_pylist())), sorted(map(str, inserts.to_pylist()))
         if number == self._last:
             raise Killed

@@ -50,7 +50,7 @@ class Kept(IgnoringSink):
         self.changes, self.rows = dict[int, list[str]](), list[str]()
         self.dies_at: int | None = None
 
-    def batch(self, number: int, deletes: Any, inserts: Any, stats: dict[str, Any]) -> None:
+    def batch(self, number: int, deletes: Any, inserts: Any) -> None:
         if self.dies_at is not None:
             self.dies_at -= 1
             if self.dies_at < 0:

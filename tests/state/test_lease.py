@@ -223,7 +223,7 @@ class Thief(IgnoringSink):
     def __init__(self, checkpoint: Path, after: int) -> None:
         self.checkpoint, self.after, self.batches = checkpoint, after, []
 
-    def batch(self, number: int, deletes: Any, inserts: Any, stats: dict[str, Any]) -> None:
+    def batch(self, number: int, deletes: Any, inserts: Any) -> None:
         self.batches.append(number)
         if number == self.after:
             (self.checkpoint / NAME).write_bytes(ELSEWHERE.packed())
@@ -244,7 +244,7 @@ def fault_a_run_that_lost_its_lease_commits_nothing_more(tmp_path: Path) -> None
 
 def fault_a_run_that_lost_its_lease_begins_no_other_query(tmp_path: Path) -> None:
     class ThiefAtTheEnd(IgnoringSink):
-        def finish(self, summary: dict[str, Any]) -> None:
+        def finish(self, stopped: bool) -> None:
             (tmp_path / "kept" / NAME).write_bytes(ELSEWHERE.packed())
 
     script = write(tmp_path, f"{ONE_STAGE} SELECT COUNT(*) FROM s;")

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from squallpy.catalog.relation import MULT
 from squallpy.runtime.kernels import dictionary
+from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.sources import open_source
 from squallpy.session import RunOptions, Session
 from squallpy.testing.compare_rows import difference
@@ -63,11 +64,11 @@ class Noted(VolatileEngine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.stats: list[dict[str, Any]] = []
+        self.reports: list[BatchReport] = []
 
     def _step(self) -> Any:
-        changes, stats = self._executor.step()
-        self.stats.append(stats)
+        changes, report = self._executor.step()
+        self.reports.append(report)
         return changes
 
 
@@ -199,7 +200,7 @@ def test_what_is_late_and_what_is_unmatched(tmp_path: Path) -> None:
     path, engine = tmp_path / "noted.slt", Noted()
     path.write_text(NOTED)
     run_steps(path, engine, tmp_path)
-    assert [(stats["unmatched"], stats["late"]) for stats in engine.stats] == [(1, 0), (0, 0), (0, 0), (1, 3)]
+    assert [(report.unmatched, report.late) for report in engine.reports] == [(1, 0), (0, 0), (0, 0), (1, 3)]
     assert "ledger s" not in engine.row_counts()
 
 

@@ -2,6 +2,7 @@
 
 import json
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,24 +15,21 @@ from squallpy.base.errors import SquallError
 from squallpy.runtime.observers.late_rows import LateRows
 from squallpy.runtime.observers.metrics import Metrics
 from squallpy.runtime.observers.profile import Profile
+from squallpy.runtime.observers.protocol import QueryStart
+from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.sinks.file_sinks import ChangeFiles, ResultFile, file_format
 from squallpy.terminal.stdout_sinks import Output
 
 SCHEMA = pa.schema([("k", pa.int64())])
-STATS: dict[str, Any] = {
-    "tuples": 5,
-    "rows": 1,
-    "seconds": 0.5,
-    "feed_seconds": 0.1,
-    "skipped": 0,
-    "unmatched": 0,
-    "late": 0,
-}
-STATS["views"] = {"M_R": {"records": 1, "bytes": 64}, "strings": {"records": 0, "bytes": 16}}
+VIEWS = {"M_R": {"records": 1, "bytes": 64}, "strings": {"records": 0, "bytes": 16}}
+REPORT = BatchReport(tuples=5, rows=1, seconds=0.5, stages={"feed": 0.1}, views=VIEWS)
 
 
 def query(number: int = 1) -> Any:
     return SimpleNamespace(number=number)
+
+
+START = QueryStart(query(), 9, pa.table)
 
 
 def rows(*values: int) -> pa.Table:
@@ -45,8 +43,8 @@ def files(folder: Path) -> dict[str, str]:
 def test_changes_are_a_file_for_each_batch(tmp_path: Path) -> None:
     sink = ChangeFiles(tmp_path / "out", "csv")
     sink.begin(query(), SCHEMA, 2)
-    sink.batch(0, rows(), rows(1, 2), STATS)
-    sink.batch(1, rows(2), rows(), STATS)
+    sink.batch(0, rows(), rows(1, 2))
+    sink.batch(1, rows(2), rows())
     assert files(tmp_path) == {
         "out/batch-000000.csv": "batch,op,k\n0,+,1\n0,+,2\n",
         "out/batch-000001.csv": "batch,op,k\n1,-,2\n",
@@ -57,13 +55,13 @@ def test_a_batch_that_comes_again_is_written_again_alike(tmp_path: Path) -> None
     for format in ("csv", "json", "parquet"):
         first = ChangeFiles(tmp_path / format, format)
         first.begin(query(), SCHEMA, 3)
-        first.batch(0, rows(), rows(1), STATS)
-        first.batch(1, rows(1), rows(2), STATS)
+        first.batch(0, rows(), rows(1))
+        first.batch(1, rows(1), rows(2))
         first.close()
         before = {f.name: f.read_bytes() for f in (tmp_path / format).iterdir()}
         again = ChangeFiles(tmp_path / format, format, resumed=True)
         again.begin(query(), SCHEMA, 3)
-        again.batch(1, rows(1), rows(2), STATS)
+        again.batch(1, rows(1), rows(2))
         assert {f.name: f.read_bytes() for f in (tmp_path / format).iterdir()} == before
 
 
@@ -80,9 +78,9 @@ def test_several_queries_have_places_of_their_own(tmp_path: Path) -> None:
     for number in (1, 2):
         for sink in (changes, result):
             sink.begin(query(number), SCHEMA, 1)
-            sink.batch(0, rows(), rows(number), STATS)
+            sink.batch(0, rows(), rows(number))
             sink.final(rows(number))
-            sink.finish({"stopped": False})
+            sink.finish(stopped=False)
     assert files(tmp_path) == {
         "c/query-1/batch-000000.json": '{"batch": 0, "op": "+", "k": 1}\n',
         "c/query-2/batch-000000.json": '{"batch": 0, "op": "+", "k": 2}\n',
@@ -95,9 +93,9 @@ def test_a_result_is_written_at_the_end_only(tmp_path: Path) -> None:
     sink = ResultFile(tmp_path / "deep" / "r.parquet", "parquet")
     sink.begin(query(), SCHEMA, 1)
     sink.final(rows(1))
-    sink.finish({"stopped": True})
+    sink.finish(stopped=True)
     assert files(tmp_path) == {}
-    sink.finish({"stopped": False})
+    sink.finish(stopped=False)
     assert pq.read_table(tmp_path / "deep" / "r.parquet").equals(rows(1))
 
 
@@ -129,15 +127,15 @@ def test_a_result_needs_a_name() -> None:
 def test_a_full_disk_is_said_by_all_that_write(tmp_path: Path) -> None:
     full = tmp_path / "full"
     full.symlink_to("/dev/full")
-    late = STATS | {"late_rows": {"s": ["{}"]}}
+    late = replace(REPORT, late_rows={"s": ["{}"]})
 
     def metrics() -> None:
-        Metrics(full).batch(0, None, None, STATS)
+        Metrics(full).on_query_progress(REPORT)
 
     def stdout() -> None:
         Output(full.open("wb", buffering=0), "csv", False, False, nullcontext).final(rows(1))
 
-    for write in (metrics, stdout, lambda: LateRows(full).batch(0, None, None, late), lambda: Profile(full).write()):
+    for write in (metrics, stdout, lambda: LateRows(full).on_query_progress(late), lambda: Profile(full).write()):
         with pytest.raises(SquallError, match=r"SQ7005 cannot write (.*full|to stdout): no space left on device"):
             write()
 
@@ -150,10 +148,10 @@ def test_metrics_have_each_batch_once(tmp_path: Path) -> None:
     path = tmp_path / "m.jsonl"
 
     def run(first: int, last: int, resumed: bool) -> None:
-        sink = Metrics(path, resumed=resumed)
-        sink.begin(query(), SCHEMA, 9)
+        metrics = Metrics(path, resumed=resumed)
+        metrics.on_query_started(START)
         for number in range(first, last + 1):
-            sink.batch(number, None, None, STATS)
+            metrics.on_query_progress(replace(REPORT, number=number))
 
     run(0, 2, resumed=False)
     with path.open("a") as file:
@@ -168,11 +166,11 @@ def test_late_rows_are_there_once(tmp_path: Path) -> None:
     path = tmp_path / "late.csv"
 
     def run(first: int, last: int, resumed: bool) -> None:
-        sink = LateRows(path, resumed=resumed)
-        sink.begin(query(), SCHEMA, 9)
+        late = LateRows(path, resumed=resumed)
+        late.on_query_started(START)
         for number in range(first, last + 1):
             rows = {"s": ['{"id": 2}', f'{{"id": "{number}, 7"}}']} if number % 2 else {}
-            sink.batch(number, None, None, STATS | {"late_rows": rows})
+            late.on_query_progress(replace(REPORT, number=number, late_rows=rows))
 
     run(0, 3, resumed=False)
     with path.open("a") as file:
@@ -191,12 +189,12 @@ def test_late_rows_are_there_once(tmp_path: Path) -> None:
 
 
 def golden_metrics_line(tmp_path: Path) -> None:
-    sink = Metrics(tmp_path / "m.jsonl")
-    sink.begin(query(), SCHEMA, 1)
-    sink.batch(0, None, None, STATS)
+    metrics = Metrics(tmp_path / "m.jsonl")
+    metrics.on_query_started(START)
+    metrics.on_query_progress(REPORT)
     assert (tmp_path / "m.jsonl").read_text() == (
         '{"batch": 0, "tuples": 5, "rows": 1, "seconds": 0.5, "state_bytes": 80, "skipped": 0, "unmatched": 0, '
-        '"duplicates": null, "late": 0, "received_bytes": null, "compared": null, "pairs": null, '
+        '"duplicates": 0, "late": 0, "received_bytes": null, "compared": null, "pairs": null, '
         '"stages": {"feed": 0.1}, '
         '"views": {"M_R": {"records": 1, "bytes": 64}, "strings": {"records": 0, "bytes": 16}}, '
         '"mapping": null, "ilf": null}\n'

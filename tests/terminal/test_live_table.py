@@ -4,8 +4,8 @@ import io
 import re
 import threading
 from collections import Counter
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -16,6 +16,8 @@ from rich.console import Console
 from squallpy.catalog.relation import Field, Relation
 from squallpy.logical.bind import compile_script
 from squallpy.logical.nodes import Query
+from squallpy.runtime.observers.protocol import QueryStart
+from squallpy.runtime.observers.report import BatchReport
 from squallpy.session import RunOptions, Session
 from squallpy.terminal.live_table import Bag, Live, order_of, ordered
 from tests.terminal.conftest import QUERY, STREAM
@@ -65,10 +67,13 @@ def drawn(select: str, batches: list[tuple[int, pa.Table, pa.Table, pa.Table]], 
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, width=width, height=20, color_system=None)
     live = Live(lambda: None, console)
-    live.begin(bind(select), batches[0][1].schema, 9)
+    query = bind(select)
+    live.begin(query, batches[0][1].schema, 9)
     for number, deletes, inserts, result in batches:
         live._due = 0.0
-        live.batch(number, deletes, inserts, {"total_tuples": 50, "result": lambda result=result: result})
+        live.on_query_started(QueryStart(query, 9, partial(pa.Table.slice, result)))
+        live.batch(number, deletes, inserts)
+        live.on_query_progress(BatchReport(number, total_tuples=50))
     live.close()
     frame = re.sub(r"\x1b\[\d*[A-Za-z]|\x1b\[\?25[hl]|\r", "", screen.getvalue()).rsplit("batch ", 1)[0]
     return frame.rstrip("\n").splitlines()
@@ -115,8 +120,8 @@ class Stopping(Live):
         super().__init__(lambda: None, console)
         self._stop = stop
 
-    def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None:
-        super().batch(number, deletes, inserts, stats)
+    def on_query_progress(self, report: BatchReport) -> None:
+        super().on_query_progress(report)
         self._stop.set()
 
 
@@ -130,7 +135,8 @@ def test_a_table_after_each_of_several_runs_is_whole(room: Path, backend: str, t
     for _ in range(3):
         stop = threading.Event()
         console = Console(file=screen, force_terminal=True, width=60, height=20, color_system=None)
-        Session(room / "q.sql").run(options, Stopping(stop, console), stop)
+        live = Stopping(stop, console)
+        Session(room / "q.sql").run(options, live, stop, observer=live)
     captions = re.findall(r"batch (\d) of 3  1 tuples  (\d) rows", screen.getvalue())
     expected = ["1", "2", "2"] if text == QUERY else ["1", "2", "3"]
     assert list(dict(captions).items()) == list(zip("123", expected, strict=True))
@@ -142,7 +148,8 @@ def test_columns_without_room_are_counted() -> None:
     screen = io.StringIO()
     live = Live(lambda: None, Console(file=screen, force_terminal=True, width=60, height=20, color_system=None))
     live.begin(bind(f"SELECT a, b, {', '.join(f'{i} AS x{i}' for i in range(12))} FROM r"), wide.schema, 1)
-    live.batch(0, wide.slice(0, 0), wide, {"total_tuples": 1})
+    live.batch(0, wide.slice(0, 0), wide)
+    live.on_query_progress(BatchReport(0, total_tuples=1))
     live.close()
     assert "10 of 14 columns not shown: the terminal is too narrow" in screen.getvalue()
 
@@ -154,10 +161,21 @@ def test_the_table_is_drawn_cut_to_the_screen_and_erased() -> None:
     live = Live(lambda: shown.append(True), console)
     live.begin(bind("SELECT a, b FROM r ORDER BY a DESC"), pa.schema([("a", pa.int32()), ("b", pa.int32())]), 4)
     data = pa.table({"a": pa.array(range(50), pa.int32()), "b": pa.array([1] * 50, pa.int32())})
-    live.batch(0, data.slice(0, 0), data, {"total_tuples": 50})
+    live.batch(0, data.slice(0, 0), data)
+    live.on_query_progress(BatchReport(0, total_tuples=50))
     live.close()
     text = screen.getvalue()
     assert shown == [True]
     assert "batch 1 of 4  50 tuples  50 rows" in text
     assert "49  1" in text and "45  1" in text and "44  1" not in text
     assert "\x1b[2K" in text.rsplit("rows", 1)[1]
+
+
+def test_a_run_without_end_counts_its_batches() -> None:
+    screen, query = io.StringIO(), bind("SELECT a FROM r")
+    live = Live(lambda: None, Console(file=screen, force_terminal=True, width=60, height=20, color_system=None))
+    live.begin(query, result(a=[1]).schema, None)
+    live.batch(0, result(a=[1]).slice(0, 0), result(a=[1]))
+    live.on_query_progress(BatchReport(0, total_tuples=5))
+    live.close()
+    assert "batch 1  5 tuples  1 rows" in screen.getvalue()

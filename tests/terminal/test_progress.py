@@ -2,16 +2,18 @@
 
 import io
 import re
+from dataclasses import replace
 from time import sleep
-from typing import Any
+from types import SimpleNamespace
 
-import pyarrow as pa
 import pytest
 
+from squallpy.runtime.observers.protocol import QueryStart
+from squallpy.runtime.observers.report import BatchReport, RunSummary
 from squallpy.terminal import progress
 from squallpy.terminal.progress import Progress, summary_line
 
-SUMMARY: dict[str, Any] = {"tuples": 1500, "seconds": 0.5, "skipped": 0, "unmatched": 0}
+SUMMARY = RunSummary(tuples=1500, seconds=0.5)
 
 
 class Screen(io.StringIO):
@@ -23,18 +25,18 @@ class Screen(io.StringIO):
 
 def golden_summary() -> None:
     assert summary_line(SUMMARY) == "1,500 tuples in 0.5 s, 3,000 tuples/s"
-    assert summary_line(SUMMARY | {"skipped": 1, "unmatched": 2}) == (
+    assert summary_line(replace(SUMMARY, skipped=1, unmatched=2)) == (
         "1,500 tuples in 0.5 s, 3,000 tuples/s, 1 row skipped, 2 deletes of rows that were not there"
     )
-    assert summary_line(SUMMARY | {"tuples": 0}) == "0 tuples in 0.5 s"
+    assert summary_line(replace(SUMMARY, tuples=0)) == "0 tuples in 0.5 s"
 
 
 def test_a_log_is_told_only_what_was_left_out() -> None:
     log = io.StringIO()
     quiet = Progress("starting", log)
     with quiet.running():
-        quiet.finish(SUMMARY)
-        quiet.finish(SUMMARY | {"skipped": 2})
+        quiet.on_query_terminated(SUMMARY)
+        quiet.on_query_terminated(replace(SUMMARY, skipped=2))
     assert log.getvalue() == "2 rows skipped\n"
 
 
@@ -43,7 +45,7 @@ def test_a_short_run_shows_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Screen()
     shown = Progress("starting", screen)
     with shown.running():
-        shown.finish(SUMMARY)
+        shown.on_query_terminated(SUMMARY)
     assert screen.getvalue() == "1,500 tuples in 0.5 s, 3,000 tuples/s\n"
 
 
@@ -55,8 +57,8 @@ def test_a_long_run_shows_a_line_that_erases_itself(monkeypatch: pytest.MonkeyPa
     shown = Progress("starting Spark", screen)
     with shown.running():
         sleep(0.1)
-        shown.begin(None, pa.schema([]), 20)  # type: ignore[arg-type]
-        shown.batch(4, None, None, {"total_tuples": 5000})
+        shown.on_query_started(QueryStart(SimpleNamespace(), 20, lambda: None))  # type: ignore[arg-type]
+        shown.on_query_progress(BatchReport(4, total_tuples=5000))
         sleep(0.1)
     lines = screen.getvalue().split("\r\x1b[2K")
     assert lines[0] == lines[-1] == ""
@@ -68,10 +70,9 @@ def test_a_long_run_shows_a_line_that_erases_itself(monkeypatch: pytest.MonkeyPa
 def test_a_singular_matrix_is_told_once() -> None:
     log = io.StringIO()
     quiet = Progress("starting", log)
-    singular: dict[str, Any] = {"matrices": {"ols": {"singular": "X' * X is singular and has no inverse"}}}
-    fine: dict[str, Any] = {"matrices": {"ols": {}}}
-    for number, stats in enumerate((singular, singular, fine, singular)):
-        quiet.batch(number, None, None, stats)
+    singular = {"singular": "X' * X is singular and has no inverse"}
+    for number, figures in enumerate((singular, singular, {}, singular)):
+        quiet.on_query_progress(BatchReport(number, matrices={"ols": figures}))
     assert log.getvalue().splitlines() == [
         "batch 0: X' * X is singular and has no inverse; all of ols that needs it is empty until it is regular",
         "batch 3: X' * X is singular and has no inverse; all of ols that needs it is empty until it is regular",
@@ -82,7 +83,7 @@ def test_a_regression_that_is_not_determined_is_told_once_a_run() -> None:
     log = io.StringIO()
     quiet = Progress("starting", log)
     for number, labels in enumerate(({}, {"y": 1}, {"y": 2, "Größe": 1}, {}, {"y": 1})):
-        quiet.batch(number, None, None, {"singular": labels} if labels else {})
+        quiet.on_query_progress(BatchReport(number, singular=labels or None))
     assert log.getvalue().splitlines() == [
         f'batch {number}: X\'X for "{label}" is singular and has no inverse: features are constant or collinear; '
         "all of ols that needs it is empty until it is regular"

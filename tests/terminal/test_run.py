@@ -104,7 +104,7 @@ def test_a_query_that_was_stopped_has_no_mark_of_its_end(room: Path) -> None:
         out = BytesIO()
         output = Output(out, "csv", True, False, nullcontext, marks=True)
         output.begin(query, pa.schema([("n", pa.int64())]), 2)
-        output.finish({"stopped": stopped})
+        output.finish(stopped)
         assert out.getvalue() == b"batch,op,n\n" + marks
 
 

@@ -9,19 +9,17 @@ Each is written once: a resumed run removes the rows of the batches that it repe
 import csv
 import io
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
 
 from squallpy.base.errors import SquallError
-from squallpy.logical.nodes import Query
+from squallpy.runtime.observers.protocol import Observer, QueryStart
+from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.sinks.output_file import AppendedFile
 
 _HEAD = ["batch", "stream", "row"]
 
 
-class LateRows:
-    """A sink that adds the late rows of each batch to a file."""
+class LateRows(Observer):
+    """An observer that adds the late rows of each batch to a file."""
 
     def __init__(self, path: Path, several: bool = False, resumed: bool = False) -> None:
         self._head = ["query", *_HEAD] if several else _HEAD
@@ -29,10 +27,11 @@ class LateRows:
         self._path, self._file = path, AppendedFile(path)
         self._rewrite(self._lines() if resumed else [])
 
-    def begin(self, query: Query, schema: pa.Schema, batches: int | None) -> None:
-        self._query, self._begun = query.number, False
+    def on_query_started(self, start: QueryStart) -> None:
+        self._query, self._begun = start.query.number, False
 
-    def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None:
+    def on_query_progress(self, report: BatchReport) -> None:
+        number, late = report.number, report.late_rows
         mine = [str(self._query)] if self._several else []
         if not self._begun:
             self._begun = True
@@ -40,14 +39,9 @@ class LateRows:
             kept = [line for line in before if not self._is_again(line, number)]
             if len(kept) < len(before):
                 self._rewrite(kept)
-        late = stats.get("late_rows", {})
         lines = [[*mine, str(number), stream, row] for stream in sorted(late) for row in sorted(late[stream])]
         if lines:
             self._file.append(_text(lines))
-
-    def final(self, table: pa.Table) -> None: ...
-
-    def finish(self, summary: dict[str, Any]) -> None: ...
 
     def close(self) -> None:
         """Close the file."""

@@ -26,21 +26,22 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from squallpy.base.errors import SquallError
-from squallpy.logical.nodes import Query
+from squallpy.runtime.observers.protocol import Observer, QueryStart
+from squallpy.runtime.observers.report import BatchReport, JoinReport
 from squallpy.runtime.sinks.output_file import AppendedFile
 
-_STAGE = "_seconds"
-_OF_A_GRID = ("ilf_ratio", "busiest", "epoch", "migrated", "copied", "heavy_keys")
+_OF_A_JOIN = ("ilf_ratio", "busiest", "epoch", "copied", "heavy_keys")
 _OF_LOOKUPS = ("compared", "pairs")
 _LEFT_OUT = ("skipped", "unmatched", "duplicates", "late")
 _NAMED = ("tuples", "rows", "seconds", "state_bytes", *_LEFT_OUT, "received_bytes", *_OF_LOOKUPS)
 
 
-class Metrics:
-    """A sink that adds lines to a file: a resumed run adds those that the file lacks, any other run starts it over."""
+class Metrics(Observer):
+    """An observer that adds lines to a file.
+
+    A resumed run adds those that the file lacks, any other run starts it over.
+    """
 
     def __init__(self, path: Path, several: bool = False, resumed: bool = False) -> None:
         self._several, self._query, self._file = several, 1, AppendedFile(path)
@@ -49,39 +50,34 @@ class Metrics:
         self._recorded_batches = _recorded(path, whole)
         self._file.rewrite(whole)
 
-    def begin(self, query: Query, schema: pa.Schema, batches: int | None) -> None:
-        self._query = query.number
+    def on_query_started(self, start: QueryStart) -> None:
+        self._query = start.query.number
 
-    def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None:
-        if (self._query, number) in self._recorded_batches:
+    def on_query_progress(self, report: BatchReport) -> None:
+        if (self._query, report.number) in self._recorded_batches:
             return
-        self._recorded_batches.add((self._query, number))
-        line = metrics_line(number, stats)
+        self._recorded_batches.add((self._query, report.number))
+        line = metrics_line(report)
         text = json.dumps({"query": self._query} | line if self._several else line)
         self._file.append(f"{text}\n".encode())
-
-    def final(self, table: pa.Table) -> None: ...
-
-    def finish(self, summary: dict[str, Any]) -> None: ...
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
 
 
-def metrics_line(number: int, stats: dict[str, Any]) -> dict[str, Any]:
+def metrics_line(report: BatchReport) -> dict[str, Any]:
     """Make the record of a batch; None for figures that are not known."""
-    views = stats.get("views")
-    known = stats | {"state_bytes": views and sum(view["bytes"] for view in views.values())}
-    named = {name: known.get(name) for name in _NAMED}
-    stages = {name.removesuffix(_STAGE): value for name, value in stats.items() if name.endswith(_STAGE)}
-    shape = {"mapping": stats.get("mapping"), "ilf": stats.get("ilf")}
-    if rows := stats.get("received_rows"):
-        shape["received_rows"] = [rows.get(str(partition), 0) for partition in range(1 + max(map(int, rows)))]
-    shape |= {name: stats[name] for name in _OF_A_GRID if name in stats}
-    shape |= {name: stats[name] for name in ("matrices", "singular") if name in stats}
-    rebuilt = {"rebuilt": stats["rebuilt"]} if stats.get("rebuilt") else {}  # partitions that had lost their state
-    return {"batch": number} | named | {"stages": stages, "views": views} | shape | rebuilt
+    join = report.join or JoinReport()
+    line = {"batch": report.number} | {name: getattr(report, name) for name in _NAMED}
+    line |= {"stages": report.stages, "views": report.views, "mapping": join.mapping, "ilf": join.ilf}
+    if rows := report.received_rows:
+        line["received_rows"] = [rows.get(str(partition), 0) for partition in range(1 + max(map(int, rows)))]
+    if join.mapping:
+        line["migrated"] = join.migrated
+    line |= {name: value for name in _OF_A_JOIN if (value := getattr(join, name)) is not None}
+    line |= {name: value for name in ("matrices", "singular") if (value := getattr(report, name)) is not None}
+    return line | ({"rebuilt": report.rebuilt} if report.rebuilt else {})  # partitions that had lost their state
 
 
 def _recorded(path: Path, lines: bytes) -> set[tuple[int, int]]:

@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import pyarrow as pa
 
@@ -85,7 +85,7 @@ class ChangeFiles:
                     if _BATCH.fullmatch(old.name):
                         old.unlink()
 
-    def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None:
+    def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None) -> None:
         assert deletes is not None and inserts is not None
         table = change_table(number, deletes, inserts)
         fill = filler(table, self._format, ADDED)
@@ -93,7 +93,7 @@ class ChangeFiles:
 
     def final(self, table: pa.Table) -> None: ...
 
-    def finish(self, summary: dict[str, Any]) -> None:
+    def finish(self, stopped: bool) -> None:
         self.close()
 
     def close(self) -> None:
@@ -123,13 +123,13 @@ class ResultFile:
                 raise SquallError("SQ7005", f"{self._path} is a folder", hint="the final result is one file")
         check_writable(self._path, makes_folder=True)
 
-    def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None: ...
+    def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None) -> None: ...
 
     def final(self, table: pa.Table) -> None:
         self._table = table
 
-    def finish(self, summary: dict[str, Any]) -> None:
-        if summary.get("stopped"):
+    def finish(self, stopped: bool) -> None:
+        if stopped:
             return
         fill = filler(self._table, self._format)
         self._stream = self._stream or open_stream(self._path)

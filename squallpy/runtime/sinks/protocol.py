@@ -1,8 +1,8 @@
-"""Protocol of sinks, which files, metrics and the terminal implement."""
+"""Protocol of sinks, which files and the terminal implement."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -16,21 +16,17 @@ class Sink(Protocol):
     def begin(self, query: Query, schema: pa.Schema, batches: int | None) -> None:
         """Begin a query, with its printed columns and the number of its batches."""
 
-    def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None:
+    def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None) -> None:
         """Take the printed rows that a batch deleted and inserted (None in a run that only wants the final result).
 
-        `stats`: tuples (read), skipped (rows left out), unmatched (deletes of rows that were not there), duplicates
-        (rows that break a PRIMARY KEY), late (rows that a window had passed; `late_rows`: which, as JSON, by stream),
-        rows (printed changes), seconds (of the whole batch), total_tuples, seconds by stage, and where it was measured,
-        `views` (see `Store.usage`); `result`: a function, the printed result as of this batch, unless only its changes
-        are kept. NB: after a crash the same batch may come again, with the same rows.
+        NB: after a crash the same batch may come again, with the same rows.
         """
 
     def final(self, table: pa.Table) -> None:
         """Take the printed result as of the last batch, in order."""
 
-    def finish(self, summary: dict[str, Any]) -> None:
-        """End a query, with totals: batches, tuples, skipped, unmatched, duplicates, late, seconds, stopped (early)."""
+    def finish(self, stopped: bool) -> None:
+        """End a query, which was `stopped` before the end of its input or not."""
 
 
 class Sinks:
@@ -43,17 +39,17 @@ class Sinks:
         for sink in self._sinks:
             sink.begin(query, schema, batches)
 
-    def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None, stats: dict[str, Any]) -> None:
+    def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None) -> None:
         for sink in self._sinks:
-            sink.batch(number, deletes, inserts, stats)
+            sink.batch(number, deletes, inserts)
 
     def final(self, table: pa.Table) -> None:
         for sink in self._sinks:
             sink.final(table)
 
-    def finish(self, summary: dict[str, Any]) -> None:
+    def finish(self, stopped: bool) -> None:
         for sink in self._sinks:
-            sink.finish(summary)
+            sink.finish(stopped)
 
 
 @contextmanager

@@ -15,9 +15,10 @@ import pyarrow as pa
 
 from squallpy.base.timing import SILENT, Trace
 from squallpy.physical.plan import Plan
-from squallpy.runtime.batch.micro_batch import Publisher, Stats, unpack_changes
+from squallpy.runtime.batch.micro_batch import Publisher, unpack_changes
 from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
 from squallpy.runtime.formats.file_rows import READ
+from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.result.result import Changes, result_layout
 from squallpy.runtime.sources.input import Input
 from squallpy.runtime.spark.coordinator import BatchCoordinator
@@ -26,7 +27,7 @@ from squallpy.runtime.spark.partition_placement import evict_local_state
 from squallpy.runtime.spark.spark_session import start
 from squallpy.runtime.spark.timeline import timeline
 
-OnBatch = Callable[[int, Changes | None, Stats], bool]
+OnBatch = Callable[[int, Changes | None, BatchReport], bool]
 
 TOGETHER = 512  # batches per tick of Spark's clock, which takes as long as a small batch
 SMALL = 150_000  # rows of a batch, with the tables of the first one, that are cheaper to read twice than to exchange
@@ -78,7 +79,8 @@ class SparkExecutor:
             stats = coordinator.complete(stats)
             rebuilt = {"rebuilt": list(times.reports)} if times.reports else {}
             profile = {"profile": timeline(times) | self._trace.take_seconds()} if self._trace.on else {}
-            go_on = on_batch(batch, changes, stats | _stage_seconds(times, perf_counter() - start) | rebuilt | profile)
+            stats |= _stage_seconds(times, perf_counter() - start) | rebuilt | profile
+            go_on = on_batch(batch, changes, BatchReport.of(stats))
             committed.commit(batch + 1, coordinator.facts)
             coordinator.drop_hand_offs(batch + 1)
             return go_on

@@ -1,7 +1,6 @@
 """The examples of matrices end at what NumPy says of their files; explain shows every program."""
 
 import csv
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from squallpy.maintain.matrix.matrix_program import Input
 from squallpy.maintain.matrix.parser import read_program
 from squallpy.runtime.matrix.maintained_program import MaintainedProgram
 from squallpy.runtime.observers.metrics import metrics_line
+from squallpy.runtime.observers.report import BatchReport
 from squallpy.session import RunOptions, Session
 from squallpy.testing.example_runs import PrintedExample
 
@@ -23,7 +23,7 @@ FOLDER = Path(__file__).parents[3] / "examples" / "matrix"
 
 def _final(name: str, rows: int) -> list[Any]:
     sink = PrintedExample()
-    Session(FOLDER / f"{name}.sql").run(RunOptions("local", batch_rows=rows), sink, threading.Event())
+    Session(FOLDER / f"{name}.sql").run(RunOptions("local", batch_rows=rows), sink, observer=sink)
     return [tuple(row.values()) for row in sink.table.to_pylist()]
 
 
@@ -81,15 +81,14 @@ class _Told(PrintedExample):
     def __init__(self) -> None:
         self.lines: list[dict[str, Any]] = []
 
-    def batch(self, *batch: Any) -> None:
-        number, _, _, stats = batch
-        self.lines.append(metrics_line(number, stats))
+    def on_query_progress(self, report: BatchReport) -> None:
+        self.lines.append(metrics_line(report))
 
 
 def test_metrics() -> None:
     """Rows of streams are counted once, also where only matrices read them; programs tell how they followed."""
     sink = _Told()
-    Session(FOLDER / "ols.sql").run(RunOptions("local", batch_rows=8), sink, threading.Event())
+    Session(FOLDER / "ols.sql").run(RunOptions("local", batch_rows=8), sink, observer=sink)
     assert sum(line["tuples"] for line in sink.lines) == 36 + 12
     first, *others = (line["matrices"]["ols"] for line in sink.lines)
     assert (first["how"], first["why"]) == ("evaluated", "the first rows") and "singular" in first

@@ -1,0 +1,62 @@
+"""Protocol of observers, in the shape of Spark's StreamingQueryListener: they are told of a run, and get no rows."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from squallpy.runtime.observers.report import BatchReport, RunSummary
+
+if TYPE_CHECKING:  # EXPLAIN starts at once
+    import pyarrow as pa
+
+    from squallpy.logical.nodes import Query
+
+
+@dataclass(frozen=True, slots=True)
+class QueryStart:
+    """A query that begins.
+
+    Args:
+        batches: The number of its batches; None for input without end.
+        result: The printed result as of the last batch.
+    """
+
+    query: "Query"
+    batches: int | None
+    result: "Callable[[], pa.Table]"
+
+
+class Observer:
+    """An observer that ignores all that it is told; others override what they look at.
+
+    Calls come in this order: on_query_started, (on_query_progress)*, on_query_terminated; for each
+    query of a script in turn.
+    """
+
+    def on_query_started(self, start: QueryStart) -> None:
+        """Take note that a query begins; its sinks have begun."""
+
+    def on_query_progress(self, report: BatchReport) -> None:
+        """Take the report of a batch whose rows the sinks have. NB: after a crash the same batch may come again."""
+
+    def on_query_terminated(self, summary: RunSummary) -> None:
+        """Take note that a query has ended, with its sums."""
+
+
+class Observers(Observer):
+    """Several observers as one."""
+
+    def __init__(self, *observers: Observer) -> None:
+        self._observers = observers
+
+    def on_query_started(self, start: QueryStart) -> None:
+        for observer in self._observers:
+            observer.on_query_started(start)
+
+    def on_query_progress(self, report: BatchReport) -> None:
+        for observer in self._observers:
+            observer.on_query_progress(report)
+
+    def on_query_terminated(self, summary: RunSummary) -> None:
+        for observer in self._observers:
+            observer.on_query_terminated(summary)

@@ -1,0 +1,123 @@
+"""Reports of a run: of each batch, and of all of them in the end.
+
+BatchReport.of({"tuples": 10, "feed_seconds": 0.1, …})   →   BatchReport(tuples=10, stages={"feed": 0.1}, …)
+
+Partitions add up figures by name; a report has those that are read outside.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+_STAGE = "_seconds"
+
+
+@dataclass(frozen=True, slots=True)
+class JoinReport:
+    """An adaptive join in a batch; None for what it does not have.
+
+    Args:
+        mapping: Rows and columns of the grid; of each group, where there are several.
+        ilf: The tuples of a joiner.
+        ilf_ratio: The bytes of a joiner by those under the best mapping.
+        busiest: The tuples of the largest joiner by the mean.
+        epoch: The number of completed migrations.
+        migrated: The completed fraction of a running migration.
+        copied: Tuples that joiners sent each other.
+        heavy_keys: Keys with a grid of their own.
+    """
+
+    mapping: Sequence[int] | Sequence[Sequence[int]] | None = None
+    ilf: float | None = None
+    ilf_ratio: float | None = None
+    busiest: float | None = None
+    epoch: int | None = None
+    migrated: float | None = None
+    copied: int | None = None
+    heavy_keys: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReport:
+    """A batch as observers see it.
+
+    Args:
+        number: Its number among all batches of the query, over restarts.
+        tuples: Rows that were read.
+        skipped: Rows that could not be read and were left out.
+        unmatched: Deletes of rows that were not there.
+        duplicates: Rows that break a PRIMARY KEY.
+        late: Rows that came after their window had passed; `late_rows`: which, as JSON, by stream.
+        rows: Printed changes.
+        seconds: From the end of the batch before to the end of this one, its output among them.
+        total_tuples: Rows that were read by all batches of the run.
+        stages: Seconds by stage.
+        views: Records and bytes by view (`Store.usage`), where they were measured.
+        compared: Comparisons of lookups, of which `pairs` rows resulted.
+        received_rows: Rows that each partition was sent, by its number.
+        matrices: By program how the batch was applied.
+        singular: By the label of a regression, groups without coefficients.
+        rebuilt: Partitions that had lost their state.
+        images: By stream, old images of updates less new ones.
+        profile: Seconds by the path of a span.
+    """
+
+    number: int = 0
+    tuples: int = 0
+    skipped: int = 0
+    unmatched: int = 0
+    duplicates: int = 0
+    late: int = 0
+    late_rows: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    rows: int = 0
+    seconds: float = 0.0
+    total_tuples: int = 0
+    stages: Mapping[str, float] = field(default_factory=dict)
+    views: Mapping[str, Mapping[str, int]] | None = None
+    compared: int | None = None
+    pairs: int | None = None
+    received_bytes: int | None = None
+    received_rows: Mapping[str, int] | None = None
+    join: JoinReport | None = None
+    matrices: Mapping[str, Mapping[str, Any]] | None = None
+    singular: Mapping[str, int] | None = None
+    rebuilt: Sequence[Mapping[str, Any]] = ()
+    images: Mapping[str, int] = field(default_factory=dict)
+    profile: Mapping[tuple[str, ...], float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, figures: Mapping[str, Any]) -> "BatchReport":
+        """Take what a report has from the figures that partitions, policies and executors have added up."""
+        known = {name: figures[name] for name in _NAMES if name in figures}
+        join = {name: figures[name] for name in _OF_A_JOIN if name in figures}
+        stages = {name.removesuffix(_STAGE): value for name, value in figures.items() if name.endswith(_STAGE)}
+        return cls(**known, stages=stages, join=JoinReport(**join) if join else None)
+
+    @property
+    def state_bytes(self) -> int | None:
+        """Bytes of state in use, where they were measured."""
+        return None if self.views is None else sum(view["bytes"] for view in self.views.values())
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """The sums of a query's run; `stopped`: it ended before its input did."""
+
+    batches: int = 0
+    tuples: int = 0
+    skipped: int = 0
+    unmatched: int = 0
+    duplicates: int = 0
+    late: int = 0
+    seconds: float = 0.0
+    stopped: bool = False
+
+    def with_batch(self, report: BatchReport) -> "RunSummary":
+        """Add a batch."""
+        more = {name: getattr(self, name) + getattr(report, name) for name in _SUMMED}
+        return replace(self, batches=self.batches + 1, **more)
+
+
+_NAMES = tuple(f.name for f in fields(BatchReport) if f.name not in ("stages", "join"))
+_SUMMED = ("tuples", "skipped", "unmatched", "duplicates", "late")
+_OF_A_JOIN = tuple(f.name for f in fields(JoinReport))
