@@ -3,7 +3,9 @@
 text → bind → plan passes → lower → calculus passes → materialise → program passes → place
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from squallpy.base.recursion import run_deep
 from squallpy.base.settings import JoinOperator, Settings
@@ -11,18 +13,18 @@ from squallpy.catalog.relation import Relation
 from squallpy.logical.bind import Script
 from squallpy.logical.nodes import Query
 from squallpy.maintain.lowering.lower_query import lower
-from squallpy.maintain.matrix.compile_triggers import Options as MatrixOptions
-from squallpy.maintain.matrix.script_programs import Programs
 from squallpy.maintain.relational.materialise import materialise
 from squallpy.optimizer.pass_manager import Observer, PassContext, fresh_ids, run_passes
 from squallpy.optimizer.pipeline import CALCULUS_PASSES, PLAN_PASSES, PROGRAM_PASSES, disabled_passes
 from squallpy.physical.distribute.distributed_program import DistributionOptions
-from squallpy.physical.matrix.matrix_plan import MatrixPlan
-from squallpy.physical.matrix.matrix_planner import plan_matrices
 from squallpy.physical.plan import Plan
 from squallpy.physical.planner import place, set_join_parameters
 from squallpy.program.trigger_program import Lowered, Program
 from squallpy.runtime.evaluate.constant_evaluation import fold_constant
+
+if TYPE_CHECKING:  # NB: matrices are imported by scripts that have any, so that others start at once
+    from squallpy.maintain.matrix.matrix_program import Program as MatrixProgram
+    from squallpy.physical.matrix.matrix_plan import MatrixPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ class Compiler:
 
     script: Script
     settings: Settings
-    matrix_programs: Programs
+    matrix_programs: "Mapping[str, MatrixProgram]"
 
     def to_program(self, query: Query, report_late: bool = False, observer: Observer | None = None) -> CompiledProgram:
         """Compile a query to its trigger program."""
@@ -96,20 +98,27 @@ class Compiler:
         plan = set_join_parameters(
             plan, settings.join_epsilon, (settings.join_capacity_mb << 20) or None, settings.join_groups
         )
-        matrices = plan_matrices(
+        if self.script.matrices or self.script.programs:
+            plan = replace(plan, matrices=self._plan_matrices(plan, partitions))
+        relations = self._relations(program, plan.matrices)
+        return CompiledQuery(query, compiled.optimised, compiled.lowered, program, plan, relations)
+
+    def _plan_matrices(self, plan: Plan, partitions: int) -> "MatrixPlan | None":
+        from squallpy.maintain.matrix.compile_triggers import Options
+        from squallpy.physical.matrix.matrix_planner import plan_matrices
+
+        settings = self.settings
+        return plan_matrices(
             plan.sources,
             self.script.matrices,
-            self.matrix_programs.programs,
-            MatrixOptions(settings.matrix_model, settings.matrix_strategy),
+            self.matrix_programs,
+            Options(settings.matrix_model, settings.matrix_strategy),
             settings.matrix_deletes == "reevaluate",
             settings.matrix_place,
             partitions,
         )
-        relations = self._relations(program, matrices)
-        plan = replace(plan, matrices=matrices)
-        return CompiledQuery(query, compiled.optimised, compiled.lowered, program, plan, relations)
 
-    def _relations(self, program: Program, matrices: MatrixPlan | None) -> tuple[Relation, ...]:
+    def _relations(self, program: Program, matrices: "MatrixPlan | None") -> tuple[Relation, ...]:
         own = [relation.source for relation in program.relations if not relation.is_computed]
         under = [self.script.relations[name] for name in sorted(matrices.relations)] if matrices else []
         return tuple(dict.fromkeys([*own, *under]))

@@ -1,6 +1,5 @@
 """EXPLAIN: a query at any stage of its compilation, the list of passes, and what each of them has changed."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,11 +7,9 @@ from squallpy.base.errors import SquallError
 from squallpy.compiler import CompiledProgram, CompiledQuery
 from squallpy.logical.explain_text import show
 from squallpy.logical.nodes import Node
-from squallpy.maintain.factorised.models import model_tree
 from squallpy.optimizer import pipeline
 from squallpy.optimizer.pass_manager import Observer
 from squallpy.physical.explain_text import plan_text, stages_text, triggers_text
-from squallpy.physical.matrix.explain_text import matrices_text, passes_text, phases_of_matrices, supersteps_text
 from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.program.explain_text import lowered_text, program_text
 from squallpy.program.trigger_program import Lowered, Program
@@ -20,13 +17,6 @@ from squallpy.program.trigger_program import Lowered, Program
 PLACED = ("physical", "stages")  # stages that show where views are
 STAGES = ("logical", "optimized", "calculus", "triggers", *PLACED)
 LISTS = ("viewtree", "passes", "trace")
-
-_MATRICES: dict[str, Callable[..., str]] = {
-    "logical": matrices_text,
-    "triggers": phases_of_matrices,
-    "physical": passes_text,
-    "stages": supersteps_text,
-}
 
 
 def program_stage_text(compiled: CompiledProgram, stage: str) -> str:
@@ -58,8 +48,10 @@ def stage_text(compiled: CompiledQuery, stage: str, yardstick: str = "") -> str:
             text = stages_text(compiled.plan, yardstick)
         case _:
             text = program_stage_text(compiled, stage)
-    if compiled.plan.matrices and stage in _MATRICES:
-        text = "\n".join(part for part in (_MATRICES[stage](compiled.plan.matrices), text) if part)
+    if compiled.plan.matrices:
+        from squallpy.physical.matrix.explain_text import matrix_stage_text  # NB: only scripts with matrices import it
+
+        text = "\n".join(part for part in (matrix_stage_text(compiled.plan.matrices, stage), text) if part)
     return text
 
 
@@ -69,6 +61,8 @@ def view_trees_text(lowered: Lowered) -> str:
     if not models:
         hint = "there are some for cofactor, ols, mutual_information and chow_liu of a join"
         raise SquallError("SQ7004", "the query has no view trees", hint=hint)
+    from squallpy.maintain.factorised.models import model_tree  # NB: only queries that have any import it
+
     return "\n".join(model_tree(aux).text for aux in models)
 
 

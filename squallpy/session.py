@@ -17,6 +17,8 @@ from squallpy.base.errors import SquallError
 from squallpy.base.recursion import guarded_depth, run_deep
 from squallpy.base.settings import Settings
 from squallpy.base.timing import Trace
+from squallpy.catalog.matrices import Matrix
+from squallpy.catalog.matrices import MatrixProgram as DeclaredProgram
 from squallpy.catalog.relation import Field, Relation
 from squallpy.compiler import CompiledQuery, Compiler
 from squallpy.explain import PLACED, Timer, Tracer, list_passes, program_stage_text, stage_text
@@ -24,9 +26,7 @@ from squallpy.frontend.source_text import read_directive, read_script
 from squallpy.logical.bind import Script, compile_script
 from squallpy.logical.nodes import Query
 from squallpy.logical.query_identity import identity_text
-from squallpy.maintain.matrix.script_programs import Programs
 from squallpy.physical.explain_text import plan_text
-from squallpy.physical.matrix.explain_text import matrices_text
 from squallpy.physical.matrix.matrix_plan import under_matrices
 from squallpy.physical.plan import Plan
 from squallpy.program.explain_text import program_text
@@ -35,6 +35,7 @@ from squallpy.runtime.evaluate.constant_evaluation import fold_constant
 if TYPE_CHECKING:  # NB: the runtime is imported by runs only, so that EXPLAIN starts at once
     import pyarrow as pa
 
+    from squallpy.maintain.matrix.matrix_program import Program as MatrixProgram
     from squallpy.runtime.checkpoint.checkpoint import CheckpointIdentity
     from squallpy.runtime.checkpoint.lease import Lease
     from squallpy.runtime.checkpoint.state_folders import StateLocation
@@ -101,15 +102,14 @@ class Session:
     """
 
     def __init__(self, script: Path, settings: Settings | None = None, text: str | None = None) -> None:
-        self.path, self.settings, self._programs = script, settings or Settings(), Programs()
+        self.path, self.settings = script, settings or Settings()
+        self._programs: dict[str, MatrixProgram] = {}
         self.text = read_script(script) if text is None else text
 
     @cached_property
     def script(self) -> Script:
         """Text → statements → bound queries."""
-        return run_deep(
-            lambda: compile_script(self.text, str(self.path), self._infer, self._programs.outputs, fold_constant)
-        )
+        return run_deep(lambda: compile_script(self.text, str(self.path), self._infer, self._outputs, fold_constant))
 
     @cached_property
     def compiler(self) -> Compiler:
@@ -278,6 +278,11 @@ class Session:
             raise SquallError("SQ1002", f"{self.path}: the script has no SELECT", hint="add one; it is kept fresh")
         yield from self.script.queries
 
+    def _outputs(self, declared: DeclaredProgram, matrices: Mapping[str, Matrix]) -> tuple[str, ...]:
+        from squallpy.maintain.matrix.script_programs import Programs  # NB: only scripts with matrices import it
+
+        return Programs(self._programs).outputs(declared, matrices)
+
     def _infer(self, relation: Relation) -> tuple[Field, ...]:
         from squallpy.runtime.sources import infer_fields
 
@@ -306,6 +311,8 @@ def fingerprint(compiled: CompiledQuery, batch_rows: int, order: str, sizes: dic
     query = repr((identity_text(compiled.query.plan), compiled.query.names, relations, batch_rows, order))
     plan = f"{compiled.plan.partitions} {program_text(compiled.program)} {plan_text(compiled.plan)}"
     if matrices := compiled.plan.matrices:
+        from squallpy.physical.matrix.explain_text import matrices_text
+
         query += matrices_text(matrices)
         plan += f"{matrices.by_rows} {matrices.parts} {' '.join(map(str, matrices.readings))}"
     return CheckpointIdentity(_hash(query), _hash(plan), sizes)

@@ -1,9 +1,10 @@
 """`squall run`: a run, from its options."""
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,13 +104,6 @@ def spark_settings(request: RunRequest) -> dict[str, str]:
     return settings
 
 
-@contextmanager
-def _without_extras() -> Iterator[None]:
-    """Hide pandas and SciPy's BLAS from Arrow and numba, which look for them; no query uses them (0.4 s)."""
-    with hide_module("pandas"), hide_module("scipy.linalg"):
-        yield
-
-
 def run_script(request: RunRequest) -> None:
     """Run a script to its end; raises Interrupted when the user ended it before."""
     if request.checkpoint is not None and not request.checkpoint.strip():
@@ -119,7 +113,7 @@ def run_script(request: RunRequest) -> None:
     conf = spark_settings(request)
     trigger = BatchTrigger.parse(request.trigger) if request.trigger else AS_IT_COMES
     session = Session(request.script, parse_settings(request.settings), request.text)
-    with _without_extras(), Progress("compiling").running():
+    with hide_module("pandas"), Progress("compiling").running():
         several, endless = len(session.script.queries) > 1, session.script.endless
     if request.trigger and not endless:
         raise SquallError("SQ7003", "--trigger is for streams without end", hint="declare one with watch 'true'")
@@ -128,8 +122,7 @@ def run_script(request: RunRequest) -> None:
     if endless and several:
         message = f"the stream {endless.name} has no end, and a script with such a stream has one query"
         raise SquallError("SQ3001", message, endless.span, "give each query a script of its own")
-    with _without_extras():  # NB: after compiling, so that a mistake in the script is told without loading numba
-        import numba.np.arraymath  # noqa: F401
+    with hide_module("pandas"):  # NB: Arrow looks for it (0.3 s); after compiling, so that a mistake is told at once
         import pyarrow
 
         from squallpy.runtime.checkpoint.checkpoint import hold_lease
@@ -166,6 +159,8 @@ def run_script(request: RunRequest) -> None:
             sinks = [*_sinks(request, choice, several, session.settings.changes_marks, progress, opened)]
             shown = [sink for sink in sinks if isinstance(sink, Observer)]
             observer = Observers(*shown, *_observers(request, several, opened), progress, end)
+            gc.freeze()  # what is there stays; a run makes its own garbage
+            gc.set_threshold(50_000, 10, 10)
             session.run(options, Sinks(*sinks), interruption.stop, interruption.working, observer)
     except Interrupted as stopped:
         progress.say(f"stopped at once; {how_to_resume(request.checkpoint)}")

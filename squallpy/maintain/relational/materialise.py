@@ -15,13 +15,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
+from typing import TYPE_CHECKING
 
 from squallpy.base.errors import SquallError
 from squallpy.base.free_names import FreeNames
 from squallpy.base.settings import MOST_STATEMENTS
 from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Column
-from squallpy.maintain.factorised.models import maintain_model
 from squallpy.maintain.relational.delta_rules import delta, monomials, telescope
 from squallpy.maintain.relational.view_registry import Registry
 from squallpy.program.auxiliary.model_rows import ModelRows
@@ -30,6 +30,9 @@ from squallpy.program.calculus import Prod, Sum, Values
 from squallpy.program.components import Component, MixedVersionsError, Split, split
 from squallpy.program.trigger_program import Lowered, Program, Statement, Trigger
 from squallpy.program.views import Monomial, Ref, View, index_atoms
+
+if TYPE_CHECKING:
+    from squallpy.maintain.factorised.delta_path import FactorisedView
 
 Joined = tuple[str, ...]  # the relations of a query or auxiliary relation
 MOST = 8  # views for each relation of a query or auxiliary relation, before they are too many
@@ -57,11 +60,20 @@ class _TooManyViews(Exception):
         self.joined = joined
 
 
+def _maintain_model(aux: AuxiliaryRelation, free_names: FreeNames) -> "tuple[AuxiliaryRelation, FactorisedView] | None":
+    """Build what maintains the view of a model's rows; None for other auxiliary relations."""
+    if not isinstance(aux.kind, ModelRows):
+        return None
+    from squallpy.maintain.factorised.models import maintain_model  # NB: only queries with models import it
+
+    return maintain_model(aux, free_names)
+
+
 def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Program:
     """Compile the program with the relations of some joins `apart`; raise _TooManyViews for a join that has to be."""
     registry = Registry("M_")
     free_names = FreeNames((lowered.view.name, *(n.view.name for n in lowered.auxiliary)))
-    models = [maintain_model(n, free_names) if isinstance(n.kind, ModelRows) else None for n in lowered.auxiliary]
+    models = [_maintain_model(aux, free_names) for aux in lowered.auxiliary]
     given = (model[0] if model else n for n, model in zip(lowered.auxiliary, models, strict=True))
     lowered = replace(lowered, auxiliary=tuple(given))
     plain = [n for n, model in zip(lowered.auxiliary, models, strict=True) if model is None]

@@ -8,6 +8,20 @@ from squallpy.physical.matrix.matrix_plan import MatrixPlan, MatrixProgramPlan
 from squallpy.physical.matrix.view_passes import schedule_passes
 
 
+def matrix_stage_text(plan: MatrixPlan, stage: str) -> str:
+    """Show matrices at a stage of the query; nothing where there is nothing of them to see."""
+    match stage:
+        case "logical":
+            return matrices_text(plan)
+        case "triggers":
+            return phases_of_matrices(plan)
+        case "physical":
+            return passes_text(plan)
+        case "stages":
+            return supersteps_text(plan)
+    return ""
+
+
 def matrices_text(plan: MatrixPlan) -> str:
     """Show matrices and programs as they were read, as far as the query needs them."""
     lines = [f"Matrix {matrix}" for matrix in plan.matrices.values()]

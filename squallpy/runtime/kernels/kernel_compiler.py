@@ -14,6 +14,7 @@ from threading import RLock
 from typing import Any, Protocol, TypeVar, cast
 
 from numba import njit, types
+from numba.core.runtime.nrt import rtsys
 from numba.extending import intrinsic
 
 _compiler: Any = njit  # NB: its types do not know all of its options
@@ -87,6 +88,7 @@ class Kernel:
         with _LOADING:
             if "_compile_for_args" in vars(self._dispatcher):
                 self._index()
+                self._dispatcher._cache.load_overload = self._cached
                 self._dispatcher.compile(self._signature)
                 self._dispatcher.disable_compile()
                 del self._dispatcher._compile_for_args
@@ -102,6 +104,14 @@ class Kernel:
         index = self._dispatcher._cache._cache_file
         index._source_stamp = source_stamp(Path(self._dispatcher.py_func.__code__.co_filename))
         return index
+
+    def _cached(self, signature: Any, target: Any) -> Any:
+        """Take the code from the disk cache; None if it is not there.
+
+        NB: numba's own first imports all that it can compile (0.2 s), which what is compiled does not need.
+        """
+        rtsys.initialize(target)
+        return self._dispatcher._cache._load_overload(signature, target)
 
     def _first_call(self, *_: Any) -> Any:
         """Answer the dispatcher, which has no code for the types of its arguments: with what it is to call."""
