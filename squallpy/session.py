@@ -194,6 +194,7 @@ class Session:
         working: Callable[[bool], None] = lambda _: None,
     ) -> None:
         from squallpy.runtime.batch.delivery import Delivery
+        from squallpy.runtime.checkpoint.state_folders import Committed
         from squallpy.runtime.observers.protocol import QueryStart
         from squallpy.runtime.query_input import open_reading
 
@@ -213,7 +214,10 @@ class Session:
             input = reading.begin(location)
             executor = self._executor(compiled.plan, input, location, options)
             sink.begin(query, executor.schema, reading.batches)
-            observer.on_query_started(QueryStart(query, reading.batches, executor.final))
+            done = Committed(location.durable).batches if location else 0
+            number = reading.number(done)
+            done = location.before if location and number is None else number or 0
+            observer.on_query_started(QueryStart(query, reading.batches, executor.final, done))
             delivery = Delivery(sink, observer, stop, reading.number, options.profile, lease)
             executor.run(delivery.batch, lambda: working(True), stop)
             final = executor.final()

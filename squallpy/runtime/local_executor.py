@@ -9,6 +9,7 @@ import pyarrow as pa
 from squallpy.base.timing import SILENT, Trace
 from squallpy.physical.plan import Plan
 from squallpy.runtime.batch.micro_batch import Node, Publisher, Sender, unpack_changes
+from squallpy.runtime.checkpoint.partition_report import checkpoint_figures
 from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
 from squallpy.runtime.formats.file_rows import READ
 from squallpy.runtime.matrix.matrix_stage import compute, open_matrices
@@ -103,6 +104,7 @@ class DurableLocalExecutor:
             printed = self._result.apply(self.next, [b"first" if self.next == 0 else b"", output])
             changes, stats = unpack_changes(printed)
         self._committed.read_sums.add(stats.pop(READ, {}))
+        stats |= checkpoint_figures([self._node.report(0), self._result.report("result")])
         stats |= {"trigger_seconds": perf_counter() - started, "profile": self._trace.take_seconds()}
         return changes, BatchReport.of(stats)
 

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from squallpy.base.batch_trigger import AS_IT_COMES, BatchTrigger
+from squallpy.base.events import QUERY, WARNING, log_event
 from squallpy.catalog.relation import Relation
 from squallpy.physical.matrix.matrix_plan import under_matrices
 from squallpy.runtime.checkpoint.checkpoint import recorded_sizes
@@ -124,7 +125,10 @@ class EndlessReading(Reading):
             watched = {name: s for name in self._streams if isinstance(s := self._read[name], WatchedFiles)}
             log = OffsetLog(location.durable, watched)
             arrivals.decided, arrivals.log = log.restore(), log.write
-            self._compare(Committed(location.durable), arrivals, watched)
+            done = Committed(location.durable)
+            self._compare(done, arrivals, watched)
+            if arrivals.decided and arrivals.decided[0] >= done.batches:
+                log_event(QUERY, WARNING, "retry", batch=arrivals.decided[0])
         return Input(self._read, arrivals)
 
     def number(self, batch: int) -> int:

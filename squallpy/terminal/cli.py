@@ -92,6 +92,16 @@ _RUNNING = (
         help="Where batches spend their time: a flame for speedscope.app, and a table on stderr.",
     ),
     click.option(
+        "--log-level",
+        type=click.Choice(["debug", "info", "warning", "error"], case_sensitive=False),
+        help="Log events of the run on stderr, from this level on.  [default: info with --log-format, else none]",
+    ),
+    click.option(
+        "--log-format",
+        type=click.Choice(["text", "json"], case_sensitive=False),
+        help="A line of words for each event, or of JSON, for all that is said on stderr.  [default: text]",
+    ),
+    click.option(
         "--set", "settings", multiple=True, metavar="K=V", help="An engine setting; squall options lists them."
     ),
 )

@@ -97,6 +97,11 @@ def _tell(error: SquallError) -> int:
     print(error, file=sys.stderr)
     if sys.stderr.isatty() and (caret := error.caret()):
         print(caret, file=sys.stderr)
+    return status_of(error)
+
+
+def status_of(error: SquallError) -> int:
+    """Choose the exit status of an error."""
     return _STATUS.get(error.code, _STATUS.get(error.code[:3], USAGE))
 
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import TextIO
 
+from squallpy.base.events import INFO, QUERY, log_event
 from squallpy.runtime.observers.protocol import Observer, QueryStart
 from squallpy.runtime.observers.report import BatchReport, RunSummary
 from squallpy.terminal.terminal_detection import can_redraw
@@ -21,11 +22,15 @@ _ERASE = "\r\x1b[2K"
 
 
 class Progress(Observer):
-    """An observer that talks on stderr; `started` at once, for Spark takes its time before the first batch."""
+    """An observer that talks on stderr; `started` at once, for Spark takes its time before the first batch.
 
-    def __init__(self, starting: str, stream: TextIO | None = None) -> None:
-        self._stream = stream or sys.stderr
-        self._terminal = can_redraw(self._stream)
+    Args:
+        logs: What it has to say is an event, among others on stderr.
+    """
+
+    def __init__(self, starting: str, stream: TextIO | None = None, logs: bool = False) -> None:
+        self._stream, self._logs = stream or sys.stderr, logs
+        self._terminal = can_redraw(self._stream) and not logs
         self._text, self._shown = starting, ""
         self._of: int | None = 0
         self._singular: dict[str, str | None] = {}  # by program, the inverses that did not exist after the last batch
@@ -67,6 +72,9 @@ class Progress(Observer):
 
     def say(self, line: str) -> None:
         """Print a line that stays."""
+        if self._logs:
+            log_event(QUERY, INFO, "note", text=line)
+            return
         with self._lock:
             self.hide()
             print(line, file=self._stream, flush=True)

@@ -8,10 +8,12 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from squallpy import __version__
 from squallpy.base.batch_trigger import AS_IT_COMES, BatchTrigger
 from squallpy.base.errors import SquallError
 from squallpy.base.hidden_imports import hide_module
 from squallpy.base.settings import parse_settings
+from squallpy.runtime.observers.event_log import EventLog
 from squallpy.runtime.observers.late_rows import LateRows
 from squallpy.runtime.observers.metrics import Metrics
 from squallpy.runtime.observers.profile import Profile
@@ -21,6 +23,7 @@ from squallpy.runtime.sinks.file_sinks import ChangeFiles, ResultFile, file_form
 from squallpy.runtime.sinks.output_file import is_stream
 from squallpy.runtime.sinks.protocol import Sink, Sinks
 from squallpy.session import RunOptions, Session
+from squallpy.terminal.event_logging import EventHandler, logging_events
 from squallpy.terminal.failures import Interrupted, Terminated
 from squallpy.terminal.interrupt import interruptible
 from squallpy.terminal.live_table import Live
@@ -46,6 +49,8 @@ class RunRequest:
     metrics: Path | None = None
     late: Path | None = None
     profile: Path | None = None
+    log_level: str | None = None
+    log_format: str | None = None
     settings: tuple[str, ...] = ()
     conf: tuple[str, ...] = ()
 
@@ -106,6 +111,11 @@ def spark_settings(request: RunRequest) -> dict[str, str]:
 
 def run_script(request: RunRequest) -> None:
     """Run a script to its end; raises Interrupted when the user ended it before."""
+    with logging_events(request.log_level, request.log_format) as events:
+        _run_script(request, events)
+
+
+def _run_script(request: RunRequest, events: EventHandler | None) -> None:
     if request.checkpoint is not None and not request.checkpoint.strip():
         raise SquallError("SQ7003", "--checkpoint has an empty name", hint="name a folder, or a URI that Arrow knows")
     choose(request, sys.stdout.isatty(), can_redraw(sys.stdout))
@@ -113,7 +123,7 @@ def run_script(request: RunRequest) -> None:
     conf = spark_settings(request)
     trigger = BatchTrigger.parse(request.trigger) if request.trigger else AS_IT_COMES
     session = Session(request.script, parse_settings(request.settings), request.text)
-    with hide_module("pandas"), Progress("compiling").running():
+    with hide_module("pandas"), Progress("compiling", logs=events is not None).running():
         several, endless = len(session.script.queries) > 1, session.script.endless
     if request.trigger and not endless:
         raise SquallError("SQ7003", "--trigger is for streams without end", hint="declare one with watch 'true'")
@@ -128,7 +138,10 @@ def run_script(request: RunRequest) -> None:
         from squallpy.runtime.checkpoint.checkpoint import hold_lease
 
         pyarrow.array([])
-    progress = Progress("starting Spark" if request.backend == "spark" else "starting")
+    starting = "starting Spark" if request.backend == "spark" else "starting"
+    progress = Progress(starting, logs=events is not None and events.as_json)
+    if events and not events.as_json:
+        events.write = progress.say
     for notice in session.script.notices:
         progress.say(str(notice))
     if endless and is_endless and not request.checkpoint:
@@ -157,8 +170,11 @@ def run_script(request: RunRequest) -> None:
                 conf=conf,
             )
             sinks = [*_sinks(request, choice, several, session.settings.changes_marks, progress, opened)]
+            events_of_run = EventLog(
+                script=str(request.script), backend=request.backend, checkpoint=request.checkpoint, version=__version__
+            )
             shown = [sink for sink in sinks if isinstance(sink, Observer)]
-            observer = Observers(*shown, *_observers(request, several, opened), progress, end)
+            observer = Observers(*shown, *_observers(request, several, opened), events_of_run, progress, end)
             gc.freeze()  # what is there stays; a run makes its own garbage
             gc.set_threshold(50_000, 10, 10)
             session.run(options, Sinks(*sinks), interruption.stop, interruption.working, observer)

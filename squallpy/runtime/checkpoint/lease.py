@@ -24,6 +24,7 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from squallpy.base.errors import SquallError
+from squallpy.base.events import CHECKPOINT, ERROR, WARNING, log_event
 from squallpy.runtime.checkpoint.durable_folder import Durable, open_durable, reporting_no_room
 from squallpy.runtime.checkpoint.partition_head import boot_id, fresh_name
 
@@ -98,6 +99,7 @@ class Lease:
         found = self._read()
         if found is None or found.token != self._owner.token:
             by = f"taken over by {found}" if found else "removed"
+            log_event(CHECKPOINT, ERROR, "lease lost", checkpoint=self._where, by=by)
             what = f"the checkpoint {self._where} was {by} while this run used it"
             raise SquallError("SQ6008", what, hint="this run has stopped; what it did since then does not count")
 
@@ -217,11 +219,13 @@ def _keep_alive(folder: Durable, owner: Owner, lease: Lease, ended: threading.Ev
     due = monotonic() + _BEAT
     while not ended.wait(max(0.0, due - monotonic())):
         due = monotonic() + _BEAT
-        with suppress(OSError, SquallError):  # NB: the file system may be reachable again before the record is stale
+        try:
             if not lease.is_held:
                 return
             owner = replace(owner, beat=owner.beat + 1)
             _write(folder, owner)
+        except (OSError, SquallError) as error:  # NB: it may be reachable again before the record is stale
+            log_event(CHECKPOINT, WARNING, "lease not renewed", error=str(error))
 
 
 def _write(folder: Durable, owner: Owner) -> None:

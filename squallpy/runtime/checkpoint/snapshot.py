@@ -18,13 +18,14 @@ _MAGIC = b"SQS2"
 _CHUNK = 4 << 20  # bytes read at once
 
 
-def write_snapshot(sink: IO[bytes], outputs: Sequence[bytes], store: Store) -> None:
-    """Write the outputs of the last batch's steps, and the contents of the store."""
+def write_snapshot(sink: IO[bytes], outputs: Sequence[bytes], store: Store) -> int:
+    """Write the outputs of the last batch's steps, and the contents of the store; return the bytes."""
     checked = _ChecksumSink(sink)
     for output in outputs:
         checked.write(len(output).to_bytes(8, "little") + output)
     store.snapshot(cast(IO[bytes], checked))
     sink.write(_TRAILER.pack(checked.check, checked.size, _MAGIC))
+    return checked.size + _TRAILER.size
 
 
 def is_intact(source: IO[bytes]) -> bool:

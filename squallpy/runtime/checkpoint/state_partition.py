@@ -32,6 +32,7 @@ from squallpy.runtime.checkpoint.checksummed_record import ANEW, read_record, wr
 from squallpy.runtime.checkpoint.durable_folder import open_durable, reporting_no_room
 from squallpy.runtime.checkpoint.journal import Journal
 from squallpy.runtime.checkpoint.partition_head import Head, boot_id, fresh_name
+from squallpy.runtime.checkpoint.partition_report import PartitionReport, RebuildReport, SnapshotReport
 from squallpy.runtime.checkpoint.snapshot import is_intact, read_outputs, write_snapshot
 from squallpy.runtime.state.pool_storage import MappedStorage
 from squallpy.runtime.state.state_store import Store, StoreLayout
@@ -50,16 +51,6 @@ class Steps:
     @property
     def end(self) -> int:
         return self.first + self.count
-
-
-@dataclass(frozen=True, slots=True)
-class RebuildReport:
-    """A rebuild: its seconds, the step of its snapshot (−1 without one), steps replayed, damaged files."""
-
-    seconds: float
-    snapshot: int
-    replayed: int
-    damaged: tuple[str, ...]
 
 
 class StatePartition:
@@ -98,6 +89,8 @@ class StatePartition:
         self._edition = -1  # of `_store`
         self.rebuilt: RebuildReport | None = None
         """How the last `apply` came by its state, if it had to rebuild it from anything."""
+        self._written: SnapshotReport | None = None
+        self._seconds = 0.0
         with reporting_no_room(durable):
             local.mkdir(parents=True, exist_ok=True)
 
@@ -107,7 +100,8 @@ class StatePartition:
         `steps` are the batch's, if batches differ in their stages. Raises SQ6001 if the durable folder has another
         fingerprint, SQ6005 if files there that it needs are damaged, SQ6006 if there is no room to write.
         """
-        self.rebuilt = None
+        self.rebuilt = self._written = None
+        self._seconds = 0.0
         with self._locked(), reporting_no_room(self._folder):
             return self._apply(batch, messages, stage, steps or Steps(batch * len(self._runs), len(self._runs)))
 
@@ -127,6 +121,10 @@ class StatePartition:
         assert head.step == step - 1, f"step {step} asked of a partition at step {head.step} in {self._folder}"
         return self._advance(head, messages, stage, is_last=step + 1 == steps.end)
 
+    def report(self, partition: int | str) -> PartitionReport:
+        """Report on the last `apply`, under the name of the partition."""
+        return PartitionReport(partition, self._seconds, self.rebuilt, self._written)
+
     def store(self) -> Store:
         """Open the store as of the last batch applied on this host; it must not be changed."""
         with self._locked(), reporting_no_room(self._folder):
@@ -144,33 +142,43 @@ class StatePartition:
         """Apply the next step."""
         step = head.step + 1
         self._fault("before dirty")
-        with self._trace("mark"):
+        with self._writing("mark"):
             head = head.copy(dirty=True).write(self._head)
         self._fault("before log")
-        with self._trace("log"):
+        with self._writing("log"):
             logged = head.logged + self._journal.append(head.segment, step, [bytes([stage]), *messages])
         self._fault("before run")
         store = self._open(head)
         output = self._runs[stage](store, list(messages))
         self._fault("before output")
-        with self._trace("keep output"):
+        with self._writing("keep output"):
             self._outputs[stage].write_bytes(output)
         self._fault("before clean")
-        with self._trace("mark"):
+        with self._writing("mark"):
             head = head.copy(step=step, dirty=False, logged=logged).write(self._head)
         self._fault("after clean")
         if is_last and logged > self._snapshot_every and logged > store.live_nbytes:
-            with self._trace("snapshot"):
+            with self._writing("snapshot"):
                 self._snapshot(head, store)
         return output
 
+    @contextmanager
+    def _writing(self, name: str) -> Iterator[None]:
+        """Time the block, which writes what a restart reads."""
+        start = perf_counter()
+        with self._trace(name):
+            yield
+        self._seconds += perf_counter() - start
+
     def _snapshot(self, head: Head, store: Store) -> None:
         """Write contents and the last batch's outputs to the durable folder, then drop what they replace."""
+        start, size = perf_counter(), 0
         outputs = [path.read_bytes() if path.exists() else b"" for path in self._outputs]
 
         def fill(sink: IO[bytes]) -> None:
+            nonlocal size
             self._fault("inside snapshot")
-            write_snapshot(sink, outputs, store)
+            size = write_snapshot(sink, outputs, store)
 
         older = [int(name) for name in self._durable.list("snapshot") if int(name) < head.step]
         self._durable.create(f"snapshot/{head.step:020}", fill)
@@ -182,6 +190,7 @@ class StatePartition:
         self._fault("before drop of snapshots")
         for step in older[: 1 - _SNAPSHOTS]:
             self._durable.delete(f"snapshot/{step:020}")
+        self._written = SnapshotReport(head.step, size, perf_counter() - start)
 
     def _rebuild(self, identity: str) -> Head:
         """Rebuild the local state from the durable folder."""

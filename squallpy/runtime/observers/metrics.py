@@ -28,13 +28,12 @@ from typing import Any
 
 from squallpy.base.errors import SquallError
 from squallpy.runtime.observers.protocol import Observer, QueryStart
-from squallpy.runtime.observers.report import BatchReport, JoinReport
+from squallpy.runtime.observers.report import LEFT_OUT, BatchReport, JoinReport
 from squallpy.runtime.sinks.output_file import AppendedFile
 
 _OF_A_JOIN = ("ilf_ratio", "busiest", "epoch", "copied", "heavy_keys")
 _OF_LOOKUPS = ("compared", "pairs")
-_LEFT_OUT = ("skipped", "unmatched", "duplicates", "late")
-_NAMED = ("tuples", "rows", "seconds", "state_bytes", *_LEFT_OUT, "received_bytes", *_OF_LOOKUPS)
+_NAMED = ("tuples", "rows", "seconds", "state_bytes", *LEFT_OUT, "received_bytes", *_OF_LOOKUPS)
 
 
 class Metrics(Observer):

@@ -19,11 +19,13 @@ class QueryStart:
     Args:
         batches: The number of its batches; None for input without end.
         result: The printed result as of the last batch.
+        done: The number of batches that an earlier run has committed.
     """
 
     query: "Query"
     batches: int | None
     result: "Callable[[], pa.Table]"
+    done: int = 0
 
 
 class Observer:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+LEFT_OUT = ("skipped", "unmatched", "duplicates", "late")
 _STAGE = "_seconds"
 
 
@@ -57,7 +58,10 @@ class BatchReport:
         received_rows: Rows that each partition was sent, by its number.
         matrices: By program how the batch was applied.
         singular: By the label of a regression, groups without coefficients.
+        checkpoint: Seconds in which partitions wrote what a restart reads, added up.
         rebuilt: Partitions that had lost their state.
+        snapshots: Snapshots that partitions wrote.
+        retries: Attempts at tasks that failed.
         images: By stream, old images of updates less new ones.
         profile: Seconds by the path of a span.
     """
@@ -81,7 +85,10 @@ class BatchReport:
     join: JoinReport | None = None
     matrices: Mapping[str, Mapping[str, Any]] | None = None
     singular: Mapping[str, int] | None = None
+    checkpoint: float | None = None
     rebuilt: Sequence[Mapping[str, Any]] = ()
+    snapshots: Sequence[Mapping[str, Any]] = ()
+    retries: int = 0
     images: Mapping[str, int] = field(default_factory=dict)
     profile: Mapping[tuple[str, ...], float] = field(default_factory=dict)
 
@@ -92,6 +99,11 @@ class BatchReport:
         join = {name: figures[name] for name in _OF_A_JOIN if name in figures}
         stages = {name.removesuffix(_STAGE): value for name, value in figures.items() if name.endswith(_STAGE)}
         return cls(**known, stages=stages, join=JoinReport(**join) if join else None)
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """Counts of rows that the answer is without, or that should not have come, by reason."""
+        return {name: count for name in LEFT_OUT if (count := getattr(self, name))}
 
     @property
     def state_bytes(self) -> int | None:
@@ -114,10 +126,9 @@ class RunSummary:
 
     def with_batch(self, report: BatchReport) -> "RunSummary":
         """Add a batch."""
-        more = {name: getattr(self, name) + getattr(report, name) for name in _SUMMED}
+        more = {name: getattr(self, name) + getattr(report, name) for name in ("tuples", *LEFT_OUT)}
         return replace(self, batches=self.batches + 1, **more)
 
 
 _NAMES = tuple(f.name for f in fields(BatchReport) if f.name not in ("stages", "join"))
-_SUMMED = ("tuples", "skipped", "unmatched", "duplicates", "late")
 _OF_A_JOIN = tuple(f.name for f in fields(JoinReport))

@@ -12,7 +12,7 @@ the other inputs, and sends them to the first stage of the plan.
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from squallpy.base.json_codec import from_json, to_json
@@ -101,7 +101,7 @@ class PlanStages:
             if stage < supersteps.count:
                 blocks = self._open_blocks(partition)
                 output = blocks.apply(batch, messages, stage, Steps(supersteps.first, supersteps.count))
-                return unpack_parcels(output), _rebuild_report(partition, blocks)
+                return unpack_parcels(output), (blocks.report(partition),)
             stage, directive = stage - supersteps.count, supersteps.rest
         (state, store), plan = self._open(partition), decode_plan(directive)
         if (senders := senders_to(plan, partition)) and stage == 0:
@@ -109,12 +109,12 @@ class PlanStages:
                 messages = messages + store.read(batch - 1, partition, senders)
         output = state.apply(batch, messages, stage)
         if stage < len(self._plan.stages) - 1:
-            return unpack_parcels(output), _rebuild_report(partition, state)
+            return unpack_parcels(output), (state.report(partition),)
         if hands_off(plan, partition):
             output, hand_offs = split_hand_offs(output)
             with self._trace("hand-offs"):
                 store.write(batch, partition, hand_offs)
-        return [(partition, output)], _rebuild_report(partition, state)
+        return [(partition, output)], (state.report(partition),)
 
     def _open(self, partition: int) -> tuple[StatePartition, HandOffStore]:
         """Open the state of a partition and its hand-off store."""
@@ -130,10 +130,6 @@ class PlanStages:
             part = BlockPartition(self._plan, self._sources, partition)
             self._blocks[partition] = self._location.partition(f"matrices-{partition}", part.layout, *part.runs)
         return self._blocks[partition]
-
-
-def _rebuild_report(partition: int, state: StatePartition) -> Reports:
-    return ({"partition": partition, **asdict(state.rebuilt)},) if state.rebuilt else ()
 
 
 def _sample_key_counts(plan: Plan, input: Input, first: Mapping[str, int]) -> Mapping[str, Mapping[str, int]] | None:

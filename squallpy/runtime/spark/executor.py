@@ -16,6 +16,7 @@ import pyarrow as pa
 from squallpy.base.timing import SILENT, Trace
 from squallpy.physical.plan import Plan
 from squallpy.runtime.batch.micro_batch import Publisher, unpack_changes
+from squallpy.runtime.checkpoint.partition_report import checkpoint_figures
 from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
 from squallpy.runtime.formats.file_rows import READ
 from squallpy.runtime.observers.report import BatchReport
@@ -77,9 +78,9 @@ class SparkExecutor:
                 changes, stats = unpack_changes(printed)
             committed.read_sums.add(stats.pop(READ, {}))
             stats = coordinator.complete(stats)
-            rebuilt = {"rebuilt": list(times.reports)} if times.reports else {}
             profile = {"profile": timeline(times) | self._trace.take_seconds()} if self._trace.on else {}
-            stats |= _stage_seconds(times, perf_counter() - start) | rebuilt | profile
+            stats |= checkpoint_figures([*times.reports, self._result.report("result")]) | {"retries": times.retries}
+            stats |= _stage_seconds(times, perf_counter() - start) | profile
             go_on = on_batch(batch, changes, BatchReport.of(stats))
             committed.commit(batch + 1, coordinator.facts)
             coordinator.drop_hand_offs(batch + 1)

@@ -14,7 +14,6 @@ import pickle
 import threading
 import uuid
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
@@ -28,6 +27,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from squallpy.base.errors import SquallError
+from squallpy.base.events import INFO, SPARK, first_line, log_event
 from squallpy.base.timing import SILENT, Trace
 from squallpy.runtime.sources.input import Input
 from squallpy.runtime.spark.partition_placement import Placement
@@ -110,7 +110,9 @@ class BatchTimes:
     spark: dict[str, Any]
     """Spark's own progress report of the tick before, `durationMs` among it; empty for the first, and within a tick."""
     reports: Reports = ()
-    """Reports of its tasks."""
+    """Reports of its partitions."""
+    retries: int = 0
+    """Attempts at its tasks that have failed."""
     began: float = 0.0
     """Wall-clock time of the job's start; it ends `job` later."""
     built: float = 0.0
@@ -192,12 +194,14 @@ class _Loop:
 
     def end(self, query: StreamingQuery) -> None:
         """Stop Spark's loop and release its resources."""
-        with suppress(Py4JError, OSError):  # NB: the JVM may have ended
+        try:
             query.stop()
             self.placement.close()
             for _, plan in self._plans.values():
                 plan.drop()
             self.pickled.packed.destroy()
+        except (Py4JError, OSError) as error:  # NB: the JVM may have ended
+            log_event(SPARK, INFO, "query not stopped", error=first_line(error))
 
     def _tick(self, _: DataFrame, tick: int) -> None:
         if self.job.batches_per_tick == 1:
@@ -256,6 +260,7 @@ class _Loop:
             between=start - self._batch_end if self._batch_end else 0.0,
             spark=self._progress() if begins else {},
             reports=report.reports,
+            retries=report.retries,
             began=began,
             built=built - start,
             profiles=report.profiles,

@@ -12,8 +12,7 @@ of its own, and gets no other until that is done.
 
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from time import monotonic, sleep
@@ -22,6 +21,7 @@ from pyspark import RDD, SparkContext
 from pyspark.sql import SparkSession
 
 from squallpy.base.errors import SquallError
+from squallpy.base.events import DEBUG, SPARK, WARNING, first_line, log_event
 from squallpy.runtime.checkpoint.state_folders import StateLocation
 from squallpy.runtime.spark.planned_job import StageFunction, map_stage, preferred_hosts, zip_partitions
 
@@ -149,15 +149,18 @@ class Placement:
         return self._executors
 
     def _warm_up(self, executor: Executor) -> None:
-        with suppress(Exception):  # NB: the executor, or this process, has ended
+        try:
             _run_on_hosts(self._session.sparkContext, [f"executor_{executor.host}_{executor.id}"], _nothing)
             self._warm.add(executor)
+            log_event(SPARK, DEBUG, "executor", id=executor.id, host=executor.host, cores=executor.cores)
+        except Exception as error:  # NB: the executor, or this process, has ended
+            why = first_line(error)
+            log_event(SPARK, WARNING, "executor not used", id=executor.id, host=executor.host, error=why)
 
     def _wait_for_executors(self) -> None:
         """Wait for executors, until all that have come are warm."""
         if not executors_of(self._session.sparkContext):  # some clusters start executors on demand
-            asked = (self._session.sparkContext, [""], _nothing)
-            threading.Thread(target=_run_suppressed, args=(_run_on_hosts, *asked), daemon=True).start()
+            threading.Thread(target=_ask_for_executors, args=(self._session.sparkContext,), daemon=True).start()
         end = monotonic() + _PATIENCE
         while not (executors := self._discover_executors()) or any(
             self._warming[executor].is_alive() for executor in executors
@@ -170,9 +173,12 @@ class Placement:
             sleep(_LOOK)
 
 
-def _run_suppressed(ask: Callable[..., object], *arguments: object) -> None:
-    with suppress(Exception):
-        ask(*arguments)
+def _ask_for_executors(context: SparkContext) -> None:
+    """Run a stage at any host, for which a cluster that starts executors on demand starts one."""
+    try:
+        _run_on_hosts(context, [""], _nothing)
+    except Exception as error:  # NB: whoever waits for executors says that there are none
+        log_event(SPARK, WARNING, "no executor yet", error=first_line(error))
 
 
 def _run_on_hosts(context: SparkContext, hosts: Sequence[str], stage: StageFunction) -> None:

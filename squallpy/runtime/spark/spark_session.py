@@ -27,6 +27,7 @@ from pyspark.sql import SparkSession
 
 import squallpy
 from squallpy.base.errors import SquallError
+from squallpy.base.events import INFO, SPARK, first_line, log_event
 from squallpy.runtime.spark.class_data_archive import archive_options
 from squallpy.runtime.spark.java import Java, find_java
 from squallpy.runtime.spark.jvm_gateway import is_submitted, submitted_gateway
@@ -107,10 +108,10 @@ class Cluster:
 
     def stop(self, patience: float = _PATIENCE) -> None:
         """End the session, its JVM (killed after `patience` seconds) and its Python workers. Safe to call again."""
-        with _keep_sigint_handler(), suppress(Exception):  # NB: a JVM that has ended does not answer
+        with _keep_sigint_handler(), _logging_failure("session not stopped"):
             self.session.stop()
         if self._process:
-            with suppress(Exception):
+            with _logging_failure("gateway not stopped"):
                 self._gateway.shutdown()
             _forget_gateway()
             _terminate(self._process, patience)
@@ -311,6 +312,15 @@ def _start_error(error: Exception, log: Path | None) -> SquallError:
     cause = (java or talk or [str(error) or type(error).__name__])[0].removeprefix('Exception in thread "main" ')
     cause = re.sub(r"^[\w.$]+(Exception|Error): ", "", cause).strip().rstrip(".")
     return SquallError("SQ8002", f"Spark did not start: {cause}", hint="squall doctor looks for the cause")
+
+
+@contextmanager
+def _logging_failure(event: str) -> Iterator[None]:
+    """Log an error in place of raising it: a JVM that has ended does not answer."""
+    try:
+        yield
+    except Exception as error:
+        log_event(SPARK, INFO, event, error=first_line(error))
 
 
 def _forget_gateway() -> None:

@@ -15,11 +15,11 @@ task costs more than a small batch at a partition.
 import pickle
 import socket
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from time import perf_counter, time
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pyspark import Broadcast, TaskContext, cloudpickle
 
@@ -27,13 +27,14 @@ from squallpy import __version__
 from squallpy.base.errors import SquallError
 from squallpy.base.recursion import allow_depth
 from squallpy.base.timing import Seconds, Trace
+from squallpy.runtime.checkpoint.partition_report import PartitionReport
 
 Feed = Callable[..., Iterable[tuple[int, bytes]]]
 """Callable (batch, split[, directive]) → messages (target partition, payload): reads a split of a batch and routes it.
 
 Where each task reads the whole batch, `only` names the partitions that it makes messages for."""
-Reports = tuple[Mapping[str, Any], ...]
-"""Reports on a batch beside its outputs, each by names."""
+Reports = tuple[PartitionReport, ...]
+"""Reports of partitions on a batch, beside its outputs."""
 Apply = Callable[..., tuple[Sequence[tuple[int, bytes]], Reports]]
 """Callable (batch, partition, stage, its messages[, directive]) → messages for the next stage (of the last, one, the
 output), and reports."""
@@ -99,7 +100,8 @@ class TaskProfile(NamedTuple):
 
 
 class TaskReport(NamedTuple):
-    """A task's report beside its messages: seconds of stages, the user error that ended it, other reports.
+    """A task's report beside its messages: seconds of stages, the user error that ended it, reports of partitions,
+    failed attempts.
 
     An error is sent to every partition, so that none applies a part of a batch.
     """
@@ -109,6 +111,7 @@ class TaskReport(NamedTuple):
     error: SquallError | None = None
     reports: Reports = ()
     profiles: tuple[TaskProfile, ...] = ()
+    retries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +133,7 @@ class FeedStage:
             report = _with_profile(report, 0, began, trace)
         except SquallError as error:
             outbox.error = error
-        yield from outbox.last(report._replace(feed=perf_counter() - start))
+        yield from outbox.last(report._replace(feed=perf_counter() - start, retries=_retries()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +167,8 @@ class BetweenStage:
                 report = _with_profile(report, 1 + self.stage, began, trace, arrived)
         except SquallError as error:
             outbox.error = error
-        yield from outbox.last(report._replace(apply=report.apply + perf_counter() - start))
+        retries, seconds = report.retries + _retries(), report.apply + perf_counter() - start
+        yield from outbox.last(report._replace(apply=seconds, retries=retries))
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +205,8 @@ class LastStage:
             report = _with_profile(report, 1 + self.stage, began, trace, arrived)
         except SquallError as error:
             outputs = [(task, True, pickle.dumps(error))]
-        report = report._replace(apply=report.apply + perf_counter() - start, error=None)
+        retries, seconds = report.retries + _retries(), report.apply + perf_counter() - start
+        report = report._replace(apply=seconds, error=None, retries=retries)
         first = pickle.dumps(report)
         return [
             pickle.dumps((partition, failed, b"" if at else first, out))
@@ -290,6 +295,7 @@ def merge_reports(reports: Iterable[TaskReport]) -> TaskReport:
         next((report.error for report in reports if report.error), None),
         tuple(reports for report in reports for reports in report.reports),
         tuple(work for report in reports for work in report.profiles),
+        sum(report.retries for report in reports),
     )
 
 
@@ -307,6 +313,11 @@ def _with_profile(
 
 def _task() -> int:
     return _context().partitionId()
+
+
+def _retries() -> int:
+    """Count the attempts at this task that have failed."""
+    return _context().attemptNumber()
 
 
 def _batch() -> int:
