@@ -17,6 +17,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.recursion import guarded_depth, run_deep
 from squallpy.base.settings import Settings
 from squallpy.base.timing import Trace
+from squallpy.catalog.format_options import passed_options
 from squallpy.catalog.matrices import Matrix
 from squallpy.catalog.matrices import MatrixProgram as DeclaredProgram
 from squallpy.catalog.relation import Field, Relation
@@ -46,6 +47,7 @@ if TYPE_CHECKING:  # NB: the runtime is imported by runs only, so that EXPLAIN s
     from squallpy.runtime.result.result import Changes
     from squallpy.runtime.sinks.protocol import Sink
     from squallpy.runtime.sources.input import Input
+    from squallpy.runtime.sources.protocol import Source
 
 
 class Executor(Protocol):
@@ -165,7 +167,7 @@ class Session:
         from squallpy.runtime.observers.protocol import Observer
 
         stop = stop or threading.Event()
-        with self._lease(options) as lease:
+        with self._lease(options) as lease, self._closing():
             for query in self._queries():
                 if not stop.is_set():
                     working(False)
@@ -199,7 +201,7 @@ class Session:
         from squallpy.runtime.query_input import open_reading
 
         folder = self._state_folder(query, options)
-        reading = open_reading(self.script.relations, self.path.parent, folder, options.trigger)
+        reading = open_reading(self.script.relations, self.path.parent, folder, options.trigger, self.foreign)
         partitions = self.settings.partitions if options.backend == "spark" else 1
         compiled = self.compile(query, partitions, dict(reading.sizes), options.late)
         if compiled.plan.only_grows and not options.final:
@@ -288,9 +290,41 @@ class Session:
         return Programs(self._programs).outputs(declared, matrices)
 
     def _infer(self, relation: Relation) -> tuple[Field, ...]:
+        if relation.is_foreign:
+            from squallpy.runtime.sources.registry import infer_foreign_fields
+
+            return infer_foreign_fields(relation, self.path.parent)
         from squallpy.runtime.sources import infer_fields
 
         return infer_fields(relation, self.path.parent)
+
+    @cached_property
+    def foreign(self) -> "Mapping[str, Source]":
+        """The sources that others have written, opened."""
+        relations = [relation for relation in self.script.relations.values() if relation.is_foreign]
+        if not relations:
+            return {}
+        from squallpy.runtime.sources.registry import open_foreign
+
+        return {relation.name: open_foreign(relation, self.path.parent) for relation in relations}
+
+    @contextmanager
+    def _closing(self) -> Iterator[None]:
+        """Close the sources that others have written at the end of a run."""
+        try:
+            yield
+        finally:
+            for source in self.__dict__.pop("foreign", {}).values():
+                source.close()
+
+    @property
+    def endless(self) -> Relation | None:
+        """A stream that has no end; None if all have one."""
+        relations = self.script.relations.values()
+        return next((r for r in relations if r.is_watched or (r.stream and self._is_endless(r.name))), None)
+
+    def _is_endless(self, name: str) -> bool:
+        return name in self.foreign and not self.foreign[name].is_bounded
 
     @cached_property
     def sizes(self) -> dict[str, int]:
@@ -300,7 +334,8 @@ class Session:
         sizes = {}
         for relation in self.script.relations.values():
             try:
-                sizes[relation.name] = open_source(relation, self.path.parent).rows
+                is_file = not relation.is_foreign
+                sizes[relation.name] = open_source(relation, self.path.parent).rows if is_file else 0
             except SquallError:
                 sizes[relation.name] = 0
         return sizes
@@ -332,9 +367,8 @@ def _read_of(relation: Relation, read: Mapping[str, tuple[str, ...]]) -> list[Fi
 
 def _how_read(relation: Relation) -> list[tuple[str, str]]:
     """List the options that say how rows are read, and not which: a checkpoint compares these."""
-    return sorted(
-        (name, value) for name, value in relation.options.items() if name not in ("path", "maxfilespertrigger")
-    )
+    where = ("path", "maxfilespertrigger", *passed_options(relation.format, relation.options))
+    return sorted((name, value) for name, value in relation.options.items() if name not in where)
 
 
 def columns_read(compiled: CompiledQuery) -> dict[str, tuple[str, ...]]:

@@ -2,12 +2,17 @@
 
 from collections.abc import Mapping
 
+from squallpy.base.entry_points import SOURCES, load, names_of
 from squallpy.base.errors import SquallError, nearest
 
 FORMATS = ("csv", "json", "parquet")
+"""Formats of files."""
+ADAPTERS = {"python": "class", "spark": "format"}
+"""Sources that are adapters, each with the option that it needs; it gets all options that are not ours."""
+PLANNED = ("kafka", "postgres", "delta", "iceberg")
 
 OPTIONS: dict[str, str] = {
-    "path": "file, folder or glob, local or any Arrow filesystem",
+    "path": "files: file, folder or glob, local or any Arrow filesystem",
     "header": "csv: the first line names the columns (true or false)",
     "delimiter": "csv: what separates fields",
     "sep": "csv: the same as delimiter",
@@ -18,9 +23,10 @@ OPTIONS: dict[str, str] = {
     "charset": "csv: the same as encoding",
     "op": "the column of a change stream that says + (insert) or - (delete)",
     "on_error": "what to do with a row that cannot be read: fail or skip",
-    "watch": "whether files and lines that come later are read, too (true or false)",
-    "maxfilespertrigger": "the most files that a batch begins to read of a watched folder",
+    "watch": "files: whether files and lines that come later are read, too (true or false)",
+    "maxfilespertrigger": "files: the most files that a batch begins to read of a watched folder",
 }
+_GENERAL = [name for name, about in OPTIONS.items() if not about.startswith(("csv:", "files:"))]
 ALIASES = {"sep": "delimiter", "charset": "encoding"}
 CHOICES: dict[str, tuple[str, ...]] = {
     "header": ("true", "false"),
@@ -31,10 +37,30 @@ NUMBERS = ("maxfilespertrigger",)
 
 
 def check_format(name: str) -> str:
-    """Return the format in lower case; SQ7002 if it is not one of FORMATS."""
-    if name.lower() not in FORMATS:
-        raise SquallError("SQ7002", f'unknown format "{name}"', hint=nearest(name, FORMATS))
-    return name.lower()
+    """Return the format in lower case; SQ7002 if it is no format of files, no adapter, and none that a package
+    brings."""
+    known = (*FORMATS, *ADAPTERS)
+    if name.lower() in known or name.lower() in (brought := names_of(SOURCES)):
+        return name.lower()
+    if name.lower() in PLANNED:
+        hint = f"on Spark write USING spark OPTIONS (format '{name.lower()}', …)"
+        raise SquallError("SQ3001", f"USING {name} is not supported yet", hint=hint)
+    raise SquallError("SQ7002", f'unknown format "{name}"', hint=nearest(name, (*known, *brought)))
+
+
+def required_option(format: str) -> str | None:
+    """Name the option without which a format reads nothing."""
+    return "path" if format in FORMATS else ADAPTERS.get(format)
+
+
+def is_ours(name: str, format: str) -> bool:
+    """True if an option is not passed on to a source that others have written."""
+    return format in FORMATS or name in _GENERAL or name == ADAPTERS.get(format)
+
+
+def passed_options(format: str, options: Mapping[str, str]) -> dict[str, str]:
+    """Select the options that are passed on to a source that others have written."""
+    return {name: value for name, value in options.items() if not is_ours(name, format)}
 
 
 def check_option(format: str, key: str, value: str, given: Mapping[str, str]) -> tuple[str, str]:
@@ -42,18 +68,33 @@ def check_option(format: str, key: str, value: str, given: Mapping[str, str]) ->
 
     Raises SQ7002 if the key is unknown, not for the format or given before, or the value is not one of its choices.
     """
-    if key.lower() not in OPTIONS:
-        raise SquallError("SQ7002", f'unknown option "{key}"', hint=nearest(key, OPTIONS))
-    if OPTIONS[key.lower()].startswith("csv:") and format != "csv":
-        raise SquallError("SQ7002", f'option "{key}" is for csv, not for {format}', hint="remove it")
-    if key.lower() == "path" and not value:
-        raise SquallError("SQ7002", f'option "{key}" is empty', hint="name a file, a folder or a glob")
-    kept = ALIASES.get(key.lower(), key.lower())
-    if kept in given:
+    if is_ours(key.lower(), format):
+        name, value = _check_own(format, key, value)
+    else:
+        name = key.lower()
+        known = None if format in ADAPTERS else [*getattr(load(SOURCES, format), "options", ()), *_GENERAL]
+        if known is not None and name not in known:
+            raise SquallError("SQ7002", f'unknown option "{key}" of {format}', hint=nearest(key, known))
+    if name in given:
         raise SquallError("SQ7002", f'option "{key}" is given twice')
-    choices = CHOICES.get(kept)
+    return name, value
+
+
+def _check_own(format: str, key: str, value: str) -> tuple[str, str]:
+    """Check an option that is read here."""
+    name = key.lower()
+    if name == ADAPTERS.get(format):
+        return name, value
+    if name not in OPTIONS:
+        raise SquallError("SQ7002", f'unknown option "{key}"', hint=nearest(key, OPTIONS))
+    if OPTIONS[name].startswith("csv:") and format != "csv":
+        raise SquallError("SQ7002", f'option "{key}" is for csv, not for {format}', hint="remove it")
+    if name == "path" and not value:
+        raise SquallError("SQ7002", f'option "{key}" is empty', hint="name a file, a folder or a glob")
+    name = ALIASES.get(name, name)
+    choices = CHOICES.get(name)
     if choices and value.lower() not in choices:
         raise SquallError("SQ7002", f'option "{key}" cannot be "{value}"', hint=f"one of {', '.join(choices)}")
-    if kept in NUMBERS and not (value.isdecimal() and int(value) > 0):
+    if name in NUMBERS and not (value.isdecimal() and int(value) > 0):
         raise SquallError("SQ7002", f'option "{key}" cannot be "{value}"', hint="a number of at least 1")
-    return kept, value.lower() if choices else value
+    return name, value.lower() if choices else value

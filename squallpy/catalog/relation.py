@@ -6,6 +6,7 @@ from typing import Any
 
 from squallpy.base.errors import Span
 from squallpy.base.types import Type
+from squallpy.catalog.format_options import FORMATS
 
 COMPUTED = "matrix"  # the format of a relation whose rows are computed, not read
 CONSTANT = "constant"  # the format of a relation of one row, in whose one column is 0
@@ -106,8 +107,9 @@ class Parts:
 class Relation:
     """A named source of rows. `stream` relations change; others are loaded once, before the first batch.
 
-    `format` is parquet or csv, COMPUTED for the cells of a matrix, or CONSTANT; `options` as written (keys in lower
-    case), `path` among them; `op` names the operation column of a change stream and is not one of `fields`.
+    `format` is that of files, the name of a source that others have written, COMPUTED for the cells of a matrix, or
+    CONSTANT; `options` as written (keys in lower case); `op` names the operation column of a change stream and is not
+    one of `fields`.
     """
 
     name: str
@@ -138,6 +140,11 @@ class Relation:
     def is_watched(self) -> bool:
         """True if files that come later are read, too."""
         return self.options.get("watch") == "true"
+
+    @property
+    def is_foreign(self) -> bool:
+        """True if a source that others have written brings its rows."""
+        return self.format not in (*FORMATS, COMPUTED, CONSTANT)
 
     @property
     def is_by_place(self) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from squallpy.base.errors import Span, SquallError, nearest
 from squallpy.base.types import Kind
 from squallpy.catalog.catalog import qualify_name
-from squallpy.catalog.format_options import check_format, check_option
+from squallpy.catalog.format_options import check_format, check_option, required_option
 from squallpy.catalog.relation import Field, Reference, Relation
 from squallpy.frontend.grammars import Parsed
 from squallpy.frontend.source_text import ScriptText
@@ -67,8 +67,9 @@ def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
     with at(token_span(script, source.children[0])):
         format = check_format(name_of(source))
     kept = read_options(script, format, options) if options else {}
-    if "path" not in kept:
-        raise SquallError("SQ7002", f'"{called}" has no path', name_span, "write OPTIONS (path '...')")
+    needed = required_option(format)
+    if needed and needed not in kept:
+        raise SquallError("SQ7002", f'"{called}" has no {needed}', name_span, f"write OPTIONS ({needed} '...')")
     fields = mark_keys(read)
     if fields and any(f.name.lower() == kept.get("op", "").lower() for f in fields):
         raise SquallError("SQ2007", f'"{kept["op"]}" is the operation column and cannot be declared as well', name_span)

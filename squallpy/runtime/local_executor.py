@@ -67,8 +67,11 @@ class LocalExecutor:
         """Apply all batches, or until `on_batch` says stop or `stop` is set; `begin` before the first."""
         begin()
         for step in arriving(self._input, self.next, stop or threading.Event()):
-            if step and not on_batch(self.next, *self.step(step)):
-                return
+            if step:
+                go_on = on_batch(self.next, *self.step(step))
+                self._input.commit(step)
+                if not go_on:
+                    return
 
     def final(self) -> pa.Table:
         """Return the printed result as of the last batch."""
@@ -124,6 +127,7 @@ class DurableLocalExecutor:
             batch = self.next
             go_on = on_batch(batch, *self.step(step))
             self.commit()
+            self._input.commit(step)
             if not go_on:
                 return
 

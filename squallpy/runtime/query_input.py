@@ -1,4 +1,4 @@
-"""The relations of a query as a run reads them: files to their end, or as rows come.
+"""The relations of a query as a run reads them: files to their end, or rows as they come.
 
 reading = open_reading(script.relations, folder, checkpoint)
 reading.sizes                           the rows of each relation, by which the plan is placed
@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 
 from squallpy.base.batch_trigger import AS_IT_COMES, BatchTrigger
 from squallpy.base.events import QUERY, WARNING, log_event
@@ -23,7 +24,7 @@ from squallpy.runtime.formats.change_operations import columns_of_change
 from squallpy.runtime.sources import FileSource, open_source
 from squallpy.runtime.sources.arrivals import Arrivals
 from squallpy.runtime.sources.input import Input
-from squallpy.runtime.sources.protocol import Limit
+from squallpy.runtime.sources.protocol import Limit, Source
 from squallpy.runtime.sources.replay import BackfillReplay, Replay
 from squallpy.runtime.sources.watched_files import Read, WatchedFiles
 
@@ -98,20 +99,19 @@ class BoundedReading(Reading):
 
 
 class EndlessReading(Reading):
-    """Rows as they come; files that are not watched are read to their end beside them."""
+    """Rows as they come, without end or until all streams have ended; other files are read to their end beside them."""
 
     batches = None
     inputs = None
     order = "arrival"
     batch_rows = 1  # NB: the limit of a batch is no part of what a checkpoint is of
 
-    def __init__(
-        self, sources: Mapping[str, FileSource | WatchedFiles], checkpoint: str | None, trigger: BatchTrigger
-    ) -> None:
+    def __init__(self, sources: Mapping[str, Source], checkpoint: str | None, trigger: BatchTrigger) -> None:
         self._sources, self._checkpoint, self._trigger = sources, checkpoint, trigger
         known = recorded_sizes(checkpoint) if checkpoint else None
         for source in sources.values() if known is None else ():
-            source.latest(source.initial(), Limit())
+            if isinstance(source, WatchedFiles):
+                source.latest(source.initial(), Limit())
         self.sizes = known or {name: source.rows for name, source in sources.items()}
 
     def select(self, relations: Sequence[Relation], columns: Columns, batch_rows: int, order: str) -> None:
@@ -120,7 +120,9 @@ class EndlessReading(Reading):
         _check(self._sources, columns)
 
     def begin(self, location: StateLocation | None) -> Input:
-        arrivals = Arrivals({name: self._read[name] for name in self._streams}, self._limit, trigger=self._trigger)
+        streams = {name: self._read[name] for name in self._streams}
+        tables = {name: source for name, source in self._read.items() if name not in streams}
+        arrivals = Arrivals(streams, self._limit, trigger=self._trigger, tables=tables)
         if location and self._checkpoint:
             watched = {name: s for name in self._streams if isinstance(s := self._read[name], WatchedFiles)}
             log = OffsetLog(location.durable, watched)
@@ -148,17 +150,23 @@ class EndlessReading(Reading):
                     source.compare(read, end if batch < done.batches else start, self._checkpoint or "")
 
 
-def _check(sources: Mapping[str, FileSource | WatchedFiles], columns: Columns) -> None:
+def _check(sources: Mapping[str, Source], columns: Columns) -> None:
     """Check the columns that are read of each source, as rows and under matrices; SQ4002."""
     for name, source in sources.items():
         source.check([column for each in (name, under_matrices(name)) for column in columns.get(each, ())])
 
 
 def open_reading(
-    relations: Mapping[str, Relation], base: Path, checkpoint: str | None, trigger: BatchTrigger = AS_IT_COMES
+    relations: Mapping[str, Relation],
+    base: Path,
+    checkpoint: str | None,
+    trigger: BatchTrigger = AS_IT_COMES,
+    foreign: Mapping[str, Source] = MappingProxyType({}),
 ) -> Reading:
-    """Open the relations of a script; relative paths start at `base`. Raises SQ4001, SQ4002."""
-    has_checksum = checkpoint is not None
-    files = {n: open_source(r, base, has_checksum) for n, r in relations.items() if not r.is_watched}
-    watched = {n: WatchedFiles(r, base, has_checksum) for n, r in relations.items() if r.is_watched}
-    return EndlessReading({**files, **watched}, checkpoint, trigger) if watched else BoundedReading(files, has_checksum)
+    """Open the relations of a script, but those that are open; relative paths start at `base`. SQ4001, SQ4002."""
+    has_checksum, files = checkpoint is not None, [r for n, r in relations.items() if n not in foreign]
+    read = {r.name: open_source(r, base, has_checksum) for r in files if not r.is_watched}
+    watched = {r.name: WatchedFiles(r, base, has_checksum) for r in files if r.is_watched}
+    if not watched and not foreign:
+        return BoundedReading(read, has_checksum)
+    return EndlessReading({**read, **watched, **foreign}, checkpoint, trigger)

@@ -124,7 +124,7 @@ def _run_script(request: RunRequest, events: EventHandler | None) -> None:
     trigger = BatchTrigger.parse(request.trigger) if request.trigger else AS_IT_COMES
     session = Session(request.script, parse_settings(request.settings), request.text)
     with hide_module("pandas"), Progress("compiling", logs=events is not None).running():
-        several, endless = len(session.script.queries) > 1, session.script.endless
+        several, endless = len(session.script.queries) > 1, session.endless
     if request.trigger and not endless:
         raise SquallError("SQ7003", "--trigger is for streams without end", hint="declare one with watch 'true'")
     is_endless = endless.name if endless and not trigger.ends else ""

@@ -10,7 +10,7 @@ from squallpy.base.batch_trigger import BatchTrigger
 from squallpy.base.errors import SquallError
 from squallpy.runtime.sources.arrivals import Arrivals
 from squallpy.runtime.sources.input import Input
-from squallpy.runtime.sources.protocol import Limit, Offset
+from squallpy.runtime.sources.protocol import Limit, Offset, Source
 
 
 @dataclass
@@ -28,7 +28,7 @@ class Piece:
         raise NotImplementedError
 
 
-class Counter:
+class Counter(Source):
     """A source of as many rows as have come; written as a stranger would, with an offset of its own shape."""
 
     def __init__(self) -> None:

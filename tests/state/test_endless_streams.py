@@ -1,7 +1,6 @@
 """Streams without end: what a run has read is known by its checkpoint, whenever it is killed and whatever has come."""
 
 import json
-import threading
 from contextlib import nullcontext
 from pathlib import Path
 from random import Random
@@ -20,7 +19,7 @@ from squallpy.base.settings import Settings
 from squallpy.runtime.checkpoint.checksummed_record import read_record, write_record
 from squallpy.runtime.checkpoint.durable_folder import open_durable
 from squallpy.session import RunOptions, Session
-from squallpy.testing.ignoring_sink import IgnoringSink
+from tests.kept import Kept, Killed, StopWhenIdle
 
 SCRIPT = """
 CREATE STREAM r (k BIGINT, v BIGINT) USING csv OPTIONS (path 'r/', watch 'true');
@@ -29,50 +28,6 @@ CREATE TABLE t (k BIGINT, name VARCHAR) USING csv OPTIONS (path 't.csv');
 SELECT name, COUNT(*) AS n, SUM(v * w) AS total FROM r JOIN s USING (k) JOIN t USING (k) GROUP BY name;
 """
 ORACLE = SCRIPT.rpartition("t.csv');")[2].replace("SUM(v * w)", "SUM(v * w)::BIGINT")
-
-
-class Killed(Exception):
-    """Simulated kill of the process."""
-
-
-class StopWhenIdle(threading.Event):
-    """A wish to stop that comes when there is nothing more to read."""
-
-    def wait(self, timeout: float | None = None) -> bool:
-        self.set()
-        return True
-
-
-class Kept(IgnoringSink):
-    """All changes so far by batch, and the result; dies at a batch of the run."""
-
-    def __init__(self) -> None:
-        self.changes, self.rows = dict[int, list[str]](), list[str]()
-        self.dies_at: int | None = None
-
-    def batch(self, number: int, deletes: Any, inserts: Any) -> None:
-        if self.dies_at is not None:
-            self.dies_at -= 1
-            if self.dies_at < 0:
-                self.dies_at = None
-                raise Killed
-        found = [f"- {row}" for row in deletes.to_pylist()] + [f"+ {row}" for row in inserts.to_pylist()]
-        assert self.changes.get(number, sorted(found)) == sorted(found), "a batch that comes again is the same"
-        self.changes[number] = sorted(found)
-
-    def final(self, table: Any) -> None:
-        self.rows = sorted(map(str, table.to_pylist()))
-
-    @property
-    def kept_rows(self) -> list[str]:
-        """The result as its changes tell it."""
-        rows = list[str]()
-        for number in sorted(self.changes):
-            for change in self.changes[number]:
-                if change[0] == "-":
-                    rows.remove(change[2:])
-            rows += [change[2:] for change in self.changes[number] if change[0] == "+"]
-        return sorted(rows)
 
 
 class World:

@@ -33,11 +33,6 @@ class Script:
     programs: dict[str, MatrixProgram] = field(default_factory=dict)
     notices: tuple[Notice, ...] = ()
 
-    @property
-    def endless(self) -> Relation | None:
-        """A stream that has no end; None if all have one."""
-        return next((relation for relation in self.relations.values() if relation.is_watched), None)
-
 
 def compile_script(
     text: str, file: str, infer: Infer, outputs: "Outputs | None" = None, evaluate: Evaluate = only_literals

@@ -27,6 +27,7 @@ from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.messages.deltas import Delta, pack_deltas, pack_head, unpack_deltas, unpack_head
 from squallpy.runtime.result.result import Changes, Result
 from squallpy.runtime.sources.input import Slices, row_counts
+from squallpy.runtime.sources.protocol import Slice
 from squallpy.runtime.state.state_store import Store, StoreLayout
 from squallpy.runtime.time.watermark import clock_deltas
 from squallpy.runtime.triggers.stage_executor import StageExecutor
@@ -93,7 +94,7 @@ class Sender:
                     rows = one_batch(concat_tables(tables))
                 if name not in counted:
                     counted.add(name)
-                    part.stats["tuples"] += rows_read.get(name, 0)
+                    part.stats["tuples"] += _rows_read(slices.get(name, ()), tables)
                     part.stats["skipped"] += sum(skipped(table).count for table in tables)
                 for table in () if relation.is_computed else tables:
                     sums.add(name, table)
@@ -266,6 +267,12 @@ class Node:
         keys = {RESULT: self._plan.result.keys}
         packed = [(change, keys.get(change.name, ())) for change in changes]
         return pack_deltas(packed, store.dictionary, total | {"views": store.usage()})
+
+
+def _rows_read(slices: Sequence[Slice], tables: Sequence[pa.Table]) -> int:
+    """Count the rows of slices, also those that were left out; `tables` are what they have read."""
+    counts = (len(table) + skipped(table).count for table in tables)
+    return sum(count if each.rows is None else each.rows for each, count in zip(slices, counts, strict=False))
 
 
 def split_hand_offs(output: bytes) -> tuple[bytes, list[tuple[int, bytes]]]:

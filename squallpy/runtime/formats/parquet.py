@@ -6,7 +6,7 @@ The last decoded row group is cached, so that successive batches within one do n
 import io
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, reduce
 from itertools import accumulate
@@ -20,15 +20,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import VARCHAR
-from squallpy.catalog.relation import MULT, Field
-from squallpy.runtime.evaluate.text_column_casts import column_type
-from squallpy.runtime.formats.change_operations import columns_of_change, decode_op
+from squallpy.catalog.relation import Field
+from squallpy.runtime.formats.arrow_rows import check_read, check_schema, decode_rows, fields_of
+from squallpy.runtime.formats.change_operations import columns_of_change
 from squallpy.runtime.formats.checksum import add_checksums, checksum
 from squallpy.runtime.formats.counted_table import concat_tables, table_without_columns
 from squallpy.runtime.formats.file_rows import FileRows
 from squallpy.runtime.formats.relation_files import File, reason
-from squallpy.runtime.formats.type_conversion import Problem, check_names, check_once, conform, is_convertible, sql_type
+from squallpy.runtime.formats.type_conversion import Problem
 
 KEEP = 256 << 20  # bytes of decoded row groups per process, as several files are read in turn
 
@@ -62,30 +61,15 @@ class ParquetPart:
 
     def fields(self) -> tuple[Field, ...]:
         """List the columns of the file; one without a SQL type is VARCHAR, and reading it raises an error."""
-        return tuple(Field(c.name, sql_type(c.type) or VARCHAR, c.nullable) for c in self._schema)
+        return fields_of(self._schema)
 
     def check(self, fields: tuple[Field, ...], op: str | None) -> None:
         """Check that NOT NULL columns exist, and that types can become the declared ones; SQ4002."""
-        if not self.file.size:
-            return
-        ops = [Field(op, VARCHAR, False)] if op else []
-        check_names(self.file.display_name, self.columns, [f.name for f in (*fields, *ops) if not f.nullable])
-        self.check_read(ops)
-        for f, type in self._present_fields(fields):
-            if not is_convertible(type, f.type) and (sql_type(type) or f.type != VARCHAR):
-                raise SquallError("SQ4002", f'{self.file.display_name}: column "{f.name}" is {type}, declared {f.type}')
+        if self.file.size:
+            check_schema(self.file.display_name, self._schema, fields, op)
 
     def check_read(self, fields: Sequence[Field]) -> None:
-        check_once(self.file.display_name, self.columns, (f.name for f in fields))
-        for f, type in self._present_fields(fields):
-            if sql_type(type) is None:
-                text = f'{self.file.display_name}: column "{f.name}" is {type}, which has no SQL type'
-                raise SquallError("SQ4002", text, hint="leave it out of the query")
-
-    def _present_fields(self, fields: Sequence[Field]) -> Iterator[tuple[Field, pa.DataType]]:
-        """List the fields that the file has, with their types there."""
-        given = {name.lower(): type for name, type in zip(self.columns, self._schema.types, strict=True)}
-        return ((f, given[f.name.lower()]) for f in fields if f.name.lower() in given)
+        check_read(self.file.display_name, self._schema, fields)
 
     def grown(self, file: File) -> None:
         """Return nothing: a parquet file is whole."""
@@ -167,7 +151,7 @@ _decoded = (
 
 
 def _decode(file: File, group: int, fields: tuple[Field, ...], op: str | None, with_checksum: bool) -> RowGroup:
-    opened, wrong = _open(file), dict[int, Problem]()
+    opened = _open(file)
     schema, rows = opened.schema_arrow, opened.metadata.row_group(group).num_rows if opened.num_row_groups else 0
     there = {name.lower(): name for name in schema.names}
     changes = columns_of_change(op)
@@ -189,16 +173,8 @@ def _decode(file: File, group: int, fields: tuple[Field, ...], op: str | None, w
         raise SquallError(
             "SQ4001", f"cannot read {file.display_name}: row group {group} has {len(raw)} rows and not {rows}"
         )
-    by_name = {name.lower(): raw.column(i) for i, name in enumerate(raw.column_names)}
-    values = [by_name.get(f.name.lower(), pa.chunked_array([pa.nulls(rows, column_type(f.type))])) for f in fields]
-    columns = conform(pa.table(values, [f.name for f in fields]), fields, wrong)
-    out, images = [f.name for f in fields], None
-    if op:
-        given = (by_name[name.lower()] for name in changes if name.lower() in by_name)
-        operations = decode_op(*given, name=op, wrong=wrong)
-        columns, out, images = [*columns, operations.multiplicities], [*out, MULT], operations.images
-    table = pa.table(columns, out) if columns else table_without_columns(rows)
-    return RowGroup(table, wrong, chunks.checksums() if chunks else {}, images)
+    found = decode_rows(raw, fields, op)
+    return RowGroup(found.table, found.wrong, chunks.checksums() if chunks else {}, found.images)
 
 
 def _fix_int96(file: File, group: int, raw: pa.Table) -> pa.Table:

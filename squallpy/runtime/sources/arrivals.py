@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from time import monotonic
 
 from squallpy.base.batch_trigger import AS_IT_COMES, BatchTrigger
-from squallpy.runtime.sources.input import Span
+from squallpy.runtime.sources.foreign_source import in_batch
+from squallpy.runtime.sources.input import Span, whole
 from squallpy.runtime.sources.protocol import Limit, Offset, Source
 
 Spans = Mapping[str, Span]
@@ -29,6 +30,7 @@ class Arrivals:
         decided: The last batch that was decided on, with its number; it stays as it is.
         log: Called with each batch before it is read.
         trigger: When a batch begins, and whether there is a last one.
+        tables: What is read whole with the first batch, by name.
     """
 
     streams: Mapping[str, Source]
@@ -37,6 +39,7 @@ class Arrivals:
     log: Callable[[int, Spans], None] = _forget
     trigger: BatchTrigger = AS_IT_COMES
     clock: Callable[[], float] = monotonic
+    tables: Mapping[str, Source] = field(default_factory=dict)
     batches: int | None = field(default=None, init=False)
     _begun: float | None = field(default=None, init=False)
 
@@ -49,15 +52,23 @@ class Arrivals:
         """Decide on a batch, or return the decision; None if nothing has come."""
         if self.decided and self.decided[0] == batch:
             return self.decided[1]
+        with in_batch(batch):
+            return self._decide(batch)
+
+    def _decide(self, batch: int) -> Spans | None:
         now = self.clock()
         if self._begun is not None and now < self._begun + self.trigger.seconds:
             return None
         before = {name: end for name, (_, end) in self.decided[1].items()} if self.decided else {}
         assert batch == (self.decided[0] + 1 if self.decided else 0), f"batch {batch} after {self.decided}"
-        spans = self._arrived({name: before.get(name, source.initial()) for name, source in self.streams.items()})
+        spans = self._arrived(
+            {name: before[name] if name in before else source.initial() for name, source in self.streams.items()}
+        )
         if batch and all(start == end for start, end in spans.values()):
-            self.batches = batch if self.trigger.ends else None
+            is_bounded = all(source.is_bounded for source in self.streams.values())
+            self.batches = batch if self.trigger.ends or is_bounded else None
             return None
+        spans |= {name: whole(source) for name, source in self.tables.items()} if batch == 0 else {}
         self.log(batch, spans)
         self.decided, self._begun = (batch, spans), now
         self.batches = batch + 1 if self.trigger.once else None
@@ -67,11 +78,15 @@ class Arrivals:
         """Ask every stream for its part of the rows, then for what others have left."""
         if self.trigger.once:
             return {name: (start, self.streams[name].latest(start, Limit())) for name, start in starts.items()}
-        ends, left = dict(starts), self.batch_rows
+        ends, left, more = dict(starts), self.batch_rows, list(starts)
         for part in (-(-self.batch_rows // max(1, len(starts))), self.batch_rows):
-            for name, source in self.streams.items():
-                if left > 0:
-                    start, end = ends[name], source.latest(ends[name], Limit(rows=min(left, part)))
-                    left -= sum(each.rows for each in source.split(start, end, 1)) if end != start else 0
-                    ends[name] = end
+            asked, more = more, []
+            for name in asked:
+                if left <= 0:
+                    break
+                source, start, limit = self.streams[name], ends[name], Limit(rows=min(left, part))
+                ends[name] = end = source.latest(start, limit)
+                taken = sum(each.rows or 0 for each in source.split(start, end, 1)) if end != start else 0
+                left -= taken
+                more += [name] if taken == limit.rows else []  # NB: who had less has no more
         return {name: (start, ends[name]) for name, start in starts.items()}

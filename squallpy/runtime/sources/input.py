@@ -10,9 +10,10 @@ import io
 import pickle
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from squallpy.runtime.sources.foreign_source import ForeignSlice, in_batch
 from squallpy.runtime.sources.protocol import Limit, Offset, Slice, Source
 
 Span = tuple[Offset, Offset]
@@ -63,11 +64,8 @@ class Input:
         """Decide what a batch reads; None if there is nothing yet. Static tables come whole, with the first."""
         if (spans := self.batches.spans(batch)) is None:
             return None
-        tables = dict[str, Span]()
-        for name, source in self.sources.items() if batch == 0 else ():
-            start = source.initial()
-            tables[name] = start, source.latest(start, Limit())
-        return Step(batch, tables | dict(spans))
+        tables = self.sources if batch == 0 else ()
+        return Step(batch, {name: whole(self.sources[name]) for name in tables if name not in spans} | dict(spans))
 
     def split(self, step: Step, tasks: int) -> tuple[Slices, ...]:
         """Cut a batch into slices for some tasks, without those that are empty.
@@ -76,9 +74,9 @@ class Input:
         decoded.
         """
         dealt: tuple[dict[str, tuple[Slice, ...]], ...] = tuple({} for _ in range(tasks))
-        for name, (start, end) in step.spans.items():
-            for number, found in enumerate(self.sources[name].split(start, end, tasks)):
-                if found.rows:
+        for name in step.spans:
+            for number, found in enumerate(self._slices(step, name, tasks)):
+                if found.rows != 0:
                     task = dealt[tasks - 1 - number if step.number % 2 else number]
                     task[name] = (*task.get(name, ()), found)
         return dealt
@@ -93,17 +91,39 @@ class Input:
 
     def whole(self, step: Step) -> Slices:
         """Return what a batch reads, for one task."""
-        slices = {name: tuple(self.sources[name].split(*span, 1)) for name, span in step.spans.items()}
-        return {name: some for name, some in slices.items() if some and some[0].rows}
+        slices = {name: tuple(self._slices(step, name, 1)) for name in step.spans}
+        return {name: some for name, some in slices.items() if some and some[0].rows != 0}
+
+    def _slices(self, step: Step, name: str, tasks: int) -> Sequence[Slice]:
+        """Cut what a batch reads of one source; faults of it name the batch."""
+        with in_batch(step.number):
+            found = self.sources[name].split(*step.spans[name], tasks)
+        return [replace(each, batch=step.number) if isinstance(each, ForeignSlice) else each for each in found]
+
+    @property
+    def is_counted(self) -> bool:
+        """True if all rows are counted before they are read."""
+        return all(source.is_counted for source in self.sources.values())
+
+    def commit(self, step: Step) -> None:
+        """Let sources forget what a batch has read, which is durable."""
+        for name, (_, end) in step.spans.items():
+            self.sources[name].commit(end)
 
     def row_counts(self, step: Step) -> dict[str, int]:
-        """Count the rows that a batch reads of each relation."""
+        """Count the rows that a batch reads of each relation, as far as they are known before."""
         return row_counts(self.whole(step))
 
 
+def whole(source: Source) -> Span:
+    """Find where all that a source has begins and ends."""
+    start = source.initial()
+    return start, source.latest(start, Limit())
+
+
 def row_counts(slices: Slices) -> dict[str, int]:
-    """Count the rows of slices by relation."""
-    return {name: sum(each.rows for each in some) for name, some in slices.items()}
+    """Count the rows of slices by relation, as far as they are known before they are read."""
+    return {name: sum(each.rows or 0 for each in some) for name, some in slices.items()}
 
 
 class _Pickler(pickle.Pickler):

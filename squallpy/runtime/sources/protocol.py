@@ -1,14 +1,16 @@
 """Sources of rows, as a stranger implements them: offsets, and slices between two of them.
 
 The shape is that of `pyspark.sql.datasource.DataSourceStreamReader`: the driver asks how far a source has come and cuts
-what is new into slices; tasks read these.
+what is new into slices; tasks read these. docs/sources.md has an example.
 
 source.initial()                                  →   {"row": 0}
 source.latest({"row": 0}, Limit(rows=100))        →   {"row": 100}
 source.split({"row": 0}, {"row": 100}, tasks=2)   →   two slices of 50 rows
 slice.read(("k", "v"))                            →   an Arrow table
+source.commit({"row": 100})                           nothing before row 100 will be asked for again
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -34,8 +36,9 @@ class Slice(Protocol):
     """
 
     @property
-    def rows(self) -> int:
-        """The number of rows, also of those that are left out as faulty."""
+    def rows(self) -> int | None:
+        """The number of rows, also of those that are left out as faulty; None if it is known only when they are
+        read."""
         ...
 
     def read(self, columns: tuple[str, ...]) -> pa.Table:
@@ -43,17 +46,57 @@ class Slice(Protocol):
         ...
 
 
-class Source(Protocol):
-    """A relation as the driver sees it."""
+class Source(ABC):
+    """A relation as the driver sees it. A class that derives from this one has to define three methods."""
 
+    @property
+    def is_bounded(self) -> bool:
+        """True if it has an end: a run over nothing but such streams ends there."""
+        return False
+
+    @property
+    def is_replayable(self) -> bool:
+        """True if slices between two offsets can be read again, also by another process; else rows are spooled."""
+        return True
+
+    @property
+    def is_counted(self) -> bool:
+        """True if slices know their rows before they are read."""
+        return True
+
+    @property
+    def rows(self) -> int:
+        """The number of rows that a plan is placed by, about; 0 if nobody knows."""
+        return 0
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        """Its columns, if it knows them before it is read."""
+        return None
+
+    def check(self, columns: Sequence[str]) -> None:
+        """Check the columns that a query reads, before its first batch; raises SQ4002."""
+        return
+
+    @abstractmethod
     def initial(self) -> Offset:
         """Return the place before the first row."""
         ...
 
+    @abstractmethod
     def latest(self, start: Offset, limit: Limit) -> Offset:
         """Return how far a batch from `start` may read now: `start` itself if there is nothing new; never waits."""
         ...
 
+    @abstractmethod
     def split(self, start: Offset, end: Offset, tasks: int) -> Sequence[Slice]:
         """Cut what lies between two places into at most `tasks` slices, in order."""
         ...
+
+    def commit(self, end: Offset) -> None:
+        """Forget what lies before a place: batches up to there are durable, and nothing of them is read again."""
+        return
+
+    def close(self) -> None:
+        """Release what the source holds, when the run ends."""
+        return

@@ -4,7 +4,7 @@ source = open_source(relation, script.parent)
 source.read(0, 10_000, ("o_orderkey", "o_totalprice"))   →   Table of these, and __mult for a change stream
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from squallpy.runtime.formats.file_rows import FileRows, mark_read
 from squallpy.runtime.formats.relation_files import File, find_files
 from squallpy.runtime.formats.skipped_rows import EXAMPLES, SkippedRows, mark_skipped, skipped
 from squallpy.runtime.formats.type_conversion import PROGRESS, check_names
-from squallpy.runtime.sources.protocol import Limit, Offset
+from squallpy.runtime.sources.protocol import Limit, Offset, Source
 
 SKIP = "OPTIONS (on_error 'skip') leaves such rows out"
 
@@ -115,7 +115,7 @@ class OneRow:
         """Return nothing: one row is one row."""
 
 
-class RowSource(ABC):
+class RowSource(Source):
     """A source whose rows are numbered from 0; its offsets are {"row": the number of the next one}."""
 
     @property
@@ -164,6 +164,7 @@ class RowRange:
 class FileSource(RowSource):
     """The rows of a relation, numbered over all its files. Plain data: it can be sent to other processes."""
 
+    is_bounded = True
     relation: Relation
     parts: tuple[SourceFile, ...]
     with_checksum: bool = False

@@ -21,7 +21,7 @@ from squallpy.runtime.formats.checksum import checksum
 from squallpy.runtime.formats.relation_files import File
 from squallpy.runtime.sources.file_piece import FilePiece
 from squallpy.runtime.sources.folder_listing import FolderListing
-from squallpy.runtime.sources.protocol import Limit, Offset
+from squallpy.runtime.sources.protocol import Limit, Offset, Source
 from squallpy.runtime.sources.source import FileSource, RowRange, SourceFile, open_part
 
 PROBE = 1 << 16  # bytes at the end of what is known of a file by which it is recognised
@@ -39,7 +39,7 @@ class Read:
     sums: Mapping[int, int]
 
 
-class WatchedFiles:
+class WatchedFiles(Source):
     """The files of a relation, looked at again and again.
 
     Args:

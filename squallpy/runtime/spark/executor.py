@@ -83,13 +83,14 @@ class SparkExecutor:
             stats |= _stage_seconds(times, perf_counter() - start) | profile
             go_on = on_batch(batch, changes, BatchReport.of(stats))
             committed.commit(batch + 1, coordinator.facts)
+            self._input.commit(self._input.step(batch))
             coordinator.drop_hand_offs(batch + 1)
             return go_on
 
         # NB: the next run does not use Spark's record of the clock's ticks
         with start(self._master, self._settings) as cluster, TemporaryDirectory(prefix="squallpy-") as ticks:
             coordinator.set_cores(cluster.session.sparkContext.defaultParallelism)
-            reads = coordinator.skips_feed(is_small=sum(first.values()) <= SMALL)
+            reads = coordinator.skips_feed(is_small=self._input.is_counted and sum(first.values()) <= SMALL)
             is_here = self._master == "local" or self._master.startswith("local[")
             splits = 1 if reads and is_here and not self._plan.matrices else self._splits
             job = StreamJob(

@@ -1,0 +1,72 @@
+"""Rows of an Arrow table in the types of a relation: how parquet and sources of other packages become columns.
+
+decode_rows(table, fields, op)   →   their columns, `__mult` (±1) of a change stream, and the rows at fault
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from squallpy.base.errors import SquallError
+from squallpy.base.types import VARCHAR
+from squallpy.catalog.relation import MULT, Field
+from squallpy.runtime.evaluate.text_column_casts import column_type
+from squallpy.runtime.formats.change_operations import columns_of_change, decode_op
+from squallpy.runtime.formats.counted_table import table_without_columns
+from squallpy.runtime.formats.type_conversion import Problem, check_names, check_once, conform, is_convertible, sql_type
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedRows:
+    """Rows in the types of fields, with problems of some of them, and images of updates."""
+
+    table: pa.Table
+    wrong: dict[int, Problem]
+    images: npt.NDArray[np.int64] | None
+
+
+def decode_rows(raw: pa.Table, fields: tuple[Field, ...], op: str | None) -> DecodedRows:
+    """Decode rows; a field that the table lacks is NULL."""
+    wrong, rows = dict[int, Problem](), len(raw)
+    by_name = {name.lower(): raw.column(i) for i, name in enumerate(raw.column_names)}
+    values = [by_name.get(f.name.lower(), pa.chunked_array([pa.nulls(rows, column_type(f.type))])) for f in fields]
+    columns = conform(pa.table(values, [f.name for f in fields]), fields, wrong)
+    out, images = [f.name for f in fields], None
+    if op:
+        given = (by_name[name.lower()] for name in columns_of_change(op) if name.lower() in by_name)
+        operations = decode_op(*given, name=op, wrong=wrong)
+        columns, out, images = [*columns, operations.multiplicities], [*out, MULT], operations.images
+    return DecodedRows(pa.table(columns, out) if columns else table_without_columns(rows), wrong, images)
+
+
+def check_schema(where: str, schema: pa.Schema, fields: Sequence[Field], op: str | None) -> None:
+    """Check that NOT NULL columns exist, and that types can become the declared ones; SQ4002."""
+    ops = [Field(op, VARCHAR, False)] if op else []
+    check_names(where, schema.names, [f.name for f in (*fields, *ops) if not f.nullable])
+    check_read(where, schema, ops)
+    for f, type in _present_fields(schema, fields):
+        if not is_convertible(type, f.type) and (sql_type(type) or f.type != VARCHAR):
+            raise SquallError("SQ4002", f'{where}: column "{f.name}" is {type}, declared {f.type}')
+
+
+def check_read(where: str, schema: pa.Schema, fields: Sequence[Field]) -> None:
+    """Check that columns which are read exist once, and have a SQL type; SQ4002."""
+    check_once(where, schema.names, (f.name for f in fields))
+    for f, type in _present_fields(schema, fields):
+        if sql_type(type) is None:
+            text = f'{where}: column "{f.name}" is {type}, which has no SQL type'
+            raise SquallError("SQ4002", text, hint="leave it out of the query")
+
+
+def fields_of(schema: pa.Schema) -> tuple[Field, ...]:
+    """List the columns of a schema; one without a SQL type is VARCHAR, and reading it raises an error."""
+    return tuple(Field(c.name, sql_type(c.type) or VARCHAR, c.nullable) for c in schema)
+
+
+def _present_fields(schema: pa.Schema, fields: Sequence[Field]) -> Iterator[tuple[Field, pa.DataType]]:
+    """List the fields that a schema has, with their types there."""
+    given = {name.lower(): type for name, type in zip(schema.names, schema.types, strict=True)}
+    return ((f, given[f.name.lower()]) for f in fields if f.name.lower() in given)

@@ -1,0 +1,406 @@
+"""Data sources written for PySpark, read without Spark: USING python OPTIONS (class 'package.module.DataSource').
+
+streamReader         DataSourceStreamReader        partitions are read by tasks; `latestOffset()` of either form
+simpleStreamReader   SimpleDataSourceStreamReader  rows are read on the driver; a batch that is tried again, by
+                                                   `readBetweenOffsets`
+reader               DataSourceReader              all partitions at once, in the first batch
+
+A row is a tuple, a list or a Row, or rows come in Arrow record batches. Of several readers CREATE STREAM takes the
+first, CREATE TABLE the last of these.
+"""
+
+import importlib
+import inspect
+import json
+import sys
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain, pairwise
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pyarrow as pa
+from pyspark import cloudpickle
+from pyspark.sql import Row
+from pyspark.sql.conversion import LocalDataToArrowConversion
+from pyspark.sql.datasource import CaseInsensitiveDict, DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
+from pyspark.sql.types import StructType
+
+from squallpy.base.errors import SquallError, nearest, shorten
+from squallpy.base.types import VARCHAR
+from squallpy.catalog.format_options import passed_options
+from squallpy.catalog.relation import Field, Relation
+from squallpy.runtime.formats.arrow_rows import fields_of
+from squallpy.runtime.formats.change_operations import columns_of_change
+from squallpy.runtime.formats.counted_table import concat_tables
+from squallpy.runtime.sources.foreign_source import SourceFault, described
+from squallpy.runtime.sources.protocol import Limit, Offset, Source
+from squallpy.runtime.sources.source import cut
+from squallpy.runtime.sources.spark_schema import declared_schema, spark_schema
+
+STREAM_READERS, TABLE_READER = ("streamReader", "simpleStreamReader"), "reader"
+ROWS = 10_000  # rows that become Arrow at once
+
+
+def open_python(relation: Relation, base: Path) -> Source:
+    """Open the data source of a relation."""
+    data_source, folders = _create(relation, base)
+    schema, name = _schema(data_source, relation), relation.options["class"]
+    streams = [each for each in STREAM_READERS if _has(data_source, each)]
+    table = [TABLE_READER] if _has(data_source, TABLE_READER) else []
+    readers = [*streams, *table] if relation.stream else [*table, *streams]
+    match readers[:1]:
+        case ["streamReader"]:
+            return PythonStream(name, data_source, schema, folders)
+        case ["simpleStreamReader"]:
+            return SimplePythonStream(name, data_source, schema)
+        case ["reader"]:
+            return PythonTable(name, data_source, schema, folders)
+    raise SourceFault(name, f"has none of {', '.join((*STREAM_READERS, TABLE_READER))}")
+
+
+def python_fields(relation: Relation, base: Path) -> tuple[Field, ...]:
+    """List the columns of a data source's own schema."""
+    data_source, _ = _create(relation, base)
+    changes = [name.lower() for name in columns_of_change(relation.op)]
+    fields = fields_of(_arrow(_schema(data_source, relation)))
+    return tuple(f for f in fields if f.name.lower() not in changes)
+
+
+class _PythonSource(Source):
+    """A data source with its schema."""
+
+    def __init__(self, schema: StructType) -> None:
+        self._schema = schema
+
+    @property
+    def schema(self) -> pa.Schema:
+        return _arrow(self._schema)
+
+
+class PythonStream(_PythonSource):
+    """A stream of a DataSourceStreamReader."""
+
+    is_counted = False
+
+    def __init__(self, name: str, data_source: DataSource, schema: StructType, folders: Sequence[str]) -> None:
+        super().__init__(schema)
+        self._reader = data_source.streamReader(schema)
+        self._takes_limit = bool(inspect.signature(self._reader.latestOffset).parameters)
+        # NB: tasks read by one of its own, as in Spark: the driver's may hold what cannot be sent
+        self._work = _Work.of(name, data_source.streamReader(schema), schema, folders)
+
+    def initial(self) -> Offset:
+        return self._reader.initialOffset()
+
+    def latest(self, start: Offset, limit: Limit) -> Offset:
+        if not self._takes_limit:
+            found: Offset = self._reader.latestOffset()  # type: ignore[call-arg]
+            return found
+        return self._reader.latestOffset(dict(start), self._limit(limit))
+
+    def split(self, start: Offset, end: Offset, tasks: int) -> "Sequence[PartitionSlice]":
+        return self._work.slices(self._reader.partitions(dict(start), dict(end)), tasks)
+
+    def commit(self, end: Offset) -> None:
+        self._reader.commit(dict(end))
+
+    def close(self) -> None:
+        self._reader.stop()
+
+    def _limit(self, limit: Limit) -> ReadLimit:
+        """Return the limit that the reader asks for, within that of a batch.
+
+        NB: a reader need not know any other limit than the one it asks for, and that there is none.
+        """
+        asked = self._reader.getDefaultReadLimit()
+        if limit.rows is None:
+            return ReadAllAvailable()
+        return ReadMaxRows(min(asked.max_rows, limit.rows)) if isinstance(asked, ReadMaxRows) else asked
+
+
+class PythonTable(_PythonSource):
+    """All rows of a DataSourceReader."""
+
+    is_bounded, is_counted = True, False
+
+    def __init__(self, name: str, data_source: DataSource, schema: StructType, folders: Sequence[str]) -> None:
+        super().__init__(schema)
+        self._reader = data_source.reader(schema)
+        self._work = _Work.of(name, self._reader, schema, folders)
+
+    def initial(self) -> Offset:
+        return {"read": 0}
+
+    def latest(self, start: Offset, limit: Limit) -> Offset:
+        return {"read": 1}
+
+    def split(self, start: Offset, end: Offset, tasks: int) -> "Sequence[PartitionSlice]":
+        return self._work.slices(self._reader.partitions(), tasks)
+
+
+class SimplePythonStream(_PythonSource):
+    """A stream of a SimpleDataSourceStreamReader, whose rows are read on the driver."""
+
+    def __init__(self, name: str, data_source: DataSource, schema: StructType) -> None:
+        super().__init__(schema)
+        self._name, self._reader = name, data_source.simpleStreamReader(schema)
+        self._held = list[tuple[Offset, Offset, pa.Table]]()  # what was read and is not committed
+
+    def initial(self) -> Offset:
+        return self._reader.initialOffset()
+
+    def latest(self, start: Offset, limit: Limit) -> Offset:
+        rows, end = self._reader.read(dict(start))
+        table = arrow_table(self._name, rows, self._schema)
+        if end != start:
+            self._held.append((start, json.loads(json.dumps(end)), table))
+        elif len(table):
+            raise SourceFault(self._name, f"read {len(table)} rows, and stays at {json.dumps(start)}")
+        return end
+
+    def split(self, start: Offset, end: Offset, tasks: int) -> "Sequence[TableSlice]":
+        table = self._find(start, end)
+        if table is None:
+            table = arrow_table(self._name, self._reader.readBetweenOffsets(dict(start), dict(end)), self._schema)
+            self._held.append((start, end, table))
+        ends = [*(cut(0, len(table), number, tasks) for number in range(tasks)), len(table)]
+        return [TableSlice(table.slice(a, b - a)) for a, b in pairwise(ends)]
+
+    def commit(self, end: Offset) -> None:
+        done = next((i for i, (_, stop, _) in enumerate(self._held) if stop == end), -1)
+        del self._held[: done + 1]
+        self._reader.commit(dict(end))
+
+    def _find(self, start: Offset, end: Offset) -> pa.Table | None:
+        """Find rows that were read already; None if they were not."""
+        found, at = list[pa.Table](), start
+        for begin, stop, table in self._held:
+            if begin == at != end:
+                found, at = [*found, table], stop
+        return concat_tables(found) if at == end and found else None
+
+
+@dataclass(frozen=True, slots=True)
+class TableSlice:
+    """Rows that were read before."""
+
+    table: pa.Table
+
+    @property
+    def rows(self) -> int:
+        return len(self.table)
+
+    def read(self, columns: tuple[str, ...]) -> pa.Table:
+        return self.table
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A reader as tasks get it, pickled once.
+
+    Args:
+        token: Another one for each run, so that a process that outlives a run does not read as it did.
+        folders: Where its module is looked for.
+    """
+
+    token: str
+    name: str
+    reader: bytes
+    folders: tuple[str, ...]
+
+    @staticmethod
+    def of(
+        name: str, reader: DataSourceReader | DataSourceStreamReader, schema: StructType, folders: Sequence[str]
+    ) -> "_Work":
+        """Encode a reader and the schema of its rows."""
+        try:
+            return _Work(uuid.uuid4().hex, name, _pickled((reader, schema)), tuple(folders))
+        except Exception as error:
+            raise SourceFault(
+                name, f"has a reader that cannot be sent to tasks: {described(error, 'pickle')}"
+            ) from error
+
+    def slices(self, partitions: Iterable[Any], tasks: int) -> "list[PartitionSlice]":
+        """Deal partitions out to at most so many tasks, in order."""
+        all = list(partitions)
+        ends = [*(cut(0, len(all), number, tasks) for number in range(tasks)), len(all)]
+        parts = (all[a:b] for a, b in pairwise(ends))
+        return [PartitionSlice(self, _pickled(part)) for part in parts if part]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionSlice:
+    """Partitions that a task reads."""
+
+    work: _Work
+    partitions: bytes
+
+    @property
+    def rows(self) -> None:
+        """No number: it is known when they are read."""
+
+    def read(self, columns: tuple[str, ...]) -> pa.Table:
+        reader, schema = _unpickled(self.work)
+        read = (reader.read(partition) for partition in cloudpickle.loads(self.partitions))
+        tables = [arrow_table(self.work.name, rows, schema) for rows in read]
+        return concat_tables([table.cast(tables[0].schema) for table in tables])
+
+
+def _pickled(value: Any) -> bytes:
+    found: bytes = cloudpickle.dumps(value)  # type: ignore[no-untyped-call]
+    return found
+
+
+@lru_cache(maxsize=8)
+def _unpickled(work: _Work) -> tuple[Any, StructType]:
+    _look_in(work.folders)
+    found: tuple[Any, StructType] = cloudpickle.loads(work.reader)
+    return found
+
+
+def arrow_table(name: str, found: Any, schema: StructType) -> pa.Table:
+    """Make rows, or record batches, a table of the columns of a schema."""
+    if not isinstance(found, Iterable):
+        raise SourceFault(name, f"read a {type(found).__name__}, not an iterator of rows")
+    rows = iter(found)
+    first = next(rows, None)
+    if isinstance(first, pa.RecordBatch):
+        return _joined(name, chain([first], rows), schema)
+    columns = schema.fieldNames()
+    converters = [LocalDataToArrowConversion._create_converter(f.dataType, f.nullable) for f in schema.fields]
+    target, tables = _arrow(schema), list[pa.Table]()
+    pending = list[Any]()
+    for row in chain([] if first is None else [first], rows):
+        pending.append(_values(name, row, columns))
+        if len(pending) == ROWS:
+            tables.append(_converted(name, pending, converters, target))
+            pending = []
+    return pa.concat_tables([*tables, _converted(name, pending, converters, target)])
+
+
+def _joined(name: str, batches: Iterator[Any], schema: StructType) -> pa.Table:
+    """Join record batches that have the columns of a schema."""
+    columns, tables = schema.fieldNames(), list[pa.Table]()
+    for batch in batches:
+        if not isinstance(batch, pa.RecordBatch):
+            raise SourceFault(name, f"read a {type(batch).__name__} among record batches")
+        if missing := [column for column in columns if column not in batch.schema.names]:
+            message = f'read a record batch without the column "{missing[0]}" of its schema'
+            raise SourceFault(name, message)
+        tables.append(pa.Table.from_batches([batch]).select(columns))
+    try:
+        return pa.concat_tables(tables)
+    except pa.ArrowInvalid:
+        types = next(str(t.schema.types) for t in tables if t.schema != tables[0].schema)
+        raise SourceFault(name, f"read record batches of the types {tables[0].schema.types}, then {types}") from None
+
+
+def _values(name: str, row: Any, columns: Sequence[str]) -> Sequence[Any]:
+    """Return the values of a row in the order of columns."""
+    if not isinstance(row, list | tuple):
+        raise SourceFault(name, f"read a {type(row).__name__}, not a tuple, a Row or an Arrow record batch")
+    if isinstance(row, Row) and hasattr(row, "__fields__") and set(row.__fields__) == set(columns):
+        return [row[column] for column in columns]
+    if len(row) != len(columns) or (isinstance(row, Row) and hasattr(row, "__fields__")):
+        has = f"the columns {', '.join(row.__fields__)}" if hasattr(row, "__fields__") else f"{len(row)} values"
+        raise SourceFault(name, f"read a row of {has}, and its schema has {', '.join(columns)}")
+    return row
+
+
+def _converted(name: str, rows: list[Any], converters: Sequence[Any], target: pa.Schema) -> pa.Table:
+    """Convert rows column by column."""
+    columns = list[pa.Array]()
+    for number, field in enumerate(target):
+        values = [row[number] for row in rows]
+        try:
+            columns.append(pa.array([converters[number](value) for value in values], field.type))
+        except Exception:
+            bad = next(value for value in values if not _is_valid(value, converters[number], field.type))
+            message = f'read {shorten(repr(bad))} for the column "{field.name}", which is {field.type}'
+            raise SourceFault(name, message) from None
+    return pa.table(columns, schema=target)
+
+
+def _is_valid(value: Any, converter: Any, type: pa.DataType) -> bool:
+    try:
+        pa.array([converter(value)], type)
+    except Exception:
+        return False
+    return True
+
+
+def _arrow(schema: StructType) -> pa.Schema:
+    return to_arrow_schema(schema, timezone="UTC")
+
+
+def _create(relation: Relation, base: Path) -> tuple[DataSource, Sequence[str]]:
+    """Create the data source of a relation; SQ7002 if there is no such class."""
+    name, folders = relation.options["class"], [str(base.absolute()), str(Path.cwd())]
+    module, _, called = name.rpartition(".")
+    if not module or not called:
+        message = f"OPTIONS (class '{name}') is no class in a module"
+        raise SquallError("SQ7002", message, relation.span, "write class 'package.module.DataSource'")
+    _look_in(folders)
+    found = getattr(_imported(module, relation), called, None)
+    if found is None:
+        message, hint = f'the module {module} has no "{called}"', nearest(called, _data_sources(sys.modules[module]))
+        raise SquallError("SQ7002", message, relation.span, hint)
+    if not (isinstance(found, type) and issubclass(found, DataSource)):
+        message = f"{name} is no class that derives from pyspark.sql.datasource.DataSource"
+        raise SquallError("SQ7002", message, relation.span, nearest(called, _data_sources(sys.modules[module])))
+    try:
+        return found(CaseInsensitiveDict(passed_options(relation.format, relation.options))), folders
+    except Exception as error:
+        raise SourceFault(name, f"raised {described(error, '__init__')}", span=relation.span) from error
+
+
+def _imported(module: str, relation: Relation) -> ModuleType:
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (module == error.name or module.startswith(f"{error.name}.")):
+            hint = "put it beside the script, or install its package"
+            raise SquallError("SQ7002", f'there is no module "{module}"', relation.span, hint) from None
+        raise SquallError("SQ7002", f"the module {module} needs {error.name}", relation.span, "install it") from None
+    except Exception as error:
+        raise SourceFault(
+            relation.options["class"], f"raised {described(error, 'import')}", None, relation.span
+        ) from error
+
+
+def _data_sources(module: ModuleType) -> list[str]:
+    """List the data sources of a module."""
+    found = (name for name, each in vars(module).items() if isinstance(each, type) and issubclass(each, DataSource))
+    return [name for name in found if name != "DataSource"]
+
+
+def _look_in(folders: Sequence[str]) -> None:
+    """Let modules in these folders be imported."""
+    sys.path[:0] = [folder for folder in folders if folder not in sys.path]
+
+
+def _has(data_source: DataSource, method: str) -> bool:
+    """True if a data source overrides a method."""
+    return getattr(type(data_source), method) is not getattr(DataSource, method)
+
+
+def _schema(data_source: DataSource, relation: Relation) -> StructType:
+    """Return the schema of a data source, or the declared columns where it has none; SQ4002 if nobody tells any."""
+    name = relation.options["class"]
+    if not _has(data_source, "schema"):
+        if relation.fields:
+            ops = [Field(each, VARCHAR) for each in columns_of_change(relation.op)[:1]]
+            return declared_schema([*ops, *relation.fields])
+        hint = "list the columns after the name"
+        raise SquallError("SQ4002", f"the source {name} has no schema()", relation.span, hint)
+    try:
+        found = data_source.schema()
+        return found if isinstance(found, StructType) else spark_schema(found)
+    except Exception as error:
+        raise SourceFault(name, f"raised {described(error, 'schema')}", span=relation.span) from error

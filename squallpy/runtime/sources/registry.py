@@ -1,0 +1,61 @@
+"""Sources by the name after USING that are no files: adapters, and those that packages bring as entry points.
+
+open_foreign(relation, base)          →   ForeignSource         USING python, or a name in the group `squallpy.sources`
+infer_foreign_fields(relation, base)  →   its columns, where the script lists none
+"""
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from squallpy.base.entry_points import SOURCES, load
+from squallpy.base.errors import SquallError
+from squallpy.catalog.relation import Field, Relation
+from squallpy.runtime.formats.arrow_rows import fields_of
+from squallpy.runtime.formats.change_operations import columns_of_change
+from squallpy.runtime.sources.foreign_source import ForeignSource, described
+from squallpy.runtime.sources.protocol import Source
+
+
+def open_foreign(relation: Relation, base: Path) -> ForeignSource:
+    """Open the source of a relation; modules beside the script, in the folder `base`, are found. SQ4002, SQ4008."""
+    try:
+        if relation.format == "python":
+            from squallpy.runtime.sources.python_source import open_python  # NB: imports PySpark
+
+            source: Source = open_python(relation, base)
+            return ForeignSource(relation, relation.options["class"], source)
+        return ForeignSource(relation, relation.format, _create(relation))
+    except SquallError as error:
+        raise error.at(relation.span) from error.__cause__
+
+
+def infer_foreign_fields(relation: Relation, base: Path) -> tuple[Field, ...]:
+    """Infer the columns of a relation that is declared without; SQ4002 if its source does not tell them."""
+    if relation.format == "python":
+        from squallpy.runtime.sources.python_source import python_fields
+
+        return python_fields(relation, base)
+    with closing(_create(relation)) as source:
+        schema = source.schema
+    if schema is None:
+        message = f"the source {relation.format} tells no columns"
+        raise SquallError("SQ4002", message, hint="list the columns after the name")
+    changes = [name.lower() for name in columns_of_change(relation.op)]
+    return tuple(f for f in fields_of(schema) if f.name.lower() not in changes)
+
+
+def _create(relation: Relation) -> Source:
+    """Create a source that a package brings."""
+    made: Any = load(SOURCES, relation.format)
+    try:
+        source = made(relation)
+    except SquallError:
+        raise
+    except Exception as error:
+        message = f"the source {relation.format} raised {described(error, getattr(made, '__name__', 'it'))}"
+        raise SquallError("SQ4008", message) from error
+    if not isinstance(source, Source):
+        message = f"{made.__module__}.{made.__qualname__} makes a {type(source).__name__}, which is no source"
+        raise SquallError("SQ4008", message, hint="derive it from squallpy.runtime.sources.protocol.Source")
+    return source

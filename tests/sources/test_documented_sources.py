@@ -1,0 +1,37 @@
+"""The sources of docs/sources.md are sources: each block of Python is a module, the SQL below it a script over that."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from squallpy.session import RunOptions, Session
+from tests.base.test_entry_points import install
+from tests.kept import Kept, StopWhenIdle
+
+PAGE = (Path(__file__).parents[2] / "docs" / "sources.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```python\n(.*?)^```\n\n```sql\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def answer(folder: Path, script: str) -> list[str]:
+    sink = Kept()
+    (folder / "q.sql").write_text(script)
+    Session(folder / "q.sql").run(RunOptions("local", changes=True, batch_rows=3), sink, StopWhenIdle())
+    return sink.rows
+
+
+def test_a_data_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    text, script = BLOCKS[0]
+    (tmp_path / "numbers_source.py").write_text(text)
+    assert answer(tmp_path, script) == [str({"n": 10, "total": sum(n * n for n in range(10))})]
+
+
+def test_a_source_of_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text, script = BLOCKS[1]
+    install(tmp_path, "ticks_source", "ticks = ticks_source:Ticks", text)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    assert answer(tmp_path, script) == [str({"n": 7, "total": 21})]
+    with pytest.raises(Exception, match=r'SQ7002 .* unknown option "untill" of ticks, did you mean "until"'):
+        answer(tmp_path, script.replace("until", "untill"))
