@@ -6,7 +6,7 @@ text → Script → queries → `compiler.py` → plan → executor → sink
 import hashlib
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +21,7 @@ from squallpy.catalog.format_options import passed_options
 from squallpy.catalog.matrices import Matrix
 from squallpy.catalog.matrices import MatrixProgram as DeclaredProgram
 from squallpy.catalog.relation import Field, Relation
+from squallpy.catalog.sink_spec import CHANGES, FINAL, SinkSpec
 from squallpy.compiler import CompiledQuery, Compiler
 from squallpy.explain import PLACED, Timer, Tracer, list_passes, program_stage_text, stage_text
 from squallpy.frontend.source_text import read_directive, read_script
@@ -45,6 +46,7 @@ if TYPE_CHECKING:  # NB: the runtime is imported by runs only, so that EXPLAIN s
     from squallpy.runtime.observers.report import BatchReport
     from squallpy.runtime.query_input import Reading
     from squallpy.runtime.result.result import Changes
+    from squallpy.runtime.sinks.outputs import Outputs
     from squallpy.runtime.sinks.protocol import Sink
     from squallpy.runtime.sources.input import Input
     from squallpy.runtime.sources.protocol import Source
@@ -72,8 +74,9 @@ class RunOptions:
 
     Args:
         trigger: When batches of streams without end begin.
-        changes: The printed changes of each batch are wanted.
-        final: The final result is wanted.
+        changes: The printed changes of each batch are wanted, of a query without a sink.
+        final: The final result is wanted, of a query without a sink.
+        out: The sink of queries that have none; None: they are only printed.
         measured: The size of the state is wanted.
         late: Rows that came after their window had passed are wanted.
         profile: Collects where the time of each batch goes.
@@ -86,6 +89,7 @@ class RunOptions:
     trigger: BatchTrigger = AS_IT_COMES
     changes: bool = False
     final: bool = True
+    out: SinkSpec | None = None
     measured: bool = False
     late: bool = False
     checkpoint: str | None = None
@@ -159,20 +163,40 @@ class Session:
         working: Callable[[bool], None] = lambda _: None,
         observer: "Observer | None" = None,
     ) -> None:
-        """Run each query of the script over its input, with its rows to `sink`, and reports to `observer`.
+        """Run each query of the script over its input, with its rows to its own sink, else to `sink`, and reports to
+        `observer`.
 
         With `stop` set, the run ends after the batch in work; with a checkpoint, the next run goes on there. Before
         its first batch a query is not `working`: nothing has to be waited for.
         """
         from squallpy.runtime.observers.protocol import Observer
+        from squallpy.runtime.sinks.outputs import Outputs
 
         stop = stop or threading.Event()
-        with self._lease(options) as lease, self._closing():
-            for query in self._queries():
+        queries = tuple(self._queries())
+        with (
+            self._lease(options) as lease,
+            self._closing(),
+            closing(Outputs(queries, self.path.parent, options.out)) as outputs,
+        ):
+            outputs.check(self.script.relations.values(), self.path.parent)
+            for query in queries:
+                wanted = self._wanted(outputs.sink(query), options)
                 if not stop.is_set():
                     working(False)
                     with guarded_depth():
-                        self._run(query, options, sink, observer or Observer(), stop, lease, working)
+                        self._run(query, wanted, sink, observer or Observer(), stop, lease, working, outputs)
+
+    def _wanted(self, sink: SinkSpec | None, options: RunOptions) -> RunOptions:
+        """Choose what a sink writes: the final result, or the changes of each batch; SQ7003 where there is no end."""
+        if sink is None:
+            return replace(options, out=None)
+        endless = None if options.trigger.ends else self.endless
+        mode = sink.mode or (CHANGES if endless else FINAL)
+        if mode == FINAL and endless:
+            what = f"mode 'final' writes the answer at the end, and the stream {endless.name} has none"
+            raise SquallError("SQ7003", what, sink.place("mode"), "write mode 'changes'")
+        return replace(options, changes=mode != FINAL, final=mode == FINAL, out=replace(sink, mode=mode))
 
     @contextmanager
     def _lease(self, options: RunOptions) -> "Iterator[Lease | None]":
@@ -194,8 +218,10 @@ class Session:
         stop: threading.Event,
         lease: "Lease | None" = None,
         working: Callable[[bool], None] = lambda _: None,
+        outputs: "Outputs | None" = None,
     ) -> None:
         from squallpy.runtime.batch.delivery import Delivery
+        from squallpy.runtime.checkpoint.checkpoint import is_used
         from squallpy.runtime.checkpoint.state_folders import Committed
         from squallpy.runtime.observers.protocol import QueryStart
         from squallpy.runtime.query_input import open_reading
@@ -212,7 +238,11 @@ class Session:
         made_for = run_deep(lambda: fingerprint(compiled, reading.batch_rows, reading.order, sizes))
         if lease:
             lease.check()
-        with self._state_location(query, options, made_for, reading) as location:
+        with ExitStack() as opened:
+            if options.out and outputs:  # NB: a run that starts over clears it before its checkpoint is used
+                resumes = folder is not None and is_used(folder)
+                sink = opened.enter_context(closing(outputs.open(options.out, made_for.query, resumes)))
+            location = opened.enter_context(self._state_location(query, options, made_for, reading))
             input = reading.begin(location)
             executor = self._executor(compiled.plan, input, location, options)
             sink.begin(query, executor.schema, reading.batches)

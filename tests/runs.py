@@ -84,7 +84,9 @@ def on(master: str, script: Path, out: Path, *more: str) -> subprocess.Popen[str
 
 def printed(out: Path) -> list[str]:
     """Every change of every batch."""
-    return [f"{file.name}: {line}" for file in sorted(out.iterdir()) for line in sorted(file.read_text().splitlines())]
+    return [
+        f"{file.name}: {line}" for file in sorted(out.glob("batch-*")) for line in sorted(file.read_text().splitlines())
+    ]
 
 
 def lost(metrics: Path) -> dict[int, list[dict[str, Any]]]:
@@ -97,5 +99,5 @@ def undisturbed(script: Path, *more: str, batches: int = BATCHES) -> list[str]:
     """What the script prints in process, this one: most of a run is its imports."""
     out = script.parent / "calm"
     assert main(command(script, out, "--backend", "local", *more)[3:]) == 0
-    assert len(list(out.iterdir())) == batches
+    assert len(list(out.glob("batch-*"))) == batches
     return printed(out)

@@ -44,17 +44,22 @@ def local_path(place: str) -> Path | None:
     return Path(path)
 
 
-def output_path(place: str, option: str) -> Path:
-    """Find the local file that an option names for output; SQ7003 for any other place."""
+def output_place(place: str, option: str) -> Path | str:
+    """Find the local path, or the URI, that an option names for output; SQ7003 if it names nothing."""
     if not place.strip():
         raise SquallError("SQ7003", f"{option} has an empty name", hint="name a file")
     if "\0" in place:
         raise SquallError("SQ7003", f"{option} names no file: a path has no NUL")
     try:
-        path = local_path(place)
+        return local_path(place) or place
     except ValueError as error:
         raise SquallError("SQ7003", f"cannot write {option} {place}: {error}") from None
-    if path is None:
+
+
+def output_path(place: str, option: str) -> Path:
+    """Find the local file that an option names for output; SQ7003 for any other place."""
+    path = output_place(place, option)
+    if isinstance(path, str):
         what = f"cannot write {option} {place}: {scheme_of(place)} is not supported, only local files are"
         raise SquallError("SQ7003", what, hint="name a path or a URI file:///…")
     return path

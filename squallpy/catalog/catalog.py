@@ -9,6 +9,7 @@ from squallpy.base.errors import Notice, Span, SquallError, nearest
 from squallpy.catalog.matrices import Matrix, MatrixProgram
 from squallpy.catalog.orders import OrderText
 from squallpy.catalog.relation import Parts, Relation
+from squallpy.catalog.sink_spec import SinkSpec
 
 DEFAULT_SCHEMAS = ("default", "main", "public", "dbo")  # of Spark, DuckDB, PostgreSQL and SQL Server
 
@@ -35,7 +36,7 @@ class View:
     """Its plan as it was bound for its mistakes."""
 
 
-Entry = Relation | View | Matrix | MatrixProgram | OrderText
+Entry = Relation | View | Matrix | MatrixProgram | OrderText | SinkSpec
 
 
 @dataclass(slots=True)

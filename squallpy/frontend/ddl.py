@@ -170,14 +170,20 @@ def mark_keys(read: Columns) -> tuple[Field, ...]:
 
 def read_options(script: ScriptText, format: str, tree: Parsed) -> dict[str, str]:
     options: dict[str, str] = {}
+    for key, value, span in written_options(script, tree):
+        with at(span):
+            name, text = check_option(format, key, value, options)
+        options[name] = text
+    return options
+
+
+def written_options(script: ScriptText, tree: Parsed) -> Iterator[tuple[str, str, Span]]:
+    """List names and values in OPTIONS (…), each with the place of its name."""
     for option in tree.children:
         key, value_tree = option.children
         value = value_tree.children[0]
         text = unquote(value) if value.type == "STRING" else str(value)
-        with at(token_span(script, key)):
-            name, text = check_option(format, unquote(key) if key.type == "STRING" else str(key), text, options)
-        options[name] = text
-    return options
+        yield unquote(key) if key.type == "STRING" else str(key), text, token_span(script, key)
 
 
 def read_timestamp(script: ScriptText, tree: Parsed, fields: tuple[Field, ...]) -> tuple[str, int]:

@@ -8,8 +8,18 @@ from squallpy.catalog.orders import OrderText
 from squallpy.frontend.ddl import declare, name_of, relation_name, token_span
 from squallpy.frontend.grammars import Parsed, load_grammar
 from squallpy.frontend.query import SelectText, parse_select
+from squallpy.frontend.sink_ddl import read_sink
 from squallpy.frontend.source_text import ScriptText, with_backslashes
-from squallpy.frontend.statements import Body, CreateMatrix, CreateOrder, CreateProgram, CreateView, Select, Statement
+from squallpy.frontend.statements import (
+    Body,
+    CreateMatrix,
+    CreateOrder,
+    CreateProgram,
+    CreateSink,
+    CreateView,
+    Select,
+    Statement,
+)
 from squallpy.frontend.unsupported import STATEMENTS
 
 if TYPE_CHECKING:
@@ -45,6 +55,8 @@ def statement(script: ScriptText, tree: Parsed) -> Statement:
             return declare(script, tree)
         case "create_view":
             return create_view(script, tree)
+        case "create_sink":
+            return create_sink(script, tree)
         case "create_matrix":
             return create_matrix(script, tree)
         case "create_program":
@@ -61,6 +73,12 @@ def create_view(script: ScriptText, tree: Parsed) -> CreateView:
         raise SquallError("SQ2007", "a column is named twice", token_span(script, columns.children[0].children[0]))
     span = token_span(script, name.children[-1])
     return CreateView(relation_name(script, name), names, query(script, body), span)
+
+
+def create_sink(script: ScriptText, tree: Parsed) -> CreateSink:
+    name, format, options, body = tree.children
+    sink = read_sink(script, relation_name(script, name), token_span(script, name.children[-1]), format, options)
+    return CreateSink(sink, query(script, body))
 
 
 def create_matrix(script: ScriptText, tree: Parsed) -> CreateMatrix:

@@ -7,6 +7,7 @@ from squallpy.base.errors import Span
 from squallpy.catalog.matrices import Matrix, MatrixProgram
 from squallpy.catalog.orders import OrderText
 from squallpy.catalog.relation import Relation
+from squallpy.catalog.sink_spec import SinkSpec
 
 if TYPE_CHECKING:
     from squallpy.frontend.query import SelectText
@@ -29,6 +30,14 @@ class CreateView:
     columns: tuple[str, ...]
     query: "SelectText"
     span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSink:
+    """CREATE SINK name USING format OPTIONS (…) AS query."""
+
+    sink: SinkSpec
+    query: "SelectText"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,4 +79,4 @@ class Select:
     query: "SelectText"
 
 
-Statement = CreateRelation | CreateView | CreateMatrix | CreateProgram | CreateOrder | Select
+Statement = CreateRelation | CreateView | CreateSink | CreateMatrix | CreateProgram | CreateOrder | Select

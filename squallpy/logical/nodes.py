@@ -11,6 +11,7 @@ from typing import Any, ClassVar, cast
 from squallpy.base.errors import Span
 from squallpy.base.types import BIGINT, BOOLEAN
 from squallpy.catalog.relation import Relation
+from squallpy.catalog.sink_spec import SinkSpec
 from squallpy.catalog.window_spec import WindowSpec
 from squallpy.functions.registry import WINDOWS
 from squallpy.logical.aggregate_calls import Agg, SortKeys, WindowFunction
@@ -398,12 +399,17 @@ class Limit(Node):
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One continuous query of a script: its plan, the column names as printed, its text, and its number from 1."""
+    """One continuous query of a script: its plan, the column names as printed, its text, and its number from 1.
+
+    Args:
+        sink: Where CREATE SINK writes its rows; None for a SELECT of the script.
+    """
 
     plan: Node
     names: tuple[str, ...]
     text: str
     number: int = 1
+    sink: SinkSpec | None = None
 
 
 def nodes(plan: Node) -> Iterator[Node]:

@@ -35,12 +35,13 @@ def squall(context: click.Context) -> None:
 
 
 def _output(option: str) -> Callable[..., object]:
-    """Check the value of an option that names an output file."""
+    """Check the value of an option that names an output file; --out may be a URI."""
 
-    def convert(_context: click.Context, _parameter: click.Parameter, args: str | None) -> Path | None:
-        from squallpy.base.local_paths import output_path
+    def convert(_context: click.Context, _parameter: click.Parameter, args: str | None) -> Path | str | None:
+        from squallpy.base.local_paths import output_path, output_place
 
-        return None if args is None else output_path(args, option)
+        find = output_place if option == "--out" else output_path
+        return None if args is None else find(args, option)
 
     return convert
 
@@ -74,7 +75,7 @@ _RUNNING = (
         "--out",
         callback=_output("--out"),
         metavar="PATH",
-        help="Write a local file (final) or a folder of files (changes), exactly once; stdout stays empty.",
+        help="Write a file (final) or a folder of files (changes), exactly once: the sink of queries without one.",
     ),
     click.option(
         "--checkpoint",

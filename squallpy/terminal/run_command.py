@@ -13,13 +13,14 @@ from squallpy.base.batch_trigger import AS_IT_COMES, BatchTrigger
 from squallpy.base.errors import SquallError
 from squallpy.base.hidden_imports import hide_module
 from squallpy.base.settings import parse_settings
+from squallpy.catalog.sink_spec import SinkSpec
 from squallpy.runtime.observers.event_log import EventLog
 from squallpy.runtime.observers.late_rows import LateRows
 from squallpy.runtime.observers.metrics import Metrics
 from squallpy.runtime.observers.profile import Profile
 from squallpy.runtime.observers.protocol import Observer, Observers, QueryStart
 from squallpy.runtime.observers.report import BatchReport
-from squallpy.runtime.sinks.file_sinks import ChangeFiles, ResultFile, file_format
+from squallpy.runtime.sinks.file_format import FileFormat
 from squallpy.runtime.sinks.output_file import is_stream
 from squallpy.runtime.sinks.protocol import Sink, Sinks
 from squallpy.session import RunOptions, Session
@@ -44,7 +45,7 @@ class RunRequest:
     trigger: str | None = None
     mode: str | None = None
     format: str | None = None
-    out: Path | None = None
+    out: Path | str | None = None
     checkpoint: str | None = None
     metrics: Path | None = None
     late: Path | None = None
@@ -85,7 +86,7 @@ def choose(request: RunRequest, terminal: bool, redraws: bool = True, endless: s
         raise SquallError("SQ7003", f"--mode live shows a table, not {request.format}", hint="--mode changes or final")
     at_end = "changes" if endless else "final"
     if request.out:
-        return Choice(request.mode or at_end, file_format(request.out, request.format))
+        return Choice(request.mode or at_end, FileFormat.of(str(request.out), request.format).name)
     if request.format == "parquet":
         raise SquallError("SQ7003", "--format parquet is for files", hint="name one: --out result.parquet")
     table = terminal and request.format in (None, "table")
@@ -125,10 +126,14 @@ def _run_script(request: RunRequest, events: EventHandler | None) -> None:
     session = Session(request.script, parse_settings(request.settings), request.text)
     with hide_module("pandas"), Progress("compiling", logs=events is not None).running():
         several, endless = len(session.script.queries) > 1, session.endless
+        printed = [query for query in session.script.queries if query.sink is None]
+    for option in ("mode", "format", "out"):
+        if session.script.queries and not printed and getattr(request, option) is not None:
+            raise SquallError("SQ7003", f"--{option} is for a SELECT, and all queries have sinks", hint="leave it out")
     if request.trigger and not endless:
         raise SquallError("SQ7003", "--trigger is for streams without end", hint="declare one with watch 'true'")
     is_endless = endless.name if endless and not trigger.ends else ""
-    choice = choose(request, sys.stdout.isatty(), can_redraw(sys.stdout), is_endless)
+    choice = choose(request, sys.stdout.isatty() and bool(printed), can_redraw(sys.stdout), is_endless)
     if endless and several:
         message = f"the stream {endless.name} has no end, and a script with such a stream has one query"
         raise SquallError("SQ3001", message, endless.span, "give each query a script of its own")
@@ -162,6 +167,7 @@ def _run_script(request: RunRequest, events: EventHandler | None) -> None:
                 trigger=trigger,
                 changes=choice.mode != "final",
                 final=choice.mode != "changes",
+                out=(request.out and SinkSpec("--out", choice.format, {}, choice.mode, target=request.out)) or None,
                 measured=request.metrics is not None,
                 late=request.late is not None,
                 checkpoint=request.checkpoint,
@@ -194,7 +200,7 @@ def _check_distinct(request: RunRequest) -> None:
     given = {"--out": request.out, "--metrics": request.metrics, "--late": request.late, "--profile": request.profile}
     seen: dict[str, str] = {}
     for option, path in given.items():
-        if path is not None and not is_stream(path):
+        if isinstance(path, Path) and not is_stream(path):
             other = seen.setdefault(os.path.realpath(path), option)
             if other != option:
                 raise SquallError("SQ7003", f"{other} and {option} are the same file", hint="give each its own")
@@ -203,15 +209,11 @@ def _check_distinct(request: RunRequest) -> None:
 def _sinks(
     request: RunRequest, choice: Choice, several: bool, marks: bool, progress: Progress, opened: ExitStack
 ) -> Iterator[Sink]:
-    """Make the sinks of a run; those `opened` are closed at its end."""
-    if request.out:
-        files = ChangeFiles if choice.mode == "changes" else ResultFile
-        yield opened.enter_context(closing(files(request.out, choice.format, several, _resumes(request))))
-    else:
-        color = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-        if choice.mode == "live":
-            yield opened.enter_context(closing(Live(progress.quiet)))
-        yield Output(sys.stdout.buffer, choice.format, choice.mode == "changes", color, progress.aside, marks, several)
+    """Make the sinks of queries that have none of their own; those `opened` are closed at the end of the run."""
+    color = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    if choice.mode == "live":
+        yield opened.enter_context(closing(Live(progress.quiet)))
+    yield Output(sys.stdout.buffer, choice.format, choice.mode == "changes", color, progress.aside, marks, several)
 
 
 def _observers(request: RunRequest, several: bool, opened: ExitStack) -> Iterator[Observer]:

@@ -1,6 +1,7 @@
 """Two runs on one checkpoint, one of them on Spark: one at a time has it, and who lost it writes nothing more."""
 
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Callable
@@ -13,11 +14,11 @@ import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
-from squallpy.runtime.checkpoint.checkpoint import hold_lease, is_used
+from squallpy.catalog.sink_spec import SinkSpec
+from squallpy.runtime.checkpoint.checkpoint import hold_lease
 from squallpy.runtime.checkpoint.lease import NAME, Lease, Owner, hold_shared
 from squallpy.runtime.checkpoint.state_folders import Committed
-from squallpy.runtime.sinks.file_sinks import ChangeFiles
-from squallpy.runtime.sinks.protocol import Sinks
+from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.spark import executor
 from squallpy.session import RunOptions, Session
 from squallpy.testing.ignoring_sink import IgnoringSink
@@ -47,13 +48,13 @@ def script(tmp_path: Path) -> Path:
 
 
 class Doing(IgnoringSink):
-    """A sink that does something when it has a batch."""
+    """An observer that does something when a batch is written."""
 
     def __init__(self, at: int, what: Callable[[], None]) -> None:
         self._at, self._what = at, what
 
-    def batch(self, number: int, deletes: Any, inserts: Any) -> None:
-        if number == self._at:
+    def on_query_progress(self, report: BatchReport) -> None:
+        if report.number == self._at:
             self._what()
 
 
@@ -66,13 +67,10 @@ def run(
     then: IgnoringSink | None = None,
 ) -> None:
     """Run a script in this process, with its changes in files."""
-    files = ChangeFiles(out, "csv", resumed=is_used(place))
     session = Session(script, Settings(local_dir=f"{script.parent}/local"))
-    try:
-        options = RunOptions(backend, batch_rows=100, changes=True, checkpoint=place, lease=lease)
-        session.run(options, Sinks(files, then or IgnoringSink()))
-    finally:
-        files.close()
+    sink = SinkSpec("--out", "csv", {}, "changes", target=out)
+    options = RunOptions(backend, batch_rows=100, out=sink, checkpoint=place, lease=lease)
+    session.run(options, IgnoringSink(), observer=then)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +133,7 @@ def fault_who_lost_it_commits_and_writes_nothing_more(
     then = lose(monkeypatch, moment, replace_token)
     with pytest.raises(SquallError, match=r"SQ6008 .*was taken over by process 7 on elsewhere"):
         run(script, out, place, then=then)
-    assert [path.name for path in sorted(out.iterdir())] == [f"batch-{number:06}.csv" for number in range(6)]
+    assert [path.name for path in sorted(out.glob("batch-*"))] == [f"batch-{number:06}.csv" for number in range(6)]
     assert (kept / "0" / "batch").read_text().split()[0] == ("5" if moment == "in the sink" else "6")
     assert Owner.read((kept / NAME).read_bytes()) == ELSEWHERE
 
@@ -147,13 +145,14 @@ def fault_who_lost_it_to_a_run_with_another_plan_is_told_that(
 
     def take_over() -> None:
         (tmp_path / "kept" / NAME).unlink()
+        shutil.copytree(out, tmp_path / "theirs")
         run(script, tmp_path / "theirs", place, "local")
 
     out, calm = tmp_path / "out", undisturbed(script, *SIZE, batches=BATCHES)
     with pytest.raises(SquallError, match=r"SQ6008 .*was removed while this run used it"):
         run(script, out, place, then=lose(monkeypatch, "after a commit", take_over))
     assert printed(out) == [line for line in calm if line < "batch-000006"]
-    assert printed(tmp_path / "theirs") == [line for line in calm if line >= "batch-000006"]
+    assert printed(tmp_path / "theirs") == calm
 
 
 @pytest.mark.cluster

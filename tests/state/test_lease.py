@@ -271,5 +271,7 @@ def fault_two_runs_on_one_checkpoint(tmp_path: Path) -> None:
     )
     assert 0 in [status for _, status in ended]
     assert [json.loads(line)["batch"] for line in (tmp_path / "m").read_text().splitlines()] == [*range(40)]
-    found = [f"{file.name}: {line}" for file in sorted(out.iterdir()) for line in sorted(file.read_text().splitlines())]
+    found = [
+        f"{file.name}: {line}" for file in sorted(out.glob("batch-*")) for line in sorted(file.read_text().splitlines())
+    ]
     assert found == undisturbed(script)

@@ -1,4 +1,4 @@
-"""Files and metrics: whole, and once."""
+"""Files of observers: whole, and once."""
 
 import json
 from contextlib import nullcontext
@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from squallpy.base.errors import SquallError
@@ -17,7 +16,6 @@ from squallpy.runtime.observers.metrics import Metrics
 from squallpy.runtime.observers.profile import Profile
 from squallpy.runtime.observers.protocol import QueryStart
 from squallpy.runtime.observers.report import BatchReport
-from squallpy.runtime.sinks.file_sinks import ChangeFiles, ResultFile, file_format
 from squallpy.terminal.stdout_sinks import Output
 
 SCHEMA = pa.schema([("k", pa.int64())])
@@ -40,87 +38,10 @@ def files(folder: Path) -> dict[str, str]:
     return {str(f.relative_to(folder)): f.read_text() for f in sorted(folder.rglob("*")) if f.is_file()}
 
 
-def test_changes_are_a_file_for_each_batch(tmp_path: Path) -> None:
-    sink = ChangeFiles(tmp_path / "out", "csv")
-    sink.begin(query(), SCHEMA, 2)
-    sink.batch(0, rows(), rows(1, 2))
-    sink.batch(1, rows(2), rows())
-    assert files(tmp_path) == {
-        "out/batch-000000.csv": "batch,op,k\n0,+,1\n0,+,2\n",
-        "out/batch-000001.csv": "batch,op,k\n1,-,2\n",
-    }
-
-
-def test_a_batch_that_comes_again_is_written_again_alike(tmp_path: Path) -> None:
-    for format in ("csv", "json", "parquet"):
-        first = ChangeFiles(tmp_path / format, format)
-        first.begin(query(), SCHEMA, 3)
-        first.batch(0, rows(), rows(1))
-        first.batch(1, rows(1), rows(2))
-        first.close()
-        before = {f.name: f.read_bytes() for f in (tmp_path / format).iterdir()}
-        again = ChangeFiles(tmp_path / format, format, resumed=True)
-        again.begin(query(), SCHEMA, 3)
-        again.batch(1, rows(1), rows(2))
-        assert {f.name: f.read_bytes() for f in (tmp_path / format).iterdir()} == before
-
-
-def test_a_new_run_takes_away_the_batches_of_an_earlier_one_and_nothing_else(tmp_path: Path) -> None:
-    (tmp_path / "batch-000007.csv").touch()
-    (tmp_path / "batch-000008.csv.tmp").touch()  # as an earlier version left it
-    (tmp_path / "notes.csv").touch()
-    ChangeFiles(tmp_path, "csv").begin(query(), SCHEMA, 1)
-    assert list(files(tmp_path)) == ["notes.csv"]
-
-
-def test_several_queries_have_places_of_their_own(tmp_path: Path) -> None:
-    changes, result = ChangeFiles(tmp_path / "c", "json", True), ResultFile(tmp_path / "r.json", "json", True)
-    for number in (1, 2):
-        for sink in (changes, result):
-            sink.begin(query(number), SCHEMA, 1)
-            sink.batch(0, rows(), rows(number))
-            sink.final(rows(number))
-            sink.finish(stopped=False)
-    assert files(tmp_path) == {
-        "c/query-1/batch-000000.json": '{"batch": 0, "op": "+", "k": 1}\n',
-        "c/query-2/batch-000000.json": '{"batch": 0, "op": "+", "k": 2}\n',
-        "r-1.json": '{"k": 1}\n',
-        "r-2.json": '{"k": 2}\n',
-    }
-
-
-def test_a_result_is_written_at_the_end_only(tmp_path: Path) -> None:
-    sink = ResultFile(tmp_path / "deep" / "r.parquet", "parquet")
-    sink.begin(query(), SCHEMA, 1)
-    sink.final(rows(1))
-    sink.finish(stopped=True)
-    assert files(tmp_path) == {}
-    sink.finish(stopped=False)
-    assert pq.read_table(tmp_path / "deep" / "r.parquet").equals(rows(1))
-
-
-def test_formats(tmp_path: Path) -> None:
-    assert [file_format(Path(p), None) for p in ("a.CSV", "a.jsonl", "a.pq", "a", "a.txt")] == [
-        "csv", "json", "parquet", "csv", "csv",
-    ]  # fmt: skip
-    assert file_format(Path("a.csv"), "parquet") == "parquet"
-    with pytest.raises(SquallError, match="SQ7003 --format table is not for files"):
-        file_format(Path("a"), "table")
-
-
 def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(SquallError, match=r"SQ7005 .*is a file"):
-        ChangeFiles(tmp_path / "file", "csv").begin(query(), SCHEMA, 1)
-    with pytest.raises(SquallError, match=r"SQ7005 .*is a folder"):
-        ResultFile(tmp_path, "csv").begin(query(), SCHEMA, 1)
     with pytest.raises(SquallError, match="SQ7005 cannot write"):
         Metrics(tmp_path / "file" / "m.jsonl")
-
-
-def test_a_result_needs_a_name() -> None:
-    with pytest.raises(SquallError, match=r"SQ7005 \. is a folder"):
-        ResultFile(Path(""), "csv").begin(query(), SCHEMA, 1)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk that is always full")

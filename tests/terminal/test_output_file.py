@@ -55,7 +55,7 @@ def test_paths_and_file_uris_name_local_files(place: str, path: str) -> None:
         (" s3://bucket/r.csv", "s3"),
     ],
 )
-@pytest.mark.parametrize("option", OUTPUTS)
+@pytest.mark.parametrize("option", [option for option in OUTPUTS if option != "--out"])
 def test_other_schemes_are_refused_by_name(place: str, scheme: str, option: str, room: Path, squall: Squall) -> None:
     assert scheme_of(place) == scheme and local_path(place) is None
     before = sorted(room.rglob("*"))

@@ -117,7 +117,7 @@ def test_files_and_metrics_leave_stdout_empty(room: Path, squall: Squall) -> Non
     options = ("--mode", "changes", "--out", "out", "--batch-rows", "2", "--metrics", "m.jsonl")
     ended = squall("run", "q.sql", *LOCAL, *options)
     assert (ended.status, ended.out, ended.err) == (0, "", "")
-    assert [f.name for f in sorted((room / "out").iterdir())] == ["batch-000000.csv", "batch-000001.csv"]
+    assert [f.name for f in sorted((room / "out").glob("batch-*"))] == ["batch-000000.csv", "batch-000001.csv"]
     assert (room / "m.jsonl").read_text().count("\n") == 2
     assert squall("run", "q.sql", *LOCAL, "--out", "r.json").out == ""
     assert (room / "r.json").read_text().startswith('{"user": "ann"')

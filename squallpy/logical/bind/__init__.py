@@ -44,8 +44,16 @@ def compile_script(
     its place in `file`.
     """
     from squallpy.frontend.script import parse_script
-    from squallpy.frontend.statements import CreateMatrix, CreateOrder, CreateProgram, CreateRelation, CreateView
+    from squallpy.frontend.statements import (
+        CreateMatrix,
+        CreateOrder,
+        CreateProgram,
+        CreateRelation,
+        CreateSink,
+        CreateView,
+    )
     from squallpy.logical.bind.matrix_ddl import bind_matrix, bind_program
+    from squallpy.logical.bind.sinks import bind_sink
     from squallpy.logical.bind.table_functions import expand
 
     catalog, queries = Catalog(), list[Query]()
@@ -64,6 +72,11 @@ def compile_script(
                 catalog.add(bind_program(catalog, statement, outputs))
             case CreateOrder(order):
                 catalog.add(order)
+            case CreateSink(sink, query):
+                expand(catalog, query, outputs)
+                bound = bind_top(catalog, query, len(queries) + 1, evaluate)
+                catalog.add(sink)
+                queries.append(replace(bound, sink=bind_sink(sink, bound)))
             case _:
                 expand(catalog, statement.query, outputs)
                 queries.append(bind_top(catalog, statement.query, len(queries) + 1, evaluate))

@@ -13,6 +13,7 @@ from squallpy.catalog.catalog import View, qualify_name, resolve_schema
 from squallpy.catalog.matrices import Matrix, MatrixProgram
 from squallpy.catalog.orders import OrderText
 from squallpy.catalog.relation import Relation
+from squallpy.catalog.sink_spec import SinkSpec
 from squallpy.frontend.unsupported import CLAUSES, NODES, QUERIES
 from squallpy.logical.aggregate_calls import Agg
 from squallpy.logical.apply import Apply, ApplyKind, Domain
@@ -186,6 +187,8 @@ def relation_or_view(ctx: Context, name: str) -> Relation | View:
         return matrix_relation(ctx.catalog, entry)
     if isinstance(entry, OrderText):
         raise SquallError("SQ2001", f'"{name}" is a variable order', hint="name it as order => in a table function")
+    if isinstance(entry, SinkSpec):
+        raise SquallError("SQ2001", f'"{name}" is a sink', hint="a stream of its own can read what it writes")
     if isinstance(entry, MatrixProgram):
         hint = f"read {' or '.join(f'{entry.name}.{output}' for output in entry.outputs)}"
         raise SquallError("SQ2001", f'"{name}" is a matrix program', hint=hint)

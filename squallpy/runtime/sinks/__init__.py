@@ -1,7 +1,9 @@
 """Sinks of a run: results and changes as files, streams and devices.
 
-protocol      the protocol of sinks
-file_sinks    changes or results as files, exactly once
-output_file   how files, streams and devices are written
-change_table  batch, op and columns as one table
+protocol       the protocols of sinks: rows of queries, and writers of batches
+outputs        the sinks of a script, by query; query_output one of them, by its mode
+batch_files    a folder with a file for each batch, exactly once; result_file one file
+output_folder  files of any Arrow file system; output_file of this host, streams and devices
+file_format    csv, JSON lines and parquet
+change_table   batch, op and columns as one table; upsert_table one row for each key
 """

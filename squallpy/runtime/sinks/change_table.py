@@ -9,7 +9,7 @@ batch  op  user  clicks
 
 import pyarrow as pa
 
-DELETE, INSERT, END = "-", "+", "="
+DELETE, INSERT, UPDATE, END = "-", "+", "u", "="
 ADDED = 2  # columns in front, without that of the query
 
 
@@ -22,16 +22,17 @@ def change_schema(schema: pa.Schema, query: int | None = None) -> pa.Schema:
 def change_table(batch: int, deletes: pa.Table, inserts: pa.Table, query: int | None = None) -> pa.Table:
     """Concatenate deletes and inserts."""
     ops = pa.array([DELETE] * len(deletes) + [INSERT] * len(inserts), pa.string())
-    return _table(batch, ops, pa.concat_tables([deletes, inserts]), query)
+    return with_operations(batch, ops, pa.concat_tables([deletes, inserts]), query)
 
 
 def end_mark(batch: int | None, schema: pa.Schema, query: int | None = None) -> pa.Table:
     """Make the row that marks the end of a batch, or without one of the query: only its op and their numbers."""
     nothing = pa.Table.from_arrays([pa.nulls(1, kind) for kind in schema.types], names=schema.names)
-    return _table(batch, pa.array([END], pa.string()), nothing, query)
+    return with_operations(batch, pa.array([END], pa.string()), nothing, query)
 
 
-def _table(batch: int | None, ops: pa.Array, rows: pa.Table, query: int | None) -> pa.Table:
+def with_operations(batch: int | None, ops: pa.Array, rows: pa.Table, query: int | None = None) -> pa.Table:
+    """Put the batch and operations in front of rows."""
     numbers = [batch] if query is None else [query, batch]
     lead = [pa.repeat(pa.scalar(number, pa.int64()), len(ops)) for number in numbers]
     return pa.Table.from_arrays([*lead, ops, *rows.columns], schema=change_schema(rows.schema, query))

@@ -1,8 +1,8 @@
-"""Protocol of sinks, which files and the terminal implement."""
+"""Protocols of sinks: what takes the rows of queries, and below that, what writes batches somewhere."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -10,8 +10,38 @@ from squallpy.base.errors import SquallError
 from squallpy.logical.nodes import Query
 
 
+class SinkWriter(Protocol):
+    """Writer of batches to a sink, in the shape of PySpark's `DataSourceStreamArrowWriter`.
+
+    `write` is called for the rows of each partition, `commit` then on the driver with all messages. A batch that was
+    committed may come again after a crash, with the same number and rows: `commit` does nothing then.
+    """
+
+    def write(self, rows: Iterator[pa.RecordBatch]) -> Any:
+        """Write rows, which do not count yet, and return a message for the commit."""
+
+    def commit(self, messages: list[Any], batch: int) -> None:
+        """Let the rows of a batch count, all at once."""
+
+    def abort(self, messages: list[Any], batch: int) -> None:
+        """Forget the rows of a batch that failed."""
+
+
+class Destination(Protocol):
+    """A place that a run writes to, from before its query begins until it is closed."""
+
+    def writer(self, schema: pa.Schema, added: int) -> SinkWriter:
+        """Begin to write rows of a schema, in which the first columns may be `added` to those of the query."""
+
+    def finish(self) -> None:
+        """Complete what is written, when the run has ended or was stopped, but not after an error."""
+
+    def close(self) -> None:
+        """Let other runs write there."""
+
+
 class Sink(Protocol):
-    """Calls come in this order: begin, (batch)*, final, finish; for each query of a script in turn."""
+    """A taker of rows. Calls come in this order: begin, (batch)*, final, finish; for each query of a script in turn."""
 
     def begin(self, query: Query, schema: pa.Schema, batches: int | None) -> None:
         """Begin a query, with its printed columns and the number of its batches."""

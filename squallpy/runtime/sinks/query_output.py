@@ -1,0 +1,71 @@
+"""The rows of a query on their way to its sink: changes, rows that are added, rows by key, or the final result."""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import pyarrow as pa
+
+from squallpy.catalog.sink_spec import APPEND, CHANGES, FINAL, UPSERT, SinkSpec
+from squallpy.logical.nodes import Query
+from squallpy.runtime.sinks.change_table import ADDED, change_schema, change_table
+from squallpy.runtime.sinks.output_folder import writing_to
+from squallpy.runtime.sinks.protocol import Destination
+from squallpy.runtime.sinks.upsert_table import upsert_table
+
+
+class QueryOutput:
+    """A sink that writes a query's rows to a destination, in the mode that a declaration says."""
+
+    def __init__(self, spec: SinkSpec, destination: Destination) -> None:
+        assert spec.mode
+        self._spec, self._mode, self._destination = spec, spec.mode, destination
+        self._batches, self._result = 0, None
+
+    def begin(self, query: Query, schema: pa.Schema, batches: int | None) -> None:
+        self._spec.check_columns(self._mode, schema.names)
+        has_changes = self._mode in (CHANGES, UPSERT)
+        self._table = _table_maker(self._mode, schema, self._spec.key or ())
+        written, added = (change_schema(schema), ADDED) if has_changes else (schema, 0)
+        self._writer = self._destination.writer(written, added)
+
+    def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None) -> None:
+        self._batches = number + 1
+        if self._mode != FINAL:
+            assert deletes is not None and inserts is not None
+            self._write(number, self._table(number, deletes, inserts))
+
+    def final(self, table: pa.Table) -> None:
+        self._result = table
+
+    def finish(self, stopped: bool) -> None:
+        if self._mode == FINAL and not stopped:
+            self._write(self._batches, self._result)
+        with writing_to(self._destination):
+            self._destination.finish()
+
+    def close(self) -> None:
+        """Let other runs write to the destination."""
+        self._destination.close()
+
+    def _write(self, batch: int, rows: pa.Table) -> None:
+        messages = list[object]()
+        try:
+            with writing_to(self._destination, f"batch {batch:,} to "):
+                messages.append(self._writer.write(iter(rows.to_batches())))
+                self._writer.commit(messages, batch)
+        except BaseException:
+            with suppress(Exception):  # NB: the first error is the one to tell
+                self._writer.abort(messages, batch)
+            raise
+
+
+def _table_maker(mode: str, schema: pa.Schema, key: tuple[str, ...]) -> Callable[[int, pa.Table, pa.Table], pa.Table]:
+    """Make the function that writes the deletes and inserts of a batch as a table."""
+    if mode == UPSERT:
+        return upsert_table(schema.names, key)
+    return _added_rows if mode == APPEND else change_table
+
+
+def _added_rows(batch: int, deletes: pa.Table, inserts: pa.Table) -> pa.Table:
+    assert not len(deletes), "a query that only grows has taken rows back"
+    return inserts
