@@ -408,8 +408,10 @@ def columns_read(compiled: CompiledQuery) -> dict[str, tuple[str, ...]]:
     found: dict[str, dict[str, None]] = {}
     for feed in compiled.plan.sources:
         if not feed.relation.is_computed:
-            columns = columns_of(feed.relation, feed.fields)
-            found.setdefault(feed.relation.source.name, {}).update(dict.fromkeys(columns))
+            source = feed.relation.source
+            keys = source.primary_key if source.is_keyed else ()
+            columns = (*keys, *columns_of(feed.relation, feed.fields))
+            found.setdefault(source.name, {}).update(dict.fromkeys(columns))
     for matrix in compiled.plan.matrices.matrices.values() if compiled.plan.matrices else ():
         found.setdefault(under_matrices(matrix.relation), {}).update(dict.fromkeys(matrix.columns))
     return {name: tuple(sorted(columns)) for name, columns in found.items()}

@@ -22,6 +22,8 @@ OPTIONS: dict[str, str] = {
     "encoding": "csv: UTF-8, UTF-16, ISO-8859-1, … where no byte order mark tells",
     "charset": "csv: the same as encoding",
     "op": "the column of a change stream that says + (insert) or - (delete)",
+    "changelog": "how rows tell changes: append, op (as op 'op' does) or upsert (by PRIMARY KEY)",
+    "tombstone": "changelog 'upsert': the column that says which rows delete their key",
     "on_error": "what to do with a row that cannot be read: fail or skip",
     "watch": "files: whether files and lines that come later are read, too (true or false)",
     "maxfilespertrigger": "files: the most files that a batch begins to read of a watched folder",
@@ -29,6 +31,7 @@ OPTIONS: dict[str, str] = {
 _GENERAL = [name for name, about in OPTIONS.items() if not about.startswith(("csv:", "files:"))]
 ALIASES = {"sep": "delimiter", "charset": "encoding"}
 CHOICES: dict[str, tuple[str, ...]] = {
+    "changelog": ("append", "op", "upsert"),
     "header": ("true", "false"),
     "on_error": ("fail", "skip"),
     "watch": ("true", "false"),
@@ -94,7 +97,7 @@ def _check_own(format: str, key: str, value: str) -> tuple[str, str]:
     name = ALIASES.get(name, name)
     choices = CHOICES.get(name)
     if choices and value.lower() not in choices:
-        raise SquallError("SQ7002", f'option "{key}" cannot be "{value}"', hint=f"one of {', '.join(choices)}")
+        raise SquallError("SQ7002", f'option "{key}" cannot be "{value}"', hint=nearest(value, choices))
     if name in NUMBERS and not (value.isdecimal() and int(value) > 0):
         raise SquallError("SQ7002", f'option "{key}" cannot be "{value}"', hint="a number of at least 1")
     return name, value.lower() if choices else value

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from squallpy.base.errors import Span
-from squallpy.base.types import Type
+from squallpy.base.types import VARCHAR, Type
 from squallpy.catalog.format_options import FORMATS
 
 COMPUTED = "matrix"  # the format of a relation whose rows are computed, not read
@@ -18,7 +18,8 @@ class Field:
     """One column of a relation. `nullable` is False only where NOT NULL or PRIMARY KEY says so.
 
     Args:
-        nested: The names that lead to its value in a record, if FROM gives them.
+        nested: The names that lead to its value in a record, if FROM gives them. An empty name at the end asks for
+            'true' where there is an object.
     """
 
     name: str
@@ -129,7 +130,35 @@ class Relation:
 
     @property
     def op(self) -> str | None:
+        """The operation column of its files, if inserts and deletes are told by one."""
         return self.options.get("op")
+
+    @property
+    def is_keyed(self) -> bool:
+        """True if a row replaces the one before that has its PRIMARY KEY."""
+        return self.options.get("changelog") == "upsert"
+
+    @property
+    def tombstone(self) -> Field | None:
+        """The column of its files, not one of `fields`, that says which rows delete their key.
+
+        In JSON it may be the object that other columns are in: those rows delete their key that have none.
+        """
+        if not (name := self.options.get("tombstone")):
+            return None
+        path = tuple(name.split(".")) if self.format == "json" else ()
+        is_around = path and any(field.nested[: len(path)] == path for field in self.fields)
+        return Field(name, VARCHAR, nested=(*path, "") if is_around else path)
+
+    @property
+    def has_deletes(self) -> bool:
+        """True if its rows may go."""
+        return self.op is not None or self.is_keyed
+
+    @property
+    def is_signed(self) -> bool:
+        """True if rows are read with their multiplicity."""
+        return self.op is not None or self.tombstone is not None
 
     @property
     def is_computed(self) -> bool:

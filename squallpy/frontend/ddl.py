@@ -67,19 +67,27 @@ def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
     with at(token_span(script, source.children[0])):
         format = check_format(name_of(source))
     kept = read_options(script, format, options) if options else {}
+    with at(name_span):
+        name_changes(kept)
     needed = required_option(format)
     if needed and needed not in kept:
         raise SquallError("SQ7002", f'"{called}" has no {needed}', name_span, f"write OPTIONS ({needed} '...')")
     fields = mark_keys(read)
-    if fields and any(f.name.lower() == kept.get("op", "").lower() for f in fields):
-        raise SquallError("SQ2007", f'"{kept["op"]}" is the operation column and cannot be declared as well', name_span)
+    for option, role in (("op", "operation"), ("tombstone", "tombstone")):
+        if any(f.name.lower() == kept.get(option, "").lower() for f in fields):
+            message = f'"{kept[option]}" is the {role} column and cannot be declared as well'
+            raise SquallError("SQ2007", message, name_span)
     column, delay = read_timestamp(script, timestamp, fields) if timestamp else (None, 0)
     if format != "json" and (nested := next((f for f in fields if f.nested), None)):
         why = f'column "{nested.name}" has a FROM, which is for json, not for {format}'
         raise SquallError("SQ3001", why, name_span, "name it as the file does")
     stream = kind.children[0].type == "STREAM"
-    if kept.get("op") and not stream:
-        raise SquallError("SQ7002", "a TABLE does not change and has no op column", name_span, "declare a STREAM")
+    if (kept.get("op") or kept.get("changelog")) and not stream:
+        what = "op column" if kept.get("op") else "changelog"
+        raise SquallError("SQ7002", f"a TABLE does not change and has no {what}", name_span, "declare a STREAM")
+    if kept.get("changelog") and not read.key:
+        message = f"changelog '{kept['changelog']}' needs a PRIMARY KEY, by which rows replace each other"
+        raise SquallError("SQ7002", message, name_span, "declare one: id BIGINT PRIMARY KEY, or PRIMARY KEY (a, b)")
     if kept.get("watch") == "true" and not stream:
         raise SquallError("SQ7002", "a TABLE does not change and is not watched", name_span, "declare a STREAM")
     if "maxfilespertrigger" in kept and kept.get("watch") != "true":
@@ -184,6 +192,23 @@ def written_options(script: ScriptText, tree: Parsed) -> Iterator[tuple[str, str
         value = value_tree.children[0]
         text = unquote(value) if value.type == "STRING" else str(value)
         yield unquote(key) if key.type == "STRING" else str(key), text, token_span(script, key)
+
+
+def name_changes(options: dict[str, str]) -> None:
+    """Resolve `changelog`, with a `tombstone`, in options; SQ7002 for those that do not go together.
+
+    changelog 'append'  →  nothing        changelog 'op'  →  op 'op'
+    """
+    if "changelog" in options and "op" in options:
+        message = f"changelog '{options['changelog']}' and op '{options['op']}' both say how rows tell changes"
+        raise SquallError("SQ7002", message, hint="leave one of them out")
+    if "tombstone" in options and options.get("changelog") != "upsert":
+        raise SquallError("SQ7002", "tombstone is for upserts", hint="write OPTIONS (changelog 'upsert')")
+    match options.get("changelog"):
+        case "append":
+            del options["changelog"]
+        case "op":
+            options["op"] = options.pop("changelog")
 
 
 def read_timestamp(script: ScriptText, tree: Parsed, fields: tuple[Field, ...]) -> tuple[str, int]:

@@ -27,7 +27,13 @@ def plan_text(plan: Plan) -> str:
         kind = "stream" if feed.relation.stream else "table"
         lines.append(f"FEED {kind} {feed.relation.name}({', '.join(feed.fields)})")
         lines += [f"  {pool_text(plan.delta(d.name))}" for d in feed.deltas]
-    lines += ["", "STAGE 1 where a batch is read", *_stage_lines(plan, plan.reading, origins)]
+    upserts = [f"UPSERTS {r.name} last rows at the hash of ({', '.join(r.primary_key)})" for r in plan.upserts]
+    lines += upserts
+    lines += [
+        "",
+        f"STAGE 1 where a batch is read{', of upserts at their partitions' if upserts else ''}",
+        *_stage_lines(plan, plan.reading, origins),
+    ]
     for number, stage in enumerate(plan.stages, 2):
         lines += ["", f"STAGE {number} on {_many(plan.partitions, 'partition')}", *_stage_lines(plan, stage, origins)]
     if plan.driver:
@@ -102,11 +108,14 @@ def stages_text(plan: Plan, yardstick: str = "") -> str:
     """Show the jobs and stages of one micro-batch on Spark, their exchanges, and the figures to compare with."""
     relations = ", ".join(feed.relation.name for feed in plan.sources)
     lines = [
-        f"JOB 1 of 1 per batch, {_many(1 + len(plan.stages), 'stage')}",
+        f"JOB 1 of 1 per batch, {_many(1 + plan.stages_of_partitions, 'stage')}",
         f"  STAGE 1  feed: read, filter, pre-aggregate {relations}; {_updates(plan.reading)}",
         *(f"    EXCHANGE  {send_text(plan, send)}" for send in plan.reading.sends),
     ]
-    for number, stage in enumerate(plan.stages, 2):
+    if plan.upserts:
+        keys = ", ".join(f"{r.name}({', '.join(r.primary_key)})" for r in plan.upserts)
+        lines.append(f"  STAGE 2  upserts: replace the last row of each key of {keys}, and feed what changes")
+    for number, stage in enumerate(plan.stages, 2 + bool(plan.upserts)):
         where = _many(plan.partitions, "partition")
         lines.append(f"  STAGE {number}  apply: {_updates(stage)} in one block on {where}")
         is_last = stage is plan.stages[-1]

@@ -250,7 +250,17 @@ class Plan:
         """True if the result only ever grows, so that its present rows need not be stored."""
         f, program = self.program.output, self.program
         plain = f.repeat and f.having is None and f.times is None and f.limit is None and not f.offset
-        return plain and not program.auxiliary and not any(relation.op for relation in program.relations)
+        return plain and not program.auxiliary and not any(r.has_deletes for r in program.relations)
+
+    @property
+    def upserts(self) -> tuple[Relation, ...]:
+        """The relations whose rows replace each other by PRIMARY KEY, in a stage before all others."""
+        return tuple(dict.fromkeys(f.relation.source for f in self.sources if f.relation.source.is_keyed))
+
+    @property
+    def stages_of_partitions(self) -> int:
+        """The number of stages that a batch has on partitions."""
+        return len(self.stages) + bool(self.upserts)
 
     @property
     def sources(self) -> tuple[Feed, ...]:

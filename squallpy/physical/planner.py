@@ -182,7 +182,7 @@ def _plan_distributed(
             if not others or others[-1].sends:
                 others.append(Stage())
             others[-1] = replace(others[-1], sends=later)
-    if not others and any(relation.op for relation in program.relations):
+    if not others and any(relation.has_deletes for relation in program.relations):
         others.append(Stage())  # where ledgers are
     driver = others.pop() if ends_on_driver(blocks, program) else None
     plan = builder.plan(reading, _with_kept_deltas(reading, others, builder), places, partitions)

@@ -8,10 +8,11 @@ import pyarrow as pa
 
 from squallpy.base.timing import SILENT, Trace
 from squallpy.physical.plan import Plan
-from squallpy.runtime.batch.micro_batch import Node, Publisher, Sender, unpack_changes
+from squallpy.runtime.batch.micro_batch import Node, Publisher, Sender, unpack_changes, unpack_parcels
 from squallpy.runtime.checkpoint.partition_report import checkpoint_figures
 from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
 from squallpy.runtime.formats.file_rows import READ
+from squallpy.runtime.ingest.upserts import UpsertFeeds
 from squallpy.runtime.matrix.matrix_stage import compute, open_matrices
 from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.result.result import Changes, Result, result_layout
@@ -34,7 +35,7 @@ class LocalExecutor:
         assert plan.partitions == 1 and len(plan.stages) == 1
         self._plan, self._input = plan, input
         self._with_changes, self._measured, self._trace = with_changes, measured, trace
-        self._sender, self._result = Sender(plan, trace), Result(plan)
+        self._sender, self._result, self._upserts = Sender(plan, trace), Result(plan), UpsertFeeds(plan)
         self._matrices = open_matrices(plan, input)
         self._stage = StageExecutor(plan, plan.stages[0], trace=trace)
         self._store = Store(StoreLayout((*store_layout(plan).pools, *result_layout(plan).pools)))
@@ -50,6 +51,7 @@ class LocalExecutor:
             part = self._sender.read(self._input.whole(step), self._store.dictionary, computed)
         read = perf_counter()
         with self._trace("statements"):
+            part.deltas += self._upserts.deltas(self._store, part.upserts)
             change, _ = self._stage.apply(self._store, [*part.deltas, *(delta for _, delta in part.ledgers)])
         with self._trace("result"):
             changes = self._result.apply(self._store, [change], self.next == 0, self._with_changes)
@@ -102,7 +104,9 @@ class DurableLocalExecutor:
             sent = self._sender.messages(0, self._input.whole(step), computed=computed)
             messages = [message for _, message in sent]
         with self._trace("apply"):
-            output = self._node.apply(self.next, messages)
+            for stage in range(self._plan.stages_of_partitions - 1):
+                messages = [message for _, message in unpack_parcels(self._node.apply(self.next, messages, stage))]
+            output = self._node.apply(self.next, messages, self._plan.stages_of_partitions - 1)
         with self._trace("publish"):
             printed = self._result.apply(self.next, [b"first" if self.next == 0 else b"", output])
             changes, stats = unpack_changes(printed)

@@ -20,12 +20,12 @@ from squallpy.runtime.checkpoint.checkpoint import recorded_sizes
 from squallpy.runtime.checkpoint.input_files import Inputs
 from squallpy.runtime.checkpoint.offset_log import OffsetLog
 from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
-from squallpy.runtime.formats.change_operations import columns_of_change
 from squallpy.runtime.sources import FileSource, open_source
 from squallpy.runtime.sources.arrivals import Arrivals
 from squallpy.runtime.sources.input import Input
 from squallpy.runtime.sources.protocol import Limit, Source
 from squallpy.runtime.sources.replay import BackfillReplay, Replay
+from squallpy.runtime.sources.source import columns_of_changes
 from squallpy.runtime.sources.watched_files import Read, WatchedFiles
 
 Columns = Mapping[str, Sequence[str]]
@@ -72,7 +72,7 @@ class BoundedReading(Reading):
 
     def select(self, relations: Sequence[Relation], columns: Columns, batch_rows: int, order: str) -> None:
         self._columns, self.batch_rows, self.order = columns, batch_rows, order
-        self._read = {r.name: self._sources[r.name] for r in relations}
+        self._read, self._keyed = {r.name: self._sources[r.name] for r in relations}, _keyed(relations)
         self._replay = Replay({r.name: self.sizes[r.name] for r in relations if r.stream}, batch_rows, order)
         _check(self._sources, columns)
 
@@ -87,12 +87,12 @@ class BoundedReading(Reading):
         called = {name: source for r, source in self._sources.items() for name in (r, under_matrices(r))}
         read = {}
         for name, columns in self._columns.items():
-            read[name] = called[name], (*columns, *columns_of_change(called[name].relation.op))
+            read[name] = called[name], (*columns, *columns_of_changes(called[name].relation))
         return Inputs(read, self._replay)
 
     def begin(self, location: StateLocation | None) -> Input:
         self._steps = BackfillReplay(self._replay, location.before if location else 0)
-        return Input(self._read, self._steps)
+        return Input(self._read, self._steps, self._keyed)
 
     def number(self, batch: int) -> int | None:
         return self._steps.number(batch)
@@ -116,7 +116,7 @@ class EndlessReading(Reading):
 
     def select(self, relations: Sequence[Relation], columns: Columns, batch_rows: int, order: str) -> None:
         self._read, self._limit = {r.name: self._sources[r.name] for r in relations}, batch_rows
-        self._streams, self._columns = [r.name for r in relations if r.stream], columns
+        self._streams, self._columns, self._keyed = [r.name for r in relations if r.stream], columns, _keyed(relations)
         _check(self._sources, columns)
 
     def begin(self, location: StateLocation | None) -> Input:
@@ -131,7 +131,7 @@ class EndlessReading(Reading):
             self._compare(done, arrivals, watched)
             if arrivals.decided and arrivals.decided[0] >= done.batches:
                 log_event(QUERY, WARNING, "retry", batch=arrivals.decided[0])
-        return Input(self._read, arrivals)
+        return Input(self._read, arrivals, self._keyed)
 
     def number(self, batch: int) -> int:
         return batch
@@ -145,9 +145,14 @@ class EndlessReading(Reading):
             start, end = spans[name]
             for each in (name, under_matrices(name)):
                 if each in self._columns:
-                    op = columns_of_change(source.relation.op)
+                    op = columns_of_changes(source.relation)
                     read = Read((*self._columns[each], *op), done.read_sums.sums.get(each, {}))
                     source.compare(read, end if batch < done.batches else start, self._checkpoint or "")
+
+
+def _keyed(relations: Sequence[Relation]) -> frozenset[str]:
+    """Name the relations whose rows replace each other, so that their order counts."""
+    return frozenset(relation.name for relation in relations if relation.is_keyed)
 
 
 def _check(sources: Mapping[str, Source], columns: Columns) -> None:

@@ -179,7 +179,7 @@ class PartitionedEngine(MemoryEngine):
         plan = self._compiled.plan
         step = self._input.step(batch)
         planned = self.policy and self.policy.plan_batch(rows_by_side(plan, self._input.row_counts(step)))
-        stages, batch_plan = len(plan.stages), planned.plan if planned else None
+        stages, batch_plan = plan.stages_of_partitions, planned.plan if planned else None
         for target, message in self._read(step, encode_plan(batch_plan)):
             sent[target].append(message)
         for target, messages in enumerate(sent):
@@ -385,7 +385,7 @@ class SparkEngine(DriverEngine):
         plan, coordinator = self._compiled.plan, self._coordinator
         job = StreamJob(
             self._batches.batches, self.SPLITS, plan.partitions, *coordinator.stages(self.SPLITS),
-            str(self._folder / "state" / "spark"), len(plan.stages),
+            str(self._folder / "state" / "spark"), plan.stages_of_partitions,
             directives=coordinator.directives, prepare=coordinator.prepare,
             skips_feed=coordinator.skips_feed(is_small=plan.partitions > 2),
         )  # fmt: skip

@@ -40,7 +40,7 @@ class MemorySource(RowSource):
         self.table = pa.concat_tables([self.table, rows.select(self.table.column_names).cast(self.table.schema)])
 
     def read(self, start: int, stop: int, columns: tuple[str, ...]) -> pa.Table:
-        names = [*(name for name in columns if name != ARRIVAL), *([MULT] if self.relation.op else [])]
+        names = [*(name for name in columns if name != ARRIVAL), *([MULT] if self.relation.is_signed else [])]
         return numbered(self.table.slice(start, stop - start).select(names), start, ARRIVAL in columns)
 
 
@@ -69,7 +69,8 @@ class PushedBatches(RowBatches):
 
 def memory_input(sources: Mapping[str, MemorySource], batches: PushedBatches) -> Input:
     """Build the input of an executor from rows in memory."""
-    return Input(sources, batches)
+    keyed = (name for name, source in sources.items() if source.relation.is_keyed)
+    return Input(sources, batches, frozenset(keyed))
 
 
 def with_mult(rows: pa.Table, mult: int) -> pa.Table:

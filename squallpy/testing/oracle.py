@@ -8,7 +8,7 @@
     answers.after(0)               the same after the first of some batches, found once for all who compare with it
 
 Streams are kept as signed multisets, so that a delete may come before its insert; while one is outstanding, DuckDB has
-no such bag and `is_comparable` is False.
+no such bag and `is_comparable` is False. Of upserts the last row of each key counts, if it is no tombstone.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ from squallpy.frontend.window_clause import with_windows
 from squallpy.testing.compare_rows import Row
 from squallpy.testing.matrix_oracle import CellsFromScratch
 from squallpy.testing.model_oracle import ModelFromScratch, replace_models
-from squallpy.testing.window_oracle import replace_windows
+from squallpy.testing.window_oracle import last_rows, replace_windows
 
 MULT, NUMBER = "__mult", "__number"  # of a row in its stream
 
@@ -85,8 +85,9 @@ class Oracle:
         names = ", ".join(quoted(f.name) for f in relation.fields)
         log, net = quoted(f"log of {relation.name}"), quoted(f"net of {relation.name}")
         self._connection.execute(f"CREATE TABLE {log} ({columns}, {MULT} BIGINT, {NUMBER} BIGINT)")
+        last = last_rows(relation)
         self._connection.execute(
-            f"CREATE VIEW {net} AS SELECT {names}, SUM({MULT})::BIGINT AS {MULT} FROM {log} GROUP BY {names}"
+            f"CREATE VIEW {net} AS SELECT {names}, SUM({MULT})::BIGINT AS {MULT} FROM {last} GROUP BY {names}"
         )
         self._connection.execute(
             f"CREATE VIEW {quoted(relation.name)} AS SELECT {names} FROM "
@@ -103,7 +104,7 @@ class Oracle:
         rows = rows.select([*(f.name for f in relation.fields), MULT])
         pushed = self._pushed.get(name, 0)
         self._pushed[name] = pushed + len(rows)
-        if pc.any(pc.less(rows[MULT], 0)).as_py():
+        if not relation.is_keyed and pc.any(pc.less(rows[MULT], 0)).as_py():
             self._deleted.add(name)
         rows = rows.append_column(NUMBER, pa.array(range(pushed, pushed + len(rows)), pa.int64()))
         self._connection.register("pushed", rows)

@@ -65,8 +65,17 @@ def _select_rows(relation: Relation, streams: list[Relation], clause: Clause) ->
     names = ", ".join(f'"{f.name}"' for f in relation.fields)
     return (
         f'SELECT {names} FROM (SELECT {names}, UNNEST(RANGE(__n)) FROM (SELECT {names}, SUM("__mult")::BIGINT AS __n '
-        f'FROM "log of {relation.name}" WHERE {_is_inside(relation, streams, clause)} GROUP BY {names}) WHERE __n > 0)'
+        f"FROM {last_rows(relation)} WHERE {_is_inside(relation, streams, clause)} GROUP BY {names}) WHERE __n > 0)"
     )
+
+
+def last_rows(relation: Relation) -> str:
+    """Write the FROM item of a stream's log: of upserts the last row of each key, else all of it."""
+    log = f'"log of {relation.name}"'
+    if not relation.is_keyed:
+        return log
+    keys = ", ".join(f'"{name}"' for name in relation.primary_key)
+    return f"(SELECT * FROM {log} QUALIFY ROW_NUMBER() OVER (PARTITION BY {keys} ORDER BY __number DESC) = 1)"
 
 
 def _is_inside(relation: Relation, streams: list[Relation], clause: Clause) -> str:

@@ -82,6 +82,23 @@ ERRORS = {
     ),
     "CREATE STREAM z (a INT) USING csv OPTIONS (path 'x') TIMESTAMP BY a": "SQ2005 q.sql:1:67: TIMESTAMP BY needs",
     "CREATE STREAM z (a DATE) USING csv OPTIONS (path 'x') TIMESTAMP BY b": 'SQ2003 q.sql:1:68: unknown column "b"',
+    "CREATE STREAM z USING csv OPTIONS (path 'x', changelog 'upser')": (
+        'SQ7002 q.sql:1:46: option "changelog" cannot be "upser", did you mean "upsert"?'
+    ),
+    "CREATE STREAM z USING csv OPTIONS (path 'x', changelog 'op', op 'o')": (
+        "SQ7002 q.sql:1:15: changelog 'op' and op 'o' both say how rows tell changes, leave one of them out"
+    ),
+    "CREATE STREAM z USING csv OPTIONS (path 'x', changelog 'append', op 'o')": "SQ7002 q.sql:1:15: changelog 'append'",
+    "CREATE STREAM z USING csv OPTIONS (path 'x', tombstone 'o')": "SQ7002 q.sql:1:15: tombstone is for upserts",
+    "CREATE STREAM z (a INT) USING csv OPTIONS (path 'x', changelog 'upsert')": (
+        "SQ7002 q.sql:1:15: changelog 'upsert' needs a PRIMARY KEY, by which rows replace each other, declare one"
+    ),
+    "CREATE TABLE z (a INT PRIMARY KEY) USING csv OPTIONS (path 'x', changelog 'upsert')": (
+        "SQ7002 q.sql:1:14: a TABLE does not change and has no changelog"
+    ),
+    "CREATE STREAM z (a INT PRIMARY KEY) USING csv OPTIONS (path 'x', changelog 'upsert', tombstone 'A')": (
+        'SQ2007 q.sql:1:15: "A" is the tombstone column and cannot be declared as well'
+    ),
     "CREATE STREAM z USING csv OPTIONS (path 'x') TIMESTAMP BY a DELAY 5 PARSECS": "SQ1001 q.sql:1:69: unknown unit",
 }
 

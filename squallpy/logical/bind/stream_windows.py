@@ -59,7 +59,7 @@ def apply_window(ctx: Context, scan: Scan) -> Node:
     if frame is None and clause.since is None:
         return scan
     if frame is not None and frame.rows:
-        if relation.op:
+        if relation.has_deletes:
             what = QUERIES["rows of changes"]
             raise SquallError("SQ3001", f"{what.name}, is not supported yet", clause.span, what.hint)
         return Window(scan, _spec(relation, frame, ARRIVAL, 1, around), None)

@@ -5,21 +5,23 @@ Node       messages, state of a partition      →  for each stage one message: 
 Publisher  the partitions' messages, result    →  the printed rows that went and came
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from squallpy.base.timing import SILENT, Trace
 from squallpy.physical.plan import Plan, Stage
 from squallpy.program.trigger_program import RESULT
-from squallpy.runtime.formats.counted_table import concat_tables
+from squallpy.runtime.formats.counted_table import concat_tables, one_batch
 from squallpy.runtime.formats.file_rows import ReadStats
 from squallpy.runtime.formats.skipped_rows import skipped
 from squallpy.runtime.ingest.explode import in_parts
 from squallpy.runtime.ingest.feed import Feeder
+from squallpy.runtime.ingest.upserts import UpsertFeeds
 from squallpy.runtime.joiners.batch_plan import BatchPlan, decode_plan, hands_off, is_moving
 from squallpy.runtime.joiners.joiner import Joiner
 from squallpy.runtime.joiners.routing import keys_of, spread
@@ -34,6 +36,7 @@ from squallpy.runtime.triggers.stage_executor import StageExecutor
 
 Stats = dict[str, Any]
 BATCH_PLAN = "batch plan"  # in the head of a message
+UPSERTS = "upserts"  # in the head of a message that has rows: the relation
 
 
 @dataclass(frozen=True)
@@ -56,12 +59,19 @@ class Computed:
 class AggregatedPart:
     """A part of a batch as its reader has aggregated it.
 
-    It has deltas, by partition what goes to ledgers and clocks, and statistics of what was read.
+    It has deltas, by partition what goes to ledgers and clocks, statistics of what was read, and by relation upserts,
+    which are not aggregated.
     """
 
     deltas: list[Delta]
     ledgers: list[tuple[int, Delta]]
     stats: Stats
+    upserts: dict[str, pa.RecordBatch] = field(default_factory=dict)
+
+    def count(self, slices: Sequence[Slice], tables: Sequence[pa.Table]) -> None:
+        """Count the rows of slices, and those that were left out of the tables that they have read."""
+        self.stats["tuples"] += _rows_read(slices, tables)
+        self.stats["skipped"] += sum(skipped(table).count for table in tables)
 
 
 class Sender:
@@ -69,7 +79,8 @@ class Sender:
 
     def __init__(self, plan: Plan, trace: Trace = SILENT) -> None:
         self._plan, self._trace = plan, trace
-        self._feeders = [Feeder(feed, plan.partitions) for feed in plan.sources]
+        self._feeders = [Feeder(feed, plan.partitions) for feed in plan.sources if not feed.relation.source.is_keyed]
+        self._latest = UpsertFeeds(plan).latest
         self._clocks, self._ledgers = tuple(plan.clocks.values()), plan.ledgers
         self._reading = StageExecutor(plan, plan.reading, is_last=False, trace=trace)
 
@@ -78,7 +89,7 @@ class Sender:
         part, rows_read = AggregatedPart([], [], {"tuples": 0, "skipped": 0}), row_counts(slices)
         counted, sums = set[str](), ReadStats()
         if computed:
-            fed = {feeder.feed.relation.source.name for feeder in self._feeders}
+            fed = {feed.relation.source.name for feed in self._plan.sources}
             part.stats["tuples"] += sum(rows for name, rows in rows_read.items() if name not in fed)
             part.stats |= computed.stats
         for feeder in self._feeders:
@@ -94,8 +105,7 @@ class Sender:
                     rows = one_batch(concat_tables(tables))
                 if name not in counted:
                     counted.add(name)
-                    part.stats["tuples"] += _rows_read(slices.get(name, ()), tables)
-                    part.stats["skipped"] += sum(skipped(table).count for table in tables)
+                    part.count(slices.get(name, ()), tables)
                 for table in () if relation.is_computed else tables:
                     sums.add(name, table)
                 with self._trace(f"feed {relation.name}"):
@@ -105,6 +115,15 @@ class Sender:
                         part.ledgers += feeder.ledger(fed)
                     for time in clock_deltas(self._clocks, name, rows):
                         part.ledgers += [(partition, time) for partition in range(self._plan.partitions)]
+        for name in (name for name in self._latest if name in slices):
+            with self._trace(f"read {name}"):
+                tables = [each.read(self._latest[name].columns) for each in slices[name]]
+                part.upserts[name] = rows = one_batch(concat_tables(tables))
+            part.count(slices[name], tables)
+            for table in tables:
+                sums.add(name, table)
+            for time in clock_deltas(self._clocks, name, rows):
+                part.ledgers += [(partition, time) for partition in range(self._plan.partitions)]
         part.stats = add_stats(part.stats, sums.stats)
         return part
 
@@ -141,7 +160,15 @@ class Sender:
             for partition, delta in part.ledgers:
                 out.put(partition, delta)
             out.add(sent, plan.reading, change, split % plan.partitions)
-            return out.pack(part.stats, 0)
+            receivers = range(plan.partitions) if only is None else only
+            return [*out.pack(part.stats, 0), *self._route_upserts(part, receivers)]
+
+    def _route_upserts(self, part: AggregatedPart, only: Collection[int]) -> Iterator[tuple[int, bytes]]:
+        """Make a message of the upserts for each of some partitions, by their keys."""
+        for name, rows in part.upserts.items():
+            targets = self._latest[name].partitions(rows, self._plan.partitions)
+            for partition in sorted(set(targets.tolist()).intersection(only)):
+                yield partition, _pack_upserts(name, rows.take(pa.array(np.flatnonzero(targets == partition))))
 
 
 class ExchangeMessages:
@@ -212,15 +239,40 @@ class Node:
             StageExecutor(plan, stage, partition, is_last=i == last, trace=trace) for i, stage in enumerate(plan.stages)
         ]
         self._joiner = Joiner(plan, partition) if plan.on_grid else None
+        self._upserts = UpsertFeeds(plan)
+        self._reading = StageExecutor(plan, plan.reading, is_last=False, trace=trace)
 
     @property
     def runs(self) -> tuple[Callable[[Store, list[bytes]], bytes], ...]:
         """Functions by stage, which apply a stage's part of a batch to the pools of a store; deterministic.
 
         The last returns the change of the result, followed by hand-offs if joiners migrate (`split_hand_offs`); the
-        others return messages for the next stage.
+        others return messages for the next stage. Upserts have a stage of their own before those of the plan.
         """
-        return tuple(partial(self._run, number) for number in range(len(self._executors)))
+        stages = (partial(self._run, number) for number in range(len(self._executors)))
+        return (*((self._replace_rows,) if self._plan.upserts else ()), *stages)
+
+    def _replace_rows(self, store: Store, messages: list[bytes]) -> bytes:
+        """Apply the upserts of a batch, and feed what changes; other messages are passed on to the next stage."""
+        rows, others, encoded = dict[str, list[pa.Table]](), list[tuple[int, bytes]](), ""
+        with self._trace("unpack"):
+            for message in messages:
+                head, source = unpack_head(message)
+                encoded = head.get(BATCH_PLAN) or encoded
+                if UPSERTS in head:
+                    with pa.ipc.open_stream(source) as reader:
+                        rows.setdefault(head[UPSERTS], []).append(reader.read_all())
+                else:
+                    others.append((self._partition, message))
+        with self._trace("upserts"):
+            deltas = self._upserts.deltas(store, {name: one_batch(concat_tables(some)) for name, some in rows.items()})
+        with self._trace("statements"):
+            change, sent = self._reading.apply(store, deltas)
+        with self._trace("route and pack"):
+            out = ExchangeMessages(self._plan, store.dictionary, encoded)
+            out.add(sent, self._plan.reading, change, self._partition)
+            stats = keys_of(self._plan, self._plan.reading.sends, sent, store.dictionary)
+            return pack_parcels([*others, *out.pack(dict(stats), self._partition)])
 
     def _run(self, number: int, store: Store, messages: list[bytes]) -> bytes:
         executor, stage = self._executors[number], self._plan.stages[number]
@@ -273,6 +325,15 @@ def _rows_read(slices: Sequence[Slice], tables: Sequence[pa.Table]) -> int:
     """Count the rows of slices, also those that were left out; `tables` are what they have read."""
     counts = (len(table) + skipped(table).count for table in tables)
     return sum(count if each.rows is None else each.rows for each, count in zip(slices, counts, strict=False))
+
+
+def _pack_upserts(name: str, rows: pa.RecordBatch) -> bytes:
+    """Pack rows of a relation into a message."""
+    sink = pa.BufferOutputStream()
+    sink.write(pack_head({UPSERTS: name}))
+    with pa.ipc.new_stream(sink, rows.schema.remove_metadata()) as writer:
+        writer.write_batch(rows.replace_schema_metadata())
+    return bytes(sink.getvalue())
 
 
 def split_hand_offs(output: bytes) -> tuple[bytes, list[tuple[int, bytes]]]:
@@ -344,14 +405,6 @@ def add_stats(total: Stats, more: Stats) -> Stats:
         known = added.get(name)
         added[name] = value if known is None else add_stats(known, value) if isinstance(value, dict) else known + value
     return added
-
-
-def one_batch(table: pa.Table | pa.RecordBatch) -> pa.RecordBatch:
-    """Make a table one record batch."""
-    if isinstance(table, pa.RecordBatch):
-        return table
-    batches = table.combine_chunks().to_batches()
-    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
 
 
 def pack_changes(changes: Changes | None, stats: Stats) -> bytes:

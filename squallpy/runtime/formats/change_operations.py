@@ -68,6 +68,27 @@ def decode_op(
     return Operations(pa.array(found), images[at] if images.any() else None)
 
 
+# NB: no numbers, which mean one thing as multiplicities and another as flags
+TOMBSTONES = frozenset((*DELETES, *OLD, "true", "t")) - {"-1"}
+UPSERTS = frozenset((*INSERTS, *NEW, *UPDATES, "false", "f")) - {"1", "+1"}
+
+
+def decode_tombstones(values: pa.ChunkedArray, name: str, wrong: dict[int, Problem]) -> pa.Array:
+    """Decode what the tombstone column says of rows: −1 for those that delete their key, +1 for upserts.
+
+    Others are noted in `wrong`, except in rows with a wrong number of fields.
+    """
+    texts, at = _dictionary(values)
+    words = [text and text.strip().lower().replace("_", "").replace(" ", "") for text in texts]
+    found = np.array([(word in UPSERTS) - (word in TOMBSTONES) for word in words], np.int64)[at]
+    for row in np.flatnonzero(found == 0).tolist():
+        if row not in wrong or wrong[row].code != "SQ4003":
+            shown = "NULL" if texts[at[row]] is None else shorten(repr(texts[at[row]]))
+            text = f'column "{name}": {shown} says neither that the row deletes its key nor that it does not'
+            wrong[row] = Problem(OPERATION, text)
+    return pa.array(found)
+
+
 def _dictionary(values: pa.ChunkedArray) -> tuple[list[str | None], npt.NDArray[np.int64]]:
     """Encode values as distinct texts, NULL last, and each row's index among them."""
     encoded = pa.concat_arrays(values.chunks or [pa.array([], values.type)])

@@ -21,6 +21,14 @@ def concat_tables(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables([table.replace_schema_metadata(tables[0].schema.metadata) for table in tables])
 
 
+def one_batch(table: pa.Table | pa.RecordBatch) -> pa.RecordBatch:
+    """Make a table one record batch."""
+    if isinstance(table, pa.RecordBatch):
+        return table
+    batches = table.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
+
+
 def take_rows(table: pa.Table, rows: npt.NDArray[np.int64]) -> pa.Table:
     """Select rows by position."""
     return table.take(pa.array(rows, pa.int64())) if table.num_columns else table_without_columns(len(rows))

@@ -29,6 +29,7 @@ from squallpy.runtime.formats.type_conversion import PROGRESS, Problem, conform,
 
 LINES = Dialect(quote="")  # a line end is always the end of a row: within a JSON string it is escaped
 SAMPLE = 1 << 20  # bytes from which columns are inferred
+_NOTHING = pa.scalar(None, pa.string())
 _NO_OBJECT = re.compile(rb"^[ \t]*[^{ \t\r\n]", re.MULTILINE)
 
 
@@ -109,14 +110,15 @@ def _parse(data: bytes, fields: Sequence[Field]) -> pa.Table:
             inside = inside.setdefault(name, {})
             if not isinstance(inside, dict):
                 raise pa.ArrowInvalid("a value and an object")
-        if inside.setdefault(field.path[-1], kind := _parsed_type(field)) != kind:
+        if field.path[-1] and inside.setdefault(field.path[-1], kind := _parsed_type(field)) != kind:
             raise pa.ArrowInvalid("a value of two types")
     options = arrow_json.ParseOptions(explicit_schema=pa.schema(_types(tree)), unexpected_field_behavior="ignore")
     raw = arrow_json.read_json(pa.BufferReader(data), _reading(data), options)
     columns = []
     for field in fields:
-        column = raw.column(field.path[0])
-        columns.append(pc.struct_field(column, list(field.path[1:])) if field.path[1:] else column)
+        column, inner = raw.column(field.path[0]), list(filter(None, field.path[1:]))
+        column = pc.struct_field(column, inner) if inner else column
+        columns.append(column if field.path[-1] else pc.if_else(column.is_valid(), "true", _NOTHING))
     names = [str(i) for i in range(len(columns))]
     return pa.table(columns, names) if columns else table_without_columns(len(raw))
 
@@ -169,7 +171,7 @@ def _object(line: bytes, row: int, wrong: dict[int, Problem]) -> Mapping[str, An
 def _value(found: Any, path: Iterable[str]) -> Any:
     """Find the value at a path; None where there is none."""
     for name in path:
-        found = found.get(name) if isinstance(found, dict) else None
+        found = (found.get(name) if name else True) if isinstance(found, dict) else None
     return found
 
 

@@ -99,10 +99,14 @@ def _field(values: pa.ChunkedArray, field: Field, wrong: dict[int, Problem]) -> 
     if values.type != column_type(field.type) or field.type.kind is Kind.INT or field.type.is_temporal:
         values = _convert(values, field, wrong)
     if not field.nullable and values.null_count:
-        text = f'column "{field.name}" is NULL, declared NOT NULL'
-        for row in pc.indices_nonzero(values.is_null()).to_pylist():
-            wrong.setdefault(row, Problem("SQ4006", text))
+        note_nulls(values.is_null(), field, wrong)
     return values
+
+
+def note_nulls(where: pa.ChunkedArray, field: Field, wrong: dict[int, Problem]) -> None:
+    """Note the rows in which a NOT NULL column is NULL."""
+    for row in pc.indices_nonzero(where).to_pylist():
+        wrong.setdefault(row, Problem("SQ4006", f'column "{field.name}" is NULL, declared NOT NULL'))
 
 
 def _convert(values: pa.ChunkedArray, field: Field, wrong: dict[int, Problem]) -> pa.ChunkedArray:

@@ -16,17 +16,15 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from squallpy.base.errors import SquallError, shorten
-from squallpy.base.types import VARCHAR
 from squallpy.catalog.relation import Field, Relation
 from squallpy.catalog.window_spec import ARRIVAL
 from squallpy.runtime.formats.arrow_rows import check_read, check_schema, decode_rows
-from squallpy.runtime.formats.change_operations import columns_of_change
 from squallpy.runtime.formats.counted_table import table_without_columns
 from squallpy.runtime.formats.file_rows import FileRows
 from squallpy.runtime.formats.relation_files import File
 from squallpy.runtime.formats.type_conversion import check_names
 from squallpy.runtime.sources.protocol import Limit, Offset, Slice, Source
-from squallpy.runtime.sources.source import FileSource, RowRange
+from squallpy.runtime.sources.source import FileSource, RowRange, check_columns, columns_of_changes, fields_read
 
 T = TypeVar("T")
 
@@ -143,11 +141,10 @@ class ForeignSource(Source):
 
     def check_rows(self, part: ArrowPart, columns: Sequence[str]) -> None:
         """Compare rows with the declared columns, and those that are read; SQ4002."""
-        relation, changes = self.relation, columns_of_change(self.relation.op)
+        relation = self.relation
         try:
-            part.check(relation.fields, relation.op)
-            read = [Field(each, VARCHAR) for each in changes if each in part.columns]
-            part.check_read([*(f for f in relation.fields if f.name in columns), *read])
+            check_columns(relation, part)
+            part.check_read(fields_read(relation, columns))
         except SquallError as error:
             raise error.at(relation.span) from None
 
@@ -211,8 +208,7 @@ class ForeignSlice:
     def read(self, columns: tuple[str, ...]) -> pa.Table:
         """Read some columns in the types of the relation, and their numbers if rows have any."""
         relation, name = self.source.relation, self.source.name
-        op = columns_of_change(relation.op)
-        wanted = tuple(dict.fromkeys((*(c for c in columns if c != ARRIVAL), *op)))
+        wanted = tuple(dict.fromkeys((*(c for c in columns if c != ARRIVAL), *columns_of_changes(relation))))
         first = self.inner.start if isinstance(self.inner, RowRange) else 0
         try:
             raw = self.inner.read(wanted)

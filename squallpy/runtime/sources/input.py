@@ -49,10 +49,15 @@ class Batches(Protocol):
 
 @dataclass(frozen=True)
 class Input:
-    """The source of each relation that a query reads, and the order in which streams are read."""
+    """The source of each relation that a query reads, and the order in which streams are read.
+
+    Args:
+        in_order: Relations whose rows have to come from tasks in the order of these.
+    """
 
     sources: Mapping[str, Source]
     batches: Batches
+    in_order: frozenset[str] = frozenset()
 
     def step(self, batch: int) -> Step:
         """Return what a batch reads, for which there is something to read."""
@@ -77,7 +82,8 @@ class Input:
         for name in step.spans:
             for number, found in enumerate(self._slices(step, name, tasks)):
                 if found.rows != 0:
-                    task = dealt[tasks - 1 - number if step.number % 2 else number]
+                    is_turned = step.number % 2 and name not in self.in_order
+                    task = dealt[tasks - 1 - number if is_turned else number]
                     task[name] = (*task.get(name, ()), found)
         return dealt
 

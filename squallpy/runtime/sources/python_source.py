@@ -40,7 +40,7 @@ from squallpy.runtime.formats.change_operations import columns_of_change
 from squallpy.runtime.formats.counted_table import concat_tables
 from squallpy.runtime.sources.foreign_source import SourceFault, described
 from squallpy.runtime.sources.protocol import Limit, Offset, Source
-from squallpy.runtime.sources.source import cut
+from squallpy.runtime.sources.source import columns_of_changes, cut
 from squallpy.runtime.sources.spark_schema import declared_schema, spark_schema
 
 STREAM_READERS, TABLE_READER = ("streamReader", "simpleStreamReader"), "reader"
@@ -395,7 +395,7 @@ def _schema(data_source: DataSource, relation: Relation) -> StructType:
     name = relation.options["class"]
     if not _has(data_source, "schema"):
         if relation.fields:
-            ops = [Field(each, VARCHAR) for each in columns_of_change(relation.op)[:1]]
+            ops = [Field(each, VARCHAR) for each in columns_of_changes(relation)[:1]]
             return declared_schema([*ops, *relation.fields])
         hint = "list the columns after the name"
         raise SquallError("SQ4002", f"the source {name} has no schema()", relation.span, hint)

@@ -7,7 +7,7 @@ source.read(0, 10_000, ("o_orderkey", "o_totalprice"))   →   Table of these, a
 from abc import abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -15,18 +15,19 @@ from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import BIGINT, DOUBLE, TIMESTAMP, VARCHAR, Kind, Type, decimal
 from squallpy.catalog.relation import CONSTANT, MULT, Field, Relation
 from squallpy.catalog.window_spec import ARRIVAL
 from squallpy.runtime.evaluate.text_column_casts import column_type
-from squallpy.runtime.formats.change_operations import MATERIALIZE, columns_of_change
+from squallpy.runtime.formats.change_operations import MATERIALIZE, columns_of_change, decode_tombstones
 from squallpy.runtime.formats.counted_table import concat_tables, take_rows
 from squallpy.runtime.formats.file_rows import FileRows, mark_read
 from squallpy.runtime.formats.relation_files import File, find_files
 from squallpy.runtime.formats.skipped_rows import EXAMPLES, SkippedRows, mark_skipped, skipped
-from squallpy.runtime.formats.type_conversion import PROGRESS, check_names
+from squallpy.runtime.formats.type_conversion import PROGRESS, check_names, note_nulls
 from squallpy.runtime.sources.protocol import Limit, Offset, Source
 
 SKIP = "OPTIONS (on_error 'skip') leaves such rows out"
@@ -185,8 +186,7 @@ class FileSource(RowSource):
     def check(self, columns: Sequence[str]) -> None:
         """Raise SQ4002 if columns that are read exist twice in a file, or have a type that cannot become the
         relation's."""
-        op = [Field(self.relation.op, VARCHAR)] if self.relation.op else []
-        fields = [*(f for f in self.relation.fields if f.name in columns), *op]
+        fields = fields_read(self.relation, columns)
         try:
             for part in self.parts:
                 part.check_read(fields)
@@ -218,12 +218,29 @@ class FileSource(RowSource):
             begin = self.starts[i]
             first, last = max(start, begin) - begin, min(stop, self.starts[i + 1]) - begin
             if first < last:
-                piece = self.parts[i].read(first, last, fields, self.relation.op, self.with_checksum)
+                piece = self._read_part(self.parts[i], first, last, fields)
                 tables.append(self._settle(self.parts[i], piece, first, self.first_row + begin if counted else None))
                 left_out += skipped(tables[-1])
                 sums |= {str(self.first_part + i): piece.checksums} if piece.checksums else {}
                 images += piece.images
         return mark_read(mark_skipped(concat_tables(tables), left_out), sums, images)
+
+    def _read_part(self, part: SourceFile, first: int, last: int, fields: tuple[Field, ...]) -> FileRows:
+        """Read rows of one part, with the multiplicities that a tombstone column tells."""
+        tombstone, key = self.relation.tombstone, self.relation.primary_key
+        if tombstone is None:
+            return part.read(first, last, fields, self.relation.op, self.with_checksum)
+        loose = (f if f.name in key else replace(f, nullable=True) for f in fields)  # NB: a tombstone may lack them
+        piece = part.read(first, last, (*loose, tombstone), None, self.with_checksum)
+        told, table = piece.table.column(len(fields)), piece.table
+        if tombstone.path[-1]:
+            mult = decode_tombstones(told, tombstone.name, piece.wrong)
+        else:
+            mult = pc.if_else(told.is_valid(), 1, -1)
+        for column, field in zip(table.columns[: len(fields)], fields, strict=True):
+            if not field.nullable and field.name not in key and column.null_count:
+                note_nulls(pc.and_(column.is_null(), pc.greater(mult, 0)), field, piece.wrong)
+        return replace(piece, table=table.remove_column(len(fields)).append_column(MULT, mult))
 
     def _field(self, name: str) -> Field:
         field = self.relation.field(name)
@@ -233,7 +250,7 @@ class FileSource(RowSource):
         return field
 
     def _schema(self, fields: tuple[Field, ...]) -> pa.Schema:
-        mult = [(MULT, pa.int64())] if self.relation.op else []
+        mult = [(MULT, pa.int64())] if self.relation.is_signed else []
         return pa.schema([*((f.name, column_type(f.type)) for f in fields), *mult])
 
     def _settle(self, part: SourceFile, piece: FileRows, start: int, begin: int | None) -> pa.Table:
@@ -251,6 +268,23 @@ class FileSource(RowSource):
             raise SquallError(wrong[row].code, text, hint=wrong[row].hint or part.hint(start + row) or SKIP)
         examples = tuple(f"{part.location(start + row)}: {wrong[row].text}" for row in rows[:EXAMPLES])
         return mark_skipped(take_rows(table, good), SkippedRows(len(rows), examples))
+
+
+def columns_of_changes(relation: Relation) -> tuple[str, ...]:
+    """Name the columns of a relation's files that tell changes."""
+    return (*columns_of_change(relation.op), *([relation.tombstone.name] if relation.tombstone else []))
+
+
+def fields_read(relation: Relation, columns: Sequence[str]) -> list[Field]:
+    """List the columns of a relation's files that are read for some of its columns."""
+    told = [name for name in (relation.op, relation.options.get("tombstone")) if name]
+    return [*(f for f in relation.fields if f.name in columns), *(Field(name, VARCHAR) for name in told)]
+
+
+def check_columns(relation: Relation, part: SourceFile) -> None:
+    """Raise SQ4002 if a file lacks a column that it needs, or has one that cannot become the relation's."""
+    told = [replace(relation.tombstone, nullable=False)] if relation.tombstone else []
+    part.check((*relation.fields, *told), relation.op)
 
 
 def cut(start: int, stop: int, number: int, count: int, seams: Sequence[int] = ()) -> int:
@@ -282,7 +316,7 @@ def open_source(relation: Relation, base: Path, with_checksum: bool = False) -> 
         files = find_files(relation.options["path"], base)
         parts = tuple(open_part(relation, file) for file in files)
         for part in parts:
-            part.check(relation.fields, relation.op)
+            check_columns(relation, part)
         known = list(dict.fromkeys(name for part in parts for name in part.columns))
         if known:
             shown = parts[0].file.display_name if len(parts) == 1 else f'"{relation.options["path"]}"'
@@ -382,11 +416,11 @@ def open_part(relation: Relation, file: File) -> SourceFile:
 
 
 def positional(relation: Relation) -> tuple[str, ...]:
-    """List the columns of a file without a header: as declared, the operation first, unless named c0, c1, … by
+    """List the columns of a file without a header: as declared, what tells changes first, unless named c0, c1, … by
     position."""
     names = [f.name for f in relation.fields]
-    if relation.op:
-        position = relation.op[1:]
-        numbered = relation.op[:1].lower() == "c" and position.isdigit() and int(position) <= len(names)
-        names.insert(int(position) if numbered else 0, relation.op)
+    if told := relation.op or relation.options.get("tombstone"):
+        position = told[1:]
+        numbered = told[:1].lower() == "c" and position.isdigit() and int(position) <= len(names)
+        names.insert(int(position) if numbered else 0, told)
     return tuple(names)

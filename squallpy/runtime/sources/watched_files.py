@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import VARCHAR
-from squallpy.catalog.relation import Field, Relation
+from squallpy.catalog.relation import Relation
 from squallpy.runtime.formats.checksum import checksum
 from squallpy.runtime.formats.relation_files import File
 from squallpy.runtime.sources.file_piece import FilePiece
 from squallpy.runtime.sources.folder_listing import FolderListing
 from squallpy.runtime.sources.protocol import Limit, Offset, Source
-from squallpy.runtime.sources.source import FileSource, RowRange, SourceFile, open_part
+from squallpy.runtime.sources.source import FileSource, RowRange, SourceFile, check_columns, fields_read, open_part
 
 PROBE = 1 << 16  # bytes at the end of what is known of a file by which it is recognised
 PATIENCE = 10.0  # seconds after its last change in which a parquet file gets its footer
@@ -163,10 +162,9 @@ class WatchedFiles(Source):
 
     def _check(self, piece: FilePiece) -> None:
         """Compare a file with the declared columns, and those that are read; SQ4002."""
-        op = [Field(self.relation.op, VARCHAR)] if self.relation.op else []
         try:
-            piece.check(self.relation.fields, self.relation.op)
-            piece.check_read([*(f for f in self.relation.fields if f.name in self._columns), *op])
+            check_columns(self.relation, piece)
+            piece.check_read(fields_read(self.relation, self._columns))
         except SquallError as error:
             raise error.at(self.relation.span) from None
 

@@ -108,7 +108,7 @@ class PlanStages:
             with self._trace("hand-offs"):
                 messages = messages + store.read(batch - 1, partition, senders)
         output = state.apply(batch, messages, stage)
-        if stage < len(self._plan.stages) - 1:
+        if stage < self._plan.stages_of_partitions - 1:
             return unpack_parcels(output), (state.report(partition),)
         if hands_off(plan, partition):
             output, hand_offs = split_hand_offs(output)
@@ -192,7 +192,7 @@ class BatchCoordinator:
 
     def directives(self) -> Directives:
         """Return the number of stages of the batch, and the directives for its tasks."""
-        count, directive = len(self._plan.stages), self._encoded()
+        count, directive = self._plan.stages_of_partitions, self._encoded()
         if self._matrices is None or not self._plan.matrices or not self._plan.matrices.parts:
             return Directives(count, f"{self._slices} {directive}", directive)
         supersteps = Supersteps(*self._matrices.supersteps, directive)

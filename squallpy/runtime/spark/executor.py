@@ -95,7 +95,7 @@ class SparkExecutor:
             splits = 1 if reads and is_here and not self._plan.matrices else self._splits
             job = StreamJob(
                 self._input.batches.batches, splits, self._plan.partitions,
-                *coordinator.stages(splits, self._trace), ticks, len(self._plan.stages), committed.batches,
+                *coordinator.stages(splits, self._trace), ticks, self._plan.stages_of_partitions, committed.batches,
                 coordinator.directives, self._trace, prepare, TOGETHER,
                 input=self._input, name=self._name,
                 skips_feed=reads,

@@ -16,6 +16,7 @@ from squallpy.runtime.auxiliary.maintainer import TouchTracker, begin
 from squallpy.runtime.auxiliary.maintainer_registry import auxiliary_layouts, open_maintainer
 from squallpy.runtime.auxiliary.model_rows import ModelMaintainer
 from squallpy.runtime.auxiliary.window_rows import WindowMaintainer
+from squallpy.runtime.ingest.upserts import latest_rows
 from squallpy.runtime.joiners.batch_plan import BatchPlan, Copying
 from squallpy.runtime.joiners.joiner import Changes
 from squallpy.runtime.joiners.routing import partitions_of, tickets_of
@@ -55,9 +56,9 @@ def store_layout(plan: Plan) -> StoreLayout:
     plain = [replace(view, slices=(), orders=(), ordered=False, listed=True) for view in views if view.name in twice]
     changed = [replace(view, name=PoolName(view.name, Role.CHANGES)) for view in plain]
     reached = [replace(view, name=PoolName(view.name, Role.REACHED), payload=COUNTS) for view in plain]
-    return StoreLayout(
-        (*views, *second, *changed, *reached, *ledger_layouts(plan), *clock_layouts(plan), *auxiliary_layouts(plan))
-    )
+    latest = [rows.layout for rows in latest_rows(plan).values()]
+    beside = [*latest, *ledger_layouts(plan), *clock_layouts(plan), *auxiliary_layouts(plan)]
+    return StoreLayout((*views, *second, *changed, *reached, *beside))
 
 
 @dataclass(slots=True)
