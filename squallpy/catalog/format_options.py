@@ -7,8 +7,8 @@ from squallpy.base.errors import SquallError, nearest
 
 FORMATS = ("csv", "json", "parquet")
 """Formats of files."""
-ADAPTERS = {"python": "class", "spark": "format"}
-"""Sources that are adapters, each with the option that it needs; it gets all options that are not ours."""
+ADAPTERS = {"python": ("class", "generator"), "spark": ("format",)}
+"""Sources that are adapters, each with options of which it needs one; it gets all that are not ours."""
 PLANNED = ("kafka", "postgres", "delta", "iceberg")
 
 OPTIONS: dict[str, str] = {
@@ -26,6 +26,7 @@ OPTIONS: dict[str, str] = {
     "tombstone": "changelog 'upsert': the column that says which rows delete their key",
     "on_error": "what to do with a row that cannot be read: fail or skip",
     "watch": "files: whether files and lines that come later are read, too (true or false)",
+    "spool": "sources: whether rows are kept in the checkpoint, for they cannot be read twice (true or false)",
     "maxfilespertrigger": "files: the most files that a batch begins to read of a watched folder",
 }
 _GENERAL = [name for name, about in OPTIONS.items() if not about.startswith(("csv:", "files:"))]
@@ -35,6 +36,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "header": ("true", "false"),
     "on_error": ("fail", "skip"),
     "watch": ("true", "false"),
+    "spool": ("true", "false"),
 }
 NUMBERS = ("maxfilespertrigger",)
 
@@ -51,14 +53,14 @@ def check_format(name: str) -> str:
     raise SquallError("SQ7002", f'unknown format "{name}"', hint=nearest(name, (*known, *brought)))
 
 
-def required_option(format: str) -> str | None:
-    """Name the option without which a format reads nothing."""
-    return "path" if format in FORMATS else ADAPTERS.get(format)
+def required_options(format: str) -> tuple[str, ...]:
+    """List the options of which a format needs one."""
+    return ("path",) if format in FORMATS else ADAPTERS.get(format, ())
 
 
 def is_ours(name: str, format: str) -> bool:
     """True if an option is not passed on to a source that others have written."""
-    return format in FORMATS or name in _GENERAL or name == ADAPTERS.get(format)
+    return format in FORMATS or name in _GENERAL or name in ADAPTERS.get(format, ())
 
 
 def passed_options(format: str, options: Mapping[str, str]) -> dict[str, str]:
@@ -86,12 +88,14 @@ def check_option(format: str, key: str, value: str, given: Mapping[str, str]) ->
 def _check_own(format: str, key: str, value: str) -> tuple[str, str]:
     """Check an option that is read here."""
     name = key.lower()
-    if name == ADAPTERS.get(format):
+    if name in ADAPTERS.get(format, ()):
         return name, value
     if name not in OPTIONS:
         raise SquallError("SQ7002", f'unknown option "{key}"', hint=nearest(key, OPTIONS))
     if OPTIONS[name].startswith("csv:") and format != "csv":
         raise SquallError("SQ7002", f'option "{key}" is for csv, not for {format}', hint="remove it")
+    if OPTIONS[name].startswith("sources:") and format in FORMATS:
+        raise SquallError("SQ7002", f'option "{key}" is not for {format}: files can be read again', hint="remove it")
     if name == "path" and not value:
         raise SquallError("SQ7002", f'option "{key}" is empty', hint="name a file, a folder or a glob")
     name = ALIASES.get(name, name)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from squallpy.base.errors import Span, SquallError, nearest
 from squallpy.base.types import Kind
 from squallpy.catalog.catalog import qualify_name
-from squallpy.catalog.format_options import check_format, check_option, required_option
+from squallpy.catalog.format_options import check_format, check_option, required_options
 from squallpy.catalog.relation import Field, Reference, Relation
 from squallpy.frontend.grammars import Parsed
 from squallpy.frontend.source_text import ScriptText
@@ -69,9 +69,9 @@ def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
     kept = read_options(script, format, options) if options else {}
     with at(name_span):
         name_changes(kept)
-    needed = required_option(format)
-    if needed and needed not in kept:
-        raise SquallError("SQ7002", f'"{called}" has no {needed}', name_span, f"write OPTIONS ({needed} '...')")
+    needed = required_options(format)
+    if needed and not {*needed} & {*kept}:
+        raise SquallError("SQ7002", f'"{called}" has no {needed[0]}', name_span, f"write OPTIONS ({needed[0]} '...')")
     fields = mark_keys(read)
     for option, role in (("op", "operation"), ("tombstone", "tombstone")):
         if any(f.name.lower() == kept.get(option, "").lower() for f in fields):

@@ -15,13 +15,17 @@ from types import MappingProxyType
 from squallpy.base.batch_trigger import AS_IT_COMES, BatchTrigger
 from squallpy.base.events import QUERY, WARNING, log_event
 from squallpy.catalog.relation import Relation
+from squallpy.catalog.window_spec import ARRIVAL
 from squallpy.physical.matrix.matrix_plan import under_matrices
 from squallpy.runtime.checkpoint.checkpoint import recorded_sizes
+from squallpy.runtime.checkpoint.durable_folder import join_path
 from squallpy.runtime.checkpoint.input_files import Inputs
 from squallpy.runtime.checkpoint.offset_log import OffsetLog
+from squallpy.runtime.checkpoint.spool import SpooledSource
 from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
 from squallpy.runtime.sources import FileSource, open_source
 from squallpy.runtime.sources.arrivals import Arrivals
+from squallpy.runtime.sources.foreign_source import ForeignSource
 from squallpy.runtime.sources.input import Input
 from squallpy.runtime.sources.protocol import Limit, Source
 from squallpy.runtime.sources.replay import BackfillReplay, Replay
@@ -120,6 +124,12 @@ class EndlessReading(Reading):
         _check(self._sources, columns)
 
     def begin(self, location: StateLocation | None) -> Input:
+        root = self._checkpoint or (location and location.durable)
+        for name, source in self._read.items():
+            if isinstance(source, ForeignSource) and self._is_spooled(name, source):
+                columns = [*(f.name for f in source.relation.fields), *columns_of_changes(source.relation)]
+                folder = join_path(root, "spool") if root else None
+                source.inner = SpooledSource(source.inner, columns, folder, name)
         streams = {name: self._read[name] for name in self._streams}
         tables = {name: source for name, source in self._read.items() if name not in streams}
         arrivals = Arrivals(streams, self._limit, trigger=self._trigger, tables=tables)
@@ -135,6 +145,11 @@ class EndlessReading(Reading):
 
     def number(self, batch: int) -> int:
         return batch
+
+    def _is_spooled(self, name: str, source: ForeignSource) -> bool:
+        """True if the rows of a source cannot be read twice, or have to be numbered or counted before they are read."""
+        is_numbered = ARRIVAL in self._columns.get(name, ()) or under_matrices(name) in self._columns
+        return not source.is_replayable or (is_numbered and source.relation.stream)
 
     def _compare(self, done: Committed, arrivals: Arrivals, watched: Mapping[str, WatchedFiles]) -> None:
         """Raise SQ6001 if files have changed in what committed batches have read of them."""

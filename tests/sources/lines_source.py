@@ -150,6 +150,30 @@ class SimpleLines(DataSource):
         return SimpleReader(self.options)
 
 
+class ForgetfulReader(SimpleReader):
+    """A reader that cannot read a batch again."""
+
+    readBetweenOffsets = SimpleDataSourceStreamReader.readBetweenOffsets
+
+
+class ForgetfulLines(SimpleLines):
+    """Lines that are read once."""
+
+    def simpleStreamReader(self, schema: StructType) -> SimpleDataSourceStreamReader:
+        return ForgetfulReader(self.options)
+
+
+def generated(options: Any, start: int) -> Rows:
+    """Yield the lines behind those that are safe."""
+    yield from lines(options, start)
+
+
+def failing(options: Any) -> Rows:
+    """Yield two rows, then raise."""
+    yield from [(1, "a"), (1, "b")]
+    raise RuntimeError("the feed is gone")
+
+
 class TableLines(DataSource):
     """Lines as a table."""
 

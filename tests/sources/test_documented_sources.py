@@ -28,8 +28,18 @@ def test_a_data_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert answer(tmp_path, script) == [str({"n": 10, "total": sum(n * n for n in range(10))})]
 
 
-def test_a_source_of_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_generator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
     text, script = BLOCKS[1]
+    (tmp_path / "generator.py").write_text(text)
+    (tmp_path / "q.sql").write_text(script)
+    sink = Kept()
+    Session(tmp_path / "q.sql").run(RunOptions("local", changes=True, batch_rows=3), sink)
+    assert sink.rows == [str({"n": 10, "total": sum(n * n for n in range(10))})]
+
+
+def test_a_source_of_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text, script = BLOCKS[2]
     install(tmp_path, "ticks_source", "ticks = ticks_source:Ticks", text)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     assert answer(tmp_path, script) == [str({"n": 7, "total": 21})]

@@ -20,6 +20,7 @@ from squallpy.session import RunOptions, Session
 from tests.kept import Kept, Killed, StopWhenIdle
 
 STREAMS = ("Lines", "LimitedLines", "ArrowLines", "SimpleLines")
+SPOOLED = ("Lines spooled", "LimitedLines spooled", "ForgetfulLines")
 QUERY = "SELECT key, COUNT(*) AS n, MAX(value) AS m FROM r GROUP BY key"
 
 
@@ -27,11 +28,13 @@ class World:
     """A script over a data source, the file that it reads, and a checkpoint."""
 
     def __init__(self, folder: Path, source: str, backend: str = "local", relation: str = "STREAM r") -> None:
-        self.folder, self.backend, self.sink = folder, backend, Kept()
+        self.folder, self.backend, self.sink, self.stop = folder, backend, Kept(), StopWhenIdle
         self.file, self.rows = folder / "lines.csv", list[str]()
         self.file.touch()
-        name = f"tests.sources.lines_source.{source}" if source[0].isupper() else source
-        self.script = f"CREATE {relation} USING python OPTIONS (class '{name}', file '{self.file}');\n{QUERY};"
+        name, _, more = source.partition(" ")
+        name = name if "." in name else f"tests.sources.lines_source.{name}"
+        options = f"class '{name}', file '{self.file}'" + (", spool 'true'" if more else "")
+        self.script = f"CREATE {relation} USING python OPTIONS ({options});\n{QUERY};"
 
     def append(self, *rows: str) -> None:
         with self.file.open("a") as file:
@@ -47,7 +50,7 @@ class World:
         try:
             session.run(
                 RunOptions(self.backend, batch_rows=batch_rows, changes=True, checkpoint=kept, trigger=trigger),
-                self.sink, StopWhenIdle(),
+                self.sink, self.stop(),
             )  # fmt: skip
         except Killed:
             assert dies_at is not None
@@ -77,7 +80,7 @@ def test_every_reader_of_streams(tmp_path: Path, source: str) -> None:
 
 
 @settings(deadline=None, max_examples=max(5, settings().max_examples // 10))
-@given(seed=st.integers(0, 1 << 30), source=st.sampled_from(STREAMS))
+@given(seed=st.integers(0, 1 << 30), source=st.sampled_from([*STREAMS, *SPOOLED]))
 def property_rows_come_once(seed: int, source: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Rows come, runs are killed before a batch is committed and go on with other batches."""
     random = Random(seed)
@@ -103,7 +106,7 @@ def test_a_table_reader_ends(tmp_path: Path, relation: str, value: str) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("source", STREAMS)
+@pytest.mark.parametrize("source", [*STREAMS, "LimitedLines spooled"])
 def test_on_spark(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str) -> None:
     from squallpy.runtime.spark import executor
 
@@ -200,7 +203,7 @@ def fault_a_source_that_goes_back_later(module: Path) -> None:
         ("bad_sorce.Source", 'SQ7002 .* there is no module "bad_sorce", put it beside the script'),
         ("bad_source.maker", "SQ7002 .* bad_source.maker is no class that derives from pyspark"),
         ("bad_source.Good", "SQ7002 .* bad_source.Good is no class that derives from pyspark"),
-        ("source", r"SQ7002 .* OPTIONS \(class 'source'\) is no class in a module"),
+        (".source", r"SQ7002 .* OPTIONS \(class '.source'\) names nothing in a module"),
     ],
 )
 def fault_no_data_source(module: Path, name: str, fault: str) -> None:

@@ -86,7 +86,8 @@ class Arrivals:
                     break
                 source, start, limit = self.streams[name], ends[name], Limit(rows=min(left, part))
                 ends[name] = end = source.latest(start, limit)
-                taken = sum(each.rows or 0 for each in source.split(start, end, 1)) if end != start else 0
+                is_counted = end != start and source.is_counted
+                taken = sum(each.rows or 0 for each in source.split(start, end, 1)) if is_counted else 0
                 left -= taken
                 more += [name] if taken == limit.rows else []  # NB: who had less has no more
         return {name: (start, ends[name]) for name, start in starts.items()}

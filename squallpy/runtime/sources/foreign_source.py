@@ -117,9 +117,12 @@ class ForeignSource(Source):
     relation: Relation
     name: str
     inner: Source = field(repr=False)
+    cut: tuple[Offset, Offset] | None = field(default=None, init=False, repr=False)
+    slices: dict[int, "list[ForeignSlice]"] = field(default_factory=dict, init=False, repr=False)
+    """The slices of what was cut last, by their number."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"inner": None}
+        return self.__dict__ | {"inner": None, "slices": {}, "cut": None}
 
     @property
     def is_bounded(self) -> bool:
@@ -128,6 +131,10 @@ class ForeignSource(Source):
     @property
     def is_counted(self) -> bool:
         return self.inner.is_counted
+
+    @property
+    def is_replayable(self) -> bool:
+        return self.inner.is_replayable and self.relation.options.get("spool") != "true"
 
     @property
     def rows(self) -> int:
@@ -160,11 +167,15 @@ class ForeignSource(Source):
     def split(self, start: Offset, end: Offset, tasks: int) -> "Sequence[ForeignSlice]":
         if start == end:
             return ()
-        found = self._call("split", lambda: list(self.inner.split(start, end, tasks)))
-        if len(found) > tasks:
-            message = f"cut the rows for {tasks} tasks into {len(found)} slices"
-            raise SourceFault(self.name, message, span=self.relation.span)
-        return [ForeignSlice(self, each) for each in found]
+        if self.cut != (start, end):
+            self.cut, self.slices = (start, end), {}
+        if tasks not in self.slices:  # NB: rows are counted first
+            found = self._call("split", lambda: list(self.inner.split(start, end, tasks)))
+            if len(found) > tasks:
+                message = f"cut the rows for {tasks} tasks into {len(found)} slices"
+                raise SourceFault(self.name, message, span=self.relation.span)
+            self.slices[tasks] = [ForeignSlice(self, each) for each in found]
+        return self.slices[tasks]
 
     def commit(self, end: Offset) -> None:
         self._call("commit", lambda: self.inner.commit(end))

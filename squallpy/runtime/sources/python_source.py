@@ -14,37 +14,38 @@ import inspect
 import json
 import sys
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
 from pyspark import cloudpickle
-from pyspark.sql import Row
-from pyspark.sql.conversion import LocalDataToArrowConversion
-from pyspark.sql.datasource import CaseInsensitiveDict, DataSource, DataSourceReader, DataSourceStreamReader
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.datasource import (
+    CaseInsensitiveDict,
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    SimpleDataSourceStreamReader,
+)
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 from pyspark.sql.types import StructType
 
-from squallpy.base.errors import SquallError, nearest, shorten
-from squallpy.base.types import VARCHAR
+from squallpy.base.errors import SquallError, nearest
 from squallpy.catalog.format_options import passed_options
 from squallpy.catalog.relation import Field, Relation
 from squallpy.runtime.formats.arrow_rows import fields_of
-from squallpy.runtime.formats.change_operations import columns_of_change
 from squallpy.runtime.formats.counted_table import concat_tables
 from squallpy.runtime.sources.foreign_source import SourceFault, described
 from squallpy.runtime.sources.protocol import Limit, Offset, Source
-from squallpy.runtime.sources.source import columns_of_changes, cut
+from squallpy.runtime.sources.python_rows import TableSlice, arrow_schema, arrow_table
+from squallpy.runtime.sources.source import columns_of_changes, cut, fields_read
 from squallpy.runtime.sources.spark_schema import declared_schema, spark_schema
 
 STREAM_READERS, TABLE_READER = ("streamReader", "simpleStreamReader"), "reader"
-ROWS = 10_000  # rows that become Arrow at once
 
 
 def open_python(relation: Relation, base: Path) -> Source:
@@ -67,8 +68,8 @@ def open_python(relation: Relation, base: Path) -> Source:
 def python_fields(relation: Relation, base: Path) -> tuple[Field, ...]:
     """List the columns of a data source's own schema."""
     data_source, _ = _create(relation, base)
-    changes = [name.lower() for name in columns_of_change(relation.op)]
-    fields = fields_of(_arrow(_schema(data_source, relation)))
+    changes = [name.lower() for name in columns_of_changes(relation)]
+    fields = fields_of(arrow_schema(_schema(data_source, relation)))
     return tuple(f for f in fields if f.name.lower() not in changes)
 
 
@@ -80,7 +81,7 @@ class _PythonSource(Source):
 
     @property
     def schema(self) -> pa.Schema:
-        return _arrow(self._schema)
+        return arrow_schema(self._schema)
 
 
 class PythonStream(_PythonSource):
@@ -152,6 +153,10 @@ class SimplePythonStream(_PythonSource):
         self._name, self._reader = name, data_source.simpleStreamReader(schema)
         self._held = list[tuple[Offset, Offset, pa.Table]]()  # what was read and is not committed
 
+    @property
+    def is_replayable(self) -> bool:
+        return type(self._reader).readBetweenOffsets is not SimpleDataSourceStreamReader.readBetweenOffsets
+
     def initial(self) -> Offset:
         return self._reader.initialOffset()
 
@@ -184,20 +189,6 @@ class SimplePythonStream(_PythonSource):
             if begin == at != end:
                 found, at = [*found, table], stop
         return concat_tables(found) if at == end and found else None
-
-
-@dataclass(frozen=True, slots=True)
-class TableSlice:
-    """Rows that were read before."""
-
-    table: pa.Table
-
-    @property
-    def rows(self) -> int:
-        return len(self.table)
-
-    def read(self, columns: tuple[str, ...]) -> pa.Table:
-        return self.table
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,103 +255,52 @@ def _unpickled(work: _Work) -> tuple[Any, StructType]:
     return found
 
 
-def arrow_table(name: str, found: Any, schema: StructType) -> pa.Table:
-    """Make rows, or record batches, a table of the columns of a schema."""
-    if not isinstance(found, Iterable):
-        raise SourceFault(name, f"read a {type(found).__name__}, not an iterator of rows")
-    rows = iter(found)
-    first = next(rows, None)
-    if isinstance(first, pa.RecordBatch):
-        return _joined(name, chain([first], rows), schema)
-    columns = schema.fieldNames()
-    converters = [LocalDataToArrowConversion._create_converter(f.dataType, f.nullable) for f in schema.fields]
-    target, tables = _arrow(schema), list[pa.Table]()
-    pending = list[Any]()
-    for row in chain([] if first is None else [first], rows):
-        pending.append(_values(name, row, columns))
-        if len(pending) == ROWS:
-            tables.append(_converted(name, pending, converters, target))
-            pending = []
-    return pa.concat_tables([*tables, _converted(name, pending, converters, target)])
-
-
-def _joined(name: str, batches: Iterator[Any], schema: StructType) -> pa.Table:
-    """Join record batches that have the columns of a schema."""
-    columns, tables = schema.fieldNames(), list[pa.Table]()
-    for batch in batches:
-        if not isinstance(batch, pa.RecordBatch):
-            raise SourceFault(name, f"read a {type(batch).__name__} among record batches")
-        if missing := [column for column in columns if column not in batch.schema.names]:
-            message = f'read a record batch without the column "{missing[0]}" of its schema'
-            raise SourceFault(name, message)
-        tables.append(pa.Table.from_batches([batch]).select(columns))
-    try:
-        return pa.concat_tables(tables)
-    except pa.ArrowInvalid:
-        types = next(str(t.schema.types) for t in tables if t.schema != tables[0].schema)
-        raise SourceFault(name, f"read record batches of the types {tables[0].schema.types}, then {types}") from None
-
-
-def _values(name: str, row: Any, columns: Sequence[str]) -> Sequence[Any]:
-    """Return the values of a row in the order of columns."""
-    if not isinstance(row, list | tuple):
-        raise SourceFault(name, f"read a {type(row).__name__}, not a tuple, a Row or an Arrow record batch")
-    if isinstance(row, Row) and hasattr(row, "__fields__") and set(row.__fields__) == set(columns):
-        return [row[column] for column in columns]
-    if len(row) != len(columns) or (isinstance(row, Row) and hasattr(row, "__fields__")):
-        has = f"the columns {', '.join(row.__fields__)}" if hasattr(row, "__fields__") else f"{len(row)} values"
-        raise SourceFault(name, f"read a row of {has}, and its schema has {', '.join(columns)}")
-    return row
-
-
-def _converted(name: str, rows: list[Any], converters: Sequence[Any], target: pa.Schema) -> pa.Table:
-    """Convert rows column by column."""
-    columns = list[pa.Array]()
-    for number, field in enumerate(target):
-        values = [row[number] for row in rows]
-        try:
-            columns.append(pa.array([converters[number](value) for value in values], field.type))
-        except Exception:
-            bad = next(value for value in values if not _is_valid(value, converters[number], field.type))
-            message = f'read {shorten(repr(bad))} for the column "{field.name}", which is {field.type}'
-            raise SourceFault(name, message) from None
-    return pa.table(columns, schema=target)
-
-
-def _is_valid(value: Any, converter: Any, type: pa.DataType) -> bool:
-    try:
-        pa.array([converter(value)], type)
-    except Exception:
-        return False
-    return True
-
-
-def _arrow(schema: StructType) -> pa.Schema:
-    return to_arrow_schema(schema, timezone="UTC")
-
-
 def _create(relation: Relation, base: Path) -> tuple[DataSource, Sequence[str]]:
     """Create the data source of a relation; SQ7002 if there is no such class."""
-    name, folders = relation.options["class"], [str(base.absolute()), str(Path.cwd())]
-    module, _, called = name.rpartition(".")
-    if not module or not called:
-        message = f"OPTIONS (class '{name}') is no class in a module"
-        raise SquallError("SQ7002", message, relation.span, "write class 'package.module.DataSource'")
-    _look_in(folders)
-    found = getattr(_imported(module, relation), called, None)
-    if found is None:
-        message, hint = f'the module {module} has no "{called}"', nearest(called, _data_sources(sys.modules[module]))
-        raise SquallError("SQ7002", message, relation.span, hint)
-    if not (isinstance(found, type) and issubclass(found, DataSource)):
+    folders = search_path(base)
+    found = find("class", relation, folders, _is_data_source)
+    name = relation.options["class"]
+    if not _is_data_source(found):
         message = f"{name} is no class that derives from pyspark.sql.datasource.DataSource"
-        raise SquallError("SQ7002", message, relation.span, nearest(called, _data_sources(sys.modules[module])))
+        raise SquallError("SQ7002", message, relation.span, _others(name, _is_data_source))
     try:
         return found(CaseInsensitiveDict(passed_options(relation.format, relation.options))), folders
     except Exception as error:
         raise SourceFault(name, f"raised {described(error, '__init__')}", span=relation.span) from error
 
 
-def _imported(module: str, relation: Relation) -> ModuleType:
+def search_path(base: Path) -> Sequence[str]:
+    """List the folders in which modules are looked for, beside those of Python."""
+    return [str(base.absolute()), str(Path.cwd())]
+
+
+def find(option: str, relation: Relation, folders: Sequence[str], is_meant: Callable[[Any], bool]) -> Any:
+    """Find what an option names in a module; SQ7002 if there is none, with one like it that may be meant."""
+    name = relation.options[option]
+    module, _, called = name.rpartition(".")
+    if not module or not called:
+        message = f"OPTIONS ({option} '{name}') names nothing in a module"
+        raise SquallError("SQ7002", message, relation.span, f"write {option} 'package.module.name'")
+    _look_in(folders)
+    found = getattr(_imported(module, name, relation), called, None)
+    if found is None:
+        message = f'the module {module} has no "{called}"'
+        raise SquallError("SQ7002", message, relation.span, _others(name, is_meant))
+    return found
+
+
+def _others(name: str, is_meant: Callable[[Any], bool]) -> str:
+    """Suggest what else of a module may be meant."""
+    module, _, called = name.rpartition(".")
+    return nearest(called, [other for other, found in vars(sys.modules[module]).items() if is_meant(found)])
+
+
+def _is_data_source(found: Any) -> bool:
+    """True if something is a class of data sources."""
+    return isinstance(found, type) and issubclass(found, DataSource) and found is not DataSource
+
+
+def _imported(module: str, name: str, relation: Relation) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
@@ -372,12 +312,6 @@ def _imported(module: str, relation: Relation) -> ModuleType:
         raise SourceFault(
             relation.options["class"], f"raised {described(error, 'import')}", None, relation.span
         ) from error
-
-
-def _data_sources(module: ModuleType) -> list[str]:
-    """List the data sources of a module."""
-    found = (name for name, each in vars(module).items() if isinstance(each, type) and issubclass(each, DataSource))
-    return [name for name in found if name != "DataSource"]
 
 
 def _look_in(folders: Sequence[str]) -> None:
@@ -394,13 +328,16 @@ def _schema(data_source: DataSource, relation: Relation) -> StructType:
     """Return the schema of a data source, or the declared columns where it has none; SQ4002 if nobody tells any."""
     name = relation.options["class"]
     if not _has(data_source, "schema"):
-        if relation.fields:
-            ops = [Field(each, VARCHAR) for each in columns_of_changes(relation)[:1]]
-            return declared_schema([*ops, *relation.fields])
-        hint = "list the columns after the name"
-        raise SquallError("SQ4002", f"the source {name} has no schema()", relation.span, hint)
+        return schema_as_declared(relation, f"the source {name} has no schema()")
     try:
         found = data_source.schema()
         return found if isinstance(found, StructType) else spark_schema(found)
     except Exception as error:
         raise SourceFault(name, f"raised {described(error, 'schema')}", span=relation.span) from error
+
+
+def schema_as_declared(relation: Relation, why: str) -> StructType:
+    """Return the columns that the script lists, that of changes first; SQ4002 if it lists none."""
+    if not relation.fields:
+        raise SquallError("SQ4002", why, relation.span, "list the columns after the name")
+    return declared_schema([*fields_read(relation, ()), *relation.fields])

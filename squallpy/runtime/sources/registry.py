@@ -12,19 +12,16 @@ from squallpy.base.entry_points import SOURCES, load
 from squallpy.base.errors import SquallError
 from squallpy.catalog.relation import Field, Relation
 from squallpy.runtime.formats.arrow_rows import fields_of
-from squallpy.runtime.formats.change_operations import columns_of_change
 from squallpy.runtime.sources.foreign_source import ForeignSource, described
 from squallpy.runtime.sources.protocol import Source
+from squallpy.runtime.sources.source import columns_of_changes
 
 
 def open_foreign(relation: Relation, base: Path) -> ForeignSource:
     """Open the source of a relation; modules beside the script, in the folder `base`, are found. SQ4002, SQ4008."""
     try:
         if relation.format == "python":
-            from squallpy.runtime.sources.python_source import open_python  # NB: imports PySpark
-
-            source: Source = open_python(relation, base)
-            return ForeignSource(relation, relation.options["class"], source)
+            return ForeignSource(relation, *_open_python(relation, base))
         return ForeignSource(relation, relation.format, _create(relation))
     except SquallError as error:
         raise error.at(relation.span) from error.__cause__
@@ -32,17 +29,31 @@ def open_foreign(relation: Relation, base: Path) -> ForeignSource:
 
 def infer_foreign_fields(relation: Relation, base: Path) -> tuple[Field, ...]:
     """Infer the columns of a relation that is declared without; SQ4002 if its source does not tell them."""
-    if relation.format == "python":
+    if relation.format == "python" and "class" in relation.options:
         from squallpy.runtime.sources.python_source import python_fields
 
         return python_fields(relation, base)
-    with closing(_create(relation)) as source:
-        schema = source.schema
+    if relation.format == "python":
+        schema = None
+    else:
+        with closing(_create(relation)) as source:
+            schema = source.schema
     if schema is None:
         message = f"the source {relation.format} tells no columns"
         raise SquallError("SQ4002", message, hint="list the columns after the name")
-    changes = [name.lower() for name in columns_of_change(relation.op)]
+    changes = [name.lower() for name in columns_of_changes(relation)]
     return tuple(f for f in fields_of(schema) if f.name.lower() not in changes)
+
+
+def _open_python(relation: Relation, base: Path) -> tuple[str, Source]:
+    """Open a data source or a generator, with its name."""
+    if "generator" in relation.options:
+        from squallpy.runtime.sources.generator_source import open_generator  # NB: imports PySpark, as below
+
+        return relation.options["generator"], open_generator(relation, base)
+    from squallpy.runtime.sources.python_source import open_python
+
+    return relation.options["class"], open_python(relation, base)
 
 
 def _create(relation: Relation) -> Source:

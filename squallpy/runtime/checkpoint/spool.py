@@ -1,0 +1,149 @@
+"""A spool: rows of a source that cannot be read twice, written before a batch reads them.
+
+spool = SpooledSource(source, ("k", "v"), "state/spool", "r")
+spool.latest({"row": 0}, limit)   →   {"row": 60}      sixty rows have come, and are in the folder
+spool.commit({"row": 60})             files of rows before 60 go
+
+    5c77f6e3-0     rows 0 … 59, as Arrow's IPC format with a checksum; in its metadata the source's offset behind them
+
+A source is asked for more only when all that it has brought is in batches, so that a spool is no longer than what one
+call brings. Its last file stays: by that, a run that is resumed knows where the source was.
+"""
+
+import json
+import zlib
+from bisect import bisect_right
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from squallpy.runtime.checkpoint.checksummed_record import damaged_error
+from squallpy.runtime.checkpoint.durable_folder import open_durable
+from squallpy.runtime.formats.counted_table import concat_tables
+from squallpy.runtime.sources.protocol import Limit, Offset, Source
+from squallpy.runtime.sources.source import RowSource
+
+_END = b"squallpy.end"
+_CRC = 4  # bytes of a checksum at the end of a file
+
+
+class SpooledSource(RowSource):
+    """A source whose rows are numbered as they come, and kept until they are committed.
+
+    Args:
+        columns: Those that are kept.
+        folder: The path or URI of a durable folder; None keeps rows in memory.
+        name: That of the relation.
+    """
+
+    def __init__(self, source: Source, columns: Sequence[str], folder: str | None, name: str) -> None:
+        self._source: Source | None = source
+        self._columns, self._folder, self._key = columns, folder, f"{zlib.crc32(name.encode()):08x}-"
+        self._firsts, self._stop = list[int](), 0
+        self._at: Offset | None = None
+        self._held = dict[int, pa.Table]()  # by first row, where there is no folder
+        if folder is not None:
+            self._restore()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_source": None}
+
+    @property
+    def source(self) -> Source:
+        assert self._source, "tasks do not ask for rows"
+        return self._source
+
+    @property
+    def is_bounded(self) -> bool:
+        return self.source.is_bounded
+
+    @property
+    def schema(self) -> pa.Schema | None:
+        return self.source.schema
+
+    @property
+    def rows(self) -> int:
+        return self._stop
+
+    def check(self, columns: Sequence[str]) -> None:
+        self.source.check(columns)
+
+    def latest(self, start: Offset, limit: Limit) -> Offset:
+        if self._stop <= start["row"]:
+            self._take(limit)
+        return super().latest(start, limit)
+
+    def read(self, start: int, stop: int, columns: tuple[str, ...]) -> pa.Table:
+        tables = list[pa.Table]()
+        for number in range(max(0, bisect_right(self._firsts, start) - 1), len(self._firsts)):
+            first = self._firsts[number]
+            if first < stop:
+                tables.append(self._open(first).slice(max(0, start - first), stop - max(start, first)))
+        if sum(map(len, tables)) != stop - start:
+            raise damaged_error(f"{self._key}{start}", self._folder or "")
+        return concat_tables(tables)
+
+    def commit(self, end: Offset) -> None:
+        while len(self._firsts) > 1 and self._firsts[1] <= end["row"]:
+            first = self._firsts.pop(0)
+            self._held.pop(first, None)
+            if self._folder is not None:
+                open_durable(self._folder).delete(f"{self._key}{first}")
+
+    def close(self) -> None:
+        self.source.close()
+
+    def _take(self, limit: Limit) -> None:
+        """Take what the source has, and write it down before the source may forget it."""
+        if self._at is None:
+            self._at = self.source.initial()
+        end = self.source.latest(self._at, limit)
+        if end == self._at:
+            return
+        tables = [each.read(tuple(self._columns)) for each in self.source.split(self._at, end, 1)]
+        wanted = {name.lower() for name in self._columns}
+        rows = concat_tables(tables).combine_chunks() if tables else pa.table({})
+        rows = rows.select([name for name in rows.column_names if name.lower() in wanted])
+        self._add(rows, end)
+        self.source.commit(end)
+
+    def _add(self, rows: pa.Table, end: Offset) -> None:
+        """Add a file of rows; one without rows is replaced by the next."""
+        if self._folder is None:
+            self._held[self._stop] = rows
+        else:
+            about = {_END: json.dumps(end).encode()}
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_file(sink, rows.schema.with_metadata(about)) as writer:
+                writer.write_table(rows.replace_schema_metadata(about))
+            data = sink.getvalue()
+            parts = data, zlib.crc32(data).to_bytes(_CRC, "big")
+            name = f"{self._key}{self._stop}"
+            open_durable(self._folder, "spool").create(name, lambda file: [file.write(part) for part in parts])
+        if self._stop not in self._firsts:
+            self._firsts.append(self._stop)
+        self._at, self._stop = end, self._stop + len(rows)
+
+    def _open(self, first: int) -> pa.Table:
+        return self._held[first] if self._folder is None else _read(self._folder, f"{self._key}{first}")
+
+    def _restore(self) -> None:
+        """Take up the rows that an earlier run has written."""
+        assert self._folder is not None
+        names = open_durable(self._folder).list("")
+        self._firsts = sorted(int(name[len(self._key) :]) for name in names if name.startswith(self._key))
+        if self._firsts:
+            last = _read.__wrapped__(self._folder, f"{self._key}{self._firsts[-1]}")  # NB: one without rows is replaced
+            self._stop, self._at = self._firsts[-1] + len(last), json.loads(last.schema.metadata[_END])
+
+
+@lru_cache(maxsize=4)  # NB: a file of rows does not change, and successive batches read the same one
+def _read(folder: str, name: str) -> pa.Table:
+    """Read a file of rows; SQ6005 if it is damaged."""
+    data = open_durable(folder).read(name)
+    if data is None or zlib.crc32(memoryview(data)[:-_CRC]) != int.from_bytes(data[-_CRC:], "big"):
+        raise damaged_error(name, folder)
+    with pa.ipc.open_file(pa.BufferReader(memoryview(data)[:-_CRC])) as reader:
+        return reader.read_all()
