@@ -22,7 +22,7 @@ OPTIONS: dict[str, str] = {
     "encoding": "csv: UTF-8, UTF-16, ISO-8859-1, … where no byte order mark tells",
     "charset": "csv: the same as encoding",
     "op": "the column of a change stream that says + (insert) or - (delete)",
-    "changelog": "how rows tell changes: append, op (as op 'op' does) or upsert (by PRIMARY KEY)",
+    "changelog": "how rows tell changes: append, op (as op 'op' does), upsert (by PRIMARY KEY) or debezium",
     "tombstone": "changelog 'upsert': the column that says which rows delete their key",
     "on_error": "what to do with a row that cannot be read: fail or skip",
     "watch": "files: whether files and lines that come later are read, too (true or false)",
@@ -32,7 +32,7 @@ OPTIONS: dict[str, str] = {
 _GENERAL = [name for name, about in OPTIONS.items() if not about.startswith(("csv:", "files:"))]
 ALIASES = {"sep": "delimiter", "charset": "encoding"}
 CHOICES: dict[str, tuple[str, ...]] = {
-    "changelog": ("append", "op", "upsert"),
+    "changelog": ("append", "op", "upsert", "debezium"),
     "header": ("true", "false"),
     "on_error": ("fail", "skip"),
     "watch": ("true", "false"),

@@ -136,7 +136,12 @@ class Relation:
     @property
     def is_keyed(self) -> bool:
         """True if a row replaces the one before that has its PRIMARY KEY."""
-        return self.options.get("changelog") == "upsert"
+        return self.options.get("changelog") == "upsert" or (self.is_debezium and bool(self.primary_key))
+
+    @property
+    def is_debezium(self) -> bool:
+        """True if its files have envelopes with the old and the new row of each change."""
+        return self.options.get("changelog") == "debezium"
 
     @property
     def tombstone(self) -> Field | None:
@@ -153,12 +158,17 @@ class Relation:
     @property
     def has_deletes(self) -> bool:
         """True if its rows may go."""
-        return self.op is not None or self.is_keyed
+        return self.op is not None or "changelog" in self.options
+
+    @property
+    def has_ledger(self) -> bool:
+        """True if its inserts and deletes are counted, as deletes may be of rows that are not there."""
+        return self.has_deletes and not self.is_keyed
 
     @property
     def is_signed(self) -> bool:
         """True if rows are read with their multiplicity."""
-        return self.op is not None or self.tombstone is not None
+        return self.op is not None or self.tombstone is not None or self.is_debezium
 
     @property
     def is_computed(self) -> bool:

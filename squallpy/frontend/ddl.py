@@ -1,7 +1,7 @@
 """CREATE STREAM and CREATE TABLE, as parsed by `grammar/script.lark`, → Relation."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -85,9 +85,8 @@ def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
     if (kept.get("op") or kept.get("changelog")) and not stream:
         what = "op column" if kept.get("op") else "changelog"
         raise SquallError("SQ7002", f"a TABLE does not change and has no {what}", name_span, "declare a STREAM")
-    if kept.get("changelog") and not read.key:
-        message = f"changelog '{kept['changelog']}' needs a PRIMARY KEY, by which rows replace each other"
-        raise SquallError("SQ7002", message, name_span, "declare one: id BIGINT PRIMARY KEY, or PRIMARY KEY (a, b)")
+    with at(name_span):
+        check_changes(kept, format, read)
     if kept.get("watch") == "true" and not stream:
         raise SquallError("SQ7002", "a TABLE does not change and is not watched", name_span, "declare a STREAM")
     if "maxfilespertrigger" in kept and kept.get("watch") != "true":
@@ -98,6 +97,20 @@ def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
     references = tuple(mark_reference(reference, fields) for reference in read.references)
     relation = Relation(called, fields, stream, format, kept, primary_key, references, column, delay, name_span)
     return CreateRelation(relation, name_span)
+
+
+def check_changes(options: Mapping[str, str], format: str, read: "Columns") -> None:
+    """Raise SQ7002 if a `changelog` does not suit the format, or lacks columns or a key."""
+    match options.get("changelog"):
+        case "upsert" if not read.key:
+            message = "changelog 'upsert' needs a PRIMARY KEY, by which rows replace each other"
+            raise SquallError("SQ7002", message, hint="declare one: id BIGINT PRIMARY KEY, or PRIMARY KEY (a, b)")
+        case "debezium" if format != "json":
+            message = f"changelog 'debezium' is for json, not for {format}"
+            raise SquallError("SQ7002", message, hint="write USING json, or changelog 'op' for rows with an operation")
+        case "debezium" if not read.fields:
+            message = "changelog 'debezium' needs columns, those of the rows in its envelopes"
+            raise SquallError("SQ7002", message, hint="list the columns after the name")
 
 
 @contextmanager

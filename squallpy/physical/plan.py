@@ -290,7 +290,8 @@ class Plan:
         windows = self.windows
         passing = {f.auxiliary.source.name for f in self.feeds if f.auxiliary and f.relation.name in windows}
         kept = {t.relation.name for t in self.program.triggers if any(s.target not in passing for s in t.statements)}
-        return frozenset(f.relation.name for f in self.sources if f.relation.op and not f.relation.is_computed) & kept
+        counted = (r for r in (feed.relation for feed in self.sources) if r.has_ledger and not r.is_computed)
+        return frozenset(relation.name for relation in counted) & kept
 
     def delta(self, name: str) -> PoolPlan:
         return next(d for d in self.deltas if d.name == name)

@@ -99,6 +99,12 @@ ERRORS = {
     "CREATE STREAM z (a INT PRIMARY KEY) USING csv OPTIONS (path 'x', changelog 'upsert', tombstone 'A')": (
         'SQ2007 q.sql:1:15: "A" is the tombstone column and cannot be declared as well'
     ),
+    "CREATE STREAM z (a INT) USING csv OPTIONS (path 'x', changelog 'debezium')": (
+        "SQ7002 q.sql:1:15: changelog 'debezium' is for json, not for csv"
+    ),
+    "CREATE STREAM z USING json OPTIONS (path 'x', changelog 'debezium')": (
+        "SQ7002 q.sql:1:15: changelog 'debezium' needs columns"
+    ),
     "CREATE STREAM z USING csv OPTIONS (path 'x') TIMESTAMP BY a DELAY 5 PARSECS": "SQ1001 q.sql:1:69: unknown unit",
 }
 

@@ -85,7 +85,7 @@ def test_progress_is_only_of_mz_diff(squall: Squall, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("op", "told"),
     [
-        ("u", "'u' is an update in one row, write two: the old row \\(before\\) with - or -U, the new one"),
+        ("u", "'u' is an update in one row, write two: the old row with - or -U, the new one"),
         ("UPDATE", "'UPDATE' is an update"),
         ("upsert", "'upsert' is an update"),
         ("t", "'t' is neither an insert nor a delete"),

@@ -29,7 +29,7 @@ MATERIALIZE = ("mz_timestamp", PROGRESSED)  # further columns that describe the 
 TRUE = ("true", "t", "1")
 
 OPERATION = "SQ4005"
-IMAGES = "write two: the old row (before) with - or -U, the new one (after) with + or +U"
+IMAGES = "write two: the old row with - or -U, the new one with + or +U; or use changelog 'upsert' or 'debezium'"
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from squallpy.runtime.formats.type_conversion import PROGRESS, Problem, conform,
 
 LINES = Dialect(quote="")  # a line end is always the end of a row: within a JSON string it is escaped
 SAMPLE = 1 << 20  # bytes from which columns are inferred
+NULL_LINE = Problem("SQ4003", "'null' is not a JSON object")
 _NOTHING = pa.scalar(None, pa.string())
 _NO_OBJECT = re.compile(rb"^[ \t]*[^{ \t\r\n]", re.MULTILINE)
 
@@ -163,7 +164,8 @@ def _object(line: bytes, row: int, wrong: dict[int, Problem]) -> Mapping[str, An
             wrong[row] = Problem("SQ4003", f"{shown} is not JSON: {str(error).partition(':')[0].lower()}")
         return {}
     if not isinstance(found, dict):
-        wrong[row] = Problem("SQ4003", f"{shorten(repr(line.decode()))} is not a JSON object")
+        problem = Problem("SQ4003", f"{shorten(repr(line.decode()))} is not a JSON object")
+        wrong[row] = NULL_LINE if found is None else problem
         return {}
     return found
 

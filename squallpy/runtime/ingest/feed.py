@@ -49,7 +49,7 @@ class Feeder:
     def ledger(self, table: pa.RecordBatch) -> list[tuple[int, Delta]]:
         """List the inserts and deletes of a change stream, each with the fixed partition of its row."""
         mult = _multiplicities(table)
-        if not self.feed.relation.op or mult is None:
+        if not self.feed.relation.has_ledger or mult is None:
             return []
         keys, words = entries(self._hashes(table), mult)
         name, place = PoolName(self.feed.relation.name, Role.LEDGER), keys[:, 0] % self._partitions

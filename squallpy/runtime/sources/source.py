@@ -15,19 +15,19 @@ from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import BIGINT, DOUBLE, TIMESTAMP, VARCHAR, Kind, Type, decimal
 from squallpy.catalog.relation import CONSTANT, MULT, Field, Relation
 from squallpy.catalog.window_spec import ARRIVAL
 from squallpy.runtime.evaluate.text_column_casts import column_type
-from squallpy.runtime.formats.change_operations import MATERIALIZE, columns_of_change, decode_tombstones
+from squallpy.runtime.formats.change_operations import MATERIALIZE, columns_of_change
 from squallpy.runtime.formats.counted_table import concat_tables, take_rows
 from squallpy.runtime.formats.file_rows import FileRows, mark_read
 from squallpy.runtime.formats.relation_files import File, find_files
 from squallpy.runtime.formats.skipped_rows import EXAMPLES, SkippedRows, mark_skipped, skipped
-from squallpy.runtime.formats.type_conversion import PROGRESS, check_names, note_nulls
+from squallpy.runtime.formats.type_conversion import PROGRESS, check_names
+from squallpy.runtime.sources.changelog_rows import read_part, rows_of_changes
 from squallpy.runtime.sources.protocol import Limit, Offset, Source
 
 SKIP = "OPTIONS (on_error 'skip') leaves such rows out"
@@ -218,29 +218,13 @@ class FileSource(RowSource):
             begin = self.starts[i]
             first, last = max(start, begin) - begin, min(stop, self.starts[i + 1]) - begin
             if first < last:
-                piece = self._read_part(self.parts[i], first, last, fields)
-                tables.append(self._settle(self.parts[i], piece, first, self.first_row + begin if counted else None))
-                left_out += skipped(tables[-1])
+                piece = read_part(self.relation, self.parts[i], (first, last), fields, self.with_checksum)
+                table = self._settle(self.parts[i], piece, first, self.first_row + begin if counted else None)
+                tables.append(rows_of_changes(table, self.relation, fields))
+                left_out += skipped(table)
                 sums |= {str(self.first_part + i): piece.checksums} if piece.checksums else {}
                 images += piece.images
         return mark_read(mark_skipped(concat_tables(tables), left_out), sums, images)
-
-    def _read_part(self, part: SourceFile, first: int, last: int, fields: tuple[Field, ...]) -> FileRows:
-        """Read rows of one part, with the multiplicities that a tombstone column tells."""
-        tombstone, key = self.relation.tombstone, self.relation.primary_key
-        if tombstone is None:
-            return part.read(first, last, fields, self.relation.op, self.with_checksum)
-        loose = (f if f.name in key else replace(f, nullable=True) for f in fields)  # NB: a tombstone may lack them
-        piece = part.read(first, last, (*loose, tombstone), None, self.with_checksum)
-        told, table = piece.table.column(len(fields)), piece.table
-        if tombstone.path[-1]:
-            mult = decode_tombstones(told, tombstone.name, piece.wrong)
-        else:
-            mult = pc.if_else(told.is_valid(), 1, -1)
-        for column, field in zip(table.columns[: len(fields)], fields, strict=True):
-            if not field.nullable and field.name not in key and column.null_count:
-                note_nulls(pc.and_(column.is_null(), pc.greater(mult, 0)), field, piece.wrong)
-        return replace(piece, table=table.remove_column(len(fields)).append_column(MULT, mult))
 
     def _field(self, name: str) -> Field:
         field = self.relation.field(name)
