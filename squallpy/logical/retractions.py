@@ -48,7 +48,7 @@ def _retraction(node: Node, tested: frozenset[int]) -> str | None:
         case Scan(relation) if relation.is_computed:
             return f"the cells of {relation.name} change"
         case Scan(relation):
-            return f"{relation.name} is a change stream" if relation.source.op else None
+            return f"{relation.name} is a change stream" if relation.source.has_deletes else None
         case Filter() | Project() | Join() | Union() | Sort() | SemiJoin() | Domain() | Aggregate(aggs=()):
             return None
         case SetOperation(kind):

@@ -9,12 +9,12 @@ from squallpy.base.entry_points import SOURCES, load, names_of
 from squallpy.base.errors import SquallError
 
 
-def install(folder: Path, package: str, points: str, code: str = "") -> None:
-    """Put a package with entry points of sources into a folder."""
+def install(folder: Path, package: str, points: str, code: str = "", group: str = SOURCES) -> None:
+    """Put a package with entry points, of sources by default, into a folder."""
     about = folder / f"{package}-1.0.dist-info"
     about.mkdir(parents=True)
     (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text(f"[{SOURCES}]\n{points}\n")
+    (about / "entry_points.txt").write_text(f"[{group}]\n{points}\n")
     (folder / f"{package}.py").write_text(code)
 
 

@@ -117,7 +117,7 @@ class BatchFileWriter:
         with writing_to(folder):
             self._recover()
 
-    def write(self, rows: Iterator[pa.RecordBatch]) -> None:
+    def write(self, rows: Iterator[pa.RecordBatch], batch: int) -> None:
         table = pa.Table.from_batches(rows, self._schema)
         self._folder.draft(lambda out: self._format.write(table, out, self._added))
 

@@ -16,7 +16,7 @@ from typing import IO
 from squallpy.base.errors import SquallError
 from squallpy.base.local_paths import local_path
 from squallpy.catalog.relation import Relation
-from squallpy.catalog.sink_spec import FINAL, SinkSpec
+from squallpy.catalog.sink_spec import FINAL, FORMATS, SinkSpec
 from squallpy.logical.nodes import Query
 from squallpy.runtime.checkpoint.durable_folder import join_path
 from squallpy.runtime.sinks.batch_files import BatchFiles, Manifest, is_batch
@@ -35,7 +35,7 @@ class Outputs:
     """
 
     def __init__(self, queries: Iterable[Query], base: Path, out: SinkSpec | None = None) -> None:
-        queries = tuple(queries)
+        queries, self._base = tuple(queries), base
         several = sum(query.sink is None for query in queries) > 1
         self._sinks = dict[int, SinkSpec]()
         for query in queries:
@@ -82,6 +82,10 @@ class Outputs:
                 stream.close()
 
     def _destination(self, sink: SinkSpec, identity: str, resumed: bool) -> Destination:
+        if sink.format not in FORMATS:
+            from squallpy.runtime.sinks.python_sink import PythonSink  # NB: imports PySpark
+
+            return PythonSink(sink, self._base)
         target, mode = sink.target, sink.mode
         assert target is not None and mode is not None
         if mode == FINAL:
@@ -94,7 +98,9 @@ class Outputs:
 
 
 def located(sink: SinkSpec, base: Path) -> SinkSpec:
-    """Find the target of a sink from the folder of its script."""
+    """Find the target of a sink of files from the folder of its script."""
+    if sink.format not in FORMATS:
+        return sink
     path = sink.options["path"]
     try:
         place = local_path(path)

@@ -14,17 +14,17 @@ class SinkWriter(Protocol):
     """Writer of batches to a sink, in the shape of PySpark's `DataSourceStreamArrowWriter`.
 
     `write` is called for the rows of each partition, `commit` then on the driver with all messages. A batch that was
-    committed may come again after a crash, with the same number and rows: `commit` does nothing then.
+    committed may come again after a crash, with the same number and rows, and must not count twice.
     """
 
-    def write(self, rows: Iterator[pa.RecordBatch]) -> Any:
+    def write(self, rows: Iterator[pa.RecordBatch], batch: int) -> Any:
         """Write rows, which do not count yet, and return a message for the commit."""
 
     def commit(self, messages: list[Any], batch: int) -> None:
         """Let the rows of a batch count, all at once."""
 
     def abort(self, messages: list[Any], batch: int) -> None:
-        """Forget the rows of a batch that failed."""
+        """Forget the rows of a batch that failed; None is the message of a `write` that did."""
 
 
 class Destination(Protocol):

@@ -48,10 +48,10 @@ class QueryOutput:
         self._destination.close()
 
     def _write(self, batch: int, rows: pa.Table) -> None:
-        messages = list[object]()
+        messages: list[object] = [None]
         try:
             with writing_to(self._destination, f"batch {batch:,} to "):
-                messages.append(self._writer.write(iter(rows.to_batches())))
+                messages = [self._writer.write(iter(rows.to_batches()), batch)]
                 self._writer.commit(messages, batch)
         except BaseException:
             with suppress(Exception):  # NB: the first error is the one to tell

@@ -40,7 +40,7 @@ class ResultFile:
         self._schema = schema
         return self
 
-    def write(self, rows: Iterator[pa.RecordBatch]) -> None:
+    def write(self, rows: Iterator[pa.RecordBatch], batch: int) -> None:
         table = pa.Table.from_batches(rows, self._schema)
         if self._folder:
             self._folder.draft(lambda out: self._format.write(table, out))

@@ -17,11 +17,12 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from squallpy.base.errors import SquallError
+from squallpy.base.python_objects import search_path
 from squallpy.catalog.format_options import passed_options
 from squallpy.catalog.relation import Relation
 from squallpy.runtime.sources.protocol import Limit, Offset, Source
 from squallpy.runtime.sources.python_rows import TableSlice, arrow_schema, arrow_table
-from squallpy.runtime.sources.python_source import find, schema_as_declared, search_path
+from squallpy.runtime.sources.python_source import find, schema_as_declared
 
 WAITING = 100_000  # rows that are taken ahead
 _LOOK = 0.1  # seconds between looks whether the run has ended

@@ -9,17 +9,14 @@ A row is a tuple, a list or a Row, or rows come in Arrow record batches. Of seve
 first, CREATE TABLE the last of these.
 """
 
-import importlib
 import inspect
 import json
-import sys
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
@@ -34,7 +31,8 @@ from pyspark.sql.datasource import (
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 from pyspark.sql.types import StructType
 
-from squallpy.base.errors import SquallError, nearest
+from squallpy.base.errors import SquallError
+from squallpy.base.python_objects import find_object, look_in, search_path, suggest_object
 from squallpy.catalog.format_options import passed_options
 from squallpy.catalog.relation import Field, Relation
 from squallpy.runtime.formats.arrow_rows import fields_of
@@ -250,7 +248,7 @@ def _pickled(value: Any) -> bytes:
 
 @lru_cache(maxsize=8)
 def _unpickled(work: _Work) -> tuple[Any, StructType]:
-    _look_in(work.folders)
+    look_in(work.folders)
     found: tuple[Any, StructType] = cloudpickle.loads(work.reader)
     return found
 
@@ -258,65 +256,30 @@ def _unpickled(work: _Work) -> tuple[Any, StructType]:
 def _create(relation: Relation, base: Path) -> tuple[DataSource, Sequence[str]]:
     """Create the data source of a relation; SQ7002 if there is no such class."""
     folders = search_path(base)
-    found = find("class", relation, folders, _is_data_source)
-    name = relation.options["class"]
-    if not _is_data_source(found):
+    name, made = relation.options["class"], find("class", relation, folders, is_data_source)
+    if not is_data_source(made):
         message = f"{name} is no class that derives from pyspark.sql.datasource.DataSource"
-        raise SquallError("SQ7002", message, relation.span, _others(name, _is_data_source))
+        raise SquallError("SQ7002", message, relation.span, suggest_object(name, is_data_source))
     try:
-        return found(CaseInsensitiveDict(passed_options(relation.format, relation.options))), folders
+        return made(CaseInsensitiveDict(passed_options(relation.format, relation.options))), folders
     except Exception as error:
         raise SourceFault(name, f"raised {described(error, '__init__')}", span=relation.span) from error
 
 
-def search_path(base: Path) -> Sequence[str]:
-    """List the folders in which modules are looked for, beside those of Python."""
-    return [str(base.absolute()), str(Path.cwd())]
-
-
 def find(option: str, relation: Relation, folders: Sequence[str], is_meant: Callable[[Any], bool]) -> Any:
-    """Find what an option names in a module; SQ7002 if there is none, with one like it that may be meant."""
+    """Find what an option of a relation names in a module; SQ7002 if there is none."""
     name = relation.options[option]
-    module, _, called = name.rpartition(".")
-    if not module or not called:
-        message = f"OPTIONS ({option} '{name}') names nothing in a module"
-        raise SquallError("SQ7002", message, relation.span, f"write {option} 'package.module.name'")
-    _look_in(folders)
-    found = getattr(_imported(module, name, relation), called, None)
-    if found is None:
-        message = f'the module {module} has no "{called}"'
-        raise SquallError("SQ7002", message, relation.span, _others(name, is_meant))
-    return found
+    try:
+        return find_object(option, name, folders, is_meant, relation.span)
+    except SquallError:
+        raise
+    except Exception as error:
+        raise SourceFault(name, f"raised {described(error, 'import')}", None, relation.span) from error
 
 
-def _others(name: str, is_meant: Callable[[Any], bool]) -> str:
-    """Suggest what else of a module may be meant."""
-    module, _, called = name.rpartition(".")
-    return nearest(called, [other for other, found in vars(sys.modules[module]).items() if is_meant(found)])
-
-
-def _is_data_source(found: Any) -> bool:
+def is_data_source(found: Any) -> bool:
     """True if something is a class of data sources."""
     return isinstance(found, type) and issubclass(found, DataSource) and found is not DataSource
-
-
-def _imported(module: str, name: str, relation: Relation) -> ModuleType:
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is not None and (module == error.name or module.startswith(f"{error.name}.")):
-            hint = "put it beside the script, or install its package"
-            raise SquallError("SQ7002", f'there is no module "{module}"', relation.span, hint) from None
-        raise SquallError("SQ7002", f"the module {module} needs {error.name}", relation.span, "install it") from None
-    except Exception as error:
-        raise SourceFault(
-            relation.options["class"], f"raised {described(error, 'import')}", None, relation.span
-        ) from error
-
-
-def _look_in(folders: Sequence[str]) -> None:
-    """Let modules in these folders be imported."""
-    sys.path[:0] = [folder for folder in folders if folder not in sys.path]
 
 
 def _has(data_source: DataSource, method: str) -> bool:
