@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -225,6 +225,7 @@ class Session:
         from squallpy.runtime.checkpoint.state_folders import Committed
         from squallpy.runtime.observers.protocol import QueryStart
         from squallpy.runtime.query_input import open_reading
+        from squallpy.runtime.sources.source_report import measure_sources
 
         folder = self._state_folder(query, options)
         reading = open_reading(self.script.relations, self.path.parent, folder, options.trigger, self.foreign)
@@ -244,13 +245,14 @@ class Session:
                 sink = opened.enter_context(closing(outputs.open(options.out, made_for.query, resumes)))
             location = opened.enter_context(self._state_location(query, options, made_for, reading))
             input = reading.begin(location)
-            executor = self._executor(compiled.plan, input, location, options)
+            measure = partial(measure_sources, input) if options.measured else None
+            delivery = Delivery(sink, observer, stop, reading.number, options.profile, lease, measure)
+            executor = self._executor(compiled.plan, replace(input, on_idle=delivery.idle), location, options)
             sink.begin(query, executor.schema, reading.batches)
             done = Committed(location.durable).batches if location else 0
             number = reading.number(done)
             done = location.before if location and number is None else number or 0
-            observer.on_query_started(QueryStart(query, reading.batches, executor.final, done))
-            delivery = Delivery(sink, observer, stop, reading.number, options.profile, lease)
+            observer.on_query_started(QueryStart(query, reading.batches, executor.final, done, compiled.plan.joins))
             executor.run(delivery.batch, lambda: working(True), stop)
             final = executor.final()
             if lease:

@@ -129,6 +129,9 @@ class Settings:
         choices=("compensated", "plain"),
         name="fivm.sums",
     )
+    health_seconds: int = setting(
+        60, "seconds without a batch or a look at the input after which /healthz of --metrics :PORT says 503", 1
+    )
     changes_marks: bool = setting(
         False,
         "mark the end of each batch (also one without changes) and of the query in changes on stdout, by a row of op "

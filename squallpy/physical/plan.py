@@ -274,6 +274,17 @@ class Plan:
         return frozenset(s.target for s in steps if isinstance(s, Update)) & {pool.name for pool in self.pools}
 
     @property
+    def joins(self) -> dict[int, str]:
+        """Distribution of the joins of each stage that has any, by its number: hash, grid, or keys with grids."""
+        adaptive, found = {view.view for view in self.on_grid}, dict[int, str]()
+        for number, stage in enumerate(self.stages):
+            updates = [step for step in stage.steps if isinstance(step, Update)]
+            read = {step.source for update in updates for step in update.steps if isinstance(step, Lookup)}
+            if read:
+                found[number] = ("grid" if self.grid else "keys") if read & adaptive else "hash"
+        return found
+
+    @property
     def windows(self) -> dict[str, WindowSpec]:
         """The windows over streams, by the names of the auxiliary relations of their rows."""
         kinds = ((feed.relation.name, feed.auxiliary.kind) for feed in self.feeds if feed.auxiliary)

@@ -46,6 +46,16 @@ def _output(option: str) -> Callable[..., object]:
     return convert
 
 
+def _metrics(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> tuple[object, ...]:
+    """Read the files and addresses of --metrics."""
+    if not given:
+        return ()
+    from squallpy.base.addresses import Address
+    from squallpy.base.local_paths import output_path
+
+    return tuple(Address.parse(each) or output_path(each, "--metrics") for each in given)
+
+
 _RUNNING = (
     click.argument("script", metavar="QUERY.sql", required=False),
     click.option("--master", default="local[2]", show_default=True, help="Spark's master."),
@@ -82,7 +92,13 @@ _RUNNING = (
         metavar="DIR",
         help="Keep state here, a folder or a URI that Arrow knows; go on from it if it holds this query.",
     ),
-    click.option("--metrics", callback=_output("--metrics"), metavar="FILE", help="One JSON line per batch."),
+    click.option(
+        "--metrics",
+        multiple=True,
+        callback=_metrics,
+        metavar="FILE|[HOST]:PORT",
+        help="One JSON line per batch; or metrics for Prometheus at an address. May be given again.",
+    ),
     click.option(
         "--late", callback=_output("--late"), metavar="FILE", help="Rows that came when their window had passed them."
     ),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from squallpy import __version__
+from squallpy.base.addresses import Address
 from squallpy.base.batch_trigger import AS_IT_COMES, BatchTrigger
 from squallpy.base.errors import SquallError
 from squallpy.base.hidden_imports import hide_module
@@ -47,7 +48,7 @@ class RunRequest:
     format: str | None = None
     out: Path | str | None = None
     checkpoint: str | None = None
-    metrics: Path | None = None
+    metrics: tuple[Path | Address, ...] = ()
     late: Path | None = None
     profile: Path | None = None
     log_level: str | None = None
@@ -155,6 +156,7 @@ def _run_script(request: RunRequest, events: EventHandler | None) -> None:
     end = _End()
     try:
         with interruptible(progress.say) as interruption, progress.running(), ExitStack() as opened:
+            served = _serve_metrics(request, session.settings.health_seconds, progress, opened)
             # NB: before any file is touched that another run may write
             lease = opened.enter_context(hold_lease(request.checkpoint)) if request.checkpoint else None
             if request.profile:
@@ -168,7 +170,7 @@ def _run_script(request: RunRequest, events: EventHandler | None) -> None:
                 changes=choice.mode != "final",
                 final=choice.mode != "changes",
                 out=(request.out and SinkSpec("--out", choice.format, {}, choice.mode, target=request.out)) or None,
-                measured=request.metrics is not None,
+                measured=bool(request.metrics),
                 late=request.late is not None,
                 checkpoint=request.checkpoint,
                 lease=lease,
@@ -180,7 +182,7 @@ def _run_script(request: RunRequest, events: EventHandler | None) -> None:
                 script=str(request.script), backend=request.backend, checkpoint=request.checkpoint, version=__version__
             )
             shown = [sink for sink in sinks if isinstance(sink, Observer)]
-            observer = Observers(*shown, *_observers(request, several, opened), events_of_run, progress, end)
+            observer = Observers(*shown, *_observers(request, several, opened), *served, events_of_run, progress, end)
             gc.freeze()  # what is there stays; a run makes its own garbage
             gc.set_threshold(50_000, 10, 10)
             session.run(options, Sinks(*sinks), interruption.stop, interruption.working, observer)
@@ -197,13 +199,14 @@ def _run_script(request: RunRequest, events: EventHandler | None) -> None:
 
 def _check_distinct(request: RunRequest) -> None:
     """Raise SQ7003 for two outputs that would overwrite each other."""
-    given = {"--out": request.out, "--metrics": request.metrics, "--late": request.late, "--profile": request.profile}
+    given = [("--out", request.out), ("--late", request.late), ("--profile", request.profile)]
+    given += [("--metrics", each) for each in request.metrics if isinstance(each, Path)]
     seen: dict[str, str] = {}
-    for option, path in given.items():
+    for option, path in given:
         if isinstance(path, Path) and not is_stream(path):
-            other = seen.setdefault(os.path.realpath(path), option)
-            if other != option:
+            if other := seen.get(os.path.realpath(path)):
                 raise SquallError("SQ7003", f"{other} and {option} are the same file", hint="give each its own")
+            seen[os.path.realpath(path)] = option
 
 
 def _sinks(
@@ -218,10 +221,27 @@ def _sinks(
 
 def _observers(request: RunRequest, several: bool, opened: ExitStack) -> Iterator[Observer]:
     """Make the observers of a run except its progress; those `opened` are closed at its end."""
-    if request.metrics:
-        yield opened.enter_context(closing(Metrics(request.metrics, several, _resumes(request))))
+    for each in request.metrics:
+        if isinstance(each, Path):
+            yield opened.enter_context(closing(Metrics(each, several, _resumes(request))))
     if request.late:
         yield opened.enter_context(closing(LateRows(request.late, several, _resumes(request))))
+
+
+def _serve_metrics(request: RunRequest, patience: int, progress: Progress, opened: ExitStack) -> list[Observer]:
+    """Serve metrics at the addresses that are given; those `opened` are closed at the end of the run."""
+    addresses = [each for each in request.metrics if isinstance(each, Address)]
+    if not addresses:
+        return []
+    from squallpy.runtime.observers.metrics_server import MetricsServer
+    from squallpy.runtime.observers.prometheus import Prometheus
+
+    metrics = Prometheus(patience)
+    for address in addresses:
+        server = opened.enter_context(MetricsServer(address, metrics))
+        if not address.port:
+            progress.say(f"metrics are at {server.url}")
+    return [metrics]
 
 
 def _resumes(request: RunRequest) -> bool:

@@ -13,6 +13,7 @@ from squallpy.runtime.spark.submit import SubmitCommand, submit_command
 from squallpy.session import Session
 from squallpy.terminal.run_command import RunRequest, choose
 
+_REPEATED = {"settings": "--set", "metrics": "--metrics"}
 _SAID_ELSEWHERE = {"script", "text", "backend", "master", "conf"}  # in the line
 
 
@@ -42,8 +43,8 @@ def _options(request: RunRequest) -> Iterator[str]:
     """List the options as they were given."""
     for field in fields(request):
         value = getattr(request, field.name)
-        if field.name == "settings":
-            for setting in value:
-                yield from ("--set", setting)
+        if field.name in _REPEATED:
+            for each in value:
+                yield from (_REPEATED[field.name], str(each))
         elif field.name not in _SAID_ELSEWHERE and value is not None:
             yield from (f"--{field.name.replace('_', '-')}", str(value))

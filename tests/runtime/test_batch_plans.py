@@ -40,6 +40,7 @@ from squallpy.runtime.joiners.routing import tickets_of
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.view_container import HASHES
 from squallpy.runtime.messages.deltas import unpack_deltas
+from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.testing.compare_rows import difference
 from squallpy.testing.engines import KilledEngine, PartitionedEngine
@@ -568,7 +569,7 @@ def differential_keys_that_are_heavy_in_a_sample(tmp_path: Path) -> None:
     for pushed in (first, *later, gone, {}):
         assert not difference(*(engine.push(pushed) for engine in engines))
         assert_records_are_at_home(engines[0], engines[0].policy.plan)
-        busiest.append([max(engine.stats["received_rows"].values()) for engine in engines])
+        busiest.append([max(BatchReport.of(engine.stats).received_rows.values()) for engine in engines])
     assert busiest[0][0] < 0.6 * busiest[0][1], "tuples of the heavy key were at one joiner"
     assert not engines[0].policy.plan.heavy
 

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from time import perf_counter
+from typing import Any
 
 from squallpy.base.errors import SquallError
 from squallpy.runtime.checkpoint.lease import Lease
@@ -12,12 +13,17 @@ from squallpy.runtime.observers.protocol import Observer
 from squallpy.runtime.observers.report import BatchReport, RunSummary
 from squallpy.runtime.result.result import Changes
 from squallpy.runtime.sinks.protocol import Sink
+from squallpy.runtime.sources.source_report import SourceReport
+
+_IDLE = 1.0  # seconds between two reports that there is nothing to read
 
 
 class Delivery:
     """The way of batches to the sink and the observer, which get each by its `number` in the replay.
 
-    The `lease` is checked before the sink gets a batch, and again before the batch is committed.
+    Args:
+        sources: Measures the sources after a batch, if anybody wants to know.
+        lease: Checked before the sink gets a batch, and again before the batch is committed.
     """
 
     def __init__(
@@ -28,9 +34,11 @@ class Delivery:
         number: Callable[[int], int | None],
         profile: Profile | None = None,
         lease: Lease | None = None,
+        sources: Callable[[int], Mapping[str, SourceReport]] | None = None,
     ) -> None:
         self._sink, self._observer, self._stop, self._number = sink, observer, stop, number
-        self._profile, self._lease = profile, lease
+        self._profile, self._lease, self._sources = profile, lease, sources
+        self._batch, self._measured = -1, 0.0
         self._start = self._last = perf_counter()
         self._images, self._whole = dict[str, int](), False
         self._summary = RunSummary()
@@ -38,11 +46,22 @@ class Delivery:
     def batch(self, batch: int, changes: Changes | None, report: BatchReport) -> bool:
         """Pass a batch on, unless it has been before; whether to go on after it."""
         self._check()
+        self._batch = batch
         self._check_images(batch, report.images)
         if (number := self._number(batch)) is not None:
             self._pass(number, changes, report)
         self._check()
         return not self._stop.is_set()
+
+    def idle(self) -> None:
+        """Tell the observer now and then that there is nothing to read."""
+        self._last = now = perf_counter()  # NB: a batch does not take the time that it was waited for
+        if now > self._measured + _IDLE:
+            self._measured = now
+            self._observer.on_query_idle(self._measure())
+
+    def _measure(self) -> Mapping[str, SourceReport]:
+        return self._sources(self._batch) if self._sources and self._batch >= 0 else {}
 
     def _check(self) -> None:
         if self._lease:
@@ -56,7 +75,8 @@ class Delivery:
         rows = len(changes.deletes) + len(changes.inserts) if changes else 0
         total = self._summary.tuples
         self._sink.batch(number, deletes, inserts)
-        self._observer.on_query_progress(replace(report, number=number, seconds=seconds, rows=rows, total_tuples=total))
+        more: dict[str, Any] = {"seconds": seconds, "rows": rows, "total_tuples": total, "sources": self._measure()}
+        self._observer.on_query_progress(replace(report, number=number, **more))
         if self._profile:
             self._profile.add(number, {**report.profile, ("print",): perf_counter() - now})
 

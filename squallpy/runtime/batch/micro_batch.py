@@ -68,9 +68,10 @@ class AggregatedPart:
     stats: Stats
     upserts: dict[str, pa.RecordBatch] = field(default_factory=dict)
 
-    def count(self, slices: Sequence[Slice], tables: Sequence[pa.Table]) -> None:
-        """Count the rows of slices, and those that were left out of the tables that they have read."""
-        self.stats["tuples"] += _rows_read(slices, tables)
+    def count(self, name: str, slices: Sequence[Slice], tables: Sequence[pa.Table]) -> None:
+        """Count the rows of a relation's slices, and those that were left out of the tables that they have read."""
+        self.stats["read_rows"][name] = count = _rows_read(slices, tables)
+        self.stats["tuples"] += count
         self.stats["skipped"] += sum(skipped(table).count for table in tables)
 
 
@@ -86,7 +87,7 @@ class Sender:
 
     def read(self, slices: Slices, names: Dictionary, computed: Computed | None = None) -> AggregatedPart:
         """Read and pre-aggregate a part of the batch, with its part of the rows that the first stage has computed."""
-        part, rows_read = AggregatedPart([], [], {"tuples": 0, "skipped": 0}), row_counts(slices)
+        part, rows_read = AggregatedPart([], [], {"tuples": 0, "skipped": 0, "read_rows": {}}), row_counts(slices)
         counted, sums = set[str](), ReadStats()
         if computed:
             fed = {feed.relation.source.name for feed in self._plan.sources}
@@ -105,7 +106,7 @@ class Sender:
                     rows = one_batch(concat_tables(tables))
                 if name not in counted:
                     counted.add(name)
-                    part.count(slices.get(name, ()), tables)
+                    part.count(name, slices.get(name, ()), tables)
                 for table in () if relation.is_computed else tables:
                     sums.add(name, table)
                 with self._trace(f"feed {relation.name}"):
@@ -119,7 +120,7 @@ class Sender:
             with self._trace(f"read {name}"):
                 tables = [each.read(self._latest[name].columns) for each in slices[name]]
                 part.upserts[name] = rows = one_batch(concat_tables(tables))
-            part.count(slices[name], tables)
+            part.count(name, slices[name], tables)
             for table in tables:
                 sums.add(name, table)
             for time in clock_deltas(self._clocks, name, rows):
@@ -281,7 +282,7 @@ class Node:
         with self._trace("unpack"):
             deltas, total, encoded = _unpack(messages, store)
         batch_plan, is_last = decode_plan(encoded), number == len(self._executors) - 1
-        rows = {str(self._partition): sum(len(delta.keys) for delta in deltas)}
+        rows = {str(number): {str(self._partition): sum(len(delta.keys) for delta in deltas)}}
         if self._joiner and batch_plan and number == 0:
             with self._trace("migrate"):
                 deltas = self._joiner.begin(store, batch_plan, deltas)

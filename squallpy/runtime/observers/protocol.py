@@ -1,7 +1,7 @@
 """Protocol of observers, in the shape of Spark's StreamingQueryListener: they are told of a run, and get no rows."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from squallpy.runtime.observers.report import BatchReport, RunSummary
@@ -10,6 +10,7 @@ if TYPE_CHECKING:  # EXPLAIN starts at once
     import pyarrow as pa
 
     from squallpy.logical.nodes import Query
+    from squallpy.runtime.sources.source_report import SourceReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,18 +21,20 @@ class QueryStart:
         batches: The number of its batches; None for input without end.
         result: The printed result as of the last batch.
         done: The number of batches that an earlier run has committed.
+        joins: How the joins of a stage are distributed, by its number: hash, grid or keys.
     """
 
     query: "Query"
     batches: int | None
     result: "Callable[[], pa.Table]"
     done: int = 0
+    joins: Mapping[int, str] = field(default_factory=dict)
 
 
 class Observer:
     """An observer that ignores all that it is told; others override what they look at.
 
-    Calls come in this order: on_query_started, (on_query_progress)*, on_query_terminated; for each
+    Calls come in this order: on_query_started, (on_query_progress | on_query_idle)*, on_query_terminated; for each
     query of a script in turn.
     """
 
@@ -40,6 +43,9 @@ class Observer:
 
     def on_query_progress(self, report: BatchReport) -> None:
         """Take the report of a batch whose rows the sinks have. NB: after a crash the same batch may come again."""
+
+    def on_query_idle(self, sources: "Mapping[str, SourceReport]") -> None:
+        """Take note that there is nothing to read, at most once a second, with how far behind the last batch is."""
 
     def on_query_terminated(self, summary: RunSummary) -> None:
         """Take note that a query has ended, with its sums."""
@@ -58,6 +64,10 @@ class Observers(Observer):
     def on_query_progress(self, report: BatchReport) -> None:
         for observer in self._observers:
             observer.on_query_progress(report)
+
+    def on_query_idle(self, sources: "Mapping[str, SourceReport]") -> None:
+        for observer in self._observers:
+            observer.on_query_idle(sources)
 
     def on_query_terminated(self, summary: RunSummary) -> None:
         for observer in self._observers:

@@ -5,9 +5,13 @@ BatchReport.of({"tuples": 10, "feed_seconds": 0.1, …})   →   BatchReport(tup
 Partitions add up figures by name; a report has those that are read outside.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # EXPLAIN starts at once
+    from squallpy.runtime.sources.source_report import SourceReport
 
 LEFT_OUT = ("skipped", "unmatched", "duplicates", "late")
 _STAGE = "_seconds"
@@ -55,7 +59,10 @@ class BatchReport:
         stages: Seconds by stage.
         views: Records and bytes by view (`Store.usage`), where they were measured.
         compared: Comparisons of lookups, of which `pairs` rows resulted.
-        received_rows: Rows that each partition was sent, by its number.
+        read_rows: Rows that were read, by source.
+        received: Rows that each partition was sent, by stage.
+        watermarks: The event time that a stream has reached, in Unix time.
+        sources: How far behind the batch is, by source, where it was measured.
         matrices: By program how the batch was applied.
         singular: By the label of a regression, groups without coefficients.
         checkpoint: Seconds in which partitions wrote what a restart reads, added up.
@@ -81,7 +88,10 @@ class BatchReport:
     compared: int | None = None
     pairs: int | None = None
     received_bytes: int | None = None
-    received_rows: Mapping[str, int] | None = None
+    read_rows: Mapping[str, int] = field(default_factory=dict)
+    received: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    watermarks: Mapping[str, float] = field(default_factory=dict)
+    sources: "Mapping[str, SourceReport]" = field(default_factory=dict)
     join: JoinReport | None = None
     matrices: Mapping[str, Mapping[str, Any]] | None = None
     singular: Mapping[str, int] | None = None
@@ -98,7 +108,18 @@ class BatchReport:
         known = {name: figures[name] for name in _NAMES if name in figures}
         join = {name: figures[name] for name in _OF_A_JOIN if name in figures}
         stages = {name.removesuffix(_STAGE): value for name, value in figures.items() if name.endswith(_STAGE)}
-        return cls(**known, stages=stages, join=JoinReport(**join) if join else None)
+        times = {name: max(each.values()) / 1e6 for name, each in figures.get("watermarks", {}).items()}
+        received = figures.get("received_rows", {})
+        shown = JoinReport(**join) if join else None
+        return cls(**known, stages=stages, join=shown, received=received, watermarks=times)
+
+    @property
+    def received_rows(self) -> dict[str, int]:
+        """Rows that each partition was sent, for all stages."""
+        total = Counter[str]()
+        for rows in self.received.values():
+            total.update(rows)
+        return dict(total)
 
     @property
     def left_out(self) -> dict[str, int]:
@@ -130,5 +151,5 @@ class RunSummary:
         return replace(self, batches=self.batches + 1, **more)
 
 
-_NAMES = tuple(f.name for f in fields(BatchReport) if f.name not in ("stages", "join"))
+_NAMES = tuple(f.name for f in fields(BatchReport) if f.name not in ("stages", "join", "received", "watermarks"))
 _OF_A_JOIN = tuple(f.name for f in fields(JoinReport))

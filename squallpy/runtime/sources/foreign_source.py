@@ -23,7 +23,7 @@ from squallpy.runtime.formats.counted_table import table_without_columns
 from squallpy.runtime.formats.file_rows import FileRows
 from squallpy.runtime.formats.relation_files import File
 from squallpy.runtime.formats.type_conversion import check_names
-from squallpy.runtime.sources.protocol import Limit, Offset, Slice, Source
+from squallpy.runtime.sources.protocol import Backlog, Limit, Offset, Slice, Source
 from squallpy.runtime.sources.source import FileSource, RowRange, check_columns, columns_of_changes, fields_read
 
 T = TypeVar("T")
@@ -176,6 +176,12 @@ class ForeignSource(Source):
                 raise SourceFault(self.name, message, span=self.relation.span)
             self.slices[tasks] = [ForeignSlice(self, each) for each in found]
         return self.slices[tasks]
+
+    def backlog(self, end: Offset) -> Backlog | None:
+        return self._call("backlog", lambda: self.inner.backlog(end))
+
+    def committed(self, start: Offset, end: Offset) -> float | None:
+        return self._call("committed", lambda: self.inner.committed(start, end))
 
     def commit(self, end: Offset) -> None:
         self._call("commit", lambda: self.inner.commit(end))

@@ -9,7 +9,7 @@ import base64
 import io
 import pickle
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -53,11 +53,13 @@ class Input:
 
     Args:
         in_order: Relations whose rows have to come from tasks in the order of these.
+        on_idle: Called at each look at which there is nothing to read.
     """
 
     sources: Mapping[str, Source]
     batches: Batches
     in_order: frozenset[str] = frozenset()
+    on_idle: Callable[[], None] = lambda: None
 
     def step(self, batch: int) -> Step:
         """Return what a batch reads, for which there is something to read."""
@@ -68,6 +70,7 @@ class Input:
     def next(self, batch: int) -> Step | None:
         """Decide what a batch reads; None if there is nothing yet. Static tables come whole, with the first."""
         if (spans := self.batches.spans(batch)) is None:
+            self.on_idle()
             return None
         tables = self.sources if batch == 0 else ()
         return Step(batch, {name: whole(self.sources[name]) for name in tables if name not in spans} | dict(spans))

@@ -29,6 +29,19 @@ class Limit:
     bytes: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """Rows that are there and unread, as of the last look.
+
+    Args:
+        rows: Their number, as far as it is known.
+        since: When the first of them was committed, in Unix time; None without any, and where that is not known.
+    """
+
+    rows: int
+    since: float | None = None
+
+
 class Slice(Protocol):
     """Rows that one task reads.
 
@@ -92,6 +105,14 @@ class Source(ABC):
     def split(self, start: Offset, end: Offset, tasks: int) -> Sequence[Slice]:
         """Cut what lies between two places into at most `tasks` slices, in order."""
         ...
+
+    def backlog(self, end: Offset) -> Backlog | None:
+        """Return what is behind a place and unread, for metrics; None if it is not known at little cost."""
+        return None
+
+    def committed(self, start: Offset, end: Offset) -> float | None:
+        """Return when the first row between two places was committed, in Unix time; None if that is not known."""
+        return None
 
     def commit(self, end: Offset) -> None:
         """Forget what lies before a place: batches up to there are durable, and nothing of them is read again."""

@@ -28,7 +28,7 @@ from squallpy.runtime.formats.relation_files import File, find_files
 from squallpy.runtime.formats.skipped_rows import EXAMPLES, SkippedRows, mark_skipped, skipped
 from squallpy.runtime.formats.type_conversion import PROGRESS, check_names
 from squallpy.runtime.sources.changelog_rows import read_part, rows_of_changes
-from squallpy.runtime.sources.protocol import Limit, Offset, Source
+from squallpy.runtime.sources.protocol import Backlog, Limit, Offset, Source
 
 SKIP = "OPTIONS (on_error 'skip') leaves such rows out"
 
@@ -182,6 +182,9 @@ class FileSource(RowSource):
     @property
     def rows(self) -> int:
         return self.starts[-1]
+
+    def backlog(self, end: Offset) -> Backlog:
+        return Backlog(self.rows - end["row"])
 
     def check(self, columns: Sequence[str]) -> None:
         """Raise SQ4002 if columns that are read exist twice in a file, or have a type that cannot become the

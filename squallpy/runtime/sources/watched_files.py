@@ -20,7 +20,7 @@ from squallpy.runtime.formats.checksum import checksum
 from squallpy.runtime.formats.relation_files import File
 from squallpy.runtime.sources.file_piece import FilePiece
 from squallpy.runtime.sources.folder_listing import FolderListing
-from squallpy.runtime.sources.protocol import Limit, Offset, Source
+from squallpy.runtime.sources.protocol import Backlog, Limit, Offset, Source
 from squallpy.runtime.sources.source import FileSource, RowRange, SourceFile, check_columns, fields_read, open_part
 
 PROBE = 1 << 16  # bytes at the end of what is known of a file by which it is recognised
@@ -86,6 +86,17 @@ class WatchedFiles(Source):
         begin = self._starts[first]
         pieces = FileSource(self.relation, tuple(self._pieces[first:last]), self._with_checksum, first, begin)
         return pieces.split({"row": start["row"] - begin}, {"row": end["row"] - begin}, tasks)
+
+    def backlog(self, end: Offset) -> Backlog:
+        unread = self.rows - end["row"]
+        return Backlog(unread, self._piece_at(end["row"]).file.changed / 1e9 if unread else None)
+
+    def committed(self, start: Offset, end: Offset) -> float | None:
+        return self._piece_at(start["row"]).file.changed / 1e9 if start != end else None
+
+    def _piece_at(self, row: int) -> FilePiece:
+        """Find the piece that has a row."""
+        return self._pieces[bisect_right(self._starts, row) - 1]
 
     def restore(self, pieces: Sequence[LoggedPiece], end: Offset) -> None:
         """Take up pieces that were logged, as far as batches have begun to read them."""

@@ -57,6 +57,19 @@ def tick(store: Store, clocks: Iterable[str], given: Mapping[str, Delta]) -> Non
                 set_time(store[name], latest)
 
 
+def read_watermarks(store: Store, clocks: Iterable[Clock], partition: str) -> dict[str, dict[str, int]]:
+    """Read the watermark of each stream that has one, in microseconds since 1970, under the name of the partition."""
+    found: dict[str, dict[str, int]] = {}
+    for clock in clocks:
+        pool = store.get(PoolName(clock.name, Role.CLOCK))
+        latest = None if pool is None else time_of(pool)
+        if latest is not None:
+            before = found.get(clock.relation, {}).get(partition)
+            now = latest * clock.unit - clock.delay
+            found[clock.relation] = {partition: now if before is None else min(before, now)}
+    return found
+
+
 def time_of(pool: Container) -> int | None:
     """Return the time that a pool holds."""
     return int(pool.keys[0, 0]) if len(pool) else None

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from squallpy.base.timing import SILENT, Trace
+from squallpy.catalog.window_spec import ARRIVAL
 from squallpy.physical.distribute.location_tags import EVERYWHERE
 from squallpy.physical.joins.joiner_groups import Homes
 from squallpy.physical.plan import Derive, Lookup, Plan, Stage, Update
@@ -28,7 +29,7 @@ from squallpy.runtime.messages.deltas import Delta, numbered
 from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.state_store import PoolLayout, Store, StoreLayout
 from squallpy.runtime.time.unmatched_deletes import COUNTS, book, ledger_layouts
-from squallpy.runtime.time.watermark import clock_layouts, tick
+from squallpy.runtime.time.watermark import clock_layouts, read_watermarks, tick
 from squallpy.runtime.triggers.duplicate_keys import KeyCheck
 from squallpy.runtime.triggers.statement_execution import Keeper, Noted, Statement
 
@@ -122,6 +123,9 @@ class StageExecutor:
         unique = [view for view in plan.unique if view.view in targets & columns.keys()]
         self._unique = {u.view: KeyCheck(u, columns[u.view], noted.get(u.view)) for u in unique}
         self._notes = Notes()
+        # NB: told by one stage, for figures are added up
+        self._timed = [clock for clock in plan.clocks.values() if is_last and clock.field != ARRIVAL]
+        self._watermarks: dict[str, dict[str, int]] = {}
 
     @property
     def notes(self) -> dict[str, Any]:
@@ -130,10 +134,12 @@ class StageExecutor:
         `unmatched`: deletes that found nothing to delete; `duplicates`: rows that broke a PRIMARY KEY; `late`: rows
         that came when a window had passed them, with `late_rows`, their texts by stream, where those are reported;
         `compared` and `pairs`: the comparisons of its lookups, and the rows that they made; `singular`: by the label of
-        a regression, the groups that were touched whose features are constant or collinear, if there are any.
+        a regression, the groups that were touched whose features are constant or collinear, if there are any;
+        `watermarks`: event times that streams have reached, by stream and partition.
         """
         counts: dict[str, Any] = {name: getattr(self._notes, name) for name in ("unmatched", "duplicates", "late")}
         counts |= {"compared": self._notes.compared, "pairs": self._notes.pairs}
+        counts |= {"watermarks": self._watermarks} if self._watermarks else {}
         by_name = {"late_rows": self._notes.late_rows, "singular": self._notes.singular}
         return counts | {name: found for name, found in by_name.items() if found}
 
@@ -147,6 +153,7 @@ class StageExecutor:
         given = self._add_up(deltas)
         self._book(store, given)
         tick(store, self._clocks, given)
+        self._watermarks = read_watermarks(store, self._timed, str(self._partition))
         pools: dict[str, Container] = dict(store) | self._scratch
         on_grid = {line.view for line in self._plan.on_grid} if batch else set()
         changes: dict[str, Noted] = {**self._touched, **self._unique}

@@ -1,0 +1,176 @@
+"""Metrics of a run for Prometheus: what the reports of its batches add up to, and whether it lives.
+
+docs/operations.md lists them. Counters begin at 0 with the process.
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from time import monotonic, time
+from typing import TYPE_CHECKING
+
+from squallpy import __version__
+from squallpy.runtime.observers.prometheus_text import Family, Histogram, exposition
+from squallpy.runtime.observers.protocol import Observer, QueryStart
+from squallpy.runtime.observers.report import LEFT_OUT, BatchReport, JoinReport, RunSummary
+
+if TYPE_CHECKING:
+    from squallpy.runtime.sources.source_report import SourceReport
+
+BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+
+class Prometheus(Observer):
+    """An observer whose metrics a server reads from another thread.
+
+    Args:
+        patience: Seconds without a batch or a look at the input after which a run does not count as alive.
+        wall: The time of day in Unix time, with which commits at sources are compared.
+        clock: A clock that never jumps.
+    """
+
+    def __init__(
+        self, patience: float = 60.0, wall: Callable[[], float] = time, clock: Callable[[], float] = monotonic
+    ) -> None:
+        self._patience, self._wall, self._clock = patience, wall, clock
+        self._lock, self._query = threading.Lock(), 1
+        self._seen, self._failed, self._ended = clock(), "", False
+        self._unread_since = dict[tuple[int, str], float]()
+        self._received = dict[str, Counter[str]]()
+        self._joins: Mapping[int, str] = {}
+        self._epoch: int | None = None
+        self._families: list[Family | Histogram] = []
+        self._make_families()
+
+    def _make_families(self) -> None:
+        def family(kind: str, name: str, help: str) -> Family:
+            made = Family(f"squallpy_{name}", kind, help)
+            self._families.append(made)
+            return made
+
+        family("gauge", "build_info", "The version of squallpy.").set(1, version=__version__)
+        self._batches = family("counter", "batches_total", "Batches that are done.")
+        self._last = family("gauge", "last_batch_timestamp_seconds", "When the last batch was visible.")
+        self._read = family("counter", "rows_read_total", "Rows read, by source.")
+        self._left_out = family("counter", "rows_left_out_total", "Rows skipped, unmatched, duplicate or late.")
+        self._printed = family("counter", "rows_changed_total", "Rows of the answer that were deleted or inserted.")
+        self._latency = Histogram("squallpy_batch_seconds", "Seconds of a batch, its output included.", BUCKETS)
+        self._families.append(self._latency)
+        self._stages = family("counter", "stage_seconds_total", "Seconds of batches, by stage.")
+        self._freshness = family(
+            "gauge", "freshness_seconds", "From the commit of the last batch's first row at the source until it showed."
+        )
+        self._lag_rows = family("gauge", "lag_rows", "Rows that are at the source and unread.")
+        self._lag_seconds = family("gauge", "lag_seconds", "Age of the first row that is at the source and unread.")
+        self._watermark = family("gauge", "watermark_timestamp_seconds", "Event time that a stream has reached.")
+        self._bytes = family("gauge", "state_bytes", "Bytes in use, by view.")
+        self._records = family("gauge", "state_records", "Records, by view.")
+        self._mapping = family("gauge", "join_mapping", "Rows and columns of a join's grid of joiners.")
+        self._load = family(
+            "gauge", "join_input_load_factor", "Load of the most loaded joiner by that of the best mapping, by stage."
+        )
+        self._migrations = family("counter", "join_migrations_total", "Completed migrations of joiners.")
+        self._checkpoint = family("counter", "checkpoint_seconds_total", "Seconds in which state was written.")
+        self._snapshots = family("counter", "snapshots_total", "Snapshots of partitions.")
+        self._rebuilds = family("counter", "rebuilds_total", "Partitions whose state was rebuilt.")
+        self._retries = family("counter", "task_retries_total", "Attempts at tasks that failed.")
+
+    def exposition(self) -> str:
+        """Write all metrics as text."""
+        with self._lock:
+            now = self._wall()
+            for (query, source), since in self._unread_since.items():
+                self._lag_seconds.set(max(0.0, now - since), query=query, source=source)
+            return exposition(self._families)
+
+    @property
+    def trouble(self) -> str:
+        """The trouble of the run, in words; empty while it lives."""
+        silent = self._clock() - self._seen
+        if self._failed:
+            return self._failed
+        if not self._ended and silent > self._patience:
+            return f"no batch and no look at the input for {silent:.0f} s"
+        return ""
+
+    def fail(self, reason: str) -> None:
+        """Take note that the run has failed."""
+        self._failed = reason
+
+    def on_query_started(self, start: QueryStart) -> None:
+        with self._lock:
+            self._query, self._joins = start.query.number, start.joins
+            self._seen, self._epoch = self._clock(), None
+            self._received = {str(number): Counter() for number in start.joins}
+
+    def on_query_progress(self, report: BatchReport) -> None:
+        with self._lock:
+            self._seen, query = self._clock(), self._query
+            self._batches.add(1, query=query)
+            self._last.set(self._wall(), query=query)
+            self._latency.observe(report.seconds, query=query)
+            self._printed.add(report.rows, query=query)
+            for source, rows in report.read_rows.items():
+                self._read.add(rows, query=query, source=source)
+            for reason in LEFT_OUT:
+                self._left_out.add(getattr(report, reason), query=query, reason=reason)
+            for stage, seconds in report.stages.items():
+                self._stages.add(seconds, query=query, stage=stage)
+            for stream, moment in report.watermarks.items():
+                self._watermark.set(moment, query=query, stream=stream)
+            for view, usage in (report.views or {}).items():
+                self._bytes.set(usage["bytes"], query=query, view=view)
+                self._records.set(usage["records"], query=query, view=view)
+            for source, about in report.sources.items():
+                if about.committed is not None:
+                    self._freshness.set(max(0.0, self._wall() - about.committed), query=query, source=source)
+            self._checkpoint.add(report.checkpoint or 0.0, query=query)
+            self._snapshots.add(len(report.snapshots), query=query)
+            self._rebuilds.add(len(report.rebuilt), query=query)
+            self._retries.add(report.retries, query=query)
+            self._note_backlogs(report.sources)
+            self._note_joins(report)
+
+    def on_query_idle(self, sources: "Mapping[str, SourceReport]") -> None:
+        with self._lock:
+            self._seen = self._clock()
+            self._note_backlogs(sources)
+
+    def on_query_terminated(self, summary: RunSummary) -> None:
+        self._seen, self._ended = self._clock(), True
+
+    def _note_backlogs(self, sources: "Mapping[str, SourceReport]") -> None:
+        for source, about in sources.items():
+            if about.backlog is None:
+                continue
+            self._lag_rows.set(about.backlog.rows, query=self._query, source=source)
+            if about.backlog.since is not None:
+                self._unread_since[self._query, source] = about.backlog.since
+            elif not about.backlog.rows:
+                self._unread_since.pop((self._query, source), None)
+                self._lag_seconds.set(0, query=self._query, source=source)
+
+    def _note_joins(self, report: BatchReport) -> None:
+        """Note the load of each join: by its policy on a grid, else by the rows that its partitions were sent so far.
+
+        By hash, or alone, the best load of a joiner is the mean.
+        """
+        join, query = report.join or JoinReport(), self._query
+        for stage, kind in self._joins.items():
+            labels = {"query": query, "stage": stage, "kind": kind}
+            rows = self._received[str(stage)]
+            rows.update(report.received.get(str(stage), {}))
+            factor = max(rows.values()) * len(rows) / sum(rows.values()) if any(rows.values()) else 1.0
+            mapping: object = [1, max(1, len(rows))]
+            if kind == "grid" and join.mapping:
+                mapping, factor = join.mapping, (join.ilf_ratio or 1.0) * (join.busiest or 1.0)
+            elif kind == "keys" and join.busiest is not None:
+                factor = join.busiest
+            self._load.set(factor, **labels)
+            groups = mapping if isinstance(mapping, list) and isinstance(mapping[0], list) else [mapping]
+            for group, (high, wide) in enumerate(groups):
+                self._mapping.set(high, **labels, group=group, side="rows")
+                self._mapping.set(wide, **labels, group=group, side="columns")
+        if join.epoch is not None:
+            before, self._epoch = self._epoch, join.epoch
+            self._migrations.add(join.epoch - before if before is not None else 0, query=query)
