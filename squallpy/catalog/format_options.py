@@ -21,6 +21,7 @@ OPTIONS: dict[str, str] = {
     "null": "csv: the text that means NULL",
     "encoding": "csv: UTF-8, UTF-16, ISO-8859-1, … where no byte order mark tells",
     "charset": "csv: the same as encoding",
+    "compression": "csv and json: gzip, bz2, zstd, lz4 or none, where no suffix tells (.gz, .bz2, .zst, .lz4)",
     "op": "the column of a change stream that says + (insert) or - (delete)",
     "changelog": "how rows tell changes: append, op (as op 'op' does), upsert (by PRIMARY KEY) or debezium",
     "tombstone": "changelog 'upsert': the column that says which rows delete their key",
@@ -29,10 +30,11 @@ OPTIONS: dict[str, str] = {
     "spool": "sources: whether rows are kept in the checkpoint, for they cannot be read twice (true or false)",
     "maxfilespertrigger": "files: the most files that a batch begins to read of a watched folder",
 }
-_GENERAL = [name for name, about in OPTIONS.items() if not about.startswith(("csv:", "files:"))]
+_GENERAL = [name for name, about in OPTIONS.items() if not about.startswith(("csv", "files:"))]
 ALIASES = {"sep": "delimiter", "charset": "encoding"}
 CHOICES: dict[str, tuple[str, ...]] = {
     "changelog": ("append", "op", "upsert", "debezium"),
+    "compression": ("gzip", "bz2", "zstd", "lz4", "none"),
     "header": ("true", "false"),
     "on_error": ("fail", "skip"),
     "watch": ("true", "false"),
@@ -94,6 +96,8 @@ def _check_own(format: str, key: str, value: str) -> tuple[str, str]:
         raise SquallError("SQ7002", f'unknown option "{key}"', hint=nearest(key, OPTIONS))
     if OPTIONS[name].startswith("csv:") and format != "csv":
         raise SquallError("SQ7002", f'option "{key}" is for csv, not for {format}', hint="remove it")
+    if OPTIONS[name].startswith("csv and json:") and format == "parquet":
+        raise SquallError("SQ7002", f'option "{key}" is for csv and json, not for {format}', hint="remove it")
     if OPTIONS[name].startswith("sources:") and format in FORMATS:
         raise SquallError("SQ7002", f'option "{key}" is not for {format}: files can be read again', hint="remove it")
     if name == "path" and not value:

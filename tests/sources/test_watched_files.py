@@ -1,5 +1,6 @@
 """Watched files: what comes and grows is read once, in the order in which it was seen; what changes is refused."""
 
+import gzip
 import os
 from pathlib import Path
 from typing import Any
@@ -181,3 +182,30 @@ def test_a_look_tells_what_is_new(tmp_path: Path) -> None:
     now = 1.0
     assert [Path(file.path).name for file in listing.look()] == ["a"]
     assert listing.look() == []
+
+
+def test_a_compressed_file_counts_when_it_is_whole(tmp_path: Path) -> None:
+    """Its last line needs no end; what is appended to it later would be lost, and is refused."""
+    folder, whole = Folder(tmp_path), gzip.compress(b"1,x\n2,y")
+    folder.write("a.csv.gz", "")
+    assert folder.read() == []
+    path = tmp_path / "in" / "a.csv.gz"
+    for size in (1, 10, len(whole) - 1):
+        path.write_bytes(whole[:size])
+        assert folder.read() == []
+    folder.write("b.csv", "3,z\n")
+    path.write_bytes(whole)
+    assert sorted(folder.read()) == [1, 2, 3]
+    path.write_bytes(whole + gzip.compress(b"4,z\n"))
+    with pytest.raises(SquallError, match=r"SQ6001 .*in/a\.csv\.gz has changed since it was read, add other files"):
+        folder.read()
+
+
+def fault_a_compressed_file_that_stays_half(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, compression="gzip")
+    folder.write("a.csv", "")
+    (tmp_path / "in" / "a.csv").write_bytes(gzip.compress(b"1,x\n")[:-3])
+    assert folder.read() == []
+    os.utime(tmp_path / "in" / "a.csv", (1, 1))
+    with pytest.raises(SquallError, match=r"SQ4001 .*a\.csv cannot be decompressed as gzip: Truncated"):
+        folder.read()

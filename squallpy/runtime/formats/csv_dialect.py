@@ -14,7 +14,8 @@ class Dialect:
     """The characters of a dialect, one each, empty for none.
 
     `null` is the text that means NULL outside quotes; `encoding` is Python's codec, empty where the file decides. A
-    quote within quotes is doubled (RFC 4180), and nothing escapes unless `escape` says so.
+    quote within quotes is doubled (RFC 4180), and nothing escapes unless `escape` says so. `compression` is a codec,
+    empty where the name of a file tells.
     """
 
     delimiter: str = ","
@@ -23,6 +24,7 @@ class Dialect:
     escape: str = ""
     null: str = ""
     encoding: str = ""
+    compression: str = ""
 
     @staticmethod
     def of(options: Mapping[str, str]) -> "Dialect":
@@ -35,7 +37,8 @@ class Dialect:
             marks["escape"] = ""  # a doubled quote, as always
         codec = codec_of(options["encoding"]) if "encoding" in options else ""
         header = options.get("header", "false") == "true"
-        return Dialect(**marks, header=header, null=options.get("null", ""), encoding=codec)
+        null, compression = options.get("null", ""), options.get("compression", "")
+        return Dialect(**marks, header=header, null=null, encoding=codec, compression=compression)
 
 
 def _mark(name: str, text: str) -> str:

@@ -11,6 +11,7 @@ from squallpy.base.errors import SquallError
 from squallpy.catalog.relation import MULT, Field
 from squallpy.runtime.evaluate.text_column_casts import column_type
 from squallpy.runtime.formats.checksum import add_checksums, checksum
+from squallpy.runtime.formats.compression import codec_of, open_text
 from squallpy.runtime.formats.counted_table import concat_tables
 from squallpy.runtime.formats.csv_dialect import Dialect
 from squallpy.runtime.formats.file_rows import FileRows
@@ -19,8 +20,6 @@ from squallpy.runtime.formats.relation_files import File
 from squallpy.runtime.formats.type_conversion import Problem
 
 PIECE = 1 << 25  # bytes that are parsed at once
-COMPRESSED = (".gz", ".zst", ".bz2", ".zip", ".xz", ".lz4")
-MAGIC = (b"\x1f\x8b\x08", b"PK\x03\x04", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ")  # of gzip, zip, zstd and xz
 
 
 @dataclass(frozen=True)
@@ -33,23 +32,24 @@ class IndexedText(ABC):
 
     @classmethod
     def of_file(cls, file: File, dialect: Dialect, is_growing: bool = False) -> Self:
-        """Index a file; while it `is_growing`, a last row without a line end is left out."""
-        with file.open() as source:
-            head = source.read_at(min(5, file.size), 0)
-        if file.display_name.endswith(COMPRESSED) or head.startswith(MAGIC):
-            hint = "decompress it, or write it as parquet"
-            raise SquallError("SQ4001", f"{file.display_name} is compressed", hint=hint)
+        """Index a file; while it `is_growing`, and is not compressed, a last row without a line end is left out."""
+        dialect = replace(dialect, compression=codec_of(file, dialect.compression))
+        source, size = open_text(file, dialect.compression)
+        with source:
+            head = source.read_at(min(5, size), 0)
         if head == b"PAR1\x15":
             raise SquallError("SQ4003", f"{file.display_name} is a parquet file", hint="write USING parquet")
         part = cls(file, dialect, build_index(file, dialect))
-        if is_growing:
+        if is_growing and not dialect.compression:
             return part._whole_rows()
         if part.index.open_quote:
             raise SquallError("SQ4003", f"{part.location(part.rows - 1)}: a quote that is never closed")
         return part
 
-    def grown(self, file: File) -> Self:
-        """Return the same file after more has been appended to it."""
+    def grown(self, file: File) -> Self | None:
+        """Return the same file after more has been appended to it; None if it is compressed, for then it is whole."""
+        if self.dialect.compression:
+            return None
         return replace(self, file=file, index=extend_index(self.index, file, self.dialect))._whole_rows()
 
     def _whole_rows(self) -> Self:
@@ -67,7 +67,7 @@ class IndexedText(ABC):
 
     @property
     def seams(self) -> tuple[int, ...]:
-        return ()
+        return (0, self.rows) if self.dialect.compression else ()
 
     def location(self, row: int) -> str:
         """Describe the location of a row, as file and line."""
@@ -125,7 +125,7 @@ class IndexedText(ABC):
         """Read the text of rows start..stop in the file's encoding, and its offset in the file."""
         low, high = start // EVERY, -(-stop // EVERY)
         offset = self.index.offset(low)
-        with self.file.open() as file:
+        with open_text(self.file, self.dialect.compression)[0] as file:
             data: bytes = file.read_at(self.index.offset(high) - offset, offset)
         last = self.index.offset(stop // EVERY) - offset
         begin = self._find(data, 0, start % EVERY)

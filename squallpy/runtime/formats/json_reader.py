@@ -9,7 +9,7 @@ the text of the number, an object its JSON.
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -39,9 +39,9 @@ class JsonPart(IndexedText):
     """A file of JSON lines."""
 
     @staticmethod
-    def open(file: File, is_growing: bool = False) -> "JsonPart":
+    def open(file: File, compression: str = "", is_growing: bool = False) -> "JsonPart":
         """Open a file."""
-        return JsonPart.of_file(file, LINES, is_growing)
+        return JsonPart.of_file(file, replace(LINES, compression=compression), is_growing)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from squallpy.runtime.formats.compression import open_text
 from squallpy.runtime.formats.csv_dialect import Dialect
 from squallpy.runtime.formats.relation_files import File
 from squallpy.runtime.formats.text_encoding import HEAD, UTF8, Encoding, encoding_of
@@ -156,10 +157,11 @@ class Index:
 @lru_cache(maxsize=256)
 def build_index(file: File, dialect: Dialect) -> Index:
     """Scan a file, once per process."""
-    with file.open() as stream:
-        encoding, at = encoding_of(stream.read_at(min(HEAD, file.size), 0), dialect.encoding, file.display_name)
+    source, size = open_text(file, dialect.compression)
+    with source as stream:
+        encoding, at = encoding_of(stream.read_at(min(HEAD, size), 0), dialect.encoding, file.display_name)
         empty = np.empty(0, np.int64)
-        return _scan_from(stream, file.size, at, Scan(dialect, encoding=encoding), Index(0, 0, empty, empty, False))
+        return _scan_from(stream, size, at, Scan(dialect, encoding=encoding), Index(0, 0, empty, empty, False))
 
 
 def extend_index(index: Index, file: File, dialect: Dialect) -> Index:

@@ -339,7 +339,8 @@ def _fields(relation: Relation, files: Sequence[File]) -> tuple[Field, ...]:
     if relation.format == "json":
         from squallpy.runtime.formats.json_reader import JsonPart
 
-        return united([(file, JsonPart.open(file).infer()) for file in files if file.size])
+        compression = relation.options.get("compression", "")
+        return united([(file, JsonPart.open(file, compression).infer()) for file in files if file.size])
     from squallpy.runtime.formats.csv import CsvPart
     from squallpy.runtime.formats.csv_dialect import Dialect
     from squallpy.runtime.formats.infer_schema import infer_csv
@@ -395,7 +396,7 @@ def open_part(relation: Relation, file: File) -> SourceFile:
     if relation.format == "json":
         from squallpy.runtime.formats.json_reader import JsonPart
 
-        return JsonPart.open(file, relation.is_watched)
+        return JsonPart.open(file, relation.options.get("compression", ""), relation.is_watched)
     from squallpy.runtime.formats.csv import CsvPart  # NB: loads kernels, which takes half a second
     from squallpy.runtime.formats.csv_dialect import Dialect
 

@@ -4,7 +4,8 @@
 
 Rows are numbered in the order in which they were seen: what is appended to a file is one more piece, behind those of
 other files. What is known of a file does not change: its last line counts when it has its end, a file that is replaced
-or becomes shorter is refused, and one that goes after it was read leaves its rows.
+or becomes shorter is refused, and one that goes after it was read leaves its rows. Parquet and compressed files count
+when they are whole.
 """
 
 import time
@@ -17,6 +18,7 @@ from typing import Any
 from squallpy.base.errors import SquallError
 from squallpy.catalog.relation import Relation
 from squallpy.runtime.formats.checksum import checksum
+from squallpy.runtime.formats.compression import named_codec
 from squallpy.runtime.formats.relation_files import File
 from squallpy.runtime.sources.file_piece import FilePiece
 from squallpy.runtime.sources.folder_listing import FolderListing
@@ -24,7 +26,7 @@ from squallpy.runtime.sources.protocol import Backlog, Limit, Offset, Source
 from squallpy.runtime.sources.source import FileSource, RowRange, SourceFile, check_columns, fields_read, open_part
 
 PROBE = 1 << 16  # bytes at the end of what is known of a file by which it is recognised
-PATIENCE = 10.0  # seconds after its last change in which a parquet file gets its footer
+PATIENCE = 10.0  # seconds after its last change in which a file that is read whole gets its end
 LoggedPiece = dict[str, Any]
 """A piece as JSON: its file, the size of that when it was seen, its first row and end, and a checksum of its end."""
 _FILE = tuple(field.name for field in fields(File))
@@ -52,7 +54,7 @@ class WatchedFiles(Source):
         self.logged = list[LoggedPiece]()
         """All pieces so far, in order."""
         self._latest = dict[str, tuple[FilePiece, int]]()  # the last piece of each file, and the checksum of its end
-        self._unfinished = list[File]()  # parquet files that are still being written
+        self._unfinished = list[File]()  # files that are still being written
         self._columns: Sequence[str] = ()
 
     @property
@@ -155,7 +157,7 @@ class WatchedFiles(Source):
         try:
             part = open_part(self.relation, file)
         except SquallError:
-            if self.relation.format != "parquet" or time.time() - file.changed / 1e9 > PATIENCE:
+            if not self._is_whole(file) or time.time() - file.changed / 1e9 > PATIENCE:
                 raise
             self._unfinished.append(file)
             return None
@@ -169,7 +171,13 @@ class WatchedFiles(Source):
         if same and (part := piece.grown(file)):
             return part
         message = f"{file.display_name} has changed since it was read"
-        raise SquallError("SQ6001", message, hint="append to the files of a watched folder, or add others")
+        hint = "add other files" if self._is_whole(file) else "append to the files of a watched folder, or add others"
+        raise SquallError("SQ6001", message, hint=hint)
+
+    def _is_whole(self, file: File) -> bool:
+        """True if a file is read once it is whole."""
+        codec = named_codec(file, self.relation.options.get("compression", ""))
+        return self.relation.format == "parquet" or codec != ""
 
     def _check(self, piece: FilePiece) -> None:
         """Compare a file with the declared columns, and those that are read; SQ4002."""
