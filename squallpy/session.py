@@ -10,10 +10,11 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from squallpy.base.batch_trigger import AS_IT_COMES, BatchTrigger
 from squallpy.base.errors import SquallError
+from squallpy.base.json_codec import from_json, to_json
 from squallpy.base.recursion import guarded_depth, run_deep
 from squallpy.base.settings import Settings
 from squallpy.base.timing import Trace
@@ -38,9 +39,9 @@ if TYPE_CHECKING:  # NB: the runtime is imported by runs only, so that EXPLAIN s
     import pyarrow as pa
 
     from squallpy.maintain.matrix.matrix_program import Program as MatrixProgram
-    from squallpy.runtime.checkpoint.checkpoint import CheckpointIdentity
+    from squallpy.runtime.checkpoint.checkpoint import CheckpointIdentity, Move
     from squallpy.runtime.checkpoint.lease import Lease
-    from squallpy.runtime.checkpoint.state_folders import StateLocation
+    from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
     from squallpy.runtime.observers.profile import Profile
     from squallpy.runtime.observers.protocol import Observer
     from squallpy.runtime.observers.report import BatchReport
@@ -96,6 +97,21 @@ class RunOptions:
     lease: "Lease | None" = None  # of the checkpoint, if the caller has it already
     profile: "Profile | None" = None
     conf: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What the plan of a query is made by, besides the query and the sizes of its relations.
+
+    Args:
+        late: Rows that came after their window had passed are reported.
+        final: The final result is wanted.
+    """
+
+    settings: Settings
+    partitions: int
+    late: bool
+    final: bool
 
 
 class Session:
@@ -230,20 +246,20 @@ class Session:
         folder = self._state_folder(query, options)
         reading = open_reading(self.script.relations, self.path.parent, folder, options.trigger, self.foreign)
         partitions = self.settings.partitions if options.backend == "spark" else 1
-        compiled = self.compile(query, partitions, dict(reading.sizes), options.late)
-        if compiled.plan.only_grows and not options.final:
-            compiled = replace(compiled, plan=replace(compiled.plan, keeps_result=False))
+        setup = Setup(self.settings, partitions, options.late, options.final)
+        compiled = self._compile_as(query, setup, reading.sizes)
         batch_rows = options.batch_rows or self.settings.batch_rows
         reading.select(compiled.relations, columns_read(compiled), batch_rows, self.settings.interleave)
         sizes = {r.name: reading.sizes[r.name] for r in compiled.relations}
-        made_for = run_deep(lambda: fingerprint(compiled, reading.batch_rows, reading.order, sizes))
+        made_for = run_deep(lambda: fingerprint(compiled, reading.batch_rows, reading.order, sizes, setup))
         if lease:
             lease.check()
+        move = partial(self._move, query, compiled.plan)
         with ExitStack() as opened:
             if options.out and outputs:  # NB: a run that starts over clears it before its checkpoint is used
                 resumes = folder is not None and is_used(folder)
                 sink = opened.enter_context(closing(outputs.open(options.out, made_for.query, resumes)))
-            location = opened.enter_context(self._state_location(query, options, made_for, reading))
+            location = opened.enter_context(self._state_location(query, options, made_for, reading, move))
             input = reading.begin(location)
             measure = partial(measure_sources, input) if options.measured else None
             delivery = Delivery(sink, observer, stop, reading.number, options.profile, lease, measure)
@@ -261,6 +277,26 @@ class Session:
             sink.finish(stopped=stop.is_set())
             observer.on_query_terminated(delivery.summary)
 
+    def _compile_as(self, query: Query, setup: "Setup", sizes: Mapping[str, int]) -> CompiledQuery:
+        compiler = replace(self.compiler, settings=setup.settings)
+        compiled = compiler.compile(query, setup.partitions, dict(sizes), setup.late)
+        if compiled.plan.only_grows and not setup.final:
+            compiled = replace(compiled, plan=replace(compiled.plan, keeps_result=False))
+        return compiled
+
+    def _move(
+        self, query: Query, plan: Plan, was: "CheckpointIdentity", before: "StateLocation", after: "StateLocation",
+        done: "Committed",
+    ) -> Any:  # fmt: skip
+        """Move the state of the query to another plan (`checkpoint.Move`)."""
+        from squallpy.runtime.checkpoint.checkpoint import CannotMove
+        from squallpy.runtime.reshard import Reshard
+
+        old = self._compile_as(query, from_json(Setup, was.setup), was.sizes)
+        if plan_identity(old) != was.plan:
+            raise CannotMove("it was made by another version, or for other sizes")
+        return Reshard(old.plan, plan, done.batches, done.facts or {}, was.sizes)(before, after)
+
     def _state_folder(self, query: Query, options: RunOptions) -> str | None:
         """Return the folder or URI of a query in the checkpoint, if there is one."""
         from squallpy.runtime.checkpoint.durable_folder import join_path
@@ -271,7 +307,7 @@ class Session:
 
     @contextmanager
     def _state_location(
-        self, query: Query, options: RunOptions, made_for: "CheckpointIdentity", reading: "Reading"
+        self, query: Query, options: RunOptions, made_for: "CheckpointIdentity", reading: "Reading", move: "Move"
     ) -> Iterator["StateLocation | None"]:
         """Open the state of the query; None for a local run that is not to be resumed."""
         from squallpy.runtime.checkpoint.checkpoint import open_checkpoint
@@ -282,7 +318,7 @@ class Session:
         if folder := self._state_folder(query, options):
             ends, inputs = reading.batches is not None, reading.inputs
             rows = reading.batch_rows
-            location = open_checkpoint(folder, made_for, rows, local, snapshot, inputs, repeats=ends)
+            location = open_checkpoint(folder, made_for, rows, local, snapshot, inputs, repeats=ends, move=move)
             yield location
             if inputs:
                 inputs.save(open_durable(folder, "driver"), ended=True)
@@ -373,20 +409,35 @@ class Session:
         return sizes
 
 
-def fingerprint(compiled: CompiledQuery, batch_rows: int, order: str, sizes: dict[str, int]) -> "CheckpointIdentity":
-    """Compute the identity of a checkpoint from query and replay; if only the plan differs, its state is rebuilt."""
+def fingerprint(
+    compiled: CompiledQuery, batch_rows: int, order: str, sizes: dict[str, int], setup: Setup | None = None
+) -> "CheckpointIdentity":
+    """Compute the identity of a checkpoint from query and replay; if only the plan differs, its state moves."""
     from squallpy.runtime.checkpoint.checkpoint import CheckpointIdentity
 
     read = columns_read(compiled)
     relations = [(r.name, _read_of(r, read), r.format, _how_read(r)) for r in compiled.relations]
     query = repr((identity_text(compiled.query.plan), compiled.query.names, relations, batch_rows, order))
-    plan = f"{compiled.plan.partitions} {program_text(compiled.program)} {plan_text(compiled.plan)}"
     if matrices := compiled.plan.matrices:
         from squallpy.physical.matrix.explain_text import matrices_text
 
         query += matrices_text(matrices)
-        plan += f"{matrices.by_rows} {matrices.parts} {' '.join(map(str, matrices.readings))}"
-    return CheckpointIdentity(_hash(query), _hash(plan), sizes)
+    return CheckpointIdentity(
+        _hash(query), plan_identity(compiled), sizes, _hash(_program_text(compiled)), to_json(setup) or {}
+    )
+
+
+def plan_identity(compiled: CompiledQuery) -> str:
+    """Identify the plan of a query, which the state of each partition depends on."""
+    plan, matrices = compiled.plan, compiled.plan.matrices
+    parts = matrices.parts if matrices else 0
+    return run_deep(lambda: _hash(f"{plan.partitions} {parts} {_program_text(compiled)} {plan_text(plan)}"))
+
+
+def _program_text(compiled: CompiledQuery) -> str:
+    """Describe what the plan of a query places."""
+    text, matrices = program_text(compiled.program), compiled.plan.matrices
+    return f"{text} {matrices.by_rows} {' '.join(map(str, matrices.readings))}" if matrices else text
 
 
 def _read_of(relation: Relation, read: Mapping[str, tuple[str, ...]]) -> list[Field]:

@@ -4,6 +4,7 @@ LocalEngine()                 in this process, its state in a checkpoint
 VolatileEngine()              in this process, its state nowhere: a restart begins with the first batch again
 PartitionedEngine(3)          three partitions in this process, every message sent as between processes
 KilledEngine(3)               the functions of Spark's tasks and driver in this process, killed now and then in a batch
+MovedEngine(3)                the same, but what goes on after a kill has another number of partitions
 SparkEngine(cluster, 3)       on Spark, a few batches a run, which goes on where the one before ended
 
 All take settings: with `optimizer=False` the query is planned as it was bound.
@@ -19,12 +20,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
 from squallpy.catalog.relation import CONSTANT
 from squallpy.compiler import CompiledQuery
 from squallpy.physical.plan import Plan
 from squallpy.runtime.batch.micro_batch import Node, Publisher, Sender, split_hand_offs, unpack_changes, unpack_parcels
-from squallpy.runtime.checkpoint.checkpoint import open_checkpoint
+from squallpy.runtime.checkpoint.checkpoint import CheckpointIdentity, Move, open_checkpoint
 from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
 from squallpy.runtime.joiners.batch_plan import encode_plan, hands_off, senders_to
 from squallpy.runtime.joiners.hand_off_store import HandOffStore
@@ -32,6 +34,7 @@ from squallpy.runtime.joiners.migration_policy import MigrationPolicy, open_poli
 from squallpy.runtime.local_executor import DurableLocalExecutor, LocalExecutor
 from squallpy.runtime.matrix.blocks.partition import BlockPartition
 from squallpy.runtime.matrix.matrix_stage import compute, open_matrices
+from squallpy.runtime.reshard import Reshard
 from squallpy.runtime.result.result import Changes, result_layout
 from squallpy.runtime.sources import open_source
 from squallpy.runtime.sources.input import Input, Step, encode_slices
@@ -65,8 +68,8 @@ class MemoryEngine:
             if source.relation.format == CONSTANT:
                 source.add(open_source(source.relation, checkpoint).read(0, 1, ("zero",)))
         self._batches = PushedBatches()
-        sizes = {name: source.rows for name, source in self._sources.items()}
-        self._compiled: CompiledQuery = session.compile(query, self._partitions, sizes)
+        self._sizes = {name: source.rows for name, source in self._sources.items()}
+        self._compiled: CompiledQuery = session.compile(query, self._partitions, self._sizes)
         self._open(memory_input(self._sources, self._batches))
 
     def expect(self, batches: Sequence[dict[str, pa.Table]]) -> None:
@@ -98,9 +101,11 @@ class MemoryEngine:
         """Run the last batch."""
         raise NotImplementedError
 
-    def _open_state(self) -> StateLocation:
-        made_for = fingerprint(self._compiled, 1, "pushed", {})
-        return open_checkpoint(str(self._folder / "state"), made_for, 1, str(self._folder / "local"), 1 << 20)
+    def _open_state(self, move: Move | None = None) -> StateLocation:
+        made_for, folder = fingerprint(self._compiled, 1, "pushed", {}), self._folder
+        return open_checkpoint(
+            str(folder / "state"), made_for, 1, str(folder / "local"), 1 << 20, repeats=False, move=move
+        )
 
     def _delete_local_state(self) -> None:
         """Delete the local folder, so that only the checkpoint survives."""
@@ -313,6 +318,37 @@ class KilledEngine(DriverEngine):
 
     def result(self) -> pa.Table:
         return self._publisher.result.final(self._result.store())
+
+
+class MovedEngine(KilledEngine):
+    """A killed engine that goes on with another number of partitions, wherever state can move there."""
+
+    MOST = 4
+    moves = 0
+
+    def __init__(self, partitions: int = 1, seed: int = 0, kills: float = 0.01, **settings: bool | str) -> None:
+        super().__init__(partitions, seed, kills, **settings)
+        self._moved_from: Plan | None = None
+
+    def restart(self) -> None:
+        (query,), before = self._session.script.queries, self._compiled
+        partitions = self._random.choice([n for n in range(1, self.MOST + 1) if n != before.plan.partitions])
+        self._compiled, self._moved_from = self._session.compile(query, partitions, self._sizes), before.plan
+        try:
+            super().restart()
+            self.moves += 1
+        except SquallError as refused:
+            if "cannot move" not in str(refused):
+                raise
+            self._compiled, self._moved_from = before, None
+            super().restart()
+
+    def _open_state(self, move: Move | None = None) -> StateLocation:
+        return super()._open_state(self._move if self._moved_from else None)
+
+    def _move(self, was: CheckpointIdentity, before: StateLocation, after: StateLocation, done: Committed) -> Any:
+        assert self._moved_from
+        return Reshard(self._moved_from, self._compiled.plan, done.batches, done.facts or {}, {})(before, after)
 
 
 class Blocks:

@@ -4,18 +4,22 @@
     1/batch         the number of batches of generation 1 that are done
     1/partition-0   its state partitions …                                  1/result
 
-A generation has one plan, hence one number of partitions. If a query is started again with another plan, its state is
-rebuilt for that plan by a replay of the input so far in a few large batches: a new generation. `before` is the number
-of batches done until then.
+A generation has one plan, hence one number of partitions. If a query is started again with another plan, a new
+generation begins. If only the places of records differ, the state moves there without the input, see
+`runtime/reshard.py`. Otherwise it is rebuilt by a replay of the input so far in a few large batches; `before` is the
+number of batches done until then. The record names a generation when it is complete, so a run that is killed before
+loses nothing.
 """
 
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -25,6 +29,7 @@ from squallpy.runtime.checkpoint.checksummed_record import damaged_error, read_r
 from squallpy.runtime.checkpoint.durable_folder import Durable, join_path, open_durable
 from squallpy.runtime.checkpoint.input_files import Inputs, ReadSums
 from squallpy.runtime.checkpoint.lease import Lease, hold_folder, hold_shared
+from squallpy.runtime.checkpoint.offset_log import copy_log
 from squallpy.runtime.checkpoint.partition_head import fresh_name
 from squallpy.runtime.checkpoint.state_folders import (
     FINGERPRINT,
@@ -37,16 +42,34 @@ from squallpy.runtime.checkpoint.state_folders import (
 from squallpy.runtime.sources.replay import leading
 
 _RECORD = "made-for"
-_FORMAT = 9  # of all files in a checkpoint, and of the texts that identify queries
+_FORMAT = 10  # of all files in a checkpoint, and of the texts that identify queries
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointIdentity:
-    """The identity of a checkpoint: the query, its plan and the rows of its inputs."""
+    """The identity of a checkpoint: the query, its plan and the rows of its inputs.
+
+    Args:
+        program: What the plan places.
+        setup: What the plan was made by, as JSON: with the sizes it says how to make it again.
+    """
 
     query: str
     plan: str
     sizes: Mapping[str, int]
+    program: str = ""
+    setup: Mapping[str, Any] = field(default_factory=dict)
+
+
+class CannotMove(Exception):
+    """A reason why state cannot be moved to another plan."""
+
+
+Move = Callable[[CheckpointIdentity, StateLocation, StateLocation, Committed], Any]
+"""Moves state from the plan of an identity and a location to another location; returns the driver's state there.
+
+Raises CannotMove.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +78,15 @@ class _Record:
     plan: str
     sizes: Mapping[str, int]
     batch_rows: int
+    program: str = ""
+    setup: Mapping[str, Any] = field(default_factory=dict)
     generation: int = 0
     before: int = 0
     format: int = _FORMAT
+
+    @property
+    def identity(self) -> CheckpointIdentity:
+        return CheckpointIdentity(self.query, self.plan, self.sizes, self.program, self.setup)
 
 
 def open_checkpoint(
@@ -68,16 +97,17 @@ def open_checkpoint(
     snapshot_bytes: int,
     inputs: Inputs | None = None,
     repeats: bool = True,
+    move: Move | None = None,
 ) -> StateLocation:
     """Open the state of a query in the checkpoint at a path or URI.
 
-    Where another plan was made for it, the state is made anew from the input, if the run `repeats` that.
+    Where another plan was made for it, the state moves there, or is made anew from the input if the run `repeats` that.
 
     SQ6001 if it belongs to another query or input, SQ6002 if it is no checkpoint, SQ6003 if it cannot be written,
     SQ6005 if it is damaged.
     """
     root = _open(folder)
-    wanted = _Record(identity.query, identity.plan, dict(identity.sizes), batch_rows)
+    wanted = _Record(identity.query, identity.plan, dict(identity.sizes), batch_rows, identity.program, identity.setup)
     found = _read(root, folder)
     if found is None:
         if not _is_new(root):
@@ -85,13 +115,20 @@ def open_checkpoint(
         record = _begin(root, wanted)
     else:
         _compare(found, wanted, folder)
-        if not repeats and found.plan != wanted.plan:
-            message = f"the checkpoint {folder} is of another plan of this query, whose streams have no end"
-            raise SquallError("SQ6001", message, hint="run it with the settings of then, or start in a new folder")
         done = Committed(join_path(folder, str(found.generation)))
         mixed = inputs is not None and inputs.compare(root, folder, found.before, done.batches, done.read_sums)
-        same = found.plan == wanted.plan and not mixed
-        record = found if same else _begin(root, _next_generation(found, wanted, done.batches), done.all_read_sums)
+        if found.plan == wanted.plan and not mixed:
+            record = found
+        else:
+            locate = partial(_location, folder, local_dir=local_dir, snapshot_bytes=snapshot_bytes)
+            try:
+                record = _move(root, found, wanted, done, locate, move)
+            except CannotMove as reason:
+                if not repeats:
+                    message = f"the checkpoint {folder} is of another plan of this query, and its state cannot move"
+                    hint = "run it with the settings of then, or start in a new folder"
+                    raise SquallError("SQ6001", f"{message}: {reason}", hint=hint) from None
+                record = _begin(root, _next_generation(found, wanted, done.batches), done.all_read_sums)
         fingerprint = join_path(str(record.generation), FINGERPRINT)
         if read_record(root, fingerprint, folder) is None:  # NB: a generation has one from the start
             raise damaged_error(fingerprint, folder)
@@ -198,6 +235,30 @@ def _begin(root: Durable, record: _Record, read: ReadSums | None = None) -> _Rec
     root.drop(str(record.generation))
     again = leading(record.before, record.batch_rows)
     initialise(root, str(record.generation), _fingerprint(record), again, read)
+    write_record(root, _RECORD, json.dumps(asdict(record)))
+    return record
+
+
+def _move(
+    root: Durable,
+    found: _Record,
+    wanted: _Record,
+    done: Committed,
+    locate: Callable[[_Record], StateLocation],
+    move: Move | None,
+) -> _Record:
+    """Start a generation that goes on where one has come to, with its state moved. Raises CannotMove."""
+    if move is None or found.program != wanted.program:
+        raise CannotMove("its statements are others")
+    if found.plan == wanted.plan:
+        raise CannotMove("files that it was reading have changed")
+    record = replace(wanted, generation=found.generation + 1, before=found.before, batch_rows=found.batch_rows)
+    name, before, after = str(record.generation), locate(found), locate(record)
+    root.drop(name)
+    initialise(root, name, _fingerprint(record))
+    facts = move(found.identity, before, after, done) if done.batches else None
+    copy_log(before.durable, after.durable)
+    Committed(after.durable).take_over(done, facts)
     write_record(root, _RECORD, json.dumps(asdict(record)))
     return record
 

@@ -9,6 +9,8 @@ It is in the generation's folder of a checkpoint, beside the number of committed
 import json
 import zlib
 from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import IO
 
 from squallpy.runtime.checkpoint.checksummed_record import damaged_error, read_record, write_record
 from squallpy.runtime.checkpoint.durable_folder import open_durable
@@ -74,6 +76,18 @@ class OffsetLog:
         """List the numbers of a stream's records of pieces."""
         prefix = _prefix(name)
         return sorted(int(each[len(prefix) :]) for each in self._folder.list("") if each.startswith(prefix))
+
+
+def copy_log(before: str, after: str) -> None:
+    """Copy the log of one generation's folder to that of the next, which goes on there."""
+    old, new = open_durable(before), open_durable(after, "driver")
+    for name in old.list(""):
+        if name == _OFFSETS or name.startswith(f"{_SEEN}-"):
+            new.create(name, partial(_write, old.read(name) or b""))
+
+
+def _write(data: bytes, sink: IO[bytes]) -> None:
+    sink.write(data)
 
 
 def _prefix(stream: str) -> str:

@@ -18,8 +18,9 @@ from squallpy.base.timing import SILENT, Trace
 from squallpy.runtime.checkpoint.checksummed_record import damaged_error, read_record, write_record
 from squallpy.runtime.checkpoint.durable_folder import Durable, join_path, open_durable, reporting_no_room
 from squallpy.runtime.checkpoint.input_files import ReadSums
-from squallpy.runtime.checkpoint.state_partition import Run, StatePartition
-from squallpy.runtime.state.state_store import StoreLayout
+from squallpy.runtime.checkpoint.snapshot import write_snapshot
+from squallpy.runtime.checkpoint.state_partition import Run, StatePartition, read_state
+from squallpy.runtime.state.state_store import Store, StoreLayout
 
 FINGERPRINT = "fingerprint"  # the file in a durable folder with its fingerprint
 _BATCH = "batch"  # the file with the number of committed batches
@@ -69,6 +70,16 @@ class StateLocation:
             run="" if is_memory(local) else self.run,
         )
 
+    def read(self, name: str, layout: StoreLayout, *runs: Run, step: int) -> Store:
+        """Read what the named partition was after a step, on the heap; SQ6005 if files that it needs are damaged."""
+        return read_state(join_path(self.durable, name), layout, runs, step)
+
+    def write(self, name: str, store: Store, step: int, stages: int) -> None:
+        """Write what a partition of this name is to begin with after a step; SQ6006 if there is no room."""
+        with reporting_no_room(self.durable):
+            folder = open_durable(join_path(self.durable, name), "driver")
+            folder.create(f"snapshot/{step:020}", lambda sink: write_snapshot(sink, [b""] * stages, store))
+
     def delete_local(self, names: str = "*") -> None:
         """Delete this host's mapped files of the named partitions; durable files stay."""
         for folder in self.local.glob(names):
@@ -105,6 +116,11 @@ class Committed:
         text = json.dumps({name: value for name, value in more.items() if value})
         write_record(self._folder, _BATCH, f"{batches} {text}" if any(more.values()) else str(batches))
         self.batches, self.facts = batches, facts
+
+    def take_over(self, before: "Committed", facts: Any) -> None:
+        """Begin with what another generation has committed, with other driver state; its sinks have all of that."""
+        self.read_sums, self._backfill = ReadSums(before.read_sums.sums), before._backfill
+        self.commit(before.batches, facts)
 
 
 def initialise(folder: Durable, name: str, fingerprint: str, again: int = 0, read: ReadSums | None = None) -> None:

@@ -29,7 +29,7 @@ from typing import IO
 from squallpy.base.errors import SquallError
 from squallpy.base.timing import SILENT, Trace
 from squallpy.runtime.checkpoint.checksummed_record import ANEW, read_record, write_record
-from squallpy.runtime.checkpoint.durable_folder import open_durable, reporting_no_room
+from squallpy.runtime.checkpoint.durable_folder import Durable, open_durable, reporting_no_room
 from squallpy.runtime.checkpoint.journal import Journal
 from squallpy.runtime.checkpoint.partition_head import Head, boot_id, fresh_name
 from squallpy.runtime.checkpoint.partition_report import PartitionReport, RebuildReport, SnapshotReport
@@ -217,16 +217,10 @@ class StatePartition:
 
     def _restore(self, store: Store) -> tuple[int, tuple[str, ...]]:
         """Read the newest whole snapshot: its step, −1 without one, and the damaged ones."""
-        damaged: list[str] = []
-        for name in reversed(self._durable.list("snapshot")):
-            with self._durable.open(f"snapshot/{name}") as source:
-                if is_intact(source):
-                    for stage, output in enumerate(read_outputs(source, len(self._runs))):
-                        self._outputs[stage].write_bytes(output)
-                    store.restore(source)
-                    return int(name), tuple(damaged)
-            damaged.append(f"{self._folder}/snapshot/{name}")
-        return -1, tuple(damaged)
+        taken, outputs, damaged = _restore_snapshot(self._durable, store, len(self._runs))
+        for stage, output in enumerate(outputs):
+            self._outputs[stage].write_bytes(output)
+        return taken, tuple(f"{self._folder}/{name}" for name in damaged)
 
     def _check_reach(self, head: Head, step: int, batch: int) -> None:
         """Raise SQ6005 if a rebuild ends before a step that was applied; else delete damaged snapshots."""
@@ -263,3 +257,42 @@ class StatePartition:
         with self._lock.open("ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
+
+
+def read_state(folder: str, layout: StoreLayout, runs: Sequence[Run], step: int) -> Store:
+    """Read a partition as it was after a step, which may not be its last, from the durable folder at a path or URI.
+
+    SQ6005 if files that it needs are damaged. NB: the snapshot before the last is kept, with the log since then.
+    """
+    durable, store = open_durable(folder), Store(layout)
+    journal = Journal(durable)
+    reached, _, damaged = _restore_snapshot(durable, store, len(runs), step)
+    for at, ((stage,), *messages) in journal.read(after=reached):
+        if at > step:
+            break
+        runs[stage](store, messages)
+        reached = at
+    if reached < step:
+        files = " and ".join(f"{folder}/{name}" for name in (*damaged, *journal.damaged_files)) or f"{folder}/log"
+        raise SquallError("SQ6005", f"the state after step {step} is lost: {files} damaged", hint=ANEW)
+    return store
+
+
+def _restore_snapshot(
+    durable: Durable, store: Store, stages: int, most: int | None = None
+) -> tuple[int, list[bytes], list[str]]:
+    """Read the newest whole snapshot into a store, of a step up to `most`.
+
+    Returns its step, −1 without one, the outputs of the batch before it, and the names of damaged snapshots.
+    """
+    damaged: list[str] = []
+    for name in reversed(durable.list("snapshot")):
+        if most is not None and int(name) > most:
+            continue
+        with durable.open(f"snapshot/{name}") as source:
+            if is_intact(source):
+                outputs = read_outputs(source, stages)
+                store.restore(source)
+                return int(name), outputs, damaged
+        damaged.append(f"snapshot/{name}")
+    return -1, [], damaged

@@ -1,0 +1,221 @@
+"""Resharding: the state of a query moved from the partitions of one plan to those of another, without its input.
+
+    M_R by a on 2 partitions             →   M_R by a on 4 partitions, or by b, or everywhere, or in one process
+    extremes, intervals … of its groups      follow the view that they are of
+
+Both plans are of one program, so they keep the same pools; only where a record is differs. The state before is read
+from snapshots and journals as of the last committed batch, each record once although several partitions may have a
+copy, and is written as snapshots, with which the other plan's partitions begin. Takes time in proportion to the state.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from squallpy.base.json_codec import to_json
+from squallpy.logical.expressions import Column
+from squallpy.physical.distribute.location_tags import EVERYWHERE
+from squallpy.physical.plan import Plan, Send
+from squallpy.runtime.auxiliary.maintainer import FIRST_BATCH_LAYOUT, begin
+from squallpy.runtime.auxiliary.maintainer_registry import auxiliary_layouts
+from squallpy.runtime.batch.micro_batch import Node, Publisher
+from squallpy.runtime.checkpoint.checkpoint import CannotMove
+from squallpy.runtime.checkpoint.state_folders import StateLocation
+from squallpy.runtime.ingest.upserts import latest_rows
+from squallpy.runtime.joiners.batch_plan import BatchPlan, KeyMoves, senders_to
+from squallpy.runtime.joiners.hand_off_store import HandOffStore
+from squallpy.runtime.joiners.joiner import Joiner
+from squallpy.runtime.joiners.migration_policy import MigrationPolicy, open_policy
+from squallpy.runtime.joiners.routing import spread
+from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.kernels.memory_regions import Words
+from squallpy.runtime.matrix.driver_stage import PARTITION, add_cells
+from squallpy.runtime.matrix.driver_stage import layout as layout_of_matrices
+from squallpy.runtime.messages.deltas import Delta, unpack_deltas
+from squallpy.runtime.result.result import result_layout
+from squallpy.runtime.state.pool_names import PoolName, Role
+from squallpy.runtime.state.state_store import PoolLayout, Store
+from squallpy.runtime.time.unmatched_deletes import ledger_layouts
+from squallpy.runtime.triggers.stage_executor import store_layout
+
+CHUNK = 1 << 20  # records that are moved at a time
+_DRIVER = -1  # in place of the number of a partition
+_COPIES = Send("", "", None)
+_OF_GROUPS = (Role.EXTREMES, Role.SKYLINE, Role.INTERVALS, Role.SPANS, Role.COEFFICIENTS)  # group, then other keys
+_OF_MIGRATIONS = (Role.OTHER_GRID, Role.REACHED, Role.CHANGES)
+
+
+@dataclass(frozen=True)
+class Homes:
+    """Where a plan keeps the records of its pools, under the plan of a batch that adaptive joins have come to."""
+
+    plan: Plan
+    policy: MigrationPolicy | None
+
+    def __post_init__(self) -> None:
+        if self.plan.grid and not self.plan.on_grid:
+            raise CannotMove("its joins are on a grid that does not adapt")
+        if self.plan.groups:
+            raise CannotMove("its joiners are in groups")
+        if self.plan.matrices and self.plan.matrices.parts:
+            raise CannotMove("its matrices are in blocks on partitions")
+
+    @property
+    def batch_plan(self) -> BatchPlan | None:
+        return self.policy.plan if self.policy else None
+
+    @cached_property
+    def grid_views(self) -> frozenset[str]:
+        """The views whose records may be at several joiners each."""
+        return frozenset(line.view for line in self.plan.on_grid)
+
+    @cached_property
+    def passing(self) -> frozenset[str]:
+        """The pools of migrations, and what notes that there was a batch."""
+        of_views = (PoolName(view, role) for view in self.grid_views for role in _OF_MIGRATIONS)
+        return frozenset((*of_views, FIRST_BATCH_LAYOUT.name))
+
+    def pool(self, name: str) -> str:
+        """Name the pool that has the records of a view: those on a grid have two, of which a migration fills one."""
+        return self.batch_plan.pool(name) if self.batch_plan and name in self.grid_views else name
+
+    @cached_property
+    def _sends(self) -> Mapping[str, tuple[tuple[Column, ...], Send]]:
+        """The columns of each pool, and how its records would be sent to where they are."""
+        plan, found = self.plan, dict[str, tuple[tuple[Column, ...], Send]]()
+        places, lines = dict(plan.places), {line.view: line for line in plan.on_grid}
+        for pool in plan.pools:
+            all_keys, place = tuple(range(len(pool.keys))), places.get(pool.name, ())
+            if line := lines.get(pool.name):
+                send = Send(pool.name, pool.name, all_keys, line.side, line.key)
+            elif place == EVERYWHERE.value:
+                send = _COPIES
+            else:
+                send = Send("", "", place if isinstance(place, tuple) else all_keys)
+            found[pool.name] = pool.keys, send
+        kept = {layout.name for layout in auxiliary_layouts(plan)}
+        for feed in plan.feeds:
+            of_groups = [pool for role in _OF_GROUPS if (pool := PoolName(feed.relation.name, role)) in kept]
+            if (aux := feed.auxiliary) and of_groups:
+                send = found[aux.source.name][1]
+                if send.keys is not None:
+                    send = Send("", "", tuple(map(aux.group.index, send.keys)))
+                found |= dict.fromkeys(of_groups, (aux.grouped, send))
+        for latest in latest_rows(plan).values():
+            found[latest.name] = latest.keys, Send("", "", tuple(range(len(latest.keys))))
+        times = [PoolName(name, Role.CLOCK) for name in plan.clocks]
+        times += [PoolName(window, Role.BOUND) for window in plan.windows]
+        return found | dict.fromkeys(times, ((), _COPIES))
+
+    def parts(self, layout: PoolLayout, keys: Words, names: Dictionary) -> Iterator[tuple[int, Words]]:
+        """Yield the partitions that keep some of these records of a pool, with the numbers of those."""
+        rows = np.arange(len(keys))
+        if layout.name in self._ledgers:
+            for partition in range(self.plan.partitions):
+                yield partition, np.flatnonzero(keys[:, 0] % self.plan.partitions == partition)
+            return
+        columns, send = self._sends[layout.name]
+        numbered = Delta(layout.name, keys, rows[:, None])
+        for partition, part in spread(numbered, columns, send, self.plan, self.batch_plan, names):
+            yield partition, part.words[:, 0]
+
+    @cached_property
+    def _ledgers(self) -> frozenset[str]:
+        return frozenset(layout.name for layout in ledger_layouts(self.plan))
+
+    def owned(self, layout: PoolLayout, partition: int, keys: Words, names: Dictionary) -> Words:
+        """List which of the records that a partition keeps no partition before it does."""
+        if layout.name not in self.grid_views and self._sends.get(layout.name, ((), None))[1] is not _COPIES:
+            return np.arange(len(keys))
+        first = np.full(len(keys), self.plan.partitions)
+        for other, rows in self.parts(layout, keys, names):
+            first[rows] = np.minimum(first[rows], other)
+        return np.flatnonzero(first == partition)
+
+
+@dataclass(frozen=True)
+class Reshard:
+    """A move of the state as of a number of committed batches from one plan's partitions to another's.
+
+    Args:
+        facts: The state of the driver with the last commit.
+        sizes: Rows of the relations, by which adaptive joins begin.
+    """
+
+    old: Plan
+    new: Plan
+    batches: int
+    facts: Mapping[str, Any]
+    sizes: Mapping[str, int]
+
+    def __call__(self, before: StateLocation, after: StateLocation) -> dict[str, Any] | None:
+        """Write the state at another location; returns the state of the driver there. Raises CannotMove."""
+        if self.old.keeps_result != self.new.keeps_result:
+            raise CannotMove("its result was not kept" if self.new.keeps_result else "its result is kept")
+        old = Homes(self.old, open_policy(self.old, self.facts.get("joins"), self.sizes))
+        new = Homes(self.new, open_policy(self.new, None, self.sizes))
+        driver = Store(result_layout(self.new))
+        stores = [Store(store_layout(self.new)) for _ in range(self.new.partitions)]
+        for partition, store in self._stores(before, old):
+            self._move(old, new, partition, store, driver, stores)
+        for each in (driver, *stores):
+            begin(each)
+        self._write(after, "result", driver, 1)
+        for partition, store in enumerate(stores):
+            self._write(after, f"partition-{partition}", store, len(self.new.stages))
+        if self.old.matrices and self.new.matrices:
+            layout = layout_of_matrices(self.old.matrices)
+            cells = before.read(PARTITION, layout, add_cells, step=self.batches - 1)
+            self._write(after, PARTITION, cells, 1)
+        return {"joins": to_json(new.policy)} if new.policy else None
+
+    def _stores(self, before: StateLocation, homes: Homes) -> Iterator[tuple[int, Store]]:
+        """Read the state of the driver, then that of each partition, with what joiners have handed off to it."""
+        plan, stages = self.old, len(self.old.stages)
+        yield _DRIVER, before.read("result", result_layout(plan), Publisher(plan).run, step=self.batches - 1)
+        for partition in range(plan.partitions):
+            runs = Node(plan, partition).runs
+            step = self.batches * stages - 1
+            store = before.read(f"partition-{partition}", store_layout(plan), *runs, step=step)
+            if isinstance(now := homes.batch_plan, KeyMoves):
+                sent = HandOffStore(before.durable).read(self.batches - 1, partition, senders_to(now, partition))
+                deltas = [delta for message in sent for delta in unpack_deltas(message, store.dictionary)[1]]
+                Joiner(plan, partition).begin(store, now, deltas)
+            yield partition, store
+
+    def _move(
+        self, old: Homes, new: Homes, partition: int, store: Store, driver: Store, stores: Sequence[Store]
+    ) -> None:
+        """Add the records of a partition to where the other plan keeps them."""
+        moved = {layout.name: layout for layout in (*stores[0].layout.pools, *driver.layout.pools)}
+        for name, layout in moved.items():
+            held = old.pool(name)
+            if held not in store or name in new.passing:
+                continue
+            keys, words = store[held].rows()
+            for start in range(0, len(keys), CHUNK):
+                part = keys[start : start + CHUNK], words[start : start + CHUNK]
+                if partition != _DRIVER:
+                    chosen = old.owned(layout, partition, part[0], store.dictionary)
+                    part = part[0][chosen], part[1][chosen]
+                if name in driver:
+                    _add(driver, layout, *part, store.dictionary)
+                    continue
+                for target, rows in new.parts(layout, part[0], store.dictionary):
+                    _add(stores[target], layout, part[0][rows], part[1][rows], store.dictionary)
+
+    def _write(self, location: StateLocation, name: str, store: Store, stages: int) -> None:
+        location.write(name, store, step=self.batches * stages - 1, stages=stages)
+
+
+def _add(store: Store, layout: PoolLayout, keys: Words, words: Words, names: Dictionary) -> None:
+    """Add records of a store with other numbers of strings."""
+    keys, words = np.array(keys), np.array(words)
+    for numbered in layout.numbered:
+        column, cells = numbered(keys, words)
+        if len(cells):
+            column[cells] = store.dictionary.intern(names.strings(column[cells] - numbered.first)) + numbered.first
+    store[layout.name].upsert(keys, words)
