@@ -44,7 +44,7 @@ from squallpy.runtime.triggers.stage_executor import store_layout
 CHUNK = 1 << 20  # records that are moved at a time
 _DRIVER = -1  # in place of the number of a partition
 _COPIES = Send("", "", None)
-_OF_GROUPS = (Role.EXTREMES, Role.SKYLINE, Role.INTERVALS, Role.SPANS, Role.COEFFICIENTS)  # group, then other keys
+_OF_GROUPS = (Role.EXTREMES, Role.SKYLINE, Role.INTERVALS, Role.SPANS)  # group, then other keys
 _OF_MIGRATIONS = (Role.OTHER_GRID, Role.REACHED, Role.CHANGES)
 
 
@@ -98,10 +98,11 @@ class Homes:
             found[pool.name] = pool.keys, send
         kept = {layout.name for layout in auxiliary_layouts(plan)}
         for feed in plan.feeds:
-            of_groups = [pool for role in _OF_GROUPS if (pool := PoolName(feed.relation.name, role)) in kept]
-            if (aux := feed.auxiliary) and of_groups:
-                send = found[aux.source.name][1]
-                if send.keys is not None:
+            if aux := feed.auxiliary:
+                columns, send = found[aux.source.name]
+                found[PoolName(feed.relation.name, Role.COEFFICIENTS)] = columns, send
+                of_groups = [pool for role in _OF_GROUPS if (pool := PoolName(feed.relation.name, role)) in kept]
+                if of_groups and send.keys is not None:
                     send = Send("", "", tuple(map(aux.group.index, send.keys)))
                 found |= dict.fromkeys(of_groups, (aux.grouped, send))
         for latest in latest_rows(plan).values():

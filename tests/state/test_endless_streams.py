@@ -149,7 +149,7 @@ def fault_another_plan_is_refused(tmp_path: Path) -> None:
     record = read_record(kept, "made-for", "kept")
     assert record
     write_record(kept, "made-for", json.dumps(json.loads(record) | {"plan": "another"}))
-    with pytest.raises(SquallError, match=r"SQ6001 .* is of another plan of this query, whose streams have no end"):
+    with pytest.raises(SquallError, match=r"SQ6001 .* is of another plan of this query, and its state cannot move: "):
         session.run(RunOptions("local", checkpoint=str(tmp_path / "kept")), world.sink, StopWhenIdle())
 
 
