@@ -101,7 +101,7 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What the plan of a query is made by, besides the query and the sizes of its relations.
+    """The makings of a query's plan, besides the query and the sizes of its relations.
 
     Args:
         late: Rows that came after their window had passed are reported.

@@ -50,7 +50,7 @@ _OF_MIGRATIONS = (Role.OTHER_GRID, Role.REACHED, Role.CHANGES)
 
 @dataclass(frozen=True)
 class Homes:
-    """Where a plan keeps the records of its pools, under the plan of a batch that adaptive joins have come to."""
+    """The homes of the records of a plan's pools, under the plan of a batch that adaptive joins have come to."""
 
     plan: Plan
     policy: MigrationPolicy | None
@@ -101,7 +101,7 @@ class Homes:
             if aux := feed.auxiliary:
                 columns, send = found[aux.source.name]
                 found[PoolName(feed.relation.name, Role.COEFFICIENTS)] = columns, send
-                of_groups = [pool for role in _OF_GROUPS if (pool := PoolName(feed.relation.name, role)) in kept]
+                of_groups = [name for role in _OF_GROUPS if (name := PoolName(feed.relation.name, role)) in kept]
                 if of_groups and send.keys is not None:
                     send = Send("", "", tuple(map(aux.group.index, send.keys)))
                 found |= dict.fromkeys(of_groups, (aux.grouped, send))
@@ -166,7 +166,7 @@ class Reshard:
             begin(each)
         self._write(after, "result", driver, 1)
         for partition, store in enumerate(stores):
-            self._write(after, f"partition-{partition}", store, len(self.new.stages))
+            self._write(after, f"partition-{partition}", store, self.new.stages_of_partitions)
         if self.old.matrices and self.new.matrices:
             layout = layout_of_matrices(self.old.matrices)
             cells = before.read(PARTITION, layout, add_cells, step=self.batches - 1)
@@ -175,11 +175,11 @@ class Reshard:
 
     def _stores(self, before: StateLocation, homes: Homes) -> Iterator[tuple[int, Store]]:
         """Read the state of the driver, then that of each partition, with what joiners have handed off to it."""
-        plan, stages = self.old, len(self.old.stages)
+        plan = self.old
         yield _DRIVER, before.read("result", result_layout(plan), Publisher(plan).run, step=self.batches - 1)
         for partition in range(plan.partitions):
             runs = Node(plan, partition).runs
-            step = self.batches * stages - 1
+            step = self.batches * plan.stages_of_partitions - 1
             store = before.read(f"partition-{partition}", store_layout(plan), *runs, step=step)
             if isinstance(now := homes.batch_plan, KeyMoves):
                 sent = HandOffStore(before.durable).read(self.batches - 1, partition, senders_to(now, partition))

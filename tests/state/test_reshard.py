@@ -9,12 +9,13 @@ import pyarrow as pa
 import pytest
 
 from squallpy.base.settings import Settings
+from squallpy.catalog.relation import MULT
 from squallpy.runtime.checkpoint.state_folders import StateLocation
 from squallpy.session import RunOptions, Session
+from squallpy.testing.compare_rows import difference
 from squallpy.testing.engines import MovedEngine, PartitionedEngine
-from squallpy.testing.memory_source import MULT
-from squallpy.testing.step_tests import difference
-from tests.state.test_endless_streams import StopWhenIdle, World
+from tests.kept import StopWhenIdle
+from tests.state.test_endless_streams import World
 
 STREAMS = """
 CREATE STREAM r (k BIGINT, a VARCHAR) USING csv OPTIONS (path 'r', op 'op');

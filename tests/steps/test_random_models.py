@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from squallpy.maintain.factorised.join_graph import JoinGraph
-from squallpy.testing.engines import KilledEngine, LocalEngine, MemoryEngine, PartitionedEngine, SparkEngine
+from squallpy.testing.engines import LocalEngine, MemoryEngine, MovedEngine, PartitionedEngine, SparkEngine
 from squallpy.testing.generators import DOMAINS, Case, Change, format_value, insert_missing
 from tests.maintain.factorised.random_joins import joins, random_order
 from tests.marks import long
@@ -24,7 +24,7 @@ ENGINES: dict[str, Callable[[], MemoryEngine]] = {
     "durable": LocalEngine,
     "two partitions": partial(PartitionedEngine, 2),
     "one statement a stage": partial(PartitionedEngine, 3, fusion=False),
-    "four partitions, killed": partial(KilledEngine, 4),
+    "four partitions, killed": partial(MovedEngine, 4),
 }
 LONG = ("durable", "one statement a stage", "four partitions, killed")  # only by `make long`
 KINDS = {  # types of columns, by what reads them

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from squallpy.testing.engines import (
-    KilledEngine,
     LocalEngine,
     MemoryEngine,
+    MovedEngine,
     PartitionedEngine,
     SparkEngine,
     VolatileEngine,
@@ -50,7 +50,7 @@ ENGINES: dict[str, Callable[[], MemoryEngine]] = {
     "durable": LocalEngine,
     "plain": partial(VolatileEngine, optimizer=False),
     "three partitions": partial(PartitionedEngine, 3),
-    "killed": partial(KilledEngine, 3),
+    "killed": partial(MovedEngine, 3),
     "on grids": partial(PartitionedEngine, 4, join_operator="auto"),
 }
 

@@ -18,6 +18,7 @@ from squallpy.testing.engines import (
     KilledEngine,
     LocalEngine,
     MemoryEngine,
+    MovedEngine,
     PartitionedEngine,
     SparkEngine,
     VolatileEngine,
@@ -49,6 +50,7 @@ class Joining(PartitionedEngine):
 MORE: dict[str, Callable[[], MemoryEngine]] = {
     "two partitions": partial(PartitionedEngine, 2),
     "three partitions, killed": partial(KilledEngine, 3),
+    "killed, then on others": partial(MovedEngine, 3, kills=0.05),
     "one statement a stage": partial(PartitionedEngine, 3, fusion=False),
     "as well-formed": partial(PartitionedEngine, 3, move_rules=False, move_sharing=False),
     "on grids": partial(Joining, 7, join_operator="Dynamic", join_groups=True),

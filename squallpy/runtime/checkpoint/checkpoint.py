@@ -19,11 +19,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import pyarrow as pa
 
 from squallpy.base.errors import SquallError
+from squallpy.base.events import CHECKPOINT, INFO, log_event
 from squallpy.base.local_paths import local_path
 from squallpy.runtime.checkpoint.checksummed_record import damaged_error, read_record, write_record
 from squallpy.runtime.checkpoint.durable_folder import Durable, join_path, open_durable
@@ -128,6 +130,7 @@ def open_checkpoint(
                     message = f"the checkpoint {folder} is of another plan of this query, and its state cannot move"
                     hint = "run it with the settings of then, or start in a new folder"
                     raise SquallError("SQ6001", f"{message}: {reason}", hint=hint) from None
+                log_event(CHECKPOINT, INFO, "replay", reason=str(reason))
                 record = _begin(root, _next_generation(found, wanted, done.batches), done.all_read_sums)
         fingerprint = join_path(str(record.generation), FINGERPRINT)
         if read_record(root, fingerprint, folder) is None:  # NB: a generation has one from the start
@@ -256,10 +259,12 @@ def _move(
     name, before, after = str(record.generation), locate(found), locate(record)
     root.drop(name)
     initialise(root, name, _fingerprint(record))
+    start = perf_counter()
     facts = move(found.identity, before, after, done) if done.batches else None
     copy_log(before.durable, after.durable)
     Committed(after.durable).take_over(done, facts)
     write_record(root, _RECORD, json.dumps(asdict(record)))
+    log_event(CHECKPOINT, INFO, "move", batch=done.batches, seconds=perf_counter() - start)
     return record
 
 
