@@ -15,7 +15,7 @@ from squallpy.frontend.grammars import Parsed
 from squallpy.frontend.source_text import ScriptText
 from squallpy.frontend.statements import CreateRelation
 from squallpy.frontend.string_literals import unquote
-from squallpy.frontend.type_names import named_type
+from squallpy.frontend.type_names import declared_type
 from squallpy.frontend.unsupported import CLAUSES
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def read_column(script: ScriptText, tree: Parsed, span: Span, read: Columns) -> 
         raise SquallError("SQ2007", f'column "{name_of(name)}" is declared twice', span)
     head, *parameters = type_tree.children
     with at(token_span(script, head)):
-        type = named_type(str(head), [int(p) for p in parameters if p is not None])
+        type = declared_type(str(head), [int(p) for p in parameters if p is not None])
     for constraint in constraints:
         if constraint.data == "references":
             read.references.append(read_reference(script, (name_of(name),), constraint))

@@ -12,10 +12,18 @@ TYPE_NAMES: dict[str, Type] = {
     "FLOAT": DOUBLE, "REAL": DOUBLE, "DOUBLE": DOUBLE,
     "VARCHAR": VARCHAR, "STRING": VARCHAR, "TEXT": VARCHAR, "CHAR": VARCHAR,
     "DATE": DATE,
-    "TIMESTAMP": TIMESTAMP, "TIMESTAMP_NTZ": TIMESTAMP,
+    "TIMESTAMP": TIMESTAMP, "TIMESTAMP_NTZ": TIMESTAMP, "TIMESTAMP_LTZ": TIMESTAMP, "TIMESTAMPTZ": TIMESTAMP,
 }  # fmt: skip
+DECLARED_NAMES = ("BINARY", "VARBINARY", "BYTEA", "BLOB", "UUID")
+"""Types that only columns of sources have, whose values are text here."""
 DECIMALS = ("DECIMAL", "NUMERIC", "DEC")
 WITH_LENGTH = ("VARCHAR", "CHAR")
+
+
+def declared_type(name: str, parameters: Sequence[int] = ()) -> Type:
+    """Find the type of a column that is declared so: UUID  →  VARCHAR        TIMESTAMP WITH TIME ZONE  →  TIMESTAMP"""
+    first = name.split()[0]
+    return VARCHAR if first.upper() in DECLARED_NAMES and len(parameters) < 2 else named_type(first, parameters)
 
 
 def named_type(name: str, parameters: Sequence[int] = ()) -> Type:

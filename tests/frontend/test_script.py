@@ -3,7 +3,7 @@
 import pytest
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import BIGINT, DOUBLE, INT, TIMESTAMP, VARCHAR, decimal
+from squallpy.base.types import BIGINT, DOUBLE, INT, TIMESTAMP, VARCHAR, Type, decimal
 from squallpy.catalog.relation import Field
 from squallpy.frontend.script import parse_script
 from squallpy.frontend.statements import CreateRelation, CreateView, Select
@@ -36,6 +36,19 @@ def test_a_stream_with_everything() -> None:
 def test_a_table_without_columns() -> None:
     relation = declared("CREATE TABLE nation USING parquet OPTIONS (path 'n.parquet')").relation
     assert (relation.stream, relation.fields, relation.timestamp) == (False, (), None)
+
+
+@pytest.mark.parametrize(
+    ("name", "type"),
+    [
+        ("TIMESTAMPTZ", TIMESTAMP), ("timestamp_ltz", TIMESTAMP), ("TIMESTAMP WITH TIME ZONE", TIMESTAMP),
+        ("timestamp\n  with local time zone", TIMESTAMP), ("TIMESTAMP WITHOUT TIME ZONE", TIMESTAMP),
+        ("BINARY", VARCHAR), ("varbinary(16)", VARCHAR), ("BYTEA", VARCHAR), ("uuid", VARCHAR),
+    ],
+)  # fmt: skip
+def test_types_of_other_systems(name: str, type: Type) -> None:
+    fields = declared(f"CREATE STREAM z (at {name} NOT NULL, b {name}) USING csv OPTIONS (path 'x')").relation.fields
+    assert fields == (Field("at", type, False), Field("b", type))
 
 
 def test_statements_are_split_outside_strings_and_comments() -> None:
@@ -74,6 +87,7 @@ ERRORS = {
     "CREATE STREAM z USING csv": 'SQ7002 q.sql:1:15: "z" has no path',
     "CREATE TABLE z USING csv OPTIONS (path 'x', op 'o')": "SQ7002 q.sql:1:14: a TABLE does not change",
     "CREATE STREAM z (a INT, A INT) USING csv OPTIONS (path 'x')": 'SQ2007 q.sql:1:25: column "A" is declared twice',
+    "CREATE STREAM z (a INT WITH TIME ZONE) USING csv OPTIONS (path 'x')": 'SQ1001 q.sql:1:24: unexpected "WITH"',
     "CREATE STREAM z (a INTT) USING csv OPTIONS (path 'x')": 'SQ2008 q.sql:1:20: unknown type "INTT"',
     "CREATE STREAM z (a DECIMAL(50,2)) USING csv OPTIONS (path 'x')": "SQ2005 q.sql:1:20: DECIMAL(50,2) needs",
     "CREATE STREAM z (a INT, PRIMARY KEY (b)) USING csv OPTIONS (path 'x')": 'SQ2003 q.sql:1:38: unknown column "b"',

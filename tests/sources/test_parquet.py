@@ -2,6 +2,7 @@
 
 import datetime
 import pickle
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from squallpy.runtime.formats.parquet import ParquetPart
 from squallpy.runtime.formats.relation_files import File
 from squallpy.runtime.sources import infer_fields, open_source
 from squallpy.runtime.sources.source import FileSource
+
+UUIDS = (0, 1, 0x123456789ABCDEF, 2**128 - 1)
 
 
 def relation(fields: dict[str, Type], **options: str) -> Relation:
@@ -227,3 +230,36 @@ def test_years_outside_1_to_9999_are_refused_where_they_are_read(tmp_path: Path,
     pq.write_table(pa.table({"a": values, "n": [5]}), tmp_path / "r.parquet")
     source = open_source(relation({"n": BIGINT}), tmp_path)
     assert source.read(0, 1, ("n",))["n"].to_pylist() == [5]
+
+
+@pytest.mark.parametrize(
+    "values, inferred, read_as",
+    [
+        (pa.array([1, 255], pa.uint8()), INT, [1, 255]),
+        (pa.array([1, 2**32 - 1], pa.uint32()), BIGINT, [1, 2**32 - 1]),
+        (pa.array([1, 2**64 - 1], pa.uint64()), decimal(20, 0), [1, 2**64 - 1]),
+        (pa.array([b"ab", None], pa.binary()), VARCHAR, ["ab", None]),
+        (pa.array([b"ab", None], pa.binary(2)), VARCHAR, ["ab", None]),
+        (
+            pa.array([uuid.UUID(int=2**127 + 5).bytes, None, bytes(16)], pa.uuid()),
+            VARCHAR,
+            ["80000000-0000-0000-0000-000000000005", None, "00000000-0000-0000-0000-000000000000"],
+        ),
+        (pa.array([uuid.UUID(int=n).bytes for n in UUIDS], pa.uuid()), VARCHAR, [str(uuid.UUID(int=n)) for n in UUIDS]),
+        (pa.array(["x", "y", "x"]).dictionary_encode(), VARCHAR, ["x", "y", "x"]),
+        (
+            pa.array([datetime.datetime(2026, 7, 1, 10), None], pa.timestamp("ms", "Europe/Vienna")),
+            TIMESTAMP,
+            [datetime.datetime(2026, 7, 1, 10), None],
+        ),
+    ],
+)
+def test_types_of_the_world(tmp_path: Path, values: pa.Array, inferred: Type, read_as: list[Any]) -> None:
+    """Unsigned numbers, bytes, UUIDs, enums, and moments, which are in UTC."""
+    assert read(tmp_path, values, inferred) == read_as
+    assert infer_fields(relation({}), tmp_path) == (Field("a", inferred),)
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(SquallError, match=r"SQ4004 .*row 2: column \"a\": .* is not a valid VARCHAR"):
+        read(tmp_path, pa.array([b"ab", b"\xff\0"], pa.binary(2)), VARCHAR)

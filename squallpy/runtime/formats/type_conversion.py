@@ -9,6 +9,7 @@ more than the cast.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -67,7 +68,11 @@ def sql_type(type: pa.DataType) -> Type | None:
         return DATE
     if pa.types.is_timestamp(type):
         return TIMESTAMP
-    return VARCHAR if is_text(type) or pa.types.is_null(type) else None
+    return VARCHAR if is_text(type) or is_uuid(type) or pa.types.is_null(type) else None
+
+
+def is_uuid(type: pa.DataType) -> bool:
+    return isinstance(type, pa.UuidType)
 
 
 def is_text(type: pa.DataType) -> bool:
@@ -75,6 +80,7 @@ def is_text(type: pa.DataType) -> bool:
     return bool(
         types.is_string(type) or types.is_large_string(type) or types.is_string_view(type)
         or types.is_binary(type) or types.is_large_binary(type) or types.is_binary_view(type)
+        or types.is_fixed_size_binary(type)
     )  # fmt: skip
 
 
@@ -165,6 +171,10 @@ def _cast(source_type: pa.DataType, type: Type) -> Cast:
     if pa.types.is_dictionary(source_type):
         inner = _cast(source_type.value_type, type)
         return lambda values: inner(values.dictionary_decode())
+    if is_uuid(source_type):
+        return lambda values: parse_texts(_uuid_texts(values), type)
+    if pa.types.is_fixed_size_binary(source_type):
+        return lambda values: parse_texts(values.cast(pa.binary()).cast(pa.string()), type)
     if is_text(source_type):
         return lambda values: parse_texts(values.cast(pa.string()), type)
     if type.kind is Kind.INT:  # within 32 bits, held in 64
@@ -183,6 +193,21 @@ def _cast(source_type: pa.DataType, type: Type) -> Cast:
     if type.kind is Kind.BOOLEAN and not pa.types.is_boolean(source_type) and not pa.types.is_null(source_type):
         raise SquallError("SQ4002", f"{source_type} cannot become BOOLEAN")
     return lambda values: values.cast(target)
+
+
+def _uuid_texts(values: pa.Array) -> pa.Array:
+    """Write UUIDs as text: 16 bytes → "00000000-0000-0000-0000-000000000005"."""
+    held = values.storage
+    data = np.frombuffer(held.buffers()[1], np.uint8)[16 * held.offset : 16 * (held.offset + len(held))]
+    digits = np.frombuffer(b"0123456789abcdef", np.uint8)
+    texts = np.full((len(held), 36), ord("-"), np.uint8)
+    texts[:, _UUID_DIGITS] = digits[np.stack([data >> 4, data & 15], axis=1)].reshape(len(held), 32)
+    ends = pa.py_buffer(np.arange(0, 36 * len(held) + 1, 36, dtype=np.int32))
+    found = pa.Array.from_buffers(pa.string(), len(held), [None, ends, pa.py_buffer(texts)])
+    return pc.if_else(held.is_valid(), found, pa.scalar(None, pa.string())) if held.null_count else found
+
+
+_UUID_DIGITS = [at for at in range(36) if at not in (8, 13, 18, 23)]
 
 
 def _microseconds(values: pa.Array) -> pa.Array:
