@@ -190,6 +190,7 @@ class Session:
 
         stop = stop or threading.Event()
         queries = tuple(self._queries())
+        self._check_streams(options)
         with (
             self._lease(options) as lease,
             self._closing(),
@@ -374,7 +375,23 @@ class Session:
             return {}
         from squallpy.runtime.sources.registry import open_foreign
 
-        return {relation.name: open_foreign(relation, self.path.parent) for relation in relations}
+        return {relation.name: open_foreign(relation, self.path.parent, self._spark_stream) for relation in relations}
+
+    def _spark_stream(self, relation: Relation) -> "tuple[str, Source]":
+        from squallpy.runtime.spark.stream_source import SparkStream
+
+        stream = SparkStream(relation, self.path.parent)
+        return stream.name, stream
+
+    def _check_streams(self, options: RunOptions) -> None:
+        """Refuse streams of Spark's without Spark, and one batch of all that is there before they have begun."""
+        stream = next((r for r in self.script.relations.values() if r.format == "spark"), None)
+        if stream and options.backend != "spark":
+            message = f"USING spark reads {stream.name} by Spark's readStream, and there is no Spark"
+            raise SquallError("SQ3001", message, stream.span, "run it on Spark")
+        if stream and options.trigger.once:
+            message = "--trigger once cannot wait for a stream of Spark's"
+            raise SquallError("SQ7003", message, stream.span, "write --trigger available-now")
 
     @contextmanager
     def _closing(self) -> Iterator[None]:

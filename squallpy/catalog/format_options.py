@@ -7,7 +7,7 @@ from squallpy.base.errors import SquallError, nearest
 
 FORMATS = ("csv", "json", "parquet")
 """Formats of files."""
-ADAPTERS = {"python": ("class", "generator"), "spark": ("format",)}
+ADAPTERS = {"python": ("class", "generator"), "spark": ("format", "class")}
 """Sources that are adapters, each with options of which it needs one; it gets all that are not ours."""
 PLANNED = ("kafka", "postgres", "delta", "iceberg")
 

@@ -178,7 +178,7 @@ class Relation:
     @property
     def is_watched(self) -> bool:
         """True if files that come later are read, too."""
-        return self.options.get("watch") == "true"
+        return self.format in FORMATS and self.options.get("watch") == "true"
 
     @property
     def is_foreign(self) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from squallpy.base.errors import Span, SquallError, nearest
 from squallpy.base.types import Kind
 from squallpy.catalog.catalog import qualify_name
-from squallpy.catalog.format_options import check_format, check_option, required_options
+from squallpy.catalog.format_options import FORMATS, check_format, check_option, required_options
 from squallpy.catalog.relation import Field, Reference, Relation
 from squallpy.frontend.grammars import Parsed
 from squallpy.frontend.source_text import ScriptText
@@ -87,9 +87,10 @@ def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
         raise SquallError("SQ7002", f"a TABLE does not change and has no {what}", name_span, "declare a STREAM")
     with at(name_span):
         check_changes(kept, format, read)
-    if kept.get("watch") == "true" and not stream:
+    files = kept if format in FORMATS else {}  # NB: options of other sources are theirs
+    if files.get("watch") == "true" and not stream:
         raise SquallError("SQ7002", "a TABLE does not change and is not watched", name_span, "declare a STREAM")
-    if "maxfilespertrigger" in kept and kept.get("watch") != "true":
+    if "maxfilespertrigger" in files and files.get("watch") != "true":
         message = "maxFilesPerTrigger is for a stream that is watched"
         raise SquallError("SQ7002", message, name_span, "write OPTIONS (watch 'true')")
     written = {key.lower() for key, _ in read.key}

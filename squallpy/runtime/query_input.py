@@ -29,7 +29,7 @@ from squallpy.runtime.sources.foreign_source import ForeignSource
 from squallpy.runtime.sources.input import Input
 from squallpy.runtime.sources.protocol import Limit, Source
 from squallpy.runtime.sources.replay import BackfillReplay, Replay
-from squallpy.runtime.sources.source import columns_of_changes
+from squallpy.runtime.sources.source import RowSource, columns_of_changes
 from squallpy.runtime.sources.watched_files import Read, WatchedFiles
 
 Columns = Mapping[str, Sequence[str]]
@@ -125,10 +125,11 @@ class EndlessReading(Reading):
 
     def begin(self, location: StateLocation | None) -> Input:
         root = self._checkpoint or (location and location.durable)
+        folder = join_path(root, "spool") if root else None
         for name, source in self._read.items():
+            source.begin(folder, self._trigger.ends)
             if isinstance(source, ForeignSource) and self._is_spooled(name, source):
                 columns = [*(f.name for f in source.relation.fields), *columns_of_changes(source.relation)]
-                folder = join_path(root, "spool") if root else None
                 source.inner = SpooledSource(source.inner, columns, folder, name)
         streams = {name: self._read[name] for name in self._streams}
         tables = {name: source for name, source in self._read.items() if name not in streams}
@@ -148,6 +149,8 @@ class EndlessReading(Reading):
 
     def _is_spooled(self, name: str, source: ForeignSource) -> bool:
         """True if the rows of a source cannot be read twice, or have to be numbered or counted before they are read."""
+        if isinstance(source.inner, RowSource):
+            return False
         is_numbered = ARRIVAL in self._columns.get(name, ()) or under_matrices(name) in self._columns
         return not source.is_replayable or (is_numbered and source.relation.stream)
 

@@ -60,6 +60,10 @@ class SpooledSource(RowSource):
         return self.source.is_bounded
 
     @property
+    def is_behind(self) -> bool:
+        return self.source.is_behind
+
+    @property
     def schema(self) -> pa.Schema | None:
         return self.source.schema
 

@@ -65,8 +65,9 @@ class Arrivals:
             {name: before[name] if name in before else source.initial() for name, source in self.streams.items()}
         )
         if batch and all(start == end for start, end in spans.values()):
-            is_bounded = all(source.is_bounded for source in self.streams.values())
-            self.batches = batch if self.trigger.ends or is_bounded else None
+            streams = self.streams.values()
+            is_over = self.trigger.ends and not any(source.is_behind for source in streams)
+            self.batches = batch if is_over or all(source.is_bounded for source in streams) else None
             return None
         spans |= {name: whole(source) for name, source in self.tables.items()} if batch == 0 else {}
         self.log(batch, spans)

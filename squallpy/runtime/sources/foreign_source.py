@@ -10,7 +10,7 @@ A fault of the source is SQ4008, with its name and the batch.
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -19,7 +19,6 @@ from squallpy.base.errors import SquallError, shorten
 from squallpy.catalog.relation import Field, Relation
 from squallpy.catalog.window_spec import ARRIVAL
 from squallpy.runtime.formats.arrow_rows import check_read, check_schema, decode_rows
-from squallpy.runtime.formats.counted_table import table_without_columns
 from squallpy.runtime.formats.file_rows import FileRows
 from squallpy.runtime.formats.relation_files import File
 from squallpy.runtime.formats.type_conversion import check_names
@@ -137,23 +136,21 @@ class ForeignSource(Source):
         return self.inner.is_replayable and self.relation.options.get("spool") != "true"
 
     @property
+    def is_behind(self) -> bool:
+        return self.inner.is_behind
+
+    @property
     def rows(self) -> int:
         return self.inner.rows
+
+    def begin(self, folder: str | None, ends: bool) -> None:
+        self._call("begin", lambda: self.inner.begin(folder, ends))
 
     def check(self, columns: Sequence[str]) -> None:
         self._call("check", lambda: self.inner.check(columns))
         schema = self._call("schema", lambda: self.inner.schema)
         if schema is not None:
-            self.check_rows(ArrowPart(self.name, schema.empty_table()), columns)
-
-    def check_rows(self, part: ArrowPart, columns: Sequence[str]) -> None:
-        """Compare rows with the declared columns, and those that are read; SQ4002."""
-        relation = self.relation
-        try:
-            check_columns(relation, part)
-            part.check_read(fields_read(relation, columns))
-        except SquallError as error:
-            raise error.at(relation.span) from None
+            check_rows(self.relation, ArrowPart(self.name, schema.empty_table()), columns)
 
     def initial(self) -> Offset:
         return self._offset("initial", self.inner.initial)
@@ -239,12 +236,21 @@ class ForeignSlice:
             raise error.at(relation.span) from error.__cause__
         except Exception as error:
             raise SourceFault(name, f"raised {described(error, 'read')}", self.batch, relation.span) from error
-        part = ArrowPart(name, raw if wanted else table_without_columns(len(raw)))
-        self.source.check_rows(part, columns)
+        part = ArrowPart(name, raw)
+        check_rows(replace(relation, fields=tuple(f for f in relation.fields if f.name in columns)), part, columns)
         try:
             return FileSource(relation, (part,), first_row=first).read(0, len(raw), columns)
         except SquallError as error:
             raise error.at(relation.span) from None
+
+
+def check_rows(relation: Relation, part: ArrowPart, columns: Sequence[str]) -> None:
+    """Compare rows with the columns of a relation, and those that are read; SQ4002."""
+    try:
+        check_columns(relation, part)
+        part.check_read(fields_read(relation, columns))
+    except SquallError as error:
+        raise error.at(relation.span) from None
 
 
 def described(error: Exception, method: str) -> str:

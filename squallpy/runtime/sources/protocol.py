@@ -87,6 +87,16 @@ class Source(ABC):
         """Its columns, if it knows them before it is read."""
         return None
 
+    @property
+    def is_behind(self) -> bool:
+        """True if rows that were there when the run began are still on their way."""
+        return False
+
+    def begin(self, folder: str | None, ends: bool) -> None:
+        """Begin a run: `folder` may keep what a source wants to know again, and `ends` says that what is there now is
+        enough."""
+        return
+
     def check(self, columns: Sequence[str]) -> None:
         """Check the columns that a query reads, before its first batch; raises SQ4002."""
         return

@@ -255,15 +255,22 @@ def _unpickled(work: _Work) -> tuple[Any, StructType]:
 
 def _create(relation: Relation, base: Path) -> tuple[DataSource, Sequence[str]]:
     """Create the data source of a relation; SQ7002 if there is no such class."""
-    folders = search_path(base)
-    name, made = relation.options["class"], find("class", relation, folders, is_data_source)
-    if not is_data_source(made):
-        message = f"{name} is no class that derives from pyspark.sql.datasource.DataSource"
-        raise SquallError("SQ7002", message, relation.span, suggest_object(name, is_data_source))
+    made, folders = find_data_source(relation, base)
+    name = relation.options["class"]
     try:
         return made(CaseInsensitiveDict(passed_options(relation.format, relation.options))), folders
     except Exception as error:
         raise SourceFault(name, f"raised {described(error, '__init__')}", span=relation.span) from error
+
+
+def find_data_source(relation: Relation, base: Path) -> tuple[type[DataSource], Sequence[str]]:
+    """Find the class of a relation's data source, with the folders where it was looked for; SQ7002."""
+    folders, name = search_path(base), relation.options["class"]
+    found = find("class", relation, folders, is_data_source)
+    if not is_data_source(found):
+        message = f"{name} is no class that derives from pyspark.sql.datasource.DataSource"
+        raise SquallError("SQ7002", message, relation.span, suggest_object(name, is_data_source))
+    return found, folders
 
 
 def find(option: str, relation: Relation, folders: Sequence[str], is_meant: Callable[[Any], bool]) -> Any:

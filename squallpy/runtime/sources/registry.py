@@ -4,22 +4,32 @@ open_foreign(relation, base)          →   ForeignSource         USING python, 
 infer_foreign_fields(relation, base)  →   its columns, where the script lists none
 """
 
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from squallpy.base.entry_points import SOURCES, load
 from squallpy.base.errors import SquallError
+from squallpy.catalog.format_options import ADAPTERS
 from squallpy.catalog.relation import Field, Relation
 from squallpy.runtime.formats.arrow_rows import fields_of
 from squallpy.runtime.sources.foreign_source import ForeignSource, described
 from squallpy.runtime.sources.protocol import Source
 from squallpy.runtime.sources.source import columns_of_changes
 
+OpenSpark = Callable[[Relation], tuple[str, Source]]
+"""Opens a stream of Spark's, with its name."""
 
-def open_foreign(relation: Relation, base: Path) -> ForeignSource:
-    """Open the source of a relation; modules beside the script, in the folder `base`, are found. SQ4002, SQ4008."""
+
+def open_foreign(relation: Relation, base: Path, open_spark: OpenSpark) -> ForeignSource:
+    """Open the source of a relation; modules beside the script, in the folder `base`, are found. SQ4002, SQ4008.
+
+    `open_spark` opens streams of Spark's.
+    """
     try:
+        if relation.format == "spark":
+            return ForeignSource(relation, *open_spark(relation))
         if relation.format == "python":
             return ForeignSource(relation, *_open_python(relation, base))
         return ForeignSource(relation, relation.format, _create(relation))
@@ -29,11 +39,11 @@ def open_foreign(relation: Relation, base: Path) -> ForeignSource:
 
 def infer_foreign_fields(relation: Relation, base: Path) -> tuple[Field, ...]:
     """Infer the columns of a relation that is declared without; SQ4002 if its source does not tell them."""
-    if relation.format == "python" and "class" in relation.options:
+    if relation.format in ADAPTERS and "class" in relation.options:
         from squallpy.runtime.sources.python_source import python_fields
 
         return python_fields(relation, base)
-    if relation.format == "python":
+    if relation.format in ADAPTERS:
         schema = None
     else:
         with closing(_create(relation)) as source:

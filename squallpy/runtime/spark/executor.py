@@ -26,6 +26,7 @@ from squallpy.runtime.spark.coordinator import BatchCoordinator
 from squallpy.runtime.spark.micro_batch_loop import BatchTimes, StreamJob, run
 from squallpy.runtime.spark.partition_placement import evict_local_state
 from squallpy.runtime.spark.spark_session import start
+from squallpy.runtime.spark.stream_source import started
 from squallpy.runtime.spark.timeline import timeline
 
 OnBatch = Callable[[int, Changes | None, BatchReport], bool]
@@ -88,7 +89,11 @@ class SparkExecutor:
             return go_on
 
         # NB: the next run does not use Spark's record of the clock's ticks
-        with start(self._master, self._settings) as cluster, TemporaryDirectory(prefix="squallpy-") as ticks:
+        with (
+            start(self._master, self._settings) as cluster,
+            started(self._input, cluster.session, self._name),
+            TemporaryDirectory(prefix="squallpy-") as ticks,
+        ):
             coordinator.set_cores(cluster.session.sparkContext.defaultParallelism)
             reads = coordinator.skips_feed(is_small=self._input.is_counted and sum(first.values()) <= SMALL)
             is_here = self._master == "local" or self._master.startswith("local[")
