@@ -252,7 +252,7 @@ class Session:
         batch_rows = options.batch_rows or self.settings.batch_rows
         reading.select(compiled.relations, columns_read(compiled), batch_rows, self.settings.interleave)
         sizes = {r.name: reading.sizes[r.name] for r in compiled.relations}
-        made_for = run_deep(lambda: fingerprint(compiled, reading.batch_rows, reading.order, sizes, setup))
+        made_for = run_deep(lambda: fingerprint(compiled, reading.order, sizes, setup))
         if lease:
             lease.check()
         move = partial(self._move, query, compiled.plan)
@@ -427,14 +427,14 @@ class Session:
 
 
 def fingerprint(
-    compiled: CompiledQuery, batch_rows: int, order: str, sizes: dict[str, int], setup: Setup | None = None
+    compiled: CompiledQuery, order: str, sizes: dict[str, int], setup: Setup | None = None
 ) -> "CheckpointIdentity":
     """Compute the identity of a checkpoint from query and replay; if only the plan differs, its state moves."""
     from squallpy.runtime.checkpoint.checkpoint import CheckpointIdentity
 
     read = columns_read(compiled)
     relations = [(r.name, _read_of(r, read), r.format, _how_read(r)) for r in compiled.relations]
-    query = repr((identity_text(compiled.query.plan), compiled.query.names, relations, batch_rows, order))
+    query = repr((identity_text(compiled.query.plan), compiled.query.names, relations, order))
     if matrices := compiled.plan.matrices:
         from squallpy.physical.matrix.explain_text import matrices_text
 

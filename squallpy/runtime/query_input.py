@@ -8,6 +8,7 @@ reading.begin(location)                 →   the batches, from where the state 
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -95,7 +96,10 @@ class BoundedReading(Reading):
         return Inputs(read, self._replay)
 
     def begin(self, location: StateLocation | None) -> Input:
-        self._steps = BackfillReplay(self._replay, location.before if location else 0)
+        self._steps = BackfillReplay(self._replay)
+        if location and location.batch_rows:
+            self._replay = replace(self._replay, batch_rows=location.batch_rows, earlier=location.earlier)
+            self._steps = BackfillReplay(self._replay, location.before, location.again)
         return Input(self._read, self._steps, self._keyed)
 
     def number(self, batch: int) -> int | None:

@@ -102,7 +102,7 @@ class MemoryEngine:
         raise NotImplementedError
 
     def _open_state(self, move: Move | None = None) -> StateLocation:
-        made_for, folder = fingerprint(self._compiled, 1, "pushed", {}), self._folder
+        made_for, folder = fingerprint(self._compiled, "pushed", {}), self._folder
         return open_checkpoint(
             str(folder / "state"), made_for, 1, str(folder / "local"), 1 << 20, repeats=False, move=move
         )

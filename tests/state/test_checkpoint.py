@@ -6,7 +6,9 @@ import os
 import shutil
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -24,6 +26,7 @@ from squallpy.runtime.sources import replay
 from squallpy.runtime.sources.replay import BackfillReplay, Replay
 from squallpy.session import RunOptions, Session
 from squallpy.testing.ignoring_sink import IgnoringSink
+from tests.kept import Kept, Killed
 from tests.runs import BATCHES, MANY_STAGES, write
 
 
@@ -99,6 +102,21 @@ def differential_other_passes_go_on_from_the_input(script: Path) -> None:
     assert changes | last.changes == calm.changes and last.final_rows == calm.final_rows
 
 
+@pytest.mark.parametrize("seed", range(6))
+def differential_other_limits_of_batches(script: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """A run goes on with batches of another size, in whichever batch the one before was killed; another plan too."""
+    monkeypatch.setattr(replay, "LEAP_ROWS", 200)
+    random, folder, sink = Random(seed), script.parent / "kept", Kept()
+    calm = run(script, None)
+    for again in range(12):
+        sink.dies_at = random.randrange(9) if again < 11 else None
+        session = Session(script, Settings(local_dir=str(script.parent / "local"), optimizer=random.random() < 0.7))
+        options = RunOptions("local", batch_rows=random.choice([7, 50, 120]), changes=True, checkpoint=str(folder))
+        with suppress(Killed):
+            session.run(options, sink)
+    assert sink.rows == calm.final_rows == sink.kept_rows
+
+
 def differential_another_plan_when_all_is_done(script: Path) -> None:
     calm, folder = run(script, None), script.parent / "kept"
     assert run(script, str(folder)).changes == calm.changes
@@ -139,7 +157,7 @@ def fault_input_that_has_grown_is_refused(script: Path) -> None:
     with (script.parent / "s.csv").open("a") as more:
         more.write("1,name 1\n")
     with pytest.raises(
-        SquallError, match=r"SQ6001 s has 501 rows, and had 500 when the checkpoint .*/kept was made, choose"
+        SquallError, match=r"SQ6001 s has 501 rows, and had 500 when the checkpoint .*/kept was made, start"
     ):
         run(script, str(script.parent / "kept"))
 

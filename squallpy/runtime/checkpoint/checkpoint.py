@@ -41,7 +41,7 @@ from squallpy.runtime.checkpoint.state_folders import (
     is_initial,
     make_writable,
 )
-from squallpy.runtime.sources.replay import leading
+from squallpy.runtime.sources.replay import BackfillReplay, BatchSizes, Replay, leading
 
 _RECORD = "made-for"
 _FORMAT = 10  # of all files in a checkpoint, and of the texts that identify queries
@@ -80,15 +80,35 @@ class _Record:
     plan: str
     sizes: Mapping[str, int]
     batch_rows: int
+    earlier: BatchSizes = ()
     program: str = ""
     setup: Mapping[str, Any] = field(default_factory=dict)
     generation: int = 0
     before: int = 0
+    again: int = 0  # batches in which it repeats those before it
     format: int = _FORMAT
 
     @property
     def identity(self) -> CheckpointIdentity:
         return CheckpointIdentity(self.query, self.plan, self.sizes, self.program, self.setup)
+
+    def steps(self, replay: Replay) -> BackfillReplay:
+        """Return its batches of a replay."""
+        return BackfillReplay(
+            replace(replay, batch_rows=self.batch_rows, earlier=self.earlier), self.before, self.again
+        )
+
+    def with_limit(self, batch_rows: int, done: int, replay: Replay) -> "_Record":
+        """Change the rows of batches behind the `done` first, but not while it repeats those before it.
+
+        NB: the next one may have been applied without being committed, so it stays as it is.
+        """
+        if batch_rows == self.batch_rows or done < self.again:
+            return self
+        kept = min(self.before + done - self.again + 1, self.steps(replay).replay.batches)
+        more = kept - sum(count for count, _ in self.earlier)
+        earlier = (*self.earlier, (more, self.batch_rows)) if more else self.earlier
+        return replace(self, batch_rows=batch_rows, earlier=earlier)
 
 
 def open_checkpoint(
@@ -109,7 +129,9 @@ def open_checkpoint(
     SQ6005 if it is damaged.
     """
     root = _open(folder)
-    wanted = _Record(identity.query, identity.plan, dict(identity.sizes), batch_rows, identity.program, identity.setup)
+    wanted = _Record(
+        identity.query, identity.plan, dict(identity.sizes), batch_rows, (), identity.program, identity.setup
+    )
     found = _read(root, folder)
     if found is None:
         if not _is_new(root):
@@ -118,9 +140,14 @@ def open_checkpoint(
     else:
         _compare(found, wanted, folder)
         done = Committed(join_path(folder, str(found.generation)))
-        mixed = inputs is not None and inputs.compare(root, folder, found.before, done.batches, done.read_sums)
+        mixed = False
+        if inputs:
+            mixed = inputs.compare(root, folder, found.steps(inputs.replay), done.batches, done.read_sums)
+            found = found.with_limit(batch_rows, done.batches, inputs.replay)
+        wanted = replace(wanted, batch_rows=found.batch_rows, earlier=found.earlier)
         if found.plan == wanted.plan and not mixed:
             record = found
+            write_record(root, _RECORD, json.dumps(asdict(record)))
         else:
             locate = partial(_location, folder, local_dir=local_dir, snapshot_bytes=snapshot_bytes)
             try:
@@ -149,7 +176,7 @@ def _location(folder: str, record: _Record, local_dir: str, snapshot_bytes: int)
     name = hashlib.sha256(os.fsencode(f"{absolute} {record.generation}")).hexdigest()[:16]
     return StateLocation(
         join_path(absolute, str(record.generation)), f"squallpy-{name}", _fingerprint(record),
-        snapshot_bytes, local_dir, record.before, fresh_name(),
+        snapshot_bytes, local_dir, record.before, fresh_name(), record.batch_rows, record.earlier, record.again,
     )  # fmt: skip
 
 
@@ -205,7 +232,8 @@ def _open(folder: str) -> Durable:
 def _read(root: Durable, folder: str) -> _Record | None:
     text = read_record(root, _RECORD, folder)
     try:
-        return None if text is None else _Record(**json.loads(text))
+        known = None if text is None else json.loads(text)
+        return known and _Record(**known | {"earlier": tuple(map(tuple, known.get("earlier", ())))})
     except (ValueError, TypeError):
         raise damaged_error(_RECORD, folder) from None
 
@@ -221,7 +249,8 @@ def _compare(found: _Record, wanted: _Record, folder: str) -> None:
     for name, rows in found.sizes.items():
         if wanted.sizes[name] != rows:
             message = f"{name} has {wanted.sizes[name]:,} rows, and had {rows:,} when the checkpoint {folder} was made"
-            raise SquallError("SQ6001", message, hint="choose another folder to start over")
+            hint = "start in a new folder; files may grow under a stream with watch 'true'"
+            raise SquallError("SQ6001", message, hint=hint)
 
 
 def _is_new(root: Durable) -> bool:
@@ -236,8 +265,7 @@ def _is_new(root: Durable) -> bool:
 def _begin(root: Durable, record: _Record, read: ReadSums | None = None) -> _Record:
     """Start an empty generation, which the checkpoint has from then on. Its first batches repeat what was `read`."""
     root.drop(str(record.generation))
-    again = leading(record.before, record.batch_rows)
-    initialise(root, str(record.generation), _fingerprint(record), again, read)
+    initialise(root, str(record.generation), _fingerprint(record), record.again, read)
     write_record(root, _RECORD, json.dumps(asdict(record)))
     return record
 
@@ -255,7 +283,7 @@ def _move(
         raise CannotMove("its statements are others")
     if found.plan == wanted.plan:
         raise CannotMove("files that it was reading have changed")
-    record = replace(wanted, generation=found.generation + 1, before=found.before, batch_rows=found.batch_rows)
+    record = replace(wanted, generation=found.generation + 1, before=found.before, again=found.again)
     name, before, after = str(record.generation), locate(found), locate(record)
     root.drop(name)
     initialise(root, name, _fingerprint(record))
@@ -270,9 +298,9 @@ def _move(
 
 def _next_generation(found: _Record, wanted: _Record, done: int) -> _Record:
     """Describe the generation after one with `done` batches."""
-    again = leading(found.before, found.batch_rows)
-    before = found.before if done < again else found.before + done - again
-    return replace(wanted, generation=found.generation + 1, before=before)
+    before = found.before if done < found.again else found.before + done - found.again
+    again = leading(before, wanted.batch_rows, wanted.earlier)
+    return replace(wanted, generation=found.generation + 1, before=before, again=again)
 
 
 def _fingerprint(record: _Record) -> str:

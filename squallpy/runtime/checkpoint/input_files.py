@@ -88,15 +88,15 @@ class Inputs:
     sources: Mapping[str, tuple[FileSource, tuple[str, ...]]]
     replay: Replay
 
-    def compare(self, root: Durable, folder: str, before: int, batches: int, read: ReadSums) -> bool:
-        """Raise SQ6001 if a file has changed in the part that the committed batches have read.
+    def compare(self, root: Durable, folder: str, steps: BackfillReplay, batches: int, read: ReadSums) -> bool:
+        """Raise SQ6001 if a file has changed in the part that the committed batches of some steps have read.
 
         True if a file was written since, after that part, and the last run did not end normally: then batches that it
         began without committing may have read the file's former contents.
         """
         text = read_record(root, RECORD, folder)
         known: dict[str, Any] = json.loads(text) if text else {"ended": True, "sources": {}}
-        rows, written = self._rows(before, batches), False
+        rows, written = self._rows(steps, batches), False
         for name, (source, _) in self.sources.items():
             was = known["sources"].get(name)
             for number, file in enumerate(was["files"] if was else ()):
@@ -111,11 +111,11 @@ class Inputs:
                         raise SquallError("SQ6001", f"{message} read it", hint="choose another folder to start over")
         return written and not known["ended"]
 
-    def _rows(self, before: int, batches: int) -> dict[str, int]:
+    def _rows(self, steps: BackfillReplay, batches: int) -> dict[str, int]:
         """Count the rows of each source that these batches of a generation have read."""
         if not batches:
             return dict.fromkeys(self.sources, 0)
-        ends = {name: end for name, (_, end) in BackfillReplay(self.replay, before).ranges(batches - 1).items()}
+        ends = {name: end for name, (_, end) in steps.ranges(batches - 1).items()}
         return {name: ends.get(source.relation.name, source.rows) for name, (source, _) in self.sources.items()}
 
     def save(self, root: Durable, ended: bool) -> None:

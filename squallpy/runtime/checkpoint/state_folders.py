@@ -20,6 +20,7 @@ from squallpy.runtime.checkpoint.durable_folder import Durable, join_path, open_
 from squallpy.runtime.checkpoint.input_files import ReadSums
 from squallpy.runtime.checkpoint.snapshot import write_snapshot
 from squallpy.runtime.checkpoint.state_partition import Run, StatePartition, read_state
+from squallpy.runtime.sources.replay import BatchSizes
 from squallpy.runtime.state.state_store import Store, StoreLayout
 
 FINGERPRINT = "fingerprint"  # the file in a durable folder with its fingerprint
@@ -33,7 +34,8 @@ class StateLocation:
 
     A location is the same on every host of a cluster: all hosts reach the durable folder, and `name` lies in each
     host's own folder of mapped files. `before` counts the batches done before it was made. `run` names the run: files
-    that an earlier one left on a disk, where bits may have flipped, are not trusted.
+    that an earlier one left on a disk, where bits may have flipped, are not trusted. Batches of input with an end have
+    `batch_rows`, 0 if that is not known, after `earlier` ones (`Replay`), and `again` large ones repeat those before.
     """
 
     durable: str
@@ -43,6 +45,9 @@ class StateLocation:
     local_dir: str = ""
     before: int = 0
     run: str = ""
+    batch_rows: int = 0
+    earlier: BatchSizes = ()
+    again: int = 0
 
     @property
     def local(self) -> Path:

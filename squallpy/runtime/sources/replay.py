@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from squallpy.runtime.sources.input import Span
 
 Sizes = Mapping[str, int]
+BatchSizes = tuple[tuple[int, int], ...]
+"""Counts of batches, each with the rows of one."""
 
 
 def proportional(sizes: Sizes, rows: int) -> dict[str, int]:
@@ -85,11 +87,15 @@ class Replay(RowBatches):
     Batch b ends where the first min((b+1) · batch_rows, N) of all N rows do: each row is in exactly one batch, and in
     proportion a batch is off by less than one row per stream. Without any rows there is still one batch, so that there
     is an answer.
+
+    Args:
+        earlier: Counts of batches with which it began, each with the rows of one: those of runs with other limits.
     """
 
     sizes: Sizes
     batch_rows: int
     order: str = "proportional"
+    earlier: BatchSizes = ()
     total: int = field(init=False)
     _found: dict[int, dict[str, int]] = field(init=False, repr=False, compare=False, default_factory=dict)
 
@@ -99,7 +105,8 @@ class Replay(RowBatches):
 
     @property
     def batches(self) -> int:
-        return max(1, -(-self.total // self.batch_rows))
+        count, rows = sum(count for count, _ in self.earlier), sum(count * size for count, size in self.earlier)
+        return max(1, count + -(-max(0, self.total - rows) // self.batch_rows))
 
     def ranges(self, batch: int) -> dict[str, tuple[int, int]]:
         """Find the first and end row of each stream in a batch; empty ranges after the last batch."""
@@ -111,20 +118,28 @@ class Replay(RowBatches):
         if batches not in self._found:
             if len(self._found) > 2:  # NB: a batch ends where the next one begins
                 self._found.clear()
-            self._found[batches] = ORDERS[self.order](self.sizes, min(batches * self.batch_rows, self.total))
+            self._found[batches] = ORDERS[self.order](self.sizes, min(self._rows(batches), self.total))
         return self._found[batches]
+
+    def _rows(self, batches: int) -> int:
+        """Count the rows of the first batches, if there are as many."""
+        rows = 0
+        for count, size in self.earlier:
+            rows += min(count, batches) * size
+            batches -= min(count, batches)
+        return rows + batches * self.batch_rows
 
 
 LEAP_ROWS = 1_000_000  # rows of a large batch, in which a new generation repeats earlier ones
 
 
-def leading(done: int, batch_rows: int) -> int:
+def leading(done: int, batch_rows: int, earlier: BatchSizes = ()) -> int:
     """Count the batches into which the first `done` ones go when they are replayed."""
-    return -(-done // _leap(batch_rows))
+    return -(-done // _leap(batch_rows, earlier))
 
 
-def _leap(batch_rows: int) -> int:
-    return max(1, LEAP_ROWS // batch_rows)
+def _leap(batch_rows: int, earlier: BatchSizes) -> int:
+    return max(1, LEAP_ROWS // max(batch_rows, *(size for _, size in earlier), 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +153,11 @@ class BackfillReplay(RowBatches):
 
     replay: Replay
     done: int = 0
+    again: int | None = None  # how many large ones, if the limit of batches has changed since
 
     @property
     def leading(self) -> int:
-        return leading(self.done, self.replay.batch_rows)
+        return self.again if self.again is not None else leading(self.done, self.replay.batch_rows, self.replay.earlier)
 
     @property
     def batches(self) -> int:
@@ -153,7 +169,7 @@ class BackfillReplay(RowBatches):
 
     def ranges(self, batch: int) -> dict[str, tuple[int, int]]:
         """Find the first and end row of each stream in a batch."""
-        number, leap = self.number(batch), _leap(self.replay.batch_rows)
+        number, leap = self.number(batch), _leap(self.replay.batch_rows, self.replay.earlier)
         if number is not None:
             return self.replay.ranges(number)
         first, last = self.replay.ranges(batch * leap), self.replay.ranges(min(self.done, (batch + 1) * leap) - 1)

@@ -75,7 +75,7 @@ def test_another_operator_is_another_plan(tmp_path: Path) -> None:
     plans = set()
     for operator in ("SHJ", "StaticMid", "StaticOpt", "Dynamic", "Hybrid"):
         made = session(tmp_path, EQUAL, operator)
-        plans.add(fingerprint(made.compile(made.script.queries[0], 16, made.sizes), 100, "pushed", made.sizes).plan)
+        plans.add(fingerprint(made.compile(made.script.queries[0], 16, made.sizes), "pushed", made.sizes).plan)
     assert len(plans) == 5
 
 
