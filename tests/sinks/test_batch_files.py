@@ -1,7 +1,7 @@
 """Files of batches: whole, and once, whatever is written again or was there before."""
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +18,7 @@ from squallpy.runtime.sinks.file_format import FileFormat
 from squallpy.runtime.sinks.outputs import Outputs
 from squallpy.runtime.sinks.query_output import QueryOutput
 from tests.sinks.conftest import contents, manifest
+from tests.sinks.mortal_folders import Killed, Life, living
 
 SCHEMA = pa.schema([("k", pa.int64())])
 
@@ -25,7 +26,8 @@ SCHEMA = pa.schema([("k", pa.int64())])
 @pytest.fixture(autouse=True)
 def nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Records of leases are visible at once here."""
-    monkeypatch.setattr(lease, "_SETTLE", 0.0)
+    for name, seconds in (("_SETTLE", 0.0), ("_LOOK", 0.05), ("_BEAT", 0.05), ("_STALE", 0.5)):
+        monkeypatch.setattr(lease, name, seconds)
 
 
 def query(number: int = 1) -> Any:
@@ -83,6 +85,29 @@ def test_a_new_run_takes_away_the_batches_of_an_earlier_one_and_nothing_else(tmp
         assert [path.name for path in (tmp_path / "_waiting").iterdir()] == ["batch-000000.csv"]
     with opened(tmp_path):
         assert list(contents(tmp_path)) == ["notes.csv"] and not list((tmp_path / "_waiting").iterdir())
+
+
+@pytest.mark.parametrize("compact", ["", "3"])
+@pytest.mark.parametrize("after", [False, True])
+def fault_killed_at_each_operation(tmp_path: Path, compact: str, after: bool) -> None:
+    """… and more batches come when the run goes on."""
+    for operations in range(1000):
+        folder, done, life = tmp_path / str(operations), 0, Life(operations, after)
+        with suppress(Killed), living(life), opened(folder, compact=compact) as first:
+            for number in range(5):
+                first.batch(number, rows(), rows(number))
+                done = number + 1
+            first.finish(stopped=True)
+        with opened(folder, resumed=True, compact=compact) as second:
+            for number in range(done, 7):
+                second.batch(number, rows(), rows(number))
+            second.finish(stopped=True)
+        text = "".join(contents(folder).values()).replace("batch,op,k\n", "")
+        assert text == "".join(f"{number},+,{number}\n" for number in range(7))
+        assert not list(folder.glob("_waiting/*")) and manifest(folder)["batches"] == manifest(folder)["shown"] == 7
+        if life.left >= 0:
+            break
+    assert operations > 20
 
 
 def fault_a_folder_of_another_sink_is_not_gone_on_with(tmp_path: Path) -> None:

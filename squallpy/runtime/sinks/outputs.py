@@ -8,7 +8,8 @@ With several queries without a sink, --out of the second is changes/query-2 or r
 
 import glob
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import IO
@@ -53,8 +54,9 @@ class Outputs:
         """Raise SQ7005 for a target that another sink has, or a relation of the script reads."""
         taken = dict[str, SinkSpec]()
         for sink in self._sinks.values():
-            if sink.target is None or (isinstance(sink.target, Path) and is_stream(sink.target)):
-                continue
+            with _at(sink):
+                if sink.target is None or (isinstance(sink.target, Path) and is_stream(sink.target)):
+                    continue
             other = taken.setdefault(_real(sink.target), sink)
             if other is not sink:
                 message = f'the sinks "{other.name}" and "{sink.name}" have one path'
@@ -70,10 +72,8 @@ class Outputs:
         Args:
             identity: That of the query, which is compared when it is resumed.
         """
-        try:
+        with _at(sink):
             return QueryOutput(sink, self._destination(sink, identity, resumed))
-        except SquallError as error:
-            raise error.at(sink.place("path")) from None
 
     def close(self) -> None:
         """Close streams for their readers."""
@@ -95,6 +95,15 @@ class Outputs:
         compact = sink.options.get("compact")
         wanted = Manifest(format.suffix, mode, identity)
         return BatchFiles(target, format, wanted, int(compact) if compact else None, resumed)
+
+
+@contextmanager
+def _at(sink: SinkSpec) -> Iterator[None]:
+    """Raise errors at the place of a sink in the script."""
+    try:
+        yield
+    except SquallError as error:
+        raise error.at(sink.place("path")) from error.__cause__
 
 
 def located(sink: SinkSpec, base: Path) -> SinkSpec:

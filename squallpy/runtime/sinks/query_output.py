@@ -1,10 +1,11 @@
 """The rows of a query on their way to its sink: changes, rows that are added, rows by key, or the final result."""
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 import pyarrow as pa
 
+from squallpy.base.errors import SquallError
 from squallpy.catalog.sink_spec import APPEND, CHANGES, FINAL, UPSERT, SinkSpec
 from squallpy.logical.nodes import Query
 from squallpy.runtime.sinks.change_table import ADDED, change_schema, change_table
@@ -40,7 +41,7 @@ class QueryOutput:
     def finish(self, stopped: bool) -> None:
         if self._mode == FINAL and not stopped:
             self._write(self._batches, self._result)
-        with writing_to(self._destination):
+        with self._telling():
             self._destination.finish()
 
     def close(self) -> None:
@@ -50,13 +51,22 @@ class QueryOutput:
     def _write(self, batch: int, rows: pa.Table) -> None:
         messages: list[object] = [None]
         try:
-            with writing_to(self._destination, f"batch {batch:,} to "):
+            with self._telling(f"batch {batch:,} to "):
                 messages = [self._writer.write(iter(rows.to_batches()), batch)]
                 self._writer.commit(messages, batch)
         except BaseException:
             with suppress(Exception):  # NB: the first error is the one to tell
                 self._writer.abort(messages, batch)
             raise
+
+    @contextmanager
+    def _telling(self, what: str = "") -> Iterator[None]:
+        """Raise what cannot be written as SQ7005, and all errors at the sink's place in the script."""
+        try:
+            with writing_to(self._destination, what):
+                yield
+        except SquallError as error:
+            raise error.at(self._spec.place("path")) from error.__cause__
 
 
 def _table_maker(mode: str, schema: pa.Schema, key: tuple[str, ...]) -> Callable[[int, pa.Table, pa.Table], pa.Table]:
