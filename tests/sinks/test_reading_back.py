@@ -69,9 +69,10 @@ def oracle_a_watched_folder_of_a_sink(mode: str, format: str, options: str, tmp_
         chain.check()
 
 
+@pytest.mark.parametrize("compression", ["none", "gzip", "zstd"])
 @pytest.mark.parametrize("format", ["csv", "json", "parquet"])
-def oracle_all_files_of_a_sink(format: str, tmp_path: Path) -> None:
-    chain = Chain(tmp_path, format, "changes", ", compact '2', compression 'none'", watch=False)
+def oracle_all_files_of_a_sink(format: str, compression: str, tmp_path: Path) -> None:
+    chain = Chain(tmp_path, format, "changes", f", compact '2', compression '{compression}'", watch=False)
     chain.append([("a", 1), ("b", 2), ("a", 3), ("c", 4), ("a", 5), ("a", 6)])
     chain.run("first.sql", IgnoringSink())
     chain.run("second.sql", chain.sink)

@@ -1,4 +1,4 @@
-"""Queries that are said only to grow take no row back, whatever comes: all step tests of such, without their deletes."""
+"""Queries that are said only to grow take no row back: all step tests of such, without their deletes."""
 
 from pathlib import Path
 
