@@ -10,15 +10,17 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
 from squallpy.base.batch_trigger import AS_IT_COMES, BatchTrigger
 from squallpy.base.errors import SquallError
+from squallpy.base.events import CHECKPOINT, INFO, log_event
 from squallpy.base.json_codec import from_json, to_json
 from squallpy.base.recursion import guarded_depth, run_deep
 from squallpy.base.settings import Settings
 from squallpy.base.timing import Trace
-from squallpy.catalog.format_options import passed_options
+from squallpy.catalog.format_options import INTERVALS, passed_options
 from squallpy.catalog.matrices import Matrix
 from squallpy.catalog.matrices import MatrixProgram as DeclaredProgram
 from squallpy.catalog.relation import Field, Relation
@@ -82,6 +84,7 @@ class RunOptions:
         late: Rows that came after their window had passed are wanted.
         profile: Collects where the time of each batch goes.
         conf: Settings of Spark's own.
+        clock: A clock that never jumps, by which batches of streams without end begin and windows close.
     """
 
     backend: str = "spark"
@@ -97,6 +100,7 @@ class RunOptions:
     lease: "Lease | None" = None  # of the checkpoint, if the caller has it already
     profile: "Profile | None" = None
     conf: Mapping[str, str] = field(default_factory=dict)
+    clock: Callable[[], float] = monotonic
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +249,9 @@ class Session:
         from squallpy.runtime.sources.source_report import measure_sources
 
         folder = self._state_folder(query, options)
-        reading = open_reading(self.script.relations, self.path.parent, folder, options.trigger, self.foreign)
+        reading = open_reading(
+            self.script.relations, self.path.parent, folder, options.trigger, self.foreign, options.clock
+        )
         partitions = self.settings.partitions if options.backend == "spark" else 1
         setup = Setup(self.settings, partitions, options.late, options.final)
         compiled = self._compile_as(query, setup, reading.sizes)
@@ -296,7 +302,9 @@ class Session:
         old = self._compile_as(query, from_json(Setup, was.setup), was.sizes)
         if plan_identity(old) != was.plan:
             raise CannotMove("it was made by another version, or for other sizes")
-        return Reshard(old.plan, plan, done.batches, done.facts or {}, was.sizes)(before, after)
+        facts = Reshard(old.plan, plan, done.batches, done.facts or {}, was.sizes)(before, after)
+        log_event(CHECKPOINT, INFO, "move", batch=done.batches, before=old.plan.partitions, after=plan.partitions)
+        return facts
 
     def _state_folder(self, query: Query, options: RunOptions) -> str | None:
         """Return the folder or URI of a query in the checkpoint, if there is one."""
@@ -467,7 +475,7 @@ def _read_of(relation: Relation, read: Mapping[str, tuple[str, ...]]) -> list[Fi
 
 def _how_read(relation: Relation) -> list[tuple[str, str]]:
     """List the options that say how rows are read, and not which: a checkpoint compares these."""
-    where = ("path", "maxfilespertrigger", *passed_options(relation.format, relation.options))
+    where = ("path", "maxfilespertrigger", *INTERVALS, *passed_options(relation.format, relation.options))
     return sorted((name, value) for name, value in relation.options.items() if name not in where)
 
 

@@ -18,6 +18,12 @@ _UNITS = {
 _NAMES = ("as-it-comes", "available-now", "once")
 
 
+def parse_interval(text: str) -> float | None:
+    """Read an interval: '10 seconds' → 10.0; None if it is none, or not above 0."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]+)", text.strip().lower())
+    return float(found[1]) * _UNITS[found[2]] or None if found and found[2] in _UNITS else None
+
+
 @dataclass(frozen=True, slots=True)
 class BatchTrigger:
     """A trigger; by default a batch begins when anything has come, without end.
@@ -38,10 +44,9 @@ class BatchTrigger:
         name = text.strip().lower()
         if name in _NAMES:
             return BatchTrigger(ends=name != "as-it-comes", once=name == "once")
-        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]+)", name)
-        if found and found[2] in _UNITS and (seconds := float(found[1]) * _UNITS[found[2]]) > 0:
+        if seconds := parse_interval(name):
             return BatchTrigger(seconds)
-        hint = nearest(name, _NAMES) if found is None else "an interval is such as '10 seconds', '500 ms'"
+        hint = "an interval is such as '10 seconds', '500 ms'" if name[:1].isdigit() else nearest(name, _NAMES)
         raise SquallError("SQ7003", f'--trigger cannot be "{text}"', hint=hint)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from squallpy.base.batch_trigger import parse_interval
 from squallpy.base.entry_points import SOURCES, load, names_of
 from squallpy.base.errors import SquallError, nearest
 
@@ -28,6 +29,8 @@ OPTIONS: dict[str, str] = {
     "on_error": "what to do with a row that cannot be read: fail or skip",
     "watch": "files: whether files and lines that come later are read, too (true or false)",
     "spool": "sources: whether rows are kept in the checkpoint, for they cannot be read twice (true or false)",
+    "idle_timeout": "the time without rows after which a stream holds back no windows of others: '30 seconds'",
+    "close_after": "the time without rows after which event time goes on by itself, so that windows close: '1 minute'",
     "maxfilespertrigger": "files: the most files that a batch begins to read of a watched folder",
 }
 _GENERAL = [name for name, about in OPTIONS.items() if not about.startswith(("csv", "files:"))]
@@ -40,6 +43,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "watch": ("true", "false"),
     "spool": ("true", "false"),
 }
+INTERVALS = ("idle_timeout", "close_after")
 NUMBERS = ("maxfilespertrigger",)
 
 
@@ -108,4 +112,7 @@ def _check_own(format: str, key: str, value: str) -> tuple[str, str]:
         raise SquallError("SQ7002", f'option "{key}" cannot be "{value}"', hint=nearest(value, choices))
     if name in NUMBERS and not (value.isdecimal() and int(value) > 0):
         raise SquallError("SQ7002", f'option "{key}" cannot be "{value}"', hint="a number of at least 1")
+    if name in INTERVALS and parse_interval(value) is None:
+        hint = "an interval above 0, such as '30 seconds' or '500 ms'"
+        raise SquallError("SQ7002", f'option "{key}" cannot be "{value}"', hint=hint)
     return name, value.lower() if choices else value

@@ -6,7 +6,7 @@ from typing import Any
 
 from squallpy.base.errors import Span
 from squallpy.base.types import VARCHAR, Type
-from squallpy.catalog.format_options import FORMATS
+from squallpy.catalog.format_options import FORMATS, INTERVALS
 
 COMPUTED = "matrix"  # the format of a relation whose rows are computed, not read
 CONSTANT = "constant"  # the format of a relation of one row, in whose one column is 0
@@ -179,6 +179,11 @@ class Relation:
     def is_watched(self) -> bool:
         """True if files that come later are read, too."""
         return self.format in FORMATS and self.options.get("watch") == "true"
+
+    @property
+    def is_timed(self) -> bool:
+        """True if processing time moves its windows, too."""
+        return not {*INTERVALS}.isdisjoint(self.options)
 
     @property
     def is_foreign(self) -> bool:

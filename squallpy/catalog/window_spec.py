@@ -6,6 +6,8 @@ TUMBLE 20 SEC              T' <= t              T': T rounded down to 20 s
 ROWS 1000 …                the same with t as a row's number in its stream, T as the last number
 """
 
+import dataclasses
+from collections.abc import Collection
 from dataclasses import dataclass
 
 ARRIVAL = "__arrival"  # the number of a row in its stream, from 0: a field added by readers
@@ -54,12 +56,16 @@ def format_duration(micros: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Clock of a stream: the greatest value of a field so far, less a delay; in microseconds, or rows."""
+    """Clock of a stream: the greatest value of a field so far, less a delay; in microseconds, or rows.
+
+    `is_timed`: processing time moves it, too, or makes it idle.
+    """
 
     relation: str
     field: str
     unit: int = 1  # microseconds, or rows, of one step of the field
     delay: int = 0
+    is_timed: bool = dataclasses.field(default=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -83,10 +89,15 @@ class WindowSpec:
     number: int = 0
     report_late: bool = False
 
-    def lower_bound(self, latest: dict[str, int]) -> int:
+    def lower_bound(self, latest: dict[str, int], idle: Collection[str] = ()) -> int:
         """Compute the bound that the field has to exceed, given each clock's latest value by name; UNBOUNDED if one has
-        none."""
-        if any(clock.name not in latest for clock in self.clocks):
+        none.
+
+        Clocks that are `idle` do not count, or, if all of them are, the one that is ahead of the others does.
+        """
+        asked = [clock for clock in self.clocks if clock.name not in idle]
+        times = [latest[c.name] * c.unit - c.delay for c in asked or self.clocks if c.name in latest]
+        if len(times) < max(1, len(asked)):
             return UNBOUNDED
-        now = min(latest[clock.name] * clock.unit - clock.delay for clock in self.clocks)
+        now = min(times) if asked else max(times)
         return max(self.frame.lower_bound(now) // self.unit, UNBOUNDED)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from squallpy.base.errors import Span, SquallError, nearest
 from squallpy.base.types import Kind
 from squallpy.catalog.catalog import qualify_name
-from squallpy.catalog.format_options import FORMATS, check_format, check_option, required_options
+from squallpy.catalog.format_options import FORMATS, INTERVALS, check_format, check_option, required_options
 from squallpy.catalog.relation import Field, Reference, Relation
 from squallpy.frontend.grammars import Parsed
 from squallpy.frontend.source_text import ScriptText
@@ -93,11 +93,23 @@ def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
     if "maxfilespertrigger" in files and files.get("watch") != "true":
         message = "maxFilesPerTrigger is for a stream that is watched"
         raise SquallError("SQ7002", message, name_span, "write OPTIONS (watch 'true')")
+    with at(name_span):
+        check_times(kept, format, stream, column)
     written = {key.lower() for key, _ in read.key}
     primary_key = tuple(f.name for f in fields if f.name.lower() in written)
     references = tuple(mark_reference(reference, fields) for reference in read.references)
     relation = Relation(called, fields, stream, format, kept, primary_key, references, column, delay, name_span)
     return CreateRelation(relation, name_span)
+
+
+def check_times(options: Mapping[str, str], format: str, stream: bool, timestamp: str | None) -> None:
+    """Raise SQ7002 for limits of processing time where it moves nothing."""
+    for option in (each for each in INTERVALS if each in options):
+        if not stream or (format in FORMATS and options.get("watch") != "true"):
+            raise SquallError("SQ7002", f"{option} is for a stream without end", hint="write OPTIONS (watch 'true')")
+        if timestamp is None:
+            message = f"{option} is for windows over event time, and the stream has none"
+            raise SquallError("SQ7002", message, hint="declare it with TIMESTAMP BY")
 
 
 def check_changes(options: Mapping[str, str], format: str, read: "Columns") -> None:

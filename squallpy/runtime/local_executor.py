@@ -70,8 +70,9 @@ class LocalExecutor:
         begin()
         for step in arriving(self._input, self.next, stop or threading.Event()):
             if step:
-                go_on = on_batch(self.next, *self.step(step))
-                self._input.commit(step)
+                changes, report = self.step(step)
+                go_on = on_batch(step.number, changes, report)
+                self._input.commit(step, report.open_rows)
                 if not go_on:
                     return
 
@@ -128,10 +129,10 @@ class DurableLocalExecutor:
         for step in arriving(self._input, self.next, stop or threading.Event()):
             if step is None:
                 continue
-            batch = self.next
-            go_on = on_batch(batch, *self.step(step))
+            changes, report = self.step(step)
+            go_on = on_batch(step.number, changes, report)
             self.commit()
-            self._input.commit(step)
+            self._input.commit(step, report.open_rows)
             if not go_on:
                 return
 

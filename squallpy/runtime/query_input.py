@@ -7,10 +7,11 @@ reading.begin(location)                 →   the batches, from where the state 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from time import monotonic
 from types import MappingProxyType
 
 from squallpy.base.batch_trigger import AS_IT_COMES, BatchTrigger
@@ -31,6 +32,7 @@ from squallpy.runtime.sources.input import Input
 from squallpy.runtime.sources.protocol import Limit, Source
 from squallpy.runtime.sources.replay import BackfillReplay, Replay
 from squallpy.runtime.sources.source import RowSource, columns_of_changes
+from squallpy.runtime.sources.stream_times import TimeLimits
 from squallpy.runtime.sources.watched_files import Read, WatchedFiles
 
 Columns = Mapping[str, Sequence[str]]
@@ -114,8 +116,10 @@ class EndlessReading(Reading):
     order = "arrival"
     batch_rows = 1  # NB: the limit of a batch is no part of what a checkpoint is of
 
-    def __init__(self, sources: Mapping[str, Source], checkpoint: str | None, trigger: BatchTrigger) -> None:
-        self._sources, self._checkpoint, self._trigger = sources, checkpoint, trigger
+    def __init__(
+        self, sources: Mapping[str, Source], checkpoint: str | None, trigger: BatchTrigger, clock: Callable[[], float]
+    ) -> None:
+        self._sources, self._checkpoint, self._trigger, self._clock = sources, checkpoint, trigger, clock
         known = recorded_sizes(checkpoint) if checkpoint else None
         for source in sources.values() if known is None else ():
             if isinstance(source, WatchedFiles):
@@ -125,6 +129,8 @@ class EndlessReading(Reading):
     def select(self, relations: Sequence[Relation], columns: Columns, batch_rows: int, order: str) -> None:
         self._read, self._limit = {r.name: self._sources[r.name] for r in relations}, batch_rows
         self._streams, self._columns, self._keyed = [r.name for r in relations if r.stream], columns, _keyed(relations)
+        limits = {r.name: TimeLimits.of(r) for r in relations if r.stream}
+        self._limits = {name: each for name, each in limits.items() if each}
         _check(self._sources, columns)
 
     def begin(self, location: StateLocation | None) -> Input:
@@ -137,15 +143,17 @@ class EndlessReading(Reading):
                 source.inner = SpooledSource(source.inner, columns, folder, name)
         streams = {name: self._read[name] for name in self._streams}
         tables = {name: source for name, source in self._read.items() if name not in streams}
-        arrivals = Arrivals(streams, self._limit, trigger=self._trigger, tables=tables)
+        arrivals = Arrivals(
+            streams, self._limit, trigger=self._trigger, tables=tables, limits=self._limits, clock=self._clock
+        )
         if location and self._checkpoint:
             watched = {name: s for name in self._streams if isinstance(s := self._read[name], WatchedFiles)}
             log = OffsetLog(location.durable, watched)
             arrivals.decided, arrivals.log = log.restore(), log.write
             done = Committed(location.durable)
             self._compare(done, arrivals, watched)
-            if arrivals.decided and arrivals.decided[0] >= done.batches:
-                log_event(QUERY, WARNING, "retry", batch=arrivals.decided[0])
+            if arrivals.decided and arrivals.decided.batch >= done.batches:
+                log_event(QUERY, WARNING, "retry", batch=arrivals.decided.batch)
         return Input(self._read, arrivals, self._keyed)
 
     def number(self, batch: int) -> int:
@@ -162,7 +170,7 @@ class EndlessReading(Reading):
         """Raise SQ6001 if files have changed in what committed batches have read of them."""
         if arrivals.decided is None:
             return
-        batch, spans = arrivals.decided
+        batch, spans, _ = arrivals.decided
         for name, source in watched.items():
             start, end = spans[name]
             for each in (name, under_matrices(name)):
@@ -189,11 +197,15 @@ def open_reading(
     checkpoint: str | None,
     trigger: BatchTrigger = AS_IT_COMES,
     foreign: Mapping[str, Source] = MappingProxyType({}),
+    clock: Callable[[], float] = monotonic,
 ) -> Reading:
-    """Open the relations of a script, but those that are open; relative paths start at `base`. SQ4001, SQ4002."""
+    """Open the relations of a script, but those that are open; relative paths start at `base`. SQ4001, SQ4002.
+
+    `clock`: one that never jumps, by which batches begin and streams without rows are idle.
+    """
     has_checksum, files = checkpoint is not None, [r for n, r in relations.items() if n not in foreign]
     read = {r.name: open_source(r, base, has_checksum) for r in files if not r.is_watched}
     watched = {r.name: WatchedFiles(r, base, has_checksum) for r in files if r.is_watched}
     if not watched and not foreign:
         return BoundedReading(read, has_checksum)
-    return EndlessReading({**read, **watched, **foreign}, checkpoint, trigger)
+    return EndlessReading({**read, **watched, **foreign}, checkpoint, trigger, clock)

@@ -39,6 +39,7 @@ from squallpy.runtime.result.result import result_layout
 from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.state_store import PoolLayout, Store
 from squallpy.runtime.time.unmatched_deletes import ledger_layouts
+from squallpy.runtime.time.watermark import clock_layouts
 from squallpy.runtime.triggers.stage_executor import store_layout
 
 CHUNK = 1 << 20  # records that are moved at a time
@@ -107,7 +108,7 @@ class Homes:
                 found |= dict.fromkeys(of_groups, (aux.grouped, send))
         for latest in latest_rows(plan).values():
             found[latest.name] = latest.keys, Send("", "", tuple(range(len(latest.keys))))
-        times = [PoolName(name, Role.CLOCK) for name in plan.clocks]
+        times = [layout.name for layout in clock_layouts(plan)]
         times += [PoolName(window, Role.BOUND) for window in plan.windows]
         return found | dict.fromkeys(times, ((), _COPIES))
 

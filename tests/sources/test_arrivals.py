@@ -75,9 +75,9 @@ def test_what_was_logged_is_what_a_run_goes_on_with() -> None:
     log = list[Any]()
     r = Counter()
     r.come = 5
-    first = Arrivals({"r": r}, 3, log=lambda batch, spans: log.append((batch, spans)))
+    first = Arrivals({"r": r}, 3, log=log.append)
     assert ends(first.spans(0)) == (3,) and ends(first.spans(1)) == (5,)
-    assert [(batch, ends(spans)) for batch, spans in log] == [(0, (3,)), (1, (5,))]
+    assert [(batch, ends(spans)) for batch, spans, _ in log] == [(0, (3,)), (1, (5,))]
     r.come = 50
     again = Arrivals({"r": r}, 100, decided=log[-1])
     assert ends(again.spans(1)) == (5,) and ends(again.spans(2)) == (50,)

@@ -72,7 +72,8 @@ def apply_window(ctx: Context, scan: Scan) -> Node:
 
 def _spec(relation: Relation, frame: WindowExtent, field: str, unit: int, around: WindowScope) -> WindowSpec:
     """Make the window with the clock of its own stream."""
-    clock = Clock(relation.name, field, unit, 0 if frame.rows else relation.delay_micros)
+    delay, is_timed = (0, False) if frame.rows else (relation.delay_micros, relation.is_timed)
+    clock = Clock(relation.name, field, unit, delay, is_timed)
     return WindowSpec(relation.name, frame, field, unit, (clock,), around.number)
 
 

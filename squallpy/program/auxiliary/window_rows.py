@@ -6,7 +6,7 @@ N1(a, ts) := W_N1(a, ts) ⋈ (ts IN RANGE 5 MIN BY s.ts − 2 SEC)
 from dataclasses import dataclass
 
 from squallpy.base.index_order import Order
-from squallpy.catalog.window_spec import WindowSpec, format_duration
+from squallpy.catalog.window_spec import Clock, WindowSpec, format_duration
 from squallpy.program.auxiliary.kind import AuxiliaryKind, Columns, GroupIndex, head_text
 from squallpy.program.output_spec import OutputSpec
 from squallpy.program.variable_names import Names
@@ -34,9 +34,7 @@ class WindowRows(AuxiliaryKind):
 
     def text(self, name: str, source: Ref, output: OutputSpec) -> str:
         window, variables = self.window, Names(source.variables).list(source.variables)
-        clocks = ", ".join(
-            f"{c.relation}.{c.field}{f' − {format_duration(c.delay)}' if c.delay else ''}" for c in window.clocks
-        )
+        clocks = ", ".join(map(_clock_text, window.clocks))
         shown = f"({window.field} IN {window.frame} BY {clocks})"
         return f"{head_text(name, output)} := {source.name}({variables}) ⋈ {shown}"
 
@@ -45,3 +43,9 @@ class WindowRows(AuxiliaryKind):
 
     def origin_text(self, source: str) -> str:
         return f"{source}, less what falls out of {self.window.frame}"
+
+
+def _clock_text(clock: Clock) -> str:
+    """Write a clock: r.ts − 2 SEC"""
+    delay = f" − {format_duration(clock.delay)}" if clock.delay else ""
+    return f"{clock.name}{delay}{' (timed)' if clock.is_timed else ''}"

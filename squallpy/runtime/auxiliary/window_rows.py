@@ -41,6 +41,8 @@ class WindowMaintainer(Maintainer):
         self._types = {f.name: f.type for f in feed.relation.fields}
         self.stream, self.late, self.unmatched = window.stream, 0, 0
         self.late_rows: list[str] = []
+        self.open_rows = 0
+        """Rows in the window, if processing time may close it."""
 
     @staticmethod
     def layouts(feed: Feed, aux: AuxiliaryPlan) -> tuple[PoolLayout, ...]:
@@ -63,6 +65,7 @@ class WindowMaintainer(Maintainer):
         self.late = int(counts[late].sum())
         out = np.flatnonzero(~inside & (counts != 0))
         pool.upsert(np.ascontiguousarray(keys[out]), -now[out])
+        self.open_rows = len(pool) if any(clock.is_timed for clock in self._window.clocks) else 0
 
         def field(name: str) -> Vec:
             column = self._fields[name]

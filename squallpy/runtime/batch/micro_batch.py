@@ -31,7 +31,7 @@ from squallpy.runtime.result.result import Changes, Result
 from squallpy.runtime.sources.input import Slices, row_counts
 from squallpy.runtime.sources.protocol import Slice
 from squallpy.runtime.state.state_store import Store, StoreLayout
-from squallpy.runtime.time.watermark import clock_deltas
+from squallpy.runtime.time.watermark import clock_deltas, passage_deltas
 from squallpy.runtime.triggers.stage_executor import StageExecutor
 
 Stats = dict[str, Any]
@@ -125,6 +125,8 @@ class Sender:
                 sums.add(name, table)
             for time in clock_deltas(self._clocks, name, rows):
                 part.ledgers += [(partition, time) for partition in range(self._plan.partitions)]
+        for passage in passage_deltas(self._clocks, slices.times):
+            part.ledgers += [(partition, passage) for partition in range(self._plan.partitions)]
         part.stats = add_stats(part.stats, sums.stats)
         return part
 

@@ -1,6 +1,7 @@
 """The log of offsets: what a batch reads is written before, so that one that is tried again reads the same.
 
-    offsets          {"batch": 7, "spans": {"f": [{"row": 700}, {"row": 800}]}}        of the last batch
+    offsets          {"batch": 7, "spans": {"f": [{"row": 700}, {"row": 800}]}}        of the last batch,
+                     and processing "times" of streams that have any
     seen-5c…-12      the pieces of files from number 12 on that stream f was found to have
 
 It is in the generation's folder of a checkpoint, beside the number of committed batches.
@@ -9,12 +10,14 @@ It is in the generation's folder of a checkpoint, beside the number of committed
 import json
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import IO
 
 from squallpy.runtime.checkpoint.checksummed_record import damaged_error, read_record, write_record
 from squallpy.runtime.checkpoint.durable_folder import open_durable
-from squallpy.runtime.sources.arrivals import Spans
+from squallpy.runtime.sources.arrivals import Decision
+from squallpy.runtime.sources.stream_times import StreamTime
 from squallpy.runtime.sources.watched_files import LoggedPiece, WatchedFiles
 
 _OFFSETS, _SEEN = "offsets", "seen"
@@ -33,7 +36,7 @@ class OffsetLog:
         self._records = {name: self._list(name) for name in watched}
         self._written = dict.fromkeys(watched, 0)
 
-    def restore(self) -> tuple[int, Spans] | None:
+    def restore(self) -> Decision | None:
         """Return the last batch that was logged, and let the sources know what they had seen; SQ6005 if damaged."""
         text = read_record(self._folder, _OFFSETS, self._path)
         if text is None:
@@ -48,14 +51,17 @@ class OffsetLog:
                 pieces[number:] = json.loads(text)
             source.restore(pieces, spans[name][1])
             self._written[name] = len(source.logged)
-        return found["batch"], spans
+        times = {name: StreamTime(**time) for name, time in found.get("times", {}).items()}
+        return Decision(found["batch"], spans, times)
 
-    def write(self, batch: int, spans: Spans) -> None:
+    def write(self, decision: Decision) -> None:
         """Log a batch, and before it the pieces of files that it begins to read."""
         for name, source in self._watched.items():
             if len(source.logged) > self._written[name]:
                 self._write_pieces(name, source.logged)
-        write_record(self._folder, _OFFSETS, json.dumps({"batch": batch, "spans": spans}))
+        times = {name: asdict(time) for name, time in decision.times.items()}
+        about = {"batch": decision.batch, "spans": decision.spans} | ({"times": times} if times else {})
+        write_record(self._folder, _OFFSETS, json.dumps(about))
 
     def _write_pieces(self, name: str, pieces: Sequence[LoggedPiece]) -> None:
         """Write a record of the pieces that are new; all in one if there are many records.

@@ -62,6 +62,7 @@ class BatchReport:
         read_rows: Rows that were read, by source.
         received: Rows that each partition was sent, by stage.
         watermarks: The event time that a stream has reached, in Unix time.
+        open_rows: Rows of windows that processing time moves.
         sources: How far behind the batch is, by source, where it was measured.
         matrices: By program how the batch was applied.
         singular: By the label of a regression, groups without coefficients.
@@ -91,6 +92,7 @@ class BatchReport:
     read_rows: Mapping[str, int] = field(default_factory=dict)
     received: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     watermarks: Mapping[str, float] = field(default_factory=dict)
+    open_rows: int = 0
     sources: "Mapping[str, SourceReport]" = field(default_factory=dict)
     join: JoinReport | None = None
     matrices: Mapping[str, Mapping[str, Any]] | None = None

@@ -8,16 +8,27 @@ arrivals.spans(1)   →   None                                  nothing has come
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
+from types import MappingProxyType
+from typing import NamedTuple
 
 from squallpy.base.batch_trigger import AS_IT_COMES, BatchTrigger
 from squallpy.runtime.sources.foreign_source import in_batch
 from squallpy.runtime.sources.input import Span, whole
 from squallpy.runtime.sources.protocol import Limit, Offset, Source
+from squallpy.runtime.sources.stream_times import StreamTimes, TimeLimits, Times
 
 Spans = Mapping[str, Span]
 
 
-def _forget(batch: int, spans: Spans) -> None:
+class Decision(NamedTuple):
+    """A batch as it is logged: its number, what it reads of each stream, and the processing times of streams."""
+
+    batch: int
+    spans: Spans
+    times: Times = MappingProxyType({})
+
+
+def _forget(decision: Decision) -> None:
     """Write no log: nothing is resumed."""
 
 
@@ -27,31 +38,48 @@ class Arrivals:
 
     Args:
         streams: The streams by name.
-        decided: The last batch that was decided on, with its number; it stays as it is.
+        decided: The last batch that was decided on; it stays as it is.
         log: Called with each batch before it is read.
         trigger: When a batch begins, and whether there is a last one.
         tables: What is read whole with the first batch, by name.
+        limits: Those of the processing time of streams that have any.
+        clock: A clock that never jumps, in seconds.
     """
 
     streams: Mapping[str, Source]
     batch_rows: int
-    decided: tuple[int, Spans] | None = None
-    log: Callable[[int, Spans], None] = _forget
+    decided: Decision | None = None
+    log: Callable[[Decision], None] = _forget
     trigger: BatchTrigger = AS_IT_COMES
     clock: Callable[[], float] = monotonic
     tables: Mapping[str, Source] = field(default_factory=dict)
+    limits: Mapping[str, TimeLimits] = field(default_factory=dict)
     batches: int | None = field(default=None, init=False)
     _begun: float | None = field(default=None, init=False)
+    _open_rows: int = field(default=1, init=False)  # NB: a run that goes on does not know them before its first batch
+    _times: StreamTimes = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._times = StreamTimes(self.limits, self.clock())
+
+    @property
+    def times(self) -> Times:
+        """The processing times of streams at the batch that was decided on last."""
+        return self.decided.times if self.decided else {}
+
+    def note(self, open_rows: int) -> None:
+        """Take note of the rows in windows that processing time may close."""
+        self._open_rows = open_rows
 
     @property
     def example(self) -> int:
         """The number of the last batch that was decided on, or the first."""
-        return self.decided[0] if self.decided else 0
+        return self.decided.batch if self.decided else 0
 
     def spans(self, batch: int) -> Spans | None:
         """Decide on a batch, or return the decision; None if nothing has come."""
-        if self.decided and self.decided[0] == batch:
-            return self.decided[1]
+        if self.decided and self.decided.batch == batch:
+            return self.decided.spans
         with in_batch(batch):
             return self._decide(batch)
 
@@ -59,19 +87,24 @@ class Arrivals:
         now = self.clock()
         if self._begun is not None and now < self._begun + self.trigger.seconds:
             return None
-        before = {name: end for name, (_, end) in self.decided[1].items()} if self.decided else {}
-        assert batch == (self.decided[0] + 1 if self.decided else 0), f"batch {batch} after {self.decided}"
+        before = {name: end for name, (_, end) in self.decided.spans.items()} if self.decided else {}
+        assert batch == (self.decided.batch + 1 if self.decided else 0), f"batch {batch} after {self.decided}"
         spans = self._arrived(
             {name: before[name] if name in before else source.initial() for name, source in self.streams.items()}
         )
-        if batch and all(start == end for start, end in spans.values()):
+        came = {name for name, (start, end) in spans.items() if start != end}
+        times = self._times.decide(now, came)
+        if batch and not came:
             streams = self.streams.values()
             is_over = self.trigger.ends and not any(source.is_behind for source in streams)
             self.batches = batch if is_over or all(source.is_bounded for source in streams) else None
-            return None
+            if self.batches or self.trigger.ends or not (self._open_rows and self._times.is_due(times)):
+                return None
         spans |= {name: whole(source) for name, source in self.tables.items()} if batch == 0 else {}
-        self.log(batch, spans)
-        self.decided, self._begun = (batch, spans), now
+        decision = Decision(batch, spans, times)
+        self.log(decision)
+        self._times.note(times)
+        self.decided, self._begun = decision, now
         self.batches = batch + 1 if self.trigger.once else None
         return spans
 

@@ -10,23 +10,30 @@ import io
 import pickle
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from squallpy.runtime.sources.foreign_source import ForeignSlice, in_batch
 from squallpy.runtime.sources.protocol import Limit, Offset, Slice, Source
+from squallpy.runtime.sources.stream_times import Times
 
 Span = tuple[Offset, Offset]
-Slices = Mapping[str, tuple[Slice, ...]]
-"""Slices that one task reads, by the names of relations."""
+
+
+class Slices(dict[str, tuple[Slice, ...]]):
+    """Slices that one task reads, by the names of relations; one task of a batch has the `times` of streams, too."""
+
+    times: Times = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A batch: its number, and where it begins and ends in each source."""
+    """A batch: its number, where it begins and ends in each source, and the processing times of streams."""
 
     number: int
     spans: Mapping[str, Span]
+    times: Times = field(default_factory=dict)
 
 
 class Batches(Protocol):
@@ -44,6 +51,15 @@ class Batches(Protocol):
 
     def spans(self, batch: int) -> Mapping[str, Span] | None:
         """Find where a batch begins and ends in each stream; None if there is nothing to read yet."""
+        ...
+
+    @property
+    def times(self) -> Times:
+        """The processing times of streams at the batch that was decided on last."""
+        ...
+
+    def note(self, open_rows: int) -> None:
+        """Take note that a batch is done, after which windows that processing time moves have so many rows."""
         ...
 
 
@@ -73,7 +89,8 @@ class Input:
             self.on_idle()
             return None
         tables = self.sources if batch == 0 else ()
-        return Step(batch, {name: whole(self.sources[name]) for name in tables if name not in spans} | dict(spans))
+        read = {name: whole(self.sources[name]) for name in tables if name not in spans} | dict(spans)
+        return Step(batch, read, self.batches.times)
 
     def split(self, step: Step, tasks: int) -> tuple[Slices, ...]:
         """Cut a batch into slices for some tasks, without those that are empty.
@@ -81,7 +98,8 @@ class Input:
         Every other batch is dealt out from its end: who has read the last rows reads the next, and may have them
         decoded.
         """
-        dealt: tuple[dict[str, tuple[Slice, ...]], ...] = tuple({} for _ in range(tasks))
+        dealt = tuple(Slices() for _ in range(tasks))
+        dealt[0].times = dict(step.times)
         for name in step.spans:
             for number, found in enumerate(self._slices(step, name, tasks)):
                 if found.rows != 0:
@@ -101,7 +119,9 @@ class Input:
     def whole(self, step: Step) -> Slices:
         """Return what a batch reads, for one task."""
         slices = {name: tuple(self._slices(step, name, 1)) for name in step.spans}
-        return {name: some for name, some in slices.items() if some and some[0].rows != 0}
+        found = Slices({name: some for name, some in slices.items() if some and some[0].rows != 0})
+        found.times = dict(step.times)
+        return found
 
     def _slices(self, step: Step, name: str, tasks: int) -> Sequence[Slice]:
         """Cut what a batch reads of one source; faults of it name the batch."""
@@ -114,8 +134,9 @@ class Input:
         """True if all rows are counted before they are read."""
         return all(source.is_counted for source in self.sources.values())
 
-    def commit(self, step: Step) -> None:
-        """Let sources forget what a batch has read, which is durable."""
+    def commit(self, step: Step, open_rows: int = 0) -> None:
+        """Let sources forget what a batch has read, which is durable; `open_rows`: of windows that time may close."""
+        self.batches.note(open_rows)
         for name, (_, end) in step.spans.items():
             self.sources[name].commit(end)
 

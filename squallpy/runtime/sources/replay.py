@@ -8,8 +8,10 @@ Replay(sizes, 500, "round-robin").ranges(0)    →   {"orders": (0, 250), "linei
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from squallpy.runtime.sources.input import Span
+from squallpy.runtime.sources.stream_times import Times
 
 Sizes = Mapping[str, int]
 BatchSizes = tuple[tuple[int, int], ...]
@@ -66,6 +68,11 @@ class RowBatches(ABC):
     """An order of batches over streams whose rows are numbered."""
 
     example = 0
+    times: Times = MappingProxyType({})
+
+    def note(self, open_rows: int) -> None:
+        """Ignore what windows have: processing time moves none over input that ends."""
+        return
 
     @property
     @abstractmethod

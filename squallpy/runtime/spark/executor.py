@@ -82,9 +82,10 @@ class SparkExecutor:
             profile = {"profile": timeline(times) | self._trace.take_seconds()} if self._trace.on else {}
             stats |= checkpoint_figures([*times.reports, self._result.report("result")]) | {"retries": times.retries}
             stats |= _stage_seconds(times, perf_counter() - start) | profile
-            go_on = on_batch(batch, changes, BatchReport.of(stats))
+            report = BatchReport.of(stats)
+            go_on = on_batch(batch, changes, report)
             committed.commit(batch + 1, coordinator.facts)
-            self._input.commit(self._input.step(batch))
+            self._input.commit(self._input.step(batch), report.open_rows)
             coordinator.drop_hand_offs(batch + 1)
             return go_on
 

@@ -15,6 +15,8 @@ class Role(Enum):
     REACHED = "reached"  # the keys up to which a migration has copied the view, in the order of its sorted index
     CHANGES = "changes"  # what batches have changed in the view since a migration last copied it
     CLOCK = "clock"  # the greatest time that a stream has shown
+    IDLE = "idle"  # 1 where a stream holds no window back
+    PASSAGE = "passage"  # of processing time at a stream: a message, no pool
     LATEST = "latest"  # the last row of each key of a stream of upserts
     LEDGER = "ledger"  # the rows of a change stream, by their hashes
     BOUND = "bound"  # the time up to which a window has forgotten rows

@@ -11,7 +11,7 @@ from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.state_store import PoolLayout, Store
-from squallpy.runtime.time.watermark import set_time, time_layout, time_of
+from squallpy.runtime.time.watermark import idle_clocks, set_time, time_layout, time_of
 
 _NO_GROUP = np.empty((1, 0), np.int64)
 
@@ -42,7 +42,7 @@ class Expiry:
         }
         before = time_of(store[self._bound])
         old = UNBOUNDED if before is None else before
-        new = self._window.lower_bound(latest)
+        new = self._window.lower_bound(latest, idle_clocks(store, self._window.clocks))
         if new > old:
             set_time(store[self._bound], new)
         return old, max(old, new)

@@ -1,7 +1,8 @@
 """Watermarks: a clock for each stream, the greatest event time that it has shown so far.
 
-A clock is a pool of one record in every partition, and never goes back. By the clocks of its streams, each less its
-DELAY, the bound of a window moves (`catalog/window_spec.py`), and its rows expire (`expiry.py`).
+A clock is a pool of one record in every partition, and never goes back. Where a stream is timed, processing time, as
+it was logged with the batch (`sources/stream_times.py`), moves its clock on or makes it idle. By the clocks of its
+streams, each less its DELAY, the bound of a window moves (`catalog/window_spec.py`), and its rows expire (`expiry.py`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,13 +16,15 @@ from squallpy.catalog.window_spec import Clock
 from squallpy.physical.plan import Plan
 from squallpy.runtime.kernels.view_container import Container
 from squallpy.runtime.messages.deltas import Delta
+from squallpy.runtime.sources.stream_times import Times
 from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.state_store import PoolLayout, Store
 
 
 def clock_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
     """Return the pools that hold clocks."""
-    return tuple(time_layout(PoolName(name, Role.CLOCK)) for name in plan.clocks)
+    idle = (time_layout(PoolName(name, Role.IDLE)) for name, clock in plan.clocks.items() if clock.is_timed)
+    return (*(time_layout(PoolName(name, Role.CLOCK)) for name in plan.clocks), *idle)
 
 
 def time_layout(pool: str) -> PoolLayout:
@@ -36,6 +39,14 @@ def clock_deltas(clocks: Iterable[Clock], relation: str, rows: pa.RecordBatch) -
             yield message
 
 
+def passage_deltas(clocks: Iterable[Clock], times: Times) -> Iterator[Delta]:
+    """Return what processing time tells the clocks of streams: whether they are idle, and how far they have gone on."""
+    for clock in clocks:
+        if time := times.get(clock.relation):
+            keys = np.array([[time.is_idle, time.since, time.until]], np.int64)
+            yield Delta(PoolName(clock.name, Role.PASSAGE), keys, np.ones((1, 1), np.int64))
+
+
 def _latest(clock: Clock, times: pa.Array) -> Delta | None:
     latest = pc.max(times.cast(_storage_type(times.type)).cast(pa.int64())).as_py()
     if latest is None:
@@ -48,13 +59,25 @@ def _storage_type(type: pa.DataType) -> pa.DataType:
     return pa.int32() if pa.types.is_date32(type) else pa.int64()
 
 
-def tick(store: Store, clocks: Iterable[str], given: Mapping[str, Delta]) -> None:
-    """Move the clocks to the latest times of a batch."""
-    for name in (PoolName(clock, Role.CLOCK) for clock in clocks):
+def tick(store: Store, clocks: Iterable[Clock], given: Mapping[str, Delta]) -> None:
+    """Move the clocks to the latest times of a batch, and on with processing time."""
+    for clock in clocks:
+        name = PoolName(clock.name, Role.CLOCK)
         if message := given.get(name):
             latest, before = int(message.keys.max()), time_of(store[name])
             if before is None or before < latest:
                 set_time(store[name], latest)
+        if passage := given.get(PoolName(clock.name, Role.PASSAGE)):
+            is_idle, since, until = passage.keys[0].tolist()
+            steps, before = until // clock.unit - since // clock.unit, time_of(store[name])
+            if steps and before is not None:
+                set_time(store[name], before + steps)
+            set_time(store[PoolName(clock.name, Role.IDLE)], is_idle)
+
+
+def idle_clocks(store: Store, clocks: Iterable[Clock]) -> set[str]:
+    """Name the clocks of streams that are idle."""
+    return {clock.name for clock in clocks if clock.is_timed and time_of(store[PoolName(clock.name, Role.IDLE)])}
 
 
 def read_watermarks(store: Store, clocks: Iterable[Clock], partition: str) -> dict[str, dict[str, int]]:

@@ -71,6 +71,7 @@ class Notes:
     late: int = 0
     compared: int = 0
     pairs: int = 0
+    open_rows: int = 0
     late_rows: dict[str, list[str]] = field(default_factory=dict)
     singular: dict[str, int] = field(default_factory=dict)
 
@@ -117,14 +118,14 @@ class StageExecutor:
         rows = {name: RowsOf(seen[name], self._touched[seen[name].source.name]) for name in looked}
         self._steps = [Statement(s, payloads, rows) if isinstance(s, Update) else s for s in stage.steps]
         self._statements = [step for step in self._steps if isinstance(step, Statement)]
-        self._clocks, self._ledgers = tuple(plan.clocks), plan.ledgers
+        self._clocks, self._ledgers = tuple(plan.clocks.values()), plan.ledgers
         self._ledger_names = [PoolName(feed.relation.name, Role.LEDGER) for feed in plan.sources]
         noted, columns = self._touched, {pool.name: pool.keys for pool in plan.pools}
         unique = [view for view in plan.unique if view.view in targets & columns.keys()]
         self._unique = {u.view: KeyCheck(u, columns[u.view], noted.get(u.view)) for u in unique}
         self._notes = Notes()
         # NB: told by one stage, for figures are added up
-        self._timed = [clock for clock in plan.clocks.values() if is_last and clock.field != ARRIVAL]
+        self._timed = [clock for clock in self._clocks if is_last and clock.field != ARRIVAL]
         self._watermarks: dict[str, dict[str, int]] = {}
 
     @property
@@ -135,11 +136,13 @@ class StageExecutor:
         that came when a window had passed them, with `late_rows`, their texts by stream, where those are reported;
         `compared` and `pairs`: the comparisons of its lookups, and the rows that they made; `singular`: by the label of
         a regression, the groups that were touched whose features are constant or collinear, if there are any;
-        `watermarks`: event times that streams have reached, by stream and partition.
+        `watermarks`: event times that streams have reached, by stream and partition; `open_rows`: rows of windows that
+        processing time moves.
         """
         counts: dict[str, Any] = {name: getattr(self._notes, name) for name in ("unmatched", "duplicates", "late")}
         counts |= {"compared": self._notes.compared, "pairs": self._notes.pairs}
         counts |= {"watermarks": self._watermarks} if self._watermarks else {}
+        counts |= {"open_rows": self._notes.open_rows} if self._notes.open_rows else {}
         by_name = {"late_rows": self._notes.late_rows, "singular": self._notes.singular}
         return counts | {name: found for name, found in by_name.items() if found}
 
@@ -217,6 +220,7 @@ class StageExecutor:
         changes = maintainer.deltas(store, touched.groups() if touched else None)
         if not (self._partition and step.relation in self._everywhere):
             if isinstance(maintainer, WindowMaintainer):
+                self._notes.open_rows += maintainer.open_rows
                 self._notes.take(maintainer, booked=maintainer.stream in self._ledgers)
             elif isinstance(maintainer, ModelMaintainer):
                 self._notes.take_singular(maintainer)
