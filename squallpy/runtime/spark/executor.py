@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from squallpy.base.timing import SILENT, Trace
-from squallpy.physical.plan import Plan
+from squallpy.physical.plan import Plan, Update
 from squallpy.runtime.batch.micro_batch import Publisher, unpack_changes
 from squallpy.runtime.checkpoint.partition_report import checkpoint_figures
 from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
@@ -103,7 +103,7 @@ class SparkExecutor:
                 self._input.batches.batches, splits, self._plan.partitions,
                 *coordinator.stages(splits, self._trace), ticks, self._plan.stages_of_partitions, committed.batches,
                 coordinator.directives, self._trace, prepare, TOGETHER,
-                input=self._input, name=self._name,
+                input=self._input, name=self._name, titles=stage_titles(self._plan),
                 skips_feed=reads,
             )  # fmt: skip
             run(cluster.session, job, publish, stop)
@@ -112,6 +112,14 @@ class SparkExecutor:
     def final(self) -> pa.Table:
         """Return the printed result as of the last batch."""
         return self._publisher.result.final(self._result.store())
+
+
+def stage_titles(plan: Plan) -> tuple[str, ...]:
+    """Name the stages of a plan after what they read and the views that they change."""
+    read = dict.fromkeys(feed.relation.source.name for feed in plan.sources)
+    targets = ([step.target for step in stage.steps if isinstance(step, Update)] for stage in plan.stages)
+    views = (", ".join(dict.fromkeys(names)) or "nothing" for names in targets)
+    return f"read {', '.join(read)}", *(f"change {names}" for names in views)
 
 
 def _stage_seconds(times: BatchTimes, publish: float) -> dict[str, Any]:

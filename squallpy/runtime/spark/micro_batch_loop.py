@@ -13,10 +13,9 @@ import json
 import pickle
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import inf
 from time import perf_counter, time
 from typing import Any
 from urllib.parse import urlsplit
@@ -53,7 +52,8 @@ from squallpy.runtime.spark.worker_tasks import (
 
 _LOOK = 0.5  # seconds between polls of Spark's loop
 _POLL = 0.05  # seconds between polls of the input, while there is nothing to read
-_TICK = 1.0  # seconds after which a tick ends, if there is no last batch, for Spark reports progress by ticks
+_TICK = 0.9  # seconds after which a tick ends, for Spark reports progress by ticks
+_CALL_SITE, _DESCRIPTION, _GROUP = "callSite.short", "spark.job.description", "spark.jobGroup.id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +86,8 @@ class StreamJob:
     """The input whose batches are waited for, and end where it does; by default there are `batches`, at once."""
     name: str = ""
     """The name of the query among `spark.streams.active`."""
+    titles: Sequence[str] = ()
+    """Names of the stages in Spark's pages: the one that reads, then the others."""
     skips_feed: bool = False
     """True if each task of the first stage may read the whole batch, without a feed stage and an exchange."""
 
@@ -170,6 +172,8 @@ class _Loop:
         self.readers = self.tasks if self.reads else job.splits
         self.stages = lru_cache(self._create_stages)
         self.ended = threading.Event()
+        self._ticking = threading.Lock()  # held while batches run
+        self._called = ""  # the name of the stage that is described next
         self.error: BaseException | None = None
         self.last, self.next = -1, job.first
         self._batch_end: float | None = None  # when the previous batch was done
@@ -188,8 +192,10 @@ class _Loop:
     def wait(self, query: StreamingQuery) -> None:
         """Wait until the callback has ended the run, or Spark has without it."""
         while not self.ended.wait(_LOOK):
-            if not query.isActive and not self.ended.is_set():
-                self.error = query.exception() or RuntimeError("Spark ended the stream by itself")
+            if not query.isActive:
+                self.stop.set()  # NB: somebody has stopped the query; a batch that runs is ended first
+                with self._ticking:
+                    self.error = self.error if self.ended.is_set() else query.exception()
                 return
 
     def end(self, query: StreamingQuery) -> None:
@@ -204,10 +210,18 @@ class _Loop:
             log_event(SPARK, INFO, "query not stopped", error=first_line(error))
 
     def _tick(self, _: DataFrame, tick: int) -> None:
+        # NB: a query that is stopped cancels the jobs of its group
+        self.session.sparkContext.setLocalProperty(_GROUP, f"squallpy {self.pickled.token}")
+        self._called = ""
+        with self._ticking:
+            self._run_tick(tick)
+
+    def _run_tick(self, tick: int) -> None:
+        """Run batches until the tick ends."""
         if self.job.batches_per_tick == 1:
             self.next = self.job.first + tick
         self.last = max(self.last, min(self.next, self.job.batches or self.next) - 1)
-        until = perf_counter() + _TICK if self.job.batches is None else inf
+        until = perf_counter() + _TICK
         try:
             for number in range(self.job.batches_per_tick):
                 while not self._is_over and self.job.input and not self.job.input.is_ready(self.next):
@@ -245,9 +259,14 @@ class _Loop:
         if self.job.prepare:
             self.job.prepare(batch)
         told = self.job.directives() if self.job.directives else Directives(self.job.stages)
-        for name, value in ((BATCH, str(batch)), (FEED_DIRECTIVE, told.feed), (APPLY_DIRECTIVE, told.apply)):
+        described = f"{self.job.name or 'squallpy'}: batch {batch}"
+        properties = {
+            BATCH: str(batch), FEED_DIRECTIVE: told.feed, APPLY_DIRECTIVE: told.apply, _DESCRIPTION: described
+        }  # fmt: skip
+        for name, value in properties.items():
             self.session.sparkContext.setLocalProperty(name, value or None)  # type: ignore[arg-type]
         sent = self._plan_job(told.stages)
+        self._call(self._title(told.stages))
         built = perf_counter()
         outputs, report = self._collect_applied(sent) if told.stages else self._collect_feed(sent)
         end = perf_counter()
@@ -285,9 +304,21 @@ class _Loop:
         """Chain this many stages, with exchanges between them."""
         first, *others = self.stages(count)
         sent = map_stage(first, ticks)
-        for stage in others:
+        for number, stage in enumerate(others, 1 if self.reads else 0):
+            self._call(self._title(number))
             sent = map_stage(stage, self.placement.prefer_state_hosts(exchange(sent, self.tasks)))
         return sent
+
+    def _call(self, title: str) -> None:
+        """Give the stage that is described next its name in Spark's pages."""
+        if title != self._called:
+            self.session.sparkContext.setLocalProperty(_CALL_SITE, title)
+            self._called = title
+
+    def _title(self, stage: int) -> str:
+        """Return what a stage is called: the one that reads is number 0, and part of the next if tasks read."""
+        named = self.job.titles[stage] if stage < len(self.job.titles) else f"stage {stage}"
+        return f"{self.job.titles[0]}; {named}" if self.reads and stage == 1 and self.job.titles else named
 
     def _create_stages(self, count: int) -> list[StageFunction]:
         """Create the stages of a batch: the feed stage, if there is one, then `count` others."""
@@ -300,7 +331,7 @@ class _Loop:
 
     def _collect_applied(self, done: PlannedJob) -> tuple[list[bytes], TaskReport]:
         """Collect the outputs of the last stage by partition, and the merged report."""
-        rows: list[Output] = sorted((pickle.loads(row) for row in done.collect()), key=lambda row: row[0])
+        rows: list[Output] = sorted((pickle.loads(row) for row in done.collect(self.stop.set)), key=lambda row: row[0])
         for _, failed, _, payload in rows:
             if failed:
                 raise pickle.loads(payload)
@@ -311,7 +342,7 @@ class _Loop:
 
     def _collect_feed(self, sent: PlannedJob) -> tuple[list[bytes], TaskReport]:
         """Collect the output of the feed stage, where nothing is applied."""
-        outputs, report = feed_outputs(sent.collect()[1::2])  # NB: each follows the number of its target
+        outputs, report = feed_outputs(sent.collect(self.stop.set)[1::2])  # NB: each follows the number of its target
         if report.error:
             raise report.error
         return outputs, report

@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from py4j.java_gateway import is_instance_of
+from py4j.protocol import Py4JJavaError
 from pyspark import RDD, SparkContext
 from pyspark.serializers import NoOpSerializer, SpecialLengths, read_int
 from pyspark.util import _load_from_socket
@@ -64,15 +65,15 @@ class PlannedJob:
         """True if the files of many exchanges have accumulated."""
         return bool(self._exchanges) and self.used >= _MOST_RUNS
 
-    def collect(self) -> list[bytes]:
-        """Run the job and return its rows."""
+    def collect(self, interrupted: Callable[[], None] = lambda: None) -> list[bytes]:
+        """Run the job and return its rows, also if the query is stopped meanwhile: then `interrupted` is called."""
         self.used += 1
         for exchange in self._exchanges:
             if self._tracker.containsShuffle(exchange):
                 self._tracker.unregisterAllMapAndMergeOutput(exchange)
         # NB: before a job Spark reads the classes of its functions to check that they can be sent: 400 KB for
         # RDD.collect, 250 KB for PythonRDD.runJob (2 ms), 26 KB for this
-        found = self._scala.asScala(self._rows.collectAsync().get()).iterator()
+        found = self._scala.asScala(_wait(self._rows.collectAsync(), interrupted)).iterator()
         served = _load_from_socket(self._serve(found, "rows of a batch"), self._reader)
         with served if isinstance(served, AbstractContextManager) else nullcontext(served) as rows:
             return list(rows)
@@ -82,6 +83,17 @@ class PlannedJob:
         cleaner = self._context.cleaner()
         for exchange in self._exchanges if cleaner.isDefined() else ():
             cleaner.get().doCleanupShuffle(exchange, False)
+
+
+def _wait(future: Any, interrupted: Callable[[], None]) -> Any:
+    """Wait for a job. Who stops a query interrupts its thread, which the job does not notice."""
+    try:
+        return future.get()
+    except Py4JJavaError as error:
+        if error.java_exception.getClass().getName() != "java.lang.InterruptedException":
+            raise
+        interrupted()
+        return future.get()
 
 
 def map_stage(stage: StageFunction, rows: "RDD[bytes]") -> "RDD[bytes]":
