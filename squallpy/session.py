@@ -20,7 +20,7 @@ from squallpy.base.json_codec import from_json, to_json
 from squallpy.base.recursion import guarded_depth, run_deep
 from squallpy.base.settings import Settings
 from squallpy.base.timing import Trace
-from squallpy.catalog.format_options import INTERVALS, passed_options
+from squallpy.catalog.format_options import DEAD_LETTER, INTERVALS, passed_options
 from squallpy.catalog.matrices import Matrix
 from squallpy.catalog.matrices import MatrixProgram as DeclaredProgram
 from squallpy.catalog.relation import Field, Relation
@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # NB: the runtime is imported by runs only, so that EXPLAIN s
     from squallpy.runtime.checkpoint.checkpoint import CheckpointIdentity, Move
     from squallpy.runtime.checkpoint.lease import Lease
     from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
+    from squallpy.runtime.observers.dead_letters import DeadLetters
     from squallpy.runtime.observers.profile import Profile
     from squallpy.runtime.observers.protocol import Observer
     from squallpy.runtime.observers.report import BatchReport
@@ -189,7 +190,7 @@ class Session:
         With `stop` set, the run ends after the batch in work; with a checkpoint, the next run goes on there. Before
         its first batch a query is not `working`: nothing has to be waited for.
         """
-        from squallpy.runtime.observers.protocol import Observer
+        from squallpy.runtime.observers.protocol import Observers
         from squallpy.runtime.sinks.outputs import Outputs
 
         stop = stop or threading.Event()
@@ -199,14 +200,25 @@ class Session:
             self._lease(options) as lease,
             self._closing(),
             closing(Outputs(queries, self.path.parent, options.out)) as outputs,
+            closing(self._dead_letters(options)) as letters,
         ):
+            told = Observers(letters, *([observer] if observer else []))
             outputs.check(self.script.relations.values(), self.path.parent)
             for query in queries:
                 wanted = self._wanted(outputs.sink(query), options)
                 if not stop.is_set():
                     working(False)
                     with guarded_depth():
-                        self._run(query, wanted, sink, observer or Observer(), stop, lease, working, outputs)
+                        self._run(query, wanted, sink, told, stop, lease, working, outputs)
+
+    def _dead_letters(self, options: RunOptions) -> "DeadLetters":
+        """Open the files of rows that cannot be read, for streams that name any."""
+        from squallpy.runtime.checkpoint.checkpoint import is_used
+        from squallpy.runtime.observers.dead_letters import DeadLetters
+
+        resumed = options.checkpoint is not None and is_used(options.checkpoint)
+        several = len(self.script.queries) > 1
+        return DeadLetters(self.script.relations.values(), self.path.parent, several, resumed)
 
     def _wanted(self, sink: SinkSpec | None, options: RunOptions) -> RunOptions:
         """Choose what a sink writes: the final result, or the changes of each batch; SQ7003 where there is no end."""
@@ -475,8 +487,15 @@ def _read_of(relation: Relation, read: Mapping[str, tuple[str, ...]]) -> list[Fi
 
 def _how_read(relation: Relation) -> list[tuple[str, str]]:
     """List the options that say how rows are read, and not which: a checkpoint compares these."""
-    where = ("path", "maxfilespertrigger", *INTERVALS, *passed_options(relation.format, relation.options))
-    return sorted((name, value) for name, value in relation.options.items() if name not in where)
+    where = (
+        "path",
+        "maxfilespertrigger",
+        "dead_letter",
+        *INTERVALS,
+        *passed_options(relation.format, relation.options),
+    )
+    options = {name: value for name, value in relation.options.items() if name not in where}
+    return sorted((name, "skip" if value == DEAD_LETTER else value) for name, value in options.items())
 
 
 def columns_read(compiled: CompiledQuery) -> dict[str, tuple[str, ...]]:

@@ -26,7 +26,8 @@ OPTIONS: dict[str, str] = {
     "op": "the column of a change stream that says + (insert) or - (delete)",
     "changelog": "how rows tell changes: append, op (as op 'op' does), upsert (by PRIMARY KEY) or debezium",
     "tombstone": "changelog 'upsert': the column that says which rows delete their key",
-    "on_error": "what to do with a row that cannot be read: fail or skip",
+    "on_error": "what to do with a row that cannot be read: fail, skip or dead-letter",
+    "dead_letter": "on_error 'dead-letter': the file that gets such rows' places and reasons, as JSON lines",
     "watch": "files: whether files and lines that come later are read, too (true or false)",
     "spool": "sources: whether rows are kept in the checkpoint, for they cannot be read twice (true or false)",
     "idle_timeout": "the time without rows after which a stream holds back no windows of others: '30 seconds'",
@@ -34,12 +35,13 @@ OPTIONS: dict[str, str] = {
     "maxfilespertrigger": "files: the most files that a batch begins to read of a watched folder",
 }
 _GENERAL = [name for name, about in OPTIONS.items() if not about.startswith(("csv", "files:"))]
+DEAD_LETTER = "dead-letter"
 ALIASES = {"sep": "delimiter", "charset": "encoding"}
 CHOICES: dict[str, tuple[str, ...]] = {
     "changelog": ("append", "op", "upsert", "debezium"),
     "compression": ("gzip", "bz2", "zstd", "lz4", "none"),
     "header": ("true", "false"),
-    "on_error": ("fail", "skip"),
+    "on_error": ("fail", "skip", DEAD_LETTER),
     "watch": ("true", "false"),
     "spool": ("true", "false"),
 }

@@ -181,6 +181,11 @@ class Relation:
         return self.format in FORMATS and self.options.get("watch") == "true"
 
     @property
+    def skips_faults(self) -> bool:
+        """True if rows that cannot be read are left out, and counted."""
+        return self.options.get("on_error", "fail") != "fail"
+
+    @property
     def is_timed(self) -> bool:
         """True if processing time moves its windows, too."""
         return not {*INTERVALS}.isdisjoint(self.options)

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 from squallpy.base.errors import Span, SquallError, nearest
 from squallpy.base.types import Kind
 from squallpy.catalog.catalog import qualify_name
-from squallpy.catalog.format_options import FORMATS, INTERVALS, check_format, check_option, required_options
+from squallpy.catalog.format_options import (
+    DEAD_LETTER,
+    FORMATS,
+    INTERVALS,
+    check_format,
+    check_option,
+    required_options,
+)
 from squallpy.catalog.relation import Field, Reference, Relation
 from squallpy.frontend.grammars import Parsed
 from squallpy.frontend.source_text import ScriptText
@@ -95,11 +102,22 @@ def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
         raise SquallError("SQ7002", message, name_span, "write OPTIONS (watch 'true')")
     with at(name_span):
         check_times(kept, format, stream, column)
+        check_dead_letters(kept)
     written = {key.lower() for key, _ in read.key}
     primary_key = tuple(f.name for f in fields if f.name.lower() in written)
     references = tuple(mark_reference(reference, fields) for reference in read.references)
     relation = Relation(called, fields, stream, format, kept, primary_key, references, column, delay, name_span)
     return CreateRelation(relation, name_span)
+
+
+def check_dead_letters(options: Mapping[str, str]) -> None:
+    """Raise SQ7002 if one of on_error 'dead-letter' and its file is without the other."""
+    if "dead_letter" in options and options.get("on_error") != DEAD_LETTER:
+        message = "dead_letter names a file for rows that cannot be read"
+        raise SquallError("SQ7002", message, hint="write OPTIONS (on_error 'dead-letter')")
+    if options.get("on_error") == DEAD_LETTER and not options.get("dead_letter"):
+        message = "on_error 'dead-letter' needs a file"
+        raise SquallError("SQ7002", message, hint="write OPTIONS (dead_letter 'rows.jsonl')")
 
 
 def check_times(options: Mapping[str, str], format: str, stream: bool, timestamp: str | None) -> None:

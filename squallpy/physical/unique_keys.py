@@ -48,7 +48,7 @@ def unique_views(program: Program) -> Iterator[UniqueView]:
         if whole or (view.name in relied_on and read <= _determined(term, view.keys, declared)):
             at = tuple((name, view.keys.index(v)) for name, v in fields.items() if name in key and v in view.keys)
             options = atom.relation.source.options
-            yield UniqueView(view.name, options.get("path", ""), at, skips=options.get("on_error") == "skip")
+            yield UniqueView(view.name, options.get("path", ""), at, skips=options.get("on_error", "fail") != "fail")
 
 
 def few_record_views(program: Program) -> frozenset[str]:

@@ -18,7 +18,7 @@ from squallpy.physical.plan import Plan, Stage
 from squallpy.program.trigger_program import RESULT
 from squallpy.runtime.formats.counted_table import concat_tables, one_batch
 from squallpy.runtime.formats.file_rows import ReadStats
-from squallpy.runtime.formats.skipped_rows import skipped
+from squallpy.runtime.formats.skipped_rows import SkippedRows, skipped
 from squallpy.runtime.ingest.explode import in_parts
 from squallpy.runtime.ingest.feed import Feeder
 from squallpy.runtime.ingest.upserts import UpsertFeeds
@@ -72,7 +72,10 @@ class AggregatedPart:
         """Count the rows of a relation's slices, and those that were left out of the tables that they have read."""
         self.stats["read_rows"][name] = count = _rows_read(slices, tables)
         self.stats["tuples"] += count
-        self.stats["skipped"] += sum(skipped(table).count for table in tables)
+        left_out = sum(map(skipped, tables), SkippedRows())
+        self.stats["skipped"] += left_out.count
+        if left_out.letters:
+            self.stats.setdefault("dead_letters", {})[name] = list(left_out.letters)
 
 
 class Sender:

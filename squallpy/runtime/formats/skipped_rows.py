@@ -13,13 +13,15 @@ EXAMPLES = 5
 
 @dataclass(frozen=True, slots=True)
 class SkippedRows:
-    """The number of rows left out, and the reasons of the first."""
+    """The number of rows left out, the reasons of the first, and of all under on_error 'dead-letter', as JSON."""
 
     count: int = 0
     examples: tuple[str, ...] = ()
+    letters: tuple[str, ...] = ()
 
     def __add__(self, other: "SkippedRows") -> "SkippedRows":
-        return SkippedRows(self.count + other.count, (self.examples + other.examples)[:EXAMPLES])
+        examples = (self.examples + other.examples)[:EXAMPLES]
+        return SkippedRows(self.count + other.count, examples, self.letters + other.letters)
 
 
 def mark_skipped(table: Any, skipped: SkippedRows) -> Any:
@@ -28,7 +30,7 @@ def mark_skipped(table: Any, skipped: SkippedRows) -> Any:
 
     if not skipped.count:
         return table
-    return with_metadata(table, {KEY: json.dumps([skipped.count, skipped.examples]).encode()})
+    return with_metadata(table, {KEY: json.dumps([skipped.count, skipped.examples, skipped.letters]).encode()})
 
 
 def skipped(table: Any) -> SkippedRows:
@@ -36,5 +38,5 @@ def skipped(table: Any) -> SkippedRows:
     text = (table.schema.metadata or {}).get(KEY)
     if text is None:
         return SkippedRows()
-    count, examples = json.loads(text)
-    return SkippedRows(count, tuple(examples))
+    count, examples, letters = json.loads(text)
+    return SkippedRows(count, tuple(examples), tuple(letters))

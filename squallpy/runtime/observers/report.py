@@ -53,6 +53,7 @@ class BatchReport:
         unmatched: Deletes of rows that were not there.
         duplicates: Rows that break a PRIMARY KEY.
         late: Rows that came after their window had passed; `late_rows`: which, as JSON, by stream.
+        dead_letters: Rows under on_error 'dead-letter', as JSON, by source.
         rows: Printed changes.
         seconds: From the end of the batch before to the end of this one, its output among them.
         total_tuples: Rows that were read by all batches of the run.
@@ -81,6 +82,7 @@ class BatchReport:
     duplicates: int = 0
     late: int = 0
     late_rows: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    dead_letters: Mapping[str, Sequence[str]] = field(default_factory=dict)
     rows: int = 0
     seconds: float = 0.0
     total_tuples: int = 0

@@ -4,6 +4,7 @@ source = open_source(relation, script.parent)
 source.read(0, 10_000, ("o_orderkey", "o_totalprice"))   →   Table of these, and __mult for a change stream
 """
 
+import json
 from abc import abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
@@ -11,13 +12,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import BIGINT, DOUBLE, TIMESTAMP, VARCHAR, Kind, Type, decimal
+from squallpy.catalog.format_options import DEAD_LETTER
 from squallpy.catalog.relation import CONSTANT, MULT, Field, Relation
 from squallpy.catalog.window_spec import ARRIVAL
 from squallpy.runtime.evaluate.text_column_casts import column_type
@@ -26,7 +28,7 @@ from squallpy.runtime.formats.counted_table import concat_tables, take_rows
 from squallpy.runtime.formats.file_rows import FileRows, mark_read
 from squallpy.runtime.formats.relation_files import File, find_files
 from squallpy.runtime.formats.skipped_rows import EXAMPLES, SkippedRows, mark_skipped, skipped
-from squallpy.runtime.formats.type_conversion import PROGRESS, check_names
+from squallpy.runtime.formats.type_conversion import PROGRESS, Problem, check_names
 from squallpy.runtime.sources.changelog_rows import read_part, rows_of_changes
 from squallpy.runtime.sources.protocol import Backlog, Limit, Offset, Source
 
@@ -209,8 +211,8 @@ class FileSource(RowSource):
         numbers.
 
         A row at fault raises SquallError: SQ4003 wrong number of fields, SQ4004 a value that is not of its type, SQ4005
-        an unknown operation, SQ4006 NULL in a NOT NULL column. Under on_error 'skip' it is left out instead, and
-        `skipped(table)` says how many were and why.
+        an unknown operation, SQ4006 NULL in a NOT NULL column. Under on_error 'skip' and 'dead-letter' it is left
+        out instead, and `skipped(table)` says how many were and why.
         """
         assert 0 <= start <= stop <= self.rows, (start, stop, self.rows)
         fields, counted = tuple(self._field(name) for name in columns if name != ARRIVAL), ARRIVAL in columns
@@ -249,12 +251,24 @@ class FileSource(RowSource):
             return table
         good = np.delete(np.arange(rows_read), list(wrong))
         rows = sorted(row for row, problem in wrong.items() if problem != PROGRESS)
-        fatal = (rows if self.relation.options.get("on_error") != "skip" else [r for r in rows if wrong[r].hint])[:1]
+        fatal = ([r for r in rows if wrong[r].hint] if self.relation.skips_faults else rows)[:1]
         for row in fatal:
             text = f"{part.location(start + row)}: {wrong[row].text}"
             raise SquallError(wrong[row].code, text, hint=wrong[row].hint or part.hint(start + row) or SKIP)
         examples = tuple(f"{part.location(start + row)}: {wrong[row].text}" for row in rows[:EXAMPLES])
-        return mark_skipped(take_rows(table, good), SkippedRows(len(rows), examples))
+        is_kept = self.relation.options.get("on_error") == DEAD_LETTER
+        letters = tuple(_letter(part, start + row, wrong[row]) for row in rows) if is_kept else ()
+        return mark_skipped(take_rows(table, good), SkippedRows(len(rows), examples, letters))
+
+
+def _letter(part: SourceFile, row: int, problem: Problem) -> str:
+    """Write a dead letter: the place of a row, as its file and line, or number, and the reason."""
+    file = part.file.display_name
+    place = part.location(row).removeprefix(file)
+    kind = "line" if place.startswith(":") else "row"
+    number = place.removeprefix(":").removeprefix(", row ")
+    about: dict[str, Any] = {"file": file, kind: int(number) if number.isdecimal() else row + 1}
+    return json.dumps(about | {"code": problem.code, "reason": problem.text}, ensure_ascii=False)
 
 
 def columns_of_changes(relation: Relation) -> tuple[str, ...]:

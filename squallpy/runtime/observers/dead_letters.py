@@ -1,0 +1,71 @@
+"""Dead letters: rows that could not be read under OPTIONS (on_error 'dead-letter', dead_letter 'FILE'), as JSON lines.
+
+    {"batch": 7, "stream": "r", "file": "in/1.csv", "line": 5, "code": "SQ4004", "reason": "v is empty"}
+
+Each is written once, before its batch is committed: a resumed run removes those of the batches that it repeats.
+"""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from squallpy.base.errors import SquallError
+from squallpy.base.local_paths import output_path
+from squallpy.catalog.relation import Relation
+from squallpy.runtime.observers.protocol import Observer, QueryStart
+from squallpy.runtime.observers.report import BatchReport
+from squallpy.runtime.sinks.output_file import AppendedFile
+
+
+class DeadLetters(Observer):
+    """An observer that adds the dead letters of each batch to the files of their streams, which it makes."""
+
+    def __init__(self, relations: Iterable[Relation], base: Path, several: bool, resumed: bool) -> None:
+        self._paths = {
+            relation.name: base / output_path(path, "dead_letter")
+            for relation in relations
+            if (path := relation.options.get("dead_letter"))
+        }
+        self._files = {file: AppendedFile(file) for file in dict.fromkeys(self._paths.values())}
+        self._query, self._several, self._begun = 1, several, False
+        for name, file in self._files.items():
+            file.rewrite(_text(_letters(name, file.read()) if resumed else []))
+
+    def on_query_started(self, start: QueryStart) -> None:
+        self._query, self._begun = start.query.number, False
+
+    def on_query_progress(self, report: BatchReport) -> None:
+        if not self._begun:
+            self._begun = True
+            self._drop_repeated(report.number)
+        head = {"query": self._query} if self._several else {}
+        for stream, letters in sorted(report.dead_letters.items()):
+            told = (head | {"batch": report.number, "stream": stream} | json.loads(each) for each in sorted(letters))
+            self._files[self._paths[stream]].append(_text(told))
+
+    def close(self) -> None:
+        """Close the files."""
+        for file in self._files.values():
+            file.close()
+
+    def _drop_repeated(self, number: int) -> None:
+        """Drop the letters of this query from a batch on, which it repeats."""
+        for path, file in self._files.items():
+            before = _letters(path, file.read())
+            kept = [each for each in before if each.get("query", 1) != self._query or each["batch"] < number]
+            if len(kept) < len(before):
+                file.rewrite(_text(kept))
+
+
+def _text(letters: Iterable[dict[str, Any]]) -> bytes:
+    return "".join(f"{json.dumps(each, ensure_ascii=False)}\n" for each in letters).encode()
+
+
+def _letters(path: Path, data: bytes) -> list[dict[str, Any]]:
+    """Read the whole lines of a file of ours; a last one that a crash cut short is dropped."""
+    try:
+        letters = [json.loads(line) for line in data[: data.rfind(b"\n") + 1].splitlines()]
+        return [each for each in letters if each["batch"] >= 0]
+    except (ValueError, KeyError, TypeError):
+        raise SquallError("SQ7005", f"{path} is no file of dead letters of ours", hint="choose another") from None
