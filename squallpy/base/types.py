@@ -9,9 +9,11 @@
 | VARCHAR         | Arrow string                                        |
 | DATE            | int64 days since 1970-01-01                         |
 | TIMESTAMP       | int64 microseconds since 1970-01-01, no time zone   |
+| ARRAY, MAP, STRUCT | a VARCHAR, their JSON without spaces; MAP and STRUCT as objects |
 | INTERVAL        | only in the binder: (months, days, microseconds)     |
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -29,20 +31,58 @@ class Kind(Enum):
     NULL = "NULL"  # the type of a bare NULL; coerces to any other
 
 
+class Shape(Enum):
+    ARRAY = "ARRAY"
+    MAP = "MAP"
+    STRUCT = "STRUCT"
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """The parts of a type: the element of an ARRAY, the key and value of a MAP, or the named fields of a STRUCT."""
+
+    shape: Shape
+    types: tuple["Type", ...]
+    names: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        parts = (
+            [f"{name}: {type}" for name, type in zip(self.names, self.types, strict=True)] if self.names else self.types
+        )
+        return f"{self.shape.value}<{', '.join(map(str, parts))}>"
+
+    def field(self, name: str) -> tuple[str, "Type"] | None:
+        """Find a field of a STRUCT by its name, in any case."""
+        fields = zip(self.names, self.types, strict=False)
+        return next((field for field in fields if field[0].lower() == name.lower()), None)
+
+
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A SQL type; precision and scale only for DECIMAL."""
+    """A SQL type; precision and scale only for DECIMAL. One that is `nested` is held, and of the kind, of a VARCHAR."""
 
     kind: Kind
     precision: int = 0
     scale: int = 0
+    nested: Nested | None = None
 
     def __post_init__(self) -> None:
         if self.kind is Kind.DECIMAL:
             assert 0 <= self.scale <= self.precision <= 38, (self.precision, self.scale)
+        assert self.nested is None or self.kind is Kind.VARCHAR
 
     def __str__(self) -> str:
+        if self.nested:
+            return str(self.nested)
         return f"DECIMAL({self.precision},{self.scale})" if self.kind is Kind.DECIMAL else self.kind.value
+
+    @property
+    def code(self) -> str:
+        """Its shape in brackets, as in ARRAY<MAP<K, STRUCT<a INT, b INT>>>  →  [{(..)"""
+        if self.nested is None:
+            return "."
+        inner = "".join(type.code for type in self.nested.types[self.nested.shape is Shape.MAP :])
+        return {Shape.ARRAY: f"[{inner}", Shape.MAP: f"{{{inner}", Shape.STRUCT: f"({inner})"}[self.nested.shape]
 
     @property
     def is_integer(self) -> bool:
@@ -85,6 +125,11 @@ MOST_DIGITS = 38
 
 YEARS = {Kind.DATE: (-719_162, 2_932_896), Kind.TIMESTAMP: (-62_135_596_800_000_000, 253_402_300_799_999_999)}
 """First and last values of DATEs and TIMESTAMPs: those of the years 1 to 9999."""
+
+
+def nested_type(shape: Shape, types: Iterable[Type], names: Iterable[str] = ()) -> Type:
+    """Make an ARRAY of a type, a MAP of two, or a STRUCT of named ones."""
+    return Type(Kind.VARCHAR, nested=Nested(shape, tuple(types), tuple(names)))
 
 
 def decimal(precision: int, scale: int) -> Type:

@@ -89,6 +89,18 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
+class Elements:
+    """Elements of an ARRAY, numbered from 0, or keys and values of a MAP; with `kept`, where there are none there is
+    one, NULL."""
+
+    is_map: bool = False
+    kept: bool = False
+
+    def value_text(self, value: Any) -> str:
+        return f"ELEMENTS({value}){' OR NULL' if self.kept else ''}"
+
+
+@dataclass(frozen=True, slots=True)
 class Parts:
     """Derivation of a relation from another one: a row for each part of `value`, an expression over that one's fields.
 
@@ -98,7 +110,7 @@ class Parts:
 
     of: "Relation"
     value: Any
-    generator: Split | Hops | Series
+    generator: Split | Hops | Series | Elements
 
     def __str__(self) -> str:
         return f"{self.generator.value_text(self.value)} OF {self.of.name}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from squallpy.base.errors import Span, SquallError, nearest
-from squallpy.base.types import Kind
+from squallpy.base.types import Kind, Shape, Type, nested_type
 from squallpy.catalog.catalog import qualify_name
 from squallpy.catalog.format_options import (
     DEAD_LETTER,
@@ -85,9 +85,12 @@ def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
             message = f'"{kept[option]}" is the {role} column and cannot be declared as well'
             raise SquallError("SQ2007", message, name_span)
     column, delay = read_timestamp(script, timestamp, fields) if timestamp else (None, 0)
-    if format != "json" and (nested := next((f for f in fields if f.nested), None)):
-        why = f'column "{nested.name}" has a FROM, which is for json, not for {format}'
+    if format not in ("json", "parquet") and (nested := next((f for f in fields if f.nested), None)):
+        why = f'column "{nested.name}" has a FROM, which is for json and parquet, not for {format}'
         raise SquallError("SQ3001", why, name_span, "name it as the file does")
+    if format == "csv" and (nested := next((f for f in fields if f.type.nested), None)):
+        why = f'column "{nested.name}" is {nested.type}, for which csv has no values'
+        raise SquallError("SQ3001", why, name_span, "declare it VARCHAR, or use json or parquet")
     stream = kind.children[0].type == "STREAM"
     if (kept.get("op") or kept.get("changelog")) and not stream:
         what = "op column" if kept.get("op") else "changelog"
@@ -174,9 +177,7 @@ def read_column(script: ScriptText, tree: Parsed, span: Span, read: Columns) -> 
     name, type_tree, origin, *constraints = tree.children
     if any(f.name.lower() == name_of(name).lower() for f in read.fields):
         raise SquallError("SQ2007", f'column "{name_of(name)}" is declared twice', span)
-    head, *parameters = type_tree.children
-    with at(token_span(script, head)):
-        type = declared_type(str(head), [int(p) for p in parameters if p is not None])
+    type = read_type(script, type_tree)
     for constraint in constraints:
         if constraint.data == "references":
             read.references.append(read_reference(script, (name_of(name),), constraint))
@@ -190,6 +191,23 @@ def read_column(script: ScriptText, tree: Parsed, span: Span, read: Columns) -> 
         message = "FROM names the fields that lead to a value, with a . between them"
         raise SquallError("SQ1001", message, token_span(script, origin.children[0]), "such as FROM 'address.zip'")
     read.fields.append(Field(name_of(name), type, nullable, nested))
+
+
+def read_type(script: ScriptText, tree: Parsed) -> Type:
+    """Read a type, ARRAY<STRUCT<a INT, b VARCHAR>>, DECIMAL(8,2) or another plain one."""
+    head, *inner = tree.children
+    if tree.data == "plain":
+        with at(token_span(script, head)):
+            return declared_type(str(head), [int(p) for p in inner if p is not None])
+    names, types = [], []
+    for part in inner:
+        if part.data == "column_name":
+            names.append(name_of(part))
+        else:
+            types.append(read_type(script, part))
+    if twice := next((name for name in names if [n.lower() for n in names].count(name.lower()) > 1), None):
+        raise SquallError("SQ2007", f'field "{twice}" is declared twice', token_span(script, head))
+    return nested_type(Shape[head.upper()], types, names)
 
 
 def read_reference(script: ScriptText, fields: tuple[str, ...], tree: Parsed) -> Reference:

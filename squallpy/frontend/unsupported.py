@@ -92,14 +92,14 @@ NODES: dict[str, Unsupported] = {
     "Star": Unsupported("* inside an expression"),
     "Concat": Unsupported("a string after a string", "", "use ||"),
     "Lambda": Unsupported("a lambda"),
-    "Bracket": Unsupported("x[i]", "", "there are no arrays but SPLIT(x, 'p')[i]"),
+    "Bracket": Unsupported("x[i]", "", "write it of an ARRAY or MAP of a source, or of SPLIT(x, 'p')"),
     "Dot": Unsupported(
-        "a field of a struct",
+        "a field of what is no STRUCT",
         "",
-        "make it a column of its own, or keep JSON in a VARCHAR and take GET_JSON_OBJECT(x, '$.field')",
+        "declare the column as STRUCT<field: type>, or take GET_JSON_OBJECT(x, '$.field') of a VARCHAR",
     ),
     "Struct": Unsupported("STRUCT", "", "select its fields as columns"),
-    "Array": Unsupported("ARRAY", "", "there are no arrays: put values in IN (…), or in rows with VALUES"),
+    "Array": Unsupported("ARRAY", "", "ARRAYs come from sources: put values in IN (…), or in rows with VALUES"),
     "Parameter": Unsupported("a parameter"),
     "Placeholder": Unsupported("a parameter"),
     "Distinct": Unsupported("DISTINCT here", "DISTINCT"),
@@ -136,7 +136,7 @@ FUNCTIONS: dict[str, str] = {
     **dict.fromkeys(
         ("ARRAY", "ARRAY_CONTAINS", "ELEMENT_AT", "FLATTEN", "FROM_JSON", "INLINE", "MAP", "NAMED_STRUCT",
          "SIZE", "STACK", "STRUCT", "TO_JSON"),
-        "there are no arrays, maps and structs: select columns, and put values in IN (…) or in rows with VALUES",
+        "ARRAYs, MAPs and STRUCTs come from sources: select columns, and put values in IN (…) or in rows with VALUES",
     ),
     **dict.fromkeys(
         ("EXPLODE", "EXPLODE_OUTER", "POSEXPLODE", "POSEXPLODE_OUTER", "SPLIT", "UNNEST"),

@@ -15,7 +15,10 @@ class RowFunction:
 
 
 ROW_FUNCTIONS = (
-    RowFunction("EXPLODE(a) or UNNEST(a)", "a row for each part of `SPLIT(x, 'p')`, or value of the series below"),
+    RowFunction(
+        "EXPLODE(a) or UNNEST(a)",
+        "a row for each element of an ARRAY, key of a MAP, part of `SPLIT(x, 'p')`, or value of the series below",
+    ),
     RowFunction("POSEXPLODE(a)", "the same with its position, from 0 on"),
     RowFunction("EXPLODE_OUTER(a) or POSEXPLODE_OUTER(a)", "the same, and a row of NULL where there is none"),
     RowFunction(

@@ -166,7 +166,7 @@ def takes(result: Type, *accepted: tuple[Kind, ...]) -> Rule:
         for i, arg in enumerate(args):
             kinds = accepted[min(i, len(accepted) - 1)]
             type = Type(kinds[0]) if arg.type.kind is Kind.NULL else arg.type
-            if type.kind not in kinds:
+            if type.kind not in kinds or type.nested:
                 raise mismatch(name, args, "CAST it to VARCHAR" if kinds == TEXT else "")
             argument_types.append(type)
         return tuple(argument_types), result
@@ -176,7 +176,7 @@ def takes(result: Type, *accepted: tuple[Kind, ...]) -> Rule:
 
 def as_texts(name: str, args: Arguments) -> Typing:
     """Accept values of any type, as CAST writes them."""
-    if any(arg.type.kind is Kind.INTERVAL for arg in args):
+    if any(arg.type.kind is Kind.INTERVAL or arg.type.nested for arg in args):
         raise mismatch(name, args)
     return (VARCHAR,) * len(args), VARCHAR
 

@@ -70,6 +70,7 @@ def cast(expr: Expr, target: Type) -> Expr:
     """Build CAST(expr AS target) as written by a user; SQ2005 where no such cast exists."""
     source = expr.type
     possible = source == target or source.kind is Kind.NULL or target.kind in CASTS.get(source.kind, frozenset())
+    possible &= source == target or not (source.nested or target.nested) or source.kind is Kind.NULL
     if not possible:
         raise SquallError("SQ2005", f"cannot cast {source} to {target}")
     if isinstance(expr, Literal):

@@ -17,12 +17,18 @@ from squallpy.runtime.evaluate.expression_compiler import compile_expression
 from squallpy.runtime.evaluate.logic import is_true
 from squallpy.runtime.evaluate.sort_keys import ordinals
 from squallpy.runtime.evaluate.vectors import Frame, Vec, arrow_type, full, take, to_arrow
+from squallpy.runtime.formats.text_columns import NESTED
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.payload_columns import unpack
 from squallpy.runtime.messages.deltas import decode
 
 _Terms = tuple[tuple[int, int], ...]  # coefficients and lanes of a sum
+
+
+def _printed_field(name: str, type: Type) -> pa.Field:
+    """Describe a printed column; a nested one is its JSON, with its code for those who write it otherwise."""
+    return pa.field(name, arrow_type(type), metadata={NESTED: type.code} if type.nested else None)
 
 
 class Groups(Frame):
@@ -46,7 +52,7 @@ class Printer:
         self._places = {key.id: place for place, key in enumerate(pool.keys)}
         self._measures = {m.column.id: m for m in output.measures}
         self._measured = {i for i, (_, e) in enumerate(output.items) if any(c.id in self._measures for c in columns(e))}
-        self.schema = pa.schema([(name, arrow_type(e.type)) for name, e in output.items])
+        self.schema = pa.schema([_printed_field(name, e.type) for name, e in output.items])
         self.in_key_order = _in_key_order(output, pool)
 
     def frame(self, keys: Words, words: Words, names: Dictionary) -> Groups:

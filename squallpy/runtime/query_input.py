@@ -31,7 +31,7 @@ from squallpy.runtime.sources.foreign_source import ForeignSource
 from squallpy.runtime.sources.input import Input
 from squallpy.runtime.sources.protocol import Limit, Source
 from squallpy.runtime.sources.replay import BackfillReplay, Replay
-from squallpy.runtime.sources.source import RowSource, columns_of_changes
+from squallpy.runtime.sources.source import RowSource, columns_of_changes, columns_of_files
 from squallpy.runtime.sources.stream_times import TimeLimits
 from squallpy.runtime.sources.watched_files import Read, WatchedFiles
 
@@ -94,7 +94,7 @@ class BoundedReading(Reading):
         called = {name: source for r, source in self._sources.items() for name in (r, under_matrices(r))}
         read = {}
         for name, columns in self._columns.items():
-            read[name] = called[name], (*columns, *columns_of_changes(called[name].relation))
+            read[name] = called[name], columns_of_files(called[name].relation, columns)
         return Inputs(read, self._replay)
 
     def begin(self, location: StateLocation | None) -> Input:
@@ -175,8 +175,8 @@ class EndlessReading(Reading):
             start, end = spans[name]
             for each in (name, under_matrices(name)):
                 if each in self._columns:
-                    op = columns_of_changes(source.relation)
-                    read = Read((*self._columns[each], *op), done.read_sums.sums.get(each, {}))
+                    columns = columns_of_files(source.relation, self._columns[each])
+                    read = Read(columns, done.read_sums.sums.get(each, {}))
                     source.compare(read, end if batch < done.batches else start, self._checkpoint or "")
 
 

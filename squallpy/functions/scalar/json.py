@@ -1,6 +1,6 @@
 """Functions of JSON in texts."""
 
-from squallpy.base.types import VARCHAR
+from squallpy.base.types import INT, VARCHAR
 from squallpy.functions.entries import Operation, declare_derived
 from squallpy.functions.type_rules import TEXT, takes
 
@@ -13,4 +13,17 @@ FUNCTIONS = (
     ),
 )
 
-INTERNAL = (Operation("json_at", 2, 2, takes(VARCHAR, TEXT), "what stands at a path in JSON", "always", settings=1),)
+INTERNAL = (
+    Operation("json_at", 2, 2, takes(VARCHAR, TEXT), "what stands at a path in JSON", "always", settings=1),
+    Operation(
+        "nested_at",
+        3,
+        3,
+        takes(VARCHAR, TEXT),
+        "an element by position, a value by key or a field",
+        "always",
+        settings=1,
+    ),
+    Operation("nested_size", 1, 1, takes(INT, TEXT), "the number of elements"),
+    Operation("nested_text", 2, 2, takes(VARCHAR, TEXT), "an ARRAY, MAP or STRUCT as CAST writes it", settings=1),
+)

@@ -12,15 +12,15 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from squallpy.base.types import INT, TIMESTAMP, VARCHAR
-from squallpy.catalog.relation import CONSTANT, Field, Hops, Parts, Relation, Series, Split
+from squallpy.base.types import INT, TIMESTAMP, VARCHAR, Shape, Type
+from squallpy.catalog.relation import CONSTANT, Elements, Field, Hops, Parts, Relation, Series, Split
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.apply import Apply, ApplyKind
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.expressions import Scalars
 from squallpy.logical.bind.scope import Scope, Source
 from squallpy.logical.bind.sequence_functions import COLUMNS, from_zero, is_series, one_row, series
-from squallpy.logical.bind.split_function import split_of_call
+from squallpy.logical.bind.split_function import is_split, split_of_call
 from squallpy.logical.bind.time_buckets import BOUNDS, NAME, hops, is_window
 from squallpy.logical.expression_builders import call, case
 from squallpy.logical.expressions import Column, Expr, Literal, columns, conjunction, substitute
@@ -119,15 +119,24 @@ def bind_explode(ctx: Context, scope: Scope, plan: Node, node: exp.Expr, lost: b
     array = call if is_series(call) else call.expressions[0] if len(call.expressions) == 1 else None
     if name not in TABLE_FUNCTIONS or array is None:
         raise ctx.refuse(call, QUERIES["EXPLODE"])
+    value, made = _parts_of(scalars, array, keeps_empty)
+    is_map = isinstance(made, Elements) and made.is_map
+    if is_map and name.startswith("POS"):
+        raise ctx.refuse(call, QUERIES["EXPLODE"])
     default = ("pos", "col") if name.startswith("POS") else (COLUMNS.get(name, "col"),)
+    default = ("key", "value") if is_map else default
     if name == "GENERATE_SERIES" and alias and alias.name:
         default = (alias.name,)  # as in PostgreSQL
     names = [c.name for c in (alias.args.get("columns") or [])] if alias else []
     if alias and names and len(names) != len(default):
-        raise ctx.error("SQ2005", f"{len(names)} column names for {len(default)} columns", alias)
-    value, made = _parts_of(scalars, array, keeps_empty)
+        hint = "name key and value: AS (k, v)" if is_map else ""
+        raise ctx.error("SQ2005", f"{len(names)} column names for {len(default)} columns", alias, hint)
     *before, last = names or default
-    part, position = ctx.column(last, value.type, keeps_empty), ctx.column(next(iter(before), "pos"), INT, keeps_empty)
+    fields = _new_fields(value, made, keeps_empty)
+    part, position = (
+        ctx.column(title, type, null) for title, (_, type, null) in zip((last, "pos"), fields, strict=True)
+    )
+    position = replace(position, name=next(iter(before), "pos"))
     if isinstance(made, Series) and not columns(value):
         row = one_row(ctx)
         table = _spread(ctx, row, from_zero(value, row.columns[0]), (part, position), made)
@@ -170,10 +179,24 @@ def _is_one_row(plan: Node) -> bool:
     return isinstance(plan, Scan) and plan.relation.format == CONSTANT
 
 
-def _parts_of(s: Scalars, array: exp.Expr, keeps_empty: bool) -> tuple[Expr, Split | Series]:
+def _new_fields(value: Expr, made: Split | Series | Elements, kept: bool) -> list[tuple[str, Type, bool]]:
+    """List what a generator makes, as names, types and whether they may be NULL: the part, then its position or key."""
+    nested = value.type.nested
+    if nested is None:
+        return [("part", value.type, kept), ("position", INT, kept)]
+    if nested.shape is Shape.ARRAY:
+        return [("part", nested.types[0], True), ("position", INT, kept)]
+    return [("value", nested.types[1], True), ("key", nested.types[0], kept)]
+
+
+def _parts_of(s: Scalars, array: exp.Expr, keeps_empty: bool) -> tuple[Expr, Split | Series | Elements]:
     """Bind what a generator reads, the text that SPLIT cuts or the bounds of a series, and how it makes rows of it."""
     if isinstance(array, exp.Anonymous) and is_series(array):
         return series(s, array, keeps_empty)
+    if isinstance(array, exp.Column | exp.Dot | exp.Bracket) and not is_split(array.this):
+        value = s.bind(array)
+        if value.type.nested and value.type.nested.shape is not Shape.STRUCT:
+            return value, Elements(value.type.nested.shape is Shape.MAP, keeps_empty)
     written, separator = split_of_call(s.ctx, array)
     text = s.bind(written)
     if text.type != VARCHAR:
@@ -193,7 +216,7 @@ def _windows(s: Scalars, plan: Node, node: exp.Expr, call: exp.Expr) -> Node:
 
 
 def _spread(
-    ctx: Context, plan: Node, value: Expr, new: tuple[Column, Column], made: Split | Hops | Series
+    ctx: Context, plan: Node, value: Expr, new: tuple[Column, Column], made: Split | Hops | Series | Elements
 ) -> Node | None:
     """Extend the scan from which a value is read by the parts of the value.
 
@@ -236,10 +259,8 @@ def _relation(ctx: Context, parts: Parts) -> Relation:
         names, taken = {relation.name for relation in known.values()}, {f.name.lower() for f in base.fields}
         name = next(n for n in _name_numbered(f"{base.name}·{first}") if n not in names)
         match parts.generator:
-            case Split(kept=keeps_empty):
-                new = [("part", VARCHAR, keeps_empty), ("position", INT, keeps_empty)]
-            case Series(kept=keeps_empty):
-                new = [("part", parts.value.type, keeps_empty), ("position", INT, keeps_empty)]
+            case Split(kept=kept) | Series(kept=kept) | Elements(kept=kept) as made:
+                new = _new_fields(parts.value, made, kept)
             case Hops():
                 new = [(name, TIMESTAMP, False) for name in BOUNDS]
         fields = [Field(next(n for n in _name_numbered(f) if n not in taken), type, null) for f, type, null in new]

@@ -145,7 +145,25 @@ def column(s: Scalars, node: exp.Column) -> Expr:
             if any(other != named[0] for other in named):
                 raise s.ctx.error("SQ2002", f'"{node.name}" names several items of SELECT', node)
             return named[0]
-    return s.scope.resolve(s.ctx, node)
+    if node.args.get("table") is None:
+        return s.scope.resolve(s.ctx, node)
+    try:
+        return s.scope.resolve(s.ctx, node)
+    except SquallError as error:
+        from squallpy.logical.bind.nested_values import column_of_struct  # it binds fields in turn
+
+        if error.code in ("SQ2001", "SQ3001") and (field := column_of_struct(s, node)) is not None:
+            return field
+        raise
+
+
+@handles(exp.Dot, args="this expression")
+def field_of_struct(s: Scalars, node: exp.Dot) -> Expr:
+    from squallpy.logical.bind.nested_values import field_of
+
+    if not isinstance(node.expression, exp.Identifier):
+        raise s.ctx.refuse(node)
+    return field_of(s, s.bind(node.this), node.expression)
 
 
 @handles(exp.Literal, args="this is_string")
@@ -256,6 +274,10 @@ def attempt(s: Scalars, node: exp.TryCast) -> Expr:
 def conversion(s: Scalars, node: exp.Cast) -> Expr:
     target, value = target_of(s, node), s.bind(node.this)
     note_lost_fraction(s, node, value, target)
+    if value.type.nested and target == VARCHAR:
+        from squallpy.logical.bind.nested_values import text_of
+
+        return text_of(value)
     return cast(value, target)
 
 
@@ -377,11 +399,14 @@ def whole_quotient(s: Scalars, node: exp.IntDiv) -> Expr:
 
 @handles(exp.Bracket, args="this expressions")
 def item_of(s: Scalars, node: exp.Bracket) -> Expr:
+    from squallpy.logical.bind.nested_values import element_of
     from squallpy.logical.bind.split_function import is_split, item
 
-    if not is_split(node.this) or len(node.expressions) != 1:
+    if len(node.expressions) != 1:
         raise s.ctx.refuse(node)
-    return item(s, node.this, node.expressions[0], 0)
+    if is_split(node.this):
+        return item(s, node.this, node.expressions[0], 0)
+    return element_of(s, s.bind(node.this), node.expressions[0], 0)
 
 
 @handles(exp.Anonymous, args="this expressions")

@@ -3,12 +3,13 @@
 decode_rows(table, fields, op)   →   their columns, `__mult` (±1) of a change stream, and the rows at fault
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import VARCHAR
@@ -16,6 +17,7 @@ from squallpy.catalog.relation import MULT, Field
 from squallpy.runtime.evaluate.text_column_casts import column_type
 from squallpy.runtime.formats.change_operations import columns_of_change, decode_op
 from squallpy.runtime.formats.counted_table import table_without_columns
+from squallpy.runtime.formats.nested_values import inner_types
 from squallpy.runtime.formats.type_conversion import Problem, check_names, check_once, conform, is_convertible, sql_type
 
 
@@ -32,7 +34,7 @@ def decode_rows(raw: pa.Table, fields: tuple[Field, ...], op: str | None) -> Dec
     """Decode rows; a field that the table lacks is NULL."""
     wrong, rows = dict[int, Problem](), len(raw)
     by_name = {name.lower(): raw.column(i) for i, name in enumerate(raw.column_names)}
-    values = [by_name.get(f.name.lower(), pa.chunked_array([pa.nulls(rows, column_type(f.type))])) for f in fields]
+    values = [_inside(by_name, f.path) or pa.chunked_array([pa.nulls(rows, column_type(f.type))]) for f in fields]
     columns = conform(pa.table(values, [f.name for f in fields]), fields, wrong)
     out, images = [f.name for f in fields], None
     if op:
@@ -45,7 +47,7 @@ def decode_rows(raw: pa.Table, fields: tuple[Field, ...], op: str | None) -> Dec
 def check_schema(where: str, schema: pa.Schema, fields: Sequence[Field], op: str | None) -> None:
     """Check that NOT NULL columns exist, and that types can become the declared ones; SQ4002."""
     ops = [Field(op, VARCHAR, False)] if op else []
-    check_names(where, schema.names, [f.name for f in (*fields, *ops) if not f.nullable])
+    check_names(where, schema.names, [f.path[0] for f in (*fields, *ops) if not f.nullable])
     check_read(where, schema, ops)
     for f, type in _present_fields(schema, fields):
         if not is_convertible(type, f.type) and (sql_type(type) or f.type != VARCHAR):
@@ -54,9 +56,10 @@ def check_schema(where: str, schema: pa.Schema, fields: Sequence[Field], op: str
 
 def check_read(where: str, schema: pa.Schema, fields: Sequence[Field]) -> None:
     """Check that columns which are read exist once, and have a SQL type; SQ4002."""
-    check_once(where, schema.names, (f.name for f in fields))
+    check_once(where, schema.names, (f.path[0] for f in fields))
     for f, type in _present_fields(schema, fields):
-        if sql_type(type) is None:
+        found = sql_type(type)
+        if not f.type.nested and (found is None or found.nested):
             text = f'{where}: column "{f.name}" is {type}, which has no SQL type'
             raise SquallError("SQ4002", text, hint="leave it out of the query")
 
@@ -68,5 +71,22 @@ def fields_of(schema: pa.Schema) -> tuple[Field, ...]:
 
 def _present_fields(schema: pa.Schema, fields: Sequence[Field]) -> Iterator[tuple[Field, pa.DataType]]:
     """List the fields that a schema has, with their types there."""
-    given = {name.lower(): type for name, type in zip(schema.names, schema.types, strict=True)}
-    return ((f, given[f.name.lower()]) for f in fields if f.name.lower() in given)
+    for f in fields:
+        inside: Sequence[tuple[str, pa.DataType]] = list(zip(schema.names, schema.types, strict=True))
+        type = None
+        for name in f.path:
+            type = next((type for each, type in inside if each.lower() == name.lower()), None)
+            inside = inner_types(type) if type is not None and pa.types.is_struct(type) else ()
+        if type is not None:
+            yield f, type
+
+
+def _inside(columns: Mapping[str, pa.ChunkedArray], path: Sequence[str]) -> pa.ChunkedArray | None:
+    """Find the column at a path into structs, in any case; None if there is none."""
+    found, *names = columns.get(path[0].lower()), *path[1:]
+    for name in names:
+        if found is None or not pa.types.is_struct(found.type):
+            return None
+        at = [field.name.lower() for field in found.type]
+        found = pc.struct_field(found, at.index(name.lower())) if name.lower() in at else None
+    return found

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from squallpy.runtime.formats.text_columns import cells, join, pieces, to_bytes
+from squallpy.runtime.evaluate.scalar.json import nested_texts
+from squallpy.runtime.formats.text_columns import cells, code_of, join, pieces, to_bytes
 
 _SPECIAL = r'^$|[",\r\n]'
 
@@ -26,11 +27,14 @@ def csv_rows(table: pa.Table, extra: int = 0) -> Iterator[bytes]:
     own = table.schema.types[extra:]
     null = '""' if len(own) == 1 and not pa.types.is_string(own[0]) else ""
     for piece in pieces(table):
-        yield to_bytes(join(*(pc.fill_null(_field(column), null) for column in piece.columns), by=","))
+        fields = zip(piece.columns, piece.schema, strict=True)
+        yield to_bytes(join(*(pc.fill_null(_field(column, field), null) for column, field in fields), by=","))
 
 
-def _field(column: pa.Array) -> pa.Array:
+def _field(column: pa.Array, field: pa.Field) -> pa.Array:
     text = cells(column)
+    if code := code_of(field):
+        text = nested_texts(text, code)
     return _quote(text) if pa.types.is_string(column.type) else text
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from squallpy.runtime.formats.text_columns import cells, join, pieces, to_bytes
+from squallpy.runtime.formats.text_columns import cells, code_of, join, pieces, to_bytes
 
 _NO_NUMBER = {"nan": '"NaN"', "-nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
 
@@ -20,14 +20,15 @@ def json_rows(table: pa.Table) -> Iterator[bytes]:
     """Write the lines of a table, piece by piece."""
     names = [json.dumps(name, ensure_ascii=False) for name in table.column_names]
     for piece in pieces(table):
-        pairs = [
-            join(pa.scalar(name), _value(column), by=": ") for name, column in zip(names, piece.columns, strict=True)
-        ]
+        columns = zip(names, piece.columns, piece.schema, strict=True)
+        pairs = [join(pa.scalar(name), _value(column, field), by=": ") for name, column, field in columns]
         yield to_bytes(join(pa.scalar("{"), join(*pairs, by=", "), pa.scalar("}")))
 
 
-def _value(column: pa.Array) -> pa.Array:
+def _value(column: pa.Array, field: pa.Field) -> pa.Array:
     text, kind = cells(column), column.type
+    if code_of(field):  # it is JSON
+        return pc.fill_null(text, "null")
     if pa.types.is_string(kind):
         text = _string(text)
     elif pa.types.is_temporal(kind):

@@ -17,20 +17,19 @@ import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
 from squallpy.base.errors import SquallError, shorten
-from squallpy.base.types import BIGINT, VARCHAR, Kind
+from squallpy.base.types import BIGINT, VARCHAR
 from squallpy.catalog.relation import MULT, Field
-from squallpy.runtime.evaluate.text_column_casts import column_type
 from squallpy.runtime.formats.change_operations import columns_of_change, decode_op
 from squallpy.runtime.formats.counted_table import table_without_columns
 from squallpy.runtime.formats.csv_dialect import Dialect
 from squallpy.runtime.formats.indexed_text import IndexedText
+from squallpy.runtime.formats.nested_values import arrow_of
 from squallpy.runtime.formats.relation_files import File, reason
 from squallpy.runtime.formats.type_conversion import PROGRESS, Problem, conform, sql_type
 
 LINES = Dialect(quote="")  # a line end is always the end of a row: within a JSON string it is escaped
 SAMPLE = 1 << 20  # bytes from which columns are inferred
 NULL_LINE = Problem("SQ4003", "'null' is not a JSON object")
-_NOTHING = pa.scalar(None, pa.string())
 _NO_OBJECT = re.compile(rb"^[ \t]*[^{ \t\r\n]", re.MULTILINE)
 
 
@@ -68,7 +67,8 @@ class JsonPart(IndexedText):
             message = f"{self.file.display_name} cannot be read as JSON lines: {reason(error)}"
             raise SquallError("SQ4003", message, hint="list the columns after the name") from None
         types = ((field.name, sql_type(field.type)) for field in found)
-        return tuple(Field(name, BIGINT if type.is_integer else type) for name, type in types if type)
+        plain = ((name, type) for name, type in types if type and not type.nested)
+        return tuple(Field(name, BIGINT if type.is_integer else type) for name, type in plain)
 
     def _parse_piece(
         self, data: bytes, start: int, stop: int, fields: tuple[Field, ...], op: str | None, wrong: dict[int, Problem]
@@ -119,7 +119,9 @@ def _parse(data: bytes, fields: Sequence[Field]) -> pa.Table:
     for field in fields:
         column, inner = raw.column(field.path[0]), list(filter(None, field.path[1:]))
         column = pc.struct_field(column, inner) if inner else column
-        columns.append(column if field.path[-1] else pc.if_else(column.is_valid(), "true", _NOTHING))
+        columns.append(
+            column if field.path[-1] else pc.if_else(column.is_valid(), "true", pa.scalar(None, pa.string()))
+        )
     names = [str(i) for i in range(len(columns))]
     return pa.table(columns, names) if columns else table_without_columns(len(raw))
 
@@ -131,9 +133,7 @@ def _types(tree: Mapping[str, Any]) -> list[pa.Field]:
 
 def _parsed_type(field: Field) -> pa.DataType:
     """Choose the Arrow type to parse: INT in 32 bits, so that larger numbers fail; times as text."""
-    if field.type.is_temporal:
-        return pa.string()
-    return pa.int32() if field.type.kind is Kind.INT else column_type(field.type)
+    return arrow_of(field.type)
 
 
 def _parse_lines(data: bytes, fields: Sequence[Field], rows: int, wrong: dict[int, Problem]) -> pa.Table:

@@ -155,7 +155,7 @@ def _decode(file: File, group: int, fields: tuple[Field, ...], op: str | None, w
     schema, rows = opened.schema_arrow, opened.metadata.row_group(group).num_rows if opened.num_row_groups else 0
     there = {name.lower(): name for name in schema.names}
     changes = columns_of_change(op)
-    wanted = dict.fromkeys(name.lower() for name in (*(f.name for f in fields), *changes))
+    wanted = dict.fromkeys(name.lower() for name in (*(f.path[0] for f in fields), *changes))
     names = [there[name] for name in wanted if name in there]
     file.check()
     try:

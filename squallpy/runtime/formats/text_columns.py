@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+NESTED = b"squallpy.nested"  # in the metadata of a printed column: the code of its type, whose values are JSON
 PIECE = 1 << 16  # rows rendered at once: bounds memory, and keeps 32-bit string offsets from overflowing
 
 
@@ -21,6 +22,12 @@ def cells(column: pa.Array) -> pa.Array:
     if pa.types.is_timestamp(kind):
         return pc.replace_substring_regex(text, r"\.0+$", "")
     return text
+
+
+def code_of(field: pa.Field) -> str:
+    """Return the code of a nested type; none for a column of plain values."""
+    code: bytes = (field.metadata or {}).get(NESTED, b"")
+    return code.decode()
 
 
 def _decimal(column: pa.Array) -> pa.Array:

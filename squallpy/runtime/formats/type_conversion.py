@@ -15,9 +15,23 @@ import pyarrow.compute as pc
 
 from squallpy.base.errors import SquallError, nearest, shorten
 from squallpy.base.text_casts import parse
-from squallpy.base.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, VARCHAR, Kind, Type, decimal
+from squallpy.base.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    TIMESTAMP,
+    VARCHAR,
+    Kind,
+    Shape,
+    Type,
+    decimal,
+    nested_type,
+)
 from squallpy.catalog.relation import Field
 from squallpy.runtime.evaluate.text_column_casts import column_type, parse_texts
+from squallpy.runtime.formats.nested_values import hold, inner_types, is_readable
 
 Cast = Callable[[pa.Array], pa.Array]
 
@@ -68,7 +82,20 @@ def sql_type(type: pa.DataType) -> Type | None:
         return DATE
     if pa.types.is_timestamp(type):
         return TIMESTAMP
-    return VARCHAR if is_text(type) or is_uuid(type) or pa.types.is_null(type) else None
+    if is_text(type) or is_uuid(type) or pa.types.is_null(type):
+        return VARCHAR
+    return _nested(type)
+
+
+def _nested(type: pa.DataType) -> Type | None:
+    """Return the SQL type for a type that has parts."""
+    inner = inner_types(type)
+    known = [found for _, each in inner if (found := sql_type(each)) is not None]
+    if not inner or len(known) < len(inner):
+        return None
+    if pa.types.is_struct(type):
+        return nested_type(Shape.STRUCT, known, [name for name, _ in inner])
+    return nested_type(Shape.MAP if pa.types.is_map(type) else Shape.ARRAY, known)
 
 
 def is_uuid(type: pa.DataType) -> bool:
@@ -87,7 +114,9 @@ def is_text(type: pa.DataType) -> bool:
 def is_convertible(source_type: pa.DataType, type: Type) -> bool:
     """True if values of a file's type can become the SQL type; single values may still fail."""
     source = sql_type(source_type)
-    if source is None:
+    if type.nested:
+        return is_readable(source_type, type)
+    if source is None or source.nested:
         return False
     if source == type or pa.types.is_null(source_type) or source.kind is Kind.VARCHAR:
         return True
@@ -102,7 +131,11 @@ def conform(table: pa.Table, fields: tuple[Field, ...], wrong: dict[int, Problem
 
 
 def _field(values: pa.ChunkedArray, field: Field, wrong: dict[int, Problem]) -> pa.ChunkedArray:
-    if values.type != column_type(field.type) or field.type.kind is Kind.INT or field.type.is_temporal:
+    if field.type.nested:
+        values, shown = hold(values, field)
+        for row, text in shown.items():
+            wrong.setdefault(row, Problem("SQ4004", f'column "{field.name}": {text} is not a valid {field.type}'))
+    elif values.type != column_type(field.type) or field.type.kind is Kind.INT or field.type.is_temporal:
         values = _convert(values, field, wrong)
     if not field.nullable and values.null_count:
         note_nulls(values.is_null(), field, wrong)

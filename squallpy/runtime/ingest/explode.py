@@ -3,6 +3,7 @@
 line 'a b', 'c'   →   line 'a b', part 'a', position 0    line 'a b', part 'b', position 1    line 'c', part 'c', …
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,13 @@ import pyarrow.compute as pc
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import DATE, TIMESTAMP, YEARS, Kind, Type
-from squallpy.catalog.relation import Hops, Relation, Series, Split
+from squallpy.catalog.relation import Elements, Hops, Relation, Series, Split
 from squallpy.logical.expressions import Expr, Literal, children, columns
 from squallpy.runtime.evaluate.expression_compiler import compile_expression
 from squallpy.runtime.evaluate.scalar import datetime as dates
+from squallpy.runtime.evaluate.scalar.json import elements
 from squallpy.runtime.evaluate.scalar.text import match_regex
+from squallpy.runtime.evaluate.text_column_casts import column_type, parse_texts
 from squallpy.runtime.evaluate.vectors import Frame, Vec, arrow_type, from_arrow, full
 from squallpy.runtime.kernels.memory_regions import Words
 
@@ -53,6 +56,9 @@ def in_parts(rows: pa.RecordBatch, relation: Relation) -> pa.RecordBatch:
     match parts.generator:
         case Split(separator, kept):
             at, *new = _cut(*evaluated(parts.value), separator, kept)
+        case Elements(kept=kept):
+            types = [field.type for field in relation.fields[-2:]]
+            at, *new = _elements(*evaluated(parts.value), types, kept)
         case Hops() as hops:
             values, there = evaluated(parts.value)
             at, *new = _windows(np.asarray(values), there, hops)
@@ -79,6 +85,21 @@ def _cut(texts: pa.Array, there: Mask, separator: str, kept: bool) -> tuple[Word
         at = np.concatenate([at, missing])
         parts, positions = (pa.concat_arrays([a, nothing.cast(a.type)]) for a in (parts, positions))
     return at, parts, positions
+
+
+def _elements(texts: pa.Array, there: Mask, types: Sequence[Type], kept: bool) -> tuple[Words, pa.Array, pa.Array]:
+    """Take nested values apart: the row of each element, the element or value, and its position or key."""
+    of = np.flatnonzero(there)
+    known = pc.dictionary_encode(texts.take(pa.array(of)))
+    found, lists = [elements(text) for text in known.dictionary.to_pylist()], pa.list_(pa.string())
+    keys, values = (pa.array([each[i] for each in found], lists).take(known.indices) for i in (0, 1))
+    counts = np.asarray(pc.list_value_length(keys), np.int64)
+    at, made = np.repeat(of, counts), [pc.list_flatten(values), pc.list_flatten(keys)]
+    if kept and len(missing := np.setdiff1d(np.arange(len(there)), of[counts > 0])):
+        at = np.concatenate([at, missing])
+        made = [pa.concat_arrays([some, pa.nulls(len(missing), pa.string())]) for some in made]
+    value, key = (parse_texts(some, type).cast(column_type(type)) for some, type in zip(made, types, strict=True))
+    return at, value, key
 
 
 def _spaced(arguments: list[Words], there: Mask, series: Series, type: Type) -> tuple[Words, pa.Array, pa.Array]:

@@ -271,6 +271,12 @@ def _letter(part: SourceFile, row: int, problem: Problem) -> str:
     return json.dumps(about | {"code": problem.code, "reason": problem.text}, ensure_ascii=False)
 
 
+def columns_of_files(relation: Relation, columns: Sequence[str]) -> tuple[str, ...]:
+    """Name the columns of a relation's files that are read for some of its columns, and those that tell changes."""
+    fields = [relation.field(name) for name in columns]
+    return (*(field.path[0] for field in fields if field), *columns_of_changes(relation))
+
+
 def columns_of_changes(relation: Relation) -> tuple[str, ...]:
     """Name the columns of a relation's files that tell changes."""
     return (*columns_of_change(relation.op), *([relation.tombstone.name] if relation.tombstone else []))
@@ -321,7 +327,7 @@ def open_source(relation: Relation, base: Path, with_checksum: bool = False) -> 
         known = list(dict.fromkeys(name for part in parts for name in part.columns))
         if known:
             shown = parts[0].file.display_name if len(parts) == 1 else f'"{relation.options["path"]}"'
-            check_names(shown, known, [f.name for f in relation.fields])
+            check_names(shown, known, [f.path[0] for f in relation.fields])
     except SquallError as error:
         raise error.at(relation.span) from None
     return FileSource(relation, parts, with_checksum)

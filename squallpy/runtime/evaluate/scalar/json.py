@@ -5,13 +5,23 @@ at('{"a": {"b": [1.50, "x"]}}', ("a", "b", 0))  →  '1.50'        … ("a", "b"
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from squallpy.logical.expressions import Call
-from squallpy.runtime.evaluate.evaluator_table import Evaluated, Function, evaluator, of_each, parameter
+from squallpy.runtime.evaluate.evaluator_table import (
+    Evaluated,
+    Function,
+    evaluator,
+    integer_of_each_text,
+    of_each,
+    of_text,
+    parameter,
+)
 from squallpy.runtime.evaluate.vectors import Frame, Vec, all_valid, full
 
 Path = tuple[str | int, ...]
@@ -39,7 +49,7 @@ def value_at_path(text: str, steps: Path | None) -> str | None:
     """Extract the value at a path, a text unchanged, others as JSON; None for null, a missing value and invalid
     JSON."""
     try:
-        found: Any = None if steps is None else _READER.decode(text)
+        found: Any = None if steps is None else READER.decode(text)
         for step in steps or ():
             fits = isinstance(found, list if isinstance(step, int) else dict)
             found = found[step] if fits else None
@@ -69,16 +79,92 @@ def _no_number(name: str) -> Any:
     raise ValueError(name)  # NaN and Infinity are not JSON
 
 
-_READER = json.JSONDecoder(object_pairs_hook=_fields, parse_int=_Number, parse_float=_Number, parse_constant=_no_number)
+READER = json.JSONDecoder(object_pairs_hook=_fields, parse_int=_Number, parse_float=_Number, parse_constant=_no_number)
+
+
+def element_at(text: str, step: str, way: str) -> str | None:
+    """Extract one part of a nested value, as `value_at_path` does.
+
+    Args:
+        way: "{" for a key or a field, "[" for a position from 0 on, "]" from 1 on, or from −1 on from the end.
+    """
+    if way == "{":
+        return value_at_path(text, (step,))
+    at = int(step) - (way == "]" and int(step) > 0)
+    return None if at < 0 and way == "[" else value_at_path(text, (at,))
+
+
+def elements(text: str) -> tuple[list[str], list[str | None]]:
+    """List the keys and values of a MAP, or the positions and elements of an ARRAY."""
+    found = READER.decode(text)
+    pairs = found.items() if isinstance(found, dict) else ((str(at), each) for at, each in enumerate(found))
+    keys, values = list[str](), list[str | None]()
+    for key, each in pairs:
+        keys.append(key)
+        values.append(None if each is None else each if type(each) is str else write_json(each))
+    return keys, values
+
+
+def spark_text(text: str, code: str) -> str:
+    """Write a nested value as CAST does: {"a":[1,null]} of code ([.)  →  {[1, null]}, of {[.  →  {a -> [1, null]}"""
+    return _spark_text(READER.decode(text), code, 0)[0]
+
+
+def nested_texts(texts: pa.Array, code: str) -> pa.Array:
+    """Write nested values of one code as CAST does; NULL stays NULL."""
+    written = of_each(texts, lambda text: spark_text(text, code), pa.string())
+    return pc.if_else(texts.is_valid(), written, pa.scalar(None, pa.string()))
+
+
+def _spark_text(value: Any, code: str, at: int) -> tuple[str, int]:
+    """Write a value whose code begins at a place, and return the end of the code."""
+    kind, at = code[at], at + 1
+    if kind == "(":
+        fields, parts = list(value.values()) if value else [], list[str]()
+        while code[at] != ")":
+            text, at = _spark_text(fields[len(parts)] if fields else None, code, at)
+            parts.append(text)
+        return ("null" if value is None else f"{{{', '.join(parts)}}}"), at + 1
+    if kind == ".":
+        shown = {None: "null", True: "true", False: "false"}.get(value) if not isinstance(value, str) else str(value)
+        return shown or "", at
+    end = _spark_text(None, code, at)[1]
+    if value is None:
+        return "null", end
+    if kind == "[":
+        return f"[{', '.join(_spark_text(each, code, at)[0] for each in value)}]", end
+    return f"{{{', '.join(f'{key} -> {_spark_text(each, code, at)[0]}' for key, each in value.items())}}}", end
+
+
+@evaluator("nested_at")
+def nested_at(call: Call, args: Evaluated) -> Function:
+    step, way = parameter(call, 1), parameter(call, 2)
+    return _of_documents(call, args, lambda document: element_at(document, step, way))
+
+
+@evaluator("nested_text")
+def nested_text(call: Call, args: Evaluated) -> Function:
+    code = parameter(call, 1)
+    return _of_documents(call, args, lambda document: spark_text(document, code))
+
+
+@evaluator("nested_size")
+def nested_size(call: Call, args: Evaluated) -> Function:
+    return of_text(args[0], integer_of_each_text(lambda document: len(READER.decode(document))))
 
 
 @evaluator("json_at")
 def json_at(call: Call, args: Evaluated) -> Function:
     steps = parse_path(parameter(call, 1))
+    return _of_documents(call, args, lambda document: value_at_path(document, steps))
+
+
+def _of_documents(call: Call, args: Evaluated, function: Callable[[str], str | None]) -> Function:
+    """Apply a function to the first argument; its result may be NULL."""
 
     def run(frame: Frame) -> Vec:
         vec = full(args[0](frame), call.args[0].type, frame.rows)
-        found = of_each(vec.values, lambda document: value_at_path(document, steps), pa.string())
+        found = of_each(vec.values, function, pa.string())
         return Vec(found, all_valid(vec.valid, np.asarray(found.is_valid()) if found.null_count else None))
 
     return run

@@ -1,0 +1,83 @@
+"""Parts of ARRAYs, MAPs and STRUCTs: a.b, a[0], m['k'], ELEMENT_AT(a, 1) and SIZE(a).
+
+a STRUCT<b: INT>:  a.b   →   CAST(nested_at(a, 'b') AS INT)
+"""
+
+from sqlglot import exp
+
+from squallpy.base.errors import SquallError, nearest
+from squallpy.base.types import VARCHAR, Shape, Type
+from squallpy.logical.bind.expressions import Scalars
+from squallpy.logical.coercion import cast
+from squallpy.logical.expression_builders import call
+from squallpy.logical.expressions import Cast, Expr, Literal
+
+
+def as_held(value: Expr) -> Expr:
+    """Take the text that stands for a nested value."""
+    return Cast(value, VARCHAR)
+
+
+def field_of(s: Scalars, value: Expr, name: exp.Expr) -> Expr:
+    """Bind a field of a STRUCT; SQ2003 if it has none of that name."""
+    nested = value.type.nested
+    if nested is None or nested.shape is not Shape.STRUCT:
+        raise s.ctx.error("SQ2005", f"{value} is {value.type} and has no fields", name)
+    if (found := nested.field(name.name)) is None:
+        raise s.ctx.error("SQ2003", f'{value} has no field "{name.name}"', name, nearest(name.name, nested.names))
+    return _part(value, Literal(found[0], VARCHAR), "{", found[1])
+
+
+def element_of(s: Scalars, value: Expr, position: exp.Expr, first: int) -> Expr:
+    """Bind an element of an ARRAY, or the value of a key of a MAP; NULL if there is none.
+
+    Args:
+        first: The number of the first element.
+    """
+    nested, at = value.type.nested, s.bind(position)
+    if nested is None or nested.shape is Shape.STRUCT:
+        raise s.ctx.error("SQ2005", f"{value} is {value.type} and has no elements", position)
+    if nested.shape is Shape.MAP:
+        key, type = nested.types
+        return _part(value, cast(cast(at, key), VARCHAR), "{", type)
+    if not at.type.is_integer:
+        raise s.ctx.error("SQ2005", f"an ARRAY is read at an INT, not at {at.type}", position)
+    if first and isinstance(at, Literal) and at.value == 0:
+        raise s.ctx.error("SQ2004", "elements are counted from 1 on", position)
+    return _part(value, cast(at, VARCHAR), "]" if first else "[", nested.types[0])
+
+
+def size_of(value: Expr) -> Expr:
+    """Bind the number of elements of an ARRAY or a MAP; SQ2005 for anything else."""
+    nested = value.type.nested
+    if nested is None or nested.shape is Shape.STRUCT:
+        raise SquallError("SQ2005", f"SIZE does not take ({value.type})")
+    return call("nested_size", as_held(value))
+
+
+def _part(value: Expr, step: Expr, way: str, type: Type) -> Expr:
+    found = call("nested_at", as_held(value), step, Literal(way, VARCHAR))
+    return found if type == VARCHAR else Cast(found, type)
+
+
+def text_of(value: Expr) -> Expr:
+    """Bind CAST(value AS VARCHAR)."""
+    return call("nested_text", as_held(value), Literal(value.type.code, VARCHAR))
+
+
+def column_of_struct(s: Scalars, node: exp.Column) -> Expr | None:
+    """Bind r.a.b or a.b where a is a column that is a STRUCT; None if there is no such column."""
+    parts = [part for key in ("catalog", "db", "table", "this") if (part := node.args.get(key)) is not None]
+    for count in (1, 2):  # names that are those of the column
+        if count >= len(parts):
+            continue
+        named = exp.Column(**dict(zip(("this", "table"), reversed(parts[:count]), strict=False)))
+        try:
+            value = s.scope.resolve(s.ctx, named)
+        except SquallError:
+            continue
+        if value.type.nested is not None and value.type.nested.shape is Shape.STRUCT:
+            for part in parts[count:]:
+                value = field_of(s, value, part)
+            return value
+    return None

@@ -1,0 +1,126 @@
+"""Nested values of files as the text that is held: JSON without spaces, the fields of a STRUCT as they are declared.
+
+[1, "2"] as ARRAY<BIGINT>   →   [1,2]            {"b": 1} as STRUCT<a: INT, b: DATE>   →   {"a":null,"b":…}: no DATE
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from squallpy.base.errors import SquallError, shorten
+from squallpy.base.types import VARCHAR, Kind, Shape, Type
+from squallpy.catalog.relation import Field
+from squallpy.logical.coercion import convert
+from squallpy.runtime.evaluate.scalar.json import READER, write_json
+from squallpy.runtime.evaluate.text_column_casts import column_type
+
+
+def held_text(value: Any, type: Type, exact: bool = False) -> str:
+    """Write a value, as Arrow and JSON have it in Python, as it is held; ValueError if it is not of the type.
+
+    Args:
+        exact: Fields have their names in the same case, as in JSON.
+    """
+    if value is None:
+        return "null"
+    nested = type.nested
+    if nested is None:
+        return _plain(value, type)
+    if isinstance(value, str):  # JSON in a text
+        value, exact = READER.decode(value), True
+    match nested.shape:
+        case Shape.ARRAY if isinstance(value, list):
+            return f"[{','.join(held_text(each, nested.types[0], exact) for each in value)}]"
+        case Shape.MAP if isinstance(value, dict | list):
+            pairs = value.items() if isinstance(value, dict) else value
+            key_type, value_type = nested.types
+            return _object((_key(key, key_type), held_text(each, value_type, exact)) for key, each in pairs)
+        case Shape.STRUCT if isinstance(value, dict):
+            named = zip(nested.names, nested.types, strict=True)
+            return _object((write_json(name), held_text(_field(value, name, exact), of, exact)) for name, of in named)
+    raise ValueError(value)
+
+
+def _object(pairs: Iterable[tuple[str, str]]) -> str:
+    return f"{{{','.join(f'{name}:{value}' for name, value in pairs)}}}"
+
+
+def _field(value: Mapping[str, Any], name: str, exact: bool) -> Any:
+    """Find a field by its name, or else in any case."""
+    if exact or name in value:
+        return value.get(name)
+    return next((v for n, v in value.items() if n.lower() == name.lower()), None)
+
+
+def _key(value: Any, type: Type) -> str:
+    if value is None:
+        raise ValueError("a MAP has no key NULL")
+    text = _plain(value, type)
+    return text if text.startswith('"') else f'"{text}"'
+
+
+def _plain(value: Any, type: Type) -> str:
+    """Write a value that has no parts."""
+    if isinstance(value, bool):
+        value = "true" if value else "false"
+    elif isinstance(value, dict | list):
+        value = write_json(value)
+    elif isinstance(value, bytes):
+        value = value.decode()
+    try:
+        text = convert(convert(str(value), VARCHAR, type), type, VARCHAR)
+    except SquallError:
+        raise ValueError(value) from None
+    is_number = type.is_numeric and text.lower() not in ("nan", "infinity", "-infinity")
+    return text if is_number or type.kind is Kind.BOOLEAN else json.dumps(text, ensure_ascii=False)
+
+
+def hold(values: pa.ChunkedArray, field: Field) -> tuple[pa.ChunkedArray, dict[int, str]]:
+    """Write a column as it is held; NULL, and how it is shown, where a value is not of the type of the field."""
+    texts, wrong = list[str | None](), dict[int, str]()
+    for row, value in enumerate(values.to_pylist()):
+        try:
+            texts.append(None if value is None else held_text(value, field.type))
+        except (ValueError, RecursionError):
+            texts.append(None)
+            wrong[row] = shorten(str(value))
+    return pa.chunked_array([pa.array(texts, pa.string())]), wrong
+
+
+def arrow_of(type: Type) -> pa.DataType:
+    """Choose the Arrow type to parse from JSON, times as text; ArrowInvalid for a MAP."""
+    nested = type.nested
+    if nested is None:
+        return pa.string() if type.is_temporal else pa.int32() if type.kind is Kind.INT else column_type(type)
+    match nested.shape:
+        case Shape.ARRAY:
+            return pa.list_(arrow_of(nested.types[0]))
+        case Shape.STRUCT:
+            return pa.struct([(n, arrow_of(t)) for n, t in zip(nested.names, nested.types, strict=True)])
+    raise pa.ArrowInvalid("a MAP")
+
+
+def is_readable(source: pa.DataType, type: Type) -> bool:
+    """True if a file's type has the shape of a nested type, or is a text, which may be JSON."""
+    types, nested = pa.types, type.nested
+    assert nested is not None
+    match nested.shape:
+        case Shape.ARRAY if types.is_list(source) or types.is_large_list(source) or types.is_fixed_size_list(source):
+            return True
+        case Shape.MAP if types.is_map(source):
+            return True
+        case Shape.STRUCT if types.is_struct(source):
+            return True
+    return bool(types.is_string(source) or types.is_large_string(source))
+
+
+def inner_types(source: pa.DataType) -> Sequence[tuple[str, pa.DataType]]:
+    """List what is in an Arrow type that has parts, with names in a struct; nothing for one that has none."""
+    types = pa.types
+    if types.is_list(source) or types.is_large_list(source) or types.is_fixed_size_list(source):
+        return [("", source.value_type)]
+    if types.is_map(source):
+        return [("", source.key_type), ("", source.item_type)]
+    return [(field.name, field.type) for field in source] if types.is_struct(source) else []
