@@ -280,7 +280,7 @@ class Session:
                 sink = opened.enter_context(closing(outputs.open(options.out, made_for.query, resumes)))
             location = opened.enter_context(self._state_location(query, options, made_for, reading, move))
             input = reading.begin(location)
-            measure = partial(measure_sources, input) if options.measured else None
+            measure = partial(measure_sources, input) if options.measured or reading.batches is None else None
             delivery = Delivery(sink, observer, stop, reading.number, options.profile, lease, measure)
             executor = self._executor(compiled.plan, replace(input, on_idle=delivery.idle), location, options)
             sink.begin(query, executor.schema, reading.batches)

@@ -7,15 +7,18 @@ rejected rows.
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from time import perf_counter
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from squallpy.base.events import INFO, QUERY, log_event
 from squallpy.runtime.observers.protocol import Observer, QueryStart
 from squallpy.runtime.observers.report import BatchReport, RunSummary
 from squallpy.terminal.terminal_detection import can_redraw
+
+if TYPE_CHECKING:
+    from squallpy.runtime.sources.source_report import SourceReport
 
 _PATIENCE, _REFRESH = 1.0, 0.2  # seconds of silence at first; between two looks
 _ERASE = "\r\x1b[2K"
@@ -35,6 +38,7 @@ class Progress(Observer):
         self._of: int | None = 0
         self._singular: dict[str, str | None] = {}  # by program, the inverses that did not exist after the last batch
         self._undetermined = set[str]()  # labels of regressions of which it has been said
+        self._waiting = set[str]()  # streams of which it has been said
         self._lock, self._ended = threading.RLock(), threading.Event()
         self._started = perf_counter()
 
@@ -97,6 +101,18 @@ class Progress(Observer):
             self._undetermined.add(label)
         place = f"batch {number + 1:,}" + ("" if self._of is None else f" of {self._of:,}")
         self._text = f"{place}  {report.total_tuples:,} tuples"
+
+        self._note_waiting(report.sources)
+
+    def on_query_idle(self, sources: "Mapping[str, SourceReport]") -> None:
+        self._note_waiting(sources)
+
+    def _note_waiting(self, sources: "Mapping[str, SourceReport]") -> None:
+        """Tell once of each stream that it waits for a place that is not there."""
+        for stream, about in sources.items():
+            if about.waits_for and stream not in self._waiting:
+                self.say(f"the stream {stream} waits for {about.waits_for}, which is not there")
+            (self._waiting.add if about.waits_for else self._waiting.discard)(stream)
 
     def on_query_terminated(self, summary: RunSummary) -> None:
         if self._terminal:

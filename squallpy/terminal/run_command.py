@@ -188,6 +188,8 @@ def _run_script(request: RunRequest, events: EventHandler | None) -> None:
             session.run(options, Sinks(*sinks), interruption.stop, interruption.working, observer)
     except Interrupted as stopped:
         progress.say(f"stopped at once; {how_to_resume(request.checkpoint)}")
+        if endless and isinstance(stopped, Terminated):
+            return
         raise type(stopped) from None
     for line in profile.table() if profile else ():
         progress.say(line)

@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, VARCHAR
 from squallpy.catalog.relation import Field, Relation
 from squallpy.catalog.window_spec import ARRIVAL
+from squallpy.runtime.formats.relation_files import File
 from squallpy.runtime.sources.folder_listing import FolderListing
 from squallpy.runtime.sources.protocol import Limit
+from squallpy.runtime.sources.source import open_part
 from squallpy.runtime.sources.watched_files import WatchedFiles
 
 FIELDS = (Field("k", BIGINT), Field("s", VARCHAR))
@@ -209,3 +212,55 @@ def fault_a_compressed_file_that_stays_half(tmp_path: Path) -> None:
     os.utime(tmp_path / "in" / "a.csv", (1, 1))
     with pytest.raises(SquallError, match=r"SQ4001 .*a\.csv cannot be decompressed as gzip: Truncated"):
         folder.read()
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+def test_a_file_may_be_touched_before_it_is_read(tmp_path: Path, format: str) -> None:
+    """Between the look that has found it and its reading, by whoever reads it, and between two parts of it."""
+    folder = Folder(tmp_path, format)
+    path = tmp_path / "in" / f"a.{format}"
+    path.parent.mkdir()
+    if format == "csv":
+        path.write_text("1,x\n2,y\n3,z\n")
+    else:
+        pq.write_table(pa.table({"k": [1, 2, 3], "s": ["x", "y", "z"]}), path)
+    assert folder.source.latest(folder.end, Limit()) == {"row": 3}
+    os.utime(path, (1, 1))
+    assert folder.read(rows=1) == [1]
+    os.utime(path, (2, 2))
+    start, end = folder.end, folder.source.latest(folder.end, Limit(rows=1))
+    elsewhere = pickle.loads(pickle.dumps(folder.source.split(start, end, 1)))
+    os.utime(path, (3, 3))
+    assert [part.read(("k",)).column("k").to_pylist() for part in elsewhere] == [[2]]
+
+
+def fault_a_file_that_is_replaced_before_it_is_read(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.write("a.csv", "1,x\n2,y\n")
+    start, end = folder.end, folder.source.latest(folder.end, Limit())
+    folder.write("a.csv", "3,z\n4,z\n")
+    os.utime(tmp_path / "in" / "a.csv", (1, 1))
+    with pytest.raises(SquallError, match=r"SQ4001 .*in/a.csv was written while it was read"):
+        [part.read(("k",)) for part in folder.source.split(start, end, 1)]
+
+
+def test_a_file_that_is_written_during_the_look_is_looked_at_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one that has gone meanwhile."""
+    folder = Folder(tmp_path)
+    folder.write("a.csv", "1,x\n")
+    folder.write("b.csv", "5,x\n")
+    path = tmp_path / "in" / "a.csv"
+
+    def rewrite(relation: Relation, file: File) -> Any:
+        if file.path.endswith("a.csv") and path.read_text() == "1,x\n":
+            path.write_text("2,x\n")
+            os.utime(path, (1, 1))
+        if file.path.endswith("b.csv"):
+            (tmp_path / "in" / "b.csv").unlink()
+        return open_part(relation, file)
+
+    monkeypatch.setattr("squallpy.runtime.sources.watched_files.open_part", rewrite)
+    assert folder.read() == []
+    assert folder.read() == [2] and folder.read() == []

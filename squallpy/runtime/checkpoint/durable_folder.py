@@ -20,7 +20,7 @@ import pyarrow.fs as pafs
 from squallpy.base.errors import SquallError
 from squallpy.base.local_paths import local_path, scheme_of
 
-_HOPELESS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}  # a retry does not help
+_HOPELESS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM}  # a retry does not help
 
 
 class Durable(Protocol):

@@ -5,7 +5,7 @@ import glob
 import os
 import socket
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,15 +41,23 @@ class File:
         self.check()
         return file
 
-    def check(self) -> None:
-        """Raise SQ4001 if a local file was replaced or overwritten; one that has grown is still valid."""
+    def touched(self) -> "File | None":
+        """Describe a local file that has the same size, and another time of change; None if it has not.
+
+        SQ4001 if it cannot be read.
+        """
         if self.host != socket.gethostname():
-            return
+            return None
         try:
             about = os.stat(self.path)
         except OSError as error:
             raise SquallError("SQ4001", f"cannot read {self.display_name}: {reason(error)}") from None
-        if about.st_size == self.size and about.st_mtime_ns != self.changed:
+        is_touched = about.st_size == self.size and about.st_mtime_ns != self.changed
+        return replace(self, changed=about.st_mtime_ns) if is_touched else None
+
+    def check(self) -> None:
+        """Raise SQ4001 if a local file was replaced or overwritten; one that has grown is still valid."""
+        if self.touched():
             raise SquallError(
                 "SQ4001", f"{self.display_name} was written while it was read", hint="run the query again"
             )

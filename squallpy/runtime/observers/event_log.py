@@ -1,8 +1,14 @@
 """The log of a run: what is worth a line of a batch's report, and where queries begin and end."""
 
-from squallpy.base.events import CHECKPOINT, DEBUG, INFO, JOINS, QUERY, SPARK, WARNING, log_event
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from squallpy.base.events import CHECKPOINT, DEBUG, INFO, JOINS, QUERY, SOURCES, SPARK, WARNING, log_event
 from squallpy.runtime.observers.protocol import Observer, QueryStart
 from squallpy.runtime.observers.report import BatchReport, JoinReport, RunSummary
+
+if TYPE_CHECKING:
+    from squallpy.runtime.sources.source_report import SourceReport
 
 
 class EventLog(Observer):
@@ -10,6 +16,7 @@ class EventLog(Observer):
 
     def __init__(self, **about: object) -> None:
         self._about, self._join = about, JoinReport()
+        self._waits_for = dict[str, str]()
 
     def on_query_started(self, start: QueryStart) -> None:
         self._join = JoinReport()
@@ -32,7 +39,21 @@ class EventLog(Observer):
             log_event(CHECKPOINT, level, "rebuild", batch=batch, **rebuild)
         for snapshot in report.snapshots:
             log_event(CHECKPOINT, INFO, "snapshot", batch=batch, **snapshot)
+        self._log_waiting(report.sources)
         self._log_migration(batch, report.join or JoinReport())
+
+    def on_query_idle(self, sources: "Mapping[str, SourceReport]") -> None:
+        self._log_waiting(sources)
+
+    def _log_waiting(self, sources: "Mapping[str, SourceReport]") -> None:
+        """Log which streams wait for a place that is not there, and which do not any more."""
+        for stream, about in sources.items():
+            before = self._waits_for.get(stream, "")
+            if about.waits_for and not before:
+                log_event(SOURCES, WARNING, "waiting", stream=stream, path=about.waits_for)
+            if before and not about.waits_for:
+                log_event(SOURCES, INFO, "found", stream=stream, path=before)
+            self._waits_for[stream] = about.waits_for
 
     def on_query_terminated(self, summary: RunSummary) -> None:
         why = "asked" if summary.stopped else "end of input"

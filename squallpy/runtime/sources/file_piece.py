@@ -1,34 +1,64 @@
 """Pieces of files that grow: the rows from one number to another, as a file of their own."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, cast
 
 from squallpy.catalog.relation import Field, Relation
+from squallpy.runtime.formats.checksum import checksum
 from squallpy.runtime.formats.file_rows import FileRows
 from squallpy.runtime.formats.relation_files import File
 from squallpy.runtime.sources.source import SourceFile, open_part
 
+PROBE = 1 << 16  # bytes at the end of what is known of a file by which it is recognised
+
+
+def end_checksum(known: File, now: File | None = None) -> int:
+    """Compute a checksum of the last bytes that are known of a file, as they are `now`."""
+    start = max(0, known.size - PROBE)
+    with (now or known).open() as stream:
+        return checksum(stream.read_at(known.size - start, start), start)
+
 
 @dataclass(frozen=True)
 class FilePiece:
-    """The rows first..stop of a file, which is opened when they are needed."""
+    """The rows first..stop of a file, which is opened when they are needed.
+
+    Args:
+        end: A checksum of the last bytes, by which a file that was only touched since is known again.
+    """
 
     relation: Relation
     file: File
     first: int
     stop: int
+    end: int
 
     @staticmethod
     def of(relation: Relation, part: SourceFile, first: int) -> "FilePiece":
         """Return the rows of an open file from the `first` on."""
-        piece = FilePiece(relation, part.file, first, part.rows)
-        piece.__dict__["part"] = part  # NB: what a cached property would find
+        piece = FilePiece(relation, part.file, first, part.rows, end_checksum(part.file))
+        piece.__dict__["_part"] = part  # NB: what a cached property would find
         return piece
 
     @cached_property
+    def _part(self) -> SourceFile:
+        now = self._touched(self.file)
+        return open_part(self.relation, now or self.file)
+
+    @property
     def part(self) -> SourceFile:
-        return open_part(self.relation, self.file)
+        """The open file, under the time of change that it has now if it was touched."""
+        part = self._part
+        if now := self._touched(part.file):
+            self.__dict__["_part"] = part = replace(cast(Any, part), file=now)
+        return part
+
+    def _touched(self, known: File) -> File | None:
+        """Describe a file that was only touched since it was known; None if it was not, or has another end."""
+        now = known.touched()
+        return now if now and end_checksum(self.file, now) == self.end else None
 
     @property
     def rows(self) -> int:

@@ -35,6 +35,8 @@ class FolderListing:
         """Size and time of change of the files so far, by path."""
         self._folders = dict[str, tuple[int, frozenset[str]]]()  # times of change, and names inside
         self._full_look = 0.0  # when
+        self.missing = ""
+        """The path, if nothing was there at the last full look."""
 
     def look(self) -> list[File]:
         """List new files and those that have changed, by time of change, then name."""
@@ -58,18 +60,25 @@ class FolderListing:
 
     def _changed(self) -> Iterator[File]:
         """List all files that are new or have changed; none where there is nothing yet."""
-        given = local_path(self._path)
+        given, self.missing = local_path(self._path), ""
         if given is None:
-            with suppress(SquallError):  # NB: there may be none yet
-                for file in remote_files(self._path):
-                    if self._note(file.path, file.size, file.changed):
-                        yield file
+            try:
+                found = remote_files(self._path)
+            except SquallError:  # NB: there may be none yet
+                self.missing = self._path
+                return
+            for file in found:
+                if self._note(file.path, file.size, file.changed):
+                    yield file
             return
         places = [given] if given.is_absolute() else [self._base / given, Path.cwd() / given]
         place = next((place for place in places if place.exists()), places[0])
         if place.is_dir():
             yield from self._inside(str(place.absolute()))
-        for path in () if place.is_dir() else map(str, (each.absolute() for each in expand(place))):
+            return
+        paths = [str(each.absolute()) for each in expand(place)]
+        self.missing = "" if paths else self._path
+        for path in paths:
             yield from self._new(path)
 
     def _inside(self, folder: str) -> Iterator[File]:

@@ -174,6 +174,10 @@ class ForeignSource(Source):
             self.slices[tasks] = [ForeignSlice(self, each) for each in found]
         return self.slices[tasks]
 
+    @property
+    def waits_for(self) -> str:
+        return self._call("waits_for", lambda: self.inner.waits_for)
+
     def backlog(self, end: Offset) -> Backlog | None:
         return self._call("backlog", lambda: self.inner.backlog(end))
 

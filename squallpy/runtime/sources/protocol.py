@@ -116,6 +116,11 @@ class Source(ABC):
         """Cut what lies between two places into at most `tasks` slices, in order."""
         ...
 
+    @property
+    def waits_for(self) -> str:
+        """The name of a place that is not there, from which rows may come later; empty if there is none."""
+        return ""
+
     def backlog(self, end: Offset) -> Backlog | None:
         """Return what is behind a place and unread, for metrics; None if it is not known at little cost."""
         return None

@@ -14,10 +14,12 @@ class SourceReport:
     Args:
         committed: When the first row of the batch was committed at the source, in Unix time, if that is known.
         backlog: What is there and unread.
+        waits_for: The name of a place that is not there, from which rows may come later.
     """
 
     committed: float | None = None
     backlog: Backlog | None = None
+    waits_for: str = ""
 
 
 def measure_sources(input: Input, batch: int) -> Mapping[str, SourceReport]:
@@ -25,5 +27,5 @@ def measure_sources(input: Input, batch: int) -> Mapping[str, SourceReport]:
     reports = {}
     for name, (start, end) in input.step(batch).spans.items():
         source = input.sources[name]
-        reports[name] = SourceReport(source.committed(start, end), source.backlog(end))
+        reports[name] = SourceReport(source.committed(start, end), source.backlog(end), source.waits_for)
     return reports

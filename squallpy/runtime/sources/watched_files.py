@@ -17,15 +17,13 @@ from typing import Any
 
 from squallpy.base.errors import SquallError
 from squallpy.catalog.relation import Relation
-from squallpy.runtime.formats.checksum import checksum
 from squallpy.runtime.formats.compression import named_codec
 from squallpy.runtime.formats.relation_files import File
-from squallpy.runtime.sources.file_piece import FilePiece
+from squallpy.runtime.sources.file_piece import FilePiece, end_checksum
 from squallpy.runtime.sources.folder_listing import FolderListing
 from squallpy.runtime.sources.protocol import Backlog, Limit, Offset, Source
 from squallpy.runtime.sources.source import FileSource, RowRange, SourceFile, check_columns, fields_read, open_part
 
-PROBE = 1 << 16  # bytes at the end of what is known of a file by which it is recognised
 PATIENCE = 10.0  # seconds after its last change in which a file that is read whole gets its end
 LoggedPiece = dict[str, Any]
 """A piece as JSON: its file, the size of that when it was seen, its first row and end, and a checksum of its end."""
@@ -53,7 +51,7 @@ class WatchedFiles(Source):
         self._pieces, self._starts = list[FilePiece](), [0]
         self.logged = list[LoggedPiece]()
         """All pieces so far, in order."""
-        self._latest = dict[str, tuple[FilePiece, int]]()  # the last piece of each file, and the checksum of its end
+        self._latest = dict[str, FilePiece]()  # the last piece of each file
         self._unfinished = list[File]()  # files that are still being written
         self._columns: Sequence[str] = ()
 
@@ -89,6 +87,10 @@ class WatchedFiles(Source):
         pieces = FileSource(self.relation, tuple(self._pieces[first:last]), self._with_checksum, first, begin)
         return pieces.split({"row": start["row"] - begin}, {"row": end["row"] - begin}, tasks)
 
+    @property
+    def waits_for(self) -> str:
+        return self._listing.missing
+
     def backlog(self, end: Offset) -> Backlog:
         unread = self.rows - end["row"]
         return Backlog(unread, self._piece_at(end["row"]).file.changed / 1e9 if unread else None)
@@ -106,14 +108,14 @@ class WatchedFiles(Source):
             if self.rows >= end["row"]:
                 break
             file = File(**{name: logged[name] for name in _FILE})
-            piece = FilePiece(self.relation, file, logged["first"], logged["stop"])
+            piece = FilePiece(self.relation, file, logged["first"], logged["stop"], logged["end"])
             self._add(piece, logged)
-            self._latest[file.path] = piece, logged["end"]
+            self._latest[file.path] = piece
             self._listing.seen[file.path] = logged["seen"], file.changed
 
     def compare(self, read: Read, done: Offset, folder: str) -> None:
         """Compare files that have another size or time by now with the checksums of what was read of them; SQ6001."""
-        found = {path: self._listing.find(piece.file) for path, (piece, _) in self._latest.items()}
+        found = {path: self._listing.find(piece.file) for path, piece in self._latest.items()}
         for number, (piece, logged, start) in enumerate(zip(self._pieces, self.logged, self._starts, strict=False)):
             path, rows = piece.file.path, max(0, min(piece.rows, done["row"] - start))
             now = found[path]
@@ -121,11 +123,11 @@ class WatchedFiles(Source):
                 continue
             if now is None and rows == piece.rows:
                 continue  # NB: a file that was read to its end may go
-            same = now and now.size >= piece.file.size and _end_checksum(piece.file, now) == logged["end"]
+            same = now and now.size >= piece.file.size and end_checksum(piece.file, now) == logged["end"]
             if now and same:
-                again = FilePiece(self.relation, replace(piece.file, changed=now.changed), piece.first, piece.stop)
-                if self._latest[path][0] is piece:
-                    self._latest[path] = again, logged["end"]
+                again = replace(piece, file=replace(piece.file, changed=now.changed))
+                if self._latest[path] is piece:
+                    self._latest[path] = again
                 self._pieces[number] = again
                 same = not rows or again.checksum(rows, read.columns) == read.sums.get(number, 0)
             if not same:
@@ -133,16 +135,23 @@ class WatchedFiles(Source):
                 raise SquallError("SQ6001", message, hint="choose another folder to start over")
 
     def _take(self, file: File) -> None:
-        """Add what is new of a file as a piece."""
+        """Add what is new of a file as a piece; one that is written meanwhile is looked at again."""
         known = self._latest.get(file.path)
-        part = self._grown(file, *known) if known else self._open(file)
-        if part is None:
+        try:
+            part = self._grown(file, known) if known else self._open(file)
+            piece = FilePiece.of(self.relation, part, known.stop if known else 0) if part else None
+        except SquallError:
+            now = self._listing.find(file)
+            if now and (now.size, now.changed) == (file.size, file.changed):
+                raise
+            self._unfinished += [now] if now else []
             return
-        piece, end = FilePiece.of(self.relation, part, known[0].stop if known else 0), _end_checksum(part.file)
-        self._latest[file.path] = piece, end
+        if piece is None:
+            return
+        self._latest[file.path] = piece
         if piece.rows:
             self._check(piece)
-            about = {"first": piece.first, "stop": piece.stop, "seen": file.size, "end": end}
+            about = {"first": piece.first, "stop": piece.stop, "seen": file.size, "end": piece.end}
             self._add(piece, asdict(piece.file) | about)
 
     def _add(self, piece: FilePiece, logged: LoggedPiece) -> None:
@@ -163,9 +172,9 @@ class WatchedFiles(Source):
             return None
         return part if part.columns or part.rows else None
 
-    def _grown(self, file: File, piece: FilePiece, end: int) -> SourceFile | None:
+    def _grown(self, file: File, piece: FilePiece) -> SourceFile | None:
         """Return a file with what was appended to it, if anything was; SQ6001 if what is known of it has changed."""
-        same = file.size >= piece.file.size and _end_checksum(piece.file, file) == end
+        same = file.size >= piece.file.size and end_checksum(piece.file, file) == piece.end
         if same and file.size == piece.file.size:
             return None
         if same and (part := piece.grown(file)):
@@ -186,10 +195,3 @@ class WatchedFiles(Source):
             piece.check_read(fields_read(self.relation, self._columns))
         except SquallError as error:
             raise error.at(self.relation.span) from None
-
-
-def _end_checksum(known: File, now: File | None = None) -> int:
-    """Compute a checksum of the last bytes that are known of a file, as they are `now`."""
-    start = max(0, known.size - PROBE)
-    with (now or known).open() as stream:
-        return checksum(stream.read_at(known.size - start, start), start)
