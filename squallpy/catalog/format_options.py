@@ -6,7 +6,7 @@ from squallpy.base.batch_trigger import parse_interval
 from squallpy.base.entry_points import SOURCES, load, names_of
 from squallpy.base.errors import SquallError, nearest
 
-FORMATS = ("csv", "json", "parquet")
+FORMATS = ("csv", "json", "parquet", "avro")
 """Formats of files."""
 ADAPTERS = {"python": ("class", "generator"), "spark": ("format", "class")}
 """Sources that are adapters, each with options of which it needs one; it gets all that are not ours."""
@@ -102,7 +102,7 @@ def _check_own(format: str, key: str, value: str) -> tuple[str, str]:
         raise SquallError("SQ7002", f'unknown option "{key}"', hint=nearest(key, OPTIONS))
     if OPTIONS[name].startswith("csv:") and format != "csv":
         raise SquallError("SQ7002", f'option "{key}" is for csv, not for {format}', hint="remove it")
-    if OPTIONS[name].startswith("csv and json:") and format == "parquet":
+    if OPTIONS[name].startswith("csv and json:") and format in ("parquet", "avro"):
         raise SquallError("SQ7002", f'option "{key}" is for csv and json, not for {format}', hint="remove it")
     if OPTIONS[name].startswith("sources:") and format in FORMATS:
         raise SquallError("SQ7002", f'option "{key}" is not for {format}: files can be read again', hint="remove it")

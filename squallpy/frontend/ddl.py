@@ -85,8 +85,8 @@ def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
             message = f'"{kept[option]}" is the {role} column and cannot be declared as well'
             raise SquallError("SQ2007", message, name_span)
     column, delay = read_timestamp(script, timestamp, fields) if timestamp else (None, 0)
-    if format not in ("json", "parquet") and (nested := next((f for f in fields if f.nested), None)):
-        why = f'column "{nested.name}" has a FROM, which is for json and parquet, not for {format}'
+    if format not in ("json", "parquet", "avro") and (nested := next((f for f in fields if f.nested), None)):
+        why = f'column "{nested.name}" has a FROM, which is for json, parquet and avro, not for {format}'
         raise SquallError("SQ3001", why, name_span, "name it as the file does")
     if format == "csv" and (nested := next((f for f in fields if f.type.nested), None)):
         why = f'column "{nested.name}" is {nested.type}, for which csv has no values'

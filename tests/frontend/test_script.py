@@ -80,7 +80,9 @@ ERRORS = {
     "SELECT a b c FROM r": 'SQ1001 q.sql:1:12: unexpected "c"',
     "SELECT SUBSTRING(s FROM FOR 3) FROM r": 'SQ1001 q.sql:1:25: unexpected "FOR", expected an expression',
     "DROP TABLE x": "SQ3001 q.sql:1:1: DROP is not supported",
-    "CREATE TABLE z USING orc OPTIONS (path 'x')": 'SQ7002 q.sql:1:22: unknown format "orc", known: csv, json, parquet',
+    "CREATE TABLE z USING orc OPTIONS (path 'x')": (
+        'SQ7002 q.sql:1:22: unknown format "orc", known: avro, csv, json, parquet'
+    ),
     "CREATE STREAM z USING csv OPTIONS (pth 'x')": 'SQ7002 q.sql:1:36: unknown option "pth", did you mean "path"?',
     "CREATE STREAM z USING csv OPTIONS (path 'x', header 'y')": 'SQ7002 q.sql:1:46: option "header" cannot be "y"',
     "CREATE STREAM z USING csv OPTIONS (path 'x', sep ',', delimiter ',')": "SQ7002 q.sql:1:55: option",

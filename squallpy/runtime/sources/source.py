@@ -356,6 +356,10 @@ def _fields(relation: Relation, files: Sequence[File]) -> tuple[Field, ...]:
         from squallpy.runtime.formats.parquet import ParquetPart
 
         return united([(file, ParquetPart.open(file).fields()) for file in files if file.size])
+    if relation.format == "avro":
+        from squallpy.runtime.formats.avro import AvroPart
+
+        return united([(file, AvroPart.open(file).fields()) for file in files if file.size])
     if relation.format == "json":
         from squallpy.runtime.formats.json_reader import JsonPart
 
@@ -413,6 +417,10 @@ def open_part(relation: Relation, file: File) -> SourceFile:
         from squallpy.runtime.formats.parquet import ParquetPart
 
         return ParquetPart.open(file)
+    if relation.format == "avro":
+        from squallpy.runtime.formats.avro import AvroPart
+
+        return AvroPart.open(file)
     if relation.format == "json":
         from squallpy.runtime.formats.json_reader import JsonPart
 

@@ -165,8 +165,8 @@ class WatchedFiles(Source):
             return None
         try:
             part = open_part(self.relation, file)
-        except SquallError:
-            if not self._is_whole(file) or time.time() - file.changed / 1e9 > PATIENCE:
+        except SquallError as error:
+            if error.code == "SQ8009" or not self._is_whole(file) or time.time() - file.changed / 1e9 > PATIENCE:
                 raise
             self._unfinished.append(file)
             return None
@@ -186,7 +186,7 @@ class WatchedFiles(Source):
     def _is_whole(self, file: File) -> bool:
         """True if a file is read once it is whole."""
         codec = named_codec(file, self.relation.options.get("compression", ""))
-        return self.relation.format == "parquet" or codec != ""
+        return self.relation.format in ("parquet", "avro") or codec != ""
 
     def _check(self, piece: FilePiece) -> None:
         """Compare a file with the declared columns, and those that are read; SQ4002."""
