@@ -10,7 +10,15 @@ from collections.abc import Callable, Iterator
 
 from squallpy.frontend.script import parse_script
 from squallpy.frontend.source_text import with_backslashes
-from squallpy.frontend.statements import CreateMatrix, CreateProgram, CreateRelation, CreateView, Select, Statement
+from squallpy.frontend.statements import (
+    CreateMatrix,
+    CreateProgram,
+    CreateRelation,
+    CreateSink,
+    CreateView,
+    Select,
+    Statement,
+)
 
 Recase = Callable[[str], str]
 LEXEMES = re.compile(
@@ -53,6 +61,8 @@ def _names(statement: Statement) -> Iterator[str]:
             yield from (matrix.name, matrix.relation, str(matrix.rows), str(matrix.cols), *matrix.columns)
         case CreateProgram(program):
             yield program.name
+        case CreateSink(sink, query):
+            yield from (sink.name, *(each.name for each in query.ast.find_all(exp.Identifier)))
         case CreateView(name, columns, query):
             yield from (name, *columns, *(each.name for each in query.ast.find_all(exp.Identifier)))
         case Select(query):

@@ -16,6 +16,7 @@ from hypothesis import settings
 
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
+from squallpy.catalog.sink_spec import MODES
 from squallpy.compiler import to_program
 from squallpy.logical.bind import compile_script
 from squallpy.maintain.matrix.script_programs import Programs
@@ -35,6 +36,31 @@ ROWS = 60
 @cache
 def scripts() -> tuple[str, ...]:
     return tuple(read_steps(path).script for path in list_step_tests().values())
+
+
+def with_sink(script: str, mode: str) -> str:
+    """Let a sink have the last query, over streams without deletes."""
+    script = script.replace(", op '__op'", "")
+    before, _, query = script.rstrip("; \n").rpartition(";")
+    lead = "".join(line for line in query.splitlines(keepends=True) if line.lstrip().startswith("--"))
+    sink = f"CREATE SINK o USING csv OPTIONS (path 'o', mode '{mode}') AS "
+    return f"{before};\n{lead}{sink}{query.removeprefix(lead).lstrip()};"
+
+
+def test_any_query_has_a_sink_or_is_refused() -> None:
+    kinds = dict.fromkeys(MODES, 0)
+    for seed, script in enumerate(scripts()[::25]):
+        for mode in MODES:
+            draw = Random(seed)
+            for each in (with_sink(script, mode), mutate_script(with_sink(script, mode), draw)):
+                try:
+                    found = compile_script(each, "q.sql", lambda relation: (), Programs().outputs, fold_constant)
+                    kinds[mode] += any(query.sink is not None for query in found.queries)
+                except SquallError:
+                    continue
+                except Exception as error:
+                    raise AssertionError(each) from error
+    assert min(kinds.values()) > 2, kinds
 
 
 def compile_whole(script: str) -> None:

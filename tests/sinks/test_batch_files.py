@@ -110,6 +110,19 @@ def fault_killed_at_each_operation(tmp_path: Path, compact: str, after: bool) ->
     assert operations > 20
 
 
+def fault_a_batch_that_was_shown_is_not_replaced(place: Path | str, tmp_path: Path) -> None:
+    """Its run was killed before the manifest had it; the rows may come again in another order."""
+    with suppress(Killed), living(Life(7, after=True)), opened(place) as first:
+        first.batch(0, rows(), rows(1))
+        first.batch(1, rows(), rows(2, 3))
+    assert manifest(tmp_path / "out")["batches"] == 1
+    with opened(place, resumed=True) as second:
+        second.batch(1, rows(), rows(3, 2))
+        second.batch(2, rows(), rows(4))
+    assert contents(tmp_path / "out")["batch-000001.csv"] == "batch,op,k\n1,+,2\n1,+,3\n"
+    assert len(contents(tmp_path / "out")) == 3
+
+
 def fault_a_folder_of_another_sink_is_not_gone_on_with(tmp_path: Path) -> None:
     with opened(tmp_path) as sink:
         sink.batch(0, rows(), rows(1))

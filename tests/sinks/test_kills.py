@@ -109,11 +109,24 @@ def property_files_are_exact_over_kills(seed: int, tmp_path_factory: pytest.Temp
             if draw.random() < 0.3:
                 world.append([(draw.choice("abcde"), draw.randrange(9))])
             with suppress(Killed):
-                world.run(2, Life(draw.randrange(25), draw.random() < 0.5))
+                world.run(draw.choice([1, 2, 5]), Life(draw.randrange(25), draw.random() < 0.5))
             if (world.folder / "out" / "_manifest").exists():
                 world.check(complete=False)
         world.run(2)
         world.check(complete=True)
+
+
+@pytest.mark.parametrize("operations", range(0, 30, 3))
+def fault_killed_over_input_with_an_end(operations: int, tmp_path: Path) -> None:
+    """… which goes on in batches of another size."""
+    world = World(tmp_path, "changes", "csv", "")
+    script = (tmp_path / "q.sql").read_text()
+    (tmp_path / "q.sql").write_text(script.replace(", watch 'true'", ""))
+    world.append([(zip, v) for v, zip in enumerate("abacadabra")])
+    with suppress(Killed):
+        world.run(2, Life(operations, after=True))
+    world.run(3)
+    world.check(complete=True)
 
 
 @pytest.mark.slow

@@ -174,8 +174,9 @@ class BatchFileWriter:
         """Complete what a killed run has begun: a file that it has shown without noting it, and what that replaces."""
         for name in self._folder.list():
             found = _BATCH.fullmatch(name)
-            if found and found[2] and int(found[1]) == self._manifest.shown:
-                self._note(shown=int(found[2]) + 1)
+            if found and int(found[1]) == self._manifest.shown:
+                end = int(found[2] or found[1]) + 1
+                self._note(shown=end, batches=max(end, self._manifest.batches))
         for name in self._folder.list(WAITING):
             found = _BATCH.fullmatch(name)
             if found and int(found[1]) < self._manifest.shown:
