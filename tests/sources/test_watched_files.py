@@ -1,11 +1,14 @@
 """Watched files: what comes and grows is read once, in the order in which it was seen; what changes is refused."""
 
 import gzip
+import io
+import json
 import os
 import pickle
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -264,3 +267,89 @@ def test_a_file_that_is_written_during_the_look_is_looked_at_again(
     monkeypatch.setattr("squallpy.runtime.sources.watched_files.open_part", rewrite)
     assert folder.read() == []
     assert folder.read() == [2] and folder.read() == []
+
+
+def _csv(rows: dict[str, list[Any]]) -> bytes:
+    return "\n".join(",".join(map(str, line)) for line in (rows, *zip(*rows.values(), strict=True))).encode() + b"\n"
+
+
+def _json(rows: dict[str, list[Any]]) -> bytes:
+    lines = (dict(zip(rows, values, strict=True)) for values in zip(*rows.values(), strict=True))
+    return "".join(json.dumps(line) + "\n" for line in lines).encode()
+
+
+def _parquet(rows: dict[str, list[Any]]) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(pa.table(rows), sink)
+    return sink.getvalue()
+
+
+def _avro(rows: dict[str, list[Any]]) -> bytes:
+    types = {int: "long", str: "string"}
+    fields = [{"name": name, "type": types[type(values[0])]} for name, values in rows.items()]
+    lines = [dict(zip(rows, values, strict=True)) for values in zip(*rows.values(), strict=True)]
+    sink = io.BytesIO()
+    fastavro.writer(sink, fastavro.parse_schema({"type": "record", "name": "r", "fields": fields}), lines)
+    return sink.getvalue()
+
+
+WRITERS = {"csv": _csv, "json": _json, "parquet": _parquet, "avro": _avro}
+BEFORE: dict[str, list[Any]] = {"k": [1, 2], "s": ["x", "y"]}
+
+
+@pytest.mark.parametrize("format", WRITERS)
+@pytest.mark.parametrize(
+    ("after", "told"),
+    [
+        ({"new": [0], "k": [3], "s": ["z"]}, None),
+        ({"s": ["z"], "k": [3]}, None),
+        ({"k": [3]}, {"csv": r'SQ4002 .*b\.csv has no column "s"', "parquet": [3], "avro": [3], "json": [3]}),
+        (
+            {"s": ["z"]},
+            {"csv": r'SQ4002 .*in/b\.csv has no column "k"', "json": [None], "parquet": [None], "avro": [None]},
+        ),
+        (
+            {"k": ["zwei"], "s": ["z"]},
+            {
+                "csv": r"SQ4004 .*in/b\.csv:2: column \"k\": 'zwei' is not a valid BIGINT",
+                "json": r"SQ4004 .*in/b\.json:1: column \"k\": 'zwei' is not a valid BIGINT",
+                "parquet": r"SQ4004 .*in/b\.parquet, row 1: column \"k\": 'zwei' is not a valid BIGINT",
+                "avro": r"SQ4004 .*in/b\.avro, row 1: column \"k\": 'zwei' is not a valid BIGINT",
+            },
+        ),
+    ],
+    ids=["one more", "in another order", "one that is not read goes", "one that is read goes", "another type"],
+)
+def fault_a_later_file_of_another_schema(tmp_path: Path, format: str, after: Any, told: Any) -> None:
+    """What came before is whole; a column that a file lacks is NULL where files have columns of their own."""
+    folder = Folder(tmp_path, format, **({"header": "true"} if format == "csv" else {}))
+    folder.source.check(("k",))
+    folder.write(f"a.{format}", "")
+    (tmp_path / "in" / f"a.{format}").write_bytes(WRITERS[format](BEFORE))
+    assert folder.read() == [1, 2]
+    end = folder.end
+    (tmp_path / "in" / f"b.{format}").write_bytes(WRITERS[format](after))
+    expected = [3] if told is None else told[format]
+    if isinstance(expected, list):
+        assert folder.read() == expected
+        return
+    with pytest.raises(SquallError, match=expected):
+        folder.read()
+    assert end == {"row": 2}
+
+
+@pytest.mark.parametrize(
+    ("format", "content", "problem"),
+    [
+        ("parquet", {"k": [[1]], "s": ["x"]}, r'SQ4002 .*in/b\.parquet: column "k" is list<.*>, declared BIGINT'),
+        ("parquet", {"k": [True], "s": ["x"]}, r'SQ4002 .*in/b\.parquet: column "k" is bool, declared BIGINT'),
+    ],
+)
+def fault_a_later_file_of_a_type_that_cannot_be(tmp_path: Path, format: str, content: Any, problem: str) -> None:
+    folder = Folder(tmp_path, format)
+    folder.write(f"a.{format}", "")
+    (tmp_path / "in" / f"a.{format}").write_bytes(WRITERS[format](BEFORE))
+    assert folder.read() == [1, 2]
+    (tmp_path / "in" / f"b.{format}").write_bytes(WRITERS[format](content))
+    with pytest.raises(SquallError, match=problem):
+        folder.read()
