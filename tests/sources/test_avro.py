@@ -4,6 +4,7 @@ import datetime
 import sys
 import uuid
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +127,7 @@ def property_any_range_over_blocks(
     path = write(tmp_path_factory.mktemp("a") / "r.avro", "long", *range(rows), codec=codec, interval=interval)
     source, at = opened(path, {"a": BIGINT}), sorted({0, rows, *(cut for cut in cuts if cut < rows)})
     found, sum = list[int](), 0
-    for start, stop in zip(at, at[1:], strict=False):
+    for start, stop in pairwise(at):
         piece = source.parts[0].read(start, stop, source.relation.fields, None, True)
         found += piece.table["a"].to_pylist()
         sum = (sum + piece.checksums[""]) % (1 << 64)
