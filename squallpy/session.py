@@ -5,7 +5,7 @@ text → Script → queries → `compiler.py` → plan → executor → sink
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -191,7 +191,6 @@ class Session:
         its first batch a query is not `working`: nothing has to be waited for.
         """
         from squallpy.runtime.observers.protocol import Observers
-        from squallpy.runtime.sinks.outputs import Outputs
 
         stop = stop or threading.Event()
         queries = tuple(self._queries())
@@ -199,13 +198,12 @@ class Session:
         with (
             self._lease(options) as lease,
             self._closing(),
-            closing(Outputs(queries, self.path.parent, options.out)) as outputs,
+            self._open_outputs(queries, options) as outputs,
             closing(self._dead_letters(options)) as letters,
         ):
             told = Observers(letters, *([observer] if observer else []))
-            outputs.check(self.script.relations.values(), self.path.parent)
             for query in queries:
-                wanted = self._wanted(outputs.sink(query), options)
+                wanted = self._wanted(outputs.sink(query) if outputs else None, options)
                 if not stop.is_set():
                     working(False)
                     with guarded_depth():
@@ -219,6 +217,18 @@ class Session:
         resumed = options.checkpoint is not None and is_used(options.checkpoint)
         several = len(self.script.queries) > 1
         return DeadLetters(self.script.relations.values(), self.path.parent, several, resumed)
+
+    @contextmanager
+    def _open_outputs(self, queries: Sequence[Query], options: RunOptions) -> "Iterator[Outputs | None]":
+        """Find the outputs of queries; None if none has a sink."""
+        if options.out is None and all(query.sink is None for query in queries):
+            yield None
+            return
+        from squallpy.runtime.sinks.outputs import Outputs
+
+        with closing(Outputs(queries, self.path.parent, options.out)) as outputs:
+            outputs.check(self.script.relations.values(), self.path.parent)
+            yield outputs
 
     def _wanted(self, sink: SinkSpec | None, options: RunOptions) -> RunOptions:
         """Choose what a sink writes: the final result, or the changes of each batch; SQ7003 where there is no end."""

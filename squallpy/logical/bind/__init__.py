@@ -53,7 +53,6 @@ def compile_script(
         CreateView,
     )
     from squallpy.logical.bind.matrix_ddl import bind_matrix, bind_program
-    from squallpy.logical.bind.sinks import bind_sink
     from squallpy.logical.bind.table_functions import expand
 
     catalog, queries = Catalog(), list[Query]()
@@ -73,6 +72,8 @@ def compile_script(
             case CreateOrder(order):
                 catalog.add(order)
             case CreateSink(sink, query):
+                from squallpy.logical.bind.sinks import bind_sink
+
                 expand(catalog, query, outputs)
                 bound = bind_top(catalog, query, len(queries) + 1, evaluate)
                 catalog.add(sink)
