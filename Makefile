@@ -37,7 +37,7 @@ long: setup  ## what `make test` leaves out: the longest step tests on partition
 passes: setup  ## each step test without each pass and rule that changes its plan; `make test` has ten for each
 	$(BIN)/python -m pytest -m passes
 
-cluster: setup  ## whole runs whose masters, workers and drivers are killed, most on a standalone cluster
+cluster: setup  ## whole runs whose masters, workers and drivers are killed, most on a standalone cluster: KILLS=300 for as many
 	$(BIN)/python -m pytest -m cluster -n 0
 
 wheel: setup  ## the wheel in an empty environment, as README installs it, answers README's query

@@ -5,12 +5,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from squallpy.base.errors import Span
-from squallpy.base.types import VARCHAR, Type
+from squallpy.base.types import BIGINT, INT, TIMESTAMP, VARCHAR, Type
 from squallpy.catalog.format_options import FORMATS, INTERVALS
 
 COMPUTED = "matrix"  # the format of a relation whose rows are computed, not read
 CONSTANT = "constant"  # the format of a relation of one row, in whose one column is 0
 MULT = "__mult"  # the multiplicity of a row of a change stream, +1 or −1: a column added by readers
+
+
+METADATA: Mapping[str, Type] = {"_file": VARCHAR, "_offset": BIGINT, "_partition": INT, "_timestamp": TIMESTAMP}
+"""Columns that are not in a row, but tell where it is from, with their types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,12 @@ class Field:
     def path(self) -> tuple[str, ...]:
         """The names that lead to its value in a record."""
         return self.nested or (self.name,)
+
+    @property
+    def metadata(self) -> str | None:
+        """The name of METADATA that it stands for; None for a column of rows."""
+        name = self.path[0].lower()
+        return name if len(self.path) == 1 and name in METADATA else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from squallpy.catalog.format_options import (
     check_option,
     required_options,
 )
-from squallpy.catalog.relation import Field, Reference, Relation
+from squallpy.catalog.relation import METADATA, Field, Reference, Relation
 from squallpy.frontend.grammars import Parsed
 from squallpy.frontend.source_text import ScriptText
 from squallpy.frontend.statements import CreateRelation
@@ -85,7 +85,7 @@ def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
             message = f'"{kept[option]}" is the {role} column and cannot be declared as well'
             raise SquallError("SQ2007", message, name_span)
     column, delay = read_timestamp(script, timestamp, fields) if timestamp else (None, 0)
-    if format not in ("json", "parquet", "avro") and (nested := next((f for f in fields if f.nested), None)):
+    if format == "csv" and (nested := next((f for f in fields if f.nested and not f.metadata), None)):
         why = f'column "{nested.name}" has a FROM, which is for json, parquet and avro, not for {format}'
         raise SquallError("SQ3001", why, name_span, "name it as the file does")
     if format == "csv" and (nested := next((f for f in fields if f.type.nested), None)):
@@ -142,6 +142,9 @@ def check_changes(options: Mapping[str, str], format: str, read: "Columns") -> N
         case "debezium" if format != "json":
             message = f"changelog 'debezium' is for json, not for {format}"
             raise SquallError("SQ7002", message, hint="write USING json, or changelog 'op' for rows with an operation")
+        case "debezium" if any(field.metadata for field in read.fields):
+            name = next(field.metadata for field in read.fields if field.metadata)
+            raise SquallError("SQ3001", f"{name} of Debezium's envelopes is not supported yet", hint="leave it out")
         case "debezium" if not read.fields:
             message = "changelog 'debezium' needs columns, those of the rows in its envelopes"
             raise SquallError("SQ7002", message, hint="list the columns after the name")
@@ -190,7 +193,11 @@ def read_column(script: ScriptText, tree: Parsed, span: Span, read: Columns) -> 
     if not all(nested):
         message = "FROM names the fields that lead to a value, with a . between them"
         raise SquallError("SQ1001", message, token_span(script, origin.children[0]), "such as FROM 'address.zip'")
-    read.fields.append(Field(name_of(name), type, nullable, nested))
+    field = Field(name_of(name), type, nullable, nested)
+    if field.metadata and type != METADATA[field.metadata]:
+        message = f'"{field.metadata}" is {METADATA[field.metadata]}, not {type}'
+        raise SquallError("SQ2005", message, span, "it tells where a row is from")
+    read.fields.append(field)
 
 
 def read_type(script: ScriptText, tree: Parsed) -> Type:

@@ -71,6 +71,15 @@ def test_a_limit_is_shared_by_the_streams() -> None:
     assert [ends(arrivals.spans(batch)) for batch in (2, 3)] == [(18, 12), (23, 17)]
 
 
+def test_no_stream_starves() -> None:
+    """A batch of fewer rows than there are streams begins with another stream each time."""
+    streams = {name: Counter() for name in "abc"}
+    for counter in streams.values():
+        counter.come = 10
+    arrivals = Arrivals(streams, 2)
+    assert [ends(arrivals.spans(batch)) for batch in range(3)] == [(1, 1, 0), (1, 2, 1), (2, 2, 2)]
+
+
 def test_what_was_logged_is_what_a_run_goes_on_with() -> None:
     log = list[Any]()
     r = Counter()

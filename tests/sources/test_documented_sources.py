@@ -38,6 +38,18 @@ def test_a_generator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert sink.rows == [str({"n": 10, "total": sum(n * n for n in range(10))})]
 
 
+def test_nested_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A generator may yield lists, dicts and tuples for ARRAY, MAP and STRUCT."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "nests.py").write_text("def rows(options):\n    yield [1, 2], {'a': 3}, (4, 'x')\n")
+    columns = "a ARRAY<INT>, m MAP<VARCHAR, INT>, s STRUCT<k INT, v VARCHAR>"
+    script = f"CREATE STREAM r ({columns}) USING python OPTIONS (generator 'nests.rows'); SELECT a, m, s FROM r;"
+    (tmp_path / "q.sql").write_text(script)
+    sink = Kept()
+    Session(tmp_path / "q.sql").run(RunOptions("local", changes=True), sink)
+    assert sink.rows == [str({"a": "[1,2]", "m": '{"a":3}', "s": '{"k":4,"v":"x"}'})]
+
+
 def test_a_source_of_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text, script = BLOCKS[2]
     install(tmp_path, "ticks_source", "ticks = ticks_source:Ticks", text)

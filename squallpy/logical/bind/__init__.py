@@ -95,6 +95,9 @@ def complete(relation: Relation, infer: Infer) -> Relation:
         return relation
     try:
         fields = infer(relation)
+        if not relation.is_foreign and (taken := next((f.name for f in fields if f.metadata), None)):
+            message = f'the column "{taken}" of the files has a name that tells where a row is from'
+            raise SquallError("SQ2007", message, hint="list the other columns after the name")
         if relation.timestamp:
             check_timestamp(relation.timestamp, fields, relation.span)
     except SquallError as error:

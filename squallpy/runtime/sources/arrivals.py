@@ -90,7 +90,7 @@ class Arrivals:
         before = {name: end for name, (_, end) in self.decided.spans.items()} if self.decided else {}
         assert batch == (self.decided.batch + 1 if self.decided else 0), f"batch {batch} after {self.decided}"
         spans = self._arrived(
-            {name: before[name] if name in before else source.initial() for name, source in self.streams.items()}
+            {name: before[name] if name in before else source.initial() for name, source in self.streams.items()}, batch
         )
         came = {name for name, (start, end) in spans.items() if start != end}
         times = self._times.decide(now, came)
@@ -108,11 +108,12 @@ class Arrivals:
         self.batches = batch + 1 if self.trigger.once else None
         return spans
 
-    def _arrived(self, starts: Mapping[str, Offset]) -> dict[str, Span]:
-        """Ask every stream for its part of the rows, then for what others have left."""
+    def _arrived(self, starts: Mapping[str, Offset], batch: int) -> dict[str, Span]:
+        """Ask every stream for its part of the rows, then for what others have left; each batch begins with another."""
         if self.trigger.once:
             return {name: (start, self.streams[name].latest(start, Limit())) for name, start in starts.items()}
-        ends, left, more = dict(starts), self.batch_rows, list(starts)
+        names, first = list(starts), batch % max(1, len(starts))  # NB: or few rows would all be of the first streams
+        ends, left, more = dict(starts), self.batch_rows, [*names[first:], *names[:first]]
         for part in (-(-self.batch_rows // max(1, len(starts))), self.batch_rows):
             asked, more = more, []
             for name in asked:

@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from squallpy.base.errors import SquallError, shorten
 from squallpy.catalog.relation import Field, Relation
-from squallpy.catalog.window_spec import ARRIVAL
 from squallpy.runtime.formats.arrow_rows import check_read, check_schema, decode_rows
 from squallpy.runtime.formats.file_rows import FileRows
 from squallpy.runtime.formats.relation_files import File
@@ -81,7 +80,7 @@ class ArrowPart:
         return tuple(self.table.column_names)
 
     def check(self, fields: tuple[Field, ...], op: str | None) -> None:
-        check_names(self.name, self.table.column_names, [f.name for f in fields])
+        check_names(self.name, self.table.column_names, [f.path[0] for f in fields])
         check_schema(self.name, self.table.schema, fields, op)
 
     def check_read(self, fields: Sequence[Field]) -> None:
@@ -150,7 +149,8 @@ class ForeignSource(Source):
         self._call("check", lambda: self.inner.check(columns))
         schema = self._call("schema", lambda: self.inner.schema)
         if schema is not None:
-            check_rows(self.relation, ArrowPart(self.name, schema.empty_table()), columns)
+            fields = tuple(f for f in self.relation.fields if f.metadata not in self.inner.locates)
+            check_rows(replace(self.relation, fields=fields), ArrowPart(self.name, schema.empty_table()), columns)
 
     def initial(self) -> Offset:
         return self._offset("initial", self.inner.initial)
@@ -226,7 +226,8 @@ class ForeignSlice:
     def read(self, columns: tuple[str, ...]) -> pa.Table:
         """Read some columns in the types of the relation, and their numbers if rows have any."""
         relation, name = self.source.relation, self.source.name
-        wanted = tuple(dict.fromkeys((*(c for c in columns if c != ARRIVAL), *columns_of_changes(relation))))
+        read = tuple(field for field in relation.fields if field.name in columns)
+        wanted = names_asked(read, relation)
         first = self.inner.start if isinstance(self.inner, RowRange) else 0
         try:
             raw = self.inner.read(wanted)
@@ -241,11 +242,17 @@ class ForeignSlice:
         except Exception as error:
             raise SourceFault(name, f"raised {described(error, 'read')}", self.batch, relation.span) from error
         part = ArrowPart(name, raw)
-        check_rows(replace(relation, fields=tuple(f for f in relation.fields if f.name in columns)), part, columns)
+        check_rows(replace(relation, fields=read), part, columns)
         try:
             return FileSource(relation, (part,), first_row=first).read(0, len(raw), columns)
         except SquallError as error:
             raise error.at(relation.span) from None
+
+
+def names_asked(fields: Sequence[Field], relation: Relation) -> tuple[str, ...]:
+    """List the columns that a source is asked for: those of rows, where they are from, and what tells changes."""
+    names = (field.metadata or field.path[0] for field in fields)
+    return tuple(dict.fromkeys((*names, *columns_of_changes(relation))))
 
 
 def check_rows(relation: Relation, part: ArrowPart, columns: Sequence[str]) -> None:

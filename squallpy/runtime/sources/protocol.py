@@ -11,7 +11,7 @@ source.commit({"row": 100})                           nothing before row 100 wil
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -86,6 +86,11 @@ class Source(ABC):
     def schema(self) -> pa.Schema | None:
         """Its columns, if it knows them before it is read."""
         return None
+
+    @property
+    def locates(self) -> Collection[str]:
+        """The columns of METADATA that its slices tell if they are asked for them."""
+        return ()
 
     @property
     def is_behind(self) -> bool:

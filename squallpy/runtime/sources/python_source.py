@@ -39,7 +39,7 @@ from squallpy.runtime.formats.arrow_rows import fields_of
 from squallpy.runtime.formats.counted_table import concat_tables
 from squallpy.runtime.sources.foreign_source import SourceFault, described
 from squallpy.runtime.sources.protocol import Limit, Offset, Source
-from squallpy.runtime.sources.python_rows import TableSlice, arrow_schema, arrow_table
+from squallpy.runtime.sources.python_rows import TableSlice, arrow_schema, arrow_table, located
 from squallpy.runtime.sources.source import columns_of_changes, cut, fields_read
 from squallpy.runtime.sources.spark_schema import declared_schema, spark_schema
 
@@ -73,6 +73,8 @@ def python_fields(relation: Relation, base: Path) -> tuple[Field, ...]:
 
 class _PythonSource(Source):
     """A data source with its schema."""
+
+    locates = ("_offset", "_partition")
 
     def __init__(self, schema: StructType) -> None:
         self._schema = schema
@@ -173,7 +175,7 @@ class SimplePythonStream(_PythonSource):
             table = arrow_table(self._name, self._reader.readBetweenOffsets(dict(start), dict(end)), self._schema)
             self._held.append((start, end, table))
         ends = [*(cut(0, len(table), number, tasks) for number in range(tasks)), len(table)]
-        return [TableSlice(table.slice(a, b - a)) for a, b in pairwise(ends)]
+        return [TableSlice(table.slice(a, b - a), a) for a, b in pairwise(ends)]
 
     def commit(self, end: Offset) -> None:
         done = next((i for i, (_, stop, _) in enumerate(self._held) if stop == end), -1)
@@ -219,16 +221,16 @@ class _Work:
         """Deal partitions out to at most so many tasks, in order."""
         all = list(partitions)
         ends = [*(cut(0, len(all), number, tasks) for number in range(tasks)), len(all)]
-        parts = (all[a:b] for a, b in pairwise(ends))
-        return [PartitionSlice(self, _pickled(part)) for part in parts if part]
+        return [PartitionSlice(self, _pickled(all[a:b]), a) for a, b in pairwise(ends) if a < b]
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionSlice:
-    """Partitions that a task reads."""
+    """Partitions that a task reads; the `first` has this number in its batch."""
 
     work: _Work
     partitions: bytes
+    first: int
 
     @property
     def rows(self) -> None:
@@ -237,7 +239,8 @@ class PartitionSlice:
     def read(self, columns: tuple[str, ...]) -> pa.Table:
         reader, schema = _unpickled(self.work)
         read = (reader.read(partition) for partition in cloudpickle.loads(self.partitions))
-        tables = [arrow_table(self.work.name, rows, schema) for rows in read]
+        found = (arrow_table(self.work.name, rows, schema) for rows in read)
+        tables = [located(table, columns, number) for number, table in enumerate(found, self.first)]
         return concat_tables([table.cast(tables[0].schema) for table in tables])
 
 
@@ -310,4 +313,4 @@ def schema_as_declared(relation: Relation, why: str) -> StructType:
     """Return the columns that the script lists, that of changes first; SQ4002 if it lists none."""
     if not relation.fields:
         raise SquallError("SQ4002", why, relation.span, "list the columns after the name")
-    return declared_schema([*fields_read(relation, ()), *relation.fields])
+    return declared_schema([*fields_read(relation, ()), *(f for f in relation.fields if not f.metadata)])

@@ -30,6 +30,7 @@ from squallpy.runtime.formats.relation_files import File, find_files
 from squallpy.runtime.formats.skipped_rows import EXAMPLES, SkippedRows, mark_skipped, skipped
 from squallpy.runtime.formats.type_conversion import PROGRESS, Problem, check_names
 from squallpy.runtime.sources.changelog_rows import read_part, rows_of_changes
+from squallpy.runtime.sources.located_rows import LocatedRows
 from squallpy.runtime.sources.protocol import Backlog, Limit, Offset, Source
 
 SKIP = "OPTIONS (on_error 'skip') leaves such rows out"
@@ -327,7 +328,7 @@ def open_source(relation: Relation, base: Path, with_checksum: bool = False) -> 
         known = list(dict.fromkeys(name for part in parts for name in part.columns))
         if known:
             shown = parts[0].file.display_name if len(parts) == 1 else f'"{relation.options["path"]}"'
-            check_names(shown, known, [f.path[0] for f in relation.fields])
+            check_names(shown, known, [f.path[0] for f in relation.fields if not f.metadata])
     except SquallError as error:
         raise error.at(relation.span) from None
     return FileSource(relation, parts, with_checksum)
@@ -413,6 +414,11 @@ _DIGITS = {Kind.INT: 10, Kind.BIGINT: 19}
 
 def open_part(relation: Relation, file: File) -> SourceFile:
     """Open a file of a relation; of one that may still grow, only whole rows count."""
+    part = _open_rows(relation, file)
+    return LocatedRows(part) if any(field.metadata for field in relation.fields) else part
+
+
+def _open_rows(relation: Relation, file: File) -> SourceFile:
     if relation.format == "parquet":
         from squallpy.runtime.formats.parquet import ParquetPart
 
@@ -434,7 +440,7 @@ def open_part(relation: Relation, file: File) -> SourceFile:
 def positional(relation: Relation) -> tuple[str, ...]:
     """List the columns of a file without a header: as declared, what tells changes first, unless named c0, c1, … by
     position."""
-    names = [f.name for f in relation.fields]
+    names = [f.name for f in relation.fields if not f.metadata]
     if told := relation.op or relation.options.get("tombstone"):
         position = told[1:]
         numbered = told[:1].lower() == "c" and position.isdigit() and int(position) <= len(names)

@@ -9,7 +9,7 @@ import sqlglot
 from pyspark.sql import types as spark
 from sqlglot import exp
 
-from squallpy.base.types import Kind, Type
+from squallpy.base.types import Kind, Shape, Type
 from squallpy.catalog.relation import Field
 
 _ATOMS: dict[str, Callable[[], spark.DataType]] = {
@@ -79,4 +79,12 @@ def _type(type: exp.DataType) -> spark.DataType:
 
 
 def _declared(type: Type) -> spark.DataType:
+    if type.nested:
+        parts = [_declared(part) for part in type.nested.types]
+        match type.nested.shape:
+            case Shape.ARRAY:
+                return spark.ArrayType(parts[0])
+            case Shape.MAP:
+                return spark.MapType(parts[0], parts[1])
+        return spark.StructType([spark.StructField(*part) for part in zip(type.nested.names, parts, strict=True)])
     return spark.DecimalType(type.precision, type.scale) if type.kind is Kind.DECIMAL else _DECLARED[type.kind]()

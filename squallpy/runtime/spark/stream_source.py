@@ -181,7 +181,7 @@ class SparkStream(RowSource):
         part = ArrowPart(self.name, arrow_schema(stream.schema).empty_table())
         check_rows(self._relation, part, [f.name for f in self._relation.fields])
         told = fields_read(self._relation, ())
-        wanted = [f.name for f in (*told, *self._relation.fields)]
+        wanted = dict.fromkeys(f.path[0] for f in (*told, *self._relation.fields))
         lower = {column.lower(): column for column in stream.columns}
         return stream.select(*(f"`{lower[name.lower()]}`" for name in wanted if name.lower() in lower))
 
