@@ -91,9 +91,17 @@ def fault_a_value_is_found_by_its_line(tmp_path: Path) -> None:
     ("name", "content", "problem"),
     [
         ("r.csv.gz", b"1,a\n2,b\n", r"SQ4001 .*r\.csv\.gz cannot be decompressed as gzip: .*incorrect header"),
-        ("r.csv.gz", gzip.compress(CSV.encode())[:-9], r"SQ4001 .*r\.csv\.gz cannot be decompressed as gzip: trunc"),
+        (
+            "r.csv.gz",
+            gzip.compress(CSV.encode(), mtime=0)[:-9],
+            r"SQ4001 .*r\.csv\.gz cannot be decompressed as gzip: trunc",
+        ),
         ("r.csv.bz2", bz2.compress(b"1,a\n") + b"1,a\n", r"SQ4001 .*r\.csv\.bz2 cannot be decompressed as bz2"),
-        ("r.csv", gzip.compress(b"1,a\n"), r"SQ4001 .*r\.csv is compressed, write OPTIONS \(compression 'gzip'\)"),
+        (
+            "r.csv",
+            gzip.compress(b"1,a\n", mtime=0),
+            r"SQ4001 .*r\.csv is compressed, write OPTIONS \(compression 'gzip'\)",
+        ),
         ("r.csv.zip", b"PK\3\4", r"SQ4001 .*r\.csv\.zip is compressed as zip or xz, decompress it"),
         ("r.csv", b"\xfd7zXZ\0", r"SQ4001 .*r\.csv is compressed as zip or xz"),
     ],
