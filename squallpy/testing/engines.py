@@ -23,6 +23,7 @@ import pyarrow as pa
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
 from squallpy.catalog.relation import CONSTANT
+from squallpy.checkpoint_identity import fingerprint
 from squallpy.compiler import CompiledQuery
 from squallpy.physical.plan import Plan
 from squallpy.runtime.batch.micro_batch import Node, Publisher, Sender, split_hand_offs, unpack_changes, unpack_parcels
@@ -41,7 +42,7 @@ from squallpy.runtime.sources.input import Input, Step, encode_slices
 from squallpy.runtime.sources.protocol import Source
 from squallpy.runtime.state.state_store import Store
 from squallpy.runtime.triggers.stage_executor import store_layout
-from squallpy.session import Session, fingerprint
+from squallpy.session import Session
 from squallpy.testing.memory_source import MemorySource, PushedBatches, memory_input, with_mult
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import parse_settings
-from squallpy.session import Session, fingerprint
+from squallpy.checkpoint_identity import fingerprint
+from squallpy.session import Session
 from squallpy.testing.engines import PartitionedEngine
 from squallpy.testing.step_tests import list_step_tests, run_steps
 

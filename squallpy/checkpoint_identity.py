@@ -1,0 +1,110 @@
+"""Identities of compiled queries, by which a checkpoint knows what its state is of.
+
+fingerprint(compiled, …)   →   the query and what it reads; its plan, which may become another if the state moves
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from squallpy.base.json_codec import to_json
+from squallpy.base.recursion import run_deep
+from squallpy.base.settings import Settings
+from squallpy.catalog.format_options import DEAD_LETTER, INTERVALS, passed_options
+from squallpy.catalog.relation import Field, Relation
+from squallpy.compiler import CompiledQuery
+from squallpy.logical.query_identity import identity_text
+from squallpy.physical.explain_text import plan_text
+from squallpy.physical.matrix.matrix_plan import under_matrices
+from squallpy.program.explain_text import program_text
+
+if TYPE_CHECKING:  # NB: the runtime is imported by runs only, so that EXPLAIN starts at once
+    from squallpy.runtime.checkpoint.checkpoint import CheckpointIdentity
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """The makings of a query's plan, besides the query and the sizes of its relations.
+
+    Args:
+        late: Rows that came after their window had passed are reported.
+        final: The final result is wanted.
+    """
+
+    settings: Settings
+    partitions: int
+    late: bool
+    final: bool
+
+
+def fingerprint(
+    compiled: CompiledQuery, order: str, sizes: dict[str, int], setup: Setup | None = None
+) -> "CheckpointIdentity":
+    """Compute the identity of a checkpoint from query and replay; if only the plan differs, its state moves."""
+    from squallpy.runtime.checkpoint.checkpoint import CheckpointIdentity
+
+    read = columns_read(compiled)
+    relations = [(r.name, _read_of(r, read), r.format, _how_read(r)) for r in compiled.relations]
+    query = repr((identity_text(compiled.query.plan), compiled.query.names, relations, order))
+    if matrices := compiled.plan.matrices:
+        from squallpy.physical.matrix.explain_text import matrices_text
+
+        query += matrices_text(matrices)
+    return CheckpointIdentity(
+        _hash(query), plan_identity(compiled), sizes, _hash(_program_text(compiled)), to_json(setup) or {}
+    )
+
+
+def plan_identity(compiled: CompiledQuery) -> str:
+    """Identify the plan of a query, which the state of each partition depends on."""
+    plan, matrices = compiled.plan, compiled.plan.matrices
+    parts = matrices.parts if matrices else 0
+    return run_deep(lambda: _hash(f"{plan.partitions} {parts} {_program_text(compiled)} {plan_text(plan)}"))
+
+
+def _program_text(compiled: CompiledQuery) -> str:
+    """Describe what the plan of a query places."""
+    text, matrices = program_text(compiled.program), compiled.plan.matrices
+    return f"{text} {matrices.by_rows} {' '.join(map(str, matrices.readings))}" if matrices else text
+
+
+def _read_of(relation: Relation, read: Mapping[str, tuple[str, ...]]) -> list[Field]:
+    """List the fields on which a checkpoint depends: those read, or all if they are found by position."""
+    if relation.is_by_place:
+        return list(relation.fields)
+    names = (*read.get(relation.name, ()), *read.get(under_matrices(relation.name), ()))
+    return sorted((f for f in relation.fields if f.name in names), key=lambda f: f.name)
+
+
+def _how_read(relation: Relation) -> list[tuple[str, str]]:
+    """List the options that say how rows are read, and not which: a checkpoint compares these."""
+    where = (
+        "path",
+        "maxfilespertrigger",
+        "dead_letter",
+        *INTERVALS,
+        *passed_options(relation.format, relation.options),
+    )
+    options = {name: value for name, value in relation.options.items() if name not in where}
+    return sorted((name, "skip" if value == DEAD_LETTER else value) for name, value in options.items())
+
+
+def columns_read(compiled: CompiledQuery) -> dict[str, tuple[str, ...]]:
+    """List the columns of each source that a query reads, by the names of statistics."""
+    from squallpy.runtime.ingest.explode import columns_of
+
+    found: dict[str, dict[str, None]] = {}
+    for feed in compiled.plan.sources:
+        if not feed.relation.is_computed:
+            source = feed.relation.source
+            keys = source.primary_key if source.is_keyed else ()
+            columns = (*keys, *columns_of(feed.relation, feed.fields))
+            found.setdefault(source.name, {}).update(dict.fromkeys(columns))
+    for matrix in compiled.plan.matrices.matrices.values() if compiled.plan.matrices else ():
+        found.setdefault(under_matrices(matrix.relation), {}).update(dict.fromkeys(matrix.columns))
+    return {name: tuple(sorted(columns)) for name, columns in found.items()}
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
