@@ -59,7 +59,15 @@ class World:
         out = ["--mode", "changes", "--out", "out", "--format", "csv"]
         more = ["--set", f"partitions={self.draw.choice([2, 3])}", "--master", "local[2]"]
         command = [sys.executable, "-m", "squallpy.terminal", "run", "q.sql", "--checkpoint", "kept", *out]
-        command += ["--backend", self.backend, "--batch-rows", str(rows), *(more if self.backend == "spark" else [])]
+        command += [
+            "--set",
+            f"local_dir={self.folder}/mapped",
+            "--backend",
+            self.backend,
+            "--batch-rows",
+            str(rows),
+            *(more if self.backend == "spark" else []),
+        ]
         environment = os.environ | {"PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1"}
         self.run = subprocess.Popen(
             command, cwd=self.folder, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True

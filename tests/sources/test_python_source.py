@@ -188,6 +188,18 @@ def fault_a_reader(module: Path, method: str, fault: str) -> None:
     world.check()
 
 
+def test_a_source_that_never_ends_is_told_that_what_is_there_is_enough(module: Path) -> None:
+    text = BAD.replace("class Bad(Good):", "class Bad(Good, SupportsTriggerAvailableNow):")
+    more = "    top = 1 << 40\n    def prepareForTriggerAvailableNow(self): self.top = 7\n"
+    more += "    def latestOffset(self, start, limit): return {'at': min(self.top, start['at'] + 2)}"
+    write(module, "from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow\n" + text % more)
+    world = World(module, "bad_source.Source")
+    options = RunOptions("local", changes=True, trigger=BatchTrigger.parse("available-now"))
+    Session(module / "q.sql", None, world.script).run(options, world.sink)
+    world.rows = [f"{n},x" for n in range(7)]
+    world.check()
+
+
 def fault_a_source_that_goes_back_later(module: Path) -> None:
     write(module, BAD % "    pass")
     world = World(module, "bad_source.Source")

@@ -28,7 +28,7 @@ from pyspark.sql.datasource import (
     DataSourceStreamReader,
     SimpleDataSourceStreamReader,
 )
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from squallpy.base.errors import SquallError
@@ -76,12 +76,16 @@ class _PythonSource(Source):
 
     locates = ("_offset", "_partition")
 
-    def __init__(self, schema: StructType) -> None:
-        self._schema = schema
+    def __init__(self, schema: StructType, reader: object) -> None:
+        self._schema, self._any_reader = schema, reader
 
     @property
     def schema(self) -> pa.Schema:
         return arrow_schema(self._schema)
+
+    def begin(self, folder: str | None, ends: bool) -> None:
+        if ends and isinstance(self._any_reader, SupportsTriggerAvailableNow):
+            self._any_reader.prepareForTriggerAvailableNow()
 
 
 class PythonStream(_PythonSource):
@@ -90,8 +94,8 @@ class PythonStream(_PythonSource):
     is_counted = False
 
     def __init__(self, name: str, data_source: DataSource, schema: StructType, folders: Sequence[str]) -> None:
-        super().__init__(schema)
         self._reader = data_source.streamReader(schema)
+        super().__init__(schema, self._reader)
         self._takes_limit = bool(inspect.signature(self._reader.latestOffset).parameters)
         # NB: tasks read by one of its own, as in Spark: the driver's may hold what cannot be sent
         self._work = _Work.of(name, data_source.streamReader(schema), schema, folders)
@@ -131,8 +135,8 @@ class PythonTable(_PythonSource):
     is_bounded, is_counted = True, False
 
     def __init__(self, name: str, data_source: DataSource, schema: StructType, folders: Sequence[str]) -> None:
-        super().__init__(schema)
         self._reader = data_source.reader(schema)
+        super().__init__(schema, self._reader)
         self._work = _Work.of(name, self._reader, schema, folders)
 
     def initial(self) -> Offset:
@@ -149,8 +153,8 @@ class SimplePythonStream(_PythonSource):
     """A stream of a SimpleDataSourceStreamReader, whose rows are read on the driver."""
 
     def __init__(self, name: str, data_source: DataSource, schema: StructType) -> None:
-        super().__init__(schema)
         self._name, self._reader = name, data_source.simpleStreamReader(schema)
+        super().__init__(schema, self._reader)
         self._held = list[tuple[Offset, Offset, pa.Table]]()  # what was read and is not committed
 
     @property
