@@ -30,7 +30,7 @@ def _value(column: pa.Array, field: pa.Field) -> pa.Array:
     if code_of(field):  # it is JSON
         return pc.fill_null(text, "null")
     if pa.types.is_string(kind):
-        text = _string(text)
+        text = quoted_texts(text)
     elif pa.types.is_temporal(kind):
         text = join(pa.scalar('"'), text, pa.scalar('"'))
     elif pa.types.is_floating(kind):
@@ -39,7 +39,8 @@ def _value(column: pa.Array, field: pa.Field) -> pa.Array:
     return pc.fill_null(text, "null")
 
 
-def _string(text: pa.Array) -> pa.Array:
+def quoted_texts(text: pa.Array) -> pa.Array:
+    """Write texts as strings of JSON."""
     if pc.any(pc.match_substring_regex(text, r"[\x00-\x1f]")).as_py():  # rare, and needs many kinds of escapes
         return pa.array(
             [None if s is None else json.dumps(s, ensure_ascii=False) for s in text.to_pylist()], pa.string()

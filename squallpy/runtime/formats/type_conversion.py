@@ -132,7 +132,7 @@ def conform(table: pa.Table, fields: tuple[Field, ...], wrong: dict[int, Problem
 
 def _field(values: pa.ChunkedArray, field: Field, wrong: dict[int, Problem]) -> pa.ChunkedArray:
     if field.type.nested:
-        values, shown = hold(values, field)
+        values, shown = hold(values, field, _cast)
         for row, text in shown.items():
             wrong.setdefault(row, Problem("SQ4004", f'column "{field.name}": {text} is not a valid {field.type}'))
     elif values.type != column_type(field.type) or field.type.kind is Kind.INT or field.type.is_temporal:
