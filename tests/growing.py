@@ -95,7 +95,8 @@ class World:
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             self.grow()
-            time.sleep(self.draw.uniform(0, 0.1))
+            # NB: some sources bring three rows a batch, of which there are fewer in a second on Spark
+            time.sleep(self.draw.uniform(0, 1.0 if self.backend == "spark" else 0.1))
 
     def kill(self) -> str:
         """Kill the driver with all its processes, or on Spark the JVM or a Python worker; say which."""
