@@ -6,6 +6,7 @@ joins/          join operators on skewed streams, migrations, band joins        
 matrix/         matrix programs beside their re-evaluation                                    make bench-matrix
 fivm/           cofactor matrices over joins, beside C++ by hand and the same sums in SQL     make bench-fivm
 distribution/   executors, fixed cost of a batch, recovery, worth of each optimisation
+endless.py      memory and batches of runs without end: hours of idle looks, an hour of input
 kernels.py      nanoseconds per tuple of pools, dictionaries and lanes
 
 data/           tables, order books and queries        engines/   what is measured, one file per system

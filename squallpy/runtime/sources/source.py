@@ -143,6 +143,9 @@ class RowSource(Source):
         cuts = (self.cut(first, stop, number, tasks) for number in range(1, tasks))
         return [RowRange(self, *ends) for ends in pairwise((first, *cuts, stop))]
 
+    def backlog(self, end: Offset) -> Backlog:
+        return Backlog(self.rows - end["row"])
+
     def cut(self, start: int, stop: int, number: int, count: int) -> int:
         """Find where a part of the rows start..stop begins, if there are `count` of them."""
         return cut(start, stop, number, count)
@@ -185,9 +188,6 @@ class FileSource(RowSource):
     @property
     def rows(self) -> int:
         return self.starts[-1]
-
-    def backlog(self, end: Offset) -> Backlog:
-        return Backlog(self.rows - end["row"])
 
     def check(self, columns: Sequence[str]) -> None:
         """Raise SQ4002 if columns that are read exist twice in a file, or have a type that cannot become the
