@@ -68,12 +68,13 @@ class ReadSums:
         """Write the segments that will not change any more; return the others, for the commit."""
         rest: Sums = {}
         for source, parts in self.sums.items():
-            last = max(parts) // SEGMENT
+            top = max(parts)
+            last = top // SEGMENT
             for segment in range(self.written.get(source, 0), last):
                 inside = {part: sum for part, sum in parts.items() if part // SEGMENT == segment}
                 write_record(folder, _segment(source, segment), json.dumps(inside))
             self.written[source] = last
-            rest[source] = {part: sum for part, sum in parts.items() if part // SEGMENT >= last}
+            rest[source] = {part: parts[part] for part in range(last * SEGMENT, top + 1) if part in parts}
         return rest
 
 
