@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # NB: the runtime is imported by runs only, so that EXPLAIN s
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """The makings of a query's plan, besides the query and the sizes of its relations.
+    """The makings of a plan, besides its queries and the sizes of its relations.
 
     Args:
         late: Rows that came after their window had passed are reported.
@@ -46,7 +46,8 @@ def fingerprint(
 
     read = columns_read(compiled)
     relations = [(r.name, _read_of(r, read), r.format, _how_read(r)) for r in compiled.relations]
-    query = repr((identity_text(compiled.query.plan), compiled.query.names, relations, order))
+    queries = [(identity_text(query.plan), query.names) for query in compiled.queries]
+    query = repr((queries, relations, order))
     if matrices := compiled.plan.matrices:
         from squallpy.physical.matrix.explain_text import matrices_text
 

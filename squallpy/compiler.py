@@ -1,9 +1,11 @@
-"""Compilation of a query, from its text to the physical plan; `squall explain passes` prints its passes.
+"""Compilation of queries, from their text to the physical plan; `squall explain passes` prints its passes.
+
+Queries that run together are compiled together, so that they share what they have in common.
 
 text → bind → plan passes → lower → calculus passes → materialise → program passes → place
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -12,6 +14,7 @@ from squallpy.base.settings import JoinOperator, Settings
 from squallpy.catalog.relation import Relation
 from squallpy.logical.bind import Script
 from squallpy.logical.nodes import Query
+from squallpy.logical.plan_interning import PlanInterner
 from squallpy.maintain.lowering.lower_query import lower
 from squallpy.maintain.relational.materialise import materialise
 from squallpy.optimizer.pass_manager import Observer, PassContext, fresh_ids, run_passes
@@ -29,26 +32,31 @@ if TYPE_CHECKING:  # NB: matrices are imported by scripts that have any, so that
 
 @dataclass(frozen=True, slots=True)
 class CompiledProgram:
-    """A query at every stage up to its trigger program, wherever its views will be."""
+    """Queries at every stage up to their trigger program, wherever its views will be.
 
-    query: Query
-    optimised: Query
+    Args:
+        results: The number of each query's result in the program: queries that differ only in names have one.
+    """
+
+    queries: tuple[Query, ...]
+    optimised: tuple[Query, ...]
+    results: tuple[int, ...]
     lowered: Lowered
     program: Program
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledQuery(CompiledProgram):
-    """A query at every stage. `relations` are all that is read: its own, and those under its matrices."""
+    """Queries at every stage. `relations` are all that is read: their own, and those under their matrices."""
 
     plan: Plan
     relations: tuple[Relation, ...] = ()
 
 
 def to_program(
-    query: Query, settings: Settings | None = None, report_late: bool = False, observer: Observer | None = None
+    *queries: Query, settings: Settings | None = None, report_late: bool = False, observer: Observer | None = None
 ) -> CompiledProgram:
-    """Compile a bound query to its trigger program.
+    """Compile bound queries to one trigger program.
 
     Args:
         report_late: Rows that come after their window has passed are reported.
@@ -56,14 +64,22 @@ def to_program(
     """
     settings = settings or Settings()
     disabled = disabled_passes(settings.passes, settings.optimizer)
-    context = PassContext(fold_constant, report_late, disabled, ids=fresh_ids(query.plan))
-    plan = run_passes(query.plan, PLAN_PASSES, context, observer)
-    optimised = query if plan is query.plan else replace(query, plan=plan)
+    context = PassContext(fold_constant, report_late, disabled, ids=fresh_ids(*(query.plan for query in queries)))
+    plans = [run_passes(query.plan, PLAN_PASSES, context, observer) for query in queries]
+    optimised = tuple(q if plan is q.plan else replace(q, plan=plan) for q, plan in zip(queries, plans, strict=True))
     fold = None if "fold_constant" in disabled else fold_constant
-    lowered = lower(optimised, context.ids, fold, context.empty_groups)
+    results = _number(optimised)
+    distinct = [optimised[results.index(number)] for number in range(1 + max(results))]
+    lowered = lower(distinct, context.ids, fold, context.empty_groups)
     lowered = run_passes(lowered, CALCULUS_PASSES, context, observer)
     program = run_passes(materialise(lowered, settings.statements), PROGRAM_PASSES, context, observer)
-    return CompiledProgram(query, optimised, lowered, program)
+    return CompiledProgram(queries, optimised, results, lowered, program)
+
+
+def _number(queries: Sequence[Query]) -> tuple[int, ...]:
+    """Number queries from 0 on; those that differ only in names have one number."""
+    interner, numbers = PlanInterner(), dict[int, int]()
+    return tuple(numbers.setdefault(interner.number(query.plan), len(numbers)) for query in queries)
 
 
 @dataclass(frozen=True)
@@ -74,21 +90,30 @@ class Compiler:
     settings: Settings
     matrix_programs: "Mapping[str, MatrixProgram]"
 
-    def to_program(self, query: Query, report_late: bool = False, observer: Observer | None = None) -> CompiledProgram:
-        """Compile a query to its trigger program."""
-        return run_deep(lambda: to_program(query, self.settings, report_late, observer))
+    def to_program(
+        self, *queries: Query, report_late: bool = False, observer: Observer | None = None
+    ) -> CompiledProgram:
+        """Compile queries to their trigger program."""
+        return run_deep(
+            lambda: to_program(*queries, settings=self.settings, report_late=report_late, observer=observer)
+        )
 
-    def compile(self, query: Query, partitions: int, sizes: dict[str, int], report_late: bool = False) -> CompiledQuery:
-        """Compile a query to its physical plan.
+    def compile(
+        self, queries: Sequence[Query], partitions: int, sizes: dict[str, int], report_late: bool = False
+    ) -> CompiledQuery:
+        """Compile queries to their physical plan.
 
         Args:
             sizes: Rows of each relation, as far as they are known.
             report_late: Rows that come after their window has passed are reported.
         """
-        return run_deep(lambda: self._compile(query, partitions, sizes, report_late))
+        return run_deep(lambda: self._compile(queries, partitions, sizes, report_late))
 
-    def _compile(self, query: Query, partitions: int, sizes: dict[str, int], report_late: bool) -> CompiledQuery:
-        settings, compiled = self.settings, to_program(query, self.settings, report_late)
+    def _compile(
+        self, queries: Sequence[Query], partitions: int, sizes: dict[str, int], report_late: bool
+    ) -> CompiledQuery:
+        settings = self.settings
+        compiled = to_program(*queries, settings=settings, report_late=report_late)
         program = compiled.program
         sizes = sizes | {r.name: sizes.get(r.source.name, 0) for r in program.relations if r.parts}
         joins = JoinOperator(settings.join_operator)
@@ -101,7 +126,11 @@ class Compiler:
         if self.script.matrices or self.script.programs:
             plan = replace(plan, matrices=self._plan_matrices(plan, partitions))
         relations = self._relations(program, plan.matrices)
-        return CompiledQuery(query, compiled.optimised, compiled.lowered, program, plan, relations)
+        printed = tuple((n, query.names) for n, query in zip(compiled.results, compiled.queries, strict=True))
+        plan = replace(plan, printed=printed)
+        return CompiledQuery(
+            compiled.queries, compiled.optimised, compiled.results, compiled.lowered, program, plan, relations
+        )
 
     def _plan_matrices(self, plan: Plan, partitions: int) -> "MatrixPlan | None":
         from squallpy.maintain.matrix.compile_triggers import Options

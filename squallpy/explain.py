@@ -1,12 +1,13 @@
 """EXPLAIN: a query at any stage of its compilation, the list of passes, and what each of them has changed."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from squallpy.base.errors import SquallError
 from squallpy.compiler import CompiledProgram, CompiledQuery
 from squallpy.logical.explain_text import show
-from squallpy.logical.nodes import Node
+from squallpy.logical.nodes import Node, Query
 from squallpy.optimizer import pipeline
 from squallpy.optimizer.pass_manager import Observer
 from squallpy.physical.explain_text import plan_text, stages_text, triggers_text
@@ -23,9 +24,9 @@ def program_stage_text(compiled: CompiledProgram, stage: str) -> str:
     """Show a query at a stage before its views are placed."""
     match stage:
         case "logical":
-            return show(compiled.query.plan) + "\n"
+            return plans_text(compiled.queries)
         case "optimized":
-            return show(compiled.optimised.plan) + "\n"
+            return plans_text(compiled.optimised)
         case "calculus":
             return lowered_text(compiled.lowered)
         case "triggers":
@@ -53,6 +54,11 @@ def stage_text(compiled: CompiledQuery, stage: str, yardstick: str = "") -> str:
 
         text = "\n".join(part for part in (matrix_stage_text(compiled.plan.matrices, stage), text) if part)
     return text
+
+
+def plans_text(queries: Iterable[Query]) -> str:
+    """Show the logical plans of queries."""
+    return "\n".join(show(query.plan) + "\n" for query in queries)
 
 
 def view_trees_text(lowered: Lowered) -> str:

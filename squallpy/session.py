@@ -55,16 +55,16 @@ class Executor(Protocol):
     """Runs a plan: `begin` before the first batch, every batch to `on_batch` until that says stop; then the result as
     of the last."""
 
-    schema: "pa.Schema"
+    schemas: "tuple[pa.Schema, ...]"
 
     def run(
         self,
-        on_batch: "Callable[[int, Changes | None, BatchReport], bool]",
+        on_batch: "Callable[[int, tuple[Changes | None, ...], BatchReport], bool]",
         begin: Callable[[], None],
         stop: threading.Event,
     ) -> None: ...
 
-    def final(self) -> "pa.Table": ...
+    def final(self) -> "tuple[pa.Table, ...]": ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,14 @@ class RunOptions:
     clock: Callable[[], float] = monotonic
 
 
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A query, and what is wanted of it: its changes, its result, where they go."""
+
+    query: Query
+    options: RunOptions
+
+
 class Session:
     """A script and its settings.
 
@@ -123,31 +131,33 @@ class Session:
         """The compiler of the script's queries."""
         return Compiler(self.script, self.settings, self._programs)
 
-    def compile(self, query: Query, partitions: int, sizes: dict[str, int], report_late: bool = False) -> CompiledQuery:
-        """Compile a query to its physical plan (`Compiler.compile`)."""
-        return self.compiler.compile(query, partitions, sizes, report_late)
+    def compile(
+        self, queries: Query | Sequence[Query], partitions: int, sizes: dict[str, int], report_late: bool = False
+    ) -> CompiledQuery:
+        """Compile one or several queries to a physical plan (`Compiler.compile`)."""
+        several = [queries] if isinstance(queries, Query) else queries
+        return self.compiler.compile(several, partitions, sizes, report_late)
 
     def explain(self, stage: str) -> str:
         """Show the queries at one of `explain.STAGES`, or what each pass has changed ("trace").
 
         Reads no rows and starts no JVM.
         """
-        return run_deep(lambda: "\n".join(self._explain(query, stage) for query in self._queries()))
+        return run_deep(lambda: self._explain(self._queries, stage))
 
-    def _explain(self, query: Query, stage: str) -> str:
+    def _explain(self, queries: Sequence[Query], stage: str) -> str:
         if stage == "trace":
             tracer = Tracer()
-            self.compiler.to_program(query, observer=tracer)
+            self.compiler.to_program(*queries, observer=tracer)
             return tracer.text
         if stage not in PLACED and not (self.script.matrices or self.script.programs):
-            return program_stage_text(self.compiler.to_program(query), stage)
-        return stage_text(self.compile(query, self.settings.partitions, self.sizes), stage, self.yardstick)
+            return program_stage_text(self.compiler.to_program(*queries), stage)
+        return stage_text(self.compile(queries, self.settings.partitions, self.sizes), stage, self.yardstick)
 
     def time_passes(self) -> str:
         """List all passes with the milliseconds that each takes for the queries of the script."""
         timer = Timer()
-        for query in self._queries():
-            self.compiler.to_program(query, observer=timer)
+        self.compiler.to_program(*self._queries, observer=timer)
         return list_passes(timer.seconds)
 
     @property
@@ -164,16 +174,18 @@ class Session:
         working: Callable[[bool], None] = lambda _: None,
         observer: "Observer | None" = None,
     ) -> None:
-        """Run each query of the script over its input, with its rows to its own sink, else to `sink`, and reports to
-        `observer`.
+        """Run the queries of the script over their input, with the rows of each to its own sink, else to `sink`, and
+        reports to `observer`.
+
+        Of several queries without sinks only the results are wanted: `sink` gets them in the script's order.
 
         With `stop` set, the run ends after the batch in work; with a checkpoint, the next run goes on there. Before
-        its first batch a query is not `working`: nothing has to be waited for.
+        its first batch a run is not `working`: nothing has to be waited for.
         """
         from squallpy.runtime.observers.protocol import Observers
 
         stop = stop or threading.Event()
-        queries = tuple(self._queries())
+        queries = self._queries
         self._check_streams(options)
         with (
             self._lease(options) as lease,
@@ -182,12 +194,12 @@ class Session:
             closing(self._dead_letters(options)) as letters,
         ):
             told = Observers(letters, *([observer] if observer else []))
-            for query in queries:
-                wanted = self._wanted(outputs.sink(query) if outputs else None, options)
-                if not stop.is_set():
-                    working(False)
-                    with guarded_depth():
-                        self._run(query, wanted, sink, told, stop, lease, working, outputs)
+            targets = [
+                Target(query, self._wanted(outputs.sink(query) if outputs else None, options)) for query in queries
+            ]
+            working(False)
+            with guarded_depth():
+                self._run(targets, options, sink, told, stop, lease, working, outputs)
 
     def _dead_letters(self, options: RunOptions) -> "DeadLetters":
         """Open the files of rows that cannot be read, for streams that name any."""
@@ -195,8 +207,7 @@ class Session:
         from squallpy.runtime.observers.dead_letters import DeadLetters
 
         resumed = options.checkpoint is not None and is_used(options.checkpoint)
-        several = len(self.script.queries) > 1
-        return DeadLetters(self.script.relations.values(), self.path.parent, several, resumed)
+        return DeadLetters(self.script.relations.values(), self.path.parent, resumed)
 
     @contextmanager
     def _open_outputs(self, queries: Sequence[Query], options: RunOptions) -> "Iterator[Outputs | None]":
@@ -234,7 +245,7 @@ class Session:
 
     def _run(
         self,
-        query: Query,
+        targets: Sequence["Target"],
         options: RunOptions,
         sink: "Sink",
         observer: "Observer",
@@ -248,85 +259,90 @@ class Session:
         from squallpy.runtime.checkpoint.state_folders import Committed
         from squallpy.runtime.observers.protocol import QueryStart
         from squallpy.runtime.query_input import open_reading
+        from squallpy.runtime.sinks.protocol import AtEnd
         from squallpy.runtime.sources.source_report import measure_sources
 
-        folder = self._state_folder(query, options)
+        queries, folder = tuple(target.query for target in targets), options.checkpoint
         reading = open_reading(
             self.script.relations, self.path.parent, folder, options.trigger, self.foreign, options.clock
         )
         partitions = self.settings.partitions if options.backend == "spark" else 1
-        setup = Setup(self.settings, partitions, options.late, options.final)
-        compiled = self._compile_as(query, setup, reading.sizes)
+        setup = Setup(self.settings, partitions, options.late, any(target.options.final for target in targets))
+        compiled = self._compile_as(queries, setup, reading.sizes)
         batch_rows = options.batch_rows or self.settings.batch_rows
         reading.select(compiled.relations, columns_read(compiled), batch_rows, self.settings.interleave)
         sizes = {r.name: reading.sizes[r.name] for r in compiled.relations}
         made_for = run_deep(lambda: fingerprint(compiled, reading.order, sizes, setup))
         if lease:
             lease.check()
-        move = partial(self._move, query, compiled.plan)
+        move = partial(self._move, queries, compiled.plan)
         with ExitStack() as opened:
-            if options.out and outputs:  # NB: a run that starts over clears it before its checkpoint is used
-                resumes = folder is not None and is_used(folder)
-                sink = opened.enter_context(closing(outputs.open(options.out, made_for.query, resumes)))
-            location = opened.enter_context(self._state_location(query, options, made_for, reading, move))
+            resumes = folder is not None and is_used(folder)
+            sinks, printed = list["Sink"](), [target for target in targets if target.options.out is None]
+            for target in targets:  # NB: a run that starts over clears them before its checkpoint is used
+                if target.options.out and outputs:
+                    opened_sink = outputs.open(target.options.out, made_for.query, resumes)
+                    sinks.append(opened.enter_context(closing(opened_sink)))
+                else:
+                    sinks.append(sink if len(printed) == 1 else AtEnd(sink))
+            location = opened.enter_context(self._state_location(options, made_for, reading, move))
             input = reading.begin(location)
             measure = partial(measure_sources, input) if options.measured or reading.batches is None else None
-            delivery = Delivery(sink, observer, stop, reading.number, options.profile, lease, measure)
-            executor = self._executor(compiled.plan, replace(input, on_idle=delivery.idle), location, options)
-            sink.begin(query, executor.schema, reading.batches)
+            delivery = Delivery(sinks, observer, stop, reading.number, options.profile, lease, measure)
+            input, wanted = replace(input, on_idle=delivery.idle), [target.options.changes for target in targets]
+            executor = self._executor(compiled.plan, input, location, options, wanted)
+            for each, query, schema in zip(sinks, queries, executor.schemas, strict=True):
+                each.begin(query, schema, reading.batches)
             done = Committed(location.durable).batches if location else 0
             number = reading.number(done)
             done = location.before if location and number is None else number or 0
-            observer.on_query_started(QueryStart(query, reading.batches, executor.final, done, compiled.plan.joins))
+            observer.on_query_started(QueryStart(queries, reading.batches, executor.final, done, compiled.plan.joins))
             executor.run(delivery.batch, lambda: working(True), stop)
-            final = executor.final()
+            finals = executor.final()
             if lease:
                 lease.check()
-            sink.final(final)
-            sink.finish(stopped=stop.is_set())
+            for each, final in zip(sinks, finals, strict=True):
+                each.final(final)
+                each.finish(stopped=stop.is_set())
             observer.on_query_terminated(delivery.summary)
 
-    def _compile_as(self, query: Query, setup: "Setup", sizes: Mapping[str, int]) -> CompiledQuery:
+    def _compile_as(self, queries: Sequence[Query], setup: "Setup", sizes: Mapping[str, int]) -> CompiledQuery:
         compiler = replace(self.compiler, settings=setup.settings)
-        compiled = compiler.compile(query, setup.partitions, dict(sizes), setup.late)
+        compiled = compiler.compile(queries, setup.partitions, dict(sizes), setup.late)
         if compiled.plan.only_grows and not setup.final:
-            compiled = replace(compiled, plan=replace(compiled.plan, keeps_result=False))
+            compiled = replace(compiled, plan=replace(compiled.plan, keeps_results=False))
         return compiled
 
     def _move(
-        self, query: Query, plan: Plan, was: "CheckpointIdentity", before: "StateLocation", after: "StateLocation",
+        self,
+        queries: Sequence[Query],
+        plan: Plan,
+        was: "CheckpointIdentity",
+        before: "StateLocation",
+        after: "StateLocation",
         done: "Committed",
-    ) -> Any:  # fmt: skip
-        """Move the state of the query to another plan (`checkpoint.Move`)."""
+    ) -> Any:
+        """Move the state of queries to another plan (`checkpoint.Move`)."""
         from squallpy.runtime.checkpoint.checkpoint import CannotMove
         from squallpy.runtime.reshard import Reshard
 
-        old = self._compile_as(query, from_json(Setup, was.setup), was.sizes)
+        old = self._compile_as(queries, from_json(Setup, was.setup), was.sizes)
         if plan_identity(old) != was.plan:
             raise CannotMove("it was made by another version, or for other sizes")
-        facts = Reshard(old.plan, plan, done.batches, done.facts or {}, was.sizes)(before, after)
         log_event(CHECKPOINT, INFO, "move", batch=done.batches, before=old.plan.partitions, after=plan.partitions)
-        return facts
-
-    def _state_folder(self, query: Query, options: RunOptions) -> str | None:
-        """Return the folder or URI of a query in the checkpoint, if there is one."""
-        from squallpy.runtime.checkpoint.durable_folder import join_path
-
-        if options.checkpoint and len(self.script.queries) > 1:
-            return join_path(options.checkpoint, f"query-{query.number}")
-        return options.checkpoint
+        return Reshard(old.plan, plan, done.batches, done.facts or {}, was.sizes)(before, after)
 
     @contextmanager
     def _state_location(
-        self, query: Query, options: RunOptions, made_for: "CheckpointIdentity", reading: "Reading", move: "Move"
+        self, options: RunOptions, made_for: "CheckpointIdentity", reading: "Reading", move: "Move"
     ) -> Iterator["StateLocation | None"]:
-        """Open the state of the query; None for a local run that is not to be resumed."""
+        """Open the state of a run; None for a local one that is not to be resumed."""
         from squallpy.runtime.checkpoint.checkpoint import open_checkpoint
         from squallpy.runtime.checkpoint.durable_folder import open_durable
         from squallpy.runtime.checkpoint.state_folders import temporary_location
 
         snapshot, local = self.settings.snapshot_mb << 20, self.settings.local_dir
-        if folder := self._state_folder(query, options):
+        if folder := options.checkpoint:
             ends, inputs = reading.batches is not None, reading.inputs
             rows = reading.batch_rows
             location = open_checkpoint(folder, made_for, rows, local, snapshot, inputs, repeats=ends, move=move)
@@ -341,7 +357,7 @@ class Session:
             yield None
 
     def _executor(
-        self, plan: Plan, input: "Input", location: "StateLocation | None", options: RunOptions
+        self, plan: Plan, input: "Input", location: "StateLocation | None", options: RunOptions, wanted: Sequence[bool]
     ) -> "Executor":
         trace = Trace(on=options.profile is not None)
         if options.backend == "spark":
@@ -349,19 +365,20 @@ class Session:
 
             assert location is not None
             return SparkExecutor(
-                plan, input, location, options.master, self.settings.splits, options.conf, options.changes, trace,
+                plan, input, location, options.master, self.settings.splits, options.conf, wanted, trace,
                 self.path.stem,
             )  # fmt: skip
         from squallpy.runtime.local_executor import DurableLocalExecutor, LocalExecutor
 
         if location is not None:
-            return DurableLocalExecutor(plan, input, location, with_changes=options.changes, trace=trace)
-        return LocalExecutor(plan, input, with_changes=options.changes, measured=options.measured, trace=trace)
+            return DurableLocalExecutor(plan, input, location, with_changes=wanted, trace=trace)
+        return LocalExecutor(plan, input, with_changes=wanted, measured=options.measured, trace=trace)
 
-    def _queries(self) -> Iterator[Query]:
+    @property
+    def _queries(self) -> tuple[Query, ...]:
         if not self.script.queries:
             raise SquallError("SQ1002", f"{self.path}: the script has no SELECT", hint="add one; it is kept fresh")
-        yield from self.script.queries
+        return tuple(self.script.queries)
 
     def _outputs(self, declared: DeclaredProgram, matrices: Mapping[str, Matrix]) -> tuple[str, ...]:
         from squallpy.maintain.matrix.script_programs import Programs  # NB: only scripts with matrices import it

@@ -58,7 +58,7 @@ def measure(stream: Stream, settings: Settings, batches: int) -> Measured:
     plan = session.compile(query, settings.partitions, dict(stream.replay.sizes)).plan
     seconds, received, until = list[float](), list[float](), perf_counter()
 
-    def on_batch(batch: int, changes: Changes | None, report: BatchReport) -> bool:
+    def on_batch(batch: int, changes: tuple[Changes | None, ...], report: BatchReport) -> bool:
         nonlocal until
         before, until = until, perf_counter()
         seconds.append(until - before)

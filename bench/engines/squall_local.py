@@ -117,7 +117,7 @@ class Local:
         chosen, done = set(leaps.chosen), Done()
         for first, _ in leaps.steps:
             start = watch.clock()
-            changes, _ = executor.step()
+            (changes,), _ = executor.step()
             seconds = watch.clock() - start
             done.note(first, executor._stage.work, changes)
             if first in chosen and not watch.record(first, seconds):
@@ -127,7 +127,8 @@ class Local:
         views = {name: used["bytes"] for name, used in executor._store.usage().items()}
         fields = {feed.relation.name: feed.fields for feed in plan.sources}
         self.facts = {"views": views, "read_bytes": stream.nbytes(fields)} | done.figures(watch, stream.batches)
-        return executor.final()
+        (rows,) = executor.final()
+        return rows
 
     def close(self) -> None: ...
 

@@ -36,9 +36,9 @@ class Squall:
         input = Input(open_sources(stream), stream.replay)
         until, last = perf_counter(), -1
 
-        def on_batch(batch: int, changes: Changes | None, report: BatchReport) -> bool:
+        def on_batch(batch: int, changes: tuple[Changes | None, ...], report: BatchReport) -> bool:
             nonlocal until, last
-            assert changes is not None
+            assert changes[0] is not None
             before, until, last = until, perf_counter(), batch
             return watch.record(batch, until - before)
 
@@ -46,7 +46,7 @@ class Squall:
             plan = plan_of(stream, settings.partitions)
             squall = SparkExecutor(plan, input, place, MASTER, settings.splits, with_changes=True)
             squall.run(on_batch)
-            return squall.final() if last + 1 == stream.batches else None
+            return squall.final()[0] if last + 1 == stream.batches else None
 
     def close(self) -> None:
         self._open.close()

@@ -77,12 +77,12 @@ def local(session: Session, sources: dict[str, Any], batch_rows: int, batches: i
     """The session's query over the sources; results that only grow are not kept."""
     (query,) = session.script.queries
     sizes = {name: source.rows for name, source in sources.items()}
-    plan = replace(session.compile(query, 1, sizes).plan, keeps_result=False)
+    plan = replace(session.compile(query, 1, sizes).plan, keeps_results=False)
     replay = Replay(sizes, batch_rows)
     executor, out = LocalExecutor(plan, Input(sources, replay)), Ours()
     while executor.next < (batches or replay.batches):
         since = perf_counter()
-        changes, report = executor.step()
+        (changes,), report = executor.step()
         out.seconds += perf_counter() - since
         assert changes and not len(changes.deletes)
         out.tuples += report.tuples

@@ -135,7 +135,7 @@ class Settings:
     changes_marks: bool = setting(
         False,
         "mark the end of each batch (also one without changes) and of the query in changes on stdout, by a row of op "
-        "=, or a line below a table; with several queries, add a column query",
+        "=, or a line below a table",
         name="changes.marks",
     )
     optimizer: bool = setting(True, "all passes; off: only those that are required (squall explain passes)")

@@ -136,9 +136,9 @@ def run_passes(value: T, passes: Sequence[Pass[T]], context: PassContext, observ
     return value
 
 
-def fresh_ids(plan: Node) -> Iterator[int]:
-    """Yield ids above those of all columns of a plan."""
-    return count(1 + max((c.id for node in nodes(plan) for c in node.output), default=0))
+def fresh_ids(*plans: Node) -> Iterator[int]:
+    """Yield ids above those of all columns of some plans."""
+    return count(1 + max((c.id for plan in plans for node in nodes(plan) for c in node.output), default=0))
 
 
 def node_pass(

@@ -43,8 +43,8 @@ def plan_text(plan: Plan) -> str:
     unique = {view.view for view in plan.unique}
     pools = [(pool, place_text(pool, places.get(pool.name))) for pool in plan.pools]
     lines += [f"  {pool_text(pool)}{where}{_checked(pool, unique)}" for pool, where in pools]
-    lines += [f"RESULT {'on' if plan.keeps_result else 'through'} the driver"]
-    lines += [f"  {pool_text(plan.result)}{_checked(plan.result, unique)}"]
+    lines += [f"RESULT {'on' if plan.keeps_results else 'through'} the driver"]
+    lines += [f"  {pool_text(result)}{_checked(result, unique)}" for result in plan.results]
     lines += join_lines(plan)
     return "\n".join(lines) + "\n"
 
@@ -121,10 +121,12 @@ def stages_text(plan: Plan, yardstick: str = "") -> str:
         is_last = stage is plan.stages[-1]
         how = "GATHER  " if is_last else "EXCHANGE"
         lines += [f"    {how}  {send_text(plan, send, is_last)}" for send in stage.sends]
-    keys, first = ", ".join(c.name for c in plan.result.keys), f"{_updates(plan.driver)}, " if plan.driver else ""
+    first = f"{_updates(plan.driver)}, " if plan.driver else ""
     sent = ", ".join(f"{name} {size:,.0f}" for name, size in traffic(plan).items())
-    lines += [f"    GATHER    ΔQ({keys}) → driver"] if not plan.driver else []
-    lines += [f"  DRIVER   {first}add ΔQ to Q, print what changed", f"EXCHANGED, estimated bytes per tuple: {sent}"]
+    for result in plan.results if not plan.driver else ():
+        lines.append(f"    GATHER    Δ{result.name}({', '.join(c.name for c in result.keys)}) → driver")
+    added = ", ".join(f"Δ{result.name} to {result.name}" for result in plan.results)
+    lines += [f"  DRIVER   {first}add {added}, print what changed", f"EXCHANGED, estimated bytes per tuple: {sent}"]
     lines += join_lines(plan)
     fixed = [(pool, dict(plan.places)[pool.name]) for pool in plan.pools if pool.name in plan.pinned_pools]
     lines += [f"PLACED as set: {pool_text(pool)}{place_text(pool, where)}" for pool, where in fixed]

@@ -225,7 +225,7 @@ class Plan:
     stages: tuple[Stage, ...]
     pools: tuple[PoolPlan, ...]
     deltas: tuple[PoolPlan, ...]
-    result: PoolPlan
+    results: tuple[PoolPlan, ...]
     partitions: int
     places: tuple[tuple[str, tuple[int, ...] | str], ...] = ()  # placements of pools: key positions, or a mark's name
     unique: tuple[UniqueView, ...] = ()  # checked after each batch
@@ -238,18 +238,18 @@ class Plan:
     capacity: int | None = None  # bytes that a joiner may store: the grid grows at half of it
     light: tuple[tuple[str, str], ...] = ()  # reasons why no key of a hashed pool has a grid
     matrices: MatrixPlan | None = None  # the first stage of a query that reads matrices
-    keeps_result: bool = True  # otherwise its rows are printed and dropped
+    keeps_results: bool = True  # otherwise their rows are printed and dropped
     driver: Stage | None = None  # the last stage, where it only has sums without keys
-
-    @property
-    def output(self) -> OutputSpec:
-        return self.program.output
+    printed: tuple[tuple[int, tuple[str, ...]], ...] = ()  # by query: its result, its columns; none: all
 
     @property
     def only_grows(self) -> bool:
-        """True if the result only ever grows, so that its present rows need not be stored."""
-        f, program = self.program.output, self.program
-        plain = f.repeat and f.having is None and f.times is None and f.limit is None and not f.offset
+        """True if the results only ever grow, so that their present rows need not be stored."""
+        program = self.program
+        plain = all(
+            f.repeat and f.having is None and f.times is None and f.limit is None and not f.offset
+            for f in program.outputs
+        )
         return plain and not program.auxiliary and not any(r.has_deletes for r in program.relations)
 
     @property

@@ -305,16 +305,17 @@ class _PlanBuilder:
 
     def plan(self, reading: Stage, stages: tuple[Stage, ...], places: Placements, partitions: int) -> Plan:
         """Assemble the plan of these stages."""
-        views, passing = [view.name for view in self._program.views], self.passing
+        passing = self.passing
         planned = {name: PoolPlan(name, p.keys, p.payload, *self.indexes.of(name)) for name, p in self._pools.items()}
         deltas = tuple(pool for name, pool in planned.items() if name in passing)
         where = tuple((name, _placement_value(place)) for name, place in places.items())
-        result, *pools = (planned[name] for name in views)
+        results = tuple(planned[view.name] for view in self._program.results)
+        pools = tuple(planned[view.name] for view in self._program.stored)
         unique = tuple(
             u for u in unique_views(self._program) if not planned[u.view].is_ordered and _can_check(u, places)
         )
         return Plan(
-            self._program, tuple(self.feeds), reading, stages, tuple(pools), deltas, result, partitions, where, unique
+            self._program, tuple(self.feeds), reading, stages, pools, deltas, results, partitions, where, unique
         )
 
 

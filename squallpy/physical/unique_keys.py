@@ -92,7 +92,7 @@ def foreign_keys(program: Program) -> frozenset[tuple[str, str]]:
     """
     keys = {r.name: r.primary_key[0] for r in program.relations if len(r.primary_key) == 1}
     found = {(r.name, ref.fields[0]) for r in program.relations for ref in r.references if len(ref.fields) == 1}
-    for term in (t for view in (program.result, *(aux.view for aux in program.auxiliary)) for t in view.terms):
+    for term in (t for view in (*program.results, *(aux.view for aux in program.auxiliary)) for t in view.terms):
         named = {v: a.relation for a in term.atoms for name, v in a.fields if keys.get(a.relation.name) == name}
         found |= {
             (atom.relation.name, name)

@@ -174,6 +174,20 @@ def lifted(factor: Expr) -> tuple[Expr, int] | None:
 
 def cofactor_ring(lane: Lane, rings: Sequence[LaneRing] = ()) -> Cofactor | None:
     """Return the ring of a product of cofactor rings and liftings; None if it has none of them."""
+    given = _cofactors(lane, rings)
+    if not given:
+        return None
+    return Cofactor(min(r.first for r in given), sum(r.size for r in given), degree=given[0].degree)
+
+
+def has_gap(lane: Lane, rings: Sequence[LaneRing]) -> bool:
+    """True if the variables of a product of cofactor rings are not side by side: no ring is over them."""
+    whole, given = cofactor_ring(lane, rings), _cofactors(lane, rings)
+    return whole is not None and max(r.first + r.size for r in given) > whole.first + whole.size
+
+
+def _cofactors(lane: Lane, rings: Sequence[LaneRing]) -> list[Cofactor]:
+    """List the cofactor rings of the factors of a product."""
     given = [ring for ring in rings if isinstance(ring, Cofactor)]
     for factor in lane:
         match factor:
@@ -181,9 +195,7 @@ def cofactor_ring(lane: Lane, rings: Sequence[LaneRing] = ()) -> Cofactor | None
                 given.append(Cofactor(number, 1))
             case Call("lift", (_, Literal(number), Literal(degree))):
                 given.append(Cofactor(number, 1, degree=degree))
-    if not given:
-        return None
-    return Cofactor(min(r.first for r in given), sum(r.size for r in given), degree=given[0].degree)
+    return given
 
 
 def product_ring(lane: Lane, rings: Sequence[LaneRing]) -> LaneRing:

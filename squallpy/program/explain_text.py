@@ -13,7 +13,7 @@ from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Call, Column, Expr, Literal
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.calculus import Assign, Cmp, Factor, Lane, Rel, Values, variables
-from squallpy.program.output_spec import Measure
+from squallpy.program.output_spec import Measure, OutputSpec
 from squallpy.program.trigger_program import Lowered, Program, Statement, Trigger
 from squallpy.program.variable_names import WIDTH, Names
 from squallpy.program.views import Ref, View
@@ -120,7 +120,7 @@ def lowered_text(lowered: Lowered) -> str:
         lanes = tuple(range(len(aux.view.terms[0].lanes)))
         lines.append(fold(f"{head(aux.view)} := {definition(aux.view)}"))
         lines.append(replace(aux, source=Ref(aux.view.name, aux.view.keys, lanes)).text)
-    return "\n".join([*lines, fold(f"{head(lowered.view)} := {definition(lowered.view)}")]) + "\n"
+    return "\n".join([*lines, *(fold(f"{head(view)} := {definition(view)}") for view in lowered.views)]) + "\n"
 
 
 def _align(lines: list[str]) -> list[str]:
@@ -164,7 +164,19 @@ def measure_text(measure: Measure, view: View) -> str:
 
 def program_text(program: Program, costs: Sequence[Sequence[str]] = ()) -> str:
     """Write views, triggers with the costs of statements, and the result, as `squall explain triggers` prints them."""
-    output, result = program.output, program.result
+    auxiliary = {aux.relation.name: aux for aux in program.auxiliary}
+    priced = zip(program.triggers, costs or [()] * len(program.triggers), strict=True)
+    triggers = [trigger_text(t, auxiliary.get(t.relation.name), each) for t, each in priced]
+    several = len(program.outputs) > 1
+    results = [
+        f"RESULT{f' {view.name}' if several else ''}\n{indent(_output_text(output, view), '  ')}"
+        for output, view in zip(program.outputs, program.results, strict=True)
+    ]
+    return "\n\n".join([views_text(program), *triggers, *results]) + "\n"
+
+
+def _output_text(output: OutputSpec, result: View) -> str:
+    """Write how the rows of a result are printed."""
     names = Names(_scope(result.keys, result.terms[0].body))
     lines = [measure_text(m, result) for m in output.measures]
     lines += [f"HAVING {names.expr(output.having)}"] if output.having is not None else []
@@ -174,8 +186,4 @@ def program_text(program: Program, costs: Sequence[Sequence[str]] = ()) -> str:
         lines.append("ORDER BY " + ", ".join(names.expr(e) + (" DESC" if down else "") for e, down, _ in output.order))
     if output.limit is not None:
         lines.append(f"LIMIT {output.limit}" + (f" OFFSET {output.offset}" if output.offset else ""))
-    auxiliary = {aux.relation.name: aux for aux in program.auxiliary}
-    priced = zip(program.triggers, costs or [()] * len(program.triggers), strict=True)
-    triggers = [trigger_text(t, auxiliary.get(t.relation.name), each) for t, each in priced]
-    parts = [views_text(program), *triggers, "RESULT\n" + indent("\n".join(lines), "  ")]
-    return "\n\n".join(parts) + "\n"
+    return "\n".join(lines)

@@ -8,18 +8,23 @@ An `AuxiliaryRelation` makes rows of a view, such as the nested aggregates of ea
 join. Its change is extracted from the groups that the batch touched (§3.2.2), and has a trigger like any relation.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from squallpy.base.rings import LaneRing
 from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Column
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
-from squallpy.program.calculus import Factor, Lane, product_ring
+from squallpy.program.calculus import Factor, Lane, has_gap, product_ring
 from squallpy.program.output_spec import OutputSpec
 from squallpy.program.views import Ref, View
 
-RESULT = "Q"  # the name of the view that the query asks for
+RESULT = "Q"  # the name of the view that a query asks for, if it is alone
+
+
+def result_name(number: int, of: int) -> str:
+    """Name the view that one of several queries asks for; they are numbered from 1 on."""
+    return RESULT if of == 1 else f"{RESULT}{number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +47,17 @@ class Statement:
         Args:
             of: The rings of a view or delta that it reads.
         """
+        return tuple(product_ring(lane, rings) for lane, rings in self._products(of))
+
+    def has_gap(self, of: Callable[[str], Sequence[LaneRing]]) -> bool:
+        """True if no ring is over the variables of one of its products (`calculus.has_gap`)."""
+        return any(has_gap(lane, rings) for lane, rings in self._products(of))
+
+    def _products(self, of: Callable[[str], Sequence[LaneRing]]) -> Iterator[tuple[Lane, list[LaneRing]]]:
+        """Yield its products: the lane of each, and the rings of the other factors."""
         factors = [(of(ref.name), ref.picks) for ref in self.refs if ref.picks and not ref.row]
-        lanes = enumerate(self.lanes)
-        return tuple(product_ring(lane or (), [rings[picks[n]] for rings, picks in factors]) for n, lane in lanes)
+        for n, lane in enumerate(self.lanes):
+            yield lane or (), [rings[picks[n]] for rings, picks in factors]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +71,23 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A compiled query: its views, the first of which is the result, its triggers, how rows are printed, and its
-    auxiliary relations, innermost first."""
+    """Compiled queries: their views, those of the results first, their triggers, how the rows of each result are
+    printed, and their auxiliary relations, innermost first."""
 
     views: tuple[View, ...]
     triggers: tuple[Trigger, ...]
-    output: OutputSpec
+    outputs: tuple[OutputSpec, ...]
     auxiliary: tuple[AuxiliaryRelation, ...] = ()
 
     @property
-    def result(self) -> View:
-        return self.views[0]
+    def results(self) -> tuple[View, ...]:
+        """The views that the queries ask for."""
+        return self.views[: len(self.outputs)]
+
+    @property
+    def stored(self) -> tuple[View, ...]:
+        """The views that they are computed from."""
+        return self.views[len(self.outputs) :]
 
     @property
     def relations(self) -> tuple[Relation, ...]:
@@ -79,9 +98,12 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """A query in the ring calculus: its view and its auxiliary relations, innermost first, nothing materialised yet."""
+    """Queries in the ring calculus: the view of each and how it is printed, and the auxiliary relations of all.
 
-    view: View
-    output: OutputSpec
+    These are given innermost first. Nothing is materialised yet.
+    """
+
+    views: tuple[View, ...]
+    outputs: tuple[OutputSpec, ...]
     relations: tuple[Relation, ...]
     auxiliary: tuple[AuxiliaryRelation, ...] = ()

@@ -15,12 +15,13 @@ from squallpy.runtime.formats.file_rows import READ
 from squallpy.runtime.ingest.upserts import UpsertFeeds
 from squallpy.runtime.matrix.matrix_stage import compute, open_matrices
 from squallpy.runtime.observers.report import BatchReport
-from squallpy.runtime.result.result import Changes, Result, result_layout
+from squallpy.runtime.result.result import Changes, Results, Wanted, result_layout
 from squallpy.runtime.sources.input import Input, Step, arriving
 from squallpy.runtime.state.state_store import Store, StoreLayout
 from squallpy.runtime.triggers.stage_executor import StageExecutor, store_layout
 
-OnBatch = Callable[[int, Changes | None, BatchReport], bool]  # batch, printed changes, report → True to continue
+Printed = tuple[Changes | None, ...]  # by each query
+OnBatch = Callable[[int, Printed, BatchReport], bool]  # batch, printed changes, report → True to continue
 
 
 class LocalExecutor:
@@ -30,19 +31,20 @@ class LocalExecutor:
     """
 
     def __init__(
-        self, plan: Plan, input: Input, with_changes: bool = True, measured: bool = False, trace: Trace = SILENT
+        self, plan: Plan, input: Input, with_changes: Wanted = True, measured: bool = False, trace: Trace = SILENT
     ) -> None:
         assert plan.partitions == 1 and len(plan.stages) == 1
         self._plan, self._input = plan, input
-        self._with_changes, self._measured, self._trace = with_changes, measured, trace
-        self._sender, self._result, self._upserts = Sender(plan, trace), Result(plan), UpsertFeeds(plan)
+        self._measured, self._trace = measured, trace
+        self._sender, self._upserts = Sender(plan, trace), UpsertFeeds(plan)
+        self._results = Results(plan, with_changes)
         self._matrices = open_matrices(plan, input)
         self._stage = StageExecutor(plan, plan.stages[0], trace=trace)
         self._store = Store(StoreLayout((*store_layout(plan).pools, *result_layout(plan).pools)))
-        self.schema = self._result.schema
+        self.schemas = self._results.schemas
         self.next = 0
 
-    def step(self, step: Step | None = None) -> tuple[Changes | None, BatchReport]:
+    def step(self, step: Step | None = None) -> tuple[Printed, BatchReport]:
         """Apply the next batch, which may be given."""
         self._store.renew()
         step = step or self._input.step(self.next)
@@ -52,11 +54,11 @@ class LocalExecutor:
         read = perf_counter()
         with self._trace("statements"):
             part.deltas += self._upserts.deltas(self._store, part.upserts)
-            change, _ = self._stage.apply(self._store, [*part.deltas, *(delta for _, delta in part.ledgers)])
+            changed, _ = self._stage.apply(self._store, [*part.deltas, *(delta for _, delta in part.ledgers)])
         with self._trace("result"):
-            changes = self._result.apply(self._store, [change], self.next == 0, self._with_changes)
+            changes = self._results.apply(self._store, changed, self.next == 0)
         stats = part.stats | {"trigger_seconds": perf_counter() - read} | self._stage.notes
-        stats["duplicates"] += self._result.duplicates
+        stats["duplicates"] += self._results.duplicates
         if self._measured:
             stats["views"] = self._store.usage()
         stats["profile"] = self._trace.take_seconds()
@@ -76,28 +78,28 @@ class LocalExecutor:
                 if not go_on:
                     return
 
-    def final(self) -> pa.Table:
-        """Return the printed result as of the last batch."""
-        return self._result.final(self._store)
+    def final(self) -> tuple[pa.Table, ...]:
+        """Return the printed result of each query as of the last batch."""
+        return self._results.final(self._store)
 
 
 class DurableLocalExecutor:
     """The local executor with its state in a checkpoint, from which it resumes."""
 
     def __init__(
-        self, plan: Plan, input: Input, location: StateLocation, with_changes: bool = True, trace: Trace = SILENT
+        self, plan: Plan, input: Input, location: StateLocation, with_changes: Wanted = True, trace: Trace = SILENT
     ) -> None:
         assert plan.partitions == 1
         self._plan, self._input, self._trace = plan, input, trace
         self._sender, self._publisher = Sender(plan, trace), Publisher(plan, with_changes, trace)
         self._matrices = open_matrices(plan, input, location)
-        self.schema = self._publisher.result.schema
+        self.schemas = self._publisher.results.schemas
         self._node = location.partition("partition-0", store_layout(plan), *Node(plan, trace=trace).runs, trace=trace)
         self._result = location.partition("result", result_layout(plan), self._publisher.run, trace=trace)
         self._committed = Committed(location.durable)
         self.next = self._committed.batches
 
-    def step(self, step: Step | None = None) -> tuple[Changes | None, BatchReport]:
+    def step(self, step: Step | None = None) -> tuple[Printed, BatchReport]:
         """Apply the next batch, which may be given, exactly once: one that was applied returns the output of then."""
         started, step = perf_counter(), step or self._input.step(self.next)
         with self._trace("feed"):
@@ -136,5 +138,5 @@ class DurableLocalExecutor:
             if not go_on:
                 return
 
-    def final(self) -> pa.Table:
-        return self._publisher.result.final(self._result.store())
+    def final(self) -> tuple[pa.Table, ...]:
+        return self._publisher.results.final(self._result.store())

@@ -155,8 +155,8 @@ class Reshard:
 
     def __call__(self, before: StateLocation, after: StateLocation) -> dict[str, Any] | None:
         """Write the state at another location; returns the state of the driver there. Raises CannotMove."""
-        if self.old.keeps_result != self.new.keeps_result:
-            raise CannotMove("its result was not kept" if self.new.keeps_result else "its result is kept")
+        if self.old.keeps_results != self.new.keeps_results:
+            raise CannotMove("its result was not kept" if self.new.keeps_results else "its result is kept")
         old = Homes(self.old, open_policy(self.old, self.facts.get("joins"), self.sizes))
         new = Homes(self.new, open_policy(self.new, None, self.sizes))
         driver = Store(result_layout(self.new))

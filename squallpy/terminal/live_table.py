@@ -96,7 +96,7 @@ class Live(Observer):
 
         self._console, self._on_shown = console or Console(), shown
         self._live: Any = None
-        self._due, self._shows = 0.0, True
+        self._due = 0.0
 
     def begin(self, query: Query, schema: pa.Schema, batches: int | None) -> None:
         self._bag, self._batches, self._is_first = Bag(schema), batches, True
@@ -105,19 +105,19 @@ class Live(Observer):
         self._due = 0.0
 
     def on_query_started(self, start: QueryStart) -> None:
-        self._result, self._shows = start.result, start.query.sink is None
+        self._results, self._number = start.results, [query.sink is None for query in start.queries].index(True)
 
     def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None) -> None:
         assert deletes is not None and inserts is not None
         if self._is_first and number:  # the run goes on from a checkpoint: earlier batches are in the result alone
-            self._bag.change(deletes.slice(0, 0), self._result())
+            self._bag.change(deletes.slice(0, 0), self._results()[self._number])
         else:
             self._bag.change(deletes, inserts)
         self._is_first = False
 
     def on_query_progress(self, report: BatchReport) -> None:
         start = perf_counter()
-        if self._shows and start >= self._due:
+        if start >= self._due:
             self._draw(report.number, report.total_tuples)
             end = perf_counter()
             self._due = end + max(_REFRESH, _MAX_DRAWING * (end - start))

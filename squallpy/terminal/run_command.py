@@ -65,11 +65,12 @@ class Choice:
     format: str
 
 
-def choose(request: RunRequest, terminal: bool, redraws: bool = True, endless: str = "") -> Choice:
+def choose(request: RunRequest, terminal: bool, redraws: bool = True, endless: str = "", printed: int = 1) -> Choice:
     """Choose mode and format, given whether stdout is a terminal, and redraws; SQ7003 for options that contradict.
 
     Args:
         endless: The name of a stream that has no end, if there is one.
+        printed: The number of queries without sinks.
     """
     if request.mode == "final" and endless:
         why = f"--mode final prints the answer at the end, and the stream {endless} has none"
@@ -83,6 +84,10 @@ def choose(request: RunRequest, terminal: bool, redraws: bool = True, endless: s
     if request.mode == "live" and not redraws:
         why = "--mode live redraws its table, which this terminal cannot (TERM=dumb, or a notebook)"
         raise SquallError("SQ7003", why, hint="--mode changes or final")
+    mode = request.mode or ("changes" if endless else None)
+    if printed > 1 and not request.out and mode in ("live", "changes"):
+        why = f"--mode {mode} prints one query, and {printed} have no sink"
+        raise SquallError("SQ7003", why, hint="--out DIR has a folder for each; or give them sinks")
     if request.mode == "live" and request.format not in (None, "table"):
         raise SquallError("SQ7003", f"--mode live shows a table, not {request.format}", hint="--mode changes or final")
     at_end = "changes" if endless else "final"
@@ -90,7 +95,7 @@ def choose(request: RunRequest, terminal: bool, redraws: bool = True, endless: s
         return Choice(request.mode or at_end, FileFormat.of(str(request.out), request.format).name)
     if request.format == "parquet":
         raise SquallError("SQ7003", "--format parquet is for files", hint="name one: --out result.parquet")
-    table = terminal and request.format in (None, "table")
+    table = terminal and request.format in (None, "table") and printed < 2
     return Choice(
         request.mode or ("live" if table and redraws else at_end), request.format or ("table" if terminal else "csv")
     )
@@ -126,7 +131,7 @@ def _run_script(request: RunRequest, events: EventHandler | None) -> None:
     trigger = BatchTrigger.parse(request.trigger) if request.trigger else AS_IT_COMES
     session = Session(request.script, parse_settings(request.settings), request.text)
     with hide_module("pandas"), Progress("compiling", logs=events is not None).running():
-        several, endless = len(session.script.queries) > 1, session.endless
+        endless = session.endless
         printed = [query for query in session.script.queries if query.sink is None]
     for option in ("mode", "format", "out"):
         if session.script.queries and not printed and getattr(request, option) is not None:
@@ -134,10 +139,7 @@ def _run_script(request: RunRequest, events: EventHandler | None) -> None:
     if request.trigger and not endless:
         raise SquallError("SQ7003", "--trigger is for streams without end", hint="declare one with watch 'true'")
     is_endless = endless.name if endless and not trigger.ends else ""
-    choice = choose(request, sys.stdout.isatty() and bool(printed), can_redraw(sys.stdout), is_endless)
-    if endless and several:
-        message = f"the stream {endless.name} has no end, and a script with such a stream has one query"
-        raise SquallError("SQ3001", message, endless.span, "give each query a script of its own")
+    choice = choose(request, sys.stdout.isatty() and bool(printed), can_redraw(sys.stdout), is_endless, len(printed))
     with hide_module("pandas"):  # NB: Arrow looks for it (0.3 s); after compiling, so that a mistake is told at once
         import pyarrow
 
@@ -177,12 +179,12 @@ def _run_script(request: RunRequest, events: EventHandler | None) -> None:
                 profile=profile,
                 conf=conf,
             )
-            sinks = [*_sinks(request, choice, several, session.settings.changes_marks, progress, opened)]
+            sinks = [*_sinks(choice, session.settings.changes_marks, progress, opened)]
             events_of_run = EventLog(
                 script=str(request.script), backend=request.backend, checkpoint=request.checkpoint, version=__version__
             )
             shown = [sink for sink in sinks if isinstance(sink, Observer)]
-            observer = Observers(*shown, *_observers(request, several, opened), *served, events_of_run, progress, end)
+            observer = Observers(*shown, *_observers(request, opened), *served, events_of_run, progress, end)
             gc.freeze()  # what is there stays; a run makes its own garbage
             gc.set_threshold(50_000, 10, 10)
             session.run(options, Sinks(*sinks), interruption.stop, interruption.working, observer)
@@ -211,23 +213,21 @@ def _check_distinct(request: RunRequest) -> None:
             seen[os.path.realpath(path)] = option
 
 
-def _sinks(
-    request: RunRequest, choice: Choice, several: bool, marks: bool, progress: Progress, opened: ExitStack
-) -> Iterator[Sink]:
+def _sinks(choice: Choice, marks: bool, progress: Progress, opened: ExitStack) -> Iterator[Sink]:
     """Make the sinks of queries that have none of their own; those `opened` are closed at the end of the run."""
     color = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     if choice.mode == "live":
         yield opened.enter_context(closing(Live(progress.quiet)))
-    yield Output(sys.stdout.buffer, choice.format, choice.mode == "changes", color, progress.aside, marks, several)
+    yield Output(sys.stdout.buffer, choice.format, choice.mode == "changes", color, progress.aside, marks)
 
 
-def _observers(request: RunRequest, several: bool, opened: ExitStack) -> Iterator[Observer]:
+def _observers(request: RunRequest, opened: ExitStack) -> Iterator[Observer]:
     """Make the observers of a run except its progress; those `opened` are closed at its end."""
     for each in request.metrics:
         if isinstance(each, Path):
-            yield opened.enter_context(closing(Metrics(each, several, _resumes(request))))
+            yield opened.enter_context(closing(Metrics(each, _resumes(request))))
     if request.late:
-        yield opened.enter_context(closing(LateRows(request.late, several, _resumes(request))))
+        yield opened.enter_context(closing(LateRows(request.late, _resumes(request))))
 
 
 def _serve_metrics(request: RunRequest, patience: int, progress: Progress, opened: ExitStack) -> list[Observer]:

@@ -1,4 +1,4 @@
-"""Results and changes on stdout, in a format of `--format`; a blank line separates several queries."""
+"""Results and changes on stdout, in a format of `--format`; a blank line separates the results of several queries."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -9,7 +9,7 @@ import pyarrow as pa
 from squallpy.logical.nodes import Query
 from squallpy.runtime.formats.csv_writer import csv_header, csv_rows
 from squallpy.runtime.formats.json_lines import json_rows
-from squallpy.runtime.sinks.change_table import change_schema, change_table, end_mark
+from squallpy.runtime.sinks.change_table import ADDED, change_schema, change_table, end_mark
 from squallpy.runtime.sinks.protocol import writing
 from squallpy.terminal.text_table import table_text
 
@@ -22,39 +22,29 @@ class Output:
     NB: changes of a batch come again after a crash; only files (--out) are exactly once.
 
     Args:
-        marks: changes mark the ends of batches and of the query, by a row with op = or a line below a table, and name
-            query they are, if there are `several`.
+        marks: changes mark the ends of batches and of the query, by a row with op = or a line below a table.
     """
 
     def __init__(
-        self,
-        stream: BinaryIO,
-        format: str,
-        changes: bool,
-        color: bool,
-        aside: Aside,
-        marks: bool = False,
-        several: bool = False,
+        self, stream: BinaryIO, format: str, changes: bool, color: bool, aside: Aside, marks: bool = False
     ) -> None:
         self._stream, self._format, self._changes, self._color, self._aside = stream, format, changes, color, aside
-        self._marks, self._several = marks and changes, several
-        self._queries = 0
-        self._query: int | None = None
+        self._marks, self._queries = marks and changes, 0
 
     def begin(self, query: Query, schema: pa.Schema, batches: int | None) -> None:
         self._queries += 1
-        self._schema, self._query = schema, query.number if self._marks and self._several else None
+        self._schema = schema
         if self._changes:
             self._separate()
             if self._format == "csv":
-                self._write([csv_header(change_schema(schema, self._query))])
+                self._write([csv_header(change_schema(schema))])
 
     def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None) -> None:
         if not self._changes or deletes is None or inserts is None:
             return
         if len(deletes) + len(inserts):
-            table = change_table(number, deletes, inserts, self._query)
-            self._write(csv_rows(table, self._lead) if self._format == "csv" else self._whole(table))
+            table = change_table(number, deletes, inserts)
+            self._write(csv_rows(table, ADDED) if self._format == "csv" else self._whole(table))
         self._mark_end(number)
 
     def final(self, table: pa.Table) -> None:
@@ -70,20 +60,15 @@ class Output:
         """Mark the end of a batch, or of the query, if ends are marked."""
         if not self._marks:
             return
-        end = end_mark(batch, self._schema, self._query)
+        end = end_mark(batch, self._schema)
         match self._format:
             case "csv":
                 self._write(csv_rows(end))
             case "json":
-                self._write(json_rows(end.select(range(self._lead))))
+                self._write(json_rows(end.select(range(ADDED))))
             case _:
-                parts = "" if batch is None else f"batch {batch} of ", "" if self._query is None else f" {self._query}"
-                self._write([f"= end of {parts[0]}query{parts[1]}\n".encode()])
-
-    @property
-    def _lead(self) -> int:
-        """Number of leading columns of changes that are not the query's own."""
-        return len(change_schema(self._schema, self._query)) - len(self._schema)
+                part = "" if batch is None else f"batch {batch} of "
+                self._write([f"= end of {part}query\n".encode()])
 
     def _whole(self, table: pa.Table) -> Iterator[bytes]:
         match self._format:

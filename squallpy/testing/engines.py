@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
-from squallpy.catalog.relation import CONSTANT
+from squallpy.catalog.relation import CONSTANT, Relation
 from squallpy.checkpoint_identity import fingerprint
 from squallpy.compiler import CompiledQuery
 from squallpy.physical.plan import Plan
@@ -32,11 +32,11 @@ from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
 from squallpy.runtime.joiners.batch_plan import encode_plan, hands_off, senders_to
 from squallpy.runtime.joiners.hand_off_store import HandOffStore
 from squallpy.runtime.joiners.migration_policy import MigrationPolicy, open_policy, rows_by_side
-from squallpy.runtime.local_executor import DurableLocalExecutor, LocalExecutor
+from squallpy.runtime.local_executor import DurableLocalExecutor, LocalExecutor, Printed
 from squallpy.runtime.matrix.blocks.partition import BlockPartition
 from squallpy.runtime.matrix.matrix_stage import compute, open_matrices
 from squallpy.runtime.reshard import Reshard
-from squallpy.runtime.result.result import Changes, result_layout
+from squallpy.runtime.result.result import result_layout
 from squallpy.runtime.sources import open_source
 from squallpy.runtime.sources.input import Input, Step, encode_slices
 from squallpy.runtime.sources.protocol import Source
@@ -60,7 +60,6 @@ class MemoryEngine:
         path = checkpoint / "steps.sql"
         path.write_text(script)
         self._session = session = Session(path, self._settings)
-        (query,) = session.script.queries
         self._folder = checkpoint
         self._sources = {r.name: MemorySource(r) for r in session.script.relations.values()}
         for name, rows in tables.items():
@@ -70,17 +69,26 @@ class MemoryEngine:
                 source.add(open_source(source.relation, checkpoint).read(0, 1, ("zero",)))
         self._batches = PushedBatches()
         self._sizes = {name: source.rows for name, source in self._sources.items()}
-        self._compiled: CompiledQuery = session.compile(query, self._partitions, self._sizes)
+        self._compiled: CompiledQuery = session.compile(session.script.queries, self._partitions, self._sizes)
         self._open(memory_input(self._sources, self._batches))
+
+    @property
+    def relations(self) -> Mapping[str, Relation]:
+        """The relations of the script."""
+        return self._session.script.relations
 
     def expect(self, batches: Sequence[dict[str, pa.Table]]) -> None:
         pass
 
     def push(self, rows: dict[str, pa.Table]) -> pa.Table:
+        (changes,) = self.push_all(rows)
+        return changes
+
+    def push_all(self, rows: dict[str, pa.Table]) -> list[pa.Table]:
+        """Run a batch; return the changes of each query, with `__mult`."""
         self._add_batch(rows)
-        changes = self._step()
-        assert changes is not None
-        return pa.concat_tables([with_mult(changes.deletes, -1), with_mult(changes.inserts, 1)])
+        changes = [some for some in self._step() if some]
+        return [pa.concat_tables([with_mult(some.deletes, -1), with_mult(some.inserts, 1)]) for some in changes]
 
     def _add_batch(self, rows: dict[str, pa.Table]) -> None:
         """Append the rows of a batch to their sources, and record where it ends."""
@@ -92,13 +100,18 @@ class MemoryEngine:
         self._open(memory_input(self._sources, self._batches))
 
     def result(self) -> pa.Table:
+        (rows,) = self.results()
+        return rows
+
+    def results(self) -> tuple[pa.Table, ...]:
+        """Return the printed result of each query."""
         raise NotImplementedError
 
     def _open(self, input: Input) -> None:
         """Create the executor, ready for the batch after the last one."""
         raise NotImplementedError
 
-    def _step(self) -> Changes | None:
+    def _step(self) -> Printed:
         """Run the last batch."""
         raise NotImplementedError
 
@@ -123,7 +136,7 @@ class LocalEngine(MemoryEngine):
         place = self._open_state()
         self._executor = DurableLocalExecutor(self._compiled.plan, input, place)
 
-    def _step(self) -> Changes | None:
+    def _step(self) -> Printed:
         changes, _ = self._executor.step()
         self._executor.commit()
         return changes
@@ -133,7 +146,7 @@ class LocalEngine(MemoryEngine):
         self._delete_local_state()
         super().restart()
 
-    def result(self) -> pa.Table:
+    def results(self) -> tuple[pa.Table, ...]:
         return self._executor.final()
 
 
@@ -148,10 +161,11 @@ class VolatileEngine(MemoryEngine):
         for _ in range(self._batches.batches):
             self._executor.step()
 
-    def _step(self) -> Changes | None:
-        return self._executor.step()[0]
+    def _step(self) -> Printed:
+        changes, _ = self._executor.step()
+        return changes
 
-    def result(self) -> pa.Table:
+    def results(self) -> tuple[pa.Table, ...]:
         return self._executor.final()
 
     @property
@@ -180,7 +194,7 @@ class PartitionedEngine(MemoryEngine):
         for batch in range(self._batches.batches):
             self._run(batch)
 
-    def _run(self, batch: int) -> Changes | None:
+    def _run(self, batch: int) -> Printed:
         sent: list[list[bytes]] = [[] for _ in self._nodes]
         plan = self._compiled.plan
         step = self._input.step(batch)
@@ -225,11 +239,11 @@ class PartitionedEngine(MemoryEngine):
         """Open the policy of the join, if it may migrate."""
         return open_policy(plan)
 
-    def _step(self) -> Changes | None:
+    def _step(self) -> Printed:
         return self._run(self._batches.batches - 1)
 
-    def result(self) -> pa.Table:
-        return self._publisher.result.final(self._result)
+    def results(self) -> tuple[pa.Table, ...]:
+        return self._publisher.results.final(self._result)
 
 
 class _Killed(Exception):
@@ -274,14 +288,14 @@ class KilledEngine(DriverEngine):
         self._feed, self._apply = coordinator.stages(self.SPLITS)
         return coordinator
 
-    def _step(self) -> Changes | None:
+    def _step(self) -> Printed:
         while True:
             try:
                 return self._run(self._batches.batches - 1)
             except _Killed:
                 self.restart()
 
-    def _run(self, batch: int) -> Changes | None:
+    def _run(self, batch: int) -> Printed:
         partitions = range(self._compiled.plan.partitions)
         coordinator = self._coordinator = self._coordinator or self._create_coordinator()
         coordinator.prepare(batch)
@@ -317,8 +331,8 @@ class KilledEngine(DriverEngine):
             self._delete_local_state()
         super().restart()
 
-    def result(self) -> pa.Table:
-        return self._publisher.result.final(self._result.store())
+    def results(self) -> tuple[pa.Table, ...]:
+        return self._publisher.results.final(self._result.store())
 
 
 class MovedEngine(KilledEngine):
@@ -332,9 +346,9 @@ class MovedEngine(KilledEngine):
         self._moved_from: Plan | None = None
 
     def restart(self) -> None:
-        (query,), before = self._session.script.queries, self._compiled
+        before = self._compiled
         partitions = self._random.choice([n for n in range(1, self.MOST + 1) if n != before.plan.partitions])
-        self._compiled, self._moved_from = self._session.compile(query, partitions, self._sizes), before.plan
+        self._compiled, self._moved_from = self._session.compile(before.queries, partitions, self._sizes), before.plan
         try:
             super().restart()
             self.moves += 1
@@ -388,7 +402,7 @@ class SparkEngine(DriverEngine):
     def __init__(self, cluster: "Cluster", partitions: int = 1, **settings: bool | str) -> None:
         super().__init__(partitions, **settings)
         self._cluster = cluster
-        self._expected, self._done = deque[dict[str, pa.Table]](), deque[tuple[Changes | None, pa.Table]]()
+        self._expected, self._done = deque[dict[str, pa.Table]](), deque[tuple[Printed, tuple[pa.Table, ...]]]()
 
     def expect(self, batches: Sequence[dict[str, pa.Table]]) -> None:
         self._expected = deque(batches)
@@ -409,7 +423,7 @@ class SparkEngine(DriverEngine):
         """Policy of the join, if it may migrate."""
         return self._coordinator.policy
 
-    def _step(self) -> Changes | None:
+    def _step(self) -> Printed:
         if not self._done:
             self._run()
         changes, self._shown = self._done.popleft()
@@ -433,7 +447,7 @@ class SparkEngine(DriverEngine):
             coordinator.complete(stats)
             self._committed.commit(batch + 1, coordinator.facts)
             coordinator.drop_hand_offs(batch + 1)
-            self._done.append((changes, self._publisher.result.final(self._result.store())))
+            self._done.append((changes, self._publisher.results.final(self._result.store())))
             return True
 
         assert run(self._cluster.session, job, publish) == self._batches.batches - 1
@@ -442,5 +456,5 @@ class SparkEngine(DriverEngine):
         self._delete_local_state()
         super().restart()
 
-    def result(self) -> pa.Table:
+    def results(self) -> tuple[pa.Table, ...]:
         return self._shown

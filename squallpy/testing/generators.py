@@ -106,9 +106,9 @@ def format_value(value: Any) -> str:
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> Case:
-    """Draw one to three streams, a query over them and two to five batches; then, perhaps, a batch that deletes all
-    rows."""
+def cases(draw: st.DrawFn, count: int = 1) -> Case:
+    """Draw one to three streams, a query over them, or several, and two to five batches; then, perhaps, a batch that
+    deletes all rows."""
     names = [f"r{i}" for i in range(draw(st.integers(1, 3)))]
     fields = st.tuples(st.sampled_from(list(DOMAINS)), st.sampled_from(["", "", " NOT NULL"]))
     streams = {name: draw(st.lists(fields, min_size=1, max_size=3)) for name in names}
@@ -117,7 +117,7 @@ def cases(draw: st.DrawFn) -> Case:
         for name, declared in streams.items()
     ]
     tables = {name: [type for type, _ in declared] for name, declared in streams.items()}
-    script = "\n".join([*creates, f"{draw(queries(tables))};"])
+    script = "\n".join([*creates, *(f"{draw(queries(tables))};" for _ in range(count))])
     rows = {name: draw(st.lists(rows_of(declared), min_size=2, max_size=6)) for name, declared in streams.items()}
     changes = draw(st.lists(batches(rows), min_size=2, max_size=5))
     insert_missing(changes, draw(st.sampled_from([True, True, False])))

@@ -22,7 +22,7 @@ and with the sum of all changes. Lines that start with `--` are comments.
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -190,7 +190,7 @@ class _StepInputs:
                     if oracle:
                         oracle.push(name, self.tables[name])
                 case ["batch" | "fails", *failing]:
-                    self.batches[number] = _parse_batch(section, relations)
+                    self.batches[number] = parse_batch(section, relations)
                     answered += [] if failing else [self.batches[number]]
         self.answers = Answers(oracle, answered) if oracle else None
         self._stops = [n for n, s in enumerate(steps.sections) if s.head.split()[0] in ("fails", "restart")]
@@ -201,7 +201,7 @@ class _StepInputs:
         return [rows for number, rows in self.batches.items() if first <= number < end]
 
 
-def _parse_batch(section: Section, relations: dict[str, Relation]) -> dict[str, pa.Table]:
+def parse_batch(section: Section, relations: Mapping[str, Relation]) -> dict[str, pa.Table]:
     """Parse the rows of a batch, by stream."""
     rows: dict[str, list[Values]] = {}
     signs: dict[str, list[int]] = {}

@@ -12,6 +12,7 @@ from squallpy.logical.bind import compile_script
 from squallpy.logical.explain_text import show
 from squallpy.maintain.matrix.script_programs import Programs
 from squallpy.runtime.sources import infer_fields
+from squallpy.runtime.sources.registry import infer_foreign_fields
 from squallpy.testing.letter_case import CASES, names, recase, to_mixed_case
 from squallpy.testing.step_tests import list_step_tests, read_steps
 
@@ -27,7 +28,7 @@ def outcome(script: str, folder: Path = ROOT) -> str:
     """What a script compiles to, or its error."""
 
     def infer(relation: Relation) -> tuple[Field, ...]:
-        return infer_fields(relation, folder)
+        return infer_foreign_fields(relation, folder) if relation.is_foreign else infer_fields(relation, folder)
 
     try:
         compiled = compile_script(script, "q.sql", infer, Programs().outputs)

@@ -118,5 +118,5 @@ def joins(compiled: Program) -> Counter[tuple[str, tuple[str, ...]]]:
 def test_too_many_statements_are_refused_with_their_number() -> None:
     (query,) = compile_script(f"{R} {chain(6)};", "q.sql", lambda relation: ()).queries
     with pytest.raises(SquallError, match=r"SQ3001 the query needs at least \d+ statements .* more than 10,"):
-        to_program(query, Settings(statements=10))
+        to_program(query, settings=Settings(statements=10))
     assert statements(to_program(query).program) < MOST_STATEMENTS

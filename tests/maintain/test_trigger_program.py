@@ -176,7 +176,7 @@ def products(sql: str, relations: str) -> int:
     """The most that a query or one of its auxiliary relations sums up."""
     (query,) = compile_script(f"{relations} {sql};", "q.sql", lambda relation: ()).queries
     lowered = to_program(query).lowered
-    return max(len(view.terms) for view in (lowered.view, *(aux.view for aux in lowered.auxiliary)))
+    return max(len(view.terms) for view in (*lowered.views, *(aux.view for aux in lowered.auxiliary)))
 
 
 def statements(sql: str, relations: str) -> int:

@@ -21,7 +21,7 @@ RULES_ONLY = Settings(passes=",".join(f"-{name}" for name in OTHERS))
 
 def plan(sql: str) -> str:
     (query,) = compile_script(f"{RELATIONS} {sql};", "q.sql", lambda relation: ()).queries
-    return show(to_program(query, RULES_ONLY).optimised.plan)
+    return show(to_program(query, settings=RULES_ONLY).optimised[0].plan)
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_a_filter_moves_below_a_chain_of_views_in_one_pass() -> None:
 def test_an_unchanged_plan_is_the_same_object() -> None:
     (query,) = compile_script(f"{RELATIONS} SELECT a FROM r;", "q.sql", lambda relation: ()).queries
     compiled = to_program(query)
-    assert compiled.optimised is compiled.query is query
+    assert compiled.optimised[0] is compiled.queries[0] is query
 
 
 def test_passes_say_why() -> None:

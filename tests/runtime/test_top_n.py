@@ -50,7 +50,7 @@ def property_shown_rows_are_the_first_of_all(sql: str, spare: int, monkeypatch: 
                 else:
                     rows.append((draw.randrange(40), draw.randrange(90)))
                     changes.append((*rows[-1], 1))
-            change, _ = stage.apply(store, feeder(table(changes), store.dictionary))
+            (change,), _ = stage.apply(store, feeder(table(changes), store.dictionary))
             said = result.apply(store, [Delta("Q", change.keys, change.words)], batch == 0)
             assert said is not None
             shown.subtract(said.deletes.to_pylist() and map(tuple, (r.values() for r in said.deletes.to_pylist())))

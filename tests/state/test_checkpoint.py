@@ -57,7 +57,7 @@ def run(script: Path, checkpoint: str | None, last: int | None = None, optimizer
     settings = Settings(local_dir=str(script.parent / "local"), optimizer=optimizer)
     seen, session = Seen(last), Session(script, settings)
     options = RunOptions("local", batch_rows=50, changes=True, checkpoint=checkpoint)
-    session._run(session.script.queries[0], options, seen, seen, seen.stop)
+    session.run(options, seen, seen.stop, observer=seen)
     return seen
 
 

@@ -49,7 +49,7 @@ def run(room: Path, batches: int | None = None, fails: bool = False, checkpoint:
     sink = Rows(batches, fails)
     options = RunOptions("local", batch_rows=rows, checkpoint=str(room / "kept") if checkpoint else None)
     session = Session(room / "q.sql", Settings(local_dir=str(room / "local")))
-    session._run(session.script.queries[0], options, sink, sink, sink.stop)
+    session.run(options, sink, sink.stop, observer=sink)
     return sink.rows
 
 

@@ -242,18 +242,6 @@ def fault_a_run_that_lost_its_lease_commits_nothing_more(tmp_path: Path) -> None
     assert (kept / "0" / "batch").read_text().split()[0] == "5"
 
 
-def fault_a_run_that_lost_its_lease_begins_no_other_query(tmp_path: Path) -> None:
-    class ThiefAtTheEnd(IgnoringSink):
-        def finish(self, stopped: bool) -> None:
-            (tmp_path / "kept" / NAME).write_bytes(ELSEWHERE.packed())
-
-    script = write(tmp_path, f"{ONE_STAGE} SELECT COUNT(*) FROM s;")
-    session = Session(script, Settings(local_dir=str(tmp_path / "local")))
-    with pytest.raises(SquallError, match="SQ6008"):
-        session.run(RunOptions("local", checkpoint=str(tmp_path / "kept")), ThiefAtTheEnd())
-    assert [path.name for path in (tmp_path / "kept").glob("query-*")] == ["query-1"]
-
-
 COMMAND = (sys.executable, "-m", "squallpy.terminal", "run")
 
 

@@ -41,7 +41,7 @@ def golden_json(squall: Squall) -> None:
     start, stop = events(ended.err)
     assert start == {
         "level": "info", "logger": "squallpy.query", "event": "start", "script": "q.sql", "backend": "local",
-        "checkpoint": None, "version": "0.1.0", "query": 1, "batches": 3,
+        "checkpoint": None, "version": "0.1.0", "queries": 1, "batches": 3,
     }  # fmt: skip
     assert stop.pop("seconds") > 0
     assert stop == {
@@ -53,7 +53,7 @@ def golden_json(squall: Squall) -> None:
 def golden_text(squall: Squall) -> None:
     ended = squall("run", "q.sql", *LOCAL, "--log-level", "debug")
     lines = [line.split(" ", 1)[1] for line in ended.err.splitlines()]
-    assert lines[0] == ("info squallpy.query start script=q.sql backend=local version=0.1.0 query=1 batches=3")
+    assert lines[0] == ("info squallpy.query start script=q.sql backend=local version=0.1.0 queries=1 batches=3")
     assert re.fullmatch(r"debug squallpy\.query batch batch=0 tuples=1 rows=0 seconds=[\d.e-]+", lines[1])
     assert re.fullmatch(r'info squallpy\.query stop reason="end of input" batches=3 tuples=3 seconds=[\d.]+', lines[4])
 
@@ -87,7 +87,7 @@ def test_a_run_that_goes_on_says_where_and_how(room: Path, caplog: pytest.LogCap
     shutil.rmtree(room / "local", ignore_errors=True)
     (room / "in/2.csv").write_text(CLICKS)
     found = run()
-    assert found[0] == ("resume", {"query": 1, "batches": None, "batch": 4})
+    assert found[0] == ("resume", {"queries": 1, "batches": None, "batch": 4})
     assert {about["partition"] for name, about in found if name == "rebuild"} == {0, "result"}
 
 

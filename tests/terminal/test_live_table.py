@@ -71,7 +71,7 @@ def drawn(select: str, batches: list[tuple[int, pa.Table, pa.Table, pa.Table]], 
     live.begin(query, batches[0][1].schema, 9)
     for number, deletes, inserts, result in batches:
         live._due = 0.0
-        live.on_query_started(QueryStart(query, 9, partial(pa.Table.slice, result)))
+        live.on_query_started(QueryStart([query], 9, partial(tuple, [result])))
         live.batch(number, deletes, inserts)
         live.on_query_progress(BatchReport(number, total_tuples=50))
     live.close()

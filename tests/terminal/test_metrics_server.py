@@ -144,7 +144,7 @@ def test_lag_and_freshness_go_by_when_rows_were_committed() -> None:
     now = 1000.0
     metrics = Prometheus(wall=lambda: now)
     metrics.on_query_progress(BatchReport(sources={"r": SourceReport(990.0, Backlog(7, 995.0)), "s": SourceReport()}))
-    labels = (("query", "1"), ("source", "r"))
+    labels = (("source", "r"),)
     found = samples(metrics.exposition())
     assert found["squallpy_freshness_seconds", labels] == 10
     assert (found["squallpy_lag_rows", labels], found["squallpy_lag_seconds", labels]) == (7, 5)
@@ -163,7 +163,7 @@ def test_every_join_has_a_mapping_and_a_load() -> None:
         join = JoinReport(mapping=[2, 4], ilf_ratio=1.5, busiest=1.2, epoch=epoch)
         metrics.on_query_progress(BatchReport(received=received, join=join))
     found = samples(metrics.exposition())
-    hashed, grid = ((("kind", kind), ("query", "1"), ("stage", str(n))) for n, kind in enumerate(("hash", "grid")))
+    hashed, grid = ((("kind", kind), ("stage", str(n))) for n, kind in enumerate(("hash", "grid")))
     assert found["squallpy_join_input_load_factor", hashed] == 1.5
     assert found["squallpy_join_input_load_factor", grid] == pytest.approx(1.8)
     sides = {
@@ -172,15 +172,14 @@ def test_every_join_has_a_mapping_and_a_load() -> None:
         if name == "squallpy_join_mapping"
     }
     assert sides == {("hash", "rows"): 1, ("hash", "columns"): 2, ("grid", "rows"): 2, ("grid", "columns"): 4}
-    assert found["squallpy_join_migrations_total", (("query", "1"),)] == 2
+    assert found["squallpy_join_migrations_total", ()] == 2
 
 
 class Start:
     """What a metrics' observer reads of the start of a query."""
 
     def __init__(self, joins: dict[int, str]) -> None:
-        self.joins, self.query = joins, self
-        self.number = 1
+        self.joins = joins
 
 
 class StopWhenIdle(Observer):
@@ -207,15 +206,15 @@ def test_a_run_tells_what_it_reads_keeps_and_waits_for(room: Path) -> None:
     observer = StopWhenIdle(metrics)
     options = RunOptions("local", batch_rows=2, changes=True, measured=True, checkpoint=str(room / "kept"))
     Session(room / "q.sql").run(options, IgnoringSink(), observer.stop, observer=Observers(metrics, observer))
-    found, query = observer.found, ("query", "1")
-    assert found["squallpy_batches_total", (query,)] == 2
-    assert found["squallpy_rows_read_total", (query, ("source", "clicks"))] == 4
-    assert found["squallpy_rows_left_out_total", (query, ("reason", "skipped"))] == 1
-    assert found["squallpy_lag_rows", (query, ("source", "clicks"))] == 0
-    assert 0 <= found["squallpy_freshness_seconds", (query, ("source", "clicks"))] < 600
-    assert found["squallpy_watermark_timestamp_seconds", (query, ("stream", "clicks"))] == 1704240000
-    assert found["squallpy_batch_seconds_count", (query,)] == 2
-    assert found["squallpy_checkpoint_seconds_total", (query,)] > 0
+    found = observer.found
+    assert found["squallpy_batches_total", ()] == 2
+    assert found["squallpy_rows_read_total", (("source", "clicks"),)] == 4
+    assert found["squallpy_rows_left_out_total", (("reason", "skipped"),)] == 1
+    assert found["squallpy_lag_rows", (("source", "clicks"),)] == 0
+    assert 0 <= found["squallpy_freshness_seconds", (("source", "clicks"),)] < 600
+    assert found["squallpy_watermark_timestamp_seconds", (("stream", "clicks"),)] == 1704240000
+    assert found["squallpy_batch_seconds_count", ()] == 2
+    assert found["squallpy_checkpoint_seconds_total", ()] > 0
     assert any(name == "squallpy_state_bytes" and value > 0 for (name, _), value in found.items())
     assert any(name == "squallpy_join_input_load_factor" for name, _ in found)
     assert len([name for name, _ in found if name == "squallpy_batch_seconds_bucket"]) == len(BUCKETS) + 1

@@ -4,7 +4,6 @@ import io
 import re
 from dataclasses import replace
 from time import sleep
-from types import SimpleNamespace
 
 import pytest
 
@@ -57,7 +56,7 @@ def test_a_long_run_shows_a_line_that_erases_itself(monkeypatch: pytest.MonkeyPa
     shown = Progress("starting Spark", screen)
     with shown.running():
         sleep(0.1)
-        shown.on_query_started(QueryStart(SimpleNamespace(), 20, lambda: None))  # type: ignore[arg-type]
+        shown.on_query_started(QueryStart((), 20, tuple))
         shown.on_query_progress(BatchReport(4, total_tuples=5000))
         sleep(0.1)
     lines = screen.getvalue().split("\r\x1b[2K")

@@ -72,16 +72,16 @@ def _maintain_model(aux: AuxiliaryRelation, free_names: FreeNames) -> "tuple[Aux
 def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Program:
     """Compile the program with the relations of some joins `apart`; raise _TooManyViews for a join that has to be."""
     registry = Registry("M_")
-    free_names = FreeNames((lowered.view.name, *(n.view.name for n in lowered.auxiliary)))
+    free_names = FreeNames((*(v.name for v in lowered.views), *(n.view.name for n in lowered.auxiliary)))
     models = [_maintain_model(aux, free_names) for aux in lowered.auxiliary]
     given = (model[0] if model else n for n, model in zip(lowered.auxiliary, models, strict=True))
     lowered = replace(lowered, auxiliary=tuple(given))
     plain = [n for n, model in zip(lowered.auxiliary, models, strict=True) if model is None]
     factorised = [model[1] for model in models if model]
-    roots = (lowered.view, *(n.view for n in plain))
+    roots = (*lowered.views, *(n.view for n in plain))
     joined = {view.name: _relations_joined(view) for view in roots}
     origin = {view.name: view.name for view in roots}  # of each view: its first requester
-    own = {view.name: view for view in (lowered.view, *(n.view for n in plain if _is_own(n)))}
+    own = {view.name: view for view in (*lowered.views, *(n.view for n in plain if _is_own(n)))}
     relations = (*lowered.relations, *(aux.relation for aux in lowered.auxiliary))
     views: dict[str, View] = {}
     changes: dict[str, dict[str, list[_Change]]] = {relation.name: {} for relation in relations}  # by view
@@ -119,7 +119,7 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Progr
         if statements:
             triggers.append(Trigger(relation, deltas.views, tuple(statements)))
     stored = (*views.values(), *(view for tree in factorised for view in tree.views))
-    return Program(stored, tuple(triggers), lowered.output, auxiliary)
+    return Program(stored, tuple(triggers), lowered.outputs, auxiliary)
 
 
 def _too_many_statements(statements: int, most: int) -> SquallError:

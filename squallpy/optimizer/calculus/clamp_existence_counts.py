@@ -17,7 +17,7 @@ def clamp_existence_counts(lowered: Lowered, _: PassContext) -> Lowered:
 
     N(k, found) ⋈ (found > 0)   →   N(k, LEAST(found, 1)) ⋈ (found > 0)
     """
-    uses = index_atoms((lowered.view, *(aux.view for aux in lowered.auxiliary)))
+    uses = index_atoms((*lowered.views, *(aux.view for aux in lowered.auxiliary)))
     clamped = (_clamp_counts(n) if counts_only_existence(n, uses[n.relation.name]) else n for n in lowered.auxiliary)
     return replace(lowered, auxiliary=tuple(clamped))
 

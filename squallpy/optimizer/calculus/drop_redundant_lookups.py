@@ -17,11 +17,12 @@ def drop_redundant_lookups(lowered: Lowered, _: PassContext) -> Lowered:
     T(k) ⋈ N1(k), N1(k, n) := Exists(R(k) + T(k))   →   T(k)
     T(k) ⋈ N1(),  N1(n) := a row, also over nothing  →   T(k)
     """
-    view, auxiliary = lowered.view, lowered.auxiliary
+    views, auxiliary = lowered.views, lowered.auxiliary
     for known in (_is_one_row, _has_groups):
         by_name = {aux.relation.name: aux for aux in auxiliary if known(aux)}
-        view, auxiliary = _rid(view, by_name), tuple(replace(aux, view=_rid(aux.view, by_name)) for aux in auxiliary)
-    return replace(lowered, view=view, auxiliary=needed(view, list(auxiliary)))
+        views = tuple(_rid(view, by_name) for view in views)
+        auxiliary = tuple(replace(aux, view=_rid(aux.view, by_name)) for aux in auxiliary)
+    return replace(lowered, views=views, auxiliary=needed(views, list(auxiliary)))
 
 
 def _is_one_row(aux: AuxiliaryRelation) -> bool:

@@ -72,16 +72,16 @@ class _RunningAggregate:
 
 def maintain_threshold_intervals(lowered: Lowered, context: PassContext) -> Lowered:
     """Replace running aggregates that are only compared by the intervals in which the comparison holds."""
-    view, auxiliary = lowered.view, lowered.auxiliary
+    views, auxiliary = lowered.views, lowered.auxiliary
     found = [aggregate for aux in auxiliary if (aggregate := _match_running(aux, auxiliary))]
     if not found:
         return lowered
-    rewriting = _Rewriting(view, auxiliary, context.ids)
+    rewriting = _Rewriting(views, auxiliary, context.ids)
     for aggregate in found:
-        view = rewriting.rewrite(view, aggregate)
+        views = tuple(rewriting.rewrite(view, aggregate) for view in views)
         rewriting.auxiliary = [replace(aux, view=rewriting.rewrite(aux.view, aggregate)) for aux in rewriting.auxiliary]
-    auxiliary = needed(view, in_order([*rewriting.auxiliary, *rewriting.relations.values()]))
-    return replace(lowered, view=view, auxiliary=auxiliary)
+    auxiliary = needed(views, in_order([*rewriting.auxiliary, *rewriting.relations.values()]))
+    return replace(lowered, views=views, auxiliary=auxiliary)
 
 
 def _match_running(aux: AuxiliaryRelation, auxiliary: tuple[AuxiliaryRelation, ...]) -> _RunningAggregate | None:
@@ -152,10 +152,10 @@ def _factors(term: Monomial) -> Iterator[Expr]:
 class _Rewriting:
     """Replacement of the uses of running aggregates, one after the other."""
 
-    def __init__(self, view: View, auxiliary: tuple[AuxiliaryRelation, ...], ids: Iterator[int]) -> None:
+    def __init__(self, views: tuple[View, ...], auxiliary: tuple[AuxiliaryRelation, ...], ids: Iterator[int]) -> None:
         self.auxiliary = list(auxiliary)
         self._single = {n.relation.name for n in auxiliary if _is_total(n)}
-        self._names = {a.relation.name for v in (view, *(n.view for n in auxiliary)) for a in v.atoms}
+        self._names = {a.relation.name for v in (*views, *(n.view for n in auxiliary)) for a in v.atoms}
         self._names |= {n.relation.name for n in auxiliary}
         self.relations: dict[tuple[str, ...], AuxiliaryRelation] = {}
         self._ids = ids

@@ -26,7 +26,8 @@ def prune_columns(lowered: Lowered, context: PassContext) -> Lowered:
     Windows whose late rows are reported keep all columns.
     """
     out, fields_read = list[AuxiliaryRelation](), defaultdict[str, set[str]](set)
-    _add_fields(fields_read, lowered.view)
+    for view in lowered.views:
+        _add_fields(fields_read, view)
     for aux in reversed(lowered.auxiliary):  # outermost first: columns dropped there are not read by the terms inside
         read = fields_read[aux.relation.name]
         match aux.kind:

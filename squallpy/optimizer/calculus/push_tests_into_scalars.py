@@ -24,22 +24,23 @@ from squallpy.program.views import Monomial
 
 def push_tests_into_scalars(lowered: Lowered, context: PassContext) -> Lowered:
     """Replace a scalar subquery's value by the test made on it: outer rows are revisited only when the test flips."""
-    view, auxiliary = lowered.view, lowered.auxiliary
+    results, auxiliary = lowered.views, lowered.auxiliary
     in_context = {name for aux in auxiliary for name in aux.kind.reads}
     for name in [
         n.relation.name for n in auxiliary if n.is_by_group and n.output.single and not n.output.aggregated_key
     ]:
         aux = next(aux for aux in auxiliary if aux.relation.name == name)
-        views = (view, *(aux.view for aux in auxiliary))
+        views = (*results, *(aux.view for aux in auxiliary))
         tests = list(dict.fromkeys(t for v in views for term in v.terms for t in _tests(aux, term, v.keys)))
         if name in in_context or None in tests or not any(_is_mixed(aux, term) for v in views for term in v.terms):
             continue
         items = tuple((f"asked_{i}" if i else "asked", t) for i, t in enumerate(tests) if t is not None)
         fields = tuple(Field(title, BOOLEAN, test.nullable) for title, test in items)
         new = replace(aux, relation=replace(aux.relation, fields=fields), output=replace(aux.output, items=items))
-        view, *others = (replace(v, terms=tuple(_rewrite(aux, new, t, context.ids) for t in v.terms)) for v in views)
+        views = tuple(replace(v, terms=tuple(_rewrite(aux, new, t, context.ids) for t in v.terms)) for v in views)
+        results, others = views[: len(results)], views[len(results) :]
         auxiliary = tuple(replace(new if n is aux else n, view=v) for n, v in zip(auxiliary, others, strict=True))
-    return replace(lowered, view=view, auxiliary=auxiliary)
+    return replace(lowered, views=results, auxiliary=auxiliary)
 
 
 def _tests(aux: AuxiliaryRelation, term: Monomial, keys: tuple[Column, ...]) -> Iterator[Expr | None]:

@@ -189,8 +189,8 @@ def rewrite_extremes(lowered: Lowered, context: PassContext) -> Lowered:
     An auxiliary relation that says nothing else is what its users join themselves; one that also says where there is
     none has two candidates at most, where it had all. Several extremes are split, if one value decides each.
     """
-    view, auxiliary = lowered.view, lowered.auxiliary
-    taken = {a.relation.name for v in (view, *(n.view for n in auxiliary)) for a in v.atoms}
+    views, auxiliary = lowered.views, lowered.auxiliary
+    taken = {a.relation.name for v in (*views, *(n.view for n in auxiliary)) for a in v.atoms}
     taken |= {n.relation.name for n in auxiliary}
     ids = (Column(id, "x", BOOLEAN) for id in context.ids)
     seen_relations = set[Relation]()
@@ -205,9 +205,9 @@ def rewrite_extremes(lowered: Lowered, context: PassContext) -> Lowered:
         parts = _split_extremes(auxiliary[number], auxiliary, names())
         if len(parts) > 1:
             auxiliary = (*auxiliary[:number], *parts, *auxiliary[number + 1 :])
-            view = _of_parts(view, parts)
+            views = tuple(_of_parts(view, parts) for view in views)
             auxiliary = tuple(replace(aux, view=_of_parts(aux.view, parts)) for aux in auxiliary)
-    while found := next(_all_matches(view, auxiliary, seen_relations), None):
+    while found := next(_all_matches(views, auxiliary, seen_relations), None):
         values, terms = found.make_relations(names(), ids)
         seen_relations |= {aux.relation for aux in values}
         every = (new for t in found.aux.view.terms for new in (terms if t == found.term else (t,)))
@@ -215,14 +215,16 @@ def rewrite_extremes(lowered: Lowered, context: PassContext) -> Lowered:
         auxiliary = tuple(replace(n, view=rewritten) if n is found.aux else n for n in (*auxiliary, *values))
         whole = len(rewritten.terms) == 1 and (is_domain(found.aux) or found.aux.output.aggregated_key)
         if has_plain_items(found.aux) and whole and variables(found.domain) <= {*rewritten.keys}:
-            view = _inline(view, found, rewritten.terms[0], ids)
+            views = tuple(_inline(view, found, rewritten.terms[0], ids) for view in views)
             auxiliary = tuple(replace(n, view=_inline(n.view, found, rewritten.terms[0], ids)) for n in auxiliary)
-        auxiliary = needed(view, in_order(auxiliary))
-    return replace(lowered, view=view, auxiliary=auxiliary)
+        auxiliary = needed(views, in_order(auxiliary))
+    return replace(lowered, views=views, auxiliary=auxiliary)
 
 
-def _all_matches(view: View, auxiliary: Relations, seen_relations: set[Relation]) -> Iterator[_ExtremeMatch]:
-    uses = index_atoms((view, *(aux.view for aux in auxiliary)))
+def _all_matches(
+    views: tuple[View, ...], auxiliary: Relations, seen_relations: set[Relation]
+) -> Iterator[_ExtremeMatch]:
+    uses = index_atoms((*views, *(aux.view for aux in auxiliary)))
     for aux in auxiliary:
         only_existence = counts_only_existence(aux, uses[aux.relation.name])
         yield from _match_extremes(aux, auxiliary, seen_relations, only_existence)

@@ -22,7 +22,7 @@ MOST_SPLITS = 3  # disjunctions of a product
 def split_range_disjunctions(lowered: Lowered, _: PassContext) -> Lowered:
     """Split disjunctions that bound a column from both sides into sums of ranges, in the query and its subqueries."""
     auxiliary = tuple(replace(aux, view=_split(aux.view)) for aux in lowered.auxiliary)
-    return replace(lowered, view=_split(lowered.view), auxiliary=auxiliary)
+    return replace(lowered, views=tuple(map(_split, lowered.views)), auxiliary=auxiliary)
 
 
 def _split(view: View) -> View:

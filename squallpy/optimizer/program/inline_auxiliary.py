@@ -21,7 +21,7 @@ def inline_auxiliary(program: Program) -> Program:
     """Drop the views that only repeat the rows of an auxiliary relation; their readers compute the rows instead."""
     kept = {aux.source.name for aux in program.auxiliary if aux.source}
     auxiliary = {aux.relation.name: aux for aux in program.auxiliary if _has_rows(aux)}
-    views = program.views[1:]
+    views = program.stored
     copies = {v.name: copy for v in views if v.name not in kept and (copy := _copy(v, auxiliary))}
     while copies:
         refused = {name for t in program.triggers for s in t.statements for name in _list_needed_views(s, copies)}
@@ -36,7 +36,7 @@ def inline_auxiliary(program: Program) -> Program:
     order = {trigger.relation.name: n for n, trigger in enumerate(program.triggers)}
     triggers = [_rewritten(t, copies, order) for t in program.triggers]
     views = tuple(v for v in views if v.name not in copies)
-    return replace(program, views=(program.result, *views), triggers=tuple(t for t in triggers if t.statements))
+    return replace(program, views=(*program.results, *views), triggers=tuple(t for t in triggers if t.statements))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,11 @@
 """The blocks of statements and exchanges of a distributed trigger program, for all relations of a batch."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 
+from squallpy.base.rings import Cofactor
 from squallpy.logical.expressions import Column
 from squallpy.physical.distribute.location_tags import (
     EVERYWHERE,
@@ -26,13 +27,14 @@ from squallpy.physical.distribute.single_transformer import (
     Form,
     RowDeltas,
     Step,
+    Transfer,
     Written,
     remove_dead_steps,
 )
 from squallpy.physical.distribute.statement_blocks import StatementBlock, fuse, one_block_each
 from squallpy.physical.distribute.well_formed import make_well_formed
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
-from squallpy.program.trigger_program import RESULT, Program, Statement
+from squallpy.program.trigger_program import Program, Statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,11 @@ class Distribution:
         self._program, self._switches, self._rows = program, switches, rows
         self._auxiliary = {aux.relation.name: aux for aux in program.auxiliary}
         self._views = [view.name for view in program.views]
+        self._results = {view.name for view in program.results}
+        deltas = (delta for trigger in program.triggers for delta in trigger.deltas)
+        views = (*program.views, *deltas, *(of_rows for _, of_rows in rows.values()))
+        self._rings = {view.name: view.rings for view in views}
+        self._adds_cofactors = any(isinstance(ring, Cofactor) for rings in self._rings.values() for ring in rings)
         self._memo: dict[tuple[int, tuple[Placement | None, ...]], Expression] = {}
         self._interned: Written = {}
 
@@ -111,14 +118,30 @@ class Distribution:
             raise PlacementError("the groups of an auxiliary relation change in one stage and are read in another")
         if not self._switches.fuses_blocks and _are_whole(unfused := one_block_each(rest)):
             blocks = unfused
+        if self._adds_cofactors and self._has_gap(steps):
+            raise PlacementError("a partial sum would be of features with others between them")
         if not _cancel_in_place(steps, places):
             raise PlacementError("a tuple would be added at one node and deleted at another")
         return (StatementBlock(tuple(early)), *blocks) if early else blocks
 
+    def _has_gap(self, steps: Iterable[Step]) -> bool:
+        """True if no ring is over the variables of what a step adds up."""
+        rings = dict(self._rings)
+        for step in steps:
+            match step:
+                case Transfer(name, source):
+                    rings[name] = rings[source]
+                case Compute(statement):
+                    if statement.has_gap(rings.__getitem__):
+                        return True
+                    if statement.target not in rings:
+                        rings[statement.target] = statement.rings(rings.__getitem__)
+        return False
+
     def _expression(self, statement: Statement, places: Placements, deltas: Placements) -> Expression:
         """Choose the evaluation of a statement; `deltas` are the placements of its trigger's deltas."""
         found = [deltas[ref.name] if ref.name in deltas else places[ref.name] for ref in statement.refs]
-        to = None if statement.target == RESULT or statement.partial else places[statement.target]
+        to = None if statement.target in self._results or statement.partial else places[statement.target]
         key = (id(statement), (*found, to))  # NB: comparison of deep expressions takes long
         if (known := self._memo.get(key)) is None:
             reads = tuple(

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from squallpy.physical.distribute.single_transformer import Compute, Derivation, Transfer
 from squallpy.physical.distribute.statement_blocks import StatementBlock
-from squallpy.program.trigger_program import RESULT, Program
+from squallpy.program.trigger_program import Program
 
 
 def ends_on_driver(blocks: Sequence[StatementBlock], program: Program) -> bool:
@@ -24,7 +24,7 @@ def ends_on_driver(blocks: Sequence[StatementBlock], program: Program) -> bool:
     if not exchange.reads <= keyless or any(isinstance(s, Transfer) and s.keys != () for s in exchange.steps):
         return False
     views = {view.name: view for view in program.views}
-    own = last.writes & views.keys() - {RESULT}
+    own = last.writes & views.keys() - {view.name for view in program.results}
     if any(views[name].keys for name in own) or any(own & (block.reads | block.writes) for block in before):
         return False
     alone = all(step.is_alone for step in last.steps if isinstance(step, Derivation))

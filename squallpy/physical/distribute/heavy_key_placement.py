@@ -39,7 +39,8 @@ def add_heavy_key_grids(program: Program, places: Placements) -> Iterator[Placem
     for names in _hashed_groups(program, places):
         if not _are_unique(program, places, names):
             known = {relation for name in names for relation in _relations(views[name])}
-            first = next(atom.relation.name for atom in program.result.atoms if atom.relation in known)
+            read = (atom.relation for view in program.results for atom in view.atoms)
+            first = next(relation.name for relation in read if relation in known)
             hashed = _hashed_views(program, places, names)
             yield {**places, **{view.name: KeyHashing(side_of(view, first), by) for view, by in hashed}}
 
@@ -52,11 +53,11 @@ def _are_unique(program: Program, places: Placements, names: list[str]) -> bool:
 
 def _hashed_groups(program: Program, places: Placements) -> list[list[str]]:
     """Group the hashed views of rows by the equality that hashes them."""
-    if not program.output.repeat:
-        return []
-    equal = {field: same for term in program.result.terms for same in _equated_fields(term) for field in same}
+    results = [view for view, output in zip(program.results, program.outputs, strict=True) if output.repeat]
+    terms = [term for view in results for term in view.terms]
+    equal = {field: same for term in terms for same in _equated_fields(term) for field in same}
     found: dict[EquatedFields, list[str]] = {}
-    for view in program.views[1:]:
+    for view in program.stored if results else ():
         place = places.get(view.name)
         if isinstance(place, tuple) and place and len(equated := _equated_keys(view, place, equal)) == len(place):
             found.setdefault(equated, []).append(view.name)

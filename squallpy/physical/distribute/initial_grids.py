@@ -25,7 +25,7 @@ def all_on_grid(program: Program, operator: JoinOperator) -> dict[str, Placement
     Raises PlacementError.
     """
     first, sources = row_stream(program), {aux.materialised.name for aux in program.auxiliary}
-    views = [view for view in program.views[1:] if view.name not in sources]
+    views = [view for view in program.stored if view.name not in sources]
     found: dict[str, Placement] = {view.name: EVERYWHERE for view in views}
     for view in views:
         if any(atom.relation.stream for atom in view.atoms):
@@ -38,17 +38,17 @@ def all_on_grid(program: Program, operator: JoinOperator) -> dict[str, Placement
 
 def row_stream(program: Program) -> str:
     """Name the stream, or the auxiliary relation, whose views are by rows of the grid."""
-    names = [atom.relation.name for atom in program.result.atoms if atom.relation.stream]
+    names = [atom.relation.name for view in program.results for atom in view.atoms if atom.relation.stream]
     return names[0] if names else program.relations[0].name
 
 
 def equated_keys(view: View, program: Program) -> tuple[int, ...]:
     """List the positions of a view's keys that a join equates, in one order for all views. Raises PlacementError."""
     found: dict[Column, set[tuple[str, str]]] = {}
-    for term in program.result.terms:
+    for term in (term for result in program.results for term in result.terms):
         for v, fields in fields_of(term).items():
             found.setdefault(v, set()).update(fields)
-    streams = {atom.relation.name for atom in program.result.atoms if atom.relation.stream}
+    streams = {atom.relation.name for result in program.results for atom in result.atoms if atom.relation.stream}
     joined = sorted(sorted(fields) for fields in found.values() if len(streams & {name for name, _ in fields}) > 1)
     known = {(atom.relation.name, f): v for atom in view.atoms for f, v in atom.fields}
     keys = [next((known[field] for field in fields if field in known), None) for fields in joined]

@@ -21,10 +21,10 @@ def pinned_placements(program: Program, pins: Iterable[tuple[str, str]]) -> dict
     for name, text in pins:
         view = views.get(name.lower())
         if view is None:
-            known = [view.name for view in program.views if view is not program.result]
+            known = [view.name for view in program.stored]
             hint = nearest(name, known) or "explain physical lists them"
             raise SquallError("SQ7001", f'partition.{name}: the query has no view "{name}"', hint=hint)
-        if view is program.result:
+        if view in program.results:
             raise SquallError("SQ7003", f"partition.{name}: {view.name} is the result, which is on the driver")
         placements[view.name] = EVERYWHERE if text.strip().lower() == "everywhere" else _by_keys(view, text, program)
     return placements

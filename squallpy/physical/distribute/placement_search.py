@@ -52,7 +52,7 @@ def choose_placements(
     cost_of = _CostModel(program, sizes, partitions)
     equated = _equated_fields(program, sizes)
     joined = {field for fields in equated if len(fields) > 1 for field in fields}
-    options = {view.name: tuple(_options(view, program, joined, grids)) for view in program.views[1:]}
+    options = {view.name: tuple(_options(view, program, joined, grids)) for view in program.stored}
     options |= {name: (place,) for name, place in (fixed or {}).items()}
     if not options:  # NB: readers compute all of it
         return {}

@@ -65,9 +65,9 @@ def in_order(auxiliary: Iterable[AuxiliaryRelation]) -> list[AuxiliaryRelation]:
     return list(out.values())
 
 
-def needed(view: View, auxiliary: list[AuxiliaryRelation]) -> tuple[AuxiliaryRelation, ...]:
-    """Drop the auxiliary relations, given innermost first, that nothing reads."""
-    read = {atom.relation.name for atom in view.atoms}
+def needed(views: Iterable[View], auxiliary: list[AuxiliaryRelation]) -> tuple[AuxiliaryRelation, ...]:
+    """Drop the auxiliary relations, given innermost first, that nothing reads for these views."""
+    read = {atom.relation.name for view in views for atom in view.atoms}
     for aux in reversed(auxiliary):
         if aux.relation.name in read:
             read.update(aux.reads)

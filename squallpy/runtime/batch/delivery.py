@@ -1,7 +1,7 @@
 """Delivery of batches: the rows to a sink, then a report to observers."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -19,16 +19,16 @@ _IDLE = 1.0  # seconds between two reports that there is nothing to read
 
 
 class Delivery:
-    """The way of batches to the sink and the observer, which get each by its `number` in the replay.
+    """The way of batches to the sink of each query and the observer, which get each by its `number` in the replay.
 
     Args:
         sources: Measures the sources after a batch, if anybody wants to know.
-        lease: Checked before the sink gets a batch, and again before the batch is committed.
+        lease: Checked before a sink gets a batch, and again before the batch is committed.
     """
 
     def __init__(
         self,
-        sink: Sink,
+        sinks: Sequence[Sink],
         observer: Observer,
         stop: threading.Event,
         number: Callable[[int], int | None],
@@ -36,14 +36,14 @@ class Delivery:
         lease: Lease | None = None,
         sources: Callable[[int], Mapping[str, SourceReport]] | None = None,
     ) -> None:
-        self._sink, self._observer, self._stop, self._number = sink, observer, stop, number
+        self._sinks, self._observer, self._stop, self._number = sinks, observer, stop, number
         self._profile, self._lease, self._sources = profile, lease, sources
         self._batch, self._measured = -1, 0.0
         self._start = self._last = perf_counter()
         self._images, self._whole = dict[str, int](), False
         self._summary = RunSummary()
 
-    def batch(self, batch: int, changes: Changes | None, report: BatchReport) -> bool:
+    def batch(self, batch: int, changes: Sequence[Changes | None], report: BatchReport) -> bool:
         """Pass a batch on, unless it has been before; whether to go on after it."""
         self._check()
         self._batch = batch
@@ -67,14 +67,14 @@ class Delivery:
         if self._lease:
             self._lease.check()
 
-    def _pass(self, number: int, changes: Changes | None, report: BatchReport) -> None:
+    def _pass(self, number: int, changes: Sequence[Changes | None], report: BatchReport) -> None:
         now = perf_counter()
         seconds, self._last = now - self._last, now
         self._summary = self._summary.with_batch(report)
-        deletes, inserts = (changes.deletes, changes.inserts) if changes else (None, None)
-        rows = len(changes.deletes) + len(changes.inserts) if changes else 0
+        rows = sum(len(some.deletes) + len(some.inserts) for some in changes if some)
         total = self._summary.tuples
-        self._sink.batch(number, deletes, inserts)
+        for sink, some in zip(self._sinks, changes, strict=True):
+            sink.batch(number, some and some.deletes, some and some.inserts)
         more: dict[str, Any] = {"seconds": seconds, "rows": rows, "total_tuples": total, "sources": self._measure()}
         self._observer.on_query_progress(replace(report, number=number, **more))
         if self._profile:

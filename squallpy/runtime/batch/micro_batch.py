@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from squallpy.base.timing import SILENT, Trace
 from squallpy.physical.plan import Plan, Stage
-from squallpy.program.trigger_program import RESULT
 from squallpy.runtime.formats.counted_table import concat_tables, one_batch
 from squallpy.runtime.formats.file_rows import ReadStats
 from squallpy.runtime.formats.skipped_rows import SkippedRows, skipped
@@ -27,7 +26,7 @@ from squallpy.runtime.joiners.joiner import Joiner
 from squallpy.runtime.joiners.routing import keys_of, spread
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.messages.deltas import Delta, pack_deltas, pack_head, unpack_deltas, unpack_head
-from squallpy.runtime.result.result import Changes, Result
+from squallpy.runtime.result.result import Changes, Results, Wanted
 from squallpy.runtime.sources.input import Slices, row_counts
 from squallpy.runtime.sources.protocol import Slice
 from squallpy.runtime.state.state_store import Store, StoreLayout
@@ -35,7 +34,7 @@ from squallpy.runtime.time.watermark import clock_deltas, passage_deltas
 from squallpy.runtime.triggers.stage_executor import StageExecutor
 
 Stats = dict[str, Any]
-BATCH_PLAN = "batch plan"  # in the head of a message
+BATCH_PLAN, _PRINTED = "batch plan", "printed"  # in the head of a message
 UPSERTS = "upserts"  # in the head of a message that has rows: the relation
 
 
@@ -159,13 +158,13 @@ class Sender:
         store, plan = Store(StoreLayout(())), self._plan
         part = self.read(slices, store.dictionary, computed)
         with self._trace("statements"):
-            change, sent = self._reading.apply(store, part.deltas)
+            changes, sent = self._reading.apply(store, part.deltas)
         with self._trace("route and pack"):
             part.stats |= keys_of(plan, plan.reading.sends, sent, store.dictionary)
             out = ExchangeMessages(plan, store.dictionary, batch_plan, () if split else range(plan.partitions), only)
             for partition, delta in part.ledgers:
                 out.put(partition, delta)
-            out.add(sent, plan.reading, change, split % plan.partitions)
+            out.add(sent, plan.reading, changes, split % plan.partitions)
             receivers = range(plan.partitions) if only is None else only
             return [*out.pack(part.stats, 0), *self._route_upserts(part, receivers)]
 
@@ -195,7 +194,7 @@ class ExchangeMessages:
         only: Collection[int] | None = None,
     ) -> None:
         self._plan, self._names, self._batch_plan, self._encoded = plan, names, decode_plan(batch_plan), batch_plan
-        self._columns = {p.name: p.keys for p in (*plan.pools, *plan.deltas, plan.result)}
+        self._columns = {p.name: p.keys for p in (*plan.pools, *plan.deltas, *plan.results)}
         self._announce_to, self._receivers = (
             announce_to if batch_plan else (),
             range(plan.partitions) if only is None else only,
@@ -206,15 +205,15 @@ class ExchangeMessages:
         if partition in self._receivers:
             self._parts.setdefault(partition, []).append(delta)
 
-    def add(self, sent: Mapping[str, Delta], stage: Stage, change: Delta, here: int) -> None:
-        """Add what a stage sends; what it keeps, and the change of the result, go to partition `here`."""
+    def add(self, sent: Mapping[str, Delta], stage: Stage, changes: Sequence[Delta], here: int) -> None:
+        """Add what a stage sends; what it keeps, and the changes of results, go to partition `here`."""
         for send in stage.sends:
             if send.name in sent:
                 delta = sent[send.name]
                 columns = self._columns[send.name]
                 for partition, part in spread(delta, columns, send, self._plan, self._batch_plan, self._names):
                     self.put(partition, part)
-        for delta in (*(sent[name] for name in stage.keeps if name in sent), change):
+        for delta in (*(sent[name] for name in stage.keeps if name in sent), *changes):
             if len(delta.keys):
                 self.put(here, delta)
 
@@ -273,10 +272,10 @@ class Node:
         with self._trace("upserts"):
             deltas = self._upserts.deltas(store, {name: one_batch(concat_tables(some)) for name, some in rows.items()})
         with self._trace("statements"):
-            change, sent = self._reading.apply(store, deltas)
+            changes, sent = self._reading.apply(store, deltas)
         with self._trace("route and pack"):
             out = ExchangeMessages(self._plan, store.dictionary, encoded)
-            out.add(sent, self._plan.reading, change, self._partition)
+            out.add(sent, self._plan.reading, changes, self._partition)
             stats = keys_of(self._plan, self._plan.reading.sends, sent, store.dictionary)
             return pack_parcels([*others, *out.pack(dict(stats), self._partition)])
 
@@ -292,7 +291,7 @@ class Node:
             with self._trace("migrate"):
                 deltas = self._joiner.begin(store, batch_plan, deltas)
         with self._trace("statements"):
-            change, sent = executor.apply(store, deltas, batch_plan)
+            changes, sent = executor.apply(store, deltas, batch_plan)
         total = add_stats(total, executor.notes | {"received_bytes": sum(map(len, messages)), "received_rows": rows})
         handed = None
         if self._joiner and batch_plan:
@@ -306,9 +305,9 @@ class Node:
             total = add_stats(total, keys_of(self._plan, stage.sends, sent, store.dictionary))
             if not is_last:
                 out = ExchangeMessages(self._plan, store.dictionary, encoded, (self._partition,))
-                out.add(sent, stage, change, self._partition)
+                out.add(sent, stage, changes, self._partition)
                 return pack_parcels(out.pack(total, self._partition))
-            answer = self._answer(store, [change, *sent.values()], total)
+            answer = self._answer(store, [*changes, *sent.values()], total)
             return answer if handed is None else pack_parcels([(self._partition, answer), *handed])
 
     def _hand_offs(self, store: Store, batch_plan: BatchPlan) -> tuple[list[tuple[int, bytes]], int]:
@@ -321,9 +320,9 @@ class Node:
         return out.messages, copied
 
     def _answer(self, store: Store, changes: Sequence[Delta], total: Stats) -> bytes:
-        """Pack what the driver gets: the change of the result, and sums without keys."""
-        keys = {RESULT: self._plan.result.keys}
-        packed = [(change, keys.get(change.name, ())) for change in changes]
+        """Pack what the driver gets: the changes of results, and sums without keys."""
+        keys = {result.name: result.keys for result in self._plan.results}
+        packed = [(change, keys.get(change.name, ())) for change in changes if len(change.keys)]
         return pack_deltas(packed, store.dictionary, total | {"views": store.usage()})
 
 
@@ -361,11 +360,11 @@ def unpack_parcels(packed: bytes) -> list[tuple[int, bytes]]:
 
 
 class Publisher:
-    """The driver's stage and the result as a function from messages to printed changes, empty where none are
-    `wanted`."""
+    """The driver's stage and the results as a function from messages to printed changes, none of the queries where they
+    are not `wanted`."""
 
-    def __init__(self, plan: Plan, wanted: bool = True, trace: Trace = SILENT) -> None:
-        self.result, self._with_changes, self._trace = Result(plan), wanted, trace
+    def __init__(self, plan: Plan, wanted: Wanted = True, trace: Trace = SILENT) -> None:
+        self.results, self._trace = Results(plan, wanted), trace
         self._stage = StageExecutor(plan, plan.driver, trace=trace) if plan.driver else None
 
     def run(self, store: Store, messages: list[bytes]) -> bytes:
@@ -376,11 +375,11 @@ class Publisher:
             deltas, total, _ = _unpack(outputs, store)
         if self._stage:
             with self._trace("statements"):
-                deltas = [self._stage.apply(store, deltas)[0]]
+                deltas = self._stage.apply(store, deltas)[0]
             total = add_stats(total, self._stage.notes)
         with self._trace("result"):
-            changes = self.result.apply(store, deltas, first == b"first", self._with_changes)
-            total = add_stats(total, {"duplicates": self.result.duplicates})
+            changes = self.results.apply(store, deltas, first == b"first")
+            total = add_stats(total, {"duplicates": self.results.duplicates})
         return pack_changes(changes, add_stats(total, {"views": store.usage()}))
 
 
@@ -413,21 +412,22 @@ def add_stats(total: Stats, more: Stats) -> Stats:
     return added
 
 
-def pack_changes(changes: Changes | None, stats: Stats) -> bytes:
-    """Pack printed changes and the statistics of their batch into one message."""
+def pack_changes(changes: Sequence[Changes | None], stats: Stats) -> bytes:
+    """Pack the printed changes of each query, and the statistics of their batch, into one message."""
     sink = pa.BufferOutputStream()
-    sink.write(pack_head(stats))
-    for table in (changes.deletes, changes.inserts) if changes else ():
+    sink.write(pack_head(stats | {_PRINTED: [some is not None for some in changes]}))
+    for table in (table for some in changes if some for table in (some.deletes, some.inserts)):
         with pa.ipc.new_stream(sink, table.schema) as writer:
             writer.write_table(table)
     return bytes(sink.getvalue())
 
 
-def unpack_changes(message: bytes) -> tuple[Changes | None, Stats]:
+def unpack_changes(message: bytes) -> tuple[tuple[Changes | None, ...], Stats]:
     """Unpack what `pack_changes` has packed."""
     stats, source = unpack_head(message)
-    tables = []
-    while source.tell() < source.size():
+
+    def read() -> pa.Table:
         with pa.ipc.open_stream(source) as reader:
-            tables.append(reader.read_all())
-    return Changes(*tables) if tables else None, stats
+            return reader.read_all()
+
+    return tuple(Changes(read(), read()) if printed else None for printed in stats.pop(_PRINTED)), stats

@@ -19,7 +19,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import pyarrow as pa
@@ -287,12 +286,10 @@ def _move(
     name, before, after = str(record.generation), locate(found), locate(record)
     root.drop(name)
     initialise(root, name, _fingerprint(record))
-    start = perf_counter()
     facts = move(found.identity, before, after, done) if done.batches else None
     copy_log(before.durable, after.durable)
     Committed(after.durable).take_over(done, facts)
     write_record(root, _RECORD, json.dumps(asdict(record)))
-    log_event(CHECKPOINT, INFO, "move", batch=done.batches, seconds=perf_counter() - start)
     return record
 
 

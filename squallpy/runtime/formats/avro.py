@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from squallpy.base.errors import SquallError
 from squallpy.catalog.relation import Field
-from squallpy.runtime.formats.arrow_rows import DecodedRows, check_read, check_schema, decode_rows, fields_of
+from squallpy.runtime.formats.arrow_rows import DecodedRows, decode_rows
+from squallpy.runtime.formats.blocked_file import BlockedFile
 from squallpy.runtime.formats.change_operations import columns_of_change
 from squallpy.runtime.formats.checksum import add_checksums, checksum
 from squallpy.runtime.formats.counted_table import concat_tables
@@ -46,50 +47,16 @@ class _Layout:
     rows: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class AvroPart:
-    """One file; block b holds the rows ends[b]..ends[b + 1]."""
-
-    file: File
-    ends: tuple[int, ...]
+class AvroPart(BlockedFile):
+    """An Avro file."""
 
     @staticmethod
     def open(file: File) -> "AvroPart":
         return AvroPart(file, (0, *accumulate(_layout(file).rows)) if file.size else (0,))
 
     @property
-    def rows(self) -> int:
-        return self.ends[-1]
-
-    @property
-    def seams(self) -> tuple[int, ...]:
-        return self.ends
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return tuple(_layout(self.file).schema.names) if self.file.size else ()
-
-    def fields(self) -> tuple[Field, ...]:
-        """List the columns of the file; one without a SQL type is VARCHAR, and reading it raises an error."""
-        return fields_of(_layout(self.file).schema)
-
-    def check(self, fields: tuple[Field, ...], op: str | None) -> None:
-        """Check that NOT NULL columns exist, and that types can become the declared ones; SQ4002."""
-        if self.file.size:
-            check_schema(self.file.display_name, _layout(self.file).schema, fields, op)
-
-    def check_read(self, fields: Sequence[Field]) -> None:
-        if self.file.size:
-            check_read(self.file.display_name, _layout(self.file).schema, fields)
-
-    def grown(self, file: File) -> None:
-        """Return nothing: an Avro file is whole."""
-
-    def location(self, row: int) -> str:
-        return f"{self.file.display_name}, row {row + 1}"
-
-    def hint(self, row: int) -> str:
-        return ""
+    def _schema(self) -> pa.Schema:
+        return _layout(self.file).schema
 
     def read(
         self, start: int, stop: int, fields: tuple[Field, ...], op: str | None, with_checksum: bool = False

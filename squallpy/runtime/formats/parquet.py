@@ -21,7 +21,8 @@ import pyarrow.parquet as pq
 
 from squallpy.base.errors import SquallError
 from squallpy.catalog.relation import Field
-from squallpy.runtime.formats.arrow_rows import check_read, check_schema, decode_rows, fields_of
+from squallpy.runtime.formats.arrow_rows import decode_rows
+from squallpy.runtime.formats.blocked_file import BlockedFile
 from squallpy.runtime.formats.change_operations import columns_of_change
 from squallpy.runtime.formats.checksum import add_checksums, checksum
 from squallpy.runtime.formats.counted_table import concat_tables, table_without_columns
@@ -32,53 +33,16 @@ from squallpy.runtime.formats.type_conversion import Problem
 KEEP = 256 << 20  # bytes of decoded row groups per process, as several files are read in turn
 
 
-@dataclass(frozen=True)
-class ParquetPart:
-    """One file; row group g holds the rows ends[g]..ends[g + 1]."""
-
-    file: File
-    ends: tuple[int, ...]
+class ParquetPart(BlockedFile):
+    """A Parquet file, whose blocks are its row groups."""
 
     @staticmethod
     def open(file: File) -> "ParquetPart":
         return ParquetPart(file, (0, *accumulate(_layout(file)[1])))
 
     @property
-    def rows(self) -> int:
-        return self.ends[-1]
-
-    @property
-    def seams(self) -> tuple[int, ...]:
-        return self.ends
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return tuple(self._schema.names)
-
-    @property
     def _schema(self) -> pa.Schema:
         return _layout(self.file)[0]
-
-    def fields(self) -> tuple[Field, ...]:
-        """List the columns of the file; one without a SQL type is VARCHAR, and reading it raises an error."""
-        return fields_of(self._schema)
-
-    def check(self, fields: tuple[Field, ...], op: str | None) -> None:
-        """Check that NOT NULL columns exist, and that types can become the declared ones; SQ4002."""
-        if self.file.size:
-            check_schema(self.file.display_name, self._schema, fields, op)
-
-    def check_read(self, fields: Sequence[Field]) -> None:
-        check_read(self.file.display_name, self._schema, fields)
-
-    def grown(self, file: File) -> None:
-        """Return nothing: a parquet file is whole."""
-
-    def location(self, row: int) -> str:
-        return f"{self.file.display_name}, row {row + 1}"
-
-    def hint(self, row: int) -> str:
-        return ""
 
     def read(
         self, start: int, stop: int, fields: tuple[Field, ...], op: str | None, with_checksum: bool = False

@@ -13,7 +13,7 @@ from typing import Any
 from squallpy.base.errors import SquallError
 from squallpy.base.local_paths import output_path
 from squallpy.catalog.relation import Relation
-from squallpy.runtime.observers.protocol import Observer, QueryStart
+from squallpy.runtime.observers.protocol import Observer
 from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.sinks.output_file import AppendedFile
 
@@ -21,27 +21,23 @@ from squallpy.runtime.sinks.output_file import AppendedFile
 class DeadLetters(Observer):
     """An observer that adds the dead letters of each batch to the files of their streams, which it makes."""
 
-    def __init__(self, relations: Iterable[Relation], base: Path, several: bool, resumed: bool) -> None:
+    def __init__(self, relations: Iterable[Relation], base: Path, resumed: bool) -> None:
         self._paths = {
             relation.name: base / output_path(path, "dead_letter")
             for relation in relations
             if (path := relation.options.get("dead_letter"))
         }
         self._files = {file: AppendedFile(file) for file in dict.fromkeys(self._paths.values())}
-        self._query, self._several, self._begun = 1, several, False
+        self._begun = False
         for name, file in self._files.items():
             file.rewrite(_text(_letters(name, file.read()) if resumed else []))
-
-    def on_query_started(self, start: QueryStart) -> None:
-        self._query, self._begun = start.query.number, False
 
     def on_query_progress(self, report: BatchReport) -> None:
         if not self._begun:
             self._begun = True
             self._drop_repeated(report.number)
-        head = {"query": self._query} if self._several else {}
         for stream, letters in sorted(report.dead_letters.items()):
-            told = (head | {"batch": report.number, "stream": stream} | json.loads(each) for each in sorted(letters))
+            told = ({"batch": report.number, "stream": stream} | json.loads(each) for each in sorted(letters))
             self._files[self._paths[stream]].append(_text(told))
 
     def close(self) -> None:
@@ -50,10 +46,10 @@ class DeadLetters(Observer):
             file.close()
 
     def _drop_repeated(self, number: int) -> None:
-        """Drop the letters of this query from a batch on, which it repeats."""
+        """Drop the letters from a batch on, which are repeated."""
         for path, file in self._files.items():
             before = _letters(path, file.read())
-            kept = [each for each in before if each.get("query", 1) != self._query or each["batch"] < number]
+            kept = [each for each in before if each["batch"] < number]
             if len(kept) < len(before):
                 file.rewrite(_text(kept))
 

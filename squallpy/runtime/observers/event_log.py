@@ -20,7 +20,7 @@ class EventLog(Observer):
 
     def on_query_started(self, start: QueryStart) -> None:
         self._join = JoinReport()
-        about = {**self._about, "query": start.query.number, "batches": start.batches}
+        about = {**self._about, "queries": len(start.queries), "batches": start.batches}
         if start.done:
             log_event(QUERY, INFO, "resume", **about, batch=start.done)
         else:

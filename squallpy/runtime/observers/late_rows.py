@@ -11,7 +11,7 @@ import io
 from pathlib import Path
 
 from squallpy.base.errors import SquallError
-from squallpy.runtime.observers.protocol import Observer, QueryStart
+from squallpy.runtime.observers.protocol import Observer
 from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.sinks.output_file import AppendedFile
 
@@ -21,25 +21,20 @@ _HEAD = ["batch", "stream", "row"]
 class LateRows(Observer):
     """An observer that adds the late rows of each batch to a file."""
 
-    def __init__(self, path: Path, several: bool = False, resumed: bool = False) -> None:
-        self._head = ["query", *_HEAD] if several else _HEAD
-        self._query, self._several, self._begun = 1, several, False
+    def __init__(self, path: Path, resumed: bool = False) -> None:
+        self._begun = False
         self._path, self._file = path, AppendedFile(path)
         self._rewrite(self._lines() if resumed else [])
 
-    def on_query_started(self, start: QueryStart) -> None:
-        self._query, self._begun = start.query.number, False
-
     def on_query_progress(self, report: BatchReport) -> None:
         number, late = report.number, report.late_rows
-        mine = [str(self._query)] if self._several else []
         if not self._begun:
             self._begun = True
             before = self._lines()
-            kept = [line for line in before if not self._is_again(line, number)]
+            kept = [line for line in before if int(line[0]) < number]
             if len(kept) < len(before):
                 self._rewrite(kept)
-        lines = [[*mine, str(number), stream, row] for stream in sorted(late) for row in sorted(late[stream])]
+        lines = [[str(number), stream, row] for stream in sorted(late) for row in sorted(late[stream])]
         if lines:
             self._file.append(_text(lines))
 
@@ -47,16 +42,11 @@ class LateRows(Observer):
         """Close the file."""
         self._file.close()
 
-    def _is_again(self, line: list[str], number: int) -> bool:
-        """True if a line belongs to this query and to the given batch or a later one."""
-        mine = not self._several or line[0] == str(self._query)
-        return mine and int(line[self._head.index("batch")]) >= number
-
     def _lines(self) -> list[list[str]]:
-        return _lines(self._path, self._file.read(), self._head)
+        return _lines(self._path, self._file.read())
 
     def _rewrite(self, lines: list[list[str]]) -> None:
-        self._file.rewrite(_text([self._head, *lines]))
+        self._file.rewrite(_text([_HEAD, *lines]))
 
 
 def _text(lines: list[list[str]]) -> bytes:
@@ -65,12 +55,12 @@ def _text(lines: list[list[str]]) -> bytes:
     return text.getvalue().encode()
 
 
-def _lines(path: Path, data: bytes, head: list[str]) -> list[list[str]]:
+def _lines(path: Path, data: bytes) -> list[list[str]]:
     """Read the whole lines of a file of ours, without its head; a last one that a crash cut short is dropped."""
     try:
-        found, *lines = list(csv.reader(io.StringIO(data.decode(), newline=""))) or [head]
+        found, *lines = list(csv.reader(io.StringIO(data.decode(), newline=""))) or [_HEAD]
     except (csv.Error, UnicodeDecodeError):
         found, lines = [], []
-    if found != head:
+    if found != _HEAD:
         raise SquallError("SQ7005", f"{path} is no file of late rows of ours", hint="choose another")
-    return [line for line in lines if len(line) == len(head) and line[-1].endswith("}")]
+    return [line for line in lines if len(line) == len(_HEAD) and line[-1].endswith("}")]

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from squallpy.base.errors import SquallError
-from squallpy.runtime.observers.protocol import Observer, QueryStart
+from squallpy.runtime.observers.protocol import Observer
 from squallpy.runtime.observers.report import LEFT_OUT, BatchReport, JoinReport
 from squallpy.runtime.sinks.output_file import AppendedFile
 
@@ -42,23 +42,18 @@ class Metrics(Observer):
     A resumed run adds those that the file lacks, any other run starts it over.
     """
 
-    def __init__(self, path: Path, several: bool = False, resumed: bool = False) -> None:
-        self._several, self._query, self._file = several, 1, AppendedFile(path)
+    def __init__(self, path: Path, resumed: bool = False) -> None:
+        self._file = AppendedFile(path)
         before = self._file.read() if resumed else b""
         whole = before[: before.rfind(b"\n") + 1]  # NB: a crash may have cut the last line short
         self._recorded_batches = _recorded(path, whole)
         self._file.rewrite(whole)
 
-    def on_query_started(self, start: QueryStart) -> None:
-        self._query = start.query.number
-
     def on_query_progress(self, report: BatchReport) -> None:
-        if (self._query, report.number) in self._recorded_batches:
+        if report.number in self._recorded_batches:
             return
-        self._recorded_batches.add((self._query, report.number))
-        line = metrics_line(report)
-        text = json.dumps({"query": self._query} | line if self._several else line)
-        self._file.append(f"{text}\n".encode())
+        self._recorded_batches.add(report.number)
+        self._file.append(f"{json.dumps(metrics_line(report))}\n".encode())
 
     def close(self) -> None:
         """Close the file."""
@@ -79,10 +74,9 @@ def metrics_line(report: BatchReport) -> dict[str, Any]:
     return line | ({"rebuilt": report.rebuilt} if report.rebuilt else {})  # partitions that had lost their state
 
 
-def _recorded(path: Path, lines: bytes) -> set[tuple[int, int]]:
+def _recorded(path: Path, lines: bytes) -> set[int]:
     """Find the batches of these lines of a file."""
     try:
-        known = [json.loads(line) for line in lines.splitlines()]
-        return {(line.get("query", 1), line["batch"]) for line in known}
+        return {json.loads(line)["batch"] for line in lines.splitlines()}
     except (ValueError, KeyError, AttributeError, TypeError):
         raise SquallError("SQ7005", f"{path} is no metrics file of ours", hint="choose another") from None

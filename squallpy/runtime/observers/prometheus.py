@@ -33,9 +33,9 @@ class Prometheus(Observer):
         self, patience: float = 60.0, wall: Callable[[], float] = time, clock: Callable[[], float] = monotonic
     ) -> None:
         self._patience, self._wall, self._clock = patience, wall, clock
-        self._lock, self._query = threading.Lock(), 1
+        self._lock = threading.Lock()
         self._seen, self._failed, self._ended = clock(), "", False
-        self._unread_since = dict[tuple[int, str], float]()
+        self._unread_since = dict[str, float]()
         self._received = dict[str, Counter[str]]()
         self._joins: Mapping[int, str] = {}
         self._epoch: int | None = None
@@ -79,8 +79,8 @@ class Prometheus(Observer):
         """Write all metrics as text."""
         with self._lock:
             now = self._wall()
-            for (query, source), since in self._unread_since.items():
-                self._lag_seconds.set(max(0.0, now - since), query=query, source=source)
+            for source, since in self._unread_since.items():
+                self._lag_seconds.set(max(0.0, now - since), source=source)
             return exposition(self._families)
 
     @property
@@ -99,35 +99,35 @@ class Prometheus(Observer):
 
     def on_query_started(self, start: QueryStart) -> None:
         with self._lock:
-            self._query, self._joins = start.query.number, start.joins
+            self._joins = start.joins
             self._seen, self._epoch = self._clock(), None
             self._received = {str(number): Counter() for number in start.joins}
 
     def on_query_progress(self, report: BatchReport) -> None:
         with self._lock:
-            self._seen, query = self._clock(), self._query
-            self._batches.add(1, query=query)
-            self._last.set(self._wall(), query=query)
-            self._latency.observe(report.seconds, query=query)
-            self._printed.add(report.rows, query=query)
+            self._seen = self._clock()
+            self._batches.add(1)
+            self._last.set(self._wall())
+            self._latency.observe(report.seconds)
+            self._printed.add(report.rows)
             for source, rows in report.read_rows.items():
-                self._read.add(rows, query=query, source=source)
+                self._read.add(rows, source=source)
             for reason in LEFT_OUT:
-                self._left_out.add(getattr(report, reason), query=query, reason=reason)
+                self._left_out.add(getattr(report, reason), reason=reason)
             for stage, seconds in report.stages.items():
-                self._stages.add(seconds, query=query, stage=stage)
+                self._stages.add(seconds, stage=stage)
             for stream, moment in report.watermarks.items():
-                self._watermark.set(moment, query=query, stream=stream)
+                self._watermark.set(moment, stream=stream)
             for view, usage in (report.views or {}).items():
-                self._bytes.set(usage["bytes"], query=query, view=view)
-                self._records.set(usage["records"], query=query, view=view)
+                self._bytes.set(usage["bytes"], view=view)
+                self._records.set(usage["records"], view=view)
             for source, about in report.sources.items():
                 if about.committed is not None:
-                    self._freshness.set(max(0.0, self._wall() - about.committed), query=query, source=source)
-            self._checkpoint.add(report.checkpoint or 0.0, query=query)
-            self._snapshots.add(len(report.snapshots), query=query)
-            self._rebuilds.add(len(report.rebuilt), query=query)
-            self._retries.add(report.retries, query=query)
+                    self._freshness.set(max(0.0, self._wall() - about.committed), source=source)
+            self._checkpoint.add(report.checkpoint or 0.0)
+            self._snapshots.add(len(report.snapshots))
+            self._rebuilds.add(len(report.rebuilt))
+            self._retries.add(report.retries)
             self._note_backlogs(report.sources)
             self._note_joins(report)
 
@@ -143,21 +143,21 @@ class Prometheus(Observer):
         for source, about in sources.items():
             if about.backlog is None:
                 continue
-            self._lag_rows.set(about.backlog.rows, query=self._query, source=source)
+            self._lag_rows.set(about.backlog.rows, source=source)
             if about.backlog.since is not None:
-                self._unread_since[self._query, source] = about.backlog.since
+                self._unread_since[source] = about.backlog.since
             elif not about.backlog.rows:
-                self._unread_since.pop((self._query, source), None)
-                self._lag_seconds.set(0, query=self._query, source=source)
+                self._unread_since.pop(source, None)
+                self._lag_seconds.set(0, source=source)
 
     def _note_joins(self, report: BatchReport) -> None:
         """Note the load of each join: by its policy on a grid, else by the rows that its partitions were sent so far.
 
         By hash, or alone, the best load of a joiner is the mean.
         """
-        join, query = report.join or JoinReport(), self._query
+        join = report.join or JoinReport()
         for stage, kind in self._joins.items():
-            labels = {"query": query, "stage": stage, "kind": kind}
+            labels = {"stage": stage, "kind": kind}
             rows = self._received[str(stage)]
             rows.update(report.received.get(str(stage), {}))
             factor = max(rows.values()) * len(rows) / sum(rows.values()) if any(rows.values()) else 1.0
@@ -173,4 +173,4 @@ class Prometheus(Observer):
                 self._mapping.set(wide, **labels, group=group, side="columns")
         if join.epoch is not None:
             before, self._epoch = self._epoch, join.epoch
-            self._migrations.add(join.epoch - before if before is not None else 0, query=query)
+            self._migrations.add(join.epoch - before if before is not None else 0)

@@ -1,6 +1,6 @@
 """Protocol of observers, in the shape of Spark's StreamingQueryListener: they are told of a run, and get no rows."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:  # EXPLAIN starts at once
 
 @dataclass(frozen=True, slots=True)
 class QueryStart:
-    """A query that begins.
+    """A run of queries that begins.
 
     Args:
         batches: The number of its batches; None for input without end.
-        result: The printed result as of the last batch.
+        results: The printed result of each query as of the last batch.
         done: The number of batches that an earlier run has committed.
         joins: How the joins of a stage are distributed, by its number: hash, grid or keys.
     """
 
-    query: "Query"
+    queries: "Sequence[Query]"
     batches: int | None
-    result: "Callable[[], pa.Table]"
+    results: "Callable[[], Sequence[pa.Table]]"
     done: int = 0
     joins: Mapping[int, str] = field(default_factory=dict)
 
@@ -34,12 +34,12 @@ class QueryStart:
 class Observer:
     """An observer that ignores all that it is told; others override what they look at.
 
-    Calls come in this order: on_query_started, (on_query_progress | on_query_idle)*, on_query_terminated; for each
-    query of a script in turn.
+    Calls come in this order: on_query_started, (on_query_progress | on_query_idle)*, on_query_terminated. The queries
+    of a script run together, as one.
     """
 
     def on_query_started(self, start: QueryStart) -> None:
-        """Take note that a query begins; its sinks have begun."""
+        """Take note that a run begins; its sinks have begun."""
 
     def on_query_progress(self, report: BatchReport) -> None:
         """Take the report of a batch whose rows the sinks have. NB: after a crash the same batch may come again."""
@@ -48,7 +48,7 @@ class Observer:
         """Take note that there is nothing to read, at most once a second, with how far behind the last batch is."""
 
     def on_query_terminated(self, summary: RunSummary) -> None:
-        """Take note that a query has ended, with its sums."""
+        """Take note that a run has ended, with its sums."""
 
 
 class Observers(Observer):

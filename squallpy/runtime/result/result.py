@@ -1,6 +1,6 @@
-"""The result: the top-level view on the driver, and the rows that are printed from it.
+"""Results: the top-level view of each query on the driver, and the rows that are printed from it.
 
-Each batch brings the change ΔQ of the view; the result answers with the printed rows that went and that came.
+Each batch brings the change ΔQ of a view; its result answers with the printed rows that went and that came.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from squallpy.base.rings import Payload, Ring
 from squallpy.physical.plan import Plan
-from squallpy.program.trigger_program import RESULT
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
@@ -32,37 +31,82 @@ class Changes:
 
 
 def result_layout(plan: Plan) -> StoreLayout:
-    """Lay out the pools of the driver: the result, and those of its stage."""
-    keys = plan.result.keys
-    result = PoolLayout(RESULT, len(keys), plan.result.payload, numbered=numbered(keys))
-    return StoreLayout((result, *driver_layouts(plan)))
+    """Lay out the pools of the driver: the results, and those of its stage."""
+    results = (PoolLayout(r.name, len(r.keys), r.payload, numbered=numbered(r.keys)) for r in plan.results)
+    return StoreLayout((*results, *driver_layouts(plan)))
+
+
+Wanted = bool | Sequence[bool]
+"""True if changes are wanted, of all queries or by each."""
+
+
+class Results:
+    """The printed rows of a plan's queries, of which several may have one result.
+
+    Args:
+        wanted: The changes of batches are wanted, not only the results.
+    """
+
+    def __init__(self, plan: Plan, wanted: Wanted = True) -> None:
+        self._each = [Result(plan, number) for number in range(len(plan.results))]
+        self._queries = plan.printed or [(n, tuple(each.schema.names)) for n, each in enumerate(self._each)]
+        asked = [wanted] * len(self._queries) if isinstance(wanted, bool) else wanted
+        self._wanted = {number for (number, _), yes in zip(self._queries, asked, strict=True) if yes}
+        self.schemas = tuple(_named(self._each[n].schema.empty_table(), names).schema for n, names in self._queries)
+
+    def apply(self, store: Store, changes: Sequence[Delta], first: bool) -> tuple[Changes | None, ...]:
+        """Add changes, some from each partition, to the views; the printed rows of each query that went and came.
+
+        `first`: nothing has been printed before this batch.
+        """
+        found = [
+            each.apply(store, [change for change in changes if change.name == each.name], first, n in self._wanted)
+            for n, each in enumerate(self._each)
+        ]
+        return tuple(
+            (some := found[number]) and Changes(_named(some.deletes, names), _named(some.inserts, names))
+            for number, names in self._queries
+        )
+
+    @property
+    def duplicates(self) -> int:
+        """Rows of the last batch that broke a PRIMARY KEY."""
+        return sum(each.duplicates for each in self._each)
+
+    def final(self, store: Store) -> tuple[pa.Table, ...]:
+        """List all printed rows of each query, in order and cut to its limit."""
+        found = [each.final(store) for each in self._each]
+        return tuple(_named(found[number], names) for number, names in self._queries)
+
+
+def _named(rows: pa.Table, names: Sequence[str]) -> pa.Table:
+    return rows if rows.column_names == [*names] else rows.rename_columns([*names])
 
 
 class Result:
-    """The printed rows of a plan's result view."""
+    """The printed rows of one of a plan's results."""
 
-    def __init__(self, plan: Plan) -> None:
-        self._output, self._pool, self._keeps_result = plan.output, plan.result, plan.keeps_result
-        self._printer = Printer(plan.output, plan.result)
-        self._scratch = Pool(len(plan.result.keys), plan.result.payload)
-        self._groups = Pool(len(plan.result.keys), Payload((Ring.COUNT,)))
-        unique = next((view for view in plan.unique if view.view == RESULT), None)
-        self._check = KeyCheck(unique, plan.result.keys) if unique and plan.keeps_result else None
+    def __init__(self, plan: Plan, number: int = 0) -> None:
+        output, result = plan.program.outputs[number], plan.results[number]
+        self.name, self._output, self._pool, self._keeps_results = result.name, output, result, plan.keeps_results
+        self._printer = Printer(output, result)
+        self._scratch = Pool(len(result.keys), result.payload)
+        self._groups = Pool(len(result.keys), Payload((Ring.COUNT,)))
+        unique = next((view for view in plan.unique if view.view == self.name), None)
+        self._check = KeyCheck(unique, result.keys) if unique and plan.keeps_results else None
         self.duplicates = 0
         """Rows of the last batch that broke a PRIMARY KEY."""
         self.schema = self._printer.schema
         self._nothing = Changes(self.schema.empty_table(), self.schema.empty_table())
-        cut = (plan.output.limit is not None or plan.output.offset) and not plan.output.single
-        self._top = (
-            TopK(self._printer, RESULT, len(plan.result.keys), plan.output.offset, plan.output.limit) if cut else None
-        )
+        cut = (output.limit is not None or output.offset) and not output.single
+        self._top = TopK(self._printer, self.name, len(result.keys), output.offset, output.limit) if cut else None
 
     def apply(self, store: Store, changes: Sequence[Delta], first: bool, wanted: bool = True) -> Changes | None:
         """Add changes, one from each partition, to the view; the printed rows that went and came, if `wanted`.
 
         `first`: nothing has been printed before this batch.
         """
-        pool = store.pool(RESULT)
+        pool = store.pool(self.name)
         keys, words = self._merge(changes)
         if self._output.single and not len(keys):
             keys, words = np.empty((1, 0), np.int64), np.zeros((1, self._pool.payload.width), np.int64)
@@ -73,7 +117,7 @@ class Result:
         return printed
 
     def _apply(self, store: Store, keys: Words, words: Words, first: bool, wanted: bool) -> Changes | None:
-        pool = store.pool(RESULT)
+        pool = store.pool(self.name)
         if not wanted:
             pool.upsert(keys, words)
             return None
@@ -84,7 +128,7 @@ class Result:
             pool.upsert(keys, words)
             new = self._top.after(store, keys)
             return self._nothing if new is old else self._moves(old, new, store.dictionary)
-        if not self._keeps_result:
+        if not self._keeps_results:
             come = self._come(keys.copy(), words.copy(), store.dictionary)  # NB: what is printed may share their memory
             return Changes(self._nothing.deletes, come)
         before = pool.get(keys)
@@ -116,7 +160,7 @@ class Result:
 
     def final(self, store: Store) -> pa.Table:
         """List all printed rows, in order and cut to the limit."""
-        keys, words = store[RESULT].rows()
+        keys, words = store[self.name].rows()
         if self._output.single and not len(keys):
             keys, words = np.empty((1, 0), np.int64), np.zeros((1, self._pool.payload.width), np.int64)
         frame = self._printer.frame(keys, words, store.dictionary)

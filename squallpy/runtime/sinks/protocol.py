@@ -41,7 +41,7 @@ class Destination(Protocol):
 
 
 class Sink(Protocol):
-    """A taker of rows. Calls come in this order: begin, (batch)*, final, finish; for each query of a script in turn."""
+    """A taker of rows. Calls come in this order: begin, (batch)*, final, finish; of several queries in turn."""
 
     def begin(self, query: Query, schema: pa.Schema, batches: int | None) -> None:
         """Begin a query, with its printed columns and the number of its batches."""
@@ -80,6 +80,25 @@ class Sinks:
     def finish(self, stopped: bool) -> None:
         for sink in self._sinks:
             sink.finish(stopped)
+
+
+class AtEnd:
+    """A query at a sink that is told of it when it has ended, so that several come in their order."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink, self._begun = sink, tuple[Any, ...]()
+
+    def begin(self, query: Query, schema: pa.Schema, batches: int | None) -> None:
+        self._begun = query, schema, batches
+
+    def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None) -> None: ...
+
+    def final(self, table: pa.Table) -> None:
+        self._sink.begin(*self._begun)
+        self._sink.final(table)
+
+    def finish(self, stopped: bool) -> None:
+        self._sink.finish(stopped)
 
 
 @contextmanager

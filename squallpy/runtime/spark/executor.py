@@ -20,7 +20,7 @@ from squallpy.runtime.checkpoint.partition_report import checkpoint_figures
 from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
 from squallpy.runtime.formats.file_rows import READ
 from squallpy.runtime.observers.report import BatchReport
-from squallpy.runtime.result.result import Changes, result_layout
+from squallpy.runtime.result.result import Changes, Wanted, result_layout
 from squallpy.runtime.sources.input import Input
 from squallpy.runtime.spark.coordinator import BatchCoordinator
 from squallpy.runtime.spark.micro_batch_loop import BatchTimes, StreamJob, run
@@ -29,7 +29,7 @@ from squallpy.runtime.spark.spark_session import start
 from squallpy.runtime.spark.stream_source import started
 from squallpy.runtime.spark.timeline import timeline
 
-OnBatch = Callable[[int, Changes | None, BatchReport], bool]
+OnBatch = Callable[[int, tuple[Changes | None, ...], BatchReport], bool]
 
 TOGETHER = 512  # batches per tick of Spark's clock, which takes as long as a small batch
 SMALL = 150_000  # rows of a batch, with the tables of the first one, that are cheaper to read twice than to exchange
@@ -46,7 +46,7 @@ class SparkExecutor:
         master: str,
         splits: int,
         spark_settings: Mapping[str, str] | None = None,
-        with_changes: bool = True,
+        with_changes: Wanted = True,
         trace: Trace = SILENT,
         name: str = "",
     ) -> None:
@@ -55,7 +55,7 @@ class SparkExecutor:
         self._name = name
         self._publisher = Publisher(plan, with_changes, trace)
         self._result = location.partition("result", result_layout(plan), self._publisher.run, trace=trace)
-        self.schema = self._publisher.result.schema
+        self.schemas = self._publisher.results.schemas
 
     def run(
         self, on_batch: OnBatch, begin: Callable[[], None] = lambda: None, stop: threading.Event | None = None
@@ -109,9 +109,9 @@ class SparkExecutor:
             run(cluster.session, job, publish, stop)
             evict_local_state(cluster.session, self._location)
 
-    def final(self) -> pa.Table:
-        """Return the printed result as of the last batch."""
-        return self._publisher.result.final(self._result.store())
+    def final(self) -> tuple[pa.Table, ...]:
+        """Return the printed result of each query as of the last batch."""
+        return self._publisher.results.final(self._result.store())
 
 
 def stage_titles(plan: Plan) -> tuple[str, ...]:

@@ -11,7 +11,6 @@ from squallpy.catalog.window_spec import ARRIVAL
 from squallpy.physical.distribute.location_tags import EVERYWHERE
 from squallpy.physical.joins.joiner_groups import Homes
 from squallpy.physical.plan import Derive, Lookup, Plan, Stage, Update
-from squallpy.program.trigger_program import RESULT
 from squallpy.runtime.auxiliary.groups import RowsOf
 from squallpy.runtime.auxiliary.maintainer import TouchTracker, begin
 from squallpy.runtime.auxiliary.maintainer_registry import auxiliary_layouts, open_maintainer
@@ -97,7 +96,7 @@ class StageExecutor:
         self._plan, self._partition, self._is_last, self._trace = plan, partition, is_last, trace
         self._sends, self._keeps = stage.sends, stage.keeps
         updates = [step for step in stage.steps if isinstance(step, Update)]
-        payloads = {p.name: p.payload for p in (*plan.pools, *plan.deltas, plan.result)}
+        payloads = {p.name: p.payload for p in (*plan.pools, *plan.deltas, *plan.results)}
         indexed = {step.source for u in updates for step in u.steps if isinstance(step, Lookup)}
         targets = {u.target for u in updates}
         self._scratch = {  # deltas that are looked up, and those that are added up here
@@ -105,7 +104,8 @@ class StageExecutor:
             for d in plan.deltas
             if d.name in indexed | targets
         }
-        self._scratch[RESULT] = Pool(len(plan.result.keys), plan.result.payload)
+        self._results = [result.name for result in plan.results]
+        self._scratch |= {result.name: Pool(len(result.keys), result.payload) for result in plan.results}
         derived = {step.relation for step in stage.steps if isinstance(step, Derive)}
         own = {f.relation.name: (f, f.auxiliary) for f in plan.feeds if f.auxiliary and f.relation.name in derived}
         self._maintainers = {name: open_maintainer(feed, aux) for name, (feed, aux) in own.items()}
@@ -151,8 +151,10 @@ class StageExecutor:
         """Rows that its statements have made so far (`Statement.work`)."""
         return sum(step.work for step in self._statements)
 
-    def apply(self, store: Store, deltas: Iterable[Delta], batch: BatchPlan | None = None) -> tuple[Delta, Deltas]:
-        """Apply a batch; return the change of the result, and by name the deltas that the stage sends or keeps."""
+    def apply(
+        self, store: Store, deltas: Iterable[Delta], batch: BatchPlan | None = None
+    ) -> tuple[list[Delta], Deltas]:
+        """Apply a batch; return the changes of results, and by name the deltas that the stage sends or keeps."""
         given = self._add_up(deltas)
         self._book(store, given)
         tick(store, self._clocks, given)
@@ -185,10 +187,10 @@ class StageExecutor:
             touched.clear()
         if self._is_last:
             begin(store)
-        keys, words = self._scratch[RESULT].rows()
+        changed = [Delta(name, *self._scratch[name].rows()) for name in self._results]
         names = [(send.name, send.source) for send in self._sends] + [(name, name) for name in self._keeps]
         found = ((name, _rows(source, given, pools)) for name, source in names)
-        return Delta(RESULT, keys, words), {name: Delta(name, d.keys, d.words) for name, d in found if d is not None}
+        return changed, {name: Delta(name, d.keys, d.words) for name, d in found if d is not None}
 
     def _add_up(self, deltas: Iterable[Delta]) -> Deltas:
         """Add up the deltas that have arrived, by name; those that are looked up, in their pools."""
