@@ -93,7 +93,7 @@ def test_an_operator_that_cannot_be_is_refused(tmp_path: Path) -> None:
 def test_a_sum_of_features_with_others_between_them_is_no_partial_sum(tmp_path: Path) -> None:
     """No ring is over x and z without y, by whose rows they would meet on the grid."""
     joined = "SELECT r.k, r.v AS x, s.w AS y, t.v AS z FROM r JOIN s ON r.k = s.k JOIN r AS t ON t.k = s.k"
-    with pytest.raises(SquallError, match="SQ7003 .* a partial sum would be of features with others between them"):
+    with pytest.raises(SquallError, match=r"SQ7003 .* a partial sum would be of features with others between them"):
         stages(tmp_path, f"SELECT * FROM cofactor(TABLE({joined}) PARTITION BY k);", "Dynamic")
 
 
