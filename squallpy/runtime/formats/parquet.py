@@ -100,10 +100,11 @@ class RowGroupCache:
     def get(self, file: File, group: int, fields: tuple[Field, ...], op: str | None, with_checksum: bool) -> RowGroup:
         key = (file, fields, op, with_checksum)
         known, rows = self.groups.pop(key, (None, None))
-        if rows is None or known != group:
-            del rows  # NB: frees its memory before the next one is decoded
-            rows = _decode(file, group, fields, op, with_checksum)
-        self.groups[key] = group, rows
+        if rows is not None and known == group:
+            self.groups[key] = group, rows
+            return rows
+        del rows  # NB: frees its memory before the next one is decoded
+        self.groups[key] = group, (rows := _decode(file, group, fields, op, with_checksum))
         while len(self.groups) > 1 and sum(g.table.nbytes for _, g in self.groups.values()) > KEEP:
             self.groups.popitem(last=False)
         return rows

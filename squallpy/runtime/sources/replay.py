@@ -160,11 +160,12 @@ class BackfillReplay(RowBatches):
 
     replay: Replay
     done: int = 0
-    again: int | None = None  # how many large ones, if the limit of batches has changed since
+    leading: int = -1  # how many large ones; −1: as many as it takes now
 
-    @property
-    def leading(self) -> int:
-        return self.again if self.again is not None else leading(self.done, self.replay.batch_rows, self.replay.earlier)
+    def __post_init__(self) -> None:
+        if self.leading < 0:
+            again = leading(self.done, self.replay.batch_rows, self.replay.earlier)
+            object.__setattr__(self, "leading", again)
 
     @property
     def batches(self) -> int:
@@ -176,8 +177,8 @@ class BackfillReplay(RowBatches):
 
     def ranges(self, batch: int) -> dict[str, tuple[int, int]]:
         """Find the first and end row of each stream in a batch."""
-        number, leap = self.number(batch), _leap(self.replay.batch_rows, self.replay.earlier)
-        if number is not None:
+        if (number := self.number(batch)) is not None:
             return self.replay.ranges(number)
+        leap = _leap(self.replay.batch_rows, self.replay.earlier)
         first, last = self.replay.ranges(batch * leap), self.replay.ranges(min(self.done, (batch + 1) * leap) - 1)
         return {name: (first[name][0], last[name][1]) for name in first}

@@ -216,7 +216,7 @@ class FileSource(RowSource):
         out instead, and `skipped(table)` says how many were and why.
         """
         assert 0 <= start <= stop <= self.rows, (start, stop, self.rows)
-        fields, counted = tuple(self._field(name) for name in columns if name != ARRIVAL), ARRIVAL in columns
+        fields, counted = self._fields(columns), ARRIVAL in columns
         if start == stop:
             return numbered(self._schema(fields).empty_table(), self.first_row + start, counted)
         tables, left_out, sums, images = [], SkippedRows(), dict[str, Mapping[str, int]](), 0
@@ -231,6 +231,17 @@ class FileSource(RowSource):
                 sums |= {str(self.first_part + i): piece.checksums} if piece.checksums else {}
                 images += piece.images
         return mark_read(mark_skipped(concat_tables(tables), left_out), sums, images)
+
+    @cached_property
+    def _found(self) -> dict[tuple[str, ...], tuple[Field, ...]]:
+        """Fields that were found by name."""
+        return {}
+
+    def _fields(self, columns: tuple[str, ...]) -> tuple[Field, ...]:
+        """Find the fields of some columns, but not their numbers."""
+        if columns not in self._found:
+            self._found[columns] = tuple(self._field(name) for name in columns if name != ARRIVAL)
+        return self._found[columns]
 
     def _field(self, name: str) -> Field:
         field = self.relation.field(name)
