@@ -15,6 +15,7 @@ from squallpy.base.settings import Settings
 from squallpy.runtime.checkpoint.durable_folder import LocalDurable
 from squallpy.session import RunOptions, Session
 from tests.kept import Kept, Killed
+from tests.marks import long
 
 pytestmark = pytest.mark.spark
 
@@ -55,7 +56,7 @@ def shared(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executor, "start", lambda *_: nullcontext(cluster))
 
 
-@pytest.mark.parametrize("format", ["text", "json"])
+@pytest.mark.parametrize("format", ["json", long("text")])
 def test_files_by_read_stream(tmp_path: Path, format: str) -> None:
     """Several files a batch of Spark's or one, small batches of ours or large ones, and kills of ours."""
     random, more = Random(format), ", maxFilesPerTrigger '2'" if format == "text" else ""

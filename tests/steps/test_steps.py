@@ -93,6 +93,8 @@ def marks_of(path: Path, is_long: bool = False) -> list[pytest.MarkDecorator]:
 
 # on several partitions each takes as long as ten others: there only by `make long`
 LONG = {
+    "mark_of_rows", "over_frame_highest", "outer_star", "over_frame_rows", "outer_chain_full", "quantified_subquery",
+    "over_ignore_nulls_of_keys", "over_window", "over_ignore_nulls", "null_columns", "over_frame_rows_apart",
     "outer_star_on", "over_from_here", "outer_chain_left", "views_of_views", "over_frame_extremes", "over_ends",
     "anti_many_on", "over_frame_computed", "over_alike_backwards", "subquery_first_settled", "over_over_neighbours",
 }  # fmt: skip
