@@ -140,13 +140,15 @@ def open_checkpoint(
         _compare(found, wanted, folder)
         done = Committed(join_path(folder, str(found.generation)))
         mixed = False
+        stored = found
         if inputs:
             mixed = inputs.compare(root, folder, found.steps(inputs.replay), done.batches, done.read_sums)
             found = found.with_limit(batch_rows, done.batches, inputs.replay)
         wanted = replace(wanted, batch_rows=found.batch_rows, earlier=found.earlier)
         if found.plan == wanted.plan and not mixed:
             record = found
-            write_record(root, _RECORD, json.dumps(asdict(record)))
+            if record != stored:
+                write_record(root, _RECORD, json.dumps(asdict(record)))
         else:
             locate = partial(_location, folder, local_dir=local_dir, snapshot_bytes=snapshot_bytes)
             try:
