@@ -1,0 +1,1 @@
+"""Cost of small batches of `local`, and where it goes."""
