@@ -85,7 +85,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize("page", [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")], ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     text = _CODE.sub("", _BLOCK.sub("", page.read_text(encoding="utf-8")))
     for place, anchor in _LINK.findall(text):

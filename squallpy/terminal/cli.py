@@ -200,19 +200,22 @@ def submit(
         context.exit(run_line(line))
 
 
-@squall.command(short_help="Show the queries of a script at a stage.")
-@click.argument("arguments", metavar="[STAGE] QUERY.sql", nargs=-1)
+@squall.command(short_help="Show the queries of a script at a stage, or what an error means.")
+@click.argument("arguments", metavar="[STAGE] QUERY.sql | CODE", nargs=-1)
 @click.option("-c", "--command", metavar="SQL", help=_COMMAND_HELP)
 @click.option("--time", "timed", is_flag=True, help="With passes and a script: what each pass takes.")
 @click.option("--set", "settings", multiple=True, metavar="K=V", help="An engine setting; squall options lists them.")
 def explain(arguments: tuple[str, ...], command: str | None, timed: bool, settings: tuple[str, ...]) -> None:
     """Show the queries of a script at a stage: logical, optimized, calculus, triggers (default), physical or stages.
 
+    SQ2003, or another code, shows what an error means, an example, and what to do.
+
     viewtree shows the variable orders and view trees of table functions over joins, such as cofactor.
 
     passes lists all passes of the optimizer, with --time and a script what each of them takes; trace shows the query
     before and after each pass that changes it. QUERY.sql may be - for stdin.
     """
+    from squallpy.base.error_codes import error_page, is_code
     from squallpy.base.errors import SquallError, nearest
     from squallpy.base.settings import parse_settings
     from squallpy.explain import LISTS, STAGES, list_passes
@@ -221,6 +224,9 @@ def explain(arguments: tuple[str, ...], command: str | None, timed: bool, settin
     from squallpy.terminal.script_argument import find_script
 
     stages = list(arguments)
+    if len(stages) == 1 and is_code(stages[0]):
+        click.echo(error_page(stages[0]), nl=False)
+        return
     if [each.lower() for each in stages[:1]] == ["passes"] and not timed:
         click.echo(list_passes(), nl=False)
         return

@@ -1,6 +1,7 @@
 """Golden plans: EXPLAIN of the standard queries as files, reviewed as diffs; pages of docs/; fixtures.
 
-python -m squallpy.testing.goldens            rewrite plans/*.txt, docs/sql.md, docs/passes.md and tests/passes/*.txt
+python -m squallpy.testing.goldens            rewrite plans/*.txt, docs/sql.md, docs/passes.md, docs/errors/*.md and
+                                              tests/passes/*.txt
 python -m squallpy.testing.goldens --check    exit status 1, and what differs, if they are not what the engine says now
 
 Plans are made for fixed row counts, those of TPC-H and TPC-DS at scale 1: they do not depend on data that happens to be
@@ -17,6 +18,7 @@ from squallpy.compiler import to_program
 from squallpy.explain import Tracer, stage_text
 from squallpy.logical.bind import compile_script
 from squallpy.session import Session
+from squallpy.testing.error_pages import error_pages
 from squallpy.testing.pass_manual import pass_manual
 from squallpy.testing.sql_manual import manual
 
@@ -106,6 +108,7 @@ def _files() -> dict[Path, str]:
     return (
         plans
         | pages
+        | error_pages()
         | {path: pass_fixture(path.read_text()) for path in PASSES.glob("*.txt") if path.name != "at_work.txt"}
     )
 

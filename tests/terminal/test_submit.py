@@ -138,3 +138,5 @@ def test_a_wheel_runs_by_the_line_that_it_prints(room: Path, tmp_path_factory: p
     ran = subprocess.run(line, shell=True, cwd=room, env=without_us(), capture_output=True, text=True, check=False)
     assert ran.stdout == "batch,op,user,total\n0,+,ann,1.50\n0,+,bob,2.25\n1,-,ann,1.50\n1,+,ann,1.75\n", ran.stderr
     assert ran.returncode == 0
+    pages = {path.name for path in (installed / "squallpy" / "error_pages").iterdir()}
+    assert pages == {path.name for path in (ROOT / "docs" / "errors").iterdir()}

@@ -18,7 +18,7 @@ def without_us() -> dict[str, str]:
 def unpacked_wheel(folder: Path) -> Path:
     """Builds the wheel in a folder, and unpacks it there; the kernels of the repository stay compiled."""
     source, there = folder / "source", folder / "there"
-    for part in ("squallpy", "grammar"):
+    for part in ("squallpy", "grammar", "docs/errors"):
         shutil.copytree(ROOT / part, source / part, ignore=shutil.ignore_patterns("__pycache__"))
     for part in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / part, source / part)
