@@ -84,6 +84,8 @@ def _how_read(relation: Relation) -> list[tuple[str, str]]:
         "path",
         "maxfilespertrigger",
         "dead_letter",
+        "host",
+        "port",
         *INTERVALS,
         *passed_options(relation.format, relation.options),
     )

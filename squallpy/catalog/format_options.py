@@ -10,16 +10,19 @@ FORMATS = ("csv", "json", "parquet", "avro")
 """Formats of files."""
 ADAPTERS = {"python": ("class", "generator"), "spark": ("format", "class")}
 """Sources that are adapters, each with options of which it needs one; it gets all that are not ours."""
+SOCKET = "socket"
+"""The source of lines that a server sends, in a format of LINES."""
+LINES = ("csv", "json")
 PLANNED = ("kafka", "postgres", "delta", "iceberg")
 
 OPTIONS: dict[str, str] = {
     "path": "files: file, folder or glob, local or any Arrow filesystem",
     "header": "csv: the first line names the columns (true or false)",
-    "delimiter": "csv: what separates fields",
-    "sep": "csv: the same as delimiter",
-    "quote": "csv: the quote character",
-    "escape": "csv: the escape character",
-    "null": "csv: the text that means NULL",
+    "delimiter": "csv and socket: what separates fields",
+    "sep": "csv and socket: the same as delimiter",
+    "quote": "csv and socket: the quote character",
+    "escape": "csv and socket: the escape character",
+    "null": "csv and socket: the text that means NULL",
     "encoding": "csv: UTF-8, UTF-16, ISO-8859-1, … where no byte order mark tells",
     "charset": "csv: the same as encoding",
     "compression": "csv and json: gzip, bz2, zstd, lz4 or none, where no suffix tells (.gz, .bz2, .zst, .lz4)",
@@ -32,9 +35,19 @@ OPTIONS: dict[str, str] = {
     "spool": "sources: whether rows are kept in the checkpoint, for they cannot be read twice (true or false)",
     "idle_timeout": "the time without rows after which a stream holds back no windows of others: '30 seconds'",
     "close_after": "the time without rows after which event time goes on by itself, so that windows close: '1 minute'",
+    "host": "socket: the name or address of the server that sends lines",
+    "port": "socket: the port of the server",
+    "format": "socket: of what format lines are, csv (the default) or json",
     "maxfilespertrigger": "files: the most files that a batch begins to read of a watched folder",
 }
-_GENERAL = [name for name, about in OPTIONS.items() if not about.startswith(("csv", "files:"))]
+_GENERAL = [name for name, about in OPTIONS.items() if not about.startswith(("csv", "files:", "socket:"))]
+_KINDS = {
+    "csv": ("csv",),
+    "csv and socket": ("csv", SOCKET),
+    "csv and json": ("csv", "json"),
+    "files": FORMATS,
+    "socket": (SOCKET,),
+}
 DEAD_LETTER = "dead-letter"
 ALIASES = {"sep": "delimiter", "charset": "encoding"}
 CHOICES: dict[str, tuple[str, ...]] = {
@@ -44,15 +57,17 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "on_error": ("fail", "skip", DEAD_LETTER),
     "watch": ("true", "false"),
     "spool": ("true", "false"),
+    "format": LINES,
 }
 INTERVALS = ("idle_timeout", "close_after")
+PORTS = range(1, 1 << 16)
 NUMBERS = ("maxfilespertrigger",)
 
 
 def check_format(name: str) -> str:
     """Return the format in lower case; SQ7002 if it is no format of files, no adapter, and none that a package
     brings."""
-    known = (*FORMATS, *ADAPTERS)
+    known = (*FORMATS, SOCKET, *ADAPTERS)
     if name.lower() in known or name.lower() in (brought := names_of(SOURCES)):
         return name.lower()
     if name.lower() in PLANNED:
@@ -61,14 +76,19 @@ def check_format(name: str) -> str:
     raise SquallError("SQ7002", f'unknown format "{name}"', hint=nearest(name, (*known, *brought)))
 
 
+def row_format(format: str, options: Mapping[str, str]) -> str:
+    """Return the format of rows: that of the lines of a socket."""
+    return options.get("format", LINES[0]) if format == SOCKET else format
+
+
 def required_options(format: str) -> tuple[str, ...]:
     """List the options of which a format needs one."""
-    return ("path",) if format in FORMATS else ADAPTERS.get(format, ())
+    return ("path",) if format in FORMATS else ("port",) if format == SOCKET else ADAPTERS.get(format, ())
 
 
 def is_ours(name: str, format: str) -> bool:
     """True if an option is not passed on to a source that others have written."""
-    return format in FORMATS or name in _GENERAL or name in ADAPTERS.get(format, ())
+    return format in (*FORMATS, SOCKET) or name in _GENERAL or name in ADAPTERS.get(format, ())
 
 
 def passed_options(format: str, options: Mapping[str, str]) -> dict[str, str]:
@@ -100,12 +120,13 @@ def _check_own(format: str, key: str, value: str) -> tuple[str, str]:
         return name, value
     if name not in OPTIONS:
         raise SquallError("SQ7002", f'unknown option "{key}"', hint=nearest(key, OPTIONS))
-    if OPTIONS[name].startswith("csv:") and format != "csv":
-        raise SquallError("SQ7002", f'option "{key}" is for csv, not for {format}', hint="remove it")
-    if OPTIONS[name].startswith("csv and json:") and format in ("parquet", "avro"):
-        raise SquallError("SQ7002", f'option "{key}" is for csv and json, not for {format}', hint="remove it")
+    kinds = OPTIONS[name].partition(":")[0]
+    if format not in _KINDS.get(kinds, (format,)):
+        raise SquallError("SQ7002", f'option "{key}" is for {kinds}, not for {format}', hint="remove it")
     if OPTIONS[name].startswith("sources:") and format in FORMATS:
         raise SquallError("SQ7002", f'option "{key}" is not for {format}: files can be read again', hint="remove it")
+    if name == "host" and not value:
+        raise SquallError("SQ7002", f'option "{key}" is empty', hint="name a server")
     if name == "path" and not value:
         raise SquallError("SQ7002", f'option "{key}" is empty', hint="name a file, a folder or a glob")
     name = ALIASES.get(name, name)
@@ -114,6 +135,8 @@ def _check_own(format: str, key: str, value: str) -> tuple[str, str]:
         raise SquallError("SQ7002", f'option "{key}" cannot be "{value}"', hint=nearest(value, choices))
     if name in NUMBERS and not (value.isdecimal() and int(value) > 0):
         raise SquallError("SQ7002", f'option "{key}" cannot be "{value}"', hint="a number of at least 1")
+    if name == "port" and not (value.isdecimal() and int(value) in PORTS):
+        raise SquallError("SQ7002", f'option "{key}" cannot be "{value}"', hint="a number from 1 to 65535")
     if name in INTERVALS and parse_interval(value) is None:
         hint = "an interval above 0, such as '30 seconds' or '500 ms'"
         raise SquallError("SQ7002", f'option "{key}" cannot be "{value}"', hint=hint)

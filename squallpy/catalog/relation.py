@@ -6,7 +6,7 @@ from typing import Any
 
 from squallpy.base.errors import Span
 from squallpy.base.types import BIGINT, INT, TIMESTAMP, VARCHAR, Type
-from squallpy.catalog.format_options import FORMATS, INTERVALS
+from squallpy.catalog.format_options import FORMATS, INTERVALS, row_format
 
 COMPUTED = "matrix"  # the format of a relation whose rows are computed, not read
 CONSTANT = "constant"  # the format of a relation of one row, in whose one column is 0
@@ -173,7 +173,7 @@ class Relation:
         """
         if not (name := self.options.get("tombstone")):
             return None
-        path = tuple(name.split(".")) if self.format == "json" else ()
+        path = tuple(name.split(".")) if self.row_format == "json" else ()
         is_around = path and any(field.nested[: len(path)] == path for field in self.fields)
         return Field(name, VARCHAR, nested=(*path, "") if is_around else path)
 
@@ -191,6 +191,11 @@ class Relation:
     def is_signed(self) -> bool:
         """True if rows are read with their multiplicity."""
         return self.op is not None or self.tombstone is not None or self.is_debezium
+
+    @property
+    def row_format(self) -> str:
+        """The format of its rows, that of the lines of a socket."""
+        return row_format(self.format, self.options)
 
     @property
     def is_computed(self) -> bool:
@@ -214,13 +219,13 @@ class Relation:
 
     @property
     def is_foreign(self) -> bool:
-        """True if a source that others have written brings its rows."""
+        """True if a source that is no files brings its rows, as others have written it or a socket."""
         return self.format not in (*FORMATS, COMPUTED, CONSTANT)
 
     @property
     def is_by_place(self) -> bool:
         """True if its columns are found by their positions in a row, not by names in the file."""
-        return self.format == "csv" and self.options.get("header", "false") != "true"
+        return self.row_format == "csv" and self.options.get("header", "false") != "true"
 
     @property
     def source(self) -> "Relation":

@@ -13,9 +13,12 @@ from squallpy.catalog.format_options import (
     DEAD_LETTER,
     FORMATS,
     INTERVALS,
+    OPTIONS,
+    SOCKET,
     check_format,
     check_option,
     required_options,
+    row_format,
 )
 from squallpy.catalog.relation import METADATA, Field, Reference, Relation
 from squallpy.frontend.grammars import Parsed
@@ -79,24 +82,27 @@ def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
     needed = required_options(format)
     if needed and not {*needed} & {*kept}:
         raise SquallError("SQ7002", f'"{called}" has no {needed[0]}', name_span, f"write OPTIONS ({needed[0]} '...')")
-    fields = mark_keys(read)
+    fields, rows = mark_keys(read), row_format(format, kept)
     for option, role in (("op", "operation"), ("tombstone", "tombstone")):
         if any(f.name.lower() == kept.get(option, "").lower() for f in fields):
             message = f'"{kept[option]}" is the {role} column and cannot be declared as well'
             raise SquallError("SQ2007", message, name_span)
     column, delay = read_timestamp(script, timestamp, fields) if timestamp else (None, 0)
-    if format == "csv" and (nested := next((f for f in fields if f.nested and not f.metadata), None)):
+    if rows == "csv" and (nested := next((f for f in fields if f.nested and not f.metadata), None)):
         why = f'column "{nested.name}" has a FROM, which is for json, parquet and avro, not for {format}'
         raise SquallError("SQ3001", why, name_span, "name it as the file does")
-    if format == "csv" and (nested := next((f for f in fields if f.type.nested), None)):
+    if rows == "csv" and (nested := next((f for f in fields if f.type.nested), None)):
         why = f'column "{nested.name}" is {nested.type}, for which csv has no values'
         raise SquallError("SQ3001", why, name_span, "declare it VARCHAR, or use json or parquet")
     stream = kind.children[0].type == "STREAM"
+    if format == SOCKET:
+        with at(name_span):
+            check_socket(kept, stream)
     if (kept.get("op") or kept.get("changelog")) and not stream:
         what = "op column" if kept.get("op") else "changelog"
         raise SquallError("SQ7002", f"a TABLE does not change and has no {what}", name_span, "declare a STREAM")
     with at(name_span):
-        check_changes(kept, format, read)
+        check_changes(kept, rows, read)
     files = kept if format in FORMATS else {}  # NB: options of other sources are theirs
     if files.get("watch") == "true" and not stream:
         raise SquallError("SQ7002", "a TABLE does not change and is not watched", name_span, "declare a STREAM")
@@ -111,6 +117,16 @@ def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
     references = tuple(mark_reference(reference, fields) for reference in read.references)
     relation = Relation(called, fields, stream, format, kept, primary_key, references, column, delay, name_span)
     return CreateRelation(relation, name_span)
+
+
+def check_socket(options: Mapping[str, str], stream: bool) -> None:
+    """Raise SQ7002 for a socket without a host, as a TABLE, or with options of csv beside JSON."""
+    if not stream:
+        raise SquallError("SQ7002", "a TABLE does not change and is not read from a socket", hint="declare a STREAM")
+    if "host" not in options:
+        raise SquallError("SQ7002", "a socket needs a host", hint="write OPTIONS (host 'localhost')")
+    if options.get("format") == "json" and (option := next((o for o in options if OPTIONS[o].startswith("csv")), None)):
+        raise SquallError("SQ7002", f'option "{option}" is for csv, not for json', hint="remove it")
 
 
 def check_dead_letters(options: Mapping[str, str]) -> None:

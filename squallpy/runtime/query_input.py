@@ -27,7 +27,7 @@ from squallpy.runtime.checkpoint.spool import SpooledSource
 from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
 from squallpy.runtime.sources import FileSource, open_source
 from squallpy.runtime.sources.arrivals import Arrivals
-from squallpy.runtime.sources.foreign_source import ForeignSource, names_asked
+from squallpy.runtime.sources.foreign_source import ForeignSource
 from squallpy.runtime.sources.input import Input
 from squallpy.runtime.sources.protocol import Limit, Source
 from squallpy.runtime.sources.replay import BackfillReplay, Replay
@@ -139,7 +139,7 @@ class EndlessReading(Reading):
         for name, source in self._read.items():
             source.begin(folder, self._trigger.ends)
             if isinstance(source, ForeignSource) and self._is_spooled(name, source):
-                columns = names_asked(source.relation.fields, source.relation)
+                columns = source.asked([field.name for field in source.relation.fields])
                 source.inner = SpooledSource(source.inner, columns, folder, name)
         streams = {name: self._read[name] for name in self._streams}
         tables = {name: source for name, source in self._read.items() if name not in streams}

@@ -39,7 +39,8 @@ class IndexedText(ABC):
             head = source.read_at(min(5, size), 0)
         if head == b"PAR1\x15":
             raise SquallError("SQ4003", f"{file.display_name} is a parquet file", hint="write USING parquet")
-        part = cls(file, dialect, build_index(file, dialect))
+        build = build_index if file.path else build_index.__wrapped__  # NB: a text in memory is not kept there
+        part = cls(file, dialect, build(file, dialect))
         if is_growing and not dialect.compression:
             return part._whole_rows()
         if part.index.open_quote:

@@ -22,7 +22,14 @@ from squallpy.runtime.formats.file_rows import FileRows
 from squallpy.runtime.formats.relation_files import File
 from squallpy.runtime.formats.type_conversion import check_names
 from squallpy.runtime.sources.protocol import Backlog, Limit, Offset, Slice, Source
-from squallpy.runtime.sources.source import FileSource, RowRange, check_columns, columns_of_changes, fields_read
+from squallpy.runtime.sources.source import (
+    FileSource,
+    RowRange,
+    SourceFile,
+    check_columns,
+    columns_of_changes,
+    fields_read,
+)
 
 T = TypeVar("T")
 
@@ -152,6 +159,14 @@ class ForeignSource(Source):
             fields = tuple(f for f in self.relation.fields if f.metadata not in self.inner.locates)
             check_rows(replace(self.relation, fields=fields), ArrowPart(self.name, schema.empty_table()), columns)
 
+    def asked(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """List the columns that the inner source is asked for where some are read."""
+        return names_asked([field for field in self.relation.fields if field.name in columns], self.relation)
+
+    def part(self, raw: pa.Table, first: int) -> SourceFile:
+        """Return what a slice has read as a part of files; `first`: the number of its first row."""
+        return ArrowPart(self.name, raw)
+
     def initial(self) -> Offset:
         return self._offset("initial", self.inner.initial)
 
@@ -227,10 +242,9 @@ class ForeignSlice:
         """Read some columns in the types of the relation, and their numbers if rows have any."""
         relation, name = self.source.relation, self.source.name
         read = tuple(field for field in relation.fields if field.name in columns)
-        wanted = names_asked(read, relation)
         first = self.inner.start if isinstance(self.inner, RowRange) else 0
         try:
-            raw = self.inner.read(wanted)
+            raw = self.inner.read(self.source.asked(columns))
             if not isinstance(raw, pa.Table):
                 raise SourceFault(name, f"read a {type(raw).__name__}, not an Arrow table", self.batch)
             if self.rows is not None and len(raw) != self.rows:
@@ -241,7 +255,7 @@ class ForeignSlice:
             raise error.at(relation.span) from error.__cause__
         except Exception as error:
             raise SourceFault(name, f"raised {described(error, 'read')}", self.batch, relation.span) from error
-        part = ArrowPart(name, raw)
+        part = self.source.part(raw, first)
         check_rows(replace(relation, fields=read), part, columns)
         try:
             return FileSource(relation, (part,), first_row=first).read(0, len(raw), columns)
@@ -255,7 +269,7 @@ def names_asked(fields: Sequence[Field], relation: Relation) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*names, *columns_of_changes(relation))))
 
 
-def check_rows(relation: Relation, part: ArrowPart, columns: Sequence[str]) -> None:
+def check_rows(relation: Relation, part: SourceFile, columns: Sequence[str]) -> None:
     """Compare rows with the columns of a relation, and those that are read; SQ4002."""
     try:
         check_columns(relation, part)

@@ -6,11 +6,9 @@ Anything else is a fault of the source, which is named.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import Row
 from pyspark.sql.conversion import LocalDataToArrowConversion
@@ -21,35 +19,6 @@ from squallpy.base.errors import shorten
 from squallpy.runtime.sources.foreign_source import SourceFault
 
 ROWS = 10_000  # rows that become Arrow at once
-
-
-@dataclass(frozen=True, slots=True)
-class TableSlice:
-    """Rows that were read before.
-
-    Args:
-        first: Number of the first among those of the batch.
-    """
-
-    table: pa.Table
-    first: int = 0
-
-    @property
-    def rows(self) -> int:
-        return len(self.table)
-
-    def read(self, columns: tuple[str, ...]) -> pa.Table:
-        return located(self.table, columns, 0, self.first)
-
-
-def located(table: pa.Table, columns: Sequence[str], partition: int, first: int = 0) -> pa.Table:
-    """Add the columns that tell the partition of a batch in which rows are, and their numbers there, if asked for."""
-    there = {name.lower() for name in table.column_names}
-    numbers = {"_partition": np.full(len(table), partition), "_offset": np.arange(first, first + len(table))}
-    for name, values in numbers.items():
-        if name in columns and name not in there:
-            table = table.append_column(name, pa.array(values))
-    return table
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:

@@ -39,9 +39,10 @@ from squallpy.runtime.formats.arrow_rows import fields_of
 from squallpy.runtime.formats.counted_table import concat_tables
 from squallpy.runtime.sources.foreign_source import SourceFault, described
 from squallpy.runtime.sources.protocol import Limit, Offset, Source
-from squallpy.runtime.sources.python_rows import TableSlice, arrow_schema, arrow_table, located
+from squallpy.runtime.sources.python_rows import arrow_schema, arrow_table
 from squallpy.runtime.sources.source import columns_of_changes, cut, fields_read
 from squallpy.runtime.sources.spark_schema import declared_schema, spark_schema
+from squallpy.runtime.sources.table_slice import TableSlice, located
 
 STREAM_READERS, TABLE_READER = ("streamReader", "simpleStreamReader"), "reader"
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from squallpy.base.entry_points import SOURCES, load
 from squallpy.base.errors import SquallError
-from squallpy.catalog.format_options import ADAPTERS
+from squallpy.catalog.format_options import ADAPTERS, SOCKET
 from squallpy.catalog.relation import Field, Relation
 from squallpy.runtime.formats.arrow_rows import fields_of
 from squallpy.runtime.sources.foreign_source import ForeignSource, described
@@ -30,6 +30,10 @@ def open_foreign(relation: Relation, base: Path, open_spark: OpenSpark) -> Forei
     try:
         if relation.format == "spark":
             return ForeignSource(relation, *open_spark(relation))
+        if relation.format == SOCKET:
+            from squallpy.runtime.sources.socket_source import SocketSource
+
+            return SocketSource.open(relation)
         if relation.format == "python":
             return ForeignSource(relation, *_open_python(relation, base))
         return ForeignSource(relation, relation.format, _create(relation))
@@ -43,7 +47,7 @@ def infer_foreign_fields(relation: Relation, base: Path) -> tuple[Field, ...]:
         from squallpy.runtime.sources.python_source import python_fields
 
         return python_fields(relation, base)
-    if relation.format in ADAPTERS:
+    if relation.format in (SOCKET, *ADAPTERS):
         schema = None
     else:
         with closing(_create(relation)) as source:
