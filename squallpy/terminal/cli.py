@@ -148,6 +148,8 @@ def _running(command: Callable[..., object]) -> Callable[..., object]:
 def run(script: str | None, command: str | None, **options: object) -> None:
     """Run the queries of a script over its streams, each until its input ends; QUERY.sql may be - for stdin.
 
+    A plan put together in Python, PLAN.py, takes the place of a script.
+
     Ctrl-C ends the run after the batch in work, before the first one at once; a second one does not wait.
     """
     from squallpy.terminal.run_command import RunRequest, run_script
@@ -213,13 +215,13 @@ def explain(arguments: tuple[str, ...], command: str | None, timed: bool, settin
     viewtree shows the variable orders and view trees of table functions over joins, such as cofactor.
 
     passes lists all passes of the optimizer, with --time and a script what each of them takes; trace shows the query
-    before and after each pass that changes it. QUERY.sql may be - for stdin.
+    before and after each pass that changes it. QUERY.sql may be - for stdin, or a plan put together in Python.
     """
     from squallpy.base.error_codes import error_page, is_code
     from squallpy.base.errors import SquallError, nearest
     from squallpy.base.settings import parse_settings
     from squallpy.explain import LISTS, STAGES, list_passes
-    from squallpy.session import Session
+    from squallpy.plan_file import open_session
     from squallpy.terminal.progress import Progress
     from squallpy.terminal.script_argument import find_script
 
@@ -241,7 +243,7 @@ def explain(arguments: tuple[str, ...], command: str | None, timed: bool, settin
             find_script(stages[0], command)
         raise SquallError("SQ7004", f'unknown stage "{stages[0]}"', hint=hint)
     path, args = find_script(script, command)
-    session = Session(path, parse_settings(settings), args)
+    session = open_session(path, parse_settings(settings), args)
     with Progress("compiling").running():
         text = session.time_passes() if stage == "passes" else session.explain(stage)
     for notice in session.script.notices:

@@ -15,6 +15,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.hidden_imports import hide_module
 from squallpy.base.settings import parse_settings
 from squallpy.catalog.sink_spec import SinkSpec
+from squallpy.plan_file import open_session
 from squallpy.runtime.observers.event_log import EventLog
 from squallpy.runtime.observers.late_rows import LateRows
 from squallpy.runtime.observers.metrics import Metrics
@@ -24,7 +25,7 @@ from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.sinks.file_format import FileFormat
 from squallpy.runtime.sinks.output_file import is_stream
 from squallpy.runtime.sinks.protocol import Sink, Sinks
-from squallpy.session import RunOptions, Session
+from squallpy.session import RunOptions
 from squallpy.terminal.event_logging import EventHandler, logging_events
 from squallpy.terminal.failures import Interrupted, Terminated
 from squallpy.terminal.interrupt import interruptible
@@ -129,7 +130,7 @@ def _run_script(request: RunRequest, events: EventHandler | None) -> None:
     _check_distinct(request)
     conf = spark_settings(request)
     trigger = BatchTrigger.parse(request.trigger) if request.trigger else AS_IT_COMES
-    session = Session(request.script, parse_settings(request.settings), request.text)
+    session = open_session(request.script, parse_settings(request.settings), request.text)
     with hide_module("pandas"), Progress("compiling", logs=events is not None).running():
         endless = session.endless
         printed = [query for query in session.script.queries if query.sink is None]

@@ -9,8 +9,8 @@ from dataclasses import fields
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import parse_settings
 from squallpy.frontend.source_text import read_script
+from squallpy.plan_file import open_session
 from squallpy.runtime.spark.submit import SubmitCommand, submit_command
-from squallpy.session import Session
 from squallpy.terminal.run_command import RunRequest, choose
 
 _REPEATED = {"settings": "--set", "metrics": "--metrics"}
@@ -22,7 +22,7 @@ def line_of(request: RunRequest, deploy_mode: str, given: Sequence[str]) -> Subm
     settings = parse_settings(request.settings)
     choose(request, terminal=False)
     if deploy_mode == "client":
-        _ = Session(request.script, settings).script
+        _ = open_session(request.script, settings).script
     else:  # NB: its files may be on the cluster, not on this host
         read_script(request.script)
     if given and not given[0].startswith("-"):

@@ -56,10 +56,14 @@ class MemoryEngine:
     def __init__(self, partitions: int = 1, **settings: bool | str) -> None:
         self._partitions, self._settings = partitions, Settings(**settings)  # type: ignore[arg-type]
 
+    def open_session(self, path: Path, settings: Settings) -> Session:
+        """Open a session of the script; a test may put another one in its place."""
+        return Session(path, settings)
+
     def start(self, script: str, checkpoint: Path, tables: dict[str, pa.Table]) -> None:
         path = checkpoint / "steps.sql"
         path.write_text(script)
-        self._session = session = Session(path, self._settings)
+        self._session = session = self.open_session(path, self._settings)
         self._folder = checkpoint
         self._sources = {r.name: MemorySource(r) for r in session.script.relations.values()}
         for name, rows in tables.items():

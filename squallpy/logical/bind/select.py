@@ -143,6 +143,7 @@ class QueryBlock:
     outer: Outer | None = None
     is_ordered: bool = True
     inside: bool = False  # a LIMIT inside a query
+    source: tuple[Node, Scope] | None = None  # in place of FROM
     scope: Scope = field(default_factory=Scope)
     keys: dict[Expr, Column] = field(default_factory=dict)
     sets: list[tuple[Expr, ...]] = field(default_factory=list)  # of keys, which are all of them without ROLLUP
@@ -157,7 +158,7 @@ class QueryBlock:
 
     def bind(self) -> Node:
         ctx, select = self.ctx, self.select
-        plan, self.scope = bind_from(ctx, select, self.outer)
+        plan, self.scope = self.source or bind_from(ctx, select, self.outer)
         plan = self.bind_where(plan)
         aggregation = Aggregation(ctx, Subqueries(ctx))
         items = self.items(
