@@ -430,4 +430,4 @@ def unpack_changes(message: bytes) -> tuple[tuple[Changes | None, ...], Stats]:
         with pa.ipc.open_stream(source) as reader:
             return reader.read_all()
 
-    return tuple(Changes(read(), read()) if printed else None for printed in stats.pop(_PRINTED)), stats
+    return tuple(Changes((read(), read())) if printed else None for printed in stats.pop(_PRINTED)), stats

@@ -3,8 +3,8 @@
 Each batch brings the change ΔQ of a view; its result answers with the printed rows that went and that came.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -21,13 +21,41 @@ from squallpy.runtime.state.state_store import PoolLayout, Store, StoreLayout
 from squallpy.runtime.triggers.duplicate_keys import KeyCheck
 from squallpy.runtime.triggers.stage_executor import driver_layouts
 
+Tables = tuple[pa.Table, pa.Table]
 
-@dataclass(frozen=True, slots=True)
+
 class Changes:
-    """Printed rows that a batch took away and added."""
+    """Printed rows that a batch took away and added, made when they are first read, which has to be before the next
+    batch.
 
-    deletes: pa.Table
-    inserts: pa.Table
+    Args:
+        printed: The two tables, or how they are made.
+        names: Names of their columns, if they are others.
+    """
+
+    def __init__(self, printed: Tables | Callable[[], Tables], names: Sequence[str] | None = None) -> None:
+        self._printed, self._names = printed, names
+
+    @cached_property
+    def _tables(self) -> Tables:
+        deletes, inserts = self._printed() if callable(self._printed) else self._printed
+        return (
+            (deletes, inserts) if self._names is None else (_named(deletes, self._names), _named(inserts, self._names))
+        )
+
+    @property
+    def deletes(self) -> pa.Table:
+        """Rows that are printed no more."""
+        return self._tables[0]
+
+    @property
+    def inserts(self) -> pa.Table:
+        """Rows that are printed now."""
+        return self._tables[1]
+
+    def renamed(self, names: Sequence[str]) -> "Changes":
+        """Return the same rows, their columns under other names."""
+        return Changes(lambda: self._tables, names)
 
 
 def result_layout(plan: Plan) -> StoreLayout:
@@ -53,6 +81,7 @@ class Results:
         asked = [wanted] * len(self._queries) if isinstance(wanted, bool) else wanted
         self._wanted = {number for (number, _), yes in zip(self._queries, asked, strict=True) if yes}
         self.schemas = tuple(_named(self._each[n].schema.empty_table(), names).schema for n, names in self._queries)
+        self._shown = [(n, names, self._each[n].schema.names != [*names]) for n, names in self._queries]
 
     def apply(self, store: Store, changes: Sequence[Delta], first: bool) -> tuple[Changes | None, ...]:
         """Add changes, some from each partition, to the views; the printed rows of each query that went and came.
@@ -64,8 +93,8 @@ class Results:
             for n, each in enumerate(self._each)
         ]
         return tuple(
-            (some := found[number]) and Changes(_named(some.deletes, names), _named(some.inserts, names))
-            for number, names in self._queries
+            (some := found[number]) and (some.renamed(names) if renames else some)
+            for number, names, renames in self._shown
         )
 
     @property
@@ -97,7 +126,7 @@ class Result:
         self.duplicates = 0
         """Rows of the last batch that broke a PRIMARY KEY."""
         self.schema = self._printer.schema
-        self._nothing = Changes(self.schema.empty_table(), self.schema.empty_table())
+        self._nothing = Changes((self.schema.empty_table(), self.schema.empty_table()))
         cut = (output.limit is not None or output.offset) and not output.single
         self._top = TopK(self._printer, self.name, len(result.keys), output.offset, output.limit) if cut else None
 
@@ -129,16 +158,29 @@ class Result:
             new = self._top.after(store, keys)
             return self._nothing if new is old else self._moves(old, new, store.dictionary)
         if not self._keeps_results:
-            come = self._come(keys.copy(), words.copy(), store.dictionary)  # NB: what is printed may share their memory
-            return Changes(self._nothing.deletes, come)
+            keys, words = keys.copy(), words.copy()  # NB: they stand in memory that the next batch uses
+            return self._later(store.dictionary, lambda names: (self._nothing.deletes, self._come(keys, words, names)))
         before = pool.get(keys)
         pool.upsert(keys, words)
-        words = np.concatenate([before, pool.get(keys)])
-        frame = self._printer.frame(np.concatenate([keys, keys]), words, store.dictionary)
-        times = self._printer.times(frame, words)
-        gone, come = times[: len(keys)], times[len(keys) :]
-        gone = np.zeros_like(gone) if first else gone
-        return Changes(*self._printer.changes(frame, gone, come))
+        keys, words = np.concatenate([keys, keys]), np.concatenate([before, pool.get(keys)])
+        return self._later(store.dictionary, lambda names: self._compared(keys, words, first, names))
+
+    def _later(self, names: Dictionary, rows: Callable[[Dictionary], Tables]) -> Changes:
+        """Let rows be printed when they are read, under the present numbers of strings."""
+        edition = names.edition
+
+        def printed() -> Tables:
+            assert names.edition == edition, "changes are read before the next batch"
+            return rows(names)
+
+        return Changes(printed)
+
+    def _compared(self, keys: Words, words: Words, first: bool, names: Dictionary) -> Tables:
+        """List the printed changes of groups, given as they were, then as they are."""
+        frame = self._printer.frame(keys, words, names)
+        times, half = self._printer.times(frame, words), len(keys) // 2
+        gone = np.zeros_like(times[:half]) if first else times[:half]
+        return self._printer.changes(frame, gone, times[half:])
 
     def _come(self, keys: Words, words: Words, names: Dictionary) -> pa.Table:
         """List the printed changes of a result that is not stored: it only grows, so there is nothing to compare
@@ -176,8 +218,10 @@ class Result:
         """List the changes between the first groups before and after the batch."""
         keys, words, times = self._align(old, new)
         moved = np.flatnonzero((words[0] != words[1]).any(axis=1) | (times[0] != times[1]))
-        frame = self._printer.frame(np.tile(keys[moved], (2, 1)), np.concatenate(words[:, moved]), names)
-        return Changes(*self._printer.changes(frame, times[0, moved], times[1, moved]))
+        keys, printed, gone, come = np.tile(keys[moved], (2, 1)), np.concatenate(words[:, moved]), *times[:, moved]
+        return self._later(
+            names, lambda names: self._printer.changes(self._printer.frame(keys, printed, names), gone, come)
+        )
 
     def _align(self, old: Head | None, new: Head) -> tuple[Words, Words, Words]:
         """Align the groups of both, each once, with payloads and multiplicities before and after."""
