@@ -5,11 +5,12 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from squallpy.base.keys import LEAST, NULL
 from squallpy.base.types import decimal
 from squallpy.logical.expressions import Column
 from squallpy.runtime.evaluate.vectors import Vec, to_arrow
 from squallpy.runtime.kernels.dictionary import Dictionary
-from squallpy.runtime.messages.deltas import LEAST, NULL, Delta, decode, encode, pack_deltas, unpack_deltas
+from squallpy.runtime.messages.deltas import Delta, decode, encode, pack_deltas, unpack_deltas
 
 WIDE = decimal(38, 2)
 ENDS = [0, NULL - 1, NULL, NULL + 1, LEAST - 1, LEAST, 2**63 - 1, 2**63, 10**38 - 1, 1 - 10**38]

@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from squallpy.base.keys import NULL
 from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import BIGINT, BOOLEAN, DOUBLE, VARCHAR
 from squallpy.logical.expressions import COMPARISONS, Call, Column, Literal, conjunction
 from squallpy.physical.plan import FilterStep, Let, Lookup, Update
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.pool import Pool
-from squallpy.runtime.messages.deltas import NULL, Delta
+from squallpy.runtime.messages.deltas import Delta
 from squallpy.runtime.triggers.statement_assembly import StepProgram, assemble
 from squallpy.runtime.triggers.statement_execution import Statement
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from squallpy.base.keys import NULL
 from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.program.auxiliary.adjacent_pairs import AdjacentPairs
 from squallpy.runtime.auxiliary.extremes import end_of
@@ -19,7 +20,6 @@ from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.radix_sort import ascending
 from squallpy.runtime.kernels.sorted_index import GREATEST, LEAST, SortedIndex
-from squallpy.runtime.messages.deltas import NULL
 from squallpy.runtime.state.state_store import Store
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from squallpy.base.keys import least_in_order, null_of
 from squallpy.base.rings import Payload, Ring
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import AuxiliaryPlan, Feed
@@ -22,7 +23,7 @@ from squallpy.runtime.evaluate.vectors import Vec, full
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.sorted_index import GREATEST, SortedIndex
-from squallpy.runtime.messages.deltas import Delta, decode, least_in_order, null_of, numbered
+from squallpy.runtime.messages.deltas import Delta, decode, numbered
 from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.state_store import PoolLayout, Store
 

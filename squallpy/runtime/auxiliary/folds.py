@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from squallpy.base.keys import null_of
 from squallpy.base.types import VARCHAR
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import AuxiliaryPlan
@@ -22,7 +23,7 @@ from squallpy.runtime.evaluate.sort_keys import ordinals
 from squallpy.runtime.evaluate.vectors import Vec, full
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
-from squallpy.runtime.messages.deltas import decode, encode, null_of
+from squallpy.runtime.messages.deltas import decode, encode
 from squallpy.runtime.state.state_store import Store
 
 # values, how often each is there, and where groups begin → one for each group

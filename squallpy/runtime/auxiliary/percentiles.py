@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from squallpy.base.keys import least_in_order
 from squallpy.physical.plan import AuxiliaryPlan
 from squallpy.program.output_spec import Measure
 from squallpy.runtime.evaluate.sort_keys import ordinals
 from squallpy.runtime.evaluate.vectors import full
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.sorted_index import GREATEST, LEAST, SortedIndex
-from squallpy.runtime.messages.deltas import decode, least_in_order
+from squallpy.runtime.messages.deltas import decode
 from squallpy.runtime.state.state_store import Store
 
 

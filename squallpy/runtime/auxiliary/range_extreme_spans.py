@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from squallpy.base.index_order import Order
+from squallpy.base.keys import NULL
 from squallpy.base.rings import Payload, Ring
 from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.program.auxiliary.kind import is_double
@@ -22,7 +23,7 @@ from squallpy.runtime.auxiliary.maintainer import COUNT, ChangeMaintainer, Mask,
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.sorted_index import GREATEST, SortedIndex
-from squallpy.runtime.messages.deltas import NULL, numbered
+from squallpy.runtime.messages.deltas import numbered
 from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.state_store import PoolLayout, Store
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from squallpy.base.keys import NULL
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.program.auxiliary.threshold_intervals import ThresholdIntervals
@@ -26,7 +27,7 @@ from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.payload_products import negated
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.sorted_index import Children, SortedIndex
-from squallpy.runtime.messages.deltas import NULL, Delta, numbered
+from squallpy.runtime.messages.deltas import Delta, numbered
 from squallpy.runtime.output_rows import Printer
 from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.state_store import PoolLayout, Store

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from squallpy.base.keys import NULL
 from squallpy.base.types import Kind
 from squallpy.catalog.relation import MULT
 from squallpy.logical.expressions import Column
@@ -19,7 +20,7 @@ from squallpy.runtime.kernels.content_hash import from_zero, hash_columns
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.payload_columns import pack_decimal128
-from squallpy.runtime.messages.deltas import NULL, Delta, encode, rank_of
+from squallpy.runtime.messages.deltas import Delta, encode, rank_of
 from squallpy.runtime.messages.grouping import Grouping
 from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.time.unmatched_deletes import entries

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from squallpy.base.keys import NULL
 from squallpy.base.types import Kind
 from squallpy.logical.expressions import Column
 from squallpy.physical.distribute.heavy_key_placement import HEAVY_FRACTION
@@ -20,7 +21,7 @@ from squallpy.runtime.joiners.joiner_statistics import OTHER_KEYS, name_of_keys
 from squallpy.runtime.kernels.content_hash import from_zero, hash_columns, hash_strings
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
-from squallpy.runtime.messages.deltas import NULL, Delta, spelled
+from squallpy.runtime.messages.deltas import Delta, spelled
 
 
 def partitions_of(

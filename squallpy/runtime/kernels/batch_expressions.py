@@ -270,7 +270,7 @@ def _change(operation: int, x: int, operand: int, n: int, out: int) -> None:
         if operation == NOT:
             word = 1 - word
         elif operation == PART:
-            word = _part(word, operand)
+            word = part_of_date(word, operand)
         elif operation == TO_REAL:
             word = as_word(float(word) / as_float(operand))
         else:
@@ -298,7 +298,7 @@ def _choose(condition: int, x: int, y: int, n: int, out: int) -> None:
 
 
 @inlined
-def _part(days: int, which: int) -> int:
+def part_of_date(days: int, which: int) -> int:
     """Extract year, month or day of a date, counted from 1970-01-01 in the Gregorian calendar.
 
     Source: Howard Hinnant, *chrono-compatible low-level date algorithms*, civil_from_days.

@@ -52,7 +52,7 @@ _AHEAD: Final = 3
 
 
 @inlined
-def _drop(frame: Vector, position: int, record: int, count: int) -> None:
+def drop(frame: Vector, position: int, record: int, count: int) -> None:
     """Take a record, whose entry is at `position`, out of a pool of `count`."""
     places, wide, broad = frame[at.PLACES], 8 * frame[at.KEY], 8 * frame[at.PAYLOAD]
     (table, shape), keys, words = table_of(frame[places]), frame[places + at.KEYS], frame[places + at.WORDS]
@@ -164,7 +164,7 @@ def upsert_records(frame: Vector, rows: Vector, payloads: Vector, lifting: Vecto
                 record = (load(table, position) & LOW) - 1
                 if not add(frame, words + record * broad, source):
                     link(frame, linked, count)
-                    _drop(frame, position, record, count)
+                    drop(frame, position, record, count)
                     count -= 1
                     linked, removed = count, True
             elif not is_zero(frame, source):

@@ -306,7 +306,7 @@ def unlink_all(frame: Vector, count: int) -> None:
 
 
 @inlined
-def _sort(posting: int, where: int) -> None:
+def sort_posting(posting: int, where: int) -> None:
     """Make a posting ascend (Shell's sort: nearly sorted postings, the usual ones, take one easy pass)."""
     length, records, gap = load32(posting, at.LENGTH), posting + 4 * at.RECORDS, 1
     while gap * 9 < length * 4:
@@ -367,7 +367,7 @@ def sliced(frame: Vector, s: int, bound: Vector) -> tuple[Words, Words]:
             posting = block_at(arena, number)
             total += load32(posting, at.LENGTH)
             if load32(posting, at.SHAPE) & at.DISORDER != 0:
-                _sort(posting, where)
+                sort_posting(posting, where)
     rows, records, i = np.empty(total, np.int64), np.empty(total, np.int64), 0
     for row in range(n):
         number = found[row]

@@ -1,12 +1,7 @@
 """Deltas on the move: pre-aggregated changes as key columns and payload words, and how they travel between stages.
 
-Keys are one int64 matrix (n, K). A NULL key is `NULL`; doubles are bit patterns (0.0 for −0.0, one NaN); a VARCHAR is a
-number of some dictionary, −1 for NULL, and travels as text, since each partition numbers its own strings. So does a
-DECIMAL of more than 18 digits whose value is below `LEAST` or has no room in 64 bits: its key is `NULL` + 1 + the
-number of its digits in the dictionary. Other values are their own keys, so that types of one scale join.
-
-Integers are ordered and there are 2⁶⁴ of them, so one has no key: `HOLE`, which is far from where numbers are. Those
-below it have the key behind them, which keeps the order, and −2⁶³ apart from NULL.
+Keys are one int64 matrix (n, K), as `base/keys.py` has them. A VARCHAR travels as text, since each partition numbers
+its own strings, and so do the digits of decimals that have no room.
 """
 
 import json
@@ -18,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from squallpy.base.errors import SquallError
+from squallpy.base.keys import HOLE, LEAST, NULL
 from squallpy.base.rings import Ring
-from squallpy.base.types import Kind, Type, decimal
+from squallpy.base.types import Kind, decimal
 from squallpy.logical.expressions import Column, Expr
 from squallpy.runtime.evaluate.vectors import Vec, from_arrow, full
 from squallpy.runtime.kernels.column_packing import packed, unpacked
@@ -28,9 +24,6 @@ from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.payload_columns import pack, to_decimal128
 from squallpy.runtime.state.state_store import StringCells
 
-NULL = -(2**63)
-LEAST = NULL + 2**32  # dictionaries number fewer than 2³¹ texts
-HOLE = NULL + 0x9E3779B9
 TEXT, DIGITS = "text", "digits"  # what a message calls the columns that spell out keys
 
 
@@ -106,21 +99,6 @@ def decode(keys: Words, column: Column, dictionary: Dictionary) -> Vec:
     if column.type.is_integer and (low := keys <= HOLE).any():
         return Vec(keys - (low & (keys != NULL)), valid)
     return Vec(keys != 0 if kind is Kind.BOOLEAN else keys, valid)
-
-
-def null_of(type: Type) -> int:
-    """Return the key that stands for NULL."""
-    return -1 if type.kind is Kind.VARCHAR else NULL
-
-
-def least_in_order(type: Type) -> int:
-    """Return the least key that is ordered by its value: below are NULL and the keys that number texts."""
-    return LEAST if type.is_wide else NULL + 1
-
-
-def least_as_held(type: Type) -> int:
-    """Return the least value that is its own key."""
-    return HOLE + 1 if type.is_integer else LEAST if type.is_wide else NULL + 1
 
 
 def spelled(keys: Words) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from squallpy.base.keys import NULL, least_as_held
 from squallpy.base.rings import Cofactor, Payload, Ring
 from squallpy.base.types import BIGINT, DOUBLE, Kind, Type
 from squallpy.catalog.relation import MULT
@@ -30,7 +31,7 @@ from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.payload_columns import fill_reals, pack
 from squallpy.runtime.kernels.pool import Pool
-from squallpy.runtime.messages.deltas import NULL, encode, least_as_held
+from squallpy.runtime.messages.deltas import encode
 
 _TIMES = Column(-1, MULT, BIGINT, nullable=False)
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from squallpy.base.keys import NULL, least_in_order
 from squallpy.base.types import Type
 from squallpy.logical.expressions import (
     TRUE,
@@ -38,7 +39,7 @@ from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.radix_sort import ascending
 from squallpy.runtime.kernels.sorted_index import GREATEST, LEAST, SortedIndex
-from squallpy.runtime.messages.deltas import NULL, encode, least_in_order, rank_of
+from squallpy.runtime.messages.deltas import encode, rank_of
 
 # The rows of a statement, or those of them that are chosen; the ranged variable are the given words.
 Framed = Callable[[Words | None, Words | None], Frame]

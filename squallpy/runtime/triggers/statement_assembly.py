@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from squallpy.base.keys import NULL, is_own_key, is_plain, null_of
 from squallpy.base.rings import Cofactor, LaneRing, Payload, Ring
 from squallpy.base.types import DOUBLE, Kind, Type
 from squallpy.logical.expressions import COMPARISONS, MIRRORED, Call, Column, Expr, Literal, are_stored_alike, conjuncts
@@ -19,7 +20,6 @@ from squallpy.runtime.kernels import statement_steps
 from squallpy.runtime.kernels.cofactor_blocks import BLOCK, LIFTED, SCALAR, kind_of_factor
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.payload_products import kind_of
-from squallpy.runtime.messages.deltas import NULL, least_as_held
 
 _LOOKUPS = {"probe": statement_steps.PROBE, "slice": statement_steps.SLICE, "scan": statement_steps.SCAN}
 
@@ -140,8 +140,8 @@ def _encode(
             compared = [_encode_comparison(part, registers) for part in conjuncts(predicate)]
             if all(compared):
                 return [w for c in compared if c for w in _operation(statement_steps.COMPARE, [*c, *known])]
-        case Let(variable, Literal(value)) if value is None or _is_own_key(value, variable.type):
-            constant = int(value) if value is not None else _null_key(variable.type)
+        case Let(variable, Literal(value)) if value is None or is_own_key(value, variable.type):
+            constant = int(value) if value is not None else null_of(variable.type)
             return _operation(statement_steps.SET, [registers[variable.id], constant])
     return None
 
@@ -190,33 +190,19 @@ def _encode_comparison(predicate: Expr, registers: Mapping[int, int]) -> list[in
         case Call(name, (Column() as left, Column() as right)) if name in MIRRORED:
             texts = left.type == right.type and left.type.kind is Kind.VARCHAR and name in ("=", "<>")
             if not texts and not (
-                _is_plain(left.type) and _is_plain(right.type) and are_stored_alike(left.type, right.type)
+                is_plain(left.type) and is_plain(right.type) and are_stored_alike(left.type, right.type)
             ):
                 return None
-            operands = [registers[left.id], registers[right.id], 0, _null_key(left.type), _null_key(right.type)]
+            operands = [registers[left.id], registers[right.id], 0, null_of(left.type), null_of(right.type)]
         case Call(name, (Literal(), Column())) if name in MIRRORED:
             return _encode_comparison(replace(predicate, name=MIRRORED[name], args=predicate.args[::-1]), registers)
         case Call(name, (Column() as left, Literal(value, type))) if name in MIRRORED and value is not None:
-            if not (_is_own_key(value, left.type) and are_stored_alike(left.type, type)):
+            if not (is_own_key(value, left.type) and are_stored_alike(left.type, type)):
                 return None
             operands = [registers[left.id], -1, int(value), NULL, 0]
         case _:
             return None
     return [COMPARISONS.index(name), *operands]
-
-
-def _is_plain(type: Type) -> bool:
-    """True if the keys of the type are its values as integers."""
-    return type.kind is Kind.BOOLEAN or (type.is_held_in_order and type.kind is not Kind.DOUBLE)
-
-
-def _is_own_key(value: int, type: Type) -> bool:
-    return _is_plain(type) and value >= least_as_held(type)
-
-
-def _null_key(type: Type) -> int:
-    """Return the key that is NULL."""
-    return -1 if type.kind is Kind.VARCHAR else NULL
 
 
 def _encode_outcome(update: Update, payloads: Mapping[str, Payload], registers: Mapping[int, int]) -> Words:
