@@ -343,9 +343,8 @@ class Session:
 
         snapshot, local = self.settings.snapshot_mb << 20, self.settings.local_dir
         if folder := options.checkpoint:
-            ends, inputs = reading.batches is not None, reading.inputs
-            rows = reading.batch_rows
-            location = open_checkpoint(folder, made_for, rows, local, snapshot, inputs, repeats=ends, move=move)
+            rows, inputs = reading.batch_rows, reading.inputs
+            location = open_checkpoint(folder, made_for, rows, local, snapshot, inputs, reading.repeat, move)
             yield location
             if inputs:
                 inputs.save(open_durable(folder, "driver"), ended=True)

@@ -19,18 +19,18 @@ from squallpy.base.events import QUERY, WARNING, log_event
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.window_spec import ARRIVAL
 from squallpy.physical.matrix.matrix_plan import under_matrices
-from squallpy.runtime.checkpoint.checkpoint import recorded_sizes
+from squallpy.runtime.checkpoint.checkpoint import CannotMove, Repeat, recorded_sizes
 from squallpy.runtime.checkpoint.durable_folder import join_path
 from squallpy.runtime.checkpoint.input_files import Inputs
 from squallpy.runtime.checkpoint.offset_log import OffsetLog
 from squallpy.runtime.checkpoint.spool import SpooledSource
 from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
 from squallpy.runtime.sources import FileSource, open_source
-from squallpy.runtime.sources.arrivals import Arrivals
+from squallpy.runtime.sources.arrivals import Arrivals, Decision, Repeated
 from squallpy.runtime.sources.foreign_source import ForeignSource
 from squallpy.runtime.sources.input import Input
-from squallpy.runtime.sources.protocol import Limit, Source
-from squallpy.runtime.sources.replay import BackfillReplay, Replay
+from squallpy.runtime.sources.protocol import Limit, Offset, Source
+from squallpy.runtime.sources.replay import LEAP_ROWS, BackfillReplay, Replay
 from squallpy.runtime.sources.source import RowSource, columns_of_files
 from squallpy.runtime.sources.stream_times import TimeLimits
 from squallpy.runtime.sources.watched_files import Read, WatchedFiles
@@ -55,6 +55,11 @@ class Reading(ABC):
     @abstractmethod
     def inputs(self) -> Inputs | None:
         """The files that a checkpoint compares; None if there is none, or an offset log."""
+
+    @property
+    def repeat(self) -> Repeat | None:
+        """The way in which streams without end repeat what the state of another plan has read."""
+        return None
 
     @abstractmethod
     def select(self, relations: Sequence[Relation], columns: Columns, batch_rows: int, order: str) -> None:
@@ -115,6 +120,7 @@ class EndlessReading(Reading):
     inputs = None
     order = "arrival"
     batch_rows = 1  # NB: the limit of a batch is no part of what a checkpoint is of
+    _before = _again = 0
 
     def __init__(
         self, sources: Mapping[str, Source], checkpoint: str | None, trigger: BatchTrigger, clock: Callable[[], float]
@@ -141,23 +147,50 @@ class EndlessReading(Reading):
             if isinstance(source, ForeignSource) and self._is_spooled(name, source):
                 columns = source.asked([field.name for field in source.relation.fields])
                 source.inner = SpooledSource(source.inner, columns, folder, name)
+        if location:
+            self._before, self._again = location.before, location.again
         streams = {name: self._read[name] for name in self._streams}
         tables = {name: source for name, source in self._read.items() if name not in streams}
         arrivals = Arrivals(
             streams, self._limit, trigger=self._trigger, tables=tables, limits=self._limits, clock=self._clock
         )
         if location and self._checkpoint:
-            watched = {name: s for name in self._streams if isinstance(s := self._read[name], WatchedFiles)}
-            log = OffsetLog(location.durable, watched)
+            log, done = OffsetLog(location.durable, self._watched), Committed(location.durable)
             arrivals.decided, arrivals.log = log.restore(), log.write
-            done = Committed(location.durable)
-            self._compare(done, arrivals, watched)
-            if arrivals.decided and arrivals.decided.batch >= done.batches:
-                log_event(QUERY, WARNING, "retry", batch=arrivals.decided.batch)
+            if arrivals.decided:
+                committed = max(done.batches, self._again)
+                self._compare(arrivals.decided, committed, done)
+                if done.batches < self._again:
+                    return Input(self._read, Repeated(_repeated(arrivals.decided, committed), arrivals), self._keyed)
+                if arrivals.decided.batch >= done.batches:
+                    log_event(QUERY, WARNING, "retry", batch=arrivals.decided.batch)
         return Input(self._read, arrivals, self._keyed)
 
-    def number(self, batch: int) -> int:
-        return batch
+    def number(self, batch: int) -> int | None:
+        return self._before + batch - self._again if batch >= self._again else None
+
+    @property
+    def repeat(self) -> Repeat:
+        return self._count_repeated
+
+    def _count_repeated(self, location: StateLocation, done: Committed) -> int:
+        """Count the batches in which all that a generation has read is read again; CannotMove if that is not there."""
+        decided = OffsetLog(location.durable, self._watched).restore()
+        if decided is None or not done.batches:
+            return 0
+        if self._limits:
+            raise CannotMove("processing time may have closed windows")
+        for name, source in self._read.items():
+            if not isinstance(source, WatchedFiles | FileSource):
+                raise CannotMove(f"rows of {name} cannot be read again")
+            if isinstance(source, WatchedFiles) and (gone := source.find_missing()):
+                raise CannotMove(f"{gone}, which it has read, is gone")
+        self._compare(decided, done.batches, done)
+        return _repeated(decided, done.batches).batches
+
+    @property
+    def _watched(self) -> Mapping[str, WatchedFiles]:
+        return {name: source for name in self._streams if isinstance(source := self._read[name], WatchedFiles)}
 
     def _is_spooled(self, name: str, source: ForeignSource) -> bool:
         """True if the rows of a source cannot be read twice, or have to be numbered or counted before they are read."""
@@ -166,18 +199,24 @@ class EndlessReading(Reading):
         is_numbered = ARRIVAL in self._columns.get(name, ()) or under_matrices(name) in self._columns
         return not source.is_replayable or (is_numbered and source.relation.stream)
 
-    def _compare(self, done: Committed, arrivals: Arrivals, watched: Mapping[str, WatchedFiles]) -> None:
-        """Raise SQ6001 if files have changed in what committed batches have read of them."""
-        if arrivals.decided is None:
-            return
-        batch, spans, _ = arrivals.decided
-        for name, source in watched.items():
-            start, end = spans[name]
+    def _compare(self, decided: Decision, batches: int, done: Committed) -> None:
+        """Raise SQ6001 if files have changed in what a number of batches have read of them."""
+        reached, sums = _reached(decided, batches), done.all_read_sums.sums
+        for name, source in self._watched.items():
             for each in (name, under_matrices(name)):
                 if each in self._columns:
                     columns = columns_of_files(source.relation, self._columns[each])
-                    read = Read(columns, done.read_sums.sums.get(each, {}))
-                    source.compare(read, end if batch < done.batches else start, self._checkpoint or "")
+                    source.compare(Read(columns, sums.get(each, {})), reached[name], self._checkpoint or "")
+
+
+def _reached(decided: Decision, batches: int) -> dict[str, Offset]:
+    """Find where a number of batches have come to in each stream, of which the last was decided on, or one more."""
+    return {name: start if decided.batch >= batches else end for name, (start, end) in decided.spans.items()}
+
+
+def _repeated(decided: Decision, batches: int) -> Replay:
+    """Return large batches of all that a number of batches have read."""
+    return Replay({name: offset["row"] for name, offset in _reached(decided, batches).items()}, LEAP_ROWS)
 
 
 def _keyed(relations: Sequence[Relation]) -> frozenset[str]:

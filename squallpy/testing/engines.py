@@ -27,7 +27,7 @@ from squallpy.checkpoint_identity import fingerprint
 from squallpy.compiler import CompiledQuery
 from squallpy.physical.plan import Plan
 from squallpy.runtime.batch.micro_batch import Node, Publisher, Sender, split_hand_offs, unpack_changes, unpack_parcels
-from squallpy.runtime.checkpoint.checkpoint import CheckpointIdentity, Move, open_checkpoint
+from squallpy.runtime.checkpoint.checkpoint import CannotMove, CheckpointIdentity, Move, open_checkpoint
 from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
 from squallpy.runtime.joiners.batch_plan import encode_plan, hands_off, senders_to
 from squallpy.runtime.joiners.hand_off_store import HandOffStore
@@ -122,12 +122,16 @@ class MemoryEngine:
     def _open_state(self, move: Move | None = None) -> StateLocation:
         made_for, folder = fingerprint(self._compiled, "pushed", {}), self._folder
         return open_checkpoint(
-            str(folder / "state"), made_for, 1, str(folder / "local"), 1 << 20, repeats=False, move=move
+            str(folder / "state"), made_for, 1, str(folder / "local"), 1 << 20, repeat=_rows_are_gone, move=move
         )
 
     def _delete_local_state(self) -> None:
         """Delete the local folder, so that only the checkpoint survives."""
         shutil.rmtree(self._folder / "local", ignore_errors=True)
+
+
+def _rows_are_gone(*_: object) -> int:
+    raise CannotMove("rows that were pushed are gone")
 
 
 class LocalEngine(MemoryEngine):

@@ -1,7 +1,7 @@
 """Streams without end: what a run has read is known by its checkpoint, whenever it is killed and whatever has come."""
 
 import json
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,8 +16,10 @@ from hypothesis import strategies as st
 
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
+from squallpy.runtime import query_input
 from squallpy.runtime.checkpoint.checksummed_record import read_record, write_record
 from squallpy.runtime.checkpoint.durable_folder import open_durable
+from squallpy.runtime.checkpoint.state_folders import Committed
 from squallpy.session import RunOptions, Session
 from tests.kept import Kept, Killed, StopWhenIdle
 
@@ -30,6 +32,9 @@ SELECT name, COUNT(*) AS n, SUM(v * w) AS total FROM r JOIN s USING (k) JOIN t U
 ORACLE = SCRIPT.rpartition("t.csv');")[2].replace("SUM(v * w)", "SUM(v * w)::BIGINT")
 
 
+ALWAYS = "WHERE (v < 1000 AND w < 50) OR (v < 1000 AND w >= 50)"  # NB: passes make another program of it
+
+
 class World:
     """A script, the folders that it watches, and a checkpoint."""
 
@@ -39,6 +44,7 @@ class World:
         (folder / "t.csv").write_text("".join(f"{k},{'ab'[k % 2]}\n" for k in range(5)))
         self.rows: dict[str, list[str]] = {"r": [], "s": []}
         self.unended: dict[Path, str] = {}
+        self.settings: dict[str, Any] = {}
 
     def append(self, name: str, lines: list[str], tail: str = "") -> None:
         """Append lines to a file, and the beginning of another; what was begun before is ended first."""
@@ -54,13 +60,16 @@ class World:
     def run(self, batch_rows: int = 3, dies_at: int | None = None) -> None:
         """Run until nothing more has come, or to a kill."""
         self.sink.dies_at = dies_at
-        session = Session(self.folder / "q.sql", Settings(local_dir=str(self.folder / "local"), partitions=2))
+        session = Session(
+            self.folder / "q.sql", Settings(local_dir=str(self.folder / "local"), partitions=2, **self.settings)
+        )
         kept = str(self.folder / "kept")
         options = RunOptions(self.backend, batch_rows=batch_rows, changes=True, checkpoint=kept)
         try:
             session.run(options, self.sink, StopWhenIdle())
         except Killed:
-            assert dies_at is not None
+            if dies_at is None:
+                raise
             self.run(batch_rows)
 
     def check(self) -> None:
@@ -140,17 +149,121 @@ def fault_a_half_read_file_must_not_go(tmp_path: Path) -> None:
         world.run()
 
 
-def fault_another_plan_is_refused(tmp_path: Path) -> None:
-    """The files of the past may have gone, so that nothing can be repeated."""
-    world = World(tmp_path)
-    world.append("r/0.csv", ["1,10"])
+@settings(deadline=None, max_examples=max(5, settings().max_examples // 10))
+@given(seed=st.integers(0, 1 << 30))
+def property_another_program_repeats_what_was_read(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Whatever programs take turns, and whenever they are killed, also while they repeat: no change is told twice."""
+    random = Random(seed)
+    world = world_of_programs(tmp_path_factory.mktemp("world"))
+    for _ in range(5):
+        for _ in range(random.randrange(4)):
+            world.append(f"{random.choice('rs')}/{random.randrange(9)}.csv", [line(random) for _ in range(3)])
+        world.settings = random.choice([{}, {"optimizer": False}])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(query_input, "LEAP_ROWS", random.choice([2, 7, 1000]))
+            patch.setattr(Committed, "commit", dying(random.choice([1, 2, 3, 1000]), random.random() < 0.5))
+            with suppress(Killed):
+                world.run(random.choice([1, 3, 100]), random.choice([None, None, 1]))
+            patch.undo()
+        world.run(5)
+        world.check()
+
+
+def world_of_programs(folder: Path, backend: str = "local") -> World:
+    """A world whose query has another program without passes."""
+    world = World(folder, backend)
+    (folder / "q.sql").write_text(SCRIPT.replace("GROUP BY", f"{ALWAYS} GROUP BY"))
+    return world
+
+
+def dying(commits: int, is_done: bool = True) -> Any:
+    """Return a commit that dies when it has been called so often, when it `is_done` or before."""
+    commit, left = Committed.commit, [commits]
+
+    def found(self: Committed, *arguments: Any) -> None:
+        left[0] -= 1
+        if left[0] or is_done:
+            commit(self, *arguments)
+        if not left[0]:
+            raise Killed
+
+    return found
+
+
+def test_the_generation_before_is_in_force_until_all_is_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, kept = world_of_programs(tmp_path), tmp_path / "kept"
+    for number in range(4):
+        world.append(f"r/{number}.csv", [f"{k},{number}" for k in range(4)])
+        world.append(f"s/{number}.csv", [f"{k},1" for k in range(4)])
     world.run()
-    session, kept = Session(tmp_path / "q.sql", Settings()), open_durable(str(tmp_path / "kept"))
+    monkeypatch.setattr(query_input, "LEAP_ROWS", 10)
+    world.settings = {"optimizer": False}
+    monkeypatch.setattr(Committed, "commit", dying(2))
+    with pytest.raises(Killed):
+        world.run()
+    monkeypatch.undo()
+    assert {"0", "1"} <= {path.name for path in kept.iterdir()}
+    (tmp_path / "r/0.csv").rename(tmp_path / "hidden")
+    gone = r"SQ6001 .* cannot move: its statements are others, and .*r/0.csv, which it has read, is gone"
+    with pytest.raises(SquallError, match=gone):
+        world.run()
+    world.settings = {}
+    world.append("r/4.csv", ["1,4"])
+    world.run()
+    world.check()
+    (tmp_path / "hidden").rename(tmp_path / "r/0.csv")
+    world.settings = {"optimizer": False}
+    world.append("r/5.csv", ["2,5"])
+    world.run()
+    world.check()
+    assert {path.name for path in kept.iterdir() if path.name.isdecimal()} <= {"0", "1"}
+    (tmp_path / "r/0.csv").unlink()
+    world.run()
+    world.check()
+    assert {path.name for path in kept.iterdir() if path.name.isdecimal()} == {"1"}
+
+
+@pytest.mark.parametrize(
+    ("stream", "why"),
+    [
+        (
+            "USING python OPTIONS (class 'tests.sources.lines_source.Lines', file 'FILE')",
+            "rows of r cannot be read again",
+        ),
+        ("USING csv OPTIONS (path 'FILE', watch 'true', idle_timeout '1 s') TIMESTAMP BY at", "processing time"),
+    ],
+)
+def fault_another_program_over_what_is_gone(tmp_path: Path, stream: str, why: str) -> None:
+    columns = "key INT, value VARCHAR" if "python" in stream else "key INT, at TIMESTAMP"
+    (tmp_path / "lines.csv").write_text("1,2020-01-01\n")
+    script = f"CREATE STREAM r ({columns}) {stream.replace('FILE', str(tmp_path / 'lines.csv'))};"
+    script += "SELECT key, COUNT(*) AS n FROM r GROUP BY key;"
+    options = RunOptions("local", changes=True, checkpoint=str(tmp_path / "kept"))
+    Session(tmp_path / "q.sql", Settings(), script).run(options, Kept(), StopWhenIdle())
+    kept = open_durable(str(tmp_path / "kept"))
     record = read_record(kept, "made-for", "kept")
     assert record
-    write_record(kept, "made-for", json.dumps(json.loads(record) | {"plan": "another"}))
-    with pytest.raises(SquallError, match=r"SQ6001 .* is of another plan of this query, and its state cannot move: "):
-        session.run(RunOptions("local", checkpoint=str(tmp_path / "kept")), world.sink, StopWhenIdle())
+    write_record(kept, "made-for", json.dumps(json.loads(record) | {"plan": "another", "program": "another"}))
+    with pytest.raises(SquallError, match=rf"SQ6001 .* its state cannot move: its statements are others, and {why}"):
+        Session(tmp_path / "q.sql", Settings(), script).run(options, Kept(), StopWhenIdle())
+
+
+@pytest.mark.spark
+def test_another_program_on_spark(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from squallpy.runtime.spark import executor
+
+    monkeypatch.setattr(executor, "start", lambda *_: nullcontext(cluster))
+    monkeypatch.setattr(query_input, "LEAP_ROWS", 8)
+    world = world_of_programs(tmp_path, "spark")
+    for number in range(3):
+        world.append(f"r/{number}.csv", [f"{k},{number}" for k in range(5)])
+        world.append(f"s/{number}.csv", [f"{k},{k}" for k in range(5)])
+        world.settings = {"optimizer": number != 1}
+        world.run(batch_rows=4)
+        world.check()
+        assert (tmp_path / "kept" / str(number)).exists()
 
 
 @pytest.mark.spark

@@ -7,8 +7,8 @@
 A generation has one plan, hence one number of partitions. If a query is started again with another plan, a new
 generation begins. If only the places of records differ, the state moves there without the input, see
 `runtime/reshard.py`. Otherwise it is rebuilt by a replay of the input so far in a few large batches; `before` is the
-number of batches done until then. The record names a generation when it is complete, so a run that is killed before
-loses nothing.
+number of batches done until then. The record names a generation when its state has moved, or, of streams without end,
+when it has come to where the one before is: a run that is killed before loses nothing.
 """
 
 import hashlib
@@ -34,6 +34,7 @@ from squallpy.runtime.checkpoint.offset_log import copy_log
 from squallpy.runtime.checkpoint.partition_head import fresh_name
 from squallpy.runtime.checkpoint.state_folders import (
     FINGERPRINT,
+    MADE_FOR,
     Committed,
     StateLocation,
     initialise,
@@ -42,7 +43,6 @@ from squallpy.runtime.checkpoint.state_folders import (
 )
 from squallpy.runtime.sources.replay import BackfillReplay, BatchSizes, Replay, leading
 
-_RECORD = "made-for"
 _FORMAT = 10  # of all files in a checkpoint, and of the texts that identify queries
 
 
@@ -63,7 +63,7 @@ class CheckpointIdentity:
 
 
 class CannotMove(Exception):
-    """A reason why state cannot be moved to another plan."""
+    """A reason why state cannot be moved to another plan, or input not be replayed."""
 
 
 Move = Callable[[CheckpointIdentity, StateLocation, StateLocation, Committed], Any]
@@ -71,6 +71,10 @@ Move = Callable[[CheckpointIdentity, StateLocation, StateLocation, Committed], A
 
 Raises CannotMove.
 """
+
+
+Repeat = Callable[[StateLocation, Committed], int]
+"""Counts the batches in which streams without end repeat what a generation has committed. Raises CannotMove."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +121,13 @@ def open_checkpoint(
     local_dir: str,
     snapshot_bytes: int,
     inputs: Inputs | None = None,
-    repeats: bool = True,
+    repeat: Repeat | None = None,
     move: Move | None = None,
 ) -> StateLocation:
     """Open the state of a query in the checkpoint at a path or URI.
 
-    Where another plan was made for it, the state moves there, or is made anew from the input if the run `repeats` that.
+    Where another plan was made for it, the state moves there, or is made anew from the input: by `repeat`, if that has
+    no end.
 
     SQ6001 if it belongs to another query or input, SQ6002 if it is no checkpoint, SQ6003 if it cannot be written,
     SQ6005 if it is damaged.
@@ -139,8 +144,7 @@ def open_checkpoint(
     else:
         _compare(found, wanted, folder)
         done = Committed(join_path(folder, str(found.generation)))
-        mixed = False
-        stored = found
+        mixed, stored, in_force = False, found, -1
         if inputs:
             mixed = inputs.compare(root, folder, found.steps(inputs.replay), done.batches, done.read_sums)
             found = found.with_limit(batch_rows, done.batches, inputs.replay)
@@ -148,24 +152,25 @@ def open_checkpoint(
         if found.plan == wanted.plan and not mixed:
             record = found
             if record != stored:
-                write_record(root, _RECORD, json.dumps(asdict(record)))
+                write_record(root, MADE_FOR, json.dumps(asdict(record)))
         else:
             locate = partial(_location, folder, local_dir=local_dir, snapshot_bytes=snapshot_bytes)
             try:
                 record = _move(root, found, wanted, done, locate, move)
             except CannotMove as reason:
-                if not repeats:
-                    message = f"the checkpoint {folder} is of another plan of this query, and its state cannot move"
-                    hint = "run it with the settings of then, or start in a new folder"
-                    raise SquallError("SQ6001", f"{message}: {reason}", hint=hint) from None
                 log_event(CHECKPOINT, INFO, "replay", reason=str(reason))
-                record = _begin(root, _next_generation(found, wanted, done.batches), done.all_read_sums)
+                if repeat is None:
+                    record = _begin(root, _next_generation(found, wanted, done.batches), done.all_read_sums)
+                else:
+                    record = _repeat(root, found, wanted, done, locate, folder, repeat, reason)
+                    in_force = found.generation if record.again else -1
         fingerprint = join_path(str(record.generation), FINGERPRINT)
         if read_record(root, fingerprint, folder) is None:  # NB: a generation has one from the start
             raise damaged_error(fingerprint, folder)
-        for old in range(record.generation):
-            root.drop(str(old))
-            _location(folder, replace(record, generation=old), local_dir, snapshot_bytes).delete_local()
+        for other in (*range(record.generation), record.generation + 1):
+            if other != in_force:
+                root.drop(str(other))
+                _location(folder, replace(record, generation=other), local_dir, snapshot_bytes).delete_local()
     if inputs:
         inputs.save(root, ended=False)
     return _location(folder, record, local_dir, snapshot_bytes)
@@ -231,12 +236,12 @@ def _open(folder: str) -> Durable:
 
 
 def _read(root: Durable, folder: str) -> _Record | None:
-    text = read_record(root, _RECORD, folder)
+    text = read_record(root, MADE_FOR, folder)
     try:
         known = None if text is None else json.loads(text)
         return known and _Record(**known | {"earlier": tuple(map(tuple, known.get("earlier", ())))})
     except (ValueError, TypeError):
-        raise damaged_error(_RECORD, folder) from None
+        raise damaged_error(MADE_FOR, folder) from None
 
 
 def _compare(found: _Record, wanted: _Record, folder: str) -> None:
@@ -267,7 +272,7 @@ def _begin(root: Durable, record: _Record, read: ReadSums | None = None) -> _Rec
     """Start an empty generation, which the checkpoint has from then on. Its first batches repeat what was `read`."""
     root.drop(str(record.generation))
     initialise(root, str(record.generation), _fingerprint(record), record.again, read)
-    write_record(root, _RECORD, json.dumps(asdict(record)))
+    write_record(root, MADE_FOR, json.dumps(asdict(record)))
     return record
 
 
@@ -291,8 +296,44 @@ def _move(
     facts = move(found.identity, before, after, done) if done.batches else None
     copy_log(before.durable, after.durable)
     Committed(after.durable).take_over(done, facts)
-    write_record(root, _RECORD, json.dumps(asdict(record)))
+    write_record(root, MADE_FOR, json.dumps(asdict(record)))
     return record
+
+
+def _repeat(
+    root: Durable,
+    found: _Record,
+    wanted: _Record,
+    done: Committed,
+    locate: Callable[[_Record], StateLocation],
+    folder: str,
+    repeat: Repeat,
+    reason: CannotMove,
+) -> _Record:
+    """Start a generation, or go on with one, that repeats streams without end, and is in force when that is done."""
+    before = locate(found)
+    try:
+        again = repeat(before, done)
+    except CannotMove as other:
+        message = f"the checkpoint {folder} is of another plan of this query, and its state cannot move: {reason}"
+        hint = "run it with the settings of then, or start in a new folder"
+        raise SquallError("SQ6001", f"{message}, and {other}", hint=hint) from None
+    record = replace(_next_generation(found, wanted, done.batches), again=again)
+    name, after, text = str(record.generation), locate(record), json.dumps(asdict(record))
+    if not again or not _is_pending(root, after, record, text):
+        root.drop(name)
+        copy_log(before.durable, after.durable, again - done.batches)
+        initialise(root, name, _fingerprint(record), again, done.all_read_sums, text)
+    if not again:
+        write_record(root, MADE_FOR, text)
+    return record
+
+
+def _is_pending(root: Durable, location: StateLocation, record: _Record, text: str) -> bool:
+    """True if a generation was begun that this record is for."""
+    name = join_path(str(record.generation), FINGERPRINT)
+    known = read_record(root, name, location.durable)
+    return known == _fingerprint(record) and Committed(location.durable).made_for == text
 
 
 def _next_generation(found: _Record, wanted: _Record, done: int) -> _Record:

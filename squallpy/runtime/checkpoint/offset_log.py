@@ -84,11 +84,14 @@ class OffsetLog:
         return sorted(int(each[len(prefix) :]) for each in self._folder.list("") if each.startswith(prefix))
 
 
-def copy_log(before: str, after: str) -> None:
-    """Copy the log of one generation's folder to that of the next, which goes on there."""
+def copy_log(before: str, after: str, later: int = 0) -> None:
+    """Copy the log of one generation's folder to that of the next, where batches have a number that is `later`."""
     old, new = open_durable(before), open_durable(after, "driver")
+    if later and (text := read_record(old, _OFFSETS, before)) is not None:
+        found = json.loads(text)
+        write_record(new, _OFFSETS, json.dumps(found | {"batch": found["batch"] + later}))
     for name in old.list(""):
-        if name == _OFFSETS or name.startswith(f"{_SEEN}-"):
+        if name.startswith(f"{_SEEN}-") or (name == _OFFSETS and not later):
             new.create(name, partial(_write, old.read(name) or b""))
 
 

@@ -24,6 +24,7 @@ from squallpy.runtime.sources.replay import BatchSizes
 from squallpy.runtime.state.state_store import Store, StoreLayout
 
 FINGERPRINT = "fingerprint"  # the file in a durable folder with its fingerprint
+MADE_FOR = "made-for"  # the record of a checkpoint
 _BATCH = "batch"  # the file with the number of committed batches
 HOST_DIR = "SQUALLPY_LOCAL_DIR"  # on a host of a cluster: its folder for mapped state
 
@@ -98,7 +99,7 @@ class Committed:
 
     def __init__(self, durable: str) -> None:
         """Read the record; SQ6005 if it is missing."""
-        self._folder = open_durable(durable, "driver")
+        self._path, self._folder = durable, open_durable(durable, "driver")
         line = read_record(self._folder, _BATCH, durable)
         if line is None:  # NB: a checkpoint has one from the start
             raise damaged_error(_BATCH, durable)
@@ -112,15 +113,23 @@ class Committed:
         """Checksums of the input of all batches ever committed, also before this generation."""
         return ReadSums.of(self._backfill["read"]) if self._backfill else self.read_sums
 
+    @property
+    def made_for(self) -> str:
+        """The record by which this generation comes in force, if it does so once it has repeated input."""
+        return str((self._backfill or {}).get("made_for", ""))
+
     def commit(self, batches: int, facts: Any = None) -> None:
         """Commit batches; SQ6001 if they have repeated input of another generation, and it has changed."""
+        made_for = ""
         if self._backfill and batches >= self._backfill["batches"]:
             self.read_sums.compare(ReadSums.of(self._backfill["read"]))
-            self._backfill = None
+            made_for, self._backfill = self.made_for, None
         more = {"facts": facts, "read": self.read_sums.save(self._folder), "again": self._backfill}
         text = json.dumps({name: value for name, value in more.items() if value})
         write_record(self._folder, _BATCH, f"{batches} {text}" if any(more.values()) else str(batches))
         self.batches, self.facts = batches, facts
+        if made_for:
+            write_record(open_durable(self._path.rpartition("/")[0], "driver"), MADE_FOR, made_for)
 
     def take_over(self, before: "Committed", facts: Any) -> None:
         """Begin with what another generation has committed, with other driver state; its sinks have all of that."""
@@ -128,10 +137,16 @@ class Committed:
         self.commit(before.batches, facts)
 
 
-def initialise(folder: Durable, name: str, fingerprint: str, again: int = 0, read: ReadSums | None = None) -> None:
-    """Write the records of a location without committed batches; its first `again` batches repeat what was `read`."""
-    more = json.dumps({"again": {"batches": again, "read": read.sums}}) if again and read and read.sums else ""
-    write_record(folder, join_path(name, _BATCH), f"0 {more}".strip())
+def initialise(
+    folder: Durable, name: str, fingerprint: str, again: int = 0, read: ReadSums | None = None, made_for: str = ""
+) -> None:
+    """Write the records of a location without committed batches; its first `again` batches repeat what was `read`.
+
+    Once they have, the location is in force by the record `made_for`, if there is one.
+    """
+    sums, more = read.sums if read else {}, {"made_for": made_for} if made_for else {}
+    told = json.dumps({"again": {"batches": again, "read": sums, **more}}) if again and (sums or more) else ""
+    write_record(folder, join_path(name, _BATCH), f"0 {told}".strip())
     write_record(folder, join_path(name, FINGERPRINT), fingerprint)
 
 

@@ -15,6 +15,7 @@ from squallpy.base.batch_trigger import AS_IT_COMES, BatchTrigger
 from squallpy.runtime.sources.foreign_source import in_batch
 from squallpy.runtime.sources.input import Span, whole
 from squallpy.runtime.sources.protocol import Limit, Offset, Source
+from squallpy.runtime.sources.replay import Replay
 from squallpy.runtime.sources.stream_times import StreamTimes, TimeLimits, Times
 
 Spans = Mapping[str, Span]
@@ -126,3 +127,32 @@ class Arrivals:
                 left -= taken
                 more += [name] if taken == limit.rows else []  # NB: who had less has no more
         return {name: (start, ends[name]) for name, start in starts.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """Batches that repeat what earlier ones have read, then those of what has arrived since.
+
+    Repeated(Replay({"r": 3_000_000}, 1_000_000), arrivals).spans(3)   →   arrivals.spans(3), after three large ones
+    """
+
+    replay: Replay
+    arrivals: Arrivals
+
+    @property
+    def batches(self) -> int | None:
+        return self.arrivals.batches
+
+    @property
+    def example(self) -> int:
+        return self.arrivals.example
+
+    @property
+    def times(self) -> Times:
+        return self.arrivals.times
+
+    def spans(self, batch: int) -> Spans | None:
+        return self.replay.spans(batch) if batch < self.replay.batches else self.arrivals.spans(batch)
+
+    def note(self, open_rows: int) -> None:
+        self.arrivals.note(open_rows)

@@ -113,6 +113,11 @@ class WatchedFiles(Source):
             self._latest[file.path] = piece
             self._listing.seen[file.path] = logged["seen"], file.changed
 
+    def find_missing(self) -> str:
+        """Name a file that was read and is gone; empty if all are there."""
+        files = (piece.file for piece in self._latest.values())
+        return next((file.display_name for file in files if self._listing.find(file) is None), "")
+
     def compare(self, read: Read, done: Offset, folder: str) -> None:
         """Compare files that have another size or time by now with the checksums of what was read of them; SQ6001."""
         found = {path: self._listing.find(piece.file) for path, piece in self._latest.items()}
