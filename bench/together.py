@@ -48,7 +48,7 @@ def measure(session: Session, queries: tuple[Query, ...], batch_rows: int) -> tu
     for _ in range(1, reading.batches or 0):
         executor.step()
     seconds = process_time() - start
-    return seconds, sum(part["bytes"] for part in executor._store.usage().values()), [*executor.final()]
+    return seconds, sum(part["bytes"] for part in executor.store.usage().values()), [*executor.final()]
 
 
 def main(scale: float, batch_rows: int) -> None:

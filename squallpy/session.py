@@ -195,7 +195,8 @@ class Session:
         ):
             told = Observers(letters, *([observer] if observer else []))
             targets = [
-                Target(query, self._wanted(outputs.sink(query) if outputs else None, options)) for query in queries
+                Target(query, self._wanted(query, outputs.sink(query) if outputs else None, options))
+                for query in queries
             ]
             working(False)
             with guarded_depth():
@@ -221,8 +222,13 @@ class Session:
             outputs.check(self.script.relations.values(), self.path.parent)
             yield outputs
 
-    def _wanted(self, sink: SinkSpec | None, options: RunOptions) -> RunOptions:
-        """Choose what a sink writes: the final result, or the changes of each batch; SQ7003 where there is no end."""
+    def _wanted(self, query: Query, sink: SinkSpec | None, options: RunOptions) -> RunOptions:
+        """Choose what a sink writes: the final result, or the changes of each batch; SQ7003 where there is no end.
+
+        Of a materialized view nothing is written.
+        """
+        if query.view:
+            return replace(options, out=None, changes=False, final=False)
         if sink is None:
             return replace(options, out=None)
         endless = None if options.trigger.ends else self.endless
@@ -259,7 +265,7 @@ class Session:
         from squallpy.runtime.checkpoint.state_folders import Committed
         from squallpy.runtime.observers.protocol import QueryStart
         from squallpy.runtime.query_input import open_reading
-        from squallpy.runtime.sinks.protocol import AtEnd
+        from squallpy.runtime.sinks.protocol import AtEnd, NoOutput
         from squallpy.runtime.sources.source_report import measure_sources
 
         queries, folder = tuple(target.query for target in targets), options.checkpoint
@@ -278,11 +284,13 @@ class Session:
         move = partial(self._move, queries, compiled.plan)
         with ExitStack() as opened:
             resumes = folder is not None and is_used(folder)
-            sinks, printed = list["Sink"](), [target for target in targets if target.options.out is None]
+            sinks, printed = list["Sink"](), [target for target in targets if target.query.is_printed]
             for target in targets:  # NB: a run that starts over clears them before its checkpoint is used
                 if target.options.out and outputs:
                     opened_sink = outputs.open(target.options.out, made_for.query, resumes)
                     sinks.append(opened.enter_context(closing(opened_sink)))
+                elif target.query.view:
+                    sinks.append(NoOutput())
                 else:
                     sinks.append(sink if len(printed) == 1 else AtEnd(sink))
             location = opened.enter_context(self._state_location(options, made_for, reading, move))

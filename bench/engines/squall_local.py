@@ -124,7 +124,7 @@ class Local:
                 break
         if executor.next < leaps.batches or leaps.steps[-1][1] < stream.batches:
             return None
-        views = {name: used["bytes"] for name, used in executor._store.usage().items()}
+        views = {name: used["bytes"] for name, used in executor.store.usage().items()}
         fields = {feed.relation.name: feed.fields for feed in plan.sources}
         self.facts = {"views": views, "read_bytes": stream.nbytes(fields)} | done.figures(watch, stream.batches)
         (rows,) = executor.final()

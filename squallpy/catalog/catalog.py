@@ -32,6 +32,7 @@ class View:
     columns: tuple[str, ...]
     query: Any
     span: Span | None = None
+    is_materialized: bool = False
     checked: Any = None
     """Its plan as it was bound for its mistakes."""
 

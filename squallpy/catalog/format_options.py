@@ -49,6 +49,10 @@ _KINDS = {
     "socket": (SOCKET,),
 }
 DEAD_LETTER = "dead-letter"
+STORED = "stored"
+"""The option that the word STORED of a declaration sets: rows that were read are kept, for views that come later."""
+PUSHED = "pushed"
+"""The source of rows that a program pushes."""
 ALIASES = {"sep": "delimiter", "charset": "encoding"}
 CHOICES: dict[str, tuple[str, ...]] = {
     "changelog": ("append", "op", "upsert", "debezium"),
@@ -67,7 +71,7 @@ NUMBERS = ("maxfilespertrigger",)
 def check_format(name: str) -> str:
     """Return the format in lower case; SQ7002 if it is no format of files, no adapter, and none that a package
     brings."""
-    known = (*FORMATS, SOCKET, *ADAPTERS)
+    known = (*FORMATS, SOCKET, *ADAPTERS, PUSHED)
     if name.lower() in known or name.lower() in (brought := names_of(SOURCES)):
         return name.lower()
     if name.lower() in PLANNED:
@@ -105,8 +109,9 @@ def check_option(format: str, key: str, value: str, given: Mapping[str, str]) ->
         name, value = _check_own(format, key, value)
     else:
         name = key.lower()
-        known = None if format in ADAPTERS else [*getattr(load(SOURCES, format), "options", ()), *_GENERAL]
-        if known is not None and name not in known:
+        brought = () if format in (*ADAPTERS, PUSHED) else getattr(load(SOURCES, format), "options", ())
+        known = [*brought, *_GENERAL]
+        if format not in ADAPTERS and name not in known:
             raise SquallError("SQ7002", f'unknown option "{key}" of {format}', hint=nearest(key, known))
     if name in given:
         raise SquallError("SQ7002", f'option "{key}" is given twice')

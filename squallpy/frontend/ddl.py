@@ -15,6 +15,7 @@ from squallpy.catalog.format_options import (
     INTERVALS,
     OPTIONS,
     SOCKET,
+    STORED,
     check_format,
     check_option,
     required_options,
@@ -71,12 +72,13 @@ class Columns:
 
 def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
     """Read a `create_relation` tree; raises SQ2007, SQ2003, SQ7002 and others at their tokens."""
-    kind, name, columns, source, options, timestamp = tree.children
+    _, kind, _, name, columns, source, options, timestamp, stored = tree.children
     called, name_span = relation_name(script, name), token_span(script, name.children[-1])
     read = read_columns(script, columns) if columns else Columns()
     with at(token_span(script, source.children[0])):
         format = check_format(name_of(source))
     kept = read_options(script, format, options) if options else {}
+    kept |= {STORED: "true"} if stored else {}
     with at(name_span):
         name_changes(kept)
     needed = required_options(format)
@@ -98,6 +100,8 @@ def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
     if format == SOCKET:
         with at(name_span):
             check_socket(kept, stream)
+    if stored and not stream:
+        raise SquallError("SQ7002", "a TABLE does not change and is not STORED", name_span, "leave it out")
     if (kept.get("op") or kept.get("changelog")) and not stream:
         what = "op column" if kept.get("op") else "changelog"
         raise SquallError("SQ7002", f"a TABLE does not change and has no {what}", name_span, "declare a STREAM")

@@ -10,6 +10,8 @@ from squallpy.frontend.source_text import ScriptText
 if TYPE_CHECKING:
     from sqlglot import exp
 
+    from squallpy.frontend.grammars import Parsed
+
 
 @dataclass(frozen=True)
 class SelectText:
@@ -100,6 +102,28 @@ def parse_select(script: ScriptText, start: int, end: int) -> SelectText:
     query = SelectText(script, start, end, with_predicates(with_upper_words(trees[0])))
     refuse_stray_commas(query)
     return query
+
+
+def tables_read(query: SelectText) -> set[str]:
+    """Collect the names that a query reads in FROM, and in TABLE(…), in lower case."""
+    from sqlglot import exp
+
+    from squallpy.catalog.catalog import qualify_name
+
+    found = set[str]()
+    for node in query.ast.walk():
+        if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
+            found.add(qualify_name(node.db, node.name).lower())
+        if isinstance(node, exp.Anonymous) and node.name.upper() == "TABLE":
+            columns = (each for each in node.expressions if isinstance(each, exp.Column))
+            found |= {qualify_name(column.table, column.name).lower() for column in columns}
+    return found
+
+
+def read_query(script: ScriptText, tree: "Parsed") -> SelectText:
+    """Parse the query of a `query` node."""
+    token = tree.children[0]
+    return parse_select(script, token.start_pos, token.start_pos + len(token.rstrip()))
 
 
 def refuse_empty_names(script: ScriptText, start: int, tokens: list[Any]) -> None:

@@ -1,13 +1,15 @@
 """Parsing of a script to its statements."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from squallpy.base.errors import SquallError
+from squallpy.base.errors import Span, SquallError
 from squallpy.catalog.matrices import Matrix, MatrixProgram
 from squallpy.catalog.orders import OrderText
 from squallpy.frontend.ddl import declare, name_of, relation_name, token_span
 from squallpy.frontend.grammars import Parsed, load_grammar
-from squallpy.frontend.query import SelectText, parse_select
+from squallpy.frontend.query import read_query as query
+from squallpy.frontend.session_statements import session_statement
 from squallpy.frontend.sink_ddl import read_sink
 from squallpy.frontend.source_text import ScriptText, with_backslashes
 from squallpy.frontend.statements import (
@@ -15,8 +17,10 @@ from squallpy.frontend.statements import (
     CreateMatrix,
     CreateOrder,
     CreateProgram,
+    CreateRelation,
     CreateSink,
     CreateView,
+    Existing,
     Select,
     Statement,
 )
@@ -52,7 +56,7 @@ def parse_script(text: str, file: str) -> list[Statement]:
 def statement(script: ScriptText, tree: Parsed) -> Statement:
     match tree.data:
         case "create_relation":
-            return declare(script, tree)
+            return create_relation(script, tree)
         case "create_view":
             return create_view(script, tree)
         case "create_sink":
@@ -63,22 +67,41 @@ def statement(script: ScriptText, tree: Parsed) -> Statement:
             return create_program(script, tree)
         case "create_order":
             return create_order(script, tree)
-    return Select(query(script, tree))
+        case "query":
+            return Select(query(script, tree))
+    return session_statement(script, tree)
+
+
+def existing(replaces: Parsed | None, keeps: Parsed | None, span: Span) -> Existing:
+    """Read OR REPLACE and IF NOT EXISTS; SQ1001 for both."""
+    if replaces and keeps:
+        raise SquallError("SQ1001", "OR REPLACE and IF NOT EXISTS contradict each other", span, "leave one out")
+    return Existing.REPLACE if replaces else Existing.KEEP if keeps else Existing.REFUSE
+
+
+def create_relation(script: ScriptText, tree: Parsed) -> CreateRelation:
+    replaces, _, keeps, *_ = tree.children
+    created = declare(script, tree)
+    return replace(created, existing=existing(replaces, keeps, created.span))
 
 
 def create_view(script: ScriptText, tree: Parsed) -> CreateView:
-    name, columns, body = tree.children
+    replaces, materialized, keeps, name, columns, body = tree.children
     names = tuple(name_of(n) for n in columns.children) if columns else ()
     if len({n.lower() for n in names}) < len(names):
         raise SquallError("SQ2007", "a column is named twice", token_span(script, columns.children[0].children[0]))
     span = token_span(script, name.children[-1])
-    return CreateView(relation_name(script, name), names, query(script, body), span)
+    return CreateView(
+        relation_name(script, name), names, query(script, body), span, materialized is not None,
+        existing(replaces, keeps, span),
+    )  # fmt: skip
 
 
 def create_sink(script: ScriptText, tree: Parsed) -> CreateSink:
-    name, format, options, body = tree.children
-    sink = read_sink(script, relation_name(script, name), token_span(script, name.children[-1]), format, options)
-    return CreateSink(sink, query(script, body))
+    replaces, keeps, name, format, options, body = tree.children
+    span = token_span(script, name.children[-1])
+    sink = read_sink(script, relation_name(script, name), span, format, options)
+    return CreateSink(sink, query(script, body), existing(replaces, keeps, span))
 
 
 def create_matrix(script: ScriptText, tree: Parsed) -> CreateMatrix:
@@ -115,12 +138,6 @@ def _body(script: ScriptText, token: "Token") -> Body:
     """Return the text between $$ and $$."""
     assert token.start_pos is not None and token.end_pos is not None
     return Body(script, token.start_pos + 2, token.end_pos - 2)
-
-
-def query(script: ScriptText, tree: Parsed) -> SelectText:
-    token: Token = tree.children[0]
-    assert token.start_pos is not None
-    return parse_select(script, token.start_pos, token.start_pos + len(token.rstrip()))
 
 
 def syntax_error(script: ScriptText, parser: "Lark", error: "UnexpectedInput", end: int | None = None) -> SquallError:

@@ -1,6 +1,7 @@
 """The statements of a script."""
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from squallpy.base.errors import Span
@@ -14,22 +15,34 @@ if TYPE_CHECKING:
     from squallpy.frontend.source_text import ScriptText
 
 
+class Existing(Enum):
+    """Treatment of an entry that has the name of a new one already."""
+
+    REFUSE = ""
+    KEEP = "IF NOT EXISTS"
+    REPLACE = "OR REPLACE"
+
+
 @dataclass(frozen=True, slots=True)
 class CreateRelation:
     """CREATE STREAM or CREATE TABLE; the relation's fields are empty where no columns were listed."""
 
     relation: Relation
     span: Span
+    existing: Existing = Existing.REFUSE
 
 
 @dataclass(frozen=True, slots=True)
 class CreateView:
-    """CREATE VIEW name [(columns)] AS query."""
+    """CREATE [MATERIALIZED] VIEW name [(columns)] AS query; ALTER VIEW is one that `alters`."""
 
     name: str
     columns: tuple[str, ...]
     query: "SelectText"
     span: Span
+    is_materialized: bool = False
+    existing: Existing = Existing.REFUSE
+    alters: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +51,7 @@ class CreateSink:
 
     sink: SinkSpec
     query: "SelectText"
+    existing: Existing = Existing.REFUSE
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,4 +93,71 @@ class Select:
     query: "SelectText"
 
 
-Statement = CreateRelation | CreateView | CreateSink | CreateMatrix | CreateProgram | CreateOrder | Select
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """DROP kind [IF EXISTS] name [CASCADE]; `kind` is STREAM, TABLE, SINK, VIEW or MATERIALIZED VIEW."""
+
+    kind: str
+    name: str
+    span: Span
+    if_exists: bool = False
+    cascades: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """SHOW what: streams, tables, views, sinks, queries or settings."""
+
+    what: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """DESCRIBE name: its columns."""
+
+    name: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Explain:
+    """EXPLAIN [stage] of a view by name, or of a query; the stage is empty where none is written."""
+
+    stage: str
+    name: str
+    query: "SelectText | None"
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribe:
+    """SUBSCRIBE name [WITH SNAPSHOT]: the changes of a view."""
+
+    name: str
+    span: Span
+    with_snapshot: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """SET name = value: a setting of the session."""
+
+    name: str
+    value: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """PAUSE or RESUME: no batches, or batches again."""
+
+    resumes: bool
+    span: Span
+
+
+Declaration = CreateRelation | CreateView | CreateSink | CreateMatrix | CreateProgram | CreateOrder
+"""Statements that a script has besides queries."""
+SessionStatement = Drop | Show | Describe | Explain | Subscribe | Set | Pause
+"""Statements that only a session has."""
+Statement = Declaration | Select | SessionStatement

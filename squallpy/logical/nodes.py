@@ -402,7 +402,8 @@ class Query:
     """One continuous query of a script: its plan, the column names as printed, its text, and its number from 1.
 
     Args:
-        sink: Where CREATE SINK writes its rows; None for a SELECT of the script.
+        sink: Where CREATE SINK writes its rows; None for others.
+        view: The materialized view that it keeps fresh; empty for others.
     """
 
     plan: Node
@@ -410,6 +411,12 @@ class Query:
     text: str
     number: int = 1
     sink: SinkSpec | None = None
+    view: str = ""
+
+    @property
+    def is_printed(self) -> bool:
+        """True for a SELECT of a script, whose rows the user asks for."""
+        return self.sink is None and not self.view
 
 
 def nodes(plan: Node) -> Iterator[Node]:

@@ -15,6 +15,7 @@ from squallpy.runtime.formats.file_rows import READ
 from squallpy.runtime.ingest.upserts import UpsertFeeds
 from squallpy.runtime.matrix.matrix_stage import compute, open_matrices
 from squallpy.runtime.observers.report import BatchReport
+from squallpy.runtime.replan import all_layouts
 from squallpy.runtime.result.result import Changes, Results, Wanted, result_layout
 from squallpy.runtime.sources.input import Input, Step, arriving
 from squallpy.runtime.state.state_store import Store, StoreLayout
@@ -25,13 +26,22 @@ OnBatch = Callable[[int, Printed, BatchReport], bool]  # batch, printed changes,
 
 
 class LocalExecutor:
-    """The executor of a plan of one partition over its input, batch by batch, from batch 0.
+    """The executor of a plan of one partition over its input, batch by batch.
 
-    `measured`: the statistics of each batch include the size of its state, which costs as much as a very small batch.
+    Args:
+        measured: The statistics of each batch include the size of its state, which costs as much as a very small batch.
+        store: The state to go on from, as of batch `number`; None: nothing has been read.
     """
 
     def __init__(
-        self, plan: Plan, input: Input, with_changes: Wanted = True, measured: bool = False, trace: Trace = SILENT
+        self,
+        plan: Plan,
+        input: Input,
+        with_changes: Wanted = True,
+        measured: bool = False,
+        trace: Trace = SILENT,
+        store: Store | None = None,
+        number: int = 0,
     ) -> None:
         assert plan.partitions == 1 and len(plan.stages) == 1
         self._plan, self._input = plan, input
@@ -40,27 +50,27 @@ class LocalExecutor:
         self._results = Results(plan, with_changes)
         self._matrices = open_matrices(plan, input)
         self._stage = StageExecutor(plan, plan.stages[0], trace=trace)
-        self._store = Store(StoreLayout((*store_layout(plan).pools, *result_layout(plan).pools)))
+        self.store = store or Store(StoreLayout(all_layouts(plan)))
         self.schemas = self._results.schemas
-        self.next = 0
+        self.next = number
 
     def step(self, step: Step | None = None) -> tuple[Printed, BatchReport]:
         """Apply the next batch, which may be given."""
-        self._store.renew()
+        self.store.renew()
         step = step or self._input.step(self.next)
         with self._trace("feed"):
             computed = compute(self._plan, self._matrices, step, self._trace)
-            part = self._sender.read(self._input.whole(step), self._store.dictionary, computed)
+            part = self._sender.read(self._input.whole(step), self.store.dictionary, computed)
         read = perf_counter()
         with self._trace("statements"):
-            part.deltas += self._upserts.deltas(self._store, part.upserts)
-            changed, _ = self._stage.apply(self._store, [*part.deltas, *(delta for _, delta in part.ledgers)])
+            part.deltas += self._upserts.deltas(self.store, part.upserts)
+            changed, _ = self._stage.apply(self.store, [*part.deltas, *(delta for _, delta in part.ledgers)])
         with self._trace("result"):
-            changes = self._results.apply(self._store, changed, self.next == 0)
+            changes = self._results.apply(self.store, changed, self.next == 0)
         stats = part.stats | {"trigger_seconds": perf_counter() - read} | self._stage.notes
         stats["duplicates"] += self._results.duplicates
         if self._measured:
-            stats["views"] = self._store.usage()
+            stats["views"] = self.store.usage()
         stats["profile"] = self._trace.take_seconds()
         self.next += 1
         return changes, BatchReport.of(stats)
@@ -80,7 +90,11 @@ class LocalExecutor:
 
     def final(self) -> tuple[pa.Table, ...]:
         """Return the printed result of each query as of the last batch."""
-        return self._results.final(self._store)
+        return self._results.final(self.store)
+
+    def result(self, query: int) -> pa.Table:
+        """Return the printed result of one query as of the last batch."""
+        return self._results.table(self.store, query)
 
 
 class DurableLocalExecutor:

@@ -84,9 +84,9 @@ class BoundedReading(Reading):
 
     def select(self, relations: Sequence[Relation], columns: Columns, batch_rows: int, order: str) -> None:
         self._columns, self.batch_rows, self.order = columns, batch_rows, order
-        self._read, self._keyed = {r.name: self._sources[r.name] for r in relations}, _keyed(relations)
+        self._read, self._keyed = {r.name: self._sources[r.name] for r in relations}, keyed(relations)
         self._replay = Replay({r.name: self.sizes[r.name] for r in relations if r.stream}, batch_rows, order)
-        _check(self._sources, columns)
+        check_columns_read(self._sources, columns)
 
     @property
     def batches(self) -> int:
@@ -134,10 +134,10 @@ class EndlessReading(Reading):
 
     def select(self, relations: Sequence[Relation], columns: Columns, batch_rows: int, order: str) -> None:
         self._read, self._limit = {r.name: self._sources[r.name] for r in relations}, batch_rows
-        self._streams, self._columns, self._keyed = [r.name for r in relations if r.stream], columns, _keyed(relations)
+        self._streams, self._columns, self._keyed = [r.name for r in relations if r.stream], columns, keyed(relations)
         limits = {r.name: TimeLimits.of(r) for r in relations if r.stream}
         self._limits = {name: each for name, each in limits.items() if each}
-        _check(self._sources, columns)
+        check_columns_read(self._sources, columns)
 
     def begin(self, location: StateLocation | None) -> Input:
         root = self._checkpoint or (location and location.durable)
@@ -219,12 +219,12 @@ def _repeated(decided: Decision, batches: int) -> Replay:
     return Replay({name: offset["row"] for name, offset in _reached(decided, batches).items()}, LEAP_ROWS)
 
 
-def _keyed(relations: Sequence[Relation]) -> frozenset[str]:
+def keyed(relations: Sequence[Relation]) -> frozenset[str]:
     """Name the relations whose rows replace each other, so that their order counts."""
     return frozenset(relation.name for relation in relations if relation.is_keyed)
 
 
-def _check(sources: Mapping[str, Source], columns: Columns) -> None:
+def check_columns_read(sources: Mapping[str, Source], columns: Columns) -> None:
     """Check the columns that are read of each source, as rows and under matrices; SQ4002."""
     for name, source in sources.items():
         source.check([column for each in (name, under_matrices(name)) for column in columns.get(each, ())])

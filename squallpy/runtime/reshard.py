@@ -35,6 +35,7 @@ from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.matrix.driver_stage import PARTITION, add_cells
 from squallpy.runtime.matrix.driver_stage import layout as layout_of_matrices
 from squallpy.runtime.messages.deltas import Delta, unpack_deltas
+from squallpy.runtime.replan import add_records
 from squallpy.runtime.result.result import result_layout
 from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.state_store import PoolLayout, Store
@@ -204,20 +205,10 @@ class Reshard:
                     chosen = old.owned(layout, partition, part[0], store.dictionary)
                     part = part[0][chosen], part[1][chosen]
                 if name in driver:
-                    _add(driver, layout, *part, store.dictionary)
+                    add_records(driver, layout, *part, store.dictionary)
                     continue
                 for target, rows in new.parts(layout, part[0], store.dictionary):
-                    _add(stores[target], layout, part[0][rows], part[1][rows], store.dictionary)
+                    add_records(stores[target], layout, part[0][rows], part[1][rows], store.dictionary)
 
     def _write(self, location: StateLocation, name: str, store: Store, stages: int) -> None:
         location.write(name, store, step=self.batches * stages - 1, stages=stages)
-
-
-def _add(store: Store, layout: PoolLayout, keys: Words, words: Words, names: Dictionary) -> None:
-    """Add records of a store with other numbers of strings."""
-    keys, words = np.array(keys), np.array(words)
-    for numbered in layout.numbered:
-        column, cells = numbered(keys, words)
-        if len(cells):
-            column[cells] = store.dictionary.intern(names.strings(column[cells] - numbered.first)) + numbered.first
-    store[layout.name].upsert(keys, words)

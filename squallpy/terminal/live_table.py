@@ -105,7 +105,7 @@ class Live(Observer):
         self._due = 0.0
 
     def on_query_started(self, start: QueryStart) -> None:
-        self._results, self._number = start.results, [query.sink is None for query in start.queries].index(True)
+        self._results, self._number = start.results, [query.is_printed for query in start.queries].index(True)
 
     def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None) -> None:
         assert deletes is not None and inserts is not None

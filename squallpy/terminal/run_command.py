@@ -133,7 +133,7 @@ def _run_script(request: RunRequest, events: EventHandler | None) -> None:
     session = open_session(request.script, parse_settings(request.settings), request.text)
     with hide_module("pandas"), Progress("compiling", logs=events is not None).running():
         endless = session.endless
-        printed = [query for query in session.script.queries if query.sink is None]
+        printed = [query for query in session.script.queries if query.is_printed]
     for option in ("mode", "format", "out"):
         if session.script.queries and not printed and getattr(request, option) is not None:
             raise SquallError("SQ7003", f"--{option} is for a SELECT, and all queries have sinks", hint="leave it out")

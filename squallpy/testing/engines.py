@@ -179,11 +179,11 @@ class VolatileEngine(MemoryEngine):
     @property
     def state_bytes(self) -> int:
         """Size of all its state in bytes."""
-        return sum(part["bytes"] for part in self._executor._store.usage().values())
+        return sum(part["bytes"] for part in self._executor.store.usage().values())
 
     def row_counts(self) -> dict[str, int]:
         """Count the rows that each view holds."""
-        return {name: len(pool) for name, pool in self._executor._store.items()}
+        return {name: len(pool) for name, pool in self._executor.store.items()}
 
 
 class PartitionedEngine(MemoryEngine):

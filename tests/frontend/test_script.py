@@ -65,7 +65,7 @@ def test_strings() -> None:
 
 ERRORS = {
     "CREATE STREEM x": 'SQ1001 q.sql:1:8: unexpected "STREEM", expected '
-    "MATRIX or SINK or STREAM or TABLE or VARIABLE or VIEW",
+    "MATERIALIZED or MATRIX or OR or SINK or STREAM or TABLE or VARIABLE or VIEW",
     "CREATE TABLE z (a INT)": "SQ1001 q.sql:1:23: the script ends too early, expected USING",
     "SELECT a FROM\n  r WHERE WHERE x": 'SQ1001 q.sql:2:11: unexpected "WHERE"',
     "SELECT a,\n  b, FROM r": "SQ1001 q.sql:2:4: a comma that nothing follows, remove it",
@@ -79,7 +79,7 @@ ERRORS = {
     "SELECT a FROM r PIVOT (SUM(a))": "SQ1001 q.sql:1:30: the query ends too early, expecting FOR",
     "SELECT a b c FROM r": 'SQ1001 q.sql:1:12: unexpected "c"',
     "SELECT SUBSTRING(s FROM FOR 3) FROM r": 'SQ1001 q.sql:1:25: unexpected "FOR", expected an expression',
-    "DROP TABLE x": "SQ3001 q.sql:1:1: DROP is not supported",
+    "TRUNCATE TABLE x": "SQ3001 q.sql:1:1: TRUNCATE is not supported",
     "CREATE TABLE z USING orc OPTIONS (path 'x')": (
         'SQ7002 q.sql:1:22: unknown format "orc", known: avro, csv, json, parquet'
     ),

@@ -31,7 +31,7 @@ def nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def query(number: int = 1) -> Any:
-    return SimpleNamespace(number=number, sink=None)
+    return SimpleNamespace(number=number, sink=None, is_printed=True)
 
 
 def rows(*values: int) -> pa.Table:

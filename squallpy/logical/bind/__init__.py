@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from squallpy.base.errors import Notice, SquallError, nearest
-from squallpy.catalog.catalog import Catalog, View
+from squallpy.catalog.catalog import Catalog, Entry, View
 from squallpy.catalog.matrices import Matrix, MatrixProgram
 from squallpy.catalog.relation import MULT, Field, Reference, Relation
 from squallpy.catalog.window_spec import ARRIVAL
@@ -18,9 +18,11 @@ from squallpy.logical.nodes import Node, Query
 
 if TYPE_CHECKING:
     from squallpy.frontend.query import SelectText
+    from squallpy.frontend.statements import CreateView, Existing, Statement
     from squallpy.logical.bind.matrix_ddl import Outputs
 
 Infer = Callable[[Relation], tuple[Field, ...]]
+SESSION_HINT = "write it at the prompt of `squall`, after squall -c, or in Session.sql of Python"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,47 +46,98 @@ def compile_script(
     its place in `file`.
     """
     from squallpy.frontend.script import parse_script
-    from squallpy.frontend.statements import (
-        CreateMatrix,
-        CreateOrder,
-        CreateProgram,
-        CreateRelation,
-        CreateSink,
-        CreateView,
-    )
-    from squallpy.logical.bind.matrix_ddl import bind_matrix, bind_program
-    from squallpy.logical.bind.table_functions import expand
 
-    catalog, queries = Catalog(), list[Query]()
+    binder = ScriptBinder(infer, outputs, evaluate)
     for statement in parse_script(text, file):
+        binder.bind(statement)
+    return binder.script
+
+
+class ScriptBinder:
+    """A script as its statements are bound, one after the other."""
+
+    def __init__(self, infer: Infer, outputs: "Outputs | None" = None, evaluate: Evaluate = only_literals) -> None:
+        self._infer, self._outputs, self._evaluate = infer, outputs, evaluate
+        self.catalog, self._queries = Catalog(), list[Query]()
+
+    def bind(self, statement: "Statement") -> None:
+        """Declare what a statement declares, and bind its query."""
+        from squallpy.frontend.statements import (
+            CreateMatrix,
+            CreateOrder,
+            CreateProgram,
+            CreateRelation,
+            CreateSink,
+            CreateView,
+            Select,
+        )
+        from squallpy.logical.bind.matrix_ddl import bind_matrix, bind_program
+
+        catalog = self.catalog
         match statement:
-            case CreateRelation(relation):
-                catalog.add(check_fields(complete(relation, infer)))
-            case CreateView(name, columns, query, span):
-                expand(catalog, query, outputs)
-                view = View(name, columns, query, span)
-                catalog.add(replace(view, checked=check_view(catalog, view, evaluate)))
+            case CreateRelation(relation, existing=existing):
+                self._declare(check_fields(complete(relation, self._infer)), existing)
+            case CreateView(alters=False):
+                self._bind_view(statement)
             case CreateMatrix():
                 catalog.add(bind_matrix(catalog, statement))
             case CreateProgram():
-                assert outputs, "nobody reads matrix programs"
-                catalog.add(bind_program(catalog, statement, outputs))
+                assert self._outputs, "nobody reads matrix programs"
+                catalog.add(bind_program(catalog, statement, self._outputs))
             case CreateOrder(order):
                 catalog.add(order)
-            case CreateSink(sink, query):
+            case CreateSink(sink, query, existing):
                 from squallpy.logical.bind.sinks import bind_sink
 
-                expand(catalog, query, outputs)
-                bound = bind_top(catalog, query, len(queries) + 1, evaluate)
-                catalog.add(sink)
-                queries.append(replace(bound, sink=bind_sink(sink, bound)))
+                bound = self.query(query)
+                if self._declare(sink, existing):
+                    self._queries.append(replace(bound, sink=bind_sink(sink, bound)))
+            case Select(query):
+                self._queries.append(self.query(query))
             case _:
-                expand(catalog, statement.query, outputs)
-                queries.append(bind_top(catalog, statement.query, len(queries) + 1, evaluate))
-    for relation in catalog.relations.values():
-        for reference in relation.references:
-            check_reference(catalog, reference)
-    return Script(catalog.relations, tuple(queries), catalog.matrices, catalog.programs, tuple(catalog.notices))
+                word = "ALTER" if isinstance(statement, CreateView) else type(statement).__name__.upper()
+                raise SquallError("SQ3001", f"{word} is for a session, not for a script", statement.span, SESSION_HINT)
+
+    def query(self, query: "SelectText", view: View | None = None) -> Query:
+        """Bind a query, or that of a materialized view."""
+        from squallpy.logical.bind.table_functions import expand
+
+        expand(self.catalog, query, self._outputs)
+        bound = bind_top(self.catalog, query, len(self._queries) + 1, self._evaluate)
+        return replace(bound, view=view.name, names=view.columns or bound.names) if view else bound
+
+    def view(self, created: "CreateView") -> View:
+        """Bind the query of a view for its mistakes."""
+        from squallpy.logical.bind.table_functions import expand
+
+        expand(self.catalog, created.query, self._outputs)
+        view = View(created.name, created.columns, created.query, created.span, created.is_materialized)
+        return replace(view, checked=check_view(self.catalog, view, self._evaluate))
+
+    def _bind_view(self, created: "CreateView") -> None:
+        view = self.view(created)
+        if self._declare(view, created.existing) and view.is_materialized:
+            self._queries.append(self.query(created.query, view))
+
+    def _declare(self, entry: Entry, existing: "Existing") -> bool:
+        """Declare something, unless it exists and is kept; a script has nothing to replace."""
+        from squallpy.frontend.statements import Existing
+
+        if existing is Existing.KEEP and entry.name.lower() in self.catalog.entries:
+            return False
+        self.catalog.add(entry)
+        return True
+
+    @property
+    def script(self) -> Script:
+        """The script so far; SQ2001, SQ2003 or SQ2007 for foreign keys to what is not there."""
+        catalog = self.catalog
+        for relation in catalog.relations.values():
+            for reference in relation.references:
+                check_reference(catalog, reference)
+        return Script(
+            catalog.relations, tuple(self._queries), catalog.matrices, catalog.programs, tuple(catalog.notices)
+        )
 
 
 def complete(relation: Relation, infer: Infer) -> Relation:

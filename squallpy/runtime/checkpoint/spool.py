@@ -36,10 +36,14 @@ class SpooledSource(RowSource):
         columns: Those that are kept.
         folder: The path or URI of a durable folder; None keeps rows in memory.
         name: That of the relation.
+        is_stored: Rows are kept when they are committed, too, and can be read again.
     """
 
-    def __init__(self, source: Source, columns: Sequence[str], folder: str | None, name: str) -> None:
+    def __init__(
+        self, source: Source, columns: Sequence[str], folder: str | None, name: str, is_stored: bool = False
+    ) -> None:
         self._source: Source | None = source
+        self.is_stored = is_stored
         self._columns, self._folder, self._key = columns, folder, f"{zlib.crc32(name.encode()):08x}-"
         self._firsts, self._stop = list[int](), 0
         self._at: Offset | None = None
@@ -89,8 +93,13 @@ class SpooledSource(RowSource):
             raise damaged_error(f"{self._key}{start}", self._folder or "")
         return concat_tables(tables)
 
+    @property
+    def first(self) -> int:
+        """The number of the first row that is kept."""
+        return self._firsts[0] if self._firsts else 0
+
     def commit(self, end: Offset) -> None:
-        while len(self._firsts) > 1 and self._firsts[1] <= end["row"]:
+        while not self.is_stored and len(self._firsts) > 1 and self._firsts[1] <= end["row"]:
             first = self._firsts.pop(0)
             self._held.pop(first, None)
             if self._folder is not None:
@@ -98,6 +107,13 @@ class SpooledSource(RowSource):
 
     def close(self) -> None:
         self.source.close()
+
+    def delete(self) -> None:
+        """Delete all that is kept: the stream is dropped."""
+        for first in self._firsts:
+            if self._folder is not None:
+                open_durable(self._folder).delete(f"{self._key}{first}")
+        self._firsts, self._held = [], {}
 
     def _take(self, limit: Limit) -> None:
         """Take what the source has, and write it down before the source may forget it."""

@@ -102,6 +102,11 @@ class Results:
         """Rows of the last batch that broke a PRIMARY KEY."""
         return sum(each.duplicates for each in self._each)
 
+    def table(self, store: Store, query: int) -> pa.Table:
+        """List all printed rows of a query, in order and cut to its limit."""
+        number, names = self._queries[query]
+        return _named(self._each[number].final(store), names)
+
     def final(self, store: Store) -> tuple[pa.Table, ...]:
         """List all printed rows of each query, in order and cut to its limit."""
         found = [each.final(store) for each in self._each]

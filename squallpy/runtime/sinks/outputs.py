@@ -37,12 +37,12 @@ class Outputs:
 
     def __init__(self, queries: Iterable[Query], base: Path, out: SinkSpec | None = None) -> None:
         queries, self._base = tuple(queries), base
-        several = sum(query.sink is None for query in queries) > 1
+        several = sum(query.is_printed for query in queries) > 1
         self._sinks = dict[int, SinkSpec]()
         for query in queries:
             if query.sink:
                 self._sinks[query.number] = located(query.sink, base)
-            elif out:
+            elif out and query.is_printed:
                 self._sinks[query.number] = _numbered(out, query.number) if several else out
         self._streams = dict[Path, IO[bytes]]()
 

@@ -59,6 +59,18 @@ class Sink(Protocol):
         """End a query, which was `stopped` before the end of its input or not."""
 
 
+class NoOutput:
+    """A sink that ignores all rows."""
+
+    def begin(self, query: Query, schema: pa.Schema, batches: int | None) -> None: ...
+
+    def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None) -> None: ...
+
+    def final(self, table: pa.Table) -> None: ...
+
+    def finish(self, stopped: bool) -> None: ...
+
+
 class Sinks:
     """Several sinks as one."""
 

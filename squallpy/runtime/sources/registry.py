@@ -11,11 +11,12 @@ from typing import Any
 
 from squallpy.base.entry_points import SOURCES, load
 from squallpy.base.errors import SquallError
-from squallpy.catalog.format_options import ADAPTERS, SOCKET
+from squallpy.catalog.format_options import ADAPTERS, PUSHED, SOCKET
 from squallpy.catalog.relation import Field, Relation
 from squallpy.runtime.formats.arrow_rows import fields_of
 from squallpy.runtime.sources.foreign_source import ForeignSource, described
 from squallpy.runtime.sources.protocol import Source
+from squallpy.runtime.sources.pushed_rows import PushedRows
 from squallpy.runtime.sources.source import columns_of_changes
 
 OpenSpark = Callable[[Relation], tuple[str, Source]]
@@ -34,6 +35,8 @@ def open_foreign(relation: Relation, base: Path, open_spark: OpenSpark) -> Forei
             from squallpy.runtime.sources.socket_source import SocketSource
 
             return SocketSource.open(relation)
+        if relation.format == PUSHED:
+            return ForeignSource(relation, f"of rows pushed to {relation.name}", PushedRows())
         if relation.format == "python":
             return ForeignSource(relation, *_open_python(relation, base))
         return ForeignSource(relation, relation.format, _create(relation))
@@ -47,7 +50,7 @@ def infer_foreign_fields(relation: Relation, base: Path) -> tuple[Field, ...]:
         from squallpy.runtime.sources.python_source import python_fields
 
         return python_fields(relation, base)
-    if relation.format in (SOCKET, *ADAPTERS):
+    if relation.format in (SOCKET, *ADAPTERS, PUSHED):
         schema = None
     else:
         with closing(_create(relation)) as source:

@@ -89,14 +89,18 @@ class StoreLayout:
 class Store(Mapping[str, Container]):
     """Pools by name, `dictionary` and `blocks`; with shared storage, whatever another process left there."""
 
-    def __init__(self, layout: StoreLayout, storage: Storage = HEAP) -> None:
+    def __init__(self, layout: StoreLayout, storage: Storage = HEAP, *, dictionary: Dictionary | None = None) -> None:
         self.layout = layout
-        self.dictionary = Dictionary(storage)
+        self.dictionary = dictionary or Dictionary(storage)
         self._pools = {pool.name: pool.open(storage) for pool in layout.pools}
         self.blocks = {block.name: MatrixBlock(block, storage) for block in layout.blocks}
 
     def __getitem__(self, name: str) -> Container:
         return self._pools[name]
+
+    def adopt(self, name: str, pool: Container) -> None:
+        """Replace a pool by one of another store with the same dictionary."""
+        self._pools[name] = pool
 
     def pool(self, name: str) -> Pool:
         """Return a container that is looked up by key."""

@@ -1,0 +1,47 @@
+"""Splitting of a text into statements at the semicolons that are neither in strings, names and comments nor in $$ … $$.
+
+list(split_statements("SELECT 1; SELECT ';' -- ;"))   →   SELECT 1 (complete), SELECT ';' (not complete)
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_PARTS = re.compile(
+    r"""
+    (?P<blank>\s+|--[^\n]*|/\*.*?(?:\*/|\Z))
+  | (?P<end>;)
+  | (?P<text>'(?:[^'\\]|\\.|'')*(?P<close1>')?|"(?:[^"\\]|\\.|"")*(?P<close2>")?|`(?:[^`]|``)*(?P<close3>`)?
+      |\$\$.*?(?:\$\$|\Z)|[^\s;'"`$/-]+|.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StatementText:
+    """A statement in a text, from its first word to its last; complete if a semicolon follows."""
+
+    start: int
+    end: int
+    is_complete: bool
+
+
+def split_statements(text: str) -> Iterator[StatementText]:
+    """Yield the statements of a text that are not empty."""
+    start = end = -1
+    for part in _PARTS.finditer(text):
+        if part["end"]:
+            if start >= 0:
+                yield StatementText(start, end, True)
+            start = -1
+        elif part["text"]:
+            start, end = part.start() if start < 0 else start, part.end()
+    if start >= 0:
+        yield StatementText(start, end, False)
+
+
+def blank_around(text: str, part: StatementText) -> str:
+    """Replace all but one statement by blanks, so that its places in the text stay."""
+    before = re.sub(r"[^\n]", " ", text[: part.start])
+    return before + text[part.start : part.end]

@@ -1,0 +1,259 @@
+"""The definitions of a session: statements that create, alter and drop streams, views and sinks, and who reads what.
+
+A statement either takes effect whole or leaves everything as it was.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import count
+
+from squallpy.base.errors import Span, SquallError, nearest
+from squallpy.catalog.catalog import Catalog, Entry, View
+from squallpy.catalog.relation import Relation
+from squallpy.catalog.sink_spec import CHANGES, FINAL, SinkSpec
+from squallpy.frontend.query import SelectText, tables_read
+from squallpy.frontend.statements import CreateRelation, CreateSink, CreateView, Drop, Existing
+from squallpy.live.entries import Entries, Maintained
+from squallpy.live.outcome import Outcome
+from squallpy.live.subscription import ViewSink
+from squallpy.logical.bind import ScriptBinder
+from squallpy.logical.bind.sinks import bind_sink
+from squallpy.logical.nodes import Query
+from squallpy.runtime.sinks.query_output import QueryOutput
+
+_CLASSES: Mapping[str, tuple[type, ...]] = {
+    "STREAM": (Relation,), "TABLE": (Relation,), "SINK": (SinkSpec,), "VIEW": (View,),
+}  # fmt: skip
+
+
+class Definitions:
+    """The streams, tables, views and sinks of a session.
+
+    Args:
+        refresh: Keeps fresh what is defined now, or raises.
+        open_sink: Takes the target of a sink's query.
+        drop_source: Forgets a stream or table.
+    """
+
+    def __init__(
+        self,
+        binder: ScriptBinder,
+        refresh: Callable[[], None],
+        open_sink: Callable[[Query], QueryOutput],
+        drop_source: Callable[[str], None],
+    ) -> None:
+        self.binder, self.entries = binder, Entries()
+        self._refresh, self._open_sink, self._drop_source = refresh, open_sink, drop_source
+        self._numbers = count(1)
+
+    @property
+    def catalog(self) -> Catalog:
+        return self.binder.catalog
+
+    def create_relation(self, created: CreateRelation) -> Outcome:
+        kind, name = "STREAM" if created.relation.stream else "TABLE", created.relation.name
+        if self._keeps(name, created.existing):
+            return Outcome(f"CREATE {kind}")
+        if created.existing is Existing.REPLACE and name.lower() in self.catalog.entries:
+            self._refuse_readers(name, created.span, "replaced")
+            self._forget(name)
+        self.binder.bind(replace(created, existing=Existing.REFUSE))
+        return Outcome(f"CREATE {kind}")
+
+    def create_view(self, created: CreateView, text: str) -> Outcome:
+        kind = "MATERIALIZED VIEW" if created.is_materialized else "VIEW"
+        if created.alters:
+            return self._alter(created, text)
+        if self._keeps(created.name, created.existing):
+            return Outcome(f"CREATE {kind}", view=created.name)
+        if created.existing is Existing.REPLACE and created.name.lower() in self.catalog.entries:
+            return self._alter(created, text)
+        reads = frozenset(tables_read(created.query))
+        view = self.binder.view(created)
+        self.catalog.add(view)
+        if not created.is_materialized:
+            return Outcome(f"CREATE {kind}")
+        with self._undoing():
+            query = self.query(created.query, view)
+            _check_names(query, created.span)
+            self._add(Maintained(view.name, query, created.query, reads, ViewSink(view.name), view.columns, None, text))
+        return Outcome(f"CREATE {kind}", view=view.name)
+
+    def _alter(self, created: CreateView, text: str) -> Outcome:
+        """Replace a view, and bind anew what reads it."""
+        entry = self.entry(created.name, created.span, View)
+        assert isinstance(entry, View)
+        if created.alters:
+            created = replace(created, is_materialized=entry.is_materialized, name=entry.name)
+        readers = self.entries.all_readers(self.catalog, entry.name)
+        circle = {reader.lower() for reader in (*readers, entry.name)} & tables_read(created.query)
+        if circle:
+            message = f"{entry.name} would read itself, by {', '.join(sorted(circle))}"
+            raise SquallError("SQ2014", message, created.span, "a view reads what is there without it")
+        with self._undoing():
+            reads = frozenset(tables_read(created.query))
+            view = self.binder.view(created)
+            self.catalog.entries[entry.name.lower()] = view
+            old = self.entries.maintained.pop(entry.name.lower(), None)
+            if view.is_materialized:
+                query = self.query(created.query, view)
+                _check_names(query, created.span)
+                sink = old.sink if old else ViewSink(view.name)
+                self.entries.maintained[view.name.lower()] = Maintained(
+                    view.name, query, created.query, reads, sink, view.columns, None, text
+                )
+            for reader in readers:
+                self._bind_anew(reader, created.span)
+            self._refresh()
+        return Outcome(
+            f"{'ALTER' if created.alters else 'CREATE'} {'MATERIALIZED VIEW' if view.is_materialized else 'VIEW'}"
+        )
+
+    def _bind_anew(self, name: str, span: Span) -> None:
+        """Bind a view or a sink again, after one that it reads has become another."""
+        known = self.entries.maintained.get(name.lower())
+        entry = self.catalog.entries.get(name.lower())
+        try:
+            if isinstance(entry, View):
+                created = CreateView(entry.name, entry.columns, entry.query, entry.span or span, entry.is_materialized)
+                entry = self.catalog.entries[name.lower()] = self.binder.view(created)
+            if known:
+                query = self.query(known.text, entry if isinstance(entry, View) else None)
+                if known.spec:
+                    if query.names != known.query.names or _types(query) != _types(known.query):
+                        raise SquallError("SQ2014", f"its columns would be others, and the sink {name} has these")
+                    query = replace(query, sink=bind_sink(known.spec, query))
+                self.entries.maintained[name.lower()] = replace(known, query=query)
+        except SquallError as error:
+            raise SquallError(
+                "SQ2014", f"{name} reads it: {error.message}", span, "drop it first, or CASCADE"
+            ) from None
+
+    def create_sink(self, created: CreateSink, text: str) -> Outcome:
+        name = created.sink.name
+        if self._keeps(name, created.existing):
+            return Outcome("CREATE SINK")
+        if created.existing is Existing.REPLACE and name.lower() in self.catalog.entries:
+            self.drop(Drop("SINK", name, created.sink.span or Span("", 1, 1)))
+        reads = frozenset(tables_read(created.query))
+        self.catalog.add(created.sink)
+        with self._undoing():
+            query = self.query(created.query)
+            mode = created.sink.mode or CHANGES
+            if mode == FINAL:
+                message = "mode 'final' writes the answer at the end, and a session has none"
+                raise SquallError("SQ7003", message, created.sink.place("mode"), "write mode 'changes'")
+            query = replace(query, sink=replace(bind_sink(created.sink, query), mode=mode))
+            sink = self._open_sink(query)
+            self._add(Maintained(name, query, created.query, reads, sink, (), query.sink, text, is_view=False))
+        return Outcome("CREATE SINK")
+
+    def drop(self, drop: Drop) -> Outcome:
+        entry = self.catalog.entries.get(drop.name.lower())
+        if entry is None and drop.if_exists:
+            return Outcome(f"DROP {drop.kind}")
+        entry = self.entry(drop.name, drop.span, *_CLASSES[drop.kind.split()[-1]])
+        is_kind = kind_of(entry) == drop.kind or (drop.kind == "VIEW" and isinstance(entry, View))
+        if not is_kind:
+            message = f"{entry.name} is a {kind_of(entry)}"
+            raise SquallError("SQ2001", message, drop.span, f"write DROP {kind_of(entry)} {entry.name}")
+        readers = self.entries.all_readers(self.catalog, entry.name)
+        if readers and not drop.cascades:
+            self._refuse_readers(entry.name, drop.span, "dropped")
+        dropped = list[Maintained]()
+        for name in (*reversed(readers), entry.name):
+            dropped += [each for each in [self.entries.maintained.pop(name.lower(), None)] if each]
+            self.catalog.entries.pop(name.lower(), None)
+        if dropped:
+            self._refresh()
+        for each in dropped:
+            close = getattr(each.sink, "close", None)
+            if close:
+                close()
+        if isinstance(entry, Relation):
+            self._drop_source(entry.name)
+        return Outcome(f"DROP {drop.kind}")
+
+    def _refuse_readers(self, name: str, span: Span, what: str) -> None:
+        readers = self.entries.readers(self.catalog, name)
+        if readers:
+            message = f"{name} cannot be {what}: {_listed(readers)} {'reads' if len(readers) == 1 else 'read'} it"
+            raise SquallError("SQ2014", message, span, "drop what reads it first, or DROP … CASCADE")
+
+    def _forget(self, name: str) -> None:
+        entry = self.catalog.entries.pop(name.lower(), None)
+        if isinstance(entry, Relation):
+            self._drop_source(entry.name)
+
+    def _keeps(self, name: str, existing: Existing) -> bool:
+        return existing is Existing.KEEP and name.lower() in self.catalog.entries
+
+    def entry(self, name: str, span: Span, *kinds: type) -> Entry:
+        """Look up an entry of one of some kinds; SQ2001 with the nearest name of those."""
+        entry = self.catalog.entries.get(name.lower())
+        if entry is None or not isinstance(entry, kinds):
+            known = [e.name for e in self.catalog.entries.values() if isinstance(e, kinds)]
+            raise SquallError("SQ2001", f'unknown {_words(kinds)} "{name}"', span, nearest(name, known))
+        return entry
+
+    def query(self, text: SelectText, view: View | None = None) -> Query:
+        bound = self.binder.query(text, view)
+        return replace(bound, number=next(self._numbers))
+
+    @contextmanager
+    def _undoing(self) -> Iterator[None]:
+        """Leave the catalogue as it was if a statement fails."""
+        entries, maintained = dict(self.catalog.entries), dict(self.entries.maintained)
+        try:
+            yield
+        except BaseException:
+            self.catalog.entries = {n: e for n, e in entries.items() if n in entries}
+            self.entries.maintained = maintained
+            raise
+
+    def _add(self, new: Maintained) -> None:
+        self.entries.maintained[new.name.lower()] = new
+        self._refresh()
+
+    def maintained(self, name: str, span: Span | None = None) -> Maintained:
+        """Look up a materialized view; SQ2001 with the nearest name."""
+        found = self.entries.maintained.get(name.lower())
+        if found is None or not found.is_view:
+            known = [each.name for each in self.entries.maintained.values() if each.is_view]
+            raise SquallError("SQ2001", f'unknown materialized view "{name}"', span, nearest(name, known))
+        return found
+
+
+def kind_of(entry: Entry) -> str:
+    """Name the kind of an entry as DROP does."""
+    match entry:
+        case Relation():
+            return "STREAM" if entry.stream else "TABLE"
+        case View():
+            return "MATERIALIZED VIEW" if entry.is_materialized else "VIEW"
+        case SinkSpec():
+            return "SINK"
+    return "MATRIX"
+
+
+def _words(kinds: tuple[type, ...]) -> str:
+    names = {Relation: "stream or table", View: "view", SinkSpec: "sink"}
+    return " or ".join(names[kind] for kind in kinds)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _types(query: Query) -> list[str]:
+    return [str(column.type) for column in query.plan.output]
+
+
+def _check_names(query: Query, span: Span) -> None:
+    """Raise SQ2007 for a view with two columns of one name."""
+    seen = set[str]()
+    for name in query.names:
+        if name.lower() in seen:
+            raise SquallError("SQ2007", f'the view has two columns "{name}"', span, "name one with AS")
+        seen.add(name.lower())

@@ -1,0 +1,66 @@
+"""Queries that a session keeps fresh, for materialized views and sinks, and who reads whom."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from squallpy.catalog.catalog import Catalog, View
+from squallpy.catalog.sink_spec import SinkSpec
+from squallpy.frontend.query import SelectText, tables_read
+from squallpy.logical.nodes import Query
+from squallpy.runtime.sinks.protocol import Sink
+
+
+@dataclass(frozen=True, slots=True)
+class Maintained:
+    """A query that is kept fresh.
+
+    Args:
+        name: That of its view or sink; of a query without one, a name that the session gives.
+        text: The query as written.
+        reads: The names that it reads, in lower case.
+        sink: The taker of its changes.
+        statement: The statement that made it, as written.
+    """
+
+    name: str
+    query: Query
+    text: SelectText
+    reads: frozenset[str]
+    sink: Sink
+    columns: tuple[str, ...] = ()
+    spec: SinkSpec | None = None
+    statement: str = ""
+    is_view: bool = True
+
+
+@dataclass
+class Entries:
+    """The queries of a session, in the order in which they came."""
+
+    maintained: dict[str, Maintained] = field(default_factory=dict)
+
+    @property
+    def views(self) -> dict[str, Query]:
+        """The queries of materialized views, by lower name."""
+        return {name: each.query for name, each in self.maintained.items() if each.is_view}
+
+    def readers(self, catalog: Catalog, name: str) -> list[str]:
+        """Name the views, sinks and queries that read an entry themselves, in their order."""
+        plain = {e.name: tables_read(e.query) for e in catalog.entries.values() if isinstance(e, View)}
+        reads: dict[str, Collection[str]] = {**plain, **{each.name: each.reads for each in self.maintained.values()}}
+        return [reader for reader, read in reads.items() if name.lower() in read]
+
+    def all_readers(self, catalog: Catalog, name: str) -> list[str]:
+        """Name all that depends on an entry, each before what depends on it."""
+        found, left = dict[str, None](), self.readers(catalog, name)
+        while left:
+            reader = left.pop(0)
+            found.pop(reader, None)
+            found[reader] = None
+            left += self.readers(catalog, reader)
+        return [*found]
+
+
+def sinks_of(maintained: Iterable[Maintained]) -> Mapping[int, Sink]:
+    """Map the numbers of queries to their sinks."""
+    return {each.query.number: each.sink for each in maintained}

@@ -1,0 +1,403 @@
+"""Sessions: statements that declare streams and views, batches that keep the views fresh, and queries over them.
+
+session = LiveSession()
+session.execute("CREATE STREAM r (a INT) USING pushed; CREATE MATERIALIZED VIEW v AS SELECT a FROM r WHERE a > 1")
+session.push("r", rows);  session.step();  session.table("v")
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from squallpy.base.errors import Span, SquallError, nearest
+from squallpy.base.settings import Settings, parse_settings
+from squallpy.catalog.catalog import Catalog, View
+from squallpy.catalog.matrices import Matrix
+from squallpy.catalog.matrices import MatrixProgram as DeclaredProgram
+from squallpy.catalog.relation import Field, Relation
+from squallpy.compiler import CompiledQuery, Compiler
+from squallpy.explain import PLACED, STAGES, Tracer, list_passes, program_stage_text, stage_text
+from squallpy.frontend.query import SelectText
+from squallpy.frontend.script import parse_script
+from squallpy.frontend.statement_texts import blank_around, split_statements
+from squallpy.frontend.statements import (
+    CreateMatrix,
+    CreateOrder,
+    CreateProgram,
+    CreateRelation,
+    CreateSink,
+    CreateView,
+    Describe,
+    Drop,
+    Explain,
+    Pause,
+    Select,
+    Set,
+    Show,
+    Statement,
+    Subscribe,
+)
+from squallpy.live.definitions import Definitions
+from squallpy.live.entries import Entries, sinks_of
+from squallpy.live.live_program import LiveProgram
+from squallpy.live.outcome import Outcome
+from squallpy.live.pushed_tables import pushed_table
+from squallpy.live.show import describe, show
+from squallpy.live.snapshot_query import SnapshotQueries, fields_of
+from squallpy.live.subscription import Subscription, ViewSink
+from squallpy.logical.bind import Script, ScriptBinder
+from squallpy.logical.nodes import Query
+from squallpy.runtime.evaluate.constant_evaluation import fold_constant
+from squallpy.runtime.observers.protocol import Observer, Observers
+from squallpy.runtime.observers.report import BatchReport
+from squallpy.runtime.session_input import SessionInput
+from squallpy.runtime.sources import infer_fields
+from squallpy.runtime.sources.foreign_source import ForeignSource
+from squallpy.runtime.sources.registry import infer_foreign_fields, open_foreign
+
+if TYPE_CHECKING:  # NB: only sessions with matrices import it
+    from squallpy.maintain.matrix.matrix_program import Program as MatrixProgram
+    from squallpy.runtime.sinks.query_output import QueryOutput
+
+POLL = 0.05
+"""Seconds between two looks for something to read."""
+EXPLAINED = (*STAGES, "passes", "trace", "viewtree")
+
+
+class LiveSession:
+    """Streams, and views that live together over them.
+
+    Args:
+        base: The folder from which relative paths start.
+        observer: Told of each batch.
+    """
+
+    def __init__(
+        self, settings: Settings | None = None, base: Path | None = None, observer: Observer | None = None
+    ) -> None:
+        self.settings, self.base = settings or Settings(), base or Path.cwd()
+        self._programs: dict[str, MatrixProgram] = {}
+        binder = ScriptBinder(self._infer, self._outputs, fold_constant)
+        self._definitions = Definitions(binder, self._refresh, self._open_sink, self._drop_source)
+        self._names = count(1)
+        self._observers = Observers(*([observer] if observer else []))
+        self._input = SessionInput(self.base, self._open_foreign)
+        self._program = LiveProgram(self.settings, self._input, self._compile, self._observers)
+        self.lock = threading.RLock()
+        self._thread: threading.Thread | None = None
+        self._stopping, self._work = threading.Event(), threading.Event()
+        self._error: Exception | None = None
+        self.is_paused = self._closed = False
+
+    # statements
+
+    @property
+    def catalog(self) -> Catalog:
+        return self._definitions.catalog
+
+    @property
+    def entries(self) -> Entries:
+        return self._definitions.entries
+
+    def execute(self, text: str, file: str = "session") -> Iterator[Outcome]:
+        """Execute the statements of a text one by one, as their outcomes are asked for."""
+        for part in split_statements(text):
+            for statement in parse_script(blank_around(text, part), file):
+                yield self.execute_statement(statement, text[part.start : part.end])
+
+    def execute_statement(self, statement: Statement, text: str = "") -> Outcome:
+        """Execute a parsed statement."""
+        with self.lock:
+            self._check()
+            match statement:
+                case CreateRelation():
+                    return self._definitions.create_relation(statement)
+                case CreateView():
+                    return self._definitions.create_view(statement, text)
+                case CreateSink():
+                    return self._definitions.create_sink(statement, text)
+                case CreateMatrix() | CreateProgram() | CreateOrder():
+                    self._definitions.binder.bind(statement)
+                    return Outcome(f"CREATE {_KINDS[type(statement)]}")
+                case Select(query):
+                    return Outcome("SELECT", self.select(query))
+                case Drop():
+                    return self._definitions.drop(statement)
+                case Show(what):
+                    return Outcome("SHOW", show(self._definitions, what))
+                case Describe(name, span):
+                    return Outcome("DESCRIBE", describe(self.columns(name, span)))
+                case Explain():
+                    return Outcome("EXPLAIN", text=self._explain(statement))
+                case Subscribe(name, span, with_snapshot):
+                    return Outcome("SUBSCRIBE", subscription=self.subscribe(name, with_snapshot, span=span))
+                case Set(name, value, span):
+                    return self._set(name, value, span)
+                case Pause(resumes):
+                    self.is_paused = not resumes
+                    self._work.set()
+                    return Outcome("RESUME" if resumes else "PAUSE")
+        raise AssertionError(statement)
+
+    def _open_sink(self, query: Query) -> "QueryOutput":
+        from squallpy.runtime.sinks.outputs import Outputs
+
+        outputs = Outputs([query], self.base)
+        outputs.check(self.catalog.relations.values(), self.base)
+        spec = outputs.sink(query)
+        assert spec
+        return outputs.open(spec, query.text, False)
+
+    def _drop_source(self, name: str) -> None:
+        self._input.drop(name)
+
+    def _refresh(self) -> None:
+        """Keep fresh what the session has now."""
+        kept = [*self.entries.maintained.values()]
+        self._program.change([each.query for each in kept], sinks_of(kept))
+        self._work.set()
+
+    # rows
+
+    def push(self, name: str, rows: Any, op: str = "+") -> int:
+        """Push rows to a stream; returns how many. They are read by the batches that come (docs/python.md)."""
+        with self.lock:
+            self._check()
+            relation = self._definitions.entry(name, Span("push", 1, 1), Relation)
+            assert isinstance(relation, Relation)
+            queue = self._input.pushed(relation)
+            if queue is None:
+                message = f"{relation.name} reads {relation.format}, and no rows are pushed to it"
+                raise SquallError("SQ7011", message, hint="declare it USING pushed, or by session.stream(…, schema=…)")
+            table = pushed_table(relation, rows, op)
+            queue.push(table)
+        self._work.set()
+        return len(table)
+
+    def step(self) -> BatchReport | None:
+        """Apply one batch of what has come; None if there is nothing new, or batches are paused."""
+        with self.lock:
+            self._check()
+            if self.is_paused:
+                return None
+            try:
+                return self._program.step()
+            except Exception as error:
+                self._fail(error)
+                raise
+
+    def run_until_caught_up(self) -> int:
+        """Apply batches until there is nothing new; returns how many."""
+        batches = 0
+        while self.step() is not None:
+            batches += 1
+        return batches
+
+    def _fail(self, error: Exception) -> None:
+        self._error = error
+        for each in self.entries.maintained.values():
+            if isinstance(each.sink, ViewSink):
+                each.sink.fail(error)
+
+    def _check(self) -> None:
+        if self._closed:
+            raise SquallError("SQ7012", "the session is closed", hint="connect anew")
+        if self._error:
+            raise self._error
+
+    def start(self) -> None:
+        """Apply batches in a thread as rows come."""
+        with self.lock:
+            self._check()
+            if self._thread is None:
+                self._stopping.clear()
+                self._thread = threading.Thread(target=self._run, name="squallpy batches", daemon=True)
+                self._thread.start()
+
+    def stop(self) -> None:
+        """Let the batch in work end, and apply no more in a thread."""
+        thread, self._thread = self._thread, None
+        if thread:
+            self._stopping.set()
+            self._work.set()
+            if thread is not threading.current_thread():
+                thread.join()
+        self._wake()
+
+    @property
+    def is_running(self) -> bool:
+        """True if batches are applied in a thread."""
+        return self._thread is not None and self._error is None and not self._closed
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self._work.clear()
+            try:
+                report = self.step()
+            except Exception:
+                return
+            if report is None:
+                self._wake()
+                self._work.wait(POLL)
+
+    def _wake(self) -> None:
+        for each in [*self.entries.maintained.values()]:
+            if isinstance(each.sink, ViewSink):
+                each.sink.wake()
+
+    def close(self) -> None:
+        """End all: subscriptions, sinks, sources."""
+        self.stop()
+        with self.lock:
+            if self._closed:
+                return
+            self._closed = True
+            for each in self.entries.maintained.values():
+                close = getattr(each.sink, "close", None)
+                if close:
+                    close()
+            self._input.close()
+
+    # reading
+
+    def table(self, name: str, span: Span | None = None) -> pa.Table:
+        """Return the rows of a materialized view as of the last batch."""
+        with self.lock:
+            self._check()
+            return self._program.table(self._definitions.maintained(name, span).query)
+
+    def select(self, query: SelectText) -> pa.Table:
+        """Answer an ad hoc query over views, as of the last batch."""
+        return self._snapshots.run(query)
+
+    @property
+    def _snapshots(self) -> SnapshotQueries:
+        return SnapshotQueries(self.catalog, self.settings, self.base, self.entries.views, self._program.table)
+
+    def reads_streams(self, query: SelectText) -> bool:
+        """True if a query reads streams themselves, so that it is no ad hoc query."""
+        return bool(self._snapshots.streams(query))
+
+    def maintain(self, text: str, name: str | None = None, file: str = "session") -> str:
+        """Keep the answer of a SELECT fresh under a name, or one that is made up; returns the name."""
+        with self.lock:
+            self._check()
+            (statement,) = parse_script(text, file)
+            if not isinstance(statement, Select):
+                raise SquallError("SQ1001", "this is no SELECT", hint="write SELECT …, or use execute")
+            taken = self.catalog.entries
+            called = name or next(n for i in self._names if (n := f"query{i}") not in taken)
+            span = statement.query.script.span(statement.query.start, statement.query.end)
+            self._definitions.create_view(CreateView(called, (), statement.query, span, is_materialized=True), text)
+            return called
+
+    def subscribe(
+        self, name: str, with_snapshot: bool = False, limit: int | None = None, span: Span | None = None
+    ) -> Subscription:
+        """Return the changes of a view from now on, behind its rows as they are now if these are asked for."""
+        from squallpy.live.subscription import LIMIT, ViewChange
+
+        with self.lock:
+            self._check()
+            found = self._definitions.maintained(name, span)
+            reader = Subscription(found.name, lambda: self.is_running, limit or LIMIT)
+            if with_snapshot:
+                rows = self._program.table(found.query)
+                reader.put(ViewChange(self._program.batches - 1, rows.slice(0, 0), rows))
+            assert isinstance(found.sink, ViewSink)
+            found.sink.subscribe(reader)
+            return reader
+
+    def on_change(self, name: str, callback: Callable[[Any], None]) -> None:
+        """Call a function with each change of a view, in the thread that applies the batch."""
+        with self.lock:
+            sink = self._definitions.maintained(name).sink
+            assert isinstance(sink, ViewSink)
+            sink.call(callback)
+
+    def columns(self, name: str, span: Span | None = None) -> tuple[Field, ...]:
+        """Return the columns of a stream, table or view."""
+        entry = self._definitions.entry(name, span or Span("session", 1, 1), Relation, View)
+        if isinstance(entry, Relation):
+            return entry.fields
+        known = self.entries.maintained.get(name.lower())
+        if known:
+            return fields_of(known.query)
+        assert isinstance(entry, View)
+        return fields_of(Query(entry.checked, tuple(c.name for c in entry.checked.output), ""))
+
+    def stats(self, name: str) -> Mapping[str, Any]:
+        """Return figures of a view: its rows, and the records and bytes of the views that it is maintained from."""
+        with self.lock:
+            query = self._definitions.maintained(name).query
+            return {
+                "batches": self._program.batches,
+                "rows": len(self._program.table(query)),
+                "views": self._program.usage,
+            }
+
+    def _set(self, name: str, value: str, span: Span) -> Outcome:
+        try:
+            self.settings = parse_settings([f"{name}={value}"], self.settings)
+        except SquallError as error:
+            raise error.at(span) from None
+        self._program.settings = self.settings
+        if self.entries.maintained:
+            self._refresh()
+        return Outcome("SET")
+
+    def _explain(self, explain: Explain) -> str:
+        if explain.stage and explain.stage not in EXPLAINED:
+            hint = nearest(explain.stage.upper(), [stage.upper() for stage in EXPLAINED])
+            raise SquallError("SQ7004", f"EXPLAIN {explain.stage.upper()} shows nothing", explain.span, hint)
+        if explain.query:
+            query = self._definitions.query(explain.query)
+        else:
+            query = self._definitions.maintained(explain.name, explain.span).query
+        return self.explain_query(query, explain.stage or "triggers")
+
+    def explain_query(self, query: Query, stage: str) -> str:
+        """Show a query at a stage of its compilation."""
+        if stage == "passes":
+            return list_passes()
+        compiler = self._compiler([query])
+        if stage == "trace":
+            tracer = Tracer()
+            compiler.to_program(query, observer=tracer)
+            return tracer.text
+        if stage not in PLACED and not (self.catalog.matrices or self.catalog.programs):
+            return program_stage_text(compiler.to_program(query), stage)
+        return stage_text(compiler.compile([query], 1, {}), stage)
+
+    # compilation
+
+    def _compiler(self, queries: Sequence[Query]) -> Compiler:
+        catalog = self.catalog
+        script = Script(catalog.relations, tuple(queries), catalog.matrices, catalog.programs)
+        return Compiler(script, self.settings, self._programs)
+
+    def _compile(self, queries: Sequence[Query]) -> CompiledQuery:
+        return self._compiler(queries).compile(queries, 1, {})
+
+    def _infer(self, relation: Relation) -> tuple[Field, ...]:
+        return infer_foreign_fields(relation, self.base) if relation.is_foreign else infer_fields(relation, self.base)
+
+    def _outputs(self, declared: DeclaredProgram, matrices: Mapping[str, Matrix]) -> tuple[str, ...]:
+        from squallpy.maintain.matrix.script_programs import Programs  # NB: only scripts with matrices import it
+
+        return Programs(self._programs).outputs(declared, matrices)
+
+    def _open_foreign(self, relation: Relation) -> ForeignSource:
+        if relation.format == "spark":
+            message = f"USING spark reads {relation.name} by Spark's readStream, and there is no Spark"
+            raise SquallError("SQ3001", message, relation.span, "run it on Spark")
+        return open_foreign(relation, self.base, lambda _: ("", None))  # type: ignore[arg-type,return-value]
+
+
+_KINDS: Mapping[type, str] = {
+    CreateMatrix: "MATRIX", CreateProgram: "MATRIX PROGRAM", CreateOrder: "VARIABLE ORDER",
+}  # fmt: skip

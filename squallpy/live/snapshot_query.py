@@ -1,0 +1,130 @@
+"""Ad hoc queries: any SELECT over views, as of one batch.
+
+The views that it reads are tables of one batch to it. It is bound, compiled and run as any query is, so that its answer
+is what a view of the same text would hold.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from squallpy.base.errors import SquallError
+from squallpy.base.settings import Settings
+from squallpy.base.types import INT
+from squallpy.catalog.catalog import Catalog, View
+from squallpy.catalog.relation import CONSTANT, Field, Relation
+from squallpy.catalog.sink_spec import SinkSpec
+from squallpy.checkpoint_identity import columns_read
+from squallpy.compiler import Compiler
+from squallpy.frontend.query import SelectText, tables_read
+from squallpy.logical.bind import Script, bind_top
+from squallpy.logical.nodes import Query
+from squallpy.runtime.evaluate.constant_evaluation import fold_constant
+from squallpy.runtime.evaluate.text_column_casts import column_type
+from squallpy.runtime.local_executor import LocalExecutor
+from squallpy.runtime.session_input import History
+from squallpy.runtime.sources import open_source
+from squallpy.runtime.sources.input import Input, whole
+from squallpy.runtime.sources.protocol import Source
+from squallpy.runtime.sources.table_source import TableSource
+
+SNAPSHOT = "snapshot"
+"""The format of a relation whose rows are those of a view."""
+_ONE_ROW = Relation("one row", (Field("zero", INT, False),), False, CONSTANT)  # NB: of a SELECT without FROM
+
+
+@dataclass(frozen=True)
+class SnapshotQueries:
+    """Ad hoc queries over the entries of a catalogue.
+
+    Args:
+        base: The folder from which the paths of static tables start.
+        views: The queries of materialized views, by lower name.
+        read: Returns the rows of one as of the last batch.
+    """
+
+    catalog: Catalog
+    settings: Settings
+    base: Path
+    views: Mapping[str, Query]
+    read: Callable[[Query], pa.Table]
+
+    def run(self, text: SelectText) -> pa.Table:
+        """Answer a query; SQ3001 if it reads a stream."""
+        self.check(text)
+        query = self._bind(text)
+        script = Script(self._relations, (query,))
+        compiled = Compiler(script, self.settings, {}).compile([query], 1, {})
+        sources: dict[str, Source] = {}
+        for relation in compiled.relations:
+            if relation.format == SNAPSHOT:
+                sources[relation.name] = TableSource(self._rows(relation))
+            else:
+                sources[relation.name] = open_source(relation, self.base)
+                sources[relation.name].check(columns_read(compiled).get(relation.name, ()))
+        spans = {name: whole(source) for name, source in sources.items()}
+        executor = LocalExecutor(compiled.plan, Input(sources, History((spans,), {})), with_changes=False)
+        executor.step()
+        (table,) = executor.final()
+        return table
+
+    def schema(self, text: SelectText) -> tuple[Field, ...]:
+        """Return the columns of a query without running it."""
+        query = self._bind(text)
+        return fields_of(query)
+
+    def check(self, text: SelectText) -> None:
+        """Raise SQ3001 if a query reads a stream, by name or in a view that is not materialized."""
+        for name in sorted(self.streams(text)):
+            message = f"{name} is a stream, and an ad hoc query reads views and tables"
+            hint = "CREATE MATERIALIZED VIEW of it keeps the answer fresh"
+            raise SquallError("SQ3001", message, text.script.span(text.start, text.end), hint)
+
+    def streams(self, text: SelectText) -> set[str]:
+        """Name the streams that a query reads without a materialized view between."""
+        found, seen, left = set[str](), set[str](), tables_read(text)
+        while left:
+            name = left.pop()
+            entry = self.catalog.entries.get(name)
+            if name in seen or name in self.views or entry is None:
+                continue
+            seen.add(name)
+            if isinstance(entry, Relation):
+                found |= {entry.name} if entry.stream else set()
+            elif isinstance(entry, View):
+                left |= tables_read(entry.query)
+            elif not isinstance(entry, SinkSpec):
+                found.add(entry.name)
+        return found
+
+    def _bind(self, text: SelectText) -> Query:
+        given = {relation.name.lower(): relation for relation in self._snapshots}
+        entries = {_ONE_ROW.name: _ONE_ROW} | self.catalog.entries | given
+        catalog = replace(self.catalog, entries=entries, notices={})
+        return bind_top(catalog, text, 1, fold_constant)
+
+    @property
+    def _snapshots(self) -> Iterable[Relation]:
+        for query in self.views.values():
+            yield Relation(query.view, fields_of(query), False, SNAPSHOT)
+
+    @property
+    def _relations(self) -> dict[str, Relation]:
+        return (
+            {_ONE_ROW.name: _ONE_ROW}
+            | self.catalog.relations
+            | {relation.name: relation for relation in self._snapshots}
+        )
+
+    def _rows(self, relation: Relation) -> pa.Table:
+        rows = self.read(self.views[relation.name.lower()])
+        types = pa.schema([(field.name, column_type(field.type)) for field in relation.fields])
+        return rows.rename_columns(types.names).cast(types)
+
+
+def fields_of(query: Query) -> tuple[Field, ...]:
+    """Return the printed columns of a query as fields."""
+    columns = zip(query.names, query.plan.output, strict=True)
+    return tuple(Field(name, column.type, column.nullable) for name, column in columns)

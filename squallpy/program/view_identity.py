@@ -1,0 +1,164 @@
+"""Identities of views: two views whose statements are the same, whatever they are called, hold the same rows.
+
+    M_R(a) += Sum_[a](ΔR(a, b) ⋈ ⟨1, b⟩)   =   M_R_2(x) += Sum_[x](ΔR(x, y) ⋈ ⟨1, y⟩)
+
+A view of several lanes has an identity for each, since queries that are added ask known views for further lanes. By
+these a program that replaces another finds the views that it need not fill.
+"""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+from typing import Any
+
+from squallpy.base.errors import Span
+from squallpy.catalog.relation import Relation
+from squallpy.logical.expressions import Column
+from squallpy.program.auxiliary.relation import AuxiliaryRelation
+from squallpy.program.components import prune
+from squallpy.program.trigger_program import Program, Statement
+from squallpy.program.views import Ref, View
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The view of another program that holds a view's rows, and which of its lanes are those of the view."""
+
+    view: str
+    lanes: tuple[int, ...]
+
+
+def held_views(program: Program, before: Program) -> dict[str, Held]:
+    """Find the views of a program whose rows a view of the one before holds, under the same keys in the same order."""
+    ours, theirs = ViewIdentities(program), ViewIdentities(before)
+    known = defaultdict[str, list[tuple[str, int]]](list)
+    for view in before.views:
+        for lane, identity in enumerate(theirs.view(view.name)):
+            known[identity].append((view.name, lane))
+    found = dict[str, Held]()
+    for view in program.views:
+        lanes = [dict(known[identity]) for identity in ours.view(view.name)]
+        holders = [name for name in lanes[0] if all(name in each for each in lanes)]
+        if holders:
+            found[view.name] = Held(holders[0], tuple(each[holders[0]] for each in lanes))
+    return found
+
+
+def held_auxiliary(program: Program, before: Program) -> dict[str, str]:
+    """Find the auxiliary relations of a program whose rows are those of one of the program before, by name."""
+    ours, theirs = ViewIdentities(program), ViewIdentities(before)
+    known = {theirs.auxiliary(aux.relation.name): aux.relation.name for aux in before.auxiliary}
+    names = (aux.relation.name for aux in program.auxiliary)
+    return {name: known[identity] for name in names if (identity := ours.auxiliary(name)) in known}
+
+
+class ViewIdentities:
+    """The identities of the views and auxiliary relations of a program."""
+
+    def __init__(self, program: Program) -> None:
+        self._views = {view.name: view for view in program.views}
+        self._auxiliary = {aux.relation.name: aux for aux in program.auxiliary}
+        self._deltas = {delta.name: delta for trigger in program.triggers for delta in trigger.deltas}
+        self._statements = defaultdict[str, list[tuple[Relation, Statement]]](list)
+        for trigger in program.triggers:
+            for statement in trigger.statements:
+                self._statements[statement.target].append((trigger.relation, statement))
+        self._known = dict[tuple[str, int], str]()
+
+    def view(self, name: str) -> tuple[str, ...]:
+        """Return the identity of each lane of a view."""
+        return tuple(self._lane(name, lane) for lane in range(len(self._views[name].terms[0].lanes)))
+
+    def auxiliary(self, name: str) -> str:
+        """Return the identity of an auxiliary relation."""
+        return self._of(name, -1, lambda: self._auxiliary_text(self._auxiliary[name]))
+
+    def _lane(self, name: str, lane: int) -> str:
+        return self._of(name, lane, lambda: self._lane_text(name, lane))
+
+    def _of(self, name: str, lane: int, text: Any) -> str:
+        if (name, lane) not in self._known:
+            self._known[name, lane] = "itself"  # NB: a view that is read by what changes it
+            self._known[name, lane] = hashlib.sha256(text().encode()).hexdigest()[:24]
+        return self._known[name, lane]
+
+    def _lane_text(self, name: str, lane: int) -> str:
+        """Write what changes a lane of a view, or of a sum that lives as long as the batch."""
+        lines = [
+            self._statement(relation, statement, lane)
+            for relation, statement in self._statements[name]
+            if statement.lanes[lane] is not None
+        ]
+        view = self._views.get(name)
+        head = _Text(self).of((view.keys, view.rings[lane])) if view else "partial"
+        return "\n".join((head, *sorted(lines)))
+
+    def _statement(self, relation: Relation, statement: Statement, lane: int) -> str:
+        text = _Text(self)
+        parts = [self.relation(relation), text.of(statement.keys)]
+        parts += [self._ref(text, ref, ref.picks[lane] if ref.picks else -1) for ref in statement.refs]
+        return " ".join((*parts, text.of(statement.filters), text.of(statement.lanes[lane])))
+
+    def _ref(self, text: "_Text", ref: Ref, lane: int) -> str:
+        if ref.name in self._deltas:
+            known = self._delta(self._deltas[ref.name], lane)
+        elif ref.row:
+            known = self.auxiliary(ref.row.relation)
+        else:
+            known = self._lane(ref.name, lane) if lane >= 0 else " ".join(self.lanes_or_keys(ref.name))
+        return (
+            f"{known}{text.of(ref.variables)}{text.of(ref.row and (ref.row.fields, ref.row.is_before))}{ref.is_after}"
+        )
+
+    def lanes_or_keys(self, name: str) -> tuple[str, ...]:
+        """Return the identities of a view of whose records only the keys are read."""
+        return self.view(name) if name in self._views else (self._lane(name, 0),)
+
+    def _delta(self, delta: View, lane: int) -> str:
+        """Write a pre-aggregated batch, with one of its lanes and the fields that this reads."""
+        text = _Text(self)
+        lanes = [(term.body, term.lanes[lane] if lane >= 0 else None) for term in delta.terms]
+        return f"Δ{text.of(delta.keys)}{text.of([(prune(body, delta.keys, (each,)), each) for body, each in lanes])}"
+
+    def _auxiliary_text(self, aux: AuxiliaryRelation) -> str:
+        text, source = _Text(self), aux.materialised
+        lanes = [self._lane(source.name, lane) for lane in source.picks]
+        reads = [self.auxiliary(name) for name in aux.kind.reads if name in self._auxiliary]
+        rows = text.of((source.variables, aux.output.with_lanes(tuple(range(len(lanes)))), aux.kind))
+        return " ".join((*lanes, *reads, rows, text.of(aux.relation.fields)))
+
+    def relation(self, relation: Relation) -> str:
+        """Return the identity of a relation: its name, or that of the view whose groups its rows are made of."""
+        if relation.name in self._auxiliary:
+            return self.auxiliary(relation.name)
+        return f"{relation.name} {_Text(self).of(relation.parts)}" if relation.parts else relation.name
+
+
+class _Text:
+    """Texts of parts of a program with columns numbered as they first occur, under the identities of relations."""
+
+    def __init__(self, identities: ViewIdentities) -> None:
+        self._identities, self._columns = identities, dict[int, int]()
+
+    def of(self, value: Any) -> str:
+        """Write a value."""
+        match value:
+            case Column():
+                number = self._columns.setdefault(value.id, len(self._columns))
+                return f"#{number} {value.type}{'?' if value.nullable else ''}"
+            case Relation():
+                return self._identities.relation(value)
+            case tuple() | list():
+                return f"({', '.join(map(self.of, value))})"
+            case frozenset():
+                return f"{{{', '.join(sorted(map(self.of, value)))}}}"
+            case Mapping():
+                return self.of(tuple(sorted(value.items())))
+            case Enum():
+                return repr(value)
+        if is_dataclass(value):
+            parts = (getattr(value, each.name) for each in fields(value) if each.compare)
+            return f"{type(value).__name__}({', '.join(self.of(p) for p in parts if not isinstance(p, Span))})"
+        return repr(value)

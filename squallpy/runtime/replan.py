@@ -1,0 +1,144 @@
+"""Replanning: the state of a session's queries under another program, when views are added or dropped.
+
+    before: Q1, M_R            after: Q1, Q2, M_R, M_S
+    held:   Q1, M_R            their rows stay; which they are follows from their statements, not their names
+    filled: Q2, M_S            computed by the statements of the new program from all that was read so far
+
+What is filled is computed beside the running queries, in one partition, by a program with nothing but these views and
+those that they are maintained from.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from squallpy.base.rings import Payload
+from squallpy.physical.plan import Plan
+from squallpy.program.restrict import restrict
+from squallpy.program.trigger_program import Program
+from squallpy.program.view_identity import Held, held_auxiliary, held_views
+from squallpy.runtime.auxiliary.maintainer import begin
+from squallpy.runtime.ingest.upserts import latest_rows
+from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.kernels.memory_regions import Words
+from squallpy.runtime.result.result import result_layout
+from squallpy.runtime.state.pool_names import PoolName, Role
+from squallpy.runtime.state.state_store import PoolLayout, Store, StoreLayout
+from squallpy.runtime.triggers.stage_executor import store_layout
+
+_OF_AUXILIARY = (Role.EXTREMES, Role.SKYLINE, Role.INTERVALS, Role.SPANS, Role.COEFFICIENTS, Role.BOUND)
+
+
+@dataclass(frozen=True)
+class Replan:
+    """A change from the plan of some queries to that of others."""
+
+    old: Plan
+    new: Plan
+
+    @cached_property
+    def held(self) -> Mapping[str, Held]:
+        """The pools of the new plan whose records a pool of the old one has, by name."""
+        layouts = {layout.name: layout for layout in all_layouts(self.old)}
+        mine, found = {layout.name: layout for layout in all_layouts(self.new)}, dict[str, Held]()
+        pools = {p.name: p for p in (*self.old.pools, *self.old.results)}
+        for name, held in held_views(self.new.program, self.old.program).items():
+            if held.view in pools and name in mine:
+                rings = tuple(layouts[held.view].payload.rings[lane] for lane in held.lanes)
+                if rings == mine[name].payload.rings:
+                    found[name] = held
+        for name, was in held_auxiliary(self.new.program, self.old.program).items():
+            found |= {PoolName(name, role): Held(PoolName(was, role), ()) for role in _OF_AUXILIARY}
+        for clock in self.new.clocks.values():
+            if self.old.clocks.get(clock.name) == clock:
+                found |= {
+                    name: Held(name, ()) for role in (Role.CLOCK, Role.IDLE) if (name := PoolName(clock.name, role))
+                }
+        found |= {name: Held(name, ()) for name in self._beside_sources() if name not in self._changed_sources}
+        return {name: held for name, held in found.items() if name in mine and held.view in layouts}
+
+    def _beside_sources(self) -> dict[PoolName, str]:
+        """Name the pools that streams have besides views, each with its stream."""
+        names = {PoolName(name, Role.LATEST): name for name in latest_rows(self.new)}
+        return names | {PoolName(name, Role.LEDGER): name for name in self.new.ledgers}
+
+    @cached_property
+    def _changed_sources(self) -> frozenset[PoolName]:
+        """The pools besides views that are of other columns than before, or were not there."""
+        read = {feed.relation.name: feed.fields for feed in self.old.sources}
+        now = {feed.relation.name: feed.fields for feed in self.new.sources}
+        latest, new_latest = latest_rows(self.old), latest_rows(self.new)
+        same = {name for name in now if name in self.old.ledgers and read.get(name) == now[name]}
+        same_latest = {n for n in new_latest if n in latest and latest[n].columns == new_latest[n].columns}
+        names = self._beside_sources()
+        return frozenset(
+            name
+            for name, of in names.items()
+            if of not in (same_latest if name.startswith(Role.LATEST.value) else same)
+        )
+
+    @cached_property
+    def missing(self) -> frozenset[str]:
+        """The views whose records have to be computed."""
+        views = {view.name for view in self.new.program.views} - self.held.keys()
+        names = self._beside_sources()
+        changed = {names[name] for name in self._changed_sources}
+        for trigger in self.new.program.triggers if changed else ():
+            if {trigger.relation.name, trigger.relation.source.name} & changed:
+                views |= {statement.target for statement in trigger.statements if not statement.partial}
+        return frozenset(views)
+
+    @cached_property
+    def fill(self) -> Program | None:
+        """The program that computes what is missing; None if nothing is."""
+        return restrict(self.new.program, self.missing) if self.missing else None
+
+    def carry(self, old: Store, filled: Store | None) -> Store:
+        """Make the state of the new plan, of one partition, from that of the old one, which is used up."""
+        new, adopted = Store(StoreLayout(all_layouts(self.new)), dictionary=old.dictionary), set[str]()
+        for layout in new.layout.pools:
+            held = self.held.get(layout.name)
+            if held and held.view in old:
+                was = next(each for each in old.layout.pools if each.name == held.view)
+                if _is_same(was, layout, held) and held.view not in adopted:  # NB: two views may have equal rows
+                    new.adopt(layout.name, old[held.view])
+                    adopted.add(held.view)
+                    continue
+                keys, words = old[held.view].rows()
+                new[layout.name].upsert(np.array(keys), lanes_of(held, was.payload, words))
+            elif filled and layout.name in filled:
+                add_records(new, layout, *filled[layout.name].rows(), filled.dictionary)
+        begin(new)
+        return new
+
+
+def all_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
+    """Return the layouts of all pools of a plan, those of its results and of its partitions."""
+    return (*result_layout(plan).pools, *store_layout(plan).pools)
+
+
+def _is_same(old: PoolLayout, new: PoolLayout, held: Held) -> bool:
+    """True if a pool can serve as another as it is."""
+    whole = not held.lanes or held.lanes == tuple(range(len(old.payload.rings)))
+    shapes = ((x.key_width, x.payload, x.slices, x.orders, x.ordered, x.listed) for x in (old, new))
+    return whole and len(set(shapes)) == 1
+
+
+def lanes_of(held: Held, payload: Payload, words: Words) -> Words:
+    """Take the words of some lanes out of records."""
+    if not held.lanes:
+        return np.array(words)
+    starts = ((payload.offsets[lane], payload.rings[lane].words) for lane in held.lanes)
+    return np.ascontiguousarray(words[:, [word for first, count in starts for word in range(first, first + count)]])
+
+
+def add_records(store: Store, layout: PoolLayout, keys: Words, words: Words, names: Dictionary) -> None:
+    """Add records of a store with other numbers of strings."""
+    keys, words = np.array(keys), np.array(words)
+    for numbered in layout.numbered:
+        column, cells = numbered(keys, words)
+        if len(cells):
+            column[cells] = store.dictionary.intern(names.strings(column[cells] - numbered.first)) + numbered.first
+    store[layout.name].upsert(keys, words)

@@ -1,0 +1,175 @@
+"""The input of a session: its sources stay open and where they are while programs come and go.
+
+input.open(relation)                      a source, from its first row on
+input.arrivals(relations, columns, 7)     the batches of a program from number 7 on, from where the ones before came
+input.history(relations, columns)         all that batches have read so far, for views that are new
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+
+from squallpy.base.batch_trigger import AS_IT_COMES
+from squallpy.base.errors import SquallError
+from squallpy.catalog.format_options import STORED
+from squallpy.catalog.relation import Relation
+from squallpy.runtime.checkpoint.spool import SpooledSource
+from squallpy.runtime.query_input import check_columns_read, keyed
+from squallpy.runtime.sources import open_source
+from squallpy.runtime.sources.arrivals import Arrivals, Decision
+from squallpy.runtime.sources.foreign_source import ForeignSource, names_asked
+from squallpy.runtime.sources.input import Input, Span, whole
+from squallpy.runtime.sources.protocol import Offset, Source
+from squallpy.runtime.sources.pushed_rows import PushedRows
+from squallpy.runtime.sources.source import RowSource
+from squallpy.runtime.sources.stream_times import TimeLimits, Times
+from squallpy.runtime.sources.watched_files import WatchedFiles
+
+HISTORY_ROWS = 200_000  # of a batch that fills views
+OpenForeign = Callable[[Relation], ForeignSource]
+Log = Callable[[Decision], None]
+
+
+@dataclass
+class SessionInput:
+    """The sources of a session, by the names of their relations.
+
+    Args:
+        base: The folder from which relative paths start.
+        open_foreign: Opens a source that is no file.
+        folder: Where rows are kept that cannot be read twice; None: in memory.
+    """
+
+    base: Path
+    open_foreign: OpenForeign
+    folder: str | None = None
+    clock: Callable[[], float] = monotonic
+    sources: dict[str, Source] = field(default_factory=dict, init=False)
+    positions: dict[str, Offset] = field(default_factory=dict, init=False)
+    times: Times = field(default_factory=dict, init=False)
+    """The processing times of streams at the last batch."""
+
+    def open(self, relation: Relation) -> Source:
+        """Open the source of a relation, unless it is; SQ4001, SQ4002."""
+        if relation.name not in self.sources:
+            self.sources[relation.name] = self._open(relation)
+        return self.sources[relation.name]
+
+    def _open(self, relation: Relation) -> Source:
+        has_checksum = self.folder is not None
+        if not relation.is_foreign:
+            if not relation.is_watched:
+                return open_source(relation, self.base, has_checksum)
+            watched = WatchedFiles(relation, self.base, has_checksum)
+            watched.begin(self.folder, False)
+            return watched
+        source = self.open_foreign(relation)
+        source.begin(self.folder, False)
+        if not source.is_replayable and not isinstance(source.inner, RowSource):
+            columns = names_asked(relation.fields, relation)
+            source.inner = SpooledSource(
+                source.inner, columns, self.folder, relation.name, relation.options.get(STORED) == "true"
+            )
+        return source
+
+    def pushed(self, relation: Relation) -> PushedRows | None:
+        """Return the queue of a relation to which rows are pushed; None for others."""
+        source = self.open(relation)
+        inner = source.inner if isinstance(source, ForeignSource) else None
+        inner = inner.source if isinstance(inner, SpooledSource) else inner
+        return inner if isinstance(inner, PushedRows) else None
+
+    def arrivals(
+        self, relations: Sequence[Relation], columns: Mapping[str, Sequence[str]], number: int, rows: int, log: Log
+    ) -> Input:
+        """Return the batches of a program, from a number above 0 on, of at most so many rows; tables have been read.
+
+        Args:
+            columns: Those that are read of each relation.
+            log: Called with each batch before it is read.
+        """
+        read = {relation.name: self.open(relation) for relation in relations}
+        check_columns_read(read, columns)
+        streams = {r.name: read[r.name] for r in relations if r.stream}
+        limits = {r.name: limit for r in relations if r.stream and (limit := TimeLimits.of(r))}
+        starts = {name: self.positions.get(name, source.initial()) for name, source in streams.items()}
+        decided = Decision(number - 1, {name: (at, at) for name, at in starts.items()}, self.times)
+        arrivals = Arrivals(streams, rows, decided, log, AS_IT_COMES, self.clock, limits=limits)
+        return Input(read, arrivals, keyed(relations))
+
+    def took(self, spans: Mapping[str, Span], times: Times) -> None:
+        """Take note of what a batch has read."""
+        self.positions |= {name: end for name, (_, end) in spans.items()}
+        self.times = times
+
+    def history(self, relations: Sequence[Relation], columns: Mapping[str, Sequence[str]]) -> Input:
+        """Return what batches have read of relations so far, in large batches; SQ6009 if some of it is gone."""
+        read = {relation.name: self.open(relation) for relation in relations}
+        check_columns_read(read, columns)
+        for relation in relations:
+            source = read[relation.name]
+            inner = source.inner if isinstance(source, ForeignSource) else source
+            if isinstance(inner, SpooledSource) and self._position(relation.name, source) and inner.first > 0:
+                message = f"rows of {relation.name} that were read are gone, and a new view needs them"
+                hint = "declare such a stream STORED, or create its views before rows come"
+                raise SquallError("SQ6009", message, relation.span, hint)
+        return Input(read, History(tuple(self._steps(relations, read)), self.times), keyed(relations))
+
+    def _position(self, name: str, source: Source) -> Offset | None:
+        at = self.positions.get(name)
+        return None if at is None or at == source.initial() else at
+
+    def _steps(self, relations: Sequence[Relation], read: Mapping[str, Source]) -> Iterator[Mapping[str, Span]]:
+        """Yield the parts of what was read: first all tables, then every stream in turn; there is at least one."""
+        starts: dict[str, Span] = {r.name: (read[r.name].initial(),) * 2 for r in relations if r.stream}
+        yield starts | {r.name: whole(read[r.name]) for r in relations if not r.stream}
+        streams = [r.name for r in relations if r.stream]
+        ends = {name: self._position(name, read[name]) for name in streams}
+        parts = {name: list(_parts(read[name], end)) for name, end in ends.items() if end is not None}
+        for number in range(max(map(len, parts.values()), default=0)):
+            yield {name: some[number] for name, some in parts.items() if number < len(some)}
+
+    def drop(self, name: str) -> None:
+        """Close the source of a relation, and forget what is kept of it."""
+        source = self.sources.pop(name, None)
+        if isinstance(source, ForeignSource) and isinstance(source.inner, SpooledSource):
+            source.inner.delete()
+        if source:
+            source.close()
+        self.positions.pop(name, None)
+
+    def close(self) -> None:
+        """Close all sources."""
+        for source in self.sources.values():
+            source.close()
+        self.sources.clear()
+
+
+def _parts(source: Source, end: Offset) -> Iterator[Span]:
+    """Cut what lies before a place into parts that fit into memory, where rows are numbered."""
+    inner, start = source.inner if isinstance(source, ForeignSource) else source, source.initial()
+    if isinstance(inner, RowSource):
+        for first in range(start["row"], end["row"], HISTORY_ROWS):
+            yield {"row": first}, {"row": min(end["row"], first + HISTORY_ROWS)}
+    elif start != end:
+        yield start, end
+
+
+@dataclass
+class History:
+    """Batches that are all decided on."""
+
+    steps: Sequence[Mapping[str, Span]]
+    times: Times
+    example = 0
+
+    @property
+    def batches(self) -> int:
+        return len(self.steps)
+
+    def spans(self, batch: int) -> Mapping[str, Span]:
+        return self.steps[batch]
+
+    def note(self, open_rows: int) -> None:
+        """Do nothing: processing time has passed already."""

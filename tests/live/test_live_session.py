@@ -1,0 +1,116 @@
+"""Sessions: views come and go between batches, and each has the rows that DuckDB has, after every batch."""
+
+import os
+from random import Random
+from typing import Any
+
+import duckdb
+import pytest
+
+from squallpy.live.live_session import LiveSession
+from squallpy.testing.compare_rows import difference
+
+STREAMS = """
+CREATE STREAM r (a BIGINT, b BIGINT, v BIGINT) USING pushed OPTIONS (op 'op') STORED;
+CREATE STREAM s (b BIGINT, w BIGINT, t VARCHAR) USING pushed OPTIONS (op 'op') STORED;
+"""
+QUERIES = [
+    "SELECT a, SUM(v) AS x, COUNT(*) AS n FROM r GROUP BY a",
+    "SELECT a, SUM(v * w) AS x FROM r JOIN s ON r.b = s.b GROUP BY a",
+    "SELECT a, COUNT(*) AS n, MAX(t) AS t FROM r JOIN s ON r.b = s.b GROUP BY a",
+    "SELECT COUNT(*) AS n FROM r WHERE v > (SELECT AVG(w) FROM s WHERE s.b = r.b)",
+    "SELECT b, MIN(v) AS least, MAX(v) AS most FROM r GROUP BY b",
+    "SELECT a, b FROM r WHERE EXISTS (SELECT 1 FROM s WHERE s.b = r.b AND s.w > r.v)",
+    "SELECT r.a, s.w FROM r JOIN s ON r.v < s.w",
+    "SELECT t, COUNT(DISTINCT w) AS n FROM s GROUP BY t",
+    "SELECT a, v, RANK() OVER (PARTITION BY a ORDER BY v NULLS LAST) AS k FROM r",
+    "SELECT r.a, s.t FROM r LEFT JOIN s ON r.b = s.b",
+    "SELECT b FROM r EXCEPT SELECT b FROM s",
+    "SELECT a, SUM(v) AS x, COUNT(*) AS n FROM r GROUP BY a HAVING SUM(v) > 3",
+    "SELECT b, SUM(w) AS x, COUNT(t) AS n FROM s GROUP BY b",
+]
+OVER_VIEWS = ["SELECT COUNT(*) AS n FROM {0}", "SELECT * FROM {0} ORDER BY 1 NULLS LAST", "SELECT DISTINCT * FROM {0}"]
+WORLDS = int(os.environ.get("FUZZ", "20"))
+
+
+class World:
+    """A session, and the same streams and views in DuckDB."""
+
+    def __init__(self, seed: int) -> None:
+        self.random, self.session = Random(seed), LiveSession()
+        self.duck = duckdb.connect()
+        self.duck.execute("CREATE TABLE r (a BIGINT, b BIGINT, v BIGINT); CREATE TABLE s (b BIGINT, w BIGINT, t TEXT)")
+        self.rows: dict[str, list[tuple[Any, ...]]] = {"r": [], "s": []}
+        self.views: dict[str, str] = {}
+        [*self.session.execute(STREAMS)]
+
+    def push(self) -> None:
+        """Push inserts to both streams, and deletes of rows that are there."""
+        for name, columns in (("r", "abv"), ("s", "bwt")):
+            new = [self._row(name) for _ in range(self.random.randrange(6))]
+            old = self.random.sample(self.rows[name], min(len(self.rows[name]), self.random.randrange(3)))
+            for row in old:
+                self.rows[name].remove(row)
+            self.rows[name] += new
+            words = ["+"] * len(new) + ["-"] * len(old)
+            table = {c: [row[i] for row in new + old] for i, c in enumerate(columns)} | {"op": words}
+            self.session.push(name, table, op="op")
+
+    def _row(self, name: str) -> tuple[Any, ...]:
+        numbers = [self.random.choice([None, 0, 1, 2, 3]) for _ in range(3)]
+        return tuple(numbers) if name == "r" else (*numbers[:2], self.random.choice([None, "x", "é", "z"]))
+
+    def create(self) -> None:
+        """Create a view, over streams or over another view."""
+        over = self.views and self.random.random() < 0.3
+        query = self.random.choice(OVER_VIEWS if over else QUERIES)
+        query = query.format(self.random.choice([*self.views])) if over else query
+        name = f"v{self.random.randrange(1000)}"
+        if name not in self.views:
+            [*self.session.execute(f"CREATE MATERIALIZED VIEW {name} AS {query}")]
+            self.views[name] = query
+
+    def drop(self) -> None:
+        """Drop a view with all that read it."""
+        if self.views:
+            name = self.random.choice([*self.views])
+            [*self.session.execute(f"DROP MATERIALIZED VIEW {name} CASCADE")]
+            kept = {each.name for each in self.session.entries.maintained.values()}
+            self.views = {name: query for name, query in self.views.items() if name in kept}
+
+    def alter(self) -> None:
+        """Give a view that none reads another query."""
+        if self.views:
+            name = self.random.choice([*self.views])
+            if not any(name in query for query in self.views.values()):
+                self.views[name] = self.random.choice(QUERIES)
+                [*self.session.execute(f"ALTER VIEW {name} AS {self.views[name]}")]
+
+    def check(self) -> None:
+        """Compare each view, and an ad hoc query over one of them, with DuckDB."""
+        for name, columns in (("r", 3), ("s", 3)):
+            self.duck.execute(f"DELETE FROM {name}")
+            if self.rows[name]:
+                self.duck.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * columns)})", self.rows[name])
+        for name, query in self.views.items():
+            self.duck.execute(f"CREATE OR REPLACE VIEW {name} AS {query}")
+        for name in self.views:
+            wanted = self.duck.execute(f"SELECT * FROM {name}").fetchall()
+            assert not (found := difference(self.session.table(name), wanted)), f"{self.views[name]}\n{found}"
+        if self.views:
+            query = f"SELECT COUNT(*) AS n FROM {self.random.choice([*self.views])}"
+            (outcome,) = self.session.execute(query)
+            assert outcome.table and not difference(outcome.table, self.duck.execute(query).fetchall())
+
+    def run(self, actions: int) -> None:
+        """Do things at random."""
+        for _ in range(actions):
+            self.random.choice([self.push, self.push, self.create, self.create, self.drop, self.alter])()
+            if self.random.random() < 0.7:
+                self.session.run_until_caught_up()
+                self.check()
+
+
+@pytest.mark.parametrize("seed", range(WORLDS))
+def oracle_views_come_and_go(seed: int) -> None:
+    World(seed).run(12)
