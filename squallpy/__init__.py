@@ -1,9 +1,39 @@
 """squallpy: SQL over streams, exact and fresh at all times, on Spark."""
 
 from os import environ
+from typing import TYPE_CHECKING, Any
 
 # a BLAS thread without work would spin for a tenth of a second, on a processor that our kernels then lack: sleep after
 # 2⁸ cycles. Read by OpenBLAS when numpy loads it, so it has to stand here.
 environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "8")
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from squallpy.api.session import Session, Stream, connect
+    from squallpy.api.view import Snapshot, View
+    from squallpy.base.errors import SquallError
+
+_EXPORTED = {  # by name, where it is: nothing is imported before it is asked for
+    "Session": "squallpy.api.session",
+    "Snapshot": "squallpy.api.view",
+    "SquallError": "squallpy.base.errors",
+    "Stream": "squallpy.api.session",
+    "View": "squallpy.api.view",
+    "connect": "squallpy.api.session",
+}
+__all__ = ["Session", "Snapshot", "SquallError", "Stream", "View", "__version__", "connect"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what the package exports when it is asked for."""
+    if name not in _EXPORTED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_EXPORTED[name]), name)
+
+
+def __dir__() -> list[str]:
+    """List what the package exports, and its modules that are imported."""
+    return sorted({*globals(), *_EXPORTED})

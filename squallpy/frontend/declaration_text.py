@@ -26,6 +26,7 @@ def declaration_text(
     primary_key: Sequence[str] = (),
     timestamp_by: str | None = None,
     delay: str | None = None,
+    is_stored: bool = False,
 ) -> str:
     """Write the declaration of a stream or table; without columns, they are those of its files."""
     items = [f"{quote_name(column)} {type}" for column, type in columns.items()]
@@ -36,9 +37,9 @@ def declaration_text(
     timed += f" DELAY {delay}" if delay is not None else ""
     given = ", ".join(f"{quote_text(option)} {quote_text(value)}" for option, value in options.items())
     reading = f" USING {quote_name(format)}" + (f" OPTIONS ({given})" if given else "")
-    return f"CREATE {kind} {_qualified(name)}{listed}{reading}{timed}"
+    return f"CREATE {kind} {qualified(name)}{listed}{reading}{timed}{' STORED' if is_stored else ''}"
 
 
-def _qualified(name: str) -> str:
+def qualified(name: str) -> str:
     """Quote a name that may be in a schema: sales.orders  →  `sales`.`orders`"""
     return ".".join(map(quote_name, name.split(".")))

@@ -189,7 +189,7 @@ class Definitions:
     def _keeps(self, name: str, existing: Existing) -> bool:
         return existing is Existing.KEEP and name.lower() in self.catalog.entries
 
-    def entry(self, name: str, span: Span, *kinds: type) -> Entry:
+    def entry(self, name: str, span: Span | None, *kinds: type) -> Entry:
         """Look up an entry of one of some kinds; SQ2001 with the nearest name of those."""
         entry = self.catalog.entries.get(name.lower())
         if entry is None or not isinstance(entry, kinds):

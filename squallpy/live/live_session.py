@@ -103,11 +103,19 @@ class LiveSession:
     def entries(self) -> Entries:
         return self._definitions.entries
 
-    def execute(self, text: str, file: str = "session") -> Iterator[Outcome]:
-        """Execute the statements of a text one by one, as their outcomes are asked for."""
+    def execute(self, text: str, file: str = "session", maintains: bool = False) -> Iterator[Outcome]:
+        """Execute the statements of a text one by one, as their outcomes are asked for.
+
+        Args:
+            maintains: A SELECT is kept fresh from now on, instead of answered once.
+        """
         for part in split_statements(text):
             for statement in parse_script(blank_around(text, part), file):
-                yield self.execute_statement(statement, text[part.start : part.end])
+                given = text[part.start : part.end]
+                if maintains and isinstance(statement, Select):
+                    yield self._maintain(statement, given)
+                else:
+                    yield self.execute_statement(statement, given)
 
     def execute_statement(self, statement: Statement, text: str = "") -> Outcome:
         """Execute a parsed statement."""
@@ -167,7 +175,7 @@ class LiveSession:
         """Push rows to a stream; returns how many. They are read by the batches that come (docs/python.md)."""
         with self.lock:
             self._check()
-            relation = self._definitions.entry(name, Span("push", 1, 1), Relation)
+            relation = self._definitions.entry(name, None, Relation)
             assert isinstance(relation, Relation)
             queue = self._input.pushed(relation)
             if queue is None:
@@ -282,18 +290,21 @@ class LiveSession:
         """True if a query reads streams themselves, so that it is no ad hoc query."""
         return bool(self._snapshots.streams(query))
 
-    def maintain(self, text: str, name: str | None = None, file: str = "session") -> str:
-        """Keep the answer of a SELECT fresh under a name, or one that is made up; returns the name."""
+    def _maintain(self, select: Select, text: str) -> Outcome:
+        """Keep the answer of a SELECT fresh under a name that is made up."""
         with self.lock:
             self._check()
-            (statement,) = parse_script(text, file)
-            if not isinstance(statement, Select):
-                raise SquallError("SQ1001", "this is no SELECT", hint="write SELECT …, or use execute")
-            taken = self.catalog.entries
-            called = name or next(n for i in self._names if (n := f"query{i}") not in taken)
-            span = statement.query.script.span(statement.query.start, statement.query.end)
-            self._definitions.create_view(CreateView(called, (), statement.query, span, is_materialized=True), text)
-            return called
+            query = select.query
+            called = next(name for i in self._names if (name := f"query{i}") not in self.catalog.entries)
+            span = query.script.span(query.start, query.end)
+            self._definitions.create_view(CreateView(called, (), query, span, is_materialized=True), text)
+            return Outcome("SELECT", view=called)
+
+    def maintained_name(self, name: str) -> str:
+        """Return the name of a materialized view as it was declared; SQ2001 if there is none."""
+        with self.lock:
+            self._check()
+            return self._definitions.maintained(name).name
 
     def subscribe(
         self, name: str, with_snapshot: bool = False, limit: int | None = None, span: Span | None = None
@@ -321,7 +332,7 @@ class LiveSession:
 
     def columns(self, name: str, span: Span | None = None) -> tuple[Field, ...]:
         """Return the columns of a stream, table or view."""
-        entry = self._definitions.entry(name, span or Span("session", 1, 1), Relation, View)
+        entry = self._definitions.entry(name, span, Relation, View)
         if isinstance(entry, Relation):
             return entry.fields
         known = self.entries.maintained.get(name.lower())

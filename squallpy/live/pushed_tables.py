@@ -55,19 +55,29 @@ def _arrow(relation: Relation, rows: Any) -> pa.Table:
         if type(rows).__module__.split(".")[0] == "pandas":
             return pa.Table.from_pandas(rows, preserve_index=False)
         if isinstance(rows, Mapping):
-            return pa.table(dict(rows))
+            return pa.table({str(name): _column(values) for name, values in rows.items()})
         if (
             isinstance(rows, Sequence)
             and not isinstance(rows, str | bytes)
             and all(isinstance(r, Mapping) for r in rows)
         ):
             names = dict.fromkeys(name for row in rows for name in row)
-            return pa.table({name: [row.get(name) for row in rows] for name in names})
+            return pa.table({str(name): _column([row.get(name) for row in rows]) for name in names})
     except (pa.ArrowException, TypeError, ValueError) as error:
         why = " ".join(str(error).split())
         raise SquallError("SQ4004", f"the rows pushed to {relation.name} are no table: {shorten(why)}") from None
     message = f"a {type(rows).__name__} was pushed to {relation.name}"
     raise SquallError("SQ7011", message, hint="push an Arrow, pandas or polars table, or a list of dicts")
+
+
+def _column(values: Any) -> Any:
+    """Make values an Arrow array: as texts, which become the stream's type, where they are of several types."""
+    if not isinstance(values, list | tuple):
+        return values
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.array([None if value is None else str(value) for value in values])
 
 
 def _operation_column(relation: Relation) -> str | None:

@@ -1,0 +1,1 @@
+"""The Python interface: sessions, streams, views, and what others see of them."""

@@ -1,0 +1,225 @@
+"""Sessions in Python: `squallpy.connect()`.
+
+s = squallpy.connect()
+s.stream("items", schema={"oid": "BIGINT", "price": "DECIMAL(12,2)"})
+s.sql("CREATE MATERIALIZED VIEW revenue AS SELECT oid, SUM(price) AS total FROM items GROUP BY oid")
+s.push("items", [{"oid": 1, "price": "2.50"}])
+s.step()
+s.view("revenue").to_arrow()
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from squallpy.api.view import Snapshot, View
+from squallpy.base.errors import SquallError, nearest
+from squallpy.base.settings import parse_settings
+from squallpy.frontend.declaration_text import declaration_text, qualified
+from squallpy.live.live_session import LiveSession
+
+if TYPE_CHECKING:
+    from squallpy.runtime.observers.report import BatchReport
+
+BACKENDS = ("local",)
+
+
+class Session:
+    """Streams, and views of them that are kept fresh; several threads may use it.
+
+    Args:
+        session: What it is a face of.
+    """
+
+    def __init__(self, session: LiveSession) -> None:
+        self._session = session
+
+    def sql(self, text: str) -> View | None:
+        """Execute the statements of a script, as they stand; of the last one, a SELECT, return what keeps it fresh.
+
+        Args:
+            text: CREATE STREAM, TABLE, VIEW, MATERIALIZED VIEW, SINK, ALTER, DROP, SET, PAUSE, RESUME, or SELECT.
+
+        Returns:
+            The view that keeps the answer of a SELECT fresh, under a name that is made up; None after DDL.
+
+        Raises:
+            SquallError: With a code, the place in the text and a hint.
+        """
+        view: View | None = None
+        for outcome in self._session.execute(text, maintains=True):
+            view = View(self._session, outcome.view) if outcome.message == "SELECT" and outcome.view else None
+        return view
+
+    def stream(
+        self,
+        name: str,
+        schema: Mapping[str, str] | None = None,
+        *,
+        using: str | None = None,
+        path: str | Path | None = None,
+        primary_key: str | Sequence[str] = (),
+        timestamp_by: str | None = None,
+        delay: str | None = None,
+        stored: bool = False,
+        options: Mapping[str, Any] | None = None,
+        **more: Any,
+    ) -> "Stream":
+        """Declare a stream: of files at a path, of another source, or, with neither, of rows that are pushed.
+
+        Args:
+            schema: SQL types by column; None: as the files have them.
+            using: The format or source, as after USING; by default by the suffix of the path.
+            primary_key: Columns that tell rows apart.
+            timestamp_by: The column with the time of a row, by which windows close.
+            delay: How late rows may come: '5 seconds'.
+            stored: Rows that were read are kept, so that views that come later have them, too.
+            options: Options as in OPTIONS (…); others may be given as keywords.
+
+        Returns:
+            The stream.
+
+        Raises:
+            SquallError: SQ2007 if the name is taken, SQ7002 for an unknown option, SQ4001 without the files.
+        """
+        given = {**(options or {}), **more}
+        lowered = {key.lower() for key in given}
+        if path is not None:
+            given["path"] = path
+        if using is None:
+            using = _format_of(str(path)) if path is not None else "pushed"
+        keys = [primary_key] if isinstance(primary_key, str) else [*primary_key]
+        if using == "pushed" and schema is None:
+            raise SquallError("SQ4002", f"the stream {name} has no columns", hint="give a schema: {'id': 'BIGINT'}")
+        if using == "pushed" and not lowered & {"op", "changelog"}:
+            given["op"] = OPERATION
+        if using == "pushed" and str(given.get("changelog", "")).lower() == "upsert" and "tombstone" not in lowered:
+            given["tombstone"] = OPERATION
+        written = {key: _word(value) for key, value in given.items()}
+        columns = dict(schema or {})
+        text = declaration_text(name, "STREAM", columns, using, written, keys, timestamp_by, delay, stored)
+        [*self._session.execute(text)]
+        return Stream(self._session, name)
+
+    def push(self, name: str, rows: Any, op: str = "+") -> int:
+        """Push rows to a stream that is declared USING pushed; the next batches read them.
+
+        Args:
+            rows: An Arrow table or batch, a pandas or polars frame, a list of dicts, or lists by column.
+            op: '+' inserts, '-' deletes; or the name of the column that says so of each row.
+
+        Returns:
+            The number of rows.
+
+        Raises:
+            SquallError: SQ2001 without such a stream, SQ4002 without a column, SQ4004 for a value of another type,
+                SQ7011 for what is no table. Then no row was pushed.
+        """
+        return self._session.push(name, rows, op)
+
+    def step(self) -> "BatchReport | None":
+        """Apply one batch of what has come; returns its report, or None if there is nothing new."""
+        return self._session.step()
+
+    def run_until_caught_up(self) -> int:
+        """Apply batches until all that has come is read; returns how many."""
+        return self._session.run_until_caught_up()
+
+    def start(self) -> None:
+        """Apply batches in a thread of its own as rows come, until `stop`."""
+        self._session.start()
+
+    def stop(self) -> None:
+        """Let the batch in work end, and apply no more by itself."""
+        self._session.stop()
+
+    def view(self, name: str) -> View:
+        """Return a materialized view by its name; SQ2001 if there is none."""
+        return View(self._session, self._session.maintained_name(name))
+
+    def query(self, text: str) -> Snapshot:
+        """Answer a SELECT over views, as of the last batch.
+
+        Raises:
+            SquallError: SQ3001 if it reads a stream, of which only views have the rows.
+        """
+        (outcome,) = self._session.execute(text)
+        if outcome.table is None:
+            raise SquallError("SQ1001", "this is no SELECT", hint="use sql for other statements")
+        return Snapshot(outcome.table)
+
+    def explain(self, name: str, stage: str = "triggers") -> str:
+        """Show a materialized view at a stage of its compilation (`squall explain`)."""
+        (outcome,) = self._session.execute(f"EXPLAIN {stage} {qualified(name)}")
+        return outcome.text or ""
+
+    def on_change(self, name: str, callback: Callable[[Any], None]) -> None:
+        """Call a function with each change of a view."""
+        self._session.on_change(name, callback)
+
+    def close(self) -> None:
+        """End the session; its views can be read no more."""
+        self._session.close()
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        names = ", ".join(each.name for each in self._session.entries.maintained.values())
+        return f"<squallpy session: {names or 'no views'}>"
+
+
+class Stream:
+    """A stream of a session."""
+
+    def __init__(self, session: LiveSession, name: str) -> None:
+        self._session, self.name = session, name
+
+    def push(self, rows: Any, op: str = "+") -> int:
+        """Push rows (`Session.push`)."""
+        return self._session.push(self.name, rows, op)
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The SQL types of its columns, by name."""
+        return {field.name: str(field.type) for field in self._session.columns(self.name)}
+
+    def __repr__(self) -> str:
+        return f"<stream {self.name}: {', '.join(f'{n} {t}' for n, t in self.columns.items())}>"
+
+
+OPERATION = "_op"
+"""The column that tells inserts from deletes of a stream of rows that are pushed, unless it names another."""
+
+
+def connect(
+    backend: str = "local", checkpoint: str | Path | None = None, settings: Mapping[str, Any] | None = None
+) -> Session:
+    """Begin a session.
+
+    Args:
+        backend: local, in this process.
+        settings: Settings of the engine, by name (`squall options`).
+
+    Raises:
+        SquallError: SQ7001 for an unknown setting, SQ7003 for a value that does not fit.
+    """
+    if backend not in BACKENDS:
+        raise SquallError("SQ7003", f'unknown backend "{backend}"', hint=nearest(backend, BACKENDS))
+    chosen = parse_settings(f"{name}={_word(value)}" for name, value in (settings or {}).items())
+    return Session(LiveSession(chosen))
+
+
+def _format_of(path: str) -> str:
+    """Choose the format of files by their suffix: 'a.csv.gz' → csv; parquet if there is none."""
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    known = {".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".avro": "avro"}
+    return next((known[suffix] for suffix in suffixes if suffix in known), "parquet")
+
+
+def _word(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,97 @@
+"""Views and answers in Python: Arrow, pandas, polars; changes batch by batch."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from squallpy.frontend.declaration_text import qualified
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow as pa
+
+    from squallpy.live.live_session import LiveSession
+    from squallpy.live.subscription import Subscription, ViewChange
+
+
+class Rows:
+    """Rows that can be had in several forms."""
+
+    def to_arrow(self) -> "pa.Table":
+        """Return the rows as an Arrow table."""
+        raise NotImplementedError
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """Return the rows as a pandas data frame; needs pandas."""
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> "polars.DataFrame":
+        """Return the rows as a polars data frame; needs polars."""
+        import polars
+
+        frame = polars.from_arrow(self.to_arrow())
+        assert isinstance(frame, polars.DataFrame)
+        return frame
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """Return the rows as dicts."""
+        rows: list[dict[str, Any]] = self.to_arrow().to_pylist()
+        return rows
+
+
+class Snapshot(Rows):
+    """The answer of an ad hoc query."""
+
+    def __init__(self, table: "pa.Table") -> None:
+        self._table = table
+
+    def to_arrow(self) -> "pa.Table":
+        return self._table
+
+    def __repr__(self) -> str:
+        return repr(self._table)
+
+
+class View(Rows):
+    """A view that is kept fresh; its rows are always those of the last batch."""
+
+    def __init__(self, session: "LiveSession", name: str) -> None:
+        self._session, self.name = session, name
+
+    def to_arrow(self) -> "pa.Table":
+        return self._session.table(self.name)
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The SQL types of its columns, by name."""
+        return {field.name: str(field.type) for field in self._session.columns(self.name)}
+
+    def changes(self, snapshot: bool = False, limit: int | None = None) -> "Subscription":
+        """Return what batches change from now on; iterating waits while the session has started batches in a thread.
+
+        Args:
+            snapshot: Begin with the rows as they are now.
+            limit: The batches that may wait for a slow reader, by default 1,000; one that is further behind gets
+                SQ7010.
+        """
+        return self._session.subscribe(self.name, snapshot, limit)
+
+    def on_change(self, callback: "Callable[[ViewChange], None]") -> None:
+        """Call a function with each change, in the thread that applies the batch."""
+        self._session.on_change(self.name, callback)
+
+    def explain(self, stage: str = "triggers") -> str:
+        """Show it at a stage of its compilation: logical, optimized, calculus, triggers, physical, stages."""
+        (outcome,) = self._session.execute(f"EXPLAIN {stage} {qualified(self.name)}")
+        return outcome.text or ""
+
+    def stats(self) -> Mapping[str, Any]:
+        """Return the number of batches, of its rows, and records and bytes by view of the session."""
+        return self._session.stats(self.name)
+
+    def drop(self) -> None:
+        """Drop it; SQ2014 if other views read it."""
+        [*self._session.execute(f"DROP MATERIALIZED VIEW {qualified(self.name)}")]
+
+    def __repr__(self) -> str:
+        return f"<view {self.name}: {', '.join(f'{n} {t}' for n, t in self.columns.items())}>"
