@@ -162,6 +162,8 @@ class EndlessReading(Reading):
                 self._compare(arrivals.decided, committed, done)
                 if done.batches < self._again:
                     return Input(self._read, Repeated(_repeated(arrivals.decided, committed), arrivals), self._keyed)
+                for name, source in self._watched.items():
+                    source.forget(arrivals.decided.spans[name][0])
                 if arrivals.decided.batch >= done.batches:
                     log_event(QUERY, WARNING, "retry", batch=arrivals.decided.batch)
         return Input(self._read, arrivals, self._keyed)

@@ -18,6 +18,7 @@ from squallpy.base.types import BIGINT, VARCHAR
 from squallpy.catalog.relation import Field, Relation
 from squallpy.catalog.window_spec import ARRIVAL
 from squallpy.runtime.formats.relation_files import File
+from squallpy.runtime.sources import watched_files
 from squallpy.runtime.sources.folder_listing import FolderListing
 from squallpy.runtime.sources.protocol import Limit
 from squallpy.runtime.sources.source import open_part
@@ -62,6 +63,25 @@ def test_files_come_when_they_come(tmp_path: Path) -> None:
     folder.write("_SUCCESS", "no data\n")
     assert sorted(folder.read()) == [3, 4]
     assert folder.end == {"row": 4}
+
+
+def test_pieces_that_were_read_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files grow, and are known again, also those that are not open any more."""
+    monkeypatch.setattr(watched_files, "OPEN", 3)
+    folder = Folder(tmp_path)
+    for turn in range(3):
+        for number in range(20):
+            folder.write(f"{number}.csv", f"{100 * turn + number},x\n", "a")
+            assert turn or folder.read() == [number]
+            folder.source.commit(folder.end)
+        assert turn == 0 or sorted(folder.read()) == [100 * turn + number for number in range(20)]
+        folder.source.commit(folder.end)
+        folder.source.commit(folder.end)
+        assert (len(folder.source._pieces), folder.source.pieces) == (1, 20 * turn + 20)
+        assert len(folder.source._open) == 3
+    folder.write("0.csv", "7,x\n100,x\n200,x\n300,x\n")
+    with pytest.raises(SquallError, match=r"SQ6001 .*0.csv has changed since it was read"):
+        folder.read()
 
 
 def test_files_grow_by_whole_lines(tmp_path: Path) -> None:

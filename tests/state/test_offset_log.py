@@ -59,16 +59,27 @@ def fault_files_are_seen_in_another_order_after_a_kill(tmp_path: Path) -> None:
     assert third.again() == 3 and third.arrivals.spans(third.batch + 1) is None
 
 
-@pytest.mark.parametrize("merged", [1, 2, 64])
+@pytest.mark.parametrize("merged", [2, 3, 16])
 def test_records_are_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, merged: int) -> None:
+    """… while pieces are forgotten, and behind what a run before has written."""
     monkeypatch.setattr(offset_log, "MERGED", merged)
-    run: Run | None = None
-    for value in range(7):
+    run, sizes = Run(tmp_path), list[int]()
+    for value in range(30):
         put(tmp_path, value, value)
-        run = run or Run(tmp_path)
         assert run.read() == value
-        if value % 3 == 2:
+        run.source.commit({"row": value + 1})
+        if value % 7 == 2:
             run = Run(tmp_path)
             assert run.again() == value
-    records = [name for name in os.listdir(tmp_path / "log") if name.startswith("seen")]
-    assert len(records) <= merged + 1
+            run.source.forget({"row": value})
+        sizes.append(len([name for name in os.listdir(tmp_path / "log") if name.startswith("seen")]))
+    assert max(sizes) < merged * offset_log.LEVELS + 30 // merged**offset_log.LEVELS
+    pieces = OffsetLog(str(tmp_path / "log"), {"r": run.source})._read("r", run.log._records["r"])
+    assert [piece["path"] for piece in pieces] == [str(tmp_path / "in" / f"{value}.csv") for value in range(30)]
+
+
+def test_large_records_are_left_alone() -> None:
+    assert offset_log.find_merged([0], 1) is None
+    assert offset_log.find_merged([*range(16)], 16) == 0
+    assert offset_log.find_merged([0, 4096, *range(4097, 4112)], 4112) == 4096
+    assert offset_log.find_merged([0, 100, *range(116, 131)], 131) is None

@@ -27,13 +27,16 @@ Sums = dict[str, dict[int, int]]  # by source and number of the file
 
 @dataclass
 class ReadSums:
-    """Checksums of the input of batches; `written` counts the segments with a record, by source."""
+    """Checksums of the input of batches; `written` counts the segments with a record, by source.
+
+    Those of segments that have one are all there after `load`, and are forgotten with the next `save`.
+    """
 
     sums: Sums = field(default_factory=dict)
     written: dict[str, int] = field(default_factory=dict)
 
     @staticmethod
-    def load(folder: Durable, path: str, facts: Mapping[str, Mapping[str, int]]) -> "ReadSums":
+    def load(folder: Durable, path: str, facts: Mapping[str, Mapping[Any, int]]) -> "ReadSums":
         """Load the checksums of a commit and of the records of segments; SQ6005 if one is damaged."""
         found = ReadSums.of(facts)
         for source, parts in found.sums.items():
@@ -46,7 +49,7 @@ class ReadSums:
         return found
 
     @staticmethod
-    def of(sums: Mapping[str, Mapping[str, int]]) -> "ReadSums":
+    def of(sums: Mapping[str, Mapping[Any, int]]) -> "ReadSums":
         """Restore checksums from JSON."""
         return ReadSums({source: {int(part): sum for part, sum in parts.items()} for source, parts in sums.items()})
 
@@ -74,6 +77,8 @@ class ReadSums:
                 inside = {part: sum for part, sum in parts.items() if part // SEGMENT == segment}
                 write_record(folder, _segment(source, segment), json.dumps(inside))
             self.written[source] = last
+            for part in [part for part in parts if part < last * SEGMENT]:
+                del parts[part]
             rest[source] = {part: parts[part] for part in range(last * SEGMENT, top + 1) if part in parts}
         return rest
 

@@ -12,16 +12,19 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
+from itertools import pairwise, takewhile
 from typing import IO
 
 from squallpy.runtime.checkpoint.checksummed_record import damaged_error, read_record, write_record
 from squallpy.runtime.checkpoint.durable_folder import open_durable
 from squallpy.runtime.sources.arrivals import Decision
+from squallpy.runtime.sources.file_piece import LoggedPiece
 from squallpy.runtime.sources.stream_times import StreamTime
-from squallpy.runtime.sources.watched_files import LoggedPiece, WatchedFiles
+from squallpy.runtime.sources.watched_files import WatchedFiles
 
 _OFFSETS, _SEEN = "offsets", "seen"
-MERGED = 64  # records of pieces that are merged into one
+MERGED = 16  # small records of pieces that are merged into one
+LEVELS = 3  # of sizes, each MERGED times as large: so many times are pieces written anew
 
 
 class OffsetLog:
@@ -44,44 +47,62 @@ class OffsetLog:
         found = json.loads(text)
         spans = {name: (start, end) for name, (start, end) in found["spans"].items()}
         for name, source in self._watched.items():
-            pieces = list[LoggedPiece]()
-            for number in self._records[name]:
-                if (text := read_record(self._folder, f"{_prefix(name)}{number}", self._path)) is None:
-                    raise damaged_error(f"{_prefix(name)}{number}", self._path)
-                pieces[number:] = json.loads(text)
-            source.restore(pieces, spans[name][1])
-            self._written[name] = len(source.logged)
+            source.restore(self._read(name, self._records[name]), spans[name][1])
+            self._written[name] = source.pieces
         times = {name: StreamTime(**time) for name, time in found.get("times", {}).items()}
         return Decision(found["batch"], spans, times)
 
     def write(self, decision: Decision) -> None:
         """Log a batch, and before it the pieces of files that it begins to read."""
         for name, source in self._watched.items():
-            if len(source.logged) > self._written[name]:
-                self._write_pieces(name, source.logged)
+            if source.pieces > self._written[name]:
+                self._write_pieces(name, source.logged(self._written[name]))
         times = {name: asdict(time) for name, time in decision.times.items()}
         about = {"batch": decision.batch, "spans": decision.spans} | ({"times": times} if times else {})
         write_record(self._folder, _OFFSETS, json.dumps(about))
 
     def _write_pieces(self, name: str, pieces: Sequence[LoggedPiece]) -> None:
-        """Write a record of the pieces that are new; all in one if there are many records.
+        """Write a record of the pieces that are new, in one with those before it if there are many as small.
 
         Records behind it are of pieces that nothing had been read of when a run was killed, or are in the new one.
         """
         start = self._written[name]
-        kept = [number for number in self._records[name] if number < start]
-        if len(kept) >= MERGED:
-            start, kept = 0, []
-        write_record(self._folder, f"{_prefix(name)}{start}", json.dumps(pieces[start:]))
+        kept, end = [number for number in self._records[name] if number < start], start + len(pieces)
+        while (first := find_merged([*kept, start], end)) is not None:
+            pieces = [*self._read(name, [number for number in kept if number >= first], start), *pieces]
+            start, kept = first, [number for number in kept if number < first]
+        write_record(self._folder, f"{_prefix(name)}{start}", json.dumps(pieces))
         for number in self._records[name]:
             if number > start:
                 self._folder.delete(f"{_prefix(name)}{number}")
-        self._records[name], self._written[name] = [*kept, start], len(pieces)
+        self._records[name], self._written[name] = [*kept, start], end
+
+    def _read(self, name: str, records: Sequence[int], end: int | None = None) -> list[LoggedPiece]:
+        """Read the pieces of records, up to a number; SQ6005 if one is damaged."""
+        pieces = list[LoggedPiece]()
+        for number in records:
+            if (text := read_record(self._folder, f"{_prefix(name)}{number}", self._path)) is None:
+                raise damaged_error(f"{_prefix(name)}{number}", self._path)
+            pieces[number - records[0] :] = json.loads(text)
+        return pieces if end is None or not records else pieces[: end - records[0]]
 
     def _list(self, name: str) -> list[int]:
         """List the numbers of a stream's records of pieces."""
         prefix = _prefix(name)
         return sorted(int(each[len(prefix) :]) for each in self._folder.list("") if each.startswith(prefix))
+
+
+def find_merged(records: Sequence[int], end: int) -> int | None:
+    """Find the first of the last records that go into one, as they are many and small; None if there are none.
+
+    find_merged([0, 4096, 4097, …, 4111], 4112)   →   4096
+    """
+    sizes = [stop - number for number, stop in pairwise((*records, end))]
+    for level in range(1, LEVELS + 1):
+        count = len(list(takewhile(lambda size, most=MERGED**level: size < most, reversed(sizes))))  # type: ignore[misc]
+        if count >= MERGED * level:
+            return records[-count]
+    return None
 
 
 def copy_log(before: str, after: str, later: int = 0) -> None:

@@ -120,11 +120,11 @@ class Committed:
 
     def commit(self, batches: int, facts: Any = None) -> None:
         """Commit batches; SQ6001 if they have repeated input of another generation, and it has changed."""
-        made_for = ""
+        made_for, read = "", self.read_sums.save(self._folder)
         if self._backfill and batches >= self._backfill["batches"]:
-            self.read_sums.compare(ReadSums.of(self._backfill["read"]))
+            ReadSums.load(self._folder, self._path, read).compare(ReadSums.of(self._backfill["read"]))
             made_for, self._backfill = self.made_for, None
-        more = {"facts": facts, "read": self.read_sums.save(self._folder), "again": self._backfill}
+        more = {"facts": facts, "read": read, "again": self._backfill}
         text = json.dumps({name: value for name, value in more.items() if value})
         write_record(self._folder, _BATCH, f"{batches} {text}" if any(more.values()) else str(batches))
         self.batches, self.facts = batches, facts

@@ -1,7 +1,7 @@
 """Pieces of files that grow: the rows from one number to another, as a file of their own."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -14,11 +14,16 @@ from squallpy.runtime.sources.source import SourceFile, open_part
 PROBE = 1 << 16  # bytes at the end of what is known of a file by which it is recognised
 
 
-def end_checksum(known: File, now: File | None = None) -> int:
-    """Compute a checksum of the last bytes that are known of a file, as they are `now`."""
-    start = max(0, known.size - PROBE)
-    with (now or known).open() as stream:
-        return checksum(stream.read_at(known.size - start, start), start)
+LoggedPiece = dict[str, Any]
+"""A piece as JSON: its file, the size of that when it was seen, its first row and end, and a checksum of its end."""
+_FILE = tuple(field.name for field in fields(File))
+
+
+def end_checksum(size: int, file: File) -> int:
+    """Compute a checksum of the last of the bytes that are known of a file, up to a size, as they are now."""
+    start = max(0, size - PROBE)
+    with file.open() as stream:
+        return checksum(stream.read_at(size - start, start), start)
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,7 @@ class FilePiece:
 
     Args:
         end: A checksum of the last bytes, by which a file that was only touched since is known again.
+        seen: The size of the file when it was seen, with a last line that has no end.
     """
 
     relation: Relation
@@ -34,13 +40,25 @@ class FilePiece:
     first: int
     stop: int
     end: int
+    seen: int
 
     @staticmethod
-    def of(relation: Relation, part: SourceFile, first: int) -> "FilePiece":
+    def of(relation: Relation, part: SourceFile, first: int, seen: int) -> "FilePiece":
         """Return the rows of an open file from the `first` on."""
-        piece = FilePiece(relation, part.file, first, part.rows, end_checksum(part.file))
+        piece = FilePiece(relation, part.file, first, part.rows, end_checksum(part.file.size, part.file), seen)
         piece.__dict__["_part"] = part  # NB: what a cached property would find
         return piece
+
+    @staticmethod
+    def restore(relation: Relation, logged: LoggedPiece) -> "FilePiece":
+        """Return a piece that was logged."""
+        file = File(**{name: logged[name] for name in _FILE})
+        return FilePiece(relation, file, logged["first"], logged["stop"], logged["end"], logged["seen"])
+
+    @property
+    def logged(self) -> LoggedPiece:
+        """The piece as it is logged."""
+        return asdict(self.file) | {"first": self.first, "stop": self.stop, "seen": self.seen, "end": self.end}
 
     @cached_property
     def _part(self) -> SourceFile:
@@ -58,7 +76,7 @@ class FilePiece:
     def _touched(self, known: File) -> File | None:
         """Describe a file that was only touched since it was known; None if it was not, or has another end."""
         now = known.touched()
-        return now if now and end_checksum(self.file, now) == self.end else None
+        return now if now and end_checksum(self.file.size, now) == self.end else None
 
     @property
     def rows(self) -> int:

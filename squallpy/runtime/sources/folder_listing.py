@@ -6,14 +6,15 @@ listing.look()   →   []
 """
 
 import os
+import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from squallpy.base.errors import SquallError
 from squallpy.base.local_paths import local_path
-from squallpy.runtime.formats.relation_files import File, expand, is_hidden, local_file, remote_files
+from squallpy.runtime.formats.relation_files import File, expand, local_file, remote_files
 
 COST = (
     50  # a full look, at the size of every file, comes after so many times as long as the last one took: 2 % of a core
@@ -33,7 +34,7 @@ class FolderListing:
         self._path, self._base, self._clock = path, base, clock
         self.seen = dict[str, tuple[int, int]]()
         """Size and time of change of the files so far, by path."""
-        self._folders = dict[str, tuple[int, frozenset[str]]]()  # times of change, and names inside
+        self._folders = dict[str, int]()  # times of change
         self._full_look = 0.0  # when
         self.missing = ""
         """The path, if nothing was there at the last full look."""
@@ -49,12 +50,12 @@ class FolderListing:
             found = [file for folder in list(self._folders) for file in self._new_inside(folder)]
         return sorted(found, key=lambda file: (file.changed, file.path))
 
-    def find(self, known: File) -> File | None:
-        """Describe a file as it is now; None if it has gone."""
-        if local_path(known.path) is not None:
-            return next(_present(known.path), None)
+    def find(self, path: str) -> File | None:
+        """Describe the file at a path or URI as it is now; None if it has gone."""
+        if local_path(path) is not None:
+            return next(_present(path), None)
         try:
-            return next(iter(remote_files(known.path)))
+            return next(iter(remote_files(path)))
         except SquallError:
             return None
 
@@ -92,25 +93,25 @@ class FolderListing:
 
     def _new_inside(self, folder: str) -> Iterator[File]:
         """List the files with new names in a folder, if that has changed."""
-        before, names = self._folders[folder]
         with suppress(OSError):  # NB: it may have gone
-            if os.stat(folder).st_mtime_ns == before:
+            if os.stat(folder).st_mtime_ns == self._folders[folder]:
                 return
-            now = os.listdir(folder)
-            for name in set(now) - names:
-                path = os.path.join(folder, name)
-                if os.path.isdir(path) and not is_hidden(Path(name)):
+            before = os.path.join(folder, "")
+            for name in os.listdir(folder):
+                path = before + name
+                if path in self.seen or path in self._folders or name.startswith(("_", ".")):
+                    continue
+                if os.path.isdir(path):
                     yield from self._inside(path)
-                elif not is_hidden(Path(name)):
+                else:
                     yield from self._new(path)
-            self._remember(folder, now)
+            self._remember(folder)
 
     def _scan(self, folder: str) -> tuple[list[str], list[tuple[str, os.stat_result]]]:
-        """List the folders and the files in a folder, and remember their names."""
-        names, folders, files = list[str](), list[str](), list[tuple[str, os.stat_result]]()
+        """List the folders and the files in a folder, and remember its time."""
+        folders, files = list[str](), list[tuple[str, os.stat_result]]()
         with suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
-                names.append(entry.name)
                 if entry.name.startswith(("_", ".")):
                     continue
                 with suppress(OSError):
@@ -118,14 +119,14 @@ class FolderListing:
                         folders.append(entry.path)
                     else:
                         files.append((entry.path, entry.stat()))
-            self._remember(folder, names)
+            self._remember(folder)
         return folders, files
 
-    def _remember(self, folder: str, names: Iterable[str]) -> None:
-        """Remember a folder's names and its time of change, unless another file may come with the same time."""
+    def _remember(self, folder: str) -> None:
+        """Remember a folder's time of change, unless another file may come with the same time."""
         changed = os.stat(folder).st_mtime_ns
         fresh = FRESH if changed % SECOND else 2 * SECOND  # NB: where times are of whole seconds
-        self._folders[folder] = changed if time.time_ns() - changed > fresh else -1, frozenset(names)
+        self._folders[folder] = changed if time.time_ns() - changed > fresh else -1
 
     def _new(self, path: str) -> Iterator[File]:
         """Describe a file, if it is new or has changed."""
@@ -137,7 +138,7 @@ class FolderListing:
         """Note the size and time of a file; True if they are new."""
         if self.seen.get(path) == (size, changed):
             return False
-        self.seen[path] = size, changed
+        self.seen[sys.intern(path)] = size, changed
         return True
 
 

@@ -8,26 +8,26 @@ or becomes shorter is refused, and one that goes after it was read leaves its ro
 when they are whole.
 """
 
+import sys
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from squallpy.base.errors import SquallError
 from squallpy.catalog.relation import Relation
 from squallpy.runtime.formats.compression import named_codec
 from squallpy.runtime.formats.relation_files import File
-from squallpy.runtime.sources.file_piece import FilePiece, end_checksum
+from squallpy.runtime.sources.file_piece import FilePiece, LoggedPiece, end_checksum
 from squallpy.runtime.sources.folder_listing import FolderListing
 from squallpy.runtime.sources.protocol import Backlog, Limit, Offset, Source
 from squallpy.runtime.sources.source import FileSource, RowRange, SourceFile, check_columns, fields_read, open_part
 
 PATIENCE = 10.0  # seconds after its last change in which a file that is read whole gets its end
-LoggedPiece = dict[str, Any]
-"""A piece as JSON: its file, the size of that when it was seen, its first row and end, and a checksum of its end."""
-_FILE = tuple(field.name for field in fields(File))
+OPEN = 64  # files that grow without being scanned anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,18 @@ class Read:
     sums: Mapping[int, int]
 
 
+class Known(NamedTuple):
+    """The part of a file that is known, in bytes and rows, with a checksum of its last bytes."""
+
+    size: int
+    rows: int
+    end: int
+
+
 class WatchedFiles(Source):
     """The files of a relation, looked at again and again.
+
+    Pieces that batches have read are forgotten; of their files what tells whether they are still the same stays.
 
     Args:
         with_checksum: Tables that are read carry the checksums of their pieces.
@@ -48,10 +58,9 @@ class WatchedFiles(Source):
     def __init__(self, relation: Relation, base: Path, with_checksum: bool = False) -> None:
         self.relation, self._with_checksum = relation, with_checksum
         self._listing = FolderListing(relation.options["path"], base)
-        self._pieces, self._starts = list[FilePiece](), [0]
-        self.logged = list[LoggedPiece]()
-        """All pieces so far, in order."""
-        self._latest = dict[str, FilePiece]()  # the last piece of each file
+        self._pieces, self._starts, self._dropped = list[FilePiece](), [0], 0
+        self._known, self._open = dict[str, Known](), OrderedDict[str, SourceFile]()
+        self._committed = 0  # rows of batches before the last
         self._unfinished = list[File]()  # files that are still being written
         self._columns: Sequence[str] = ()
 
@@ -59,6 +68,11 @@ class WatchedFiles(Source):
     def rows(self) -> int:
         """The number of rows that were seen."""
         return self._starts[-1]
+
+    @property
+    def pieces(self) -> int:
+        """The number of pieces that were seen."""
+        return self._dropped + len(self._pieces)
 
     def check(self, columns: Sequence[str]) -> None:
         """Check these columns, which are read, in all files from now on; SQ4002."""
@@ -84,7 +98,8 @@ class WatchedFiles(Source):
         first = bisect_right(self._starts, start["row"]) - 1
         last = max(first, bisect_left(self._starts, end["row"]))
         begin = self._starts[first]
-        pieces = FileSource(self.relation, tuple(self._pieces[first:last]), self._with_checksum, first, begin)
+        number = self._dropped + first
+        pieces = FileSource(self.relation, tuple(self._pieces[first:last]), self._with_checksum, number, begin)
         return pieces.split({"row": start["row"] - begin}, {"row": end["row"] - begin}, tasks)
 
     @property
@@ -102,38 +117,48 @@ class WatchedFiles(Source):
         """Find the piece that has a row."""
         return self._pieces[bisect_right(self._starts, row) - 1]
 
-    def restore(self, pieces: Sequence[LoggedPiece], end: Offset) -> None:
+    def commit(self, end: Offset) -> None:
+        self.forget({"row": self._committed})  # NB: the last batch is still reported on
+        self._committed = end["row"]
+
+    def forget(self, end: Offset) -> None:
+        """Forget pieces before a place."""
+        count = max(0, min(bisect_right(self._starts, end["row"]) - 1, len(self._pieces) - 1))
+        if count:
+            del self._pieces[:count], self._starts[:count]
+            self._dropped += count
+
+    def logged(self, first: int) -> list[LoggedPiece]:
+        """Return the pieces from a number on, which are not forgotten, as they are logged."""
+        return [piece.logged for piece in self._pieces[first - self._dropped :]]
+
+    def restore(self, pieces: Iterable[LoggedPiece], end: Offset) -> None:
         """Take up pieces that were logged, as far as batches have begun to read them."""
         for logged in pieces:
             if self.rows >= end["row"]:
                 break
-            file = File(**{name: logged[name] for name in _FILE})
-            piece = FilePiece(self.relation, file, logged["first"], logged["stop"], logged["end"])
-            self._add(piece, logged)
-            self._latest[file.path] = piece
-            self._listing.seen[file.path] = logged["seen"], file.changed
+            piece = FilePiece.restore(self.relation, logged)
+            self._add(piece)
+            self._listing.seen[sys.intern(piece.file.path)] = piece.seen, piece.file.changed
 
     def find_missing(self) -> str:
         """Name a file that was read and is gone; empty if all are there."""
-        files = (piece.file for piece in self._latest.values())
-        return next((file.display_name for file in files if self._listing.find(file) is None), "")
+        gone = {path for path in self._known if self._listing.find(path) is None}
+        return next((piece.file.display_name for piece in self._pieces if piece.file.path in gone), "")
 
     def compare(self, read: Read, done: Offset, folder: str) -> None:
         """Compare files that have another size or time by now with the checksums of what was read of them; SQ6001."""
-        found = {path: self._listing.find(piece.file) for path, piece in self._latest.items()}
-        for number, (piece, logged, start) in enumerate(zip(self._pieces, self.logged, self._starts, strict=False)):
+        found = {path: self._listing.find(path) for path in self._known}
+        for number, (piece, start) in enumerate(zip(self._pieces, self._starts, strict=False)):
             path, rows = piece.file.path, max(0, min(piece.rows, done["row"] - start))
             now = found[path]
             if now and (now.size, now.changed) == self._listing.seen[path]:
                 continue
             if now is None and rows == piece.rows:
                 continue  # NB: a file that was read to its end may go
-            same = now and now.size >= piece.file.size and end_checksum(piece.file, now) == logged["end"]
+            same = now and now.size >= piece.file.size and end_checksum(piece.file.size, now) == piece.end
             if now and same:
-                again = replace(piece, file=replace(piece.file, changed=now.changed))
-                if self._latest[path] is piece:
-                    self._latest[path] = again
-                self._pieces[number] = again
+                self._pieces[number] = again = replace(piece, file=replace(piece.file, changed=now.changed))
                 same = not rows or again.checksum(rows, read.columns) == read.sums.get(number, 0)
             if not same:
                 message = f"{piece.file.display_name} has changed since the checkpoint {folder} read it"
@@ -141,30 +166,42 @@ class WatchedFiles(Source):
 
     def _take(self, file: File) -> None:
         """Add what is new of a file as a piece; one that is written meanwhile is looked at again."""
-        known = self._latest.get(file.path)
+        known = self._known.get(file.path)
         try:
-            part = self._grown(file, known) if known else self._open(file)
-            piece = FilePiece.of(self.relation, part, known.stop if known else 0) if part else None
+            part = self._grow(file, known) if known else self._begin(file)
+            piece = FilePiece.of(self.relation, part, known.rows if known else 0, file.size) if part else None
         except SquallError:
-            now = self._listing.find(file)
+            now = self._listing.find(file.path)
             if now and (now.size, now.changed) == (file.size, file.changed):
                 raise
             self._unfinished += [now] if now else []
             return
-        if piece is None:
+        if piece is None or part is None:
             return
-        self._latest[file.path] = piece
+        self._keep_open(file.path, part)
         if piece.rows:
             self._check(piece)
-            about = {"first": piece.first, "stop": piece.stop, "seen": file.size, "end": piece.end}
-            self._add(piece, asdict(piece.file) | about)
+            self._add(piece)
+        else:
+            self._note(piece)
 
-    def _add(self, piece: FilePiece, logged: LoggedPiece) -> None:
+    def _add(self, piece: FilePiece) -> None:
+        self._note(piece)
         self._pieces.append(piece)
-        self.logged.append(logged)
         self._starts.append(self.rows + piece.rows)
 
-    def _open(self, file: File) -> SourceFile | None:
+    def _note(self, piece: FilePiece) -> None:
+        """Note what is known of a file."""
+        self._known[sys.intern(piece.file.path)] = Known(piece.file.size, piece.stop, piece.end)
+
+    def _keep_open(self, path: str, part: SourceFile) -> None:
+        """Keep an open file, and a few others that have changed last."""
+        self._open[path] = part
+        self._open.move_to_end(path)
+        if len(self._open) > OPEN:
+            self._open.popitem(last=False)
+
+    def _begin(self, file: File) -> SourceFile | None:
         """Open a new file; None while it is only half written."""
         if not file.size:
             return None
@@ -177,13 +214,14 @@ class WatchedFiles(Source):
             return None
         return part if part.columns or part.rows else None
 
-    def _grown(self, file: File, piece: FilePiece) -> SourceFile | None:
+    def _grow(self, file: File, known: Known) -> SourceFile | None:
         """Return a file with what was appended to it, if anything was; SQ6001 if what is known of it has changed."""
-        same = file.size >= piece.file.size and end_checksum(piece.file, file) == piece.end
-        if same and file.size == piece.file.size:
+        same = file.size >= known.size and end_checksum(known.size, file) == known.end
+        if same and file.size == known.size:
             return None
-        if same and (part := piece.grown(file)):
-            return part
+        if same and not self._is_whole(file):
+            part = self._open.get(file.path)
+            return part.grown(file) if part else open_part(self.relation, file)
         message = f"{file.display_name} has changed since it was read"
         hint = "add other files" if self._is_whole(file) else "append to the files of a watched folder, or add others"
         raise SquallError("SQ6001", message, hint=hint)
