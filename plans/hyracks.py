@@ -10,5 +10,5 @@ customer = DataSource(
 orders = DataSource(
     "orders", "../examples/tpch/data/orders.parquet", {"o_orderkey": "BIGINT NOT NULL", "o_custkey": "BIGINT NOT NULL"}
 )
-joined = EquiJoin(customer, "c_custkey", orders, "o_custkey")
+joined = EquiJoin(customer, "c_custkey", orders, "o_custkey", operator="SHJ", parallelism=2)
 plan = Sink(Aggregate(joined, by="c_mktsegment", n="COUNT(o_orderkey)"))

@@ -28,6 +28,7 @@ lineitem = DataSource(
         "l_discount": "DECIMAL(15,2) NOT NULL",
         "l_shipdate": "DATE NOT NULL",
     },
+    parallelism=2,
 )
 
 building = Select(customer, "c_mktsegment = 'BUILDING'")
@@ -35,8 +36,8 @@ earlier = Select(orders, "o_orderdate < DATE '1995-03-15'")
 later = Project(
     Select(lineitem, "l_shipdate > DATE '1995-03-15'"), "l_orderkey", volume="l_extendedprice * (1 - l_discount)"
 )
-of_customers = EquiJoin(building, "c_custkey", earlier, "o_custkey")
-items = EquiJoin(of_customers, "o_orderkey", later, "l_orderkey")
+of_customers = EquiJoin(building, "c_custkey", earlier, "o_custkey", partitioning="broadcast(customer)")
+items = EquiJoin(of_customers, "o_orderkey", later, "l_orderkey", partitioning="hash", parallelism=3)
 revenue = Aggregate(items, by=("l_orderkey", "o_orderdate", "o_shippriority"), revenue="SUM(volume)")
 plan = Sink(
     Project(revenue, "l_orderkey", "revenue", "o_orderdate", "o_shippriority"),

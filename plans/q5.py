@@ -45,11 +45,12 @@ lineitem = DataSource(
     },
 )
 
-asia = EquiJoin(nation, "n_regionkey", Select(region, "r_name = 'ASIA'"), "r_regionkey", name="asia")
-suppliers = EquiJoin(supplier, "s_nationkey", asia, "n_nationkey", name="suppliers")
+in_asia = Select(region, "r_name = 'ASIA'")
+asia = EquiJoin(nation, "n_regionkey", in_asia, "r_regionkey", name="asia", partitioning="broadcast(region)")
+suppliers = EquiJoin(supplier, "s_nationkey", asia, "n_nationkey", name="suppliers", partitioning="broadcast(asia)")
 in_1994 = Select(orders, "o_orderdate >= DATE '1994-01-01' AND o_orderdate < DATE '1995-01-01'")
 bought = EquiJoin(customer, "c_custkey", in_1994, "o_custkey", name="bought")
 volumes = Project(lineitem, "l_orderkey", "l_suppkey", volume="l_extendedprice * (1 - l_discount)")
-items = EquiJoin(bought, "o_orderkey", volumes, "l_orderkey", name="items")
+items = EquiJoin(bought, "o_orderkey", volumes, "l_orderkey", name="items", partitioning="hash")
 local = EquiJoin(items, ("l_suppkey", "c_nationkey"), suppliers, ("s_suppkey", "s_nationkey"), name="local")
 plan = Sink(Aggregate(local, by="n_name", revenue="SUM(volume)"), order_by="revenue DESC")

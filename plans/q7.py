@@ -42,8 +42,8 @@ lineitem = DataSource(
     },
 )
 
-sellers = EquiJoin(supplier, "s_nationkey", n1, "n_nationkey", name="sellers")
-buyers = EquiJoin(customer, "c_nationkey", n2, "n_nationkey", name="buyers")
+sellers = EquiJoin(supplier, "s_nationkey", n1, "n_nationkey", name="sellers", partitioning="broadcast(n1)")
+buyers = EquiJoin(customer, "c_nationkey", n2, "n_nationkey", name="buyers", partitioning="broadcast(n2)")
 bought = EquiJoin(buyers, "c_custkey", orders, "o_custkey", name="bought")
 shipped = Project(
     Select(lineitem, "l_shipdate BETWEEN DATE '1995-01-01' AND DATE '1996-12-31'"),
@@ -53,6 +53,7 @@ shipped = Project(
     volume="l_extendedprice * (1 - l_discount)",
 )
 sold = EquiJoin(sellers, "s_suppkey", shipped, "l_suppkey", name="sold")
-trade = Select(EquiJoin(sold, "l_orderkey", bought, "o_orderkey", name="trade"), "n1.n_name <> n2.n_name")
+traded = EquiJoin(sold, "l_orderkey", bought, "o_orderkey", name="traded", partitioning="hash(o_orderkey)")
+trade = Select(traded, "n1.n_name <> n2.n_name")
 by_year = Aggregate(trade, by=("n1.n_name AS supp_nation", "n2.n_name AS cust_nation", "l_year"), revenue="SUM(volume)")
 plan = Sink(by_year, order_by=("supp_nation", "cust_nation", "l_year"))

@@ -10,6 +10,6 @@ customer = DataSource(
 supplier = DataSource("supplier", "../examples/tpch/data/supplier.parquet", {"s_acctbal": "DECIMAL(15,2) NOT NULL"})
 part = DataSource("part", "../examples/tpch/data/part.parquet", {"p_retailprice": "DECIMAL(15,2) NOT NULL"})
 
-richer = ThetaJoin(customer, supplier, "c_acctbal > s_acctbal")
-triples = ThetaJoin(richer, part, "c_acctbal < p_retailprice")
+richer = ThetaJoin(customer, supplier, "c_acctbal > s_acctbal", operator="Dynamic")
+triples = ThetaJoin(richer, part, "c_acctbal < p_retailprice", partitioning="broadcast(part)")
 plan = Sink(Aggregate(triples, by="c_mktsegment", n="COUNT(*)"))

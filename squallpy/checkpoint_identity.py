@@ -61,7 +61,9 @@ def plan_identity(compiled: CompiledQuery) -> str:
     """Identify the plan of a query, which the state of each partition depends on."""
     plan, matrices = compiled.plan, compiled.plan.matrices
     parts = matrices.parts if matrices else 0
-    return run_deep(lambda: _hash(f"{plan.partitions} {parts} {_program_text(compiled)} {plan_text(plan)}"))
+    return run_deep(
+        lambda: _hash(f"{plan.partitions} {parts} {_program_text(compiled)} {plan_text(plan, with_components=False)}")
+    )
 
 
 def _program_text(compiled: CompiledQuery) -> str:

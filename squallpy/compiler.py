@@ -119,7 +119,7 @@ class Compiler:
         joins = JoinOperator(settings.join_operator)
         switches = DistributionOptions(settings.move_rules, settings.move_sharing, settings.fusion)
         compensated = settings.fivm_sums == "compensated"
-        plan = place(program, partitions, sizes, switches, settings.partition, joins, compensated)
+        plan = place(program, partitions, sizes, switches, settings.partition, joins, compensated, settings.components)
         plan = set_join_parameters(
             plan, settings.join_epsilon, (settings.join_capacity_mb << 20) or None, settings.join_groups
         )

@@ -6,6 +6,7 @@ from enum import Enum
 from typing import Any
 
 from squallpy.base.errors import SquallError, nearest
+from squallpy.base.pinned_component import PinnedComponent
 
 
 class JoinOperator(Enum):
@@ -143,6 +144,7 @@ class Settings:
     statements: int = setting(
         MOST_STATEMENTS, "maximum number of statements of a query: one that needs more is refused", 1
     )
+    components: tuple[PinnedComponent, ...] = ()  # NB: set by plans put together by hand, not by name
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,14 +168,14 @@ def list_settings() -> list[Option]:
             _show(f.default),
             f.metadata["meaning"],
         )
-        for f in fields(Settings)
+        for f in _named_settings()
     ]
 
 
 def parse_settings(assignments: Iterable[str], settings: Settings | None = None) -> Settings:
     """Apply `name=value` assignments to settings; SQ7001 for an unknown name, SQ7003 for an unfit value."""
     settings = settings or Settings()
-    known = {_public_name(f): f for f in fields(Settings) if f.name != _PARTITION}
+    known = {_public_name(f): f for f in _named_settings() if f.name != _PARTITION}
     for assignment in assignments:
         name, equals, text = assignment.partition("=")
         head, _, view = name.strip().partition(".")
@@ -190,6 +192,11 @@ def parse_settings(assignments: Iterable[str], settings: Settings | None = None)
         value = _value(name, text.strip(), known[name].default, **known[name].metadata["limits"])
         settings = replace(settings, **{known[name].name: value})
     return settings
+
+
+def _named_settings() -> list[Field[Any]]:
+    """List the settings that users set by name."""
+    return [f for f in fields(Settings) if f.metadata]
 
 
 def _public_name(field: Field[Any]) -> str:

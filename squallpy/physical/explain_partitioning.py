@@ -18,8 +18,12 @@ from squallpy.program.variable_names import Names
 _ON_GRID = (ROWS.value, COLUMNS.value)
 
 
-def place_text(pool: PoolPlan, place: tuple[int, ...] | str | None) -> str:
-    """Show where the records of a pool are: " by o_orderkey"; empty if that is not chosen."""
+def place_text(pool: PoolPlan, place: tuple[int, ...] | str | None, partitions: int | None = None) -> str:
+    """Show where the records of a pool are: " by o_orderkey"; empty if that is not chosen.
+
+    Args:
+        partitions: The partitions that it is hashed over, if they are not all.
+    """
     match place:
         case None:
             return ""
@@ -27,7 +31,8 @@ def place_text(pool: PoolPlan, place: tuple[int, ...] | str | None) -> str:
             return f" {place}"
         case ():
             return " in one partition"
-    return f" by {', '.join(pool.keys[i].name for i in place)}"
+    over = "" if partitions is None else f" over {partitions}"
+    return f" by {', '.join(pool.keys[i].name for i in place)}{over}"
 
 
 def send_text(plan: Plan, send: Send, is_last: bool = False) -> str:
@@ -40,7 +45,8 @@ def send_text(plan: Plan, send: Send, is_last: bool = False) -> str:
         case ():
             to = "to the driver" if is_last else "to one partition"
         case by:
-            to = f"by {', '.join(names(pool.keys[i]) for i in by)}"
+            over = "" if send.partitions is None else f" over {send.partitions}"
+            to = f"by {', '.join(names(pool.keys[i]) for i in by)}{over}"
     if send.key:
         compared = ", ".join(names(pool.keys[i]) for i in send.key)
         to = f"by {compared}, or if that is heavy to all joiners of its {'column' if send.side else 'row'}, {to}"
@@ -56,6 +62,16 @@ def join_lines(plan: Plan) -> list[str]:
         if plan.places and (bound := _list_bound_keys(plan, pool)):
             found.setdefault(_reason_of(plan, pool, bound), []).append(pool.name)
     return [*(f"JOIN {', '.join(names)} {how}" for how, names in found.items()), *_grids(plan)]
+
+
+def component_lines(plan: Plan) -> list[str]:
+    """Write a line for each component of a plan put together by hand: its inputs, what is pinned, its views."""
+    lines = []
+    for component, views in plan.components:
+        inputs = f" of {', '.join(component.inputs)}" if component.inputs else ""
+        state = f"; {', '.join(views) or 'no state'}" if component.inputs else ""
+        lines.append(f"COMPONENT {component}{inputs}: {component.choices}{state}")
+    return lines
 
 
 def _list_bound_keys(plan: Plan, pool: PoolPlan) -> list[frozenset[int]]:
@@ -84,7 +100,7 @@ def _reason_of(plan: Plan, pool: PoolPlan, bound: list[frozenset[int]]) -> str:
 def _describe_settings(plan: Plan, pool: PoolPlan) -> str:
     """Describe what has been set for a view, not chosen."""
     if pool.name in plan.pinned_pools:
-        return f"partition.{pool.name} is set"
+        return dict(plan.pins)[pool.name]
     return f"join.operator={plan.operator.value}" if plan.operator is not JoinOperator.AUTO else ""
 
 

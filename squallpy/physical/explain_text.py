@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 
 from squallpy.base.rings import Payload
-from squallpy.physical.explain_partitioning import join_lines, place_text, send_text
+from squallpy.physical.explain_partitioning import component_lines, join_lines, place_text, send_text
 from squallpy.physical.network_cost import traffic
 from squallpy.physical.plan import Derive, FilterStep, Let, Lookup, Plan, PoolPlan, Stage, Update
 from squallpy.physical.planner import place
@@ -18,8 +18,8 @@ def triggers_text(program: Program) -> str:
     return program_text(program, costs(place(program, 1, {})))
 
 
-def plan_text(plan: Plan) -> str:
-    """Show components: feeds, stages with their statements as lookup steps and exchanges, pools with their layouts."""
+def plan_text(plan: Plan, with_components: bool = True) -> str:
+    """Show feeds, stages with their statements as lookup steps and exchanges, pools with their layouts."""
     lines: list[str] = []
     auxiliary = ((feed.relation.name, feed.auxiliary) for feed in plan.feeds if feed.auxiliary)
     origins = {name: aux.kind.origin_text(aux.source.name) for name, aux in auxiliary}
@@ -41,11 +41,14 @@ def plan_text(plan: Plan) -> str:
     places = dict(plan.places) | dict.fromkeys(plan.driver_pools, "on the driver")
     lines += ["", "POOLS"]
     unique = {view.view for view in plan.unique}
-    pools = [(pool, place_text(pool, places.get(pool.name))) for pool in plan.pools]
+    over = dict(plan.spreads)
+    pools = [(pool, place_text(pool, places.get(pool.name), over.get(pool.name))) for pool in plan.pools]
     lines += [f"  {pool_text(pool)}{where}{_checked(pool, unique)}" for pool, where in pools]
     lines += [f"RESULT {'on' if plan.keeps_results else 'through'} the driver"]
     lines += [f"  {pool_text(result)}{_checked(result, unique)}" for result in plan.results]
     lines += join_lines(plan)
+    if with_components:
+        lines += component_lines(plan)
     return "\n".join(lines) + "\n"
 
 
@@ -128,8 +131,10 @@ def stages_text(plan: Plan, yardstick: str = "") -> str:
     added = ", ".join(f"Δ{result.name} to {result.name}" for result in plan.results)
     lines += [f"  DRIVER   {first}add {added}, print what changed", f"EXCHANGED, estimated bytes per tuple: {sent}"]
     lines += join_lines(plan)
+    over = dict(plan.spreads)
     fixed = [(pool, dict(plan.places)[pool.name]) for pool in plan.pools if pool.name in plan.pinned_pools]
-    lines += [f"PLACED as set: {pool_text(pool)}{place_text(pool, where)}" for pool, where in fixed]
+    for pool, at in fixed:
+        lines.append(f"PLACED as set: {pool_text(pool)}{place_text(pool, at, over.get(pool.name))}")
     return "\n".join([*lines, *([f"YARDSTICK {yardstick}"] if yardstick else []), ""])
 
 

@@ -7,6 +7,7 @@ goes through stages, each on every partition, with an exchange of messages betwe
 from dataclasses import dataclass
 
 from squallpy.base.index_order import Order
+from squallpy.base.pinned_component import PinnedComponent
 from squallpy.base.rings import Payload
 from squallpy.base.settings import JoinOperator
 from squallpy.catalog.relation import Relation
@@ -92,7 +93,8 @@ Step = Lookup | FilterStep | Let
 class Update:
     """A statement as steps: start from the rows of `delta`, take the steps, multiply payloads, add to `target`.
 
-    `keep`: every partition computes the whole outcome and adds its own part, by the hash of these keys.
+    `keep`: every partition computes the whole outcome and adds its own part, by the hash of these keys, over the first
+    `partitions` or all.
     """
 
     target: str
@@ -103,6 +105,7 @@ class Update:
     keys: tuple[Column, ...]
     lanes: tuple[Lane | None, ...]
     keep: tuple[int, ...] | None = None
+    partitions: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +125,7 @@ class Send:
         by: Keys whose hash is the partition; none: all rows to one; None: to every partition.
         side: Send to all joiners of a row or a column of the grid.
         key: Join keys; a heavy one has a grid of its own.
+        partitions: Number of partitions, counted from the first, over which keys are hashed; None: all.
     """
 
     name: str
@@ -129,6 +133,7 @@ class Send:
     keys: tuple[int, ...] | None
     side: Side | None = None
     key: tuple[int, ...] = ()
+    partitions: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +234,9 @@ class Plan:
     partitions: int
     places: tuple[tuple[str, tuple[int, ...] | str], ...] = ()  # placements of pools: key positions, or a mark's name
     unique: tuple[UniqueView, ...] = ()  # checked after each batch
-    pinned_pools: tuple[str, ...] = ()  # pools whose placements were pinned
+    spreads: tuple[tuple[str, int], ...] = ()  # pools that are hashed over the first so many partitions only
+    pins: tuple[tuple[str, str], ...] = ()  # pools whose placements were pinned, and by what
+    components: tuple[tuple[PinnedComponent, tuple[str, ...]], ...] = ()  # of a plan put together by hand: their pools
     grid: Grid | None = None  # the initial grid of joiners, if there is one
     on_grid: tuple[OnGrid, ...] = ()  # the views there, or on grids of their keys, if these adapt
     operator: JoinOperator = JoinOperator.AUTO  # set by the user
@@ -241,6 +248,11 @@ class Plan:
     keeps_results: bool = True  # otherwise their rows are printed and dropped
     driver: Stage | None = None  # the last stage, where it only has sums without keys
     printed: tuple[tuple[int, tuple[str, ...]], ...] = ()  # by query: its result, its columns; none: all
+
+    @property
+    def pinned_pools(self) -> tuple[str, ...]:
+        """The pools whose placements were pinned."""
+        return tuple(name for name, _ in self.pins)
 
     @property
     def only_grows(self) -> bool:

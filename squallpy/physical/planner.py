@@ -6,16 +6,19 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from squallpy.base.errors import SquallError
+from squallpy.base.pinned_component import PinnedComponent
 from squallpy.base.rings import Cofactor, LaneRing, Payload, Ring
 from squallpy.base.settings import JoinOperator
 from squallpy.base.types import Kind
 from squallpy.physical.access_paths import Indexes, ViewFacts, access
+from squallpy.physical.distribute.component_placements import component_placements
 from squallpy.physical.distribute.distributed_program import (
     ALL,
     DistributionOptions,
     KeyHashing,
     Placement,
     Placements,
+    Spread,
     distribute,
 )
 from squallpy.physical.distribute.driver_block import ends_on_driver
@@ -57,6 +60,7 @@ def place(
     pinned: Sequence[tuple[str, str]] = (),
     operator: JoinOperator = JoinOperator.AUTO,
     compensated: bool = True,
+    components: Sequence[PinnedComponent] = (),
 ) -> Plan:
     """Place the views of a program and compile its statements to stages.
 
@@ -65,26 +69,40 @@ def place(
         pinned: Placements that the user pinned; SQ7001 or SQ7003 for an impossible one.
         operator: The join operator for all views; SQ7003 if the query does not suit it.
         compensated: The sums in cofactor matrices are of double-doubles.
+        components: Those of plans put together by hand; SQ7003 for choices that are impossible.
     """
+    by_hand = component_placements(program, components, partitions)
     fixed = pinned_placements(program, pinned)
+    options = [f"partition.{name}={keys}" for name, keys in pinned]
+    options += map(str, dict.fromkeys(by_hand.pinned.values()))
     try:
-        places = all_on_grid(program, operator) | fixed if operator.is_grid else fixed
-        grids = operator is JoinOperator.AUTO
+        places = all_on_grid(program, operator) if operator.is_grid else {}
+        places = {**places, **by_hand.placements, **fixed}
+        grids = operator is by_hand.operator is JoinOperator.AUTO
         found = choose_placements(program, sizes, partitions, places, grids) if partitions > 1 else None
     except PlacementError as reason:
         if operator.is_grid:
-            raise _unsuitable_operator(operator, pinned, str(reason)) from None
-        options = ", ".join(f"partition.{name}={keys}" for name, keys in pinned)
-        message = f"{options}: no placement of the other views is possible with it: {reason}"
+            raise _unsuitable_operator(operator, options, str(reason)) from None
+        message = f"{', '.join(options)}: no placement of the other views is possible with it: {reason}"
         raise SquallError("SQ7003", message) from None
     if found is None:
-        return _plan_on_one_partition(program, compensated)
+        return replace(_plan_on_one_partition(program, compensated), components=by_hand.views)
+    operator = by_hand.operator if operator is JoinOperator.AUTO else operator
     plan = _plan_distributed(program, found, partitions, switches, compensated)
-    grid, movable = grid_of(program, found, sizes, partitions, operator), _on_grid(plan, found)
+    grid = grid_of(program, found, sizes, by_hand.joiners or partitions, operator)
+    movable = _on_grid(plan, found)
     if operator is JoinOperator.HYBRID and not movable:
-        raise _unsuitable_operator(operator, pinned, "the records of a key are not all at the joiners of the key")
+        raise _unsuitable_operator(operator, options, "the records of a key are not all at the joiners of the key")
+    pins = {name: f"set by {component}" for name, component in by_hand.pinned.items()}
+    pins |= {name: f"partition.{name} is set" for name in fixed}
     plan = replace(
-        plan, pinned_pools=tuple(fixed), grid=grid, on_grid=movable if operator.adapts else (), operator=operator
+        plan,
+        spreads=tuple((name, place.partitions) for name, place in found.items() if isinstance(place, Spread)),
+        pins=tuple(pins.items()),
+        components=by_hand.views,
+        grid=grid,
+        on_grid=movable if operator.adapts else (),
+        operator=operator,
     )
     return _with_heavy_key_grids(plan, found, switches, compensated) if operator is JoinOperator.AUTO else plan
 
@@ -100,6 +118,10 @@ def set_join_parameters(plan: Plan, epsilon: float, capacity: int | None = None,
     plan = replace(plan, epsilon=epsilon)
     if plan.grid is None or not plan.on_grid:
         return plan
+    if (groups or capacity is not None) and plan.grid.joiners < powers_of_two(plan.partitions)[0]:
+        option = "join.groups=on" if groups else "join.capacity_mb"
+        message = f"{option}: a grid with a parallelism of its own neither grows nor has groups"
+        raise SquallError("SQ7003", message, hint="leave one of them out")
     if capacity is not None:
         first = Grid(Mapping(1, 1 << (plan.grid.joiners.bit_length() - 1) % 2))
         return replace(plan, capacity=capacity, grid=first)
@@ -120,11 +142,11 @@ def _can_use_groups(plan: Plan) -> bool:
     return True
 
 
-def _unsuitable_operator(operator: JoinOperator, pinned: Sequence[tuple[str, str]], reason: str) -> SquallError:
+def _unsuitable_operator(operator: JoinOperator, options: Sequence[str], reason: str) -> SquallError:
     """Make the error for a query that does not suit the operator."""
-    options = ", ".join([f"join.operator={operator.value}", *(f"partition.{name}={keys}" for name, keys in pinned)])
+    set_ = ", ".join([f"join.operator={operator.value}", *options])
     hint = "auto chooses an operator that suits it"
-    return SquallError("SQ7003", f"{options}: it does not suit this query: {reason}", hint=hint)
+    return SquallError("SQ7003", f"{set_}: it does not suit this query: {reason}", hint=hint)
 
 
 def _with_heavy_key_grids(plan: Plan, places: Placements, switches: DistributionOptions, compensated: bool) -> Plan:
@@ -225,7 +247,7 @@ def _placement_value(place: Placement) -> tuple[int, ...] | str:
     match place:
         case Mark():
             return place.value
-        case KeyHashing(_, by):
+        case KeyHashing(_, by) | Spread(by):
             return by
     return place
 
@@ -255,7 +277,7 @@ def _with_kept_deltas(reading: Stage, stages: list[Stage], builder: "_PlanBuilde
 def _can_check(unique: UniqueView, places: Placements) -> bool:
     """True if some partition knows how many rows a key of the view has, and if they are counted, just one says so."""
     place = places.get(unique.view, ())
-    return place is not RANDOM and (isinstance(place, tuple) or place is EVERYWHERE or not unique.skips)
+    return place is not RANDOM and (isinstance(place, tuple | Spread) or place is EVERYWHERE or not unique.skips)
 
 
 class _PlanBuilder:
@@ -286,14 +308,15 @@ class _PlanBuilder:
         self._pools[step.name] = replace(self._pools[step.source], name=step.name)
         assert step.keys is EVERYWHERE or isinstance(step.keys, tuple), f"{step.name} is sent to {step.keys}"
         side = None if step.side is None else SIDES[step.side]
-        return Send(step.name, step.source, step.keys if isinstance(step.keys, tuple) else None, side, step.key)
+        keys = step.keys if isinstance(step.keys, tuple) else None
+        return Send(step.name, step.source, keys, side, step.key, step.workers)
 
     def step(self, step: Step) -> Update | Derive:
         """Compile a statement, or the derivation of an auxiliary relation."""
         if isinstance(step, Derivation):
             return Derive(step.relation, step.is_alone)
         assert isinstance(step, Compute)
-        return replace(self.update(step.statement), keep=step.keep)
+        return replace(self.update(step.statement), keep=step.keep, partitions=step.workers)
 
     def update(self, statement: Statement) -> Update:
         """Compile a statement; the rings of a product that lives no longer than the batch are those of its factors."""

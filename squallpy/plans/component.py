@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from squallpy.base.call_site import call_site
 from squallpy.base.errors import SquallError
+from squallpy.base.pinned_component import PinnedComponent
 from squallpy.base.types import BOOLEAN, Kind
 from squallpy.catalog.catalog import Catalog
 from squallpy.frontend.declaration_text import quote_name
@@ -24,6 +25,7 @@ from squallpy.logical.bind.select import QueryBlock
 from squallpy.logical.expressions import Column, Expr, Literal
 from squallpy.logical.nodes import Node
 from squallpy.logical.plan_properties import check_size
+from squallpy.plans.choices import Choices, read_choices
 from squallpy.runtime.evaluate.constant_evaluation import fold_constant
 
 Texts = str | Sequence[str]
@@ -80,6 +82,24 @@ class Component:
 
         visit(self)
         yield from seen.values()
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """The names of the streams and tables that it reads."""
+        return tuple(sorted({name for each in self.inputs for name in each.relations}))
+
+    def pinned(self) -> PinnedComponent | None:
+        """Return what is pinned of its physical plan; None if it has no state."""
+        return None
+
+    def read_choices(
+        self, partitioning: str | None, operator: str | None, parallelism: int | None, schemes: tuple[str, ...]
+    ) -> Choices:
+        """Read physical choices; SQ7003, at the place of one, for those that are impossible."""
+        try:
+            return read_choices(partitioning, operator, parallelism, schemes)
+        except SquallError as error:
+            raise self.error(error.code, error.message, error.hint, partitioning or operator or "") from None
 
     def edge(self, *inputs: "Component") -> str:
         """Name the edges from inputs: customer, orders → EquiJoin customer_orders"""

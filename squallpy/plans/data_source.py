@@ -6,6 +6,7 @@ from pathlib import Path
 
 from squallpy.base.errors import SquallError
 from squallpy.base.local_paths import scheme_of
+from squallpy.base.pinned_component import HASH, PinnedComponent
 from squallpy.catalog.format_options import FORMATS
 from squallpy.catalog.relation import Field, Relation
 from squallpy.frontend.declaration_text import declaration_text
@@ -51,8 +52,7 @@ class DataSource(Component):
     ) -> None:
         super().__init__(name or relation)
         self.parallelism = parallelism
-        if parallelism is not None and parallelism < 1:
-            raise self.error("SQ7003", f"parallelism is at least 1, not {parallelism}")
+        self.read_choices(None, None, parallelism, (HASH,))
         given = {} if path is None else {"path": self._find(str(path))}
         text = declaration_text(
             relation,
@@ -65,6 +65,14 @@ class DataSource(Component):
             delay,
         )
         self.relation = self._declare(text)
+
+    def pinned(self) -> PinnedComponent | None:
+        tasks = self.parallelism
+        return PinnedComponent(self.kind, self.name, (), (self.relations,), parallelism=tasks) if tasks else None
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        return (self.relation.name,)
 
     def _find(self, path: str) -> str:
         """Find a path from the folder of the user's file."""

@@ -1,20 +1,65 @@
 """Joins of two inputs: by equality of keys, or by any predicate."""
 
-from squallpy.base.errors import SquallError
+from typing import ClassVar
+
+from squallpy.base.errors import SquallError, nearest
+from squallpy.base.pinned_component import BROADCAST, GRID, HASH, PinnedComponent
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.scope import Scope
 from squallpy.logical.expression_builders import call
 from squallpy.logical.expressions import Expr, conjunction
 from squallpy.logical.nodes import inner_join
-from squallpy.plans.component import Bound, Component, Texts, as_texts
+from squallpy.plans.component import Bound, Component, Texts, as_texts, new_context
+from squallpy.plans.equal_fields import Field, equal_fields
 
 
 class JoinComponent(Component):
-    """Base of the joins."""
+    """Base of the joins.
 
-    def __init__(self, left: Component, right: Component, name: str | None) -> None:
+    Args:
+        partitioning: hash, hash(key), grid, or broadcast(input), as `choices` says.
+        operator: SHJ, Hybrid, StaticMid, StaticOpt or Dynamic (docs/joins.md).
+        parallelism: The partitions that hold its state.
+    """
+
+    schemes: ClassVar[tuple[str, ...]]
+
+    def __init__(
+        self,
+        left: Component,
+        right: Component,
+        name: str | None,
+        partitioning: str | None,
+        operator: str | None,
+        parallelism: int | None,
+    ) -> None:
         both = (getattr(each, "name", "?") for each in (left, right))
         super().__init__(name or "_".join(both), left, right)
+        self.choices = self.read_choices(partitioning, operator, parallelism, self.schemes)
+        names = self.choices.arguments
+        inputs = [each.name.lower() for each in self.inputs]
+        if self.choices.partitioning == BROADCAST and (len(names) != 1 or inputs.count(names[0].lower()) != 1):
+            hint = f"write broadcast({self.inputs[0].name}) or broadcast({self.inputs[1].name})"
+            raise self.error("SQ7003", f"{partitioning} does not name one of its inputs", hint, partitioning or "")
+        self.check()
+
+    def pinned(self) -> PinnedComponent:
+        chosen, keys, fields = self.choices, tuple[str, ...](), tuple[tuple[Field, ...], ...]()
+        relations = tuple(each.relations for each in self.inputs)
+        names = tuple(each.name for each in self.inputs)
+        at = 0
+        if chosen.partitioning == BROADCAST:
+            at = [name.lower() for name in names].index(chosen.arguments[0].lower())
+        if chosen.partitioning == HASH:
+            keys, fields = self._hashed()
+        return PinnedComponent(
+            self.kind, self.name, names, relations, chosen.partitioning, keys, fields, at, chosen.operator,
+            chosen.parallelism,
+        )  # fmt: skip
+
+    def _hashed(self) -> tuple[tuple[str, ...], tuple[tuple[Field, ...], ...]]:
+        """Find the keys that are hashed, and the fields equal to each."""
+        raise NotImplementedError
 
     def bind(self, ctx: Context) -> Bound:
         left, right = (each.bind(ctx) for each in self.inputs)
@@ -39,12 +84,51 @@ class EquiJoin(JoinComponent):
         right_key: As many over columns of `right`.
     """
 
+    schemes = (HASH, BROADCAST, GRID)
+
     def __init__(
-        self, left: Component, left_key: Texts, right: Component, right_key: Texts, *, name: str | None = None
+        self,
+        left: Component,
+        left_key: Texts,
+        right: Component,
+        right_key: Texts,
+        *,
+        name: str | None = None,
+        partitioning: str | None = None,
+        operator: str | None = None,
+        parallelism: int | None = None,
     ) -> None:
-        super().__init__(left, right, name)
         self.left_key, self.right_key = as_texts(left_key), as_texts(right_key)
-        self.check()
+        super().__init__(left, right, name, partitioning, operator, parallelism)
+
+    def check(self) -> Bound:
+        bound = super().check()
+        if self.choices.partitioning == HASH:
+            self._hashed()
+        return bound
+
+    def _hashed(self) -> tuple[tuple[str, ...], tuple[tuple[Field, ...], ...]]:
+        pairs = list(zip(self.left_key, self.right_key, strict=True))
+        wanted = self.choices.arguments
+        for name in wanted:
+            if not any(name.lower() in (key.lower() for key in pair) for pair in pairs):
+                hint = nearest(name, [key for pair in pairs for key in pair])
+                raise self.error("SQ7003", f'"{name}" is none of its keys', hint, f"hash({', '.join(wanted)})")
+        chosen = [pair for pair in pairs if not wanted or {key.lower() for key in pair} & {w.lower() for w in wanted}]
+        ctx, found = new_context(), []
+        bound = [each.bind(ctx) for each in self.inputs]
+        for pair in chosen:
+            sides = zip(bound, pair, self.inputs, strict=True)
+            fields = [
+                equal_fields(each.node, self.expression(ctx, each.scope, key, self.edge(input)))
+                for each, key, input in sides
+            ]
+            if not all(fields):
+                key = pair[bool(fields[0])]
+                hint = "hash by another, or broadcast an input"
+                raise self.error("SQ7003", f'the key "{key}" is computed, and cannot be hashed', hint, key)
+            found.append(tuple(sorted({field for each in fields for field in each})))
+        return wanted or self.left_key, tuple(found)
 
     def _predicate(self, ctx: Context, left: Bound, right: Bound, scope: Scope) -> Expr:
         keys, other_keys = self.left_key, self.right_key
@@ -70,10 +154,21 @@ class ThetaJoin(JoinComponent):
     ThetaJoin(bids, asks, "bids.price >= asks.price")
     """
 
-    def __init__(self, left: Component, right: Component, on: str, *, name: str | None = None) -> None:
-        super().__init__(left, right, name)
+    schemes = (GRID, BROADCAST)
+
+    def __init__(
+        self,
+        left: Component,
+        right: Component,
+        on: str,
+        *,
+        name: str | None = None,
+        partitioning: str | None = None,
+        operator: str | None = None,
+        parallelism: int | None = None,
+    ) -> None:
         self.on = on
-        self.check()
+        super().__init__(left, right, name, partitioning, operator, parallelism)
 
     def _predicate(self, ctx: Context, left: Bound, right: Bound, scope: Scope) -> Expr:
         return self.condition(ctx, scope, self.on)

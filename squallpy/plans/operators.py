@@ -4,13 +4,16 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from squallpy.base.errors import nearest
+from squallpy.base.pinned_component import BROADCAST, HASH, SINGLE, PinnedComponent
 from squallpy.frontend.query import parse_select
 from squallpy.frontend.source_text import ScriptText
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.stream_windows import apply_window, with_window
 from squallpy.logical.nodes import Filter, Node, Scan, with_inputs
 from squallpy.logical.nodes import Window as WindowNode
-from squallpy.plans.component import Bound, Chained, Component, Texts, as_texts, item_text, parse_items
+from squallpy.plans.component import Bound, Chained, Component, Texts, as_texts, item_text, new_context, parse_items
+from squallpy.plans.equal_fields import equal_fields
 
 
 class Select(Chained):
@@ -95,13 +98,46 @@ class Aggregate(Chained):
 
     Args:
         by: Columns, or expressions with AS and a name.
+        partitioning: hash, hash(key), broadcast or single, of the groups of one that is an input of joins.
+        parallelism: The partitions that hold its groups.
         aggregates: Expressions of aggregates and keys.
     """
 
-    def __init__(self, input: Component, by: Texts = (), *, name: str | None = None, **aggregates: str) -> None:
+    def __init__(
+        self,
+        input: Component,
+        by: Texts = (),
+        *,
+        name: str | None = None,
+        partitioning: str | None = None,
+        parallelism: int | None = None,
+        **aggregates: str,
+    ) -> None:
         super().__init__(input, name)
         self.by, self.aggregates = as_texts(by), aggregates
+        self.choices = self.read_choices(partitioning, None, parallelism, (HASH, BROADCAST, SINGLE))
         self.check()
+        self.pinned()
+
+    def pinned(self) -> PinnedComponent:
+        chosen = self.choices
+        keys = (chosen.arguments or self.by) if chosen.partitioning == HASH else ()
+        ctx = new_context()
+        below = self.input.bind(ctx)
+        known = {key.lower(): key for key in self.by}
+        fields = []
+        for key in keys:
+            if key.lower() not in known:
+                raise self.error("SQ7003", f'"{key}" is none of its keys', nearest(key, self.by), f"hash({key})")
+            (node,) = parse_items([known[key.lower()]]).ast.expressions
+            equal = equal_fields(below.node, self.expression(ctx, below.scope, node.unalias().sql(), self.edge()))
+            if not equal:
+                raise self.error("SQ7003", f'the key "{key}" is computed, and cannot be hashed', text=key)
+            fields.append(equal)
+        return PinnedComponent(
+            self.kind, self.name, (self.input.name,), (self.relations,), chosen.partitioning, keys, tuple(fields),
+            parallelism=chosen.parallelism,
+        )  # fmt: skip
 
     def bind(self, ctx: Context) -> Bound:
         below = self.input.bind(ctx)

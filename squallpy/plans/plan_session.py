@@ -12,12 +12,16 @@ from squallpy.catalog.catalog import Catalog
 from squallpy.catalog.relation import Relation
 from squallpy.logical.bind import Script
 from squallpy.logical.nodes import Query
+from squallpy.physical.plan import Plan
 from squallpy.plans.data_source import DataSource
 from squallpy.plans.sink import Sink
-from squallpy.session import RunOptions, Session
+from squallpy.session import Executor, RunOptions, Session
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from squallpy.runtime.checkpoint.state_folders import StateLocation
+    from squallpy.runtime.sources.input import Input
 
 
 class PlanSession(Session):
@@ -25,7 +29,7 @@ class PlanSession(Session):
 
     def __init__(self, sinks: Sequence[Sink], settings: Settings | None = None, path: Path | None = None) -> None:
         file = path or Path(sinks[0].site.file)
-        super().__init__(file, settings, text="")
+        super().__init__(file, _with_components(settings or Settings(), sinks), text="")
         self._sinks = tuple(sinks)
 
     @cached_property
@@ -37,11 +41,30 @@ class PlanSession(Session):
         queries = tuple(sink.query(catalog, number) for number, sink in enumerate(self._sinks, 1))
         return Script(catalog.relations, queries, notices=tuple(catalog.notices))
 
+    def _executor(
+        self, plan: Plan, input: "Input", location: "StateLocation | None", options: RunOptions, wanted: Sequence[bool]
+    ) -> "Executor":
+        return super()._executor(plan, replace(input, tasks=_tasks(self._sinks)), location, options, wanted)
+
     def answers(self, backend: str) -> list["pa.Table"]:
         """Run the plans until their input ends, and return the rows of each."""
         found = _Answers()
         self.run(RunOptions(backend=backend), found)
         return found.tables
+
+
+def _with_components(settings: Settings, sinks: Sequence[Sink]) -> Settings:
+    """Set what is pinned; there are at least as many partitions, and readers, as the widest component uses."""
+    components = tuple(each for sink in sinks for each in sink.components())
+    partitions = max(settings.partitions, *(each.parallelism for each in components if each.inputs), 1)
+    splits = max(settings.splits, *_tasks(sinks).values(), 1)
+    return replace(settings, components=components, partitions=partitions, splits=splits)
+
+
+def _tasks(sinks: Sequence[Sink]) -> dict[str, int]:
+    """Find the tasks that read each stream, where they are pinned."""
+    sources = (each for sink in sinks for each in sink.walk() if isinstance(each, DataSource))
+    return {each.relation.name: each.parallelism for each in sources if each.parallelism}
 
 
 class _Answers:

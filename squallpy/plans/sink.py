@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from squallpy.base.pinned_component import PinnedComponent
 from squallpy.base.settings import Settings
 from squallpy.catalog.catalog import Catalog
 from squallpy.logical.bind.context import Context
@@ -9,6 +10,7 @@ from squallpy.logical.bind.scope import Scope
 from squallpy.logical.bind.select import check_copies
 from squallpy.logical.nodes import Query
 from squallpy.plans.component import Bound, Chained, Component, Texts, as_texts, new_context, parse_items
+from squallpy.plans.operators import Aggregate
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,6 +41,7 @@ class Sink(Chained):
         clauses += [f"OFFSET {offset}"] if offset is not None else []
         self.clauses = "\n".join(clauses)
         self.check()
+        self.components()
 
     def bind(self, ctx: Context) -> Bound:
         below = self.input.bind(ctx)
@@ -53,6 +56,17 @@ class Sink(Chained):
         """Bind the plan as a query of a session."""
         node = self.bind(new_context(catalog)).node
         return Query(node, tuple(column.name for column in node.output), f"Sink {self.name}", number)
+
+    def components(self) -> tuple[PinnedComponent, ...]:
+        """Collect what is pinned of its joins and aggregates; SQ7003 for an aggregate that is the result."""
+        last = self.input
+        while isinstance(last, Chained) and not isinstance(last, Aggregate):
+            last = last.input
+        if isinstance(last, Aggregate) and last.choices.partitioning:
+            message = f"{last.choices.partitioning}: its groups are the result, which is on the driver"
+            raise last.error("SQ7003", message, "partition the joins below")
+        found = (each.pinned() for each in self.walk() if each is not last or not isinstance(last, Aggregate))
+        return tuple(component for component in found if component)
 
     def explain(self, stage: str = "physical", settings: Settings | None = None) -> str:
         """Show the plan at a stage, as `squall explain` does."""

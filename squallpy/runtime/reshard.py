@@ -89,6 +89,7 @@ class Homes:
         """The columns of each pool, and how its records would be sent to where they are."""
         plan, found = self.plan, dict[str, tuple[tuple[Column, ...], Send]]()
         places, lines = dict(plan.places), {line.view: line for line in plan.on_grid}
+        spreads = dict(plan.spreads)
         for pool in plan.pools:
             all_keys, place = tuple(range(len(pool.keys))), places.get(pool.name, ())
             if line := lines.get(pool.name):
@@ -96,7 +97,8 @@ class Homes:
             elif place == EVERYWHERE.value:
                 send = _COPIES
             else:
-                send = Send("", "", place if isinstance(place, tuple) else all_keys)
+                by = place if isinstance(place, tuple) else all_keys
+                send = Send("", "", by, partitions=spreads.get(pool.name))
             found[pool.name] = pool.keys, send
         kept = {layout.name for layout in auxiliary_layouts(plan)}
         for feed in plan.feeds:
@@ -105,7 +107,7 @@ class Homes:
                 found[PoolName(feed.relation.name, Role.COEFFICIENTS)] = columns, send
                 of_groups = [name for role in _OF_GROUPS if (name := PoolName(feed.relation.name, role)) in kept]
                 if of_groups and send.keys is not None:
-                    send = Send("", "", tuple(map(aux.group.index, send.keys)))
+                    send = Send("", "", tuple(map(aux.group.index, send.keys)), partitions=send.partitions)
                 found |= dict.fromkeys(of_groups, (aux.grouped, send))
         for latest in latest_rows(plan).values():
             found[latest.name] = latest.keys, Send("", "", tuple(range(len(latest.keys))))

@@ -17,6 +17,7 @@ from squallpy.base.settings import Settings
 from squallpy.compiler import to_program
 from squallpy.explain import Tracer, stage_text
 from squallpy.logical.bind import compile_script
+from squallpy.plan_file import load_plan
 from squallpy.session import Session
 from squallpy.testing.error_pages import error_pages
 from squallpy.testing.pass_manual import pass_manual
@@ -24,6 +25,7 @@ from squallpy.testing.sql_manual import manual
 
 ROOT = Path(__file__).parents[2]
 PLANS = ROOT / "plans"
+BY_HAND = PLANS / "by_hand"
 PASSES = ROOT / "tests" / "passes"
 STREAMS = PASSES / "streams.sql"
 DOCS = ROOT / "docs"
@@ -102,8 +104,17 @@ def _compare_files() -> Iterator[str]:
         yield f"{path.name} belongs to no script"
 
 
+def explain_plan(path: Path) -> str:
+    """Explain the physical plan of a plan put together in Python."""
+    session = load_plan(path)
+    sizes = {name: ROWS.get(name, 0) for name in session.script.relations}
+    text = stage_text(session.compile(session.script.queries, session.settings.partitions, sizes), "physical")
+    return f"# squall explain physical {path.name}\n\n{text}"
+
+
 def _files() -> dict[Path, str]:
     plans = {plan_path(script): explain_script(script) for script in list_scripts()}
+    plans |= {BY_HAND / f"{path.stem}.txt": explain_plan(path) for path in sorted(PLANS.glob("*.py"))}
     pages = {DOCS / "sql.md": manual(), DOCS / "passes.md": pass_manual()}
     return (
         plans

@@ -161,7 +161,68 @@ WRONG: dict[str, tuple[Callable[[], Component], str, str]] = {
     ),
     "tasks": (
         lambda: DataSource("o", "o.csv", {"a": "INT"}, parallelism=0),
-        "SQ7003 DataSource o: parallelism is at least 1, not 0",
+        "SQ7003 DataSource o: parallelism is from 1 to 4,096, not 0",
+        "",
+    ),
+    "a scheme": (
+        lambda: EquiJoin(orders(), "o_custkey", customer(), "c_custkey", partitioning="hsah"),
+        'SQ7003 EquiJoin orders_customer: no partitioning is called "hsah", did you mean "hash"?',
+        "hsah",
+    ),
+    "a scheme of other components": (
+        lambda: ThetaJoin(orders(), customer(), "o_custkey < c_custkey", partitioning="hash"),
+        "SQ7003 ThetaJoin orders_customer: partitioning hash is not for it, use grid or broadcast",
+        "hash",
+    ),
+    "an operator": (
+        lambda: EquiJoin(orders(), "o_custkey", customer(), "c_custkey", operator="dynamo"),
+        'SQ7003 EquiJoin orders_customer: no join operator is called "dynamo", did you mean "Dynamic"?',
+        "dynamo",
+    ),
+    "an operator for equalities": (
+        lambda: ThetaJoin(orders(), customer(), "o_custkey < c_custkey", operator="SHJ"),
+        "SQ7003 ThetaJoin orders_customer: operator SHJ needs an equality, use StaticMid, StaticOpt, Dynamic",
+        "SHJ",
+    ),
+    "operator and scheme": (
+        lambda: EquiJoin(orders(), "o_custkey", customer(), "c_custkey", partitioning="grid", operator="SHJ"),
+        "SQ7003 EquiJoin orders_customer: operator SHJ does not go with partitioning grid, "
+        "it is hash; leave one of them out",
+        "grid",
+    ),
+    "broadcast of no input": (
+        lambda: EquiJoin(orders(), "o_custkey", customer(), "c_custkey", partitioning="broadcast(nation)"),
+        "SQ7003 EquiJoin orders_customer: broadcast(nation) does not name one of its inputs, "
+        "write broadcast(orders) or broadcast(customer)",
+        "broadcast(nation)",
+    ),
+    "parallelism of a broadcast": (
+        lambda: EquiJoin(
+            orders(), "o_custkey", customer(), "c_custkey", partitioning="broadcast(orders)", parallelism=2
+        ),
+        "SQ7003 EquiJoin orders_customer: a parallelism does not go with partitioning broadcast, leave it out",
+        "broadcast(orders)",
+    ),
+    "parallelism of Hybrid": (
+        lambda: EquiJoin(orders(), "o_custkey", customer(), "c_custkey", operator="Hybrid", parallelism=2),
+        "SQ7003 EquiJoin orders_customer: Hybrid gives heavy keys all partitions, and has no parallelism, "
+        "leave it out, or use SHJ",
+        "Hybrid",
+    ),
+    "hash by no key": (
+        lambda: EquiJoin(orders(), "o_custkey", customer(), "c_custkey", partitioning="hash(o_date)"),
+        'SQ7003 EquiJoin orders_customer: "o_date" is none of its keys, did you mean "o_custkey"?',
+        "hash(o_date)",
+    ),
+    "hash by a computed key": (
+        lambda: EquiJoin(orders(), "o_custkey + 1", customer(), "c_custkey", partitioning="hash"),
+        'SQ7003 EquiJoin orders_customer: the key "o_custkey + 1" is computed, and cannot be hashed, '
+        "hash by another, or broadcast an input",
+        "o_custkey + 1",
+    ),
+    "scheme of the result": (
+        lambda: Sink(Aggregate(orders(), by="o_custkey", n="COUNT(*)", partitioning="hash")),
+        "SQ7003 Aggregate orders: hash: its groups are the result, which is on the driver, partition the joins below",
         "",
     ),
 }

@@ -37,7 +37,10 @@ def test_the_same_plan_and_answer_as_of_the_script(folder: Path, capsys: pytest.
     rows = output(capsys, "run", plan, "--backend", "local")
     assert rows == output(capsys, "run", script, "--backend", "local") == "c,n\n7,3\n8,1\n"
     for stage in ("triggers", "physical", "stages"):
-        assert output(capsys, "explain", stage, plan) == output(capsys, "explain", stage, script)
+        shown = output(capsys, "explain", stage, plan)
+        same = output(capsys, "explain", stage, script)
+        component = "COMPONENT EquiJoin r_s of r, s: by cost; M_S, M_R\n" if stage == "physical" else ""
+        assert shown == same + component
 
 
 def test_a_checkpoint_resumes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

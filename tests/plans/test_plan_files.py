@@ -19,13 +19,14 @@ from squallpy.testing.tpch import TPCH
 
 ROOT = Path(__file__).parents[2]
 DECLARED = "\n".join(TPCH.create(name, name) for name in TPCH.columns)
+DECLARED += "".join(TPCH.create("lineitem", "").replace("lineitem", name) for name in ("l1", "l2"))
 QUERIES = {
     "hyracks": """
         SELECT c_mktsegment, COUNT(o_orderkey) AS n FROM customer JOIN orders ON c_custkey = o_custkey
         GROUP BY c_mktsegment""",
     "band": """
         SELECT l1.l_orderkey, l1.l_linenumber, l2.l_orderkey AS other_order, l2.l_linenumber AS other_line
-        FROM lineitem AS l1 JOIN lineitem AS l2 ON ABS(l1.l_orderkey - l2.l_orderkey) <= 1
+        FROM l1 JOIN l2 ON ABS(l1.l_orderkey - l2.l_orderkey) <= 1
         WHERE l1.l_shipmode = 'TRUCK' AND l1.l_quantity > 48 AND l2.l_shipinstruct = 'NONE'""",
     "theta": """
         SELECT c_mktsegment, COUNT(*) AS n FROM customer, supplier, part
@@ -41,10 +42,11 @@ def tables() -> dict[str, pa.Table]:
     names = {name: [column.split()[0] for column in split_columns(text)] for name, text in TPCH.columns.items()}
     read = {name: pq.read_table(folder / f"{name}.parquet", columns=columns) for name, columns in names.items()}
     views = pa.string_view()
-    return {
+    found = {
         name: table.cast(pa.schema([(f.name, pa.string() if f.type == views else f.type) for f in table.schema]))
         for name, table in read.items()
     }
+    return found | dict.fromkeys(("l1", "l2"), found["lineitem"])
 
 
 @cache

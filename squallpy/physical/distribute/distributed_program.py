@@ -45,8 +45,16 @@ class KeyHashing:
     keys: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Hashing by some of the view's keys over the first partitions only."""
+
+    keys: tuple[int, ...]
+    partitions: int
+
+
 Placement = (
-    tuple[int, ...] | Mark | KeyHashing
+    tuple[int, ...] | Mark | KeyHashing | Spread
 )  # of a view: spread by those of its keys (by none: at one node), or a mark
 Placements = Mapping[str, Placement]
 
@@ -180,11 +188,11 @@ def _are_whole(blocks: tuple[StatementBlock, ...]) -> bool:
 def _cancel_in_place(steps: tuple[Step, ...], places: Placements) -> bool:
     """True if each tuple of a view at RANDOM is added and removed at one node; otherwise its parts would never
     cancel."""
-    found: dict[str, set[tuple[Location, tuple[int, ...] | None]]] = {}
+    found: dict[str, set[tuple[Location, tuple[int, ...] | None, int | None]]] = {}
     for step in steps:
         if isinstance(step, Compute) and places.get(step.statement.target) is RANDOM:
-            found.setdefault(step.statement.target, set()).add((step.at, step.keep))
-    return all(len(ways) == 1 and RANDOM not in {at for at, _ in ways} for ways in found.values())
+            found.setdefault(step.statement.target, set()).add((step.at, step.keep, step.workers))
+    return all(len(ways) == 1 and RANDOM not in {at for at, *_ in ways} for ways in found.values())
 
 
 def _looks_back(step: Compute, relation: str) -> bool:
@@ -207,13 +215,16 @@ def _at(variables: tuple[Column, ...], place: Placement) -> Location:
             return place
         case KeyHashing(side, by):
             return Line(side, variables, tuple(variables[i] for i in by))
+        case Spread(by, partitions):
+            return Dist(tuple(variables[i] for i in by), partitions)
     return Dist(tuple(variables[i] for i in place))
 
 
 def _placement_of(statement: Statement, at: Location) -> Placement:
     """Find the placement of a partial product: where it arises."""
     if isinstance(at, Dist):
-        return tuple(statement.keys.index(v) for v in at.keys)
+        by = tuple(statement.keys.index(v) for v in at.keys)
+        return by if at.workers is None else Spread(by, at.workers)
     assert isinstance(at, Mark), "partial products are not stored at several nodes"
     return at
 
@@ -230,10 +241,10 @@ def _placement_of_auxiliary(
     if isinstance(place, KeyHashing):
         raise PlacementError("the groups of an auxiliary relation would be split")
     by = []
-    for position in place:
+    for position in place.keys if isinstance(place, Spread) else place:
         printed = {title for title, expr in aux.output.items if expr == source.variables[position]}
         found = [keys.index(v) for title, v in fields if title in printed and v in keys]
         if not found:
             return RANDOM
         by.append(found[0])
-    return tuple(by)
+    return Spread(tuple(by), place.partitions) if isinstance(place, Spread) else tuple(by)

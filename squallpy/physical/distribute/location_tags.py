@@ -35,9 +35,13 @@ class PlacementError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Dist:
-    """A partitioning over the workers by the hash of some variables; by none, all tuples are at one worker."""
+    """A partitioning over the workers by the hash of some variables; by none, all tuples are at one worker.
+
+    Over the first `workers` only, or None: all.
+    """
 
     keys: tuple[Column, ...]
+    workers: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,8 +213,8 @@ def show_expression(expression: Expression) -> str:
 def show_location(location: Location) -> str:
     """Print a location: [a, b], or a mark's name in brackets."""
     match location:
-        case Dist(by):
-            return f"[{_list(by)}]"
+        case Dist(by, workers):
+            return f"[{_list(by)}{'' if workers is None else f' over {workers}'}]"
         case Line(side, by, key):
             return f"[{_list(key)}, if heavy {_list(by)} {side.value}]" if key else f"[{_list(by)} {side.value}]"
     return f"[{location.value}]"

@@ -3,7 +3,7 @@
 pinned_placements(program, [("M_S", "b")])   →   {"M_S": (0,)}
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from squallpy.base.errors import SquallError, nearest
 from squallpy.physical.distribute.distributed_program import Placement
@@ -38,13 +38,20 @@ def _by_keys(view: View, text: str, program: Program) -> Placement:
             hint = nearest(key, known) if known else "everywhere is all that it can be"
             raise SquallError("SQ7003", f'partition.{view.name}: the view has no key "{key}"', hint=hint)
         positions.append(known[key])
+    if reason := split_groups(program, view, positions):
+        raise SquallError("SQ7003", f"partition.{view.name}={text}: {reason[0]}", hint=reason[1])
+    return tuple(dict.fromkeys(positions))
+
+
+def split_groups(program: Program, view: View, positions: Sequence[int]) -> tuple[str, str] | None:
+    """Tell why a view cannot be spread by some of its keys, and what it can be; None if it can."""
+    names = Names(view.keys)
     for aux in (aux for aux in program.auxiliary if aux.materialised.name == view.name):
         if aux.is_indivisible or not all(aux.keeps_groups_whole(i) for i in positions):
             allowed = [names(view.keys[i]) for i in _allowed_keys(aux, view)]
             hint = f"spread it by {' or '.join(allowed)}" if allowed else "everywhere is all that it can be"
-            reason = f"the groups of {aux.relation.name.upper()} would be split"
-            raise SquallError("SQ7003", f"partition.{view.name}={text}: {reason}", hint=hint)
-    return tuple(dict.fromkeys(positions))
+            return f"the groups of {aux.relation.name.upper()} would be split", hint
+    return None
 
 
 def _allowed_keys(aux: AuxiliaryRelation, view: View) -> Iterator[int]:

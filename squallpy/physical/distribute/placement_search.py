@@ -65,6 +65,8 @@ def choose_placements(
     cost, best = min((_improve(start, options, cost_of, statements) for start in starts), key=lambda found: found[0])
     if fixed:
         distribute(program, best)
+        if cost == float("inf"):
+            raise PlacementError("a view would have to be sent with every batch")
         return best
     return best if cost < cost_of(dict.fromkeys(options, ())) else None
 

@@ -46,9 +46,26 @@ def simplify_moves(expression: Expression) -> Expression:
             if found not in seen:
                 seen.add(found)
                 heappush(queue, (price := cost(found), next(number), found))
-                if _serves(found.at, expression.at) and price < least:
+                if _serves(found.at, expression.at) and price < least and not _splits_copy_inside(found):
                     best, least = found, price
     return best
+
+
+def _splits_copy_inside(expression: Expression) -> bool:
+    """True if a copy is split below the root, where each node would send all of it."""
+    return _splits_copy(expression.child if isinstance(expression, Move) else expression)
+
+
+@lru_cache(maxsize=KNOWN)
+def _splits_copy(expression: Expression) -> bool:
+    match expression:
+        case Join(left, right):
+            return _splits_copy(left) or _splits_copy(right)
+        case Sum(_, child):
+            return _splits_copy(child)
+        case Move(_, child):
+            return expression.is_free or _splits_copy(child)
+    return False
 
 
 def _lower_bound(expression: Expression) -> Cost:

@@ -17,6 +17,7 @@ from types import MappingProxyType
 
 from squallpy.logical.expressions import Column, Expr, columns, substitute
 from squallpy.physical.distribute.location_tags import (
+    EVERYWHERE,
     Dist,
     Expression,
     Join,
@@ -35,13 +36,14 @@ from squallpy.program.views import Ref, View
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A move of what `source` holds of this batch, named `name`."""
+    """A move of what `source` holds of this batch, named `name`; `workers` as those of Dist."""
 
     name: str
     source: str
     keys: tuple[int, ...] | Mark
     side: Mark | None = None
     key: tuple[int, ...] = ()
+    workers: int | None = None
     reads: frozenset[str] = field(init=False, repr=False, compare=False)
     writes: frozenset[str] = field(init=False, repr=False, compare=False)
 
@@ -55,11 +57,17 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class Compute:
-    """A statement whose views and deltas meet at one location."""
+    """A statement whose views and deltas meet at one location.
+
+    Args:
+        keep: Every worker computes the whole outcome and keeps its own part, by the hash of these keys.
+        workers: The workers that keep parts, as those of Dist.
+    """
 
     statement: Statement
     at: Location
     keep: tuple[int, ...] | None = None
+    workers: int | None = None
     reads: frozenset[str] = field(init=False, repr=False, compare=False)
     writes: frozenset[str] = field(init=False, repr=False, compare=False)
 
@@ -122,15 +130,18 @@ class Form:
 
     def add(self, statement: Statement, expression: Expression) -> None:
         """Add a statement whose right-hand side is evaluated as the expression says."""
-        keep, outer = None, _Outer(statement, expression.reads, list(statement.filters), list(statement.lanes))
+        keep, workers = None, None
+        outer = _Outer(statement, expression.reads, list(statement.filters), list(statement.lanes))
         if isinstance(expression, Move) and expression.is_free and isinstance(expression.to, Dist):
-            keep, expression = tuple(statement.keys.index(v) for v in expression.to.keys), expression.child
+            keep, workers = tuple(statement.keys.index(v) for v in expression.to.keys), expression.to.workers
+            expression = expression.child
         if expression.stays:
             refs = tuple(read.ref for read in expression.reads)
         else:
             refs = tuple(self._refs(expression, outer))
         target, filters, lanes = statement.target, tuple(outer.pending), tuple(outer.lanes)
-        self.append(Compute(Statement(target, statement.keys, refs, filters, lanes), _origin(expression), keep))
+        rest = Statement(target, statement.keys, refs, filters, lanes)
+        self.append(Compute(rest, _origin(expression), keep, workers))
         for key in self._dependents.pop(target, ()):  # NB: outdated, as the target has changed
             self._shared_names.pop(key, None)
 
@@ -155,25 +166,27 @@ class Form:
 
     def _move(self, to: Location, child: Expression, outer: "_Outer") -> Ref:
         """Name the child at its new location."""
+        assert child.at is not EVERYWHERE, "each node would send its copy"
         match child:
             case Read(Ref(row=None) as ref):
                 pass
             case _:
                 ref = self._compute(child, outer, to)
         by, side = _spread_by(to, ref.variables), to.side if isinstance(to, Line) else None
-        grid_key = _grid_key(to, ref.variables)
-        key = (ref.name, by, side, grid_key)
+        grid_key, workers = _grid_key(to, ref.variables), to.workers if isinstance(to, Dist) else None
+        key = (ref.name, by, side, grid_key, workers)
         if self._is_new(key):
             name = self._name(ref.name, ".")
             if side is None and ref.name in self._rows:
                 self._make(key, self._move_rows(*self._rows[ref.name], name, by, to))
             else:
-                self._make(key, Transfer(name, ref.name, by, side, grid_key))
+                self._make(key, Transfer(name, ref.name, by, side, grid_key, workers))
         return replace(ref, name=self._shared_names[key])
 
     def _move_rows(self, delta: View, rows: View, name: str, by: tuple[int, ...] | Mark, to: Location) -> Compute:
         """Move the rows of a delta, and make the delta of them."""
-        ((term,), moved) = delta.terms, Transfer(self._name(rows.name, "."), rows.name, by)
+        workers = to.workers if isinstance(to, Dist) else None
+        ((term,), moved) = delta.terms, Transfer(self._name(rows.name, "."), rows.name, by, workers=workers)
         self.append(moved)
         ref = Ref(moved.name, rows.keys, (0,) * len(term.lanes))
         return Compute(Statement(name, delta.keys, (ref,), (), term.lanes), to)

@@ -54,7 +54,7 @@ def spread(
         yield from _by_key(delta, columns, send, partitions, batch, names)
         return
     if send.side is None or not grids:
-        targets = partitions_of(delta.keys, columns, send.keys, partitions, names)
+        targets = partitions_of(delta.keys, columns, send.keys, send.partitions or partitions, names)
         for partition in range(partitions):
             yield from _part(partition, delta, targets == partition)
         return

@@ -70,12 +70,14 @@ class Input:
     Args:
         in_order: Relations whose rows have to come from tasks in the order of these.
         on_idle: Called at each look at which there is nothing to read.
+        tasks: The most tasks that read a relation, where they are not all.
     """
 
     sources: Mapping[str, Source]
     batches: Batches
     in_order: frozenset[str] = frozenset()
     on_idle: Callable[[], None] = lambda: None
+    tasks: Mapping[str, int] = field(default_factory=dict)
 
     def step(self, batch: int) -> Step:
         """Return what a batch reads, for which there is something to read."""
@@ -101,10 +103,11 @@ class Input:
         dealt = tuple(Slices() for _ in range(tasks))
         dealt[0].times = dict(step.times)
         for name in step.spans:
-            for number, found in enumerate(self._slices(step, name, tasks)):
+            most = min(tasks, self.tasks.get(name, tasks))
+            for number, found in enumerate(self._slices(step, name, most)):
                 if found.rows != 0:
                     is_turned = step.number % 2 and name not in self.in_order
-                    task = dealt[tasks - 1 - number if is_turned else number]
+                    task = dealt[most - 1 - number if is_turned else number]
                     task[name] = (*task.get(name, ()), found)
         return dealt
 

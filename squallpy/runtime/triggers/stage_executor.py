@@ -242,10 +242,10 @@ class StageExecutor:
     def _own_filter(self, step: Update, names: Dictionary) -> Keeper:
         """Make the filter of rows that every partition has: those that belong to this one."""
         assert step.keep is not None
-        by, columns = step.keep, step.keys
+        by, columns, partitions = step.keep, step.keys, step.partitions or self._plan.partitions
 
         def mine(keys: Words) -> Words:
-            targets = partitions_of(keys, columns, by, self._plan.partitions, names)
+            targets = partitions_of(keys, columns, by, partitions, names)
             return np.flatnonzero(targets == self._partition)
 
         return mine

@@ -83,6 +83,14 @@ def differential_right_wherever_a_view_is_set_to_be(tmp_path: Path, query: str) 
     assert tried > 2 and (refused > 0) == (query == QUERIES["extreme"])
 
 
+def differential_a_copy_beside_views_that_are_set(tmp_path: Path) -> None:
+    """A part of a copy is not sent by each partition that has it."""
+    query = STREAMS + QUERIES["join"]
+    engine = PartitionedEngine(4)
+    engine._settings = Settings(partition=(("M_T", "c"), ("M_RS", "c"), ("M_S", "everywhere")))
+    assert list(answers(engine, query, tmp_path / "set")) == list(answers(VolatileEngine(), query, tmp_path / "one"))
+
+
 @pytest.mark.parametrize(
     ("query", "set", "line"),
     [
