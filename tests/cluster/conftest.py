@@ -9,9 +9,12 @@ from squallpy.runtime.spark.package_archive import package_archive
 from squallpy.testing.standalone_cluster import Standalone
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(autouse=True)
 def archive() -> None:
-    """The package as executors unpack it, made beforehand: who makes it says so on stderr."""
+    """The package as executors unpack it, made beforehand: who makes it says so on stderr.
+
+    Before each test: of those that checkouts with one environment make, a few are kept that were used last.
+    """
     package_archive()
 
 
