@@ -108,6 +108,8 @@ def columns_read(compiled: CompiledQuery) -> dict[str, tuple[str, ...]]:
             found.setdefault(source.name, {}).update(dict.fromkeys(columns))
     for matrix in compiled.plan.matrices.matrices.values() if compiled.plan.matrices else ():
         found.setdefault(under_matrices(matrix.relation), {}).update(dict.fromkeys(matrix.columns))
+    for relation in compiled.plan.matrices.keyed if compiled.plan.matrices else ():
+        found[under_matrices(relation.name)].update(dict.fromkeys(relation.primary_key))
     return {name: tuple(sorted(columns)) for name, columns in found.items()}
 
 

@@ -145,6 +145,7 @@ class Compiler:
             settings.matrix_deletes == "reevaluate",
             settings.matrix_place,
             partitions,
+            self.script.relations.values(),
         )
 
     def _relations(self, program: Program, matrices: "MatrixPlan | None") -> tuple[Relation, ...]:

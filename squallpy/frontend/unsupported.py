@@ -190,9 +190,6 @@ QUERIES: dict[str, Unsupported] = {
     "rows of changes": Unsupported(
         "ROWS over a change stream, whose deletes have no row number", "", "use RANGE, with TIMESTAMP BY"
     ),
-    "matrix of upserts": Unsupported(
-        "CREATE MATRIX over a stream with changelog 'upsert'", "", "write the changes as inserts and deletes, with op"
-    ),
     "LIMIT": Unsupported(
         "LIMIT in a subquery with more than five ORDER BY keys and no known unique key",
         "LIMIT",

@@ -28,6 +28,8 @@ class CellsFromScratch:
         self._matrices, self._programs = script.matrices, programs
         self._semirings = {name: program.semiring for name, program in script.programs.items()}
         self._rows: dict[str, Counter[Row]] = {name: Counter() for name in script.matrices}
+        self._keys = {name: relation.primary_key for name, relation in script.relations.items() if relation.is_keyed}
+        self._last: dict[str, dict[tuple[Any, ...], Mapping[str, Any]]] = {name: {} for name in self._keys}
         self._extents: dict[str, int] = {
             size: 0 for m in script.matrices.values() for size in (m.rows, m.cols) if isinstance(size, str)
         }
@@ -39,15 +41,28 @@ class CellsFromScratch:
         yield from (cells(name, "arithmetic") for name in self._matrices)
 
     def push(self, relation: str, rows: pa.Table) -> None:
+        changes = list(self._changes(relation, rows))
         for name, matrix in self._matrices.items():
             if matrix.relation != relation:
                 continue
-            added = ((cell, row.get(MULT, 1)) for row in rows.to_pylist() for cell in _cells(matrix, row))
-            for (i, j, value), times in added:
+            for (i, j, value), times in ((cell, times) for row, times in changes for cell in _cells(matrix, row)):
                 self._rows[name][i, j, value] += times
                 for size, index in ((matrix.rows, i), (matrix.cols, j)):
                     if isinstance(size, str):
                         self._extents[size] = max(self._extents[size], index + 1)
+
+    def _changes(self, relation: str, rows: pa.Table) -> Iterator[tuple[Mapping[str, Any], int]]:
+        """Yield rows with how often they come, and those that upserts replace."""
+        if relation not in self._keys:
+            yield from ((row, row.get(MULT, 1)) for row in rows.to_pylist())
+            return
+        last = {tuple(row[name] for name in self._keys[relation]): row for row in rows.to_pylist()}
+        for key, row in last.items():
+            if old := self._last[relation].pop(key, None):
+                yield old, -1
+            if row.get(MULT, 1) > 0:
+                self._last[relation][key] = row
+                yield row, 1
 
     def tables(self) -> Iterator[tuple[str, pa.Table]]:
         """Yield the cells of each relation that are not zero."""

@@ -15,7 +15,6 @@ from squallpy.catalog.catalog import Catalog
 from squallpy.catalog.matrices import Matrix, MatrixProgram, cells
 from squallpy.catalog.relation import Relation
 from squallpy.frontend.statements import CreateMatrix, CreateProgram
-from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.context import Context
 
 Outputs = Callable[[MatrixProgram, Mapping[str, Matrix]], tuple[str, ...]]
@@ -32,9 +31,6 @@ def bind_matrix(catalog: Catalog, statement: CreateMatrix) -> Matrix:
     if relation.stream != matrix.stream:
         kind = "STREAM" if relation.stream else "TABLE"
         raise SquallError("SQ2005", f'"{relation.name}" is a {kind}', source, f"write FROM {kind} {relation.name}")
-    if relation.is_keyed:
-        refused = QUERIES["matrix of upserts"]
-        raise SquallError("SQ3001", f"{refused.name} is not supported yet", source, refused.hint)
     columns = []
     for position, (name, span) in enumerate(zip(matrix.columns, spans, strict=True)):
         field = relation.field(name)

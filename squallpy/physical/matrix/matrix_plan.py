@@ -56,12 +56,14 @@ class MatrixPlan:
         by_rows: The rows under matrices are stored, where a semiring cannot subtract; cells that lose some are computed
             from those that are left.
         parts: The number of partitions that have the views in blocks; 0 if the driver has them.
+        keyed: Relations under matrices whose rows replace each other by key.
     """
 
     programs: tuple[MatrixProgramPlan, ...]
     matrices: Mapping[str, Matrix] = field(hash=False)
     by_rows: bool = False
     parts: int = 0
+    keyed: tuple[Relation, ...] = ()
 
     @property
     def readings(self) -> tuple[OutputReader, ...]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from squallpy.base.errors import SquallError
 from squallpy.catalog.matrices import Matrix
+from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import MIRRORED, Call, Column, Expr, Literal, conjuncts, disjuncts
 from squallpy.maintain.matrix.compile_triggers import Options, compile_program
 from squallpy.maintain.matrix.matrix_program import Program
@@ -28,6 +29,7 @@ def plan_matrices(
     by_rows: bool = False,
     place: str = "auto",
     partitions: int = 1,
+    relations: Iterable[Relation] = (),
 ) -> MatrixPlan | None:
     """Plan the programs under the feeds that read matrices; None if none do. SQ7003 if they cannot be in blocks."""
     by_program: dict[str, list[OutputReader]] = {}
@@ -44,6 +46,7 @@ def plan_matrices(
     if not program_plan:
         return None
     plan = MatrixPlan(program_plan, {name: m for name, m in matrices.items() if name in used}, by_rows)
+    plan = replace(plan, keyed=tuple(r for r in relations if r.is_keyed and r.name in plan.relations))
     return replace(plan, parts=partitions) if partitions > 1 and _in_blocks(plan, place) else plan
 
 
@@ -54,11 +57,13 @@ def _in_blocks(plan: MatrixPlan, place: str) -> bool:
         None,
     )
     shares = next((matrix.name for matrix in plan.matrices.values() if matrix.shares), None)
-    if place == "blocks" and (rows or shares):
-        why = "for matrix.deletes=reevaluate" if rows else "to know its shares"
-        message = f"{rows or shares} cannot be in blocks: its rows are kept, {why}"
+    upserts = next((m.name for m in plan.matrices.values() if m.relation in {r.name for r in plan.keyed}), None)
+    kept = rows or shares or upserts
+    if place == "blocks" and kept:
+        why = "for matrix.deletes=reevaluate" if rows else "to know its shares" if shares else "the last of each key"
+        message = f"{kept} cannot be in blocks: its rows are kept, {why}"
         raise SquallError("SQ7003", message, hint="--set matrix.place=driver")
-    return place == "blocks" or (place == "auto" and not rows and not shares and any(map(_large, plan.programs)))
+    return place == "blocks" or (place == "auto" and not kept and any(map(_large, plan.programs)))
 
 
 def _large(program_plan: MatrixProgramPlan) -> bool:

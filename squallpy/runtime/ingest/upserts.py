@@ -149,15 +149,19 @@ class RecordLayout:
 
 
 class LatestRows:
-    """The last row of each key of a relation, of which some columns are kept."""
+    """The last row of each key of a relation, of which some columns are kept.
 
-    def __init__(self, relation: Relation, columns: Sequence[str]) -> None:
+    Args:
+        passed_on: Columns that are read and not kept: a row that goes has those of the one that replaces it.
+    """
+
+    def __init__(self, relation: Relation, columns: Sequence[str], passed_on: tuple[str, ...] = ()) -> None:
         fields = {field.name: field for field in relation.fields}
         self.relation, self.keys = relation, tuple(_named(fields[name]) for name in relation.primary_key)
         kept = tuple(f for f in relation.fields if f.name in columns and f.name not in relation.primary_key)
-        self.columns = (*relation.primary_key, *(f.name for f in kept))
+        self._passed_on, self._record = passed_on, RecordLayout(kept)
+        self.columns = (*relation.primary_key, *(f.name for f in kept), *passed_on)
         """The columns that are read."""
-        self._record = RecordLayout(kept)
 
     @property
     def name(self) -> PoolName:
@@ -175,17 +179,22 @@ class LatestRows:
 
     def changes(self, pool: Pool, rows: pa.RecordBatch, names: Dictionary) -> pa.RecordBatch:
         """Replace rows by those of a batch, in their order, and return what went and came, with `__mult`."""
+        changes, delta = self.difference(pool, rows, names)
+        pool.upsert(delta.keys, delta.words)
+        return changes
+
+    def difference(self, pool: Pool, rows: pa.RecordBatch, names: Dictionary) -> tuple[pa.RecordBatch, Delta]:
+        """Return what goes and comes by the rows of a batch, and the delta of the pool that replaces them."""
         rows, keys = self._last(rows, names)
         there = np.asarray(rows[MULT], np.int64) > 0 if MULT in rows.schema.names else np.ones(len(rows), np.bool_)
         new = np.where(there[:, None], self._record.pack(rows, names), 0)
         old = pool.get(keys)
         changed = np.flatnonzero((old != new).any(axis=1))
         keys, old, new, rows = keys[changed], old[changed], new[changed], rows.take(pa.array(changed))
-        pool.upsert(keys, new - old)
         went, came = np.flatnonzero(self._record.is_there(old)), np.flatnonzero(there[changed])
         tables = [self._signed(self._old(rows.take(pa.array(went)), old[went], names), -1)]
         tables.append(self._signed(rows.take(pa.array(came)).select(self.columns), 1))
-        return pa.concat_batches(tables)
+        return pa.concat_batches(tables), Delta(self.name, keys, new - old)
 
     def _keys(self, rows: pa.RecordBatch, names: Dictionary) -> Words:
         columns = (encode(from_arrow(rows.column(c.name), c.type), c, len(rows), names) for c in self.keys)
@@ -203,11 +212,13 @@ class LatestRows:
         """Return the rows of records whose keys are those of other rows."""
         keys = [rows.column(column.name) for column in self.keys]
         values = [self._record.unpack(field, words, names) for field in self._record.fields]
-        return pa.record_batch([*keys, *values], list(self.columns))
+        return pa.record_batch([*keys, *values, *map(rows.column, self._passed_on)], list(self.columns))
 
     def _signed(self, rows: pa.RecordBatch, mult: int) -> pa.RecordBatch:
         fields = {field.name: field.type for field in self.relation.fields}
-        columns = [rows.column(name).cast(column_type(fields[name])) for name in self.columns]
+        of_rows = self.columns[: len(self.columns) - len(self._passed_on)]
+        columns = [rows.column(name).cast(column_type(fields[name])) for name in of_rows]
+        columns += map(rows.column, self._passed_on)
         return pa.record_batch([*columns, pa.array(np.full(len(rows), mult))], [*self.columns, MULT])
 
 

@@ -17,7 +17,7 @@ from squallpy.base.rings import Payload, Ring
 from squallpy.physical.matrix.matrix_plan import MatrixPlan
 from squallpy.runtime.checkpoint.state_folders import StateLocation
 from squallpy.runtime.kernels.memory_regions import Words
-from squallpy.runtime.matrix.batch_rows import RelationReader, grown_sizes
+from squallpy.runtime.matrix.batch_rows import RelationReader, grown_sizes, latest_rows_under
 from squallpy.runtime.matrix.query_program import QueryProgram
 from squallpy.runtime.matrix.reported_cells import SHOWN
 from squallpy.runtime.messages.deltas import Delta, pack_deltas, unpack_deltas
@@ -38,29 +38,36 @@ class CellStore(Protocol):
 
 
 class VolatileCells:
-    """Storage in memory, of the cells under matrices alone and only if their rows are wanted."""
+    """Storage in memory, of the cells under matrices only if their rows are wanted, and of the last rows by key."""
 
     def __init__(self, plan: MatrixPlan) -> None:
-        self._store, self._by_rows = Store(layout(plan)), plan.by_rows
+        self._store = Store(layout(plan) if plan.by_rows else StoreLayout(_latest_rows(plan)))
 
     def store(self) -> Store:
         return self._store
 
     def apply(self, batch: int, messages: list[bytes]) -> bytes:
-        return add_cells(self._store, messages) if self._by_rows else messages[0]
+        return add_cells(self._store, messages)
 
 
 def layout(plan: MatrixPlan) -> StoreLayout:
     """Lay out the pools of changed cells; rows are looked up by their cells."""
     counted, slices = Payload((Ring.COUNT,)), ((0, 1, 2),) if plan.by_rows else ()
-    return StoreLayout((PoolLayout(INPUTS, 4, counted, slices=slices), PoolLayout(SHOWN, 4, counted)))
+    cells = PoolLayout(INPUTS, 4, counted, slices=slices), PoolLayout(SHOWN, 4, counted)
+    return StoreLayout((*cells, *_latest_rows(plan)))
+
+
+def _latest_rows(plan: MatrixPlan) -> tuple[PoolLayout, ...]:
+    """Lay out the pools of the last rows by key."""
+    return tuple(latest.layout for latest in latest_rows_under(plan).values())
 
 
 def add_cells(store: Store, messages: list[bytes]) -> bytes:
-    """Add the changed cells of a message to the pools; returns the message."""
+    """Add the changed cells of a message to the pools that there are; returns the message."""
     (message,) = messages
-    for delta in unpack_deltas(message, store.dictionary)[1]:
-        store[delta.name].upsert(delta.keys, delta.words)
+    for delta in unpack_deltas(message, store.dictionary)[1] if store.layout.pools else ():
+        if delta.name in store:
+            store[delta.name].upsert(delta.keys, delta.words)
     return message
 
 
@@ -101,7 +108,7 @@ class DriverMatrices:
         """Do nothing: what programs report of a batch was known when it began."""
 
     def _applied(self, step: Step) -> bytes:
-        rows, figures = self._reader.read(step)
+        rows, figures, latest = self._reader.read(step, self._cells.store())
         before, self._sizes = self._sizes, grown_sizes(self._sizes, rows)
         pool = self._cells.store().pool(INPUTS) if self._is_durable or self._plan.by_rows else None
         inputs, outputs = [self._marks(step.number, before)], [(np.empty((0, 4), np.int64), np.empty(0, np.int64))]
@@ -110,7 +117,7 @@ class DriverMatrices:
             changes, of_programs[program.plan.name] = program.step(rows, self._sizes, pool)
             inputs += changes.inputs
             outputs += changes.outputs
-        deltas = [(_delta(INPUTS, inputs), ()), (_delta(SHOWN, outputs), ())]
+        deltas = [(_delta(INPUTS, inputs), ()), (_delta(SHOWN, outputs), ()), *latest]
         return pack_deltas(deltas, self._cells.store().dictionary, figures | {"matrices": of_programs})
 
     def _marks(self, batch: int, before: Mapping[str, int]) -> tuple[Words, Words]:

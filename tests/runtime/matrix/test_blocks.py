@@ -112,6 +112,14 @@ def test_overflow_is_told(strategy: str, tmp_path: Path) -> None:
         running.push({"r": _rows([(0, 1, 2**33), (1, 0, 2**31)])})
 
 
+def test_rows_that_replace_each_other_are_on_the_driver(tmp_path: Path) -> None:
+    script = COUNTED.replace("r (", "r (id INT PRIMARY KEY, ", 1).replace("op '__op'", "changelog 'upsert'")
+    assert "PRIMARY KEY" in script and "upsert" in script
+    with pytest.raises(SquallError, match="SQ7003 A cannot be in blocks: its rows are kept, the last of each key"):
+        Blocks().start(script, tmp_path, {})
+    PartitionedEngine(3).start(script, tmp_path, {})
+
+
 def test_rows_that_are_kept_are_on_the_driver(tmp_path: Path) -> None:
     script = COUNTED.replace("OVER counting", "OVER min_plus")
     with pytest.raises(SquallError, match="SQ7003 p cannot be in blocks: its rows are kept"):

@@ -30,6 +30,7 @@ from squallpy.runtime.matrix.maintenance_choice import Prices, reason_to_evaluat
 from squallpy.runtime.matrix.rows_to_cells import Rows, check_declared, sum_rows
 from squallpy.runtime.matrix.stored_views import Array
 from squallpy.runtime.sources.input import Input, Step
+from squallpy.runtime.state.state_store import Store, StoreLayout
 
 Given = tuple[Phase, dict[str, Array]]  # with its operands
 
@@ -80,7 +81,7 @@ class BlockMatrices:
 
         `directive` and `slices`, encoded, are for the stages behind the supersteps.
         """
-        rows, figures = self._reader.read(step)
+        rows, figures, _ = self._reader.read(step, Store(StoreLayout(())))
         sizes = grown_sizes(self._facts.sizes, rows)
         phases, arrays, of_programs = dict[str, list[Phase]](), dict[str, Array](), dict[str, Any]()
         updates, mine = dict(self._facts.updates), dict[str, dict[str, int]]()
