@@ -203,15 +203,18 @@ def connect(
 
     Args:
         backend: local, in this process.
+        checkpoint: A folder, or URI that Arrow knows, where definitions and state are kept. A session goes on there with
+            the streams and views of the one before, as of its last batch, and exactly once.
         settings: Settings of the engine, by name (`squall options`).
 
     Raises:
-        SquallError: SQ7001 for an unknown setting, SQ7003 for a value that does not fit.
+        SquallError: SQ7001 for an unknown setting, SQ7003 for a value that does not fit, SQ6002 and SQ6003 for a folder
+            that cannot be used, SQ6007 if another process has it.
     """
     if backend not in BACKENDS:
         raise SquallError("SQ7003", f'unknown backend "{backend}"', hint=nearest(backend, BACKENDS))
     chosen = parse_settings(f"{name}={_word(value)}" for name, value in (settings or {}).items())
-    return Session(LiveSession(chosen))
+    return Session(LiveSession(chosen, checkpoint=None if checkpoint is None else str(checkpoint)))
 
 
 def _format_of(path: str) -> str:

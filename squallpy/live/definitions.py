@@ -12,8 +12,9 @@ from squallpy.base.errors import Span, SquallError, nearest
 from squallpy.catalog.catalog import Catalog, Entry, View
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.sink_spec import CHANGES, FINAL, SinkSpec
+from squallpy.frontend.declaration_text import qualified, quote_name
 from squallpy.frontend.query import SelectText, tables_read
-from squallpy.frontend.statements import CreateRelation, CreateSink, CreateView, Drop, Existing
+from squallpy.frontend.statements import CreateRelation, CreateSink, CreateView, Drop, Existing, Statement
 from squallpy.live.entries import Entries, Maintained
 from squallpy.live.outcome import Outcome
 from squallpy.live.subscription import ViewSink
@@ -31,7 +32,7 @@ class Definitions:
     """The streams, tables, views and sinks of a session.
 
     Args:
-        refresh: Keeps fresh what is defined now, or raises.
+        refresh: Notes the definitions and, told that queries have changed, keeps fresh what they say; or raises.
         open_sink: Takes the target of a sink's query.
         drop_source: Forgets a stream or table.
     """
@@ -39,48 +40,61 @@ class Definitions:
     def __init__(
         self,
         binder: ScriptBinder,
-        refresh: Callable[[], None],
+        refresh: Callable[[bool], None],
         open_sink: Callable[[Query], QueryOutput],
         drop_source: Callable[[str], None],
     ) -> None:
         self.binder, self.entries = binder, Entries()
         self._refresh, self._open_sink, self._drop_source = refresh, open_sink, drop_source
-        self._numbers = count(1)
+        self._numbers, self._texts = count(1), dict[str, str]()
 
     @property
     def catalog(self) -> Catalog:
         return self.binder.catalog
 
-    def create_relation(self, created: CreateRelation) -> Outcome:
+    def create_relation(self, created: CreateRelation, text: str) -> Outcome:
         kind, name = "STREAM" if created.relation.stream else "TABLE", created.relation.name
         if self._keeps(name, created.existing):
             return Outcome(f"CREATE {kind}")
-        if created.existing is Existing.REPLACE and name.lower() in self.catalog.entries:
+        replaces = created.existing is Existing.REPLACE and name.lower() in self.catalog.entries
+        if replaces:
             self._refuse_readers(name, created.span, "replaced")
-            self._forget(name)
-        self.binder.bind(replace(created, existing=Existing.REFUSE))
+        with self._undoing():
+            if replaces:
+                self.catalog.entries.pop(name.lower())
+            self.declare(replace(created, existing=Existing.REFUSE), name, text)
+        if replaces:
+            self._drop_source(name)
         return Outcome(f"CREATE {kind}")
 
-    def create_view(self, created: CreateView, text: str) -> Outcome:
+    def declare(self, statement: Statement, name: str, text: str) -> None:
+        """Declare what has no query."""
+        self.binder.bind(statement)
+        self._texts[name.lower()] = text
+        self._refresh(False)
+
+    def create_view(self, created: CreateView) -> Outcome:
         kind = "MATERIALIZED VIEW" if created.is_materialized else "VIEW"
         if created.alters:
-            return self._alter(created, text)
+            return self._alter(created)
         if self._keeps(created.name, created.existing):
             return Outcome(f"CREATE {kind}", view=created.name)
         if created.existing is Existing.REPLACE and created.name.lower() in self.catalog.entries:
-            return self._alter(created, text)
-        reads = frozenset(tables_read(created.query))
-        view = self.binder.view(created)
-        self.catalog.add(view)
-        if not created.is_materialized:
-            return Outcome(f"CREATE {kind}")
+            return self._alter(created)
         with self._undoing():
-            query = self.query(created.query, view)
-            _check_names(query, created.span)
-            self._add(Maintained(view.name, query, created.query, reads, ViewSink(view.name), view.columns, None, text))
+            reads = frozenset(tables_read(created.query))
+            view = self.binder.view(created)
+            self.catalog.add(view)
+            if created.is_materialized:
+                query = self.query(created.query, view)
+                _check_names(query, created.span)
+                self.entries.maintained[view.name.lower()] = Maintained(
+                    view.name, query, created.query, reads, ViewSink(view.name)
+                )
+            self._refresh(created.is_materialized)
         return Outcome(f"CREATE {kind}", view=view.name)
 
-    def _alter(self, created: CreateView, text: str) -> Outcome:
+    def _alter(self, created: CreateView) -> Outcome:
         """Replace a view, and bind anew what reads it."""
         entry = self.entry(created.name, created.span, View)
         assert isinstance(entry, View)
@@ -100,12 +114,10 @@ class Definitions:
                 query = self.query(created.query, view)
                 _check_names(query, created.span)
                 sink = old.sink if old else ViewSink(view.name)
-                self.entries.maintained[view.name.lower()] = Maintained(
-                    view.name, query, created.query, reads, sink, view.columns, None, text
-                )
+                self.entries.maintained[view.name.lower()] = Maintained(view.name, query, created.query, reads, sink)
             for reader in readers:
                 self._bind_anew(reader, created.span)
-            self._refresh()
+            self._refresh(True)
         return Outcome(
             f"{'ALTER' if created.alters else 'CREATE'} {'MATERIALIZED VIEW' if view.is_materialized else 'VIEW'}"
         )
@@ -136,9 +148,9 @@ class Definitions:
             return Outcome("CREATE SINK")
         if created.existing is Existing.REPLACE and name.lower() in self.catalog.entries:
             self.drop(Drop("SINK", name, created.sink.span or Span("", 1, 1)))
-        reads = frozenset(tables_read(created.query))
-        self.catalog.add(created.sink)
         with self._undoing():
+            reads = frozenset(tables_read(created.query))
+            self.catalog.add(created.sink)
             query = self.query(created.query)
             mode = created.sink.mode or CHANGES
             if mode == FINAL:
@@ -146,7 +158,11 @@ class Definitions:
                 raise SquallError("SQ7003", message, created.sink.place("mode"), "write mode 'changes'")
             query = replace(query, sink=replace(bind_sink(created.sink, query), mode=mode))
             sink = self._open_sink(query)
-            self._add(Maintained(name, query, created.query, reads, sink, (), query.sink, text, is_view=False))
+            self._texts[name.lower()] = text
+            self.entries.maintained[name.lower()] = Maintained(
+                name, query, created.query, reads, sink, query.sink, is_view=False
+            )
+            self._refresh(True)
         return Outcome("CREATE SINK")
 
     def drop(self, drop: Drop) -> Outcome:
@@ -162,11 +178,12 @@ class Definitions:
         if readers and not drop.cascades:
             self._refuse_readers(entry.name, drop.span, "dropped")
         dropped = list[Maintained]()
-        for name in (*reversed(readers), entry.name):
-            dropped += [each for each in [self.entries.maintained.pop(name.lower(), None)] if each]
-            self.catalog.entries.pop(name.lower(), None)
-        if dropped:
-            self._refresh()
+        with self._undoing():
+            for name in (*reversed(readers), entry.name):
+                dropped += [each for each in [self.entries.maintained.pop(name.lower(), None)] if each]
+                self.catalog.entries.pop(name.lower(), None)
+                self._texts.pop(name.lower(), None)
+            self._refresh(bool(dropped))
         for each in dropped:
             close = getattr(each.sink, "close", None)
             if close:
@@ -180,11 +197,6 @@ class Definitions:
         if readers:
             message = f"{name} cannot be {what}: {_listed(readers)} {'reads' if len(readers) == 1 else 'read'} it"
             raise SquallError("SQ2014", message, span, "drop what reads it first, or DROP … CASCADE")
-
-    def _forget(self, name: str) -> None:
-        entry = self.catalog.entries.pop(name.lower(), None)
-        if isinstance(entry, Relation):
-            self._drop_source(entry.name)
 
     def _keeps(self, name: str, existing: Existing) -> bool:
         return existing is Existing.KEEP and name.lower() in self.catalog.entries
@@ -203,18 +215,33 @@ class Definitions:
 
     @contextmanager
     def _undoing(self) -> Iterator[None]:
-        """Leave the catalogue as it was if a statement fails."""
-        entries, maintained = dict(self.catalog.entries), dict(self.entries.maintained)
+        """Leave the definitions as they were if a statement fails."""
+        entries, maintained, texts = dict(self.catalog.entries), dict(self.entries.maintained), dict(self._texts)
         try:
             yield
         except BaseException:
-            self.catalog.entries = {n: e for n, e in entries.items() if n in entries}
-            self.entries.maintained = maintained
+            self.catalog.entries, self.entries.maintained, self._texts = entries, maintained, texts
             raise
 
-    def _add(self, new: Maintained) -> None:
-        self.entries.maintained[new.name.lower()] = new
-        self._refresh()
+    def statements(self) -> tuple[str, ...]:
+        """Write the definitions as statements, each behind those of what it reads."""
+        found = dict[str, str]()
+        for name in self.catalog.entries:
+            self._write(name, found)
+        return tuple(found.values())
+
+    def _write(self, name: str, found: dict[str, str]) -> None:
+        entry = self.catalog.entries[name]
+        known = self.entries.maintained.get(name)
+        reads = known.reads if known else tables_read(entry.query) if isinstance(entry, View) else ()
+        for each in sorted(reads):
+            if each in self.catalog.entries and each not in found:
+                self._write(each, found)
+        if isinstance(entry, View):
+            columns = f" ({', '.join(map(quote_name, entry.columns))})" if entry.columns else ""
+            found[name] = f"CREATE {kind_of(entry)} {qualified(entry.name)}{columns} AS {entry.query.text}"
+        elif name in self._texts:  # NB: what table functions declare is declared again by their queries
+            found[name] = self._texts[name]
 
     def maintained(self, name: str, span: Span | None = None) -> Maintained:
         """Look up a materialized view; SQ2001 with the nearest name."""

@@ -19,7 +19,7 @@ class Maintained:
         text: The query as written.
         reads: The names that it reads, in lower case.
         sink: The taker of its changes.
-        statement: The statement that made it, as written.
+        spec: The declaration of a sink.
     """
 
     name: str
@@ -27,9 +27,7 @@ class Maintained:
     text: SelectText
     reads: frozenset[str]
     sink: Sink
-    columns: tuple[str, ...] = ()
     spec: SinkSpec | None = None
-    statement: str = ""
     is_view: bool = True
 
 

@@ -6,9 +6,10 @@ program.table(query)        the printed result of a query as of the last batch
 """
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -20,16 +21,59 @@ from squallpy.physical.plan import Plan
 from squallpy.physical.planner import place
 from squallpy.program.trigger_program import Program
 from squallpy.runtime.batch.delivery import Delivery
-from squallpy.runtime.local_executor import LocalExecutor
+from squallpy.runtime.checkpoint.lease import Lease
+from squallpy.runtime.checkpoint.offset_log import OffsetLog
+from squallpy.runtime.checkpoint.session_checkpoint import SessionCheckpoint
+from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
+from squallpy.runtime.local_executor import DurableLocalExecutor, LocalExecutor, Printed
 from squallpy.runtime.observers.protocol import Observer
 from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.replan import Replan
-from squallpy.runtime.session_input import SessionInput
+from squallpy.runtime.reshard import Reshard, spread_state
+from squallpy.runtime.session_input import Log, SessionInput
 from squallpy.runtime.sinks.protocol import Sink
-from squallpy.runtime.sources.input import Input
+from squallpy.runtime.sources.arrivals import Decision
+from squallpy.runtime.sources.input import Input, Step
+from squallpy.runtime.sources.watched_files import WatchedFiles
 from squallpy.runtime.state.state_store import Store
 
 Compile = Callable[[Sequence[Query]], CompiledQuery]
+Save = Callable[[int, int], None]
+"""Puts a generation, begun after a number of batches, in force together with the definitions."""
+
+
+class Executor(Protocol):
+    """An executor of a session's plan, batch by batch."""
+
+    next: int
+    schemas: tuple[pa.Schema, ...]
+
+    def step(self, step: Step | None = None) -> tuple[Printed, BatchReport]:
+        """Apply a batch."""
+        ...
+
+    def result(self, query: int) -> pa.Table:
+        """Return the printed result of a query as of the last batch."""
+        ...
+
+    @property
+    def usage(self) -> Mapping[str, Mapping[str, int]]:
+        """Records and bytes by pool."""
+        ...
+
+
+@dataclass(frozen=True)
+class Running:
+    """Compiled queries at work."""
+
+    compiled: CompiledQuery
+    executor: Executor
+    input: Input
+    delivery: Delivery
+
+    @property
+    def plan(self) -> Plan:
+        return self.compiled.plan
 
 
 @dataclass
@@ -38,48 +82,127 @@ class LiveProgram:
 
     Args:
         compile: Compiles queries together, for one partition.
-        sinks: The sink of each query.
+        checkpoint: Where state is kept; None: only in memory.
     """
 
     settings: Settings
     input: SessionInput
     compile: Compile
     observer: Observer
+    checkpoint: SessionCheckpoint | None = None
+    lease: Lease | None = None
     batches: int = 1
     """The number of batches so far; batch 0 is that of static tables, before any row of a stream."""
     queries: tuple[Query, ...] = ()
-    compiled: CompiledQuery | None = None
-    _sinks: Mapping[str, Sink] = field(default_factory=dict)
-    _executor: LocalExecutor | None = None
-    _input: Input | None = None
-    _delivery: Delivery | None = None
+    running: Running | None = field(default=None, init=False)
 
-    def change(self, queries: Sequence[Query], sinks: Mapping[int, Sink]) -> None:
+    def change(self, queries: Sequence[Query], sinks: Mapping[int, Sink], save: Save) -> None:
         """Keep these queries fresh from now on, each with its sink, and no others.
 
         Views that the queries before have are held; others are computed from what was read of their streams. SQ6009 if
         that is gone; then all stays as it was.
         """
+        before = {query.number for query in self.queries}
         if not queries:
-            self.queries, self.compiled, self._executor, self._input, self._delivery = (), None, None, None, None
+            save(0, self.batches)
+            self.queries, self.running = (), None
             return
         compiled = self.compile(queries)
-        store = self._state(compiled)
-        given = self.input.arrivals(
-            compiled.relations, columns_read(compiled), self.batches, self.settings.batch_rows, lambda _: None
-        )
-        executor = LocalExecutor(compiled.plan, given, store=store, number=self.batches)
-        self.queries, self.compiled, self._executor, self._input = tuple(queries), compiled, executor, given
-        self._delivery = Delivery([sinks[query.number] for query in queries], self.observer, threading.Event(), int)
+        replan = Replan(self.running.plan, compiled.plan) if self.running else None
+        program = replan.fill if replan else compiled.program
+        filled = self._filled(compiled, program) if program else None
+        new = {query.number for query in queries} - before
+        if self.checkpoint is None:
+            store = replan.carry(self._store, filled) if replan else filled
+            given = self._arrivals(compiled, lambda _: None)
+            executor: Executor = LocalExecutor(compiled.plan, given, store=store, number=self.batches)
+            self._introduce(queries, new, sinks, executor)
+            save(0, self.batches)
+        else:
+            number, location = self.checkpoint.begin()
+            log = self._move(self.checkpoint, location, compiled, replan, filled)
+            given = self._arrivals(compiled, log.write)
+            executor = DurableLocalExecutor(compiled.plan, given, location)
+            self._introduce(queries, new, sinks, executor)
+            save(number, self.batches)
+        self._run(queries, sinks, Running(compiled, executor, given, self._delivery(queries, sinks)))
 
-    def _state(self, compiled: CompiledQuery) -> Store:
-        """Make the state that new queries begin with."""
-        old = self._executor
-        if old is None or self.compiled is None:
-            return self._filled(compiled, compiled.program)
-        replan = Replan(self.compiled.plan, compiled.plan)
-        filled = self._filled(compiled, replan.fill) if replan.fill else None
-        return replan.carry(old.store, filled)
+    def _run(self, queries: Sequence[Query], sinks: Mapping[int, Sink], running: Running) -> None:
+        self.queries, self.running = tuple(queries), running
+
+    @property
+    def _store(self) -> Store:
+        assert self.running and isinstance(self.running.executor, LocalExecutor)
+        return self.running.executor.store
+
+    def _arrivals(self, compiled: CompiledQuery, log: Log, decided: Decision | None = None) -> Input:
+        rows = self.settings.batch_rows
+        return self.input.arrivals(compiled.relations, columns_read(compiled), self.batches, rows, log, decided)
+
+    def _delivery(self, queries: Sequence[Query], sinks: Mapping[int, Sink]) -> Delivery:
+        taking = [sinks[query.number] for query in queries]
+        return Delivery(taking, self.observer, threading.Event(), int, lease=self.lease)
+
+    def _introduce(
+        self,
+        queries: Sequence[Query],
+        new: Container[int],
+        sinks: Mapping[int, Sink],
+        executor: Executor,
+        rows: bool = True,
+    ) -> None:
+        """Begin the sinks of new queries, with the rows that these have."""
+        for number, (query, schema) in enumerate(zip(queries, executor.schemas, strict=True)):
+            if query.number in new:
+                sinks[query.number].begin(query, schema, None)
+                if rows and query.sink:
+                    found = executor.result(number)
+                    sinks[query.number].batch(self.batches - 1, found.slice(0, 0), found)
+
+    def _move(
+        self,
+        checkpoint: SessionCheckpoint,
+        location: StateLocation,
+        compiled: CompiledQuery,
+        replan: Replan | None,
+        filled: Store | None,
+    ) -> OffsetLog:
+        """Write the state that new queries begin with at a location."""
+        facts = None
+        if replan and checkpoint.current:
+            done = Committed(checkpoint.current.durable)
+            reshard = Reshard(replan.old, replan.new, self.batches, done.facts or {}, {}, replan.held)
+            facts = reshard(checkpoint.current, location, filled)
+        else:
+            assert filled is not None
+            spread_state(compiled.plan, filled).write(location, self.batches)
+        log = self._log(compiled, location)
+        log.write(Decision(self.batches - 1, self.input.spans(compiled.relations), self.input.times))
+        Committed(location.durable).commit(self.batches, facts)
+        return log
+
+    def _log(self, compiled: CompiledQuery, location: StateLocation) -> OffsetLog:
+        streams = {r.name: self.input.open(r) for r in compiled.relations if r.stream}
+        return OffsetLog(location.durable, {n: s for n, s in streams.items() if isinstance(s, WatchedFiles)})
+
+    def resume(self, queries: Sequence[Query], sinks: Mapping[int, Sink]) -> None:
+        """Go on with the queries that the checkpoint is of, where it stands."""
+        assert self.checkpoint
+        location = self.checkpoint.current
+        self.batches = self.checkpoint.record.batches
+        if location is None or not queries:
+            return
+        compiled = self.compile(queries)
+        log, done = self._log(compiled, location), Committed(location.durable)
+        decided = log.restore()
+        assert decided, "a generation is begun with its offsets"
+        self.batches = done.batches
+        self.input.took({n: (a, b if decided.batch < done.batches else a) for n, (a, b) in decided.spans.items()}, {})
+        self.input.times = decided.times
+        given = self._arrivals(compiled, log.write, decided)
+        executor = DurableLocalExecutor(compiled.plan, given, location)
+        self._introduce(queries, sinks.keys(), sinks, executor, rows=False)
+        self._run(queries, sinks, Running(compiled, executor, given, self._delivery(queries, sinks)))
 
     def _filled(self, compiled: CompiledQuery, program: Program) -> Store:
         """Run a part of a compiled program over all that has been read of its streams."""
@@ -94,35 +217,29 @@ class LiveProgram:
 
     def step(self) -> BatchReport | None:
         """Read and apply a batch of what has come, and pass it on; None if there is nothing new."""
-        if self._executor is None or self._input is None or self._delivery is None:
+        if self.running is None:
             return None
-        step = self._input.next(self._executor.next)
+        executor, input = self.running.executor, self.running.input
+        step = input.next(executor.next)
         if step is None:
             return None
         started = perf_counter()
-        changes, report = self._executor.step(step)
+        changes, report = executor.step(step)
+        self.running.delivery.batch(step.number, changes, report)
+        if isinstance(executor, DurableLocalExecutor):
+            executor.commit()
         self.input.took(step.spans, step.times)
-        self.batches = self._executor.next
-        self._delivery.batch(step.number, changes, report)
-        self._input.commit(step, report.open_rows)
+        self.batches = executor.next
+        input.commit(step, report.open_rows)
         return replace(report, number=step.number, seconds=perf_counter() - started)
 
     def table(self, query: Query) -> pa.Table:
         """Return the printed result of a query as of the last batch."""
-        assert self._executor
-        return self._executor.result(self.queries.index(query))
-
-    @property
-    def schemas(self) -> Mapping[int, pa.Schema]:
-        """The printed columns of queries, by their numbers."""
-        assert self._executor
-        return {query.number: schema for query, schema in zip(self.queries, self._executor.schemas, strict=True)}
-
-    @property
-    def plan(self) -> Plan | None:
-        return self.compiled.plan if self.compiled else None
+        assert self.running
+        numbers = [each.number for each in self.queries]
+        return self.running.executor.result(numbers.index(query.number))
 
     @property
     def usage(self) -> Mapping[str, Mapping[str, int]]:
         """Records and bytes of each view."""
-        return self._executor.store.usage() if self._executor else {}
+        return self.running.executor.usage if self.running else {}

@@ -7,6 +7,8 @@ session.push("r", rows);  session.step();  session.table("v")
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +23,7 @@ from squallpy.catalog.matrices import MatrixProgram as DeclaredProgram
 from squallpy.catalog.relation import Field, Relation
 from squallpy.compiler import CompiledQuery, Compiler
 from squallpy.explain import PLACED, STAGES, Tracer, list_passes, program_stage_text, stage_text
+from squallpy.frontend.declaration_text import quote_name
 from squallpy.frontend.query import SelectText
 from squallpy.frontend.script import parse_script
 from squallpy.frontend.statement_texts import blank_around, split_statements
@@ -42,7 +45,7 @@ from squallpy.frontend.statements import (
     Subscribe,
 )
 from squallpy.live.definitions import Definitions
-from squallpy.live.entries import Entries, sinks_of
+from squallpy.live.entries import Entries, Maintained, sinks_of
 from squallpy.live.live_program import LiveProgram
 from squallpy.live.outcome import Outcome
 from squallpy.live.pushed_tables import pushed_table
@@ -51,8 +54,11 @@ from squallpy.live.snapshot_query import SnapshotQueries, fields_of
 from squallpy.live.subscription import Subscription, ViewSink
 from squallpy.logical.bind import Script, ScriptBinder
 from squallpy.logical.nodes import Query
+from squallpy.runtime.checkpoint.checkpoint import hold_lease
+from squallpy.runtime.checkpoint.durable_folder import join_path
+from squallpy.runtime.checkpoint.session_checkpoint import SessionCheckpoint, SessionRecord
 from squallpy.runtime.evaluate.constant_evaluation import fold_constant
-from squallpy.runtime.observers.protocol import Observer, Observers
+from squallpy.runtime.observers.protocol import Observer
 from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.session_input import SessionInput
 from squallpy.runtime.sources import infer_fields
@@ -74,24 +80,42 @@ class LiveSession:
     Args:
         base: The folder from which relative paths start.
         observer: Told of each batch.
+        checkpoint: The folder, or URI, where definitions and state are kept; what it has is restored.
     """
 
     def __init__(
-        self, settings: Settings | None = None, base: Path | None = None, observer: Observer | None = None
+        self,
+        settings: Settings | None = None,
+        base: Path | None = None,
+        observer: Observer | None = None,
+        checkpoint: str | None = None,
     ) -> None:
         self.settings, self.base = settings or Settings(), base or Path.cwd()
         self._programs: dict[str, MatrixProgram] = {}
+        self._names, self._given, self._columns = count(1), list[str](), dict[str, str]()
+        self._opened, lease = ExitStack(), None
+        self._checkpoint: SessionCheckpoint | None = None
+        if checkpoint is not None:
+            lease = self._opened.enter_context(hold_lease(checkpoint))
+            snapshot = self.settings.snapshot_mb << 20
+            self._checkpoint = SessionCheckpoint(checkpoint, self.settings.local_dir, snapshot)
         binder = ScriptBinder(self._infer, self._outputs, fold_constant)
         self._definitions = Definitions(binder, self._refresh, self._open_sink, self._drop_source)
-        self._names = count(1)
-        self._observers = Observers(*([observer] if observer else []))
-        self._input = SessionInput(self.base, self._open_foreign)
-        self._program = LiveProgram(self.settings, self._input, self._compile, self._observers)
+        spool = join_path(checkpoint, "spool") if checkpoint else None
+        self._input = SessionInput(self.base, self._open_foreign, spool)
+        observer = observer or Observer()
+        self._program = LiveProgram(self.settings, self._input, self._compile, observer, self._checkpoint, lease)
         self.lock = threading.RLock()
         self._thread: threading.Thread | None = None
         self._stopping, self._work = threading.Event(), threading.Event()
         self._error: Exception | None = None
-        self.is_paused = self._closed = False
+        self.is_paused = self._closed = self._restores = False
+        if self._checkpoint:
+            try:
+                self._restore()
+            except BaseException:
+                self.close()
+                raise
 
     # statements
 
@@ -113,7 +137,7 @@ class LiveSession:
             for statement in parse_script(blank_around(text, part), file):
                 given = text[part.start : part.end]
                 if maintains and isinstance(statement, Select):
-                    yield self._maintain(statement, given)
+                    yield self._maintain(statement)
                 else:
                     yield self.execute_statement(statement, given)
 
@@ -123,13 +147,13 @@ class LiveSession:
             self._check()
             match statement:
                 case CreateRelation():
-                    return self._definitions.create_relation(statement)
+                    return self._definitions.create_relation(statement, text)
                 case CreateView():
-                    return self._definitions.create_view(statement, text)
+                    return self._definitions.create_view(statement)
                 case CreateSink():
                     return self._definitions.create_sink(statement, text)
                 case CreateMatrix() | CreateProgram() | CreateOrder():
-                    self._definitions.binder.bind(statement)
+                    self._definitions.declare(statement, _name_of(statement), text)
                     return Outcome(f"CREATE {_KINDS[type(statement)]}")
                 case Select(query):
                     return Outcome("SELECT", self.select(query))
@@ -158,16 +182,59 @@ class LiveSession:
         outputs.check(self.catalog.relations.values(), self.base)
         spec = outputs.sink(query)
         assert spec
-        return outputs.open(spec, query.text, False)
+        return outputs.open(spec, query.text, resumed=self._restores)
 
     def _drop_source(self, name: str) -> None:
+        self._columns.pop(name, None)
         self._input.drop(name)
 
-    def _refresh(self) -> None:
-        """Keep fresh what the session has now."""
+    def _refresh(self, has_changed: bool) -> None:
+        """Note the definitions, and keep fresh what they say if that has changed."""
+        if self._restores:
+            return
+        if has_changed:
+            self._bind_anew()
+            kept = [*self.entries.maintained.values()]
+            self._program.change([each.query for each in kept], sinks_of(kept), self._save)
+            self._work.set()
+        elif self._checkpoint:
+            self._save(self._checkpoint.record.generation, self._program.batches)
+
+    def _bind_anew(self) -> None:
+        """Bind all queries as a session that is restored does, so that their program is that of the definitions."""
+        binder = ScriptBinder(self._infer, self._outputs, fold_constant)
+        for text in self._definitions.statements():
+            for statement in parse_script(text, "session"):
+                binder.bind(statement)
+        bound = dict[str, Maintained]()
+        for query in binder.script.queries:
+            name = query.view or (query.sink.name if query.sink else "")
+            known = self.entries.maintained[name.lower()]
+            number, sink = known.query.number, known.query.sink
+            bound[name.lower()] = replace(known, query=replace(query, number=number, sink=sink))
+        self.entries.maintained = bound
+
+    def _save(self, generation: int, batches: int) -> None:
+        """Put a generation of the checkpoint in force, with the definitions."""
+        if self._checkpoint:
+            statements, given = self._definitions.statements(), tuple(self._given)
+            record = SessionRecord(generation, statements, dict(self._columns), given, batches)
+            self._checkpoint.save(record)
+
+    def _restore(self) -> None:
+        """Define what the checkpoint has, and go on where its batches are."""
+        assert self._checkpoint
+        record = self._checkpoint.record
+        self.settings = self._program.settings = parse_settings(record.settings, self.settings)
+        self._given, self._columns = [*record.settings], dict(record.columns)
+        self._restores = True
+        for text in record.statements:
+            for statement in parse_script(text, "session"):
+                self.execute_statement(statement, text)
+        self._restores = False
+        self._bind_anew()
         kept = [*self.entries.maintained.values()]
-        self._program.change([each.query for each in kept], sinks_of(kept))
-        self._work.set()
+        self._program.resume([each.query for each in kept], sinks_of(kept))
 
     # rows
 
@@ -269,6 +336,9 @@ class LiveSession:
                 if close:
                     close()
             self._input.close()
+            if self._checkpoint and self._error is None:
+                self._checkpoint.delete_local()
+            self._opened.close()
 
     # reading
 
@@ -290,14 +360,14 @@ class LiveSession:
         """True if a query reads streams themselves, so that it is no ad hoc query."""
         return bool(self._snapshots.streams(query))
 
-    def _maintain(self, select: Select, text: str) -> Outcome:
+    def _maintain(self, select: Select) -> Outcome:
         """Keep the answer of a SELECT fresh under a name that is made up."""
         with self.lock:
             self._check()
             query = select.query
             called = next(name for i in self._names if (name := f"query{i}") not in self.catalog.entries)
             span = query.script.span(query.start, query.end)
-            self._definitions.create_view(CreateView(called, (), query, span, is_materialized=True), text)
+            self._definitions.create_view(CreateView(called, (), query, span, is_materialized=True))
             return Outcome("SELECT", view=called)
 
     def maintained_name(self, name: str) -> str:
@@ -357,8 +427,8 @@ class LiveSession:
         except SquallError as error:
             raise error.at(span) from None
         self._program.settings = self.settings
-        if self.entries.maintained:
-            self._refresh()
+        self._given.append(f"{name}={value}")
+        self._refresh(bool(self.entries.maintained))
         return Outcome("SET")
 
     def _explain(self, explain: Explain) -> str:
@@ -395,7 +465,15 @@ class LiveSession:
         return self._compiler(queries).compile(queries, 1, {})
 
     def _infer(self, relation: Relation) -> tuple[Field, ...]:
-        return infer_foreign_fields(relation, self.base) if relation.is_foreign else infer_fields(relation, self.base)
+        """Infer the columns of a relation, once: files may go when they have been read."""
+        if relation.name not in self._columns:
+            found = infer_foreign_fields if relation.is_foreign else infer_fields
+            fields = found(relation, self.base)
+            items = (f"{quote_name(f.name)} {f.type}{'' if f.nullable else ' NOT NULL'}" for f in fields)
+            self._columns[relation.name] = ", ".join(items)
+        (created,) = parse_script(f"CREATE STREAM x ({self._columns[relation.name]}) USING pushed", "session")
+        assert isinstance(created, CreateRelation)
+        return created.relation.fields
 
     def _outputs(self, declared: DeclaredProgram, matrices: Mapping[str, Matrix]) -> tuple[str, ...]:
         from squallpy.maintain.matrix.script_programs import Programs  # NB: only scripts with matrices import it
@@ -412,3 +490,13 @@ class LiveSession:
 _KINDS: Mapping[type, str] = {
     CreateMatrix: "MATRIX", CreateProgram: "MATRIX PROGRAM", CreateOrder: "VARIABLE ORDER",
 }  # fmt: skip
+
+
+def _name_of(statement: CreateMatrix | CreateProgram | CreateOrder) -> str:
+    match statement:
+        case CreateMatrix(matrix):
+            return matrix.name
+        case CreateProgram(program):
+            return program.name
+        case CreateOrder(order):
+            return order.name

@@ -96,6 +96,11 @@ class LocalExecutor:
         """Return the printed result of one query as of the last batch."""
         return self._results.table(self.store, query)
 
+    @property
+    def usage(self) -> dict[str, dict[str, int]]:
+        """Records and bytes by pool (`Store.usage`)."""
+        return self.store.usage()
+
 
 class DurableLocalExecutor:
     """The local executor with its state in a checkpoint, from which it resumes."""
@@ -154,3 +159,12 @@ class DurableLocalExecutor:
 
     def final(self) -> tuple[pa.Table, ...]:
         return self._publisher.results.final(self._result.store())
+
+    def result(self, query: int) -> pa.Table:
+        """Return the printed result of one query as of the last batch."""
+        return self._publisher.results.table(self._result.store(), query)
+
+    @property
+    def usage(self) -> dict[str, dict[str, int]]:
+        """Records and bytes by pool (`Store.usage`)."""
+        return self._node.store().usage() | self._result.store().usage()

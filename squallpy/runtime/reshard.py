@@ -8,7 +8,7 @@ from snapshots and journals as of the last committed batch, each record once alt
 copy, and is written as snapshots, with which the other plan's partitions begin. Takes time in proportion to the state.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,6 +19,7 @@ from squallpy.base.json_codec import to_json
 from squallpy.logical.expressions import Column
 from squallpy.physical.distribute.location_tags import EVERYWHERE
 from squallpy.physical.plan import Plan, Send
+from squallpy.program.view_identity import Held
 from squallpy.runtime.auxiliary.maintainer import FIRST_BATCH_LAYOUT, begin
 from squallpy.runtime.auxiliary.maintainer_registry import auxiliary_layouts
 from squallpy.runtime.batch.micro_batch import Node, Publisher
@@ -35,7 +36,7 @@ from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.matrix.driver_stage import PARTITION, add_cells
 from squallpy.runtime.matrix.driver_stage import layout as layout_of_matrices
 from squallpy.runtime.messages.deltas import Delta, unpack_deltas
-from squallpy.runtime.replan import add_records
+from squallpy.runtime.replan import add_records, all_layouts, lanes_of
 from squallpy.runtime.result.result import result_layout
 from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.state_store import PoolLayout, Store
@@ -148,6 +149,7 @@ class Reshard:
     Args:
         facts: The state of the driver with the last commit.
         sizes: Rows of the relations, by which adaptive joins begin.
+        held: Where the old plan has the records of each pool, if it is of another program; None: under the same name.
     """
 
     old: Plan
@@ -155,26 +157,30 @@ class Reshard:
     batches: int
     facts: Mapping[str, Any]
     sizes: Mapping[str, int]
+    held: Mapping[str, Held] | None = None
 
-    def __call__(self, before: StateLocation, after: StateLocation) -> dict[str, Any] | None:
-        """Write the state at another location; returns the state of the driver there. Raises CannotMove."""
+    def __call__(
+        self, before: StateLocation, after: StateLocation, filled: Store | None = None
+    ) -> dict[str, Any] | None:
+        """Write the state at another location; returns the state of the driver there. Raises CannotMove.
+
+        Args:
+            filled: The pools that the old plan does not hold, in one partition.
+        """
         if self.old.keeps_results != self.new.keeps_results:
             raise CannotMove("its result was not kept" if self.new.keeps_results else "its result is kept")
         old = Homes(self.old, open_policy(self.old, self.facts.get("joins"), self.sizes))
         new = Homes(self.new, open_policy(self.new, None, self.sizes))
-        driver = Store(result_layout(self.new))
-        stores = [Store(store_layout(self.new)) for _ in range(self.new.partitions)]
+        state = SpreadState(self.new, new)
         for partition, store in self._stores(before, old):
-            self._move(old, new, partition, store, driver, stores)
-        for each in (driver, *stores):
-            begin(each)
-        self._write(after, "result", driver, 1)
-        for partition, store in enumerate(stores):
-            self._write(after, f"partition-{partition}", store, self.new.stages_of_partitions)
+            self._move(old, partition, store, state)
+        if filled is not None and self.held is not None:
+            state.add_filled(filled, self.held)
+        state.write(after, self.batches)
         if self.old.matrices and self.new.matrices:
             layout = layout_of_matrices(self.old.matrices)
             cells = before.read(PARTITION, layout, add_cells, step=self.batches - 1)
-            self._write(after, PARTITION, cells, 1)
+            after.write(PARTITION, cells, step=self.batches - 1, stages=1)
         return {"joins": to_json(new.policy)} if new.policy else None
 
     def _stores(self, before: StateLocation, homes: Homes) -> Iterator[tuple[int, Store]]:
@@ -191,26 +197,65 @@ class Reshard:
                 Joiner(plan, partition).begin(store, now, deltas)
             yield partition, store
 
-    def _move(
-        self, old: Homes, new: Homes, partition: int, store: Store, driver: Store, stores: Sequence[Store]
-    ) -> None:
+    def _move(self, old: Homes, partition: int, store: Store, state: "SpreadState") -> None:
         """Add the records of a partition to where the other plan keeps them."""
-        moved = {layout.name: layout for layout in (*stores[0].layout.pools, *driver.layout.pools)}
-        for name, layout in moved.items():
-            held = old.pool(name)
-            if held not in store or name in new.passing:
+        before = {layout.name: layout for layout in all_layouts(self.old)}
+        for name, layout in state.layouts.items():
+            held = Held(name, ()) if self.held is None else self.held.get(name)
+            if held is None or held.view not in before or name in state.homes.passing:
                 continue
-            keys, words = store[held].rows()
+            pool, was = old.pool(held.view), before[held.view]
+            if pool not in store:
+                continue
+            keys, words = store[pool].rows()
             for start in range(0, len(keys), CHUNK):
                 part = keys[start : start + CHUNK], words[start : start + CHUNK]
                 if partition != _DRIVER:
-                    chosen = old.owned(layout, partition, part[0], store.dictionary)
+                    chosen = old.owned(was, partition, part[0], store.dictionary)
                     part = part[0][chosen], part[1][chosen]
-                if name in driver:
-                    add_records(driver, layout, *part, store.dictionary)
-                    continue
-                for target, rows in new.parts(layout, part[0], store.dictionary):
-                    add_records(stores[target], layout, part[0][rows], part[1][rows], store.dictionary)
+                state.add(layout, part[0], lanes_of(held, was.payload, part[1]), store.dictionary)
 
-    def _write(self, location: StateLocation, name: str, store: Store, stages: int) -> None:
-        location.write(name, store, step=self.batches * stages - 1, stages=stages)
+
+class SpreadState:
+    """The state of a plan in the making: that of the driver, and that of each partition.
+
+    Args:
+        homes: Where its records are.
+    """
+
+    def __init__(self, plan: Plan, homes: Homes) -> None:
+        self._plan, self.homes = plan, homes
+        self._driver = Store(result_layout(plan))
+        self._stores = [Store(store_layout(plan)) for _ in range(plan.partitions)]
+        pools = (*self._stores[0].layout.pools, *self._driver.layout.pools)
+        self.layouts = {layout.name: layout for layout in pools}
+
+    def add(self, layout: PoolLayout, keys: Words, words: Words, names: Dictionary) -> None:
+        """Add records of a pool to where they are kept."""
+        if layout.name in self._driver:
+            add_records(self._driver, layout, keys, words, names)
+            return
+        for target, rows in self.homes.parts(layout, keys, names):
+            add_records(self._stores[target], layout, keys[rows], words[rows], names)
+
+    def add_filled(self, filled: Store, held: Container[str] = ()) -> None:
+        """Add the pools of a state in one partition, but those that are held elsewhere."""
+        for name, layout in self.layouts.items():
+            if name not in held and name in filled and name not in self.homes.passing:
+                self.add(layout, *filled[name].rows(), filled.dictionary)
+
+    def write(self, location: StateLocation, batches: int) -> None:
+        """Write the state at a location, as of a number of batches."""
+        for each in (self._driver, *self._stores):
+            begin(each)
+        location.write("result", self._driver, step=batches - 1, stages=1)
+        stages = self._plan.stages_of_partitions
+        for partition, store in enumerate(self._stores):
+            location.write(f"partition-{partition}", store, step=batches * stages - 1, stages=stages)
+
+
+def spread_state(plan: Plan, filled: Store) -> SpreadState:
+    """Spread a state in one partition over those of a plan."""
+    state = SpreadState(plan, Homes(plan, open_policy(plan)))
+    state.add_filled(filled)
+    return state

@@ -81,22 +81,34 @@ class SessionInput:
         return inner if isinstance(inner, PushedRows) else None
 
     def arrivals(
-        self, relations: Sequence[Relation], columns: Mapping[str, Sequence[str]], number: int, rows: int, log: Log
+        self,
+        relations: Sequence[Relation],
+        columns: Mapping[str, Sequence[str]],
+        number: int,
+        rows: int,
+        log: Log,
+        decided: Decision | None = None,
     ) -> Input:
         """Return the batches of a program, from a number above 0 on, of at most so many rows; tables have been read.
 
         Args:
             columns: Those that are read of each relation.
             log: Called with each batch before it is read.
+            decided: The last batch that was decided on, by a run before; None: the one before has been applied.
         """
         read = {relation.name: self.open(relation) for relation in relations}
         check_columns_read(read, columns)
         streams = {r.name: read[r.name] for r in relations if r.stream}
         limits = {r.name: limit for r in relations if r.stream and (limit := TimeLimits.of(r))}
-        starts = {name: self.positions.get(name, source.initial()) for name, source in streams.items()}
-        decided = Decision(number - 1, {name: (at, at) for name, at in starts.items()}, self.times)
+        decided = decided or Decision(number - 1, self.spans(relations), self.times)
         arrivals = Arrivals(streams, rows, decided, log, AS_IT_COMES, self.clock, limits=limits)
         return Input(read, arrivals, keyed(relations))
+
+    def spans(self, relations: Sequence[Relation]) -> Mapping[str, Span]:
+        """Return where streams have been read to, as batches that read nothing there."""
+        read = {r.name: self.open(r) for r in relations if r.stream}
+        places = {name: self.positions.get(name) or source.initial() for name, source in read.items()}
+        return {name: (at, at) for name, at in places.items()}
 
     def took(self, spans: Mapping[str, Span], times: Times) -> None:
         """Take note of what a batch has read."""

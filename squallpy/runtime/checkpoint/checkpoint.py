@@ -11,14 +11,11 @@ number of batches done until then. The record names a generation when its state 
 when it has come to where the one before is: a run that is killed before loses nothing.
 """
 
-import hashlib
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -40,6 +37,7 @@ from squallpy.runtime.checkpoint.state_folders import (
     initialise,
     is_initial,
     make_writable,
+    state_location,
 )
 from squallpy.runtime.sources.replay import BackfillReplay, BatchSizes, Replay, leading
 
@@ -132,7 +130,7 @@ def open_checkpoint(
     SQ6001 if it belongs to another query or input, SQ6002 if it is no checkpoint, SQ6003 if it cannot be written,
     SQ6005 if it is damaged.
     """
-    root = _open(folder)
+    root = open_writable(folder)
     wanted = _Record(
         identity.query, identity.plan, dict(identity.sizes), batch_rows, (), identity.program, identity.setup
     )
@@ -177,13 +175,11 @@ def open_checkpoint(
 
 
 def _location(folder: str, record: _Record, local_dir: str, snapshot_bytes: int) -> StateLocation:
-    """Compute the state location of a generation; on each host it has a folder of that name."""
-    absolute = folder if local_path(folder) is None else str(Path(local_path(folder) or "").resolve())
-    name = hashlib.sha256(os.fsencode(f"{absolute} {record.generation}")).hexdigest()[:16]
-    return StateLocation(
-        join_path(absolute, str(record.generation)), f"squallpy-{name}", _fingerprint(record),
-        snapshot_bytes, local_dir, record.before, fresh_name(), record.batch_rows, record.earlier, record.again,
-    )  # fmt: skip
+    """Compute the state location of a generation."""
+    found = state_location(folder, record.generation, _fingerprint(record), local_dir, snapshot_bytes)
+    return replace(
+        found, before=record.before, batch_rows=record.batch_rows, earlier=record.earlier, again=record.again
+    )
 
 
 def recorded_sizes(folder: str) -> Mapping[str, int] | None:
@@ -201,7 +197,7 @@ def hold_lease(folder: str) -> Iterator[Lease]:
 
     SQ6003 if it cannot be written, SQ6007 if another run has it, SQ6008 instead of an error after it was lost.
     """
-    _open(folder)
+    open_writable(folder)
     path = local_path(folder)
     with hold_shared(folder) if path is None else hold_folder(path) as lease:
         try:
@@ -220,7 +216,8 @@ def is_used(folder: str) -> bool:
         return False
 
 
-def _open(folder: str) -> Durable:
+def open_writable(folder: str) -> Durable:
+    """Open a folder that can be written; SQ6003 if it cannot."""
     try:
         if (path := local_path(folder)) is not None:
             make_writable(path, "checkpoint")

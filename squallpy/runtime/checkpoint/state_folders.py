@@ -1,5 +1,6 @@
 """Locations of a query's state: a durable folder in the checkpoint, and a local one of mapped files."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -18,6 +19,7 @@ from squallpy.base.timing import SILENT, Trace
 from squallpy.runtime.checkpoint.checksummed_record import damaged_error, read_record, write_record
 from squallpy.runtime.checkpoint.durable_folder import Durable, join_path, open_durable, reporting_no_room
 from squallpy.runtime.checkpoint.input_files import ReadSums
+from squallpy.runtime.checkpoint.partition_head import fresh_name
 from squallpy.runtime.checkpoint.snapshot import write_snapshot
 from squallpy.runtime.checkpoint.state_partition import Run, StatePartition, read_state
 from squallpy.runtime.sources.replay import BatchSizes
@@ -92,6 +94,16 @@ class StateLocation:
             shutil.rmtree(folder, ignore_errors=True)
         with suppress(OSError):
             self.local.rmdir()
+
+
+def state_location(
+    folder: str, generation: int, fingerprint: str, local_dir: str, snapshot_bytes: int
+) -> StateLocation:
+    """Compute the location of a generation of a checkpoint; on each host it has a folder of one name."""
+    absolute = folder if local_path(folder) is None else str(Path(local_path(folder) or "").resolve())
+    name = hashlib.sha256(os.fsencode(f"{absolute} {generation}")).hexdigest()[:16]
+    durable = join_path(absolute, str(generation))
+    return StateLocation(durable, f"squallpy-{name}", fingerprint, snapshot_bytes, local_dir, run=fresh_name())
 
 
 class Committed:
