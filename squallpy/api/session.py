@@ -203,8 +203,8 @@ def connect(
 
     Args:
         backend: local, in this process.
-        checkpoint: A folder, or URI that Arrow knows, where definitions and state are kept. A session goes on there with
-            the streams and views of the one before, as of its last batch, and exactly once.
+        checkpoint: A folder, or URI that Arrow knows, where definitions and state are kept. A session goes on there
+            with the streams and views of the one before, as of its last batch, and exactly once.
         settings: Settings of the engine, by name (`squall options`).
 
     Raises:

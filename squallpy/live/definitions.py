@@ -17,11 +17,11 @@ from squallpy.frontend.query import SelectText, tables_read
 from squallpy.frontend.statements import CreateRelation, CreateSink, CreateView, Drop, Existing, Statement
 from squallpy.live.entries import Entries, Maintained
 from squallpy.live.outcome import Outcome
+from squallpy.live.session_sink import SessionSink
 from squallpy.live.subscription import ViewSink
 from squallpy.logical.bind import ScriptBinder
 from squallpy.logical.bind.sinks import bind_sink
 from squallpy.logical.nodes import Query
-from squallpy.runtime.sinks.query_output import QueryOutput
 
 _CLASSES: Mapping[str, tuple[type, ...]] = {
     "STREAM": (Relation,), "TABLE": (Relation,), "SINK": (SinkSpec,), "VIEW": (View,),
@@ -41,7 +41,7 @@ class Definitions:
         self,
         binder: ScriptBinder,
         refresh: Callable[[bool], None],
-        open_sink: Callable[[Query], QueryOutput],
+        open_sink: Callable[[Query], SessionSink],
         drop_source: Callable[[str], None],
     ) -> None:
         self.binder, self.entries = binder, Entries()
@@ -185,9 +185,8 @@ class Definitions:
                 self._texts.pop(name.lower(), None)
             self._refresh(bool(dropped))
         for each in dropped:
-            close = getattr(each.sink, "close", None)
-            if close:
-                close()
+            each.sink.finish(stopped=True)
+            each.sink.close()
         if isinstance(entry, Relation):
             self._drop_source(entry.name)
         return Outcome(f"DROP {drop.kind}")

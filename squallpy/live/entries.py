@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from squallpy.catalog.catalog import Catalog, View
 from squallpy.catalog.sink_spec import SinkSpec
 from squallpy.frontend.query import SelectText, tables_read
+from squallpy.live.session_sink import SessionSink
+from squallpy.live.subscription import ViewSink
 from squallpy.logical.nodes import Query
 from squallpy.runtime.sinks.protocol import Sink
 
@@ -26,7 +28,7 @@ class Maintained:
     query: Query
     text: SelectText
     reads: frozenset[str]
-    sink: Sink
+    sink: ViewSink | SessionSink
     spec: SinkSpec | None = None
     is_view: bool = True
 

@@ -194,6 +194,7 @@ class LiveProgram:
             return
         compiled = self.compile(queries)
         log, done = self._log(compiled, location), Committed(location.durable)
+        self.input.check(compiled.relations, columns_read(compiled))  # NB: before it is known which files were read
         decided = log.restore()
         assert decided, "a generation is begun with its offsets"
         self.batches = done.batches

@@ -49,6 +49,7 @@ from squallpy.live.entries import Entries, Maintained, sinks_of
 from squallpy.live.live_program import LiveProgram
 from squallpy.live.outcome import Outcome
 from squallpy.live.pushed_tables import pushed_table
+from squallpy.live.session_sink import SessionSink
 from squallpy.live.show import describe, show
 from squallpy.live.snapshot_query import SnapshotQueries, fields_of
 from squallpy.live.subscription import Subscription, ViewSink
@@ -67,7 +68,6 @@ from squallpy.runtime.sources.registry import infer_foreign_fields, open_foreign
 
 if TYPE_CHECKING:  # NB: only sessions with matrices import it
     from squallpy.maintain.matrix.matrix_program import Program as MatrixProgram
-    from squallpy.runtime.sinks.query_output import QueryOutput
 
 POLL = 0.05
 """Seconds between two looks for something to read."""
@@ -175,14 +175,17 @@ class LiveSession:
                     return Outcome("RESUME" if resumes else "PAUSE")
         raise AssertionError(statement)
 
-    def _open_sink(self, query: Query) -> "QueryOutput":
+    def _open_sink(self, query: Query) -> SessionSink:
         from squallpy.runtime.sinks.outputs import Outputs
 
         outputs = Outputs([query], self.base)
         outputs.check(self.catalog.relations.values(), self.base)
         spec = outputs.sink(query)
         assert spec
-        return outputs.open(spec, query.text, resumed=self._restores)
+        first = self._program.batches - 1
+        if self._restores and self._checkpoint:
+            first = self._checkpoint.record.sinks[spec.name.lower()]
+        return SessionSink(outputs.open(spec, query.text, resumed=self._restores), first)
 
     def _drop_source(self, name: str) -> None:
         self._columns.pop(name, None)
@@ -218,7 +221,9 @@ class LiveSession:
         """Put a generation of the checkpoint in force, with the definitions."""
         if self._checkpoint:
             statements, given = self._definitions.statements(), tuple(self._given)
-            record = SessionRecord(generation, statements, dict(self._columns), given, batches)
+            kept = self.entries.maintained.items()
+            sinks = {name: each.sink.first for name, each in kept if isinstance(each.sink, SessionSink)}
+            record = SessionRecord(generation, statements, dict(self._columns), given, batches, sinks)
             self._checkpoint.save(record)
 
     def _restore(self) -> None:
@@ -332,9 +337,9 @@ class LiveSession:
                 return
             self._closed = True
             for each in self.entries.maintained.values():
-                close = getattr(each.sink, "close", None)
-                if close:
-                    close()
+                if self._error is None:
+                    each.sink.finish(stopped=True)
+                each.sink.close()
             self._input.close()
             if self._checkpoint and self._error is None:
                 self._checkpoint.delete_local()

@@ -86,7 +86,7 @@ class BoundedReading(Reading):
         self._columns, self.batch_rows, self.order = columns, batch_rows, order
         self._read, self._keyed = {r.name: self._sources[r.name] for r in relations}, keyed(relations)
         self._replay = Replay({r.name: self.sizes[r.name] for r in relations if r.stream}, batch_rows, order)
-        check_columns_read(self._sources, columns)
+        _check(self._sources, columns)
 
     @property
     def batches(self) -> int:
@@ -137,7 +137,7 @@ class EndlessReading(Reading):
         self._streams, self._columns, self._keyed = [r.name for r in relations if r.stream], columns, keyed(relations)
         limits = {r.name: TimeLimits.of(r) for r in relations if r.stream}
         self._limits = {name: each for name, each in limits.items() if each}
-        check_columns_read(self._sources, columns)
+        _check(self._sources, columns)
 
     def begin(self, location: StateLocation | None) -> Input:
         root = self._checkpoint or (location and location.durable)
@@ -226,7 +226,7 @@ def keyed(relations: Sequence[Relation]) -> frozenset[str]:
     return frozenset(relation.name for relation in relations if relation.is_keyed)
 
 
-def check_columns_read(sources: Mapping[str, Source], columns: Columns) -> None:
+def _check(sources: Mapping[str, Source], columns: Columns) -> None:
     """Check the columns that are read of each source, as rows and under matrices; SQ4002."""
     for name, source in sources.items():
         source.check([column for each in (name, under_matrices(name)) for column in columns.get(each, ())])

@@ -14,8 +14,9 @@ from squallpy.base.batch_trigger import AS_IT_COMES
 from squallpy.base.errors import SquallError
 from squallpy.catalog.format_options import STORED
 from squallpy.catalog.relation import Relation
+from squallpy.physical.matrix.matrix_plan import under_matrices
 from squallpy.runtime.checkpoint.spool import SpooledSource
-from squallpy.runtime.query_input import check_columns_read, keyed
+from squallpy.runtime.query_input import keyed
 from squallpy.runtime.sources import open_source
 from squallpy.runtime.sources.arrivals import Arrivals, Decision
 from squallpy.runtime.sources.foreign_source import ForeignSource, names_asked
@@ -46,6 +47,7 @@ class SessionInput:
     folder: str | None = None
     clock: Callable[[], float] = monotonic
     sources: dict[str, Source] = field(default_factory=dict, init=False)
+    _checked: dict[str, frozenset[str]] = field(default_factory=dict, init=False)
     positions: dict[str, Offset] = field(default_factory=dict, init=False)
     times: Times = field(default_factory=dict, init=False)
     """The processing times of streams at the last batch."""
@@ -73,6 +75,17 @@ class SessionInput:
             )
         return source
 
+    def check(self, relations: Sequence[Relation], columns: Mapping[str, Sequence[str]]) -> dict[str, Source]:
+        """Open the sources of relations, and check columns that have not been read so far; SQ4002."""
+        read = {relation.name: self.open(relation) for relation in relations}
+        for name in read:
+            wanted = frozenset(columns.get(name, ())) | frozenset(columns.get(under_matrices(name), ()))
+            known = self._checked.get(name, frozenset())
+            if name not in self._checked or not wanted <= known:  # NB: files that were read may have gone
+                read[name].check(sorted(known | wanted))
+                self._checked[name] = known | wanted
+        return read
+
     def pushed(self, relation: Relation) -> PushedRows | None:
         """Return the queue of a relation to which rows are pushed; None for others."""
         source = self.open(relation)
@@ -96,8 +109,7 @@ class SessionInput:
             log: Called with each batch before it is read.
             decided: The last batch that was decided on, by a run before; None: the one before has been applied.
         """
-        read = {relation.name: self.open(relation) for relation in relations}
-        check_columns_read(read, columns)
+        read = self.check(relations, columns)
         streams = {r.name: read[r.name] for r in relations if r.stream}
         limits = {r.name: limit for r in relations if r.stream and (limit := TimeLimits.of(r))}
         decided = decided or Decision(number - 1, self.spans(relations), self.times)
@@ -117,8 +129,7 @@ class SessionInput:
 
     def history(self, relations: Sequence[Relation], columns: Mapping[str, Sequence[str]]) -> Input:
         """Return what batches have read of relations so far, in large batches; SQ6009 if some of it is gone."""
-        read = {relation.name: self.open(relation) for relation in relations}
-        check_columns_read(read, columns)
+        read = self.check(relations, columns)
         for relation in relations:
             source = read[relation.name]
             inner = source.inner if isinstance(source, ForeignSource) else source
@@ -145,6 +156,7 @@ class SessionInput:
     def drop(self, name: str) -> None:
         """Close the source of a relation, and forget what is kept of it."""
         source = self.sources.pop(name, None)
+        self._checked.pop(name, None)
         if isinstance(source, ForeignSource) and isinstance(source.inner, SpooledSource):
             source.inner.delete()
         if source:

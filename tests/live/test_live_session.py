@@ -30,7 +30,7 @@ QUERIES = [
     "SELECT b, SUM(w) AS x, COUNT(t) AS n FROM s GROUP BY b",
 ]
 OVER_VIEWS = ["SELECT COUNT(*) AS n FROM {0}", "SELECT * FROM {0} ORDER BY 1 NULLS LAST", "SELECT DISTINCT * FROM {0}"]
-WORLDS = int(os.environ.get("FUZZ", "20"))
+WORLDS = int(os.environ.get("FUZZ", "10"))
 
 
 class World:

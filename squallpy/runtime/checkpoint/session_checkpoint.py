@@ -33,7 +33,8 @@ class SessionRecord:
         statements: What was declared, in an order in which it can be declared again.
         columns: Columns that were found in files, as a declaration lists them, by relation.
         settings: Settings of the engine, as name=value.
-        batches: The number of batches before its first generation, of a session that keeps nothing fresh.
+        batches: The number of batches when it was written.
+        sinks: The number of the last batch before each sink was created, by name.
     """
 
     generation: int = NONE
@@ -41,6 +42,7 @@ class SessionRecord:
     columns: Mapping[str, str] = field(default_factory=dict)
     settings: tuple[str, ...] = ()
     batches: int = 1
+    sinks: Mapping[str, int] = field(default_factory=dict)
     last: int = NONE
     format: int = _FORMAT
 
