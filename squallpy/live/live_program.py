@@ -70,6 +70,7 @@ class Running:
     executor: Executor
     input: Input
     delivery: Delivery
+    log: OffsetLog | None = None
 
     @property
     def plan(self) -> Plan:
@@ -106,6 +107,7 @@ class LiveProgram:
         if not queries:
             save(0, self.batches)
             self.queries, self.running = (), None
+            self.input.forget(())
             return
         compiled = self.compile(queries)
         replan = Replan(self.running.plan, compiled.plan) if self.running else None
@@ -114,7 +116,7 @@ class LiveProgram:
         new = {query.number for query in queries} - before
         if self.checkpoint is None:
             store = replan.carry(self._store, filled) if replan else filled
-            given = self._arrivals(compiled, lambda _: None)
+            log, given = None, self._arrivals(compiled, lambda _: None)
             executor: Executor = LocalExecutor(compiled.plan, given, store=store, number=self.batches)
             self._introduce(queries, new, sinks, executor)
             save(0, self.batches)
@@ -125,10 +127,11 @@ class LiveProgram:
             executor = DurableLocalExecutor(compiled.plan, given, location)
             self._introduce(queries, new, sinks, executor)
             save(number, self.batches)
-        self._run(queries, sinks, Running(compiled, executor, given, self._delivery(queries, sinks)))
+        self._run(queries, Running(compiled, executor, given, self._delivery(queries, sinks), log))
 
-    def _run(self, queries: Sequence[Query], sinks: Mapping[int, Sink], running: Running) -> None:
+    def _run(self, queries: Sequence[Query], running: Running) -> None:
         self.queries, self.running = tuple(queries), running
+        self.input.forget(running.compiled.relations)
 
     @property
     def _store(self) -> Store:
@@ -177,6 +180,8 @@ class LiveProgram:
             assert filled is not None
             spread_state(compiled.plan, filled).write(location, self.batches)
         log = self._log(compiled, location)
+        if self.running and self.running.log:
+            log.take_over(self.running.log)
         log.write(Decision(self.batches - 1, self.input.spans(compiled.relations), self.input.times))
         Committed(location.durable).commit(self.batches, facts)
         return log
@@ -203,7 +208,7 @@ class LiveProgram:
         given = self._arrivals(compiled, log.write, decided)
         executor = DurableLocalExecutor(compiled.plan, given, location)
         self._introduce(queries, sinks.keys(), sinks, executor, rows=False)
-        self._run(queries, sinks, Running(compiled, executor, given, self._delivery(queries, sinks)))
+        self._run(queries, Running(compiled, executor, given, self._delivery(queries, sinks), log))
 
     def _filled(self, compiled: CompiledQuery, program: Program) -> Store:
         """Run a part of a compiled program over all that has been read of its streams."""

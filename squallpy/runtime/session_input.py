@@ -130,28 +130,37 @@ class SessionInput:
     def history(self, relations: Sequence[Relation], columns: Mapping[str, Sequence[str]]) -> Input:
         """Return what batches have read of relations so far, in large batches; SQ6009 if some of it is gone."""
         read = self.check(relations, columns)
-        for relation in relations:
-            source = read[relation.name]
-            inner = source.inner if isinstance(source, ForeignSource) else source
-            if isinstance(inner, SpooledSource) and self._position(relation.name, source) and inner.first > 0:
-                message = f"rows of {relation.name} that were read are gone, and a new view needs them"
-                hint = "declare such a stream STORED, or create its views before rows come"
-                raise SquallError("SQ6009", message, relation.span, hint)
-        return Input(read, History(tuple(self._steps(relations, read)), self.times), keyed(relations))
-
-    def _position(self, name: str, source: Source) -> Offset | None:
-        at = self.positions.get(name)
-        return None if at is None or at == source.initial() else at
-
-    def _steps(self, relations: Sequence[Relation], read: Mapping[str, Source]) -> Iterator[Mapping[str, Span]]:
-        """Yield the parts of what was read: first all tables, then every stream in turn; there is at least one."""
         starts: dict[str, Span] = {r.name: (read[r.name].initial(),) * 2 for r in relations if r.stream}
-        yield starts | {r.name: whole(read[r.name]) for r in relations if not r.stream}
-        streams = [r.name for r in relations if r.stream]
-        ends = {name: self._position(name, read[name]) for name in streams}
-        parts = {name: list(_parts(read[name], end)) for name, end in ends.items() if end is not None}
+        steps = [starts | {r.name: whole(read[r.name]) for r in relations if not r.stream}]
+        parts = dict[str, list[Span]]()
+        for relation in (r for r in relations if r.stream):
+            end = self.positions.get(relation.name)
+            if end is not None and end != starts[relation.name][0]:
+                read[relation.name], end = self._read_before(relation, end)
+                parts[relation.name] = [*_parts(read[relation.name], end)]
         for number in range(max(map(len, parts.values()), default=0)):
-            yield {name: some[number] for name, some in parts.items() if number < len(some)}
+            steps.append({name: some[number] for name, some in parts.items() if number < len(some)})
+        return Input(read, History(steps, self.times), keyed(relations))
+
+    def _read_before(self, relation: Relation, end: Offset) -> tuple[Source, Offset]:
+        """Return a source of what was read before a place, from its first row on, and where that ends."""
+        source = self.sources[relation.name]
+        inner = source.inner if isinstance(source, ForeignSource) else source
+        if isinstance(inner, WatchedFiles):
+            files = inner.history(end)
+            return files, {"row": files.rows}
+        if isinstance(inner, SpooledSource) and inner.first > 0:
+            message = f"rows of {relation.name} that were read are gone, and a new view needs them"
+            hint = "declare such a stream STORED, or create its views before rows come"
+            raise SquallError("SQ6009", message, relation.span, hint)
+        return source, end
+
+    def forget(self, relations: Sequence[Relation]) -> None:
+        """Forget what was read of watched files of which nothing is kept fresh any more: they are read anew one day."""
+        names = {relation.name for relation in relations}
+        for name, source in [*self.sources.items()]:
+            if isinstance(source, WatchedFiles) and name not in names:
+                self.drop(name)
 
     def drop(self, name: str) -> None:
         """Close the source of a relation, and forget what is kept of it."""

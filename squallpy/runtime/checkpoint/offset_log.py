@@ -52,6 +52,12 @@ class OffsetLog:
         times = {name: StreamTime(**time) for name, time in found.get("times", {}).items()}
         return Decision(found["batch"], spans, times)
 
+    def take_over(self, before: "OffsetLog") -> None:
+        """Begin with the pieces that the log of another generation has."""
+        copy_log(before._path, self._path)
+        for name in self._watched.keys() & before._watched.keys():
+            self._records[name], self._written[name] = self._list(name), before._written[name]
+
     def write(self, decision: Decision) -> None:
         """Log a batch, and before it the pieces of files that it begins to read."""
         for name, source in self._watched.items():

@@ -11,7 +11,7 @@ when they are whole.
 import sys
 import time
 from bisect import bisect_left, bisect_right
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -140,6 +140,23 @@ class WatchedFiles(Source):
             piece = FilePiece.restore(self.relation, logged)
             self._add(piece)
             self._listing.seen[sys.intern(piece.file.path)] = piece.seen, piece.file.changed
+
+    def history(self, end: Offset) -> FileSource:
+        """Return the rows of files before a place, numbered by files; SQ6009 if a file that has some is gone."""
+        unread, parts = Counter[str](), list[SourceFile]()
+        for piece, start in zip(self._pieces, self._starts, strict=False):
+            unread[piece.file.path] += max(0, start + piece.rows - max(start, end["row"]))
+        for path, known in self._known.items():
+            rows, file = known.rows - unread[path], self._listing.find(path)
+            if rows and file is None:
+                message = f"{path} has been read and is gone, and a new view needs its rows"
+                raise SquallError(
+                    "SQ6009", message, self.relation.span, "bring it back, or create views before files go"
+                )
+            if rows and file:
+                part = open_part(self.relation, replace(file, size=known.size))
+                parts.append(FilePiece(self.relation, part.file, 0, rows, known.end, known.size))
+        return FileSource(self.relation, tuple(parts))
 
     def find_missing(self) -> str:
         """Name a file that was read and is gone; empty if all are there."""
