@@ -4,10 +4,13 @@ import io
 import re
 import shlex
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 
+import duckdb
 import pytest
 
+from squallpy.session import Session
 from squallpy.terminal.cli import main
 
 ROOT = Path(__file__).parents[1]
@@ -42,7 +45,7 @@ def shown(page: str) -> list[Shown]:
     return found
 
 
-PAGES = ("README.md", "docs/architecture.md", "docs/operations.md")
+PAGES = ("README.md", "docs/architecture.md", "docs/operations.md", "docs/from_spark.md")
 SHOWN = [entry for page in PAGES for entry in shown(page)]
 _CODE = re.compile(r"^    .*$|`[^`\n]*`", re.MULTILINE)
 _LINK = re.compile(r"\]\(([^)#]*)#?([^)]*)\)")
@@ -73,6 +76,33 @@ def test_the_pages_have_queries_and_what_they_print() -> None:
         assert scripts
         for script in scripts:
             assert any(entry.script.endswith(script) for entry in SHOWN if entry.page == page), script
+
+
+_CONTEXT = {"sources.md", "sinks.md"}  # their blocks run where their data sources are
+
+
+@pytest.mark.parametrize("page", sorted(ROOT.glob("docs/*.md")), ids=lambda page: page.name)
+def test_other_scripts_compile(page: Path) -> None:
+    """… those that are shown without what they print."""
+    scripts = [text for language, text in _BLOCK.findall(page.read_text(encoding="utf-8")) if language == "sql"]
+    if page.name not in _CONTEXT and f"docs/{page.name}" not in PAGES:
+        for script in (each for each in scripts if each.startswith("CREATE")):
+            assert Session(page, text=script).script.relations
+
+
+def test_the_view_that_others_read() -> None:
+    """The query of docs/dbt_and_pipelines.md reads of the files that are shown what the view is."""
+    text = (ROOT / "docs/dbt_and_pipelines.md").read_text(encoding="utf-8")
+    files = re.findall(r"^\$ cat \S+\n((?:[^$`].*,.*\n)+)", text, re.MULTILINE)
+    rows = [line.split(",") for file in files for line in file.splitlines()[1:]]
+    (query,) = (text for language, text in _BLOCK.findall(text) if language == "sql" and text.startswith("SELECT"))
+    with duckdb.connect() as connection:
+        connection.execute(
+            "CREATE TABLE revenue (batch INT, op VARCHAR, customer INT, orders INT, total DECIMAL(10,2))"
+        )
+        connection.executemany("INSERT INTO revenue VALUES (?, ?, ?, ?, ?)", rows)
+        found = connection.execute(query).fetchall()
+    assert sorted(found) == [(7, 2, Decimal("15.00")), (8, 1, Decimal("20.00"))]
 
 
 def test_the_readme_is_short() -> None:

@@ -1,26 +1,14 @@
-"""Pages of docs/errors/, one for each code: written by hand, but for what the tool shows in their consoles.
-
-    `q.sql`:                       a block after such a line is a file
-    $ squall explain q.sql         a line of a block `console` is a command, in the folder of the page's files
-    SQ2003 q.sql:2:8: unknown …    its output is written anew, and so is the line under the title
-
-`NAME=value` before `squall` is a variable of its environment; a command that ends in `&` goes on beside the next ones,
-once it has written a line, and `wait` shows its output.
-"""
+"""Pages of docs/errors/, one for each code: written by hand, but for their consoles and the line under the title."""
 
 import ast
 import errno
-import io
 import os
 import re
 import signal
-import socket
-import subprocess
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack, chdir, redirect_stderr, redirect_stdout
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NoReturn
 from unittest.mock import Mock, patch
 
@@ -30,8 +18,8 @@ from squallpy.runtime.checkpoint.durable_folder import reporting_no_room
 from squallpy.runtime.spark.partition_placement import Placement
 from squallpy.runtime.spark.spark_session import _jvm_ended_error
 from squallpy.runtime.spark.worker_tasks import PickledStages
-from squallpy.terminal.cli import main
 from squallpy.terminal.failures import status_of
+from squallpy.testing.console_pages import with_outputs
 
 PACKAGE = Path(__file__).resolve().parents[1]
 PAGES = PACKAGE.parent / "docs" / "errors"
@@ -45,9 +33,6 @@ HEAD = """# Errors by code
 what is wrong, and what to do next. On a terminal the line of the script comes with a caret under the place.
 
 """
-_BLOCK = re.compile(r"(?:^`([^`\n]+)`:\n\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_COMMAND = re.compile(r"^\$ (.*)$", re.MULTILINE)
-_SQUALL = re.compile(r"((?:\w+=\S* )*)squall ([^|<>&;]*)")
 
 
 def codes_raised() -> set[str]:
@@ -80,77 +65,10 @@ def page_text(code: str, text: str) -> str:
     status = status_of(SquallError(code, ""))
     body = re.sub(r"\A\n*(\*.*exit status.*\*\n\n)?", "", body)
     told = f"{title}\n\n*{KINDS[code[2]]}; exit status {status}.*\n\n{body}"
-    files = {name: block for name, _, block in _BLOCK.findall(told) if name}
-    with TemporaryDirectory() as folder, ExitStack() as conditions:
-        for name, block in files.items():
-            path = Path(folder, name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(block, encoding="utf-8")
+    with ExitStack() as conditions:
         for condition in CONDITIONS.get(code, list)():
             conditions.enter_context(condition)
-        console = conditions.enter_context(Console(Path(folder)))
-        return _BLOCK.sub(lambda m: m[0] if m[2] != "console" else f"```console\n{console.run(m[3])}```", told)
-
-
-class Console:
-    """A folder in which commands run; those that are left in the background end with it."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder, self._running = folder, list[subprocess.Popen[str]]()
-
-    def __enter__(self) -> "Console":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for process in self._running:
-            process.kill()
-            process.wait()
-
-    def run(self, block: str) -> str:
-        """Run the commands of a block and show each with its output."""
-        return "".join(f"$ {command}\n{self._plain(self._output(command))}" for command in _COMMAND.findall(block))
-
-    def _output(self, command: str) -> str:
-        if command == "wait":
-            return "".join(process.communicate(timeout=60)[0] for process in self._running)
-        if found := _SQUALL.fullmatch(command):
-            return self._squall(found[2].split(), dict(each.split("=", 1) for each in found[1].split()))
-        line = command.removesuffix("&")
-        process = subprocess.Popen(
-            ["bash", "-c", _PROGRAM.sub(lambda m: _PROGRAMS[m[0]], line)],
-            cwd=self._folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            env=os.environ | {"PYTHONPATH": str(PACKAGE.parent)},
-        )  # fmt: skip
-        if line == command:
-            return process.communicate()[0]
-        self._running.append(process)
-        assert process.stdout
-        return process.stdout.readline()
-
-    def _squall(self, arguments: list[str], environment: Mapping[str, str]) -> str:
-        """Run the command in this process, as on a terminal of which the output is read line by line."""
-        shown = io.BytesIO()
-        out, err = (kind(shown, encoding="utf-8", write_through=True) for kind in (io.TextIOWrapper, _Terminal))
-        around = patch.dict(os.environ, {"TERM": "dumb", **environment})
-        with chdir(self._folder), around, redirect_stdout(out), redirect_stderr(err):
-            main(arguments)
-        return shown.getvalue().decode()
-
-    def _plain(self, text: str) -> str:
-        """Leave out of an output what differs from machine to machine."""
-        text = text.replace(f"{self._folder}/", "").replace(socket.gethostname(), "HOST")
-        return re.sub(
-            r"process \d+", "process 4711", re.sub(r"[\d.]+ GB of memory is free", "16.0 GB of memory is free", text)
-        )
-
-
-_PROGRAMS = {"squall": f"exec {sys.executable} -m squallpy.terminal", "python": sys.executable}
-_PROGRAM = re.compile(r"^(squall|python)\b")
-
-
-class _Terminal(io.TextIOWrapper):
-    def isatty(self) -> bool:
-        return True
+        return with_outputs(told)
 
 
 def _raising(error: Callable[[], object]) -> AbstractContextManager[object]:
