@@ -75,6 +75,9 @@ def place(
     fixed = pinned_placements(program, pinned)
     options = [f"partition.{name}={keys}" for name, keys in pinned]
     options += map(str, dict.fromkeys(by_hand.pinned.values()))
+    if operator.is_grid and by_hand.operator not in (JoinOperator.AUTO, operator):
+        message = f"join.operator={operator.value}: {', '.join(options)}: operators of components are set, too"
+        raise SquallError("SQ7003", message, hint="leave it out")
     try:
         places = all_on_grid(program, operator) if operator.is_grid else {}
         places = {**places, **by_hand.placements, **fixed}
@@ -87,11 +90,11 @@ def place(
         raise SquallError("SQ7003", message) from None
     if found is None:
         return replace(_plan_on_one_partition(program, compensated), components=by_hand.views)
-    operator = by_hand.operator if operator is JoinOperator.AUTO else operator
+    used = operator if by_hand.operator is JoinOperator.AUTO else by_hand.operator
     plan = _plan_distributed(program, found, partitions, switches, compensated)
-    grid = grid_of(program, found, sizes, by_hand.joiners or partitions, operator)
+    grid = grid_of(program, found, sizes, by_hand.joiners or partitions, used)
     movable = _on_grid(plan, found)
-    if operator is JoinOperator.HYBRID and not movable:
+    if used is JoinOperator.HYBRID and not movable:
         raise _unsuitable_operator(operator, options, "the records of a key are not all at the joiners of the key")
     pins = {name: f"set by {component}" for name, component in by_hand.pinned.items()}
     pins |= {name: f"partition.{name} is set" for name in fixed}
@@ -101,7 +104,7 @@ def place(
         pins=tuple(pins.items()),
         components=by_hand.views,
         grid=grid,
-        on_grid=movable if operator.adapts else (),
+        on_grid=movable if used.adapts else (),
         operator=operator,
     )
     return _with_heavy_key_grids(plan, found, switches, compensated) if operator is JoinOperator.AUTO else plan
@@ -144,7 +147,7 @@ def _can_use_groups(plan: Plan) -> bool:
 
 def _unsuitable_operator(operator: JoinOperator, options: Sequence[str], reason: str) -> SquallError:
     """Make the error for a query that does not suit the operator."""
-    set_ = ", ".join([f"join.operator={operator.value}", *options])
+    set_ = ", ".join([*([] if operator is JoinOperator.AUTO else [f"join.operator={operator.value}"]), *options])
     hint = "auto chooses an operator that suits it"
     return SquallError("SQ7003", f"{set_}: it does not suit this query: {reason}", hint=hint)
 

@@ -53,12 +53,12 @@ class DataSource(Component):
         super().__init__(name or relation)
         self.parallelism = parallelism
         self.read_choices(None, None, parallelism, (HASH,))
-        given = {} if path is None else {"path": self._find(str(path))}
+        given = {} if path is None else {"path": found_path(str(path), self.site.folder)}
         text = declaration_text(
             relation,
             "TABLE" if table else "STREAM",
             schema or {},
-            using or _format_of(str(path)),
+            using or format_of(str(path)),
             given | dict(options or {}),
             as_texts(primary_key),
             timestamp_by,
@@ -73,10 +73,6 @@ class DataSource(Component):
     @property
     def relations(self) -> tuple[str, ...]:
         return (self.relation.name,)
-
-    def _find(self, path: str) -> str:
-        """Find a path from the folder of the user's file."""
-        return path if scheme_of(path) else str(self.site.folder / Path(path).expanduser())
 
     def _declare(self, text: str) -> Relation:
         try:
@@ -98,7 +94,13 @@ class DataSource(Component):
         return Bound(node, Scope([Source(self.name, node.output)]))
 
 
-def _format_of(path: str) -> str:
+def found_path(path: str, folder: Path) -> str:
+    """Find a path from a folder; a URI stays as it is, and so does a / at the end."""
+    found = path if scheme_of(path) else str(folder / Path(path).expanduser())
+    return f"{found}/" if path.endswith("/") and not found.endswith("/") else found
+
+
+def format_of(path: str) -> str:
     """Tell the format of files by their suffix: orders.csv.gz  →  csv"""
     suffixes = [suffix.removeprefix(".") for suffix in Path(path.rstrip("*/")).suffixes]
     return next((suffix for suffix in reversed(suffixes) if suffix in FORMATS), "csv")

@@ -1,7 +1,9 @@
 """Physical choices of components: right whatever is chosen, or refused; what is chosen is what the plan has."""
 
+import json
 import random
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -11,13 +13,17 @@ import pyarrow as pa
 import pytest
 
 from squallpy.base.errors import SquallError
+from squallpy.base.json_codec import from_json, to_json
 from squallpy.base.settings import Settings
 from squallpy.catalog.catalog import Catalog
 from squallpy.catalog.relation import MULT
-from squallpy.plans import Aggregate, Component, DataSource, EquiJoin, Sink, ThetaJoin
+from squallpy.checkpoint_identity import Setup
+from squallpy.physical.plan import Plan
+from squallpy.plans import Aggregate, Component, DataSource, EquiJoin, Project, Sink, ThetaJoin
 from squallpy.plans.plan_session import PlanSession
 from squallpy.runtime.sources import open_source
 from squallpy.runtime.sources.input import Input, Step
+from squallpy.session import Executor, Session
 from squallpy.testing.engines import KilledEngine, MemoryEngine, MovedEngine, PartitionedEngine, VolatileEngine
 from squallpy.testing.memory_source import PushedBatches
 
@@ -192,13 +198,8 @@ def test_groups_of_an_aggregate(tmp_path: Path) -> None:
             "SQ7003 ThetaJoin rst: broadcast(rs): its state is M_T(c) alone, leave its partitioning out",
         ),
         (twice, "SQ7003 ThetaJoin r_r2: grid, Dynamic: both of its inputs are r, declare it twice, as two streams"),
-        (
-            lambda: groups({"partitioning": "grid"}, {}),
-            "SQ7003 EquiJoin rs: grid, Dynamic: the groups of a nested aggregate would be split, "
-            "broadcast its other input",
-        ),
     ],
-    ids=["two grids", "nothing to broadcast", "one stream", "groups"],
+    ids=["two grids", "nothing to broadcast", "one stream"],
 )
 def test_choices_that_cannot_be(plan: Callable[[], Component], message: str) -> None:
     """They are refused wherever the plan is to run, and named."""
@@ -209,7 +210,45 @@ def test_choices_that_cannot_be(plan: Callable[[], Component], message: str) -> 
         assert str(refused.value) == message
 
 
-def test_as_many_tasks_read_a_stream_as_chosen(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            Settings(join_operator="StaticMid"),
+            "SQ7003 join.operator=StaticMid: ThetaJoin rs: operators of components are set, too, leave it out",
+        ),
+        (
+            Settings(join_groups=True),
+            "SQ7003 join.groups=on: a grid with a parallelism of its own neither grows nor has groups, "
+            "leave one of them out",
+        ),
+    ],
+    ids=["operator", "groups"],
+)
+def test_settings_that_contradict_choices(settings: Settings, message: str) -> None:
+    session = PlanSession([Sink(band({"operator": "Dynamic", "parallelism": 2}, {}))], replace(settings, partitions=7))
+    with pytest.raises(SquallError) as refused:
+        session.explain("physical")
+    assert str(refused.value) == message
+
+
+def test_choices_are_kept_with_a_checkpoint() -> None:
+    """The plan that state was written by is made again from the record of its settings."""
+    settings = PlanSession([Sink(chain({"operator": "SHJ", "parallelism": 2}, {"partitioning": "grid"}))]).settings
+    setup = Setup(settings, 3, late=False, final=True)
+    assert from_json(Setup, json.loads(json.dumps(to_json(setup)))) == setup and len(settings.components) == 2
+
+
+def test_a_component_is_an_input_several_times(tmp_path: Path) -> None:
+    """A stream joined with groups of its own, which another join reads, too."""
+    few = Aggregate(s(), by="b", n="COUNT(*)", name="few")
+    again = Project(few, "b", "n", name="again")
+    plan = EquiJoin(EquiJoin(s(), "b", few, "b", name="own"), "n", again, "n", name="rst")
+    expected = answers(VolatileEngine(), plan, tmp_path / "one")
+    assert answers(PartitionedEngine(3), plan, tmp_path / "three") == expected and expected[-1]
+
+
+def test_as_many_tasks_read_a_stream_as_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each batch of it is cut into so many slices."""
     (tmp_path / "r.csv").write_text("".join(f"{i},{i}\n" for i in range(9)))
     source = DataSource("r", tmp_path / "r.csv", {"a": "INT", "b": "INT"}, parallelism=2)
@@ -217,4 +256,12 @@ def test_as_many_tasks_read_a_stream_as_chosen(tmp_path: Path) -> None:
     for number in range(2):
         dealt = opened.split(Step(number, {"r": ({"row": 0}, {"row": 9})}), 4)
         assert [sum(each.rows or 0 for each in slices.get("r", ())) for slices in dealt] in ([5, 4, 0, 0], [4, 5, 0, 0])
-    assert Sink(source).to_arrow().num_rows == 9
+    told: list[Mapping[str, int]] = []
+    run = Session._executor
+
+    def executor(self: Session, plan: Plan, input: Input, *rest: Any) -> Executor:
+        told.append(input.tasks)
+        return run(self, plan, input, *rest)
+
+    monkeypatch.setattr(Session, "_executor", executor)
+    assert Sink(source).to_arrow().num_rows == 9 and told == [{"r": 2}]

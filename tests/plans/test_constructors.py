@@ -143,6 +143,17 @@ WRONG: dict[str, tuple[Callable[[], Component], str, str]] = {
         'SQ2003 orders → Sink orders: unknown column "o_cust", did you mean "o_custkey"?',
         "o_cust",
     ),
+    "mode of a sink": (
+        lambda: Sink(Aggregate(orders(), by="o_custkey", n="COUNT(*)"), "out/", using="csv", mode="append"),
+        "SQ3001 orders → Sink orders: mode 'append' only adds rows, and "
+        "COUNT(*) … GROUP BY o_custkey changes rows that it has given, write mode 'changes' or 'upsert'",
+        "",
+    ),
+    "option of a sink": (
+        lambda: Sink(orders(), "out/", using="csv", options={"moed": "final"}),
+        'SQ7002 Sink orders: unknown option "moed", did you mean "mode"?',
+        "",
+    ),
     "no component": (
         lambda: Select("orders", "a > 1"),  # type: ignore[arg-type]
         "SQ2005 Select ?: an input is a component, not a str",

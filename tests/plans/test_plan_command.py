@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from squallpy.plans import DataSource, Sink
 from squallpy.terminal.cli import main
 
 PLAN = """from squallpy.plans import Aggregate, DataSource, EquiJoin, Sink
@@ -75,3 +76,18 @@ def test_a_mistake_is_one_line(text: str, message: str, folder: Path, capsys: py
 def test_no_such_plan(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", str(folder / "none.py"), "--backend", "local"]) == 2
     assert "SQ4001 cannot read the script" in capsys.readouterr().err
+
+
+def test_rows_are_written_to_files(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As by CREATE SINK; `to_arrow` returns them all the same."""
+    (folder / "plan.py").write_text(PLAN.replace('n="COUNT(*)"))', 'n="COUNT(*)"), "out.csv", mode="final")'))
+    assert output(capsys, "run", str(folder / "plan.py"), "--backend", "local") == ""
+    assert (folder / "out.csv").read_text() == "c,n\n7,3\n8,1\n"
+    source = DataSource("r", folder / "r.csv", {"a": "INT", "b": "INT"})
+    assert Sink(source, folder / "rows/", using="csv", mode="append").to_arrow().num_rows == 3
+    assert not (folder / "rows").exists()
+
+
+def test_submit(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The line of spark-submit has the plan in the place of the script."""
+    assert str(folder / "plan.py") in output(capsys, "submit", str(folder / "plan.py"), "--print")

@@ -151,10 +151,7 @@ def _place(
                 return KeyHashing(_line(side, component), by) if own else None
             return Spread(by, over) if over else by
         case pinned_component.GRID:
-            if auxiliary:
-                message = f"{component}: {component.choices}: the groups of a nested aggregate would be split"
-                raise SquallError("SQ7003", message, hint="broadcast its other input")
-            return _line(side, component)
+            return None if auxiliary else _line(side, component)  # NB: groups have to stay whole
         case pinned_component.BROADCAST:
             read = origins.relations(view)
             return EVERYWHERE if read <= {*component.relations[component.broadcast]} else None
