@@ -10,19 +10,68 @@ environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "8")
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from squallpy.api.expressions import (
+        Expression,
+        avg,
+        call_function,
+        col,
+        count,
+        desc,
+        expr,
+        lit,
+        max_,
+        min_,
+        sum_,
+        when,
+    )
+    from squallpy.api.relation import Relation
     from squallpy.api.session import Session, Stream, connect
     from squallpy.api.view import Snapshot, View
     from squallpy.base.errors import SquallError
 
 _EXPORTED = {  # by name, where it is: nothing is imported before it is asked for
+    "Expression": "squallpy.api.expressions",
+    "Relation": "squallpy.api.relation",
     "Session": "squallpy.api.session",
     "Snapshot": "squallpy.api.view",
     "SquallError": "squallpy.base.errors",
     "Stream": "squallpy.api.session",
     "View": "squallpy.api.view",
+    "avg": "squallpy.api.expressions",
+    "call_function": "squallpy.api.expressions",
+    "col": "squallpy.api.expressions",
     "connect": "squallpy.api.session",
+    "count": "squallpy.api.expressions",
+    "desc": "squallpy.api.expressions",
+    "expr": "squallpy.api.expressions",
+    "lit": "squallpy.api.expressions",
+    "max_": "squallpy.api.expressions",
+    "min_": "squallpy.api.expressions",
+    "sum_": "squallpy.api.expressions",
+    "when": "squallpy.api.expressions",
 }
-__all__ = ["Session", "Snapshot", "SquallError", "Stream", "View", "__version__", "connect"]
+__all__ = [
+    "Expression",
+    "Relation",
+    "Session",
+    "Snapshot",
+    "SquallError",
+    "Stream",
+    "View",
+    "__version__",
+    "avg",
+    "call_function",
+    "col",
+    "connect",
+    "count",
+    "desc",
+    "expr",
+    "lit",
+    "max_",
+    "min_",
+    "sum_",
+    "when",
+]
 
 
 def __getattr__(name: str) -> Any:

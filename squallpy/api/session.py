@@ -13,10 +13,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from squallpy.api.relation import Table
 from squallpy.api.view import Snapshot, View
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.settings import parse_settings
 from squallpy.frontend.declaration_text import declaration_text, qualified
+from squallpy.live.definitions import kind_of
 from squallpy.live.live_session import LiveSession
 
 if TYPE_CHECKING:
@@ -138,6 +140,13 @@ class Session:
         """Return a materialized view by its name; SQ2001 if there is none."""
         return View(self._session, self._session.maintained_name(name))
 
+    def table(self, name: str) -> Table:
+        """Return a stream, table or view by its name, to compute with; SQ2001 if there is none."""
+        self._session.columns(name)
+        entry = self._session.catalog.entries[name.lower()]
+        classes: Mapping[str, type[Table]] = {"STREAM": Stream, "MATERIALIZED VIEW": View}
+        return classes.get(kind_of(entry), Table)(self._session, entry.name)
+
     def query(self, text: str) -> Snapshot:
         """Answer a SELECT over views, as of the last batch.
 
@@ -173,23 +182,12 @@ class Session:
         return f"<squallpy session: {names or 'no views'}>"
 
 
-class Stream:
+class Stream(Table):
     """A stream of a session."""
-
-    def __init__(self, session: LiveSession, name: str) -> None:
-        self._session, self.name = session, name
 
     def push(self, rows: Any, op: str = "+") -> int:
         """Push rows (`Session.push`)."""
         return self._session.push(self.name, rows, op)
-
-    @property
-    def columns(self) -> dict[str, str]:
-        """The SQL types of its columns, by name."""
-        return {field.name: str(field.type) for field in self._session.columns(self.name)}
-
-    def __repr__(self) -> str:
-        return f"<stream {self.name}: {', '.join(f'{n} {t}' for n, t in self.columns.items())}>"
 
 
 OPERATION = "_op"

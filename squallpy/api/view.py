@@ -1,42 +1,16 @@
-"""Views and answers in Python: Arrow, pandas, polars; changes batch by batch."""
+"""Views and answers in Python: their rows, and changes batch by batch."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from squallpy.api.relation import Table
+from squallpy.api.rows import Rows
 from squallpy.frontend.declaration_text import qualified
 
 if TYPE_CHECKING:
-    import pandas
-    import polars
     import pyarrow as pa
 
-    from squallpy.live.live_session import LiveSession
     from squallpy.live.subscription import Subscription, ViewChange
-
-
-class Rows:
-    """Rows that can be had in several forms."""
-
-    def to_arrow(self) -> "pa.Table":
-        """Return the rows as an Arrow table."""
-        raise NotImplementedError
-
-    def to_pandas(self) -> "pandas.DataFrame":
-        """Return the rows as a pandas data frame; needs pandas."""
-        return self.to_arrow().to_pandas()
-
-    def to_polars(self) -> "polars.DataFrame":
-        """Return the rows as a polars data frame; needs polars."""
-        import polars
-
-        frame = polars.from_arrow(self.to_arrow())
-        assert isinstance(frame, polars.DataFrame)
-        return frame
-
-    def to_pylist(self) -> list[dict[str, Any]]:
-        """Return the rows as dicts."""
-        rows: list[dict[str, Any]] = self.to_arrow().to_pylist()
-        return rows
 
 
 class Snapshot(Rows):
@@ -52,19 +26,11 @@ class Snapshot(Rows):
         return repr(self._table)
 
 
-class View(Rows):
+class View(Table):
     """A view that is kept fresh; its rows are always those of the last batch."""
-
-    def __init__(self, session: "LiveSession", name: str) -> None:
-        self._session, self.name = session, name
 
     def to_arrow(self) -> "pa.Table":
         return self._session.table(self.name)
-
-    @property
-    def columns(self) -> dict[str, str]:
-        """The SQL types of its columns, by name."""
-        return {field.name: str(field.type) for field in self._session.columns(self.name)}
 
     def changes(self, snapshot: bool = False, limit: int | None = None) -> "Subscription":
         """Return what batches change from now on; iterating waits while the session has started batches in a thread.
@@ -92,6 +58,3 @@ class View(Rows):
     def drop(self) -> None:
         """Drop it; SQ2014 if other views read it."""
         [*self._session.execute(f"DROP MATERIALIZED VIEW {qualified(self.name)}")]
-
-    def __repr__(self) -> str:
-        return f"<view {self.name}: {', '.join(f'{n} {t}' for n, t in self.columns.items())}>"

@@ -416,6 +416,14 @@ class LiveSession:
         assert isinstance(entry, View)
         return fields_of(Query(entry.checked, tuple(c.name for c in entry.checked.output), ""))
 
+    def schema(self, text: str, file: str = "session") -> tuple[Field, ...]:
+        """Return the columns of a SELECT without running it."""
+        with self.lock:
+            self._check()
+            (statement,) = parse_script(text, file)
+            assert isinstance(statement, Select)
+            return fields_of(self._definitions.query(statement.query))
+
     def stats(self, name: str) -> Mapping[str, Any]:
         """Return figures of a view: its rows, and the records and bytes of the views that it is maintained from."""
         with self.lock:

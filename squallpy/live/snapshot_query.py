@@ -70,11 +70,6 @@ class SnapshotQueries:
         (table,) = executor.final()
         return table
 
-    def schema(self, text: SelectText) -> tuple[Field, ...]:
-        """Return the columns of a query without running it."""
-        query = self._bind(text)
-        return fields_of(query)
-
     def check(self, text: SelectText) -> None:
         """Raise SQ3001 if a query reads a stream, by name or in a view that is not materialized."""
         for name in sorted(self.streams(text)):

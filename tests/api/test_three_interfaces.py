@@ -1,7 +1,4 @@
-"""The thesis's listing (section 3.2.1) in SQL and put together by hand, with one answer: orders by market segment.
-
-Another interface is one more function of INTERFACES.
-"""
+"""The thesis's listing (section 3.2.1) in SQL, by functions and put together by hand, with one answer."""
 
 import subprocess
 import sys
@@ -10,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import squallpy
+from squallpy import count
 from squallpy.plans import Aggregate, DataSource, EquiJoin, Project, Sink, Window
 from squallpy.session import RunOptions, Session
 from squallpy.testing.compare_rows import rows_of
@@ -58,6 +57,22 @@ GROUP BY customer.mktsegment
     return rows_of(answer.table)
 
 
+def by_functions(folder: Path, window: str, backend: str) -> Rows:
+    schemas = {
+        "customer": {"custkey": "BIGINT", "name": "VARCHAR", "mktsegment": "VARCHAR", "at": "TIMESTAMP"},
+        "orders": {"orderkey": "BIGINT", "custkey": "BIGINT", "at": "TIMESTAMP"},
+    }
+    with squallpy.connect(backend) as s:
+        customer, orders = (
+            s.stream(name, schema, path=folder / f"{name}.csv", timestamp_by="at") for name, schema in schemas.items()
+        )
+        joined = customer.join(orders, on="custkey")
+        seen = joined.window(window.removeprefix("RANGE ")) if window else joined
+        view = seen.group_by("mktsegment").agg(n=count("orderkey")).materialize()
+        s.run_until_caught_up()
+        return rows_of(view.to_arrow())
+
+
 def by_hand(folder: Path, window: str, backend: str) -> Rows:
     customer = Project(
         DataSource(
@@ -84,7 +99,11 @@ def by_hand(folder: Path, window: str, backend: str) -> Rows:
     return rows_of(Sink(counted).to_arrow(backend))
 
 
-INTERFACES: dict[str, Callable[[Path, str, str], Rows]] = {"SQL": in_sql, "by hand": by_hand}
+INTERFACES: dict[str, Callable[[Path, str, str], Rows]] = {
+    "SQL": in_sql,
+    "by functions": by_functions,
+    "by hand": by_hand,
+}
 
 
 @pytest.fixture
@@ -112,3 +131,21 @@ def test_one_answer_on_spark(name: str, folder: Path) -> None:
     command = [sys.executable, "-c", code]
     run = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == repr(ANSWERS[window])
+
+
+def test_strings_functions_and_matrices_are_in_one_session() -> None:
+    from squallpy.matrices import inv, program
+
+    @program
+    def ols(X, Y):  # type: ignore[no-untyped-def]
+        return {"beta": inv(X.T @ X) @ (X.T @ Y)}
+
+    with squallpy.connect() as s:
+        points = s.stream("points", {"x": "DOUBLE", "y": "DOUBLE"})
+        s.sql("CREATE MATERIALIZED VIEW near AS SELECT x, y FROM points WHERE x < 10")
+        near = s.table("near").select(one=squallpy.lit(1.0), x="x", y="y").materialize("design")
+        points.push([{"x": float(i), "y": 2.0 + 3.0 * i} for i in range(12)])
+        s.step()
+        rows = near.to_pandas()
+        model = ols.start(X=rows[["one", "x"]].to_numpy(), Y=rows[["y"]].to_numpy())
+        assert model["beta"].ravel() == pytest.approx([2.0, 3.0])

@@ -1,0 +1,28 @@
+"""The pages on Python show what their examples print."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+_EXAMPLE = re.compile(r"^```python\n(.*?)^```\n\n```\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+EXAMPLES = [
+    pytest.param(example[1], example[2], id=f"{page}:{text[: example.start()].count(chr(10)) + 1}")
+    for page in ("python.md",)
+    for text in [(DOCS / page).read_text(encoding="utf-8")]
+    for example in _EXAMPLE.finditer(text)
+]
+
+
+def test_each_page_has_examples() -> None:
+    assert len(EXAMPLES) >= 2
+
+
+@pytest.mark.parametrize("code, printed", EXAMPLES)
+def test_an_example_prints_what_the_page_shows(code: str, printed: str) -> None:
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        exec(compile(code, "example.py", "exec"), {})
+    assert out.getvalue() == printed
