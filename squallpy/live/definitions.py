@@ -14,7 +14,17 @@ from squallpy.catalog.relation import Relation
 from squallpy.catalog.sink_spec import CHANGES, FINAL, SinkSpec
 from squallpy.frontend.declaration_text import qualified, quote_name
 from squallpy.frontend.query import SelectText, tables_read
-from squallpy.frontend.statements import CreateRelation, CreateSink, CreateView, Drop, Existing, Statement
+from squallpy.frontend.statements import (
+    CreateMatrix,
+    CreateOrder,
+    CreateProgram,
+    CreateRelation,
+    CreateSink,
+    CreateView,
+    Drop,
+    Existing,
+    Statement,
+)
 from squallpy.live.entries import Entries, Maintained
 from squallpy.live.outcome import Outcome
 from squallpy.live.session_sink import SessionSink
@@ -72,6 +82,18 @@ class Definitions:
         self.binder.bind(statement)
         self._texts[name.lower()] = text
         self._refresh(False)
+
+    def create_matrix_entry(self, created: CreateMatrix | CreateProgram | CreateOrder, text: str) -> Outcome:
+        """Declare a matrix, a program over matrices, or a variable order."""
+        match created:
+            case CreateMatrix(matrix):
+                kind, name = "MATRIX", matrix.name
+            case CreateProgram(program):
+                kind, name = "MATRIX PROGRAM", program.name
+            case CreateOrder(order):
+                kind, name = "VARIABLE ORDER", order.name
+        self.declare(created, name, text)
+        return Outcome(f"CREATE {kind}")
 
     def create_view(self, created: CreateView) -> Outcome:
         kind = "MATERIALIZED VIEW" if created.is_materialized else "VIEW"
@@ -221,6 +243,15 @@ class Definitions:
         except BaseException:
             self.catalog.entries, self.entries.maintained, self._texts = entries, maintained, texts
             raise
+
+    def relations_read(self, name: str) -> Sequence[Relation]:
+        """List the streams and tables that a view reads, also by other views."""
+        seen, left = set[str](), {name.lower()}
+        while new := left - seen:
+            seen |= new
+            views = [entry for each in new if isinstance(entry := self.catalog.entries.get(each), View)]
+            left |= {each for view in views for each in tables_read(view.query)}
+        return [entry for each in seen if isinstance(entry := self.catalog.entries.get(each), Relation)]
 
     def statements(self) -> tuple[str, ...]:
         """Write the definitions as statements, each behind those of what it reads."""

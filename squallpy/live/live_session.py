@@ -22,7 +22,7 @@ from squallpy.catalog.matrices import Matrix
 from squallpy.catalog.matrices import MatrixProgram as DeclaredProgram
 from squallpy.catalog.relation import Field, Relation
 from squallpy.compiler import CompiledQuery, Compiler
-from squallpy.explain import PLACED, STAGES, Tracer, list_passes, program_stage_text, stage_text
+from squallpy.explain import STAGES
 from squallpy.frontend.declaration_text import quote_name
 from squallpy.frontend.query import SelectText
 from squallpy.frontend.script import parse_script
@@ -46,6 +46,7 @@ from squallpy.frontend.statements import (
 )
 from squallpy.live.definitions import Definitions
 from squallpy.live.entries import Entries, Maintained, sinks_of
+from squallpy.live.explain_query import explain_query
 from squallpy.live.live_program import LiveProgram
 from squallpy.live.outcome import Outcome
 from squallpy.live.pushed_tables import pushed_table
@@ -120,6 +121,11 @@ class LiveSession:
     # statements
 
     @property
+    def statements(self) -> Sequence[str]:
+        """The definitions of the session, each behind those of what it reads."""
+        return self._definitions.statements()
+
+    @property
     def catalog(self) -> Catalog:
         return self._definitions.catalog
 
@@ -137,7 +143,7 @@ class LiveSession:
             for statement in parse_script(blank_around(text, part), file):
                 given = text[part.start : part.end]
                 if maintains and isinstance(statement, Select):
-                    yield self._maintain(statement)
+                    yield self.maintain(statement)
                 else:
                     yield self.execute_statement(statement, given)
 
@@ -153,8 +159,7 @@ class LiveSession:
                 case CreateSink():
                     return self._definitions.create_sink(statement, text)
                 case CreateMatrix() | CreateProgram() | CreateOrder():
-                    self._definitions.declare(statement, _name_of(statement), text)
-                    return Outcome(f"CREATE {_KINDS[type(statement)]}")
+                    return self._definitions.create_matrix_entry(statement, text)
                 case Select(query):
                     return Outcome("SELECT", self.select(query))
                 case Drop():
@@ -289,6 +294,11 @@ class LiveSession:
         if self._error:
             raise self._error
 
+    @property
+    def failure(self) -> Exception | None:
+        """The error of the batch that ended the session."""
+        return self._error
+
     def start(self) -> None:
         """Apply batches in a thread as rows come."""
         with self.lock:
@@ -365,7 +375,7 @@ class LiveSession:
         """True if a query reads streams themselves, so that it is no ad hoc query."""
         return bool(self._snapshots.streams(query))
 
-    def _maintain(self, select: Select) -> Outcome:
+    def maintain(self, select: Select) -> Outcome:
         """Keep the answer of a SELECT fresh under a name that is made up."""
         with self.lock:
             self._check()
@@ -374,6 +384,12 @@ class LiveSession:
             span = query.script.span(query.start, query.end)
             self._definitions.create_view(CreateView(called, (), query, span, is_materialized=True))
             return Outcome("SELECT", view=called)
+
+    def has_end(self, name: str) -> bool:
+        """True if all streams end that a view reads, also those of other views that it reads."""
+        with self.lock:
+            read = self._definitions.relations_read(name)
+            return all(self._input.open(relation).is_bounded for relation in read if relation.stream)
 
     def maintained_name(self, name: str) -> str:
         """Return the name of a materialized view as it was declared; SQ2001 if there is none."""
@@ -452,20 +468,7 @@ class LiveSession:
             query = self._definitions.query(explain.query)
         else:
             query = self._definitions.maintained(explain.name, explain.span).query
-        return self.explain_query(query, explain.stage or "triggers")
-
-    def explain_query(self, query: Query, stage: str) -> str:
-        """Show a query at a stage of its compilation."""
-        if stage == "passes":
-            return list_passes()
-        compiler = self._compiler([query])
-        if stage == "trace":
-            tracer = Tracer()
-            compiler.to_program(query, observer=tracer)
-            return tracer.text
-        if stage not in PLACED and not (self.catalog.matrices or self.catalog.programs):
-            return program_stage_text(compiler.to_program(query), stage)
-        return stage_text(compiler.compile([query], 1, {}), stage)
+        return explain_query(self._compiler([query]), query, explain.stage or "triggers")
 
     # compilation
 
@@ -498,18 +501,3 @@ class LiveSession:
             message = f"USING spark reads {relation.name} by Spark's readStream, and there is no Spark"
             raise SquallError("SQ3001", message, relation.span, "run it on Spark")
         return open_foreign(relation, self.base, lambda _: ("", None))  # type: ignore[arg-type,return-value]
-
-
-_KINDS: Mapping[type, str] = {
-    CreateMatrix: "MATRIX", CreateProgram: "MATRIX PROGRAM", CreateOrder: "VARIABLE ORDER",
-}  # fmt: skip
-
-
-def _name_of(statement: CreateMatrix | CreateProgram | CreateOrder) -> str:
-    match statement:
-        case CreateMatrix(matrix):
-            return matrix.name
-        case CreateProgram(program):
-            return program.name
-        case CreateOrder(order):
-            return order.name

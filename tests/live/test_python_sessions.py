@@ -209,3 +209,15 @@ def test_names_of_the_package() -> None:
     assert {"connect", "Session", "SquallError", "View"} <= {*dir(squallpy)}
     with pytest.raises(AttributeError, match="no attribute 'conect'"):
         _ = squallpy.conect
+
+
+def test_a_view_whose_filling_fails_is_not_there(s: Session) -> None:
+    s.stream("words", schema={"w": "VARCHAR"}, stored=True)
+    s.sql("CREATE MATERIALIZED VIEW n AS SELECT COUNT(w) AS n FROM words")
+    s.push("words", [{"w": "x"}])
+    s.step()
+    for _ in range(2):
+        with pytest.raises(SquallError, match="SQ5002"):
+            s.sql("CREATE MATERIALIZED VIEW bad AS SELECT CAST(w AS INT) AS i FROM words")
+    s.sql("CREATE MATERIALIZED VIEW bad AS SELECT w FROM words")
+    assert s.view("bad").to_pylist() == [{"w": "x"}]
