@@ -27,11 +27,31 @@ def main(arguments: list[str] | None = None) -> int:
     invoke_without_command=True,
 )
 @click.version_option(__version__, message="squall %(version)s")
+@click.option(
+    "-c", "--command", "commands", multiple=True, metavar="SQL", help="Run statements, and leave. May be given again."
+)
+@click.option(
+    "--format",
+    type=click.Choice(["table", "csv", "json", "line"], case_sensitive=False),
+    help="Of results.  [default: table on a terminal, else csv]",
+)
+@click.option("--set", "settings", multiple=True, metavar="K=V", help="An engine setting; squall options lists them.")
 @click.pass_context
-def squall(context: click.Context) -> None:
-    """Run SQL over streams: exact and fresh at all times."""
+def squall(context: click.Context, /, commands: tuple[str, ...], **options: object) -> None:
+    """Run SQL over streams: exact and fresh at all times.
+
+    Without a command: a prompt for statements over views that live together, in this process, or those of -c or stdin.
+    """
     if context.invoked_subcommand is None:
-        click.echo(context.get_help())
+        from squallpy.terminal.shell_command import run_shell
+
+        context.exit(run_shell(commands, **options))  # type: ignore[arg-type]
+    elif commands:
+        from squallpy.base.errors import SquallError
+
+        name = context.invoked_subcommand
+        hint = f"squall {name} -c takes a script" if name in ("run", "explain") else "leave one out"
+        raise SquallError("SQ7004", f"-c is given, and the command {name}", hint=hint)
 
 
 def _output(option: str) -> Callable[..., object]:

@@ -44,8 +44,6 @@ def guarded(work: Callable[[], object]) -> int:
         with _interruptible():
             ended = work()
         sys.stdout.flush()
-    except SquallError as error:
-        return _tell(error)
     except click.exceptions.Exit as end:
         return end.exit_code
     except click.ClickException as error:
@@ -57,10 +55,8 @@ def guarded(work: Callable[[], object]) -> int:
     except (BrokenPipeError, SystemExit):  # NB: click raises the latter when the reader has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # NB: or Python reports it once more at exit
         return BROKEN_PIPE
-    except OSError as error:
-        return _tell(_no_room(error)) if error.errno in _NO_ROOM else _internal(error)
     except Exception as error:
-        return _internal(error)
+        return report(error)
     return ended if isinstance(ended, int) else OK  # NB: click returns the status of an Exit that it has caught
 
 
@@ -91,6 +87,15 @@ def _interruptible() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def report(error: Exception) -> int:
+    """Report an error in a line on stderr, on a terminal with its place below; returns the exit status."""
+    if isinstance(error, SquallError):
+        return _tell(error)
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        return _tell(_no_room(error))
+    return _internal(error)
 
 
 def _tell(error: SquallError) -> int:

@@ -1,0 +1,290 @@
+"""A session at a shell: statements and dot commands one by one, where an error ends neither it nor what follows.
+
+squall -c 'SQL'     squall < file     and, by its subclass in `interactive`, the prompt
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, TypeVar
+
+from squallpy.base.errors import SquallError, nearest
+from squallpy.base.settings import Settings
+from squallpy.terminal.failures import OK, report
+from squallpy.terminal.result_printer import ResultPrinter
+from squallpy.terminal.statement_reader import Entry, read_entries
+
+if TYPE_CHECKING:  # NB: the prompt shows before the engine is imported
+    from squallpy.base.errors import Notice
+    from squallpy.frontend.statements import Select, Statement
+    from squallpy.live.live_session import LiveSession
+    from squallpy.live.outcome import Outcome
+    from squallpy.runtime.observers.protocol import Observer
+
+T = TypeVar("T")
+
+
+class Quit(Exception):
+    """The wish to leave the shell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The outcome of a statement, and whether it is a live query that goes on."""
+
+    outcome: "Outcome"
+    is_live: bool = False
+
+
+class Shell:
+    """A session, and the state of a shell around it.
+
+    Args:
+        say: Prints a line that is no data.
+    """
+
+    def __init__(self, settings: Settings, printer: ResultPrinter, say: Callable[[str], None]) -> None:
+        self.settings, self.printer, self.say = settings, printer, say
+        self.status = OK
+        """The exit status: that of the first error."""
+        self.has_timer = False
+        self.depth = 0
+        """The number of files that read each other now."""
+        self.last_select: Entry | None = None
+        self.live_queries = dict[str, str]()
+        """The texts of live queries that go on, by the names of their views."""
+        self._opened: LiveSession | None = None
+        self._told: set[Notice] = set()
+
+    # the session
+
+    @property
+    def session(self) -> "LiveSession":
+        """The session, which begins when it is first asked for."""
+        if self._opened is None:
+            self._opened = self.open_session(self.settings)
+        return self._opened
+
+    @property
+    def is_open(self) -> bool:
+        """True if the session has begun."""
+        return self._opened is not None
+
+    def open_session(self, settings: Settings) -> "LiveSession":
+        """Begin a session. NB: the one place where a shell makes one; a durable one is opened here by its folder."""
+        from squallpy.base.hidden_imports import hide_module
+
+        with hide_module("pandas"):  # NB: Arrow looks for it (0.3 s)
+            import pyarrow
+
+            pyarrow.array([])
+        from squallpy.live.live_session import LiveSession
+
+        return LiveSession(settings, Path.cwd(), self.observer())
+
+    def observer(self) -> "Observer | None":
+        """Return what is told of batches."""
+        return None
+
+    def close(self) -> None:
+        """Read what is left, for sinks, and end the session."""
+        if self._opened:
+            self.attempt(self.catch_up)
+            self._opened.close()
+        self.printer.close()
+
+    # entries
+
+    def run_lines(self, lines: Iterable[str], file: str) -> None:
+        """Run all statements and commands of lines as they are complete."""
+        for entry in read_entries(lines):
+            self.run(entry, file)
+
+    def run(self, entry: Entry, file: str) -> None:
+        """Run a statement or a command, report its error, if any, and tell the time that it took."""
+        started = perf_counter()
+        self.attempt(lambda: self._run(entry, file))
+        if self.has_timer and not entry.is_command:
+            self.say(f"{perf_counter() - started:.3f} s")
+
+    def _run(self, entry: Entry, file: str) -> None:
+        if entry.is_command:
+            from squallpy.terminal.dot_commands import run_command
+
+            run_command(self, entry, file)
+            return
+        answers = self.call(lambda: self.evaluate(entry, file))
+        for answer in answers or ():
+            self.show(answer)
+
+    def attempt(self, work: Callable[[], object]) -> None:
+        """Do something whose error is reported, and does not end the shell."""
+        try:
+            work()
+        except Quit:
+            raise
+        except BrokenPipeError:
+            raise
+        except Exception as error:
+            self.fail(error)
+
+    def fail(self, error: Exception) -> None:
+        """Report an error; after a failed batch the session is made anew without what failed."""
+        status = report(error)
+        self.status = self.status or status
+        if self._opened and self._opened.failure:
+            self.recover()
+
+    def recover(self) -> None:
+        """Make the session anew after a batch has failed: all that it had but what fails again."""
+        old, failing = self.session, set[str]()
+        old.close()
+        while not self._define_anew(old, failing):
+            self.session.close()
+        if gone := [
+            entry.name for name, entry in old.catalog.entries.items() if name not in self.session.catalog.entries
+        ]:
+            self.say(f"the batch failed, and {', '.join(gone)} went with it")
+
+    def _define_anew(self, old: "LiveSession", failing: set[str]) -> bool:
+        """Define in a new session what another had, but what is known to fail; false if a batch fails again."""
+        self._opened = self.open_session(old.settings)
+        for text in old.statements:
+            if text not in failing:
+                try:
+                    [*self.session.execute(text)]
+                    self.catch_up()
+                except Exception:
+                    failing.add(text)
+                    if self.session.failure:
+                        return False
+        return True
+
+    def call(self, work: Callable[[], T]) -> T | None:
+        """Do something with the session; None if it is not waited for any longer."""
+        return work()
+
+    # statements
+
+    def execute(self, text: str) -> None:
+        """Run a statement that a command stands for, and that has no place of its own."""
+        try:
+            self._run(Entry(text), "command")
+        except SquallError as error:
+            raise SquallError(error.code, error.message, hint=error.hint) from None
+
+    def evaluate(self, entry: Entry, file: str) -> list[Answer]:
+        """Execute a statement."""
+        from squallpy.frontend.script import parse_script
+
+        return [self._evaluate(statement, entry) for statement in parse_script(entry.placed, file)]
+
+    def _evaluate(self, statement: "Statement", entry: Entry) -> Answer:
+        from squallpy.frontend.statements import CreateView, Select
+
+        if isinstance(statement, Select):
+            self.last_select = entry
+            if self.session.reads_streams(statement.query):
+                return self.answer_live(statement, entry.text)
+            self.before_snapshot()
+        outcome = self.session.execute_statement(statement, entry.text)
+        if isinstance(statement, CreateView) and statement.is_materialized:
+            self.catch_up(statement.name)
+        self._tell_notices()
+        return Answer(outcome)
+
+    def before_snapshot(self) -> None:
+        """Let views take in what has come, before they are read."""
+        self.catch_up()
+
+    def answer_live(self, select: "Select", text: str) -> Answer:
+        """Answer a SELECT over streams: maintain it until they have ended, or all is read that was there."""
+        from squallpy.live.outcome import Outcome
+
+        name = self.session.maintain(select).view
+        assert name
+        self._tell_notices()
+        try:
+            self.catch_up(name)
+            return Answer(Outcome("SELECT", self.session.table(name)))
+        finally:
+            if not self.session.failure:
+                self.drop(name)
+
+    def watch(self, name: str) -> None:
+        """Show a view as it changes."""
+        raise SquallError("SQ7003", ".watch needs a terminal", hint=f"SUBSCRIBE {name} prints its changes")
+
+    def repeat(self, seconds: float) -> None:
+        """Run the last SELECT again and again."""
+        raise SquallError("SQ7003", ".watch needs a terminal", hint="SUBSCRIBE prints the changes of a view")
+
+    def stop_query(self, name: str) -> None:
+        """End a live query; SQ2001 if none of that name runs."""
+        known = next((each for each in self.live_queries if each.lower() == name.lower()), None)
+        if known is None:
+            hint = nearest(name, self.live_queries) or "DROP MATERIALIZED VIEW drops a view"
+            raise SquallError("SQ2001", f'unknown live query "{name}"', hint=hint)
+        self.call(lambda: self.drop(known))
+        del self.live_queries[known]
+
+    def drop(self, name: str) -> None:
+        """Drop a live query."""
+        from squallpy.frontend.declaration_text import qualified
+
+        [*self.session.execute(f"DROP MATERIALIZED VIEW {qualified(name)}")]
+
+    @property
+    def is_left(self) -> bool:
+        """True if nobody waits any longer for what is done."""
+        return False
+
+    def catch_up(self, name: str = "") -> None:
+        """Apply batches until all is read that was there: of a source that always has more, by one batch that is not
+        full."""
+        is_endless = bool(name) and not self.session.has_end(name)
+        while not self.is_left and (report := self.session.step()) is not None:
+            if is_endless and report.tuples < self.session.settings.batch_rows and self._takes_all:
+                return
+
+    @property
+    def _takes_all(self) -> bool:
+        """True if a batch that is not full has all that was there: a source is no files, and none is limited."""
+        relations = [r for r in self.session.catalog.relations.values() if r.stream]
+        return any(r.is_foreign for r in relations) and not any("maxfilespertrigger" in r.options for r in relations)
+
+    def show(self, answer: Answer) -> None:
+        """Print what a statement has to show."""
+        outcome = answer.outcome
+        if outcome.table is not None:
+            self.printer.table(outcome.table)
+        elif outcome.text is not None:
+            self.printer.text(outcome.text)
+        elif outcome.subscription:
+            self.show_changes(outcome)
+
+    def show_changes(self, outcome: "Outcome") -> None:
+        """Print the changes of a view until all is read."""
+        reader = outcome.subscription
+        assert reader
+        self.change_header(reader.view)
+        is_over = False
+        while not is_over:
+            is_over = self.session.step() is None
+            while change := reader.next(timeout=0):
+                self.printer.change(change)
+        reader.close()
+
+    def change_header(self, view: str) -> None:
+        import pyarrow as pa
+
+        names = [field.name for field in self.session.columns(view)]
+        self.printer.change_header(pa.schema([(name, pa.string()) for name in names]))
+
+    def _tell_notices(self) -> None:
+        """Tell each note on a statement once."""
+        for notice in self.session.catalog.notices:
+            if notice not in self._told:
+                self._told.add(notice)
+                self.say(str(notice))
