@@ -13,7 +13,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from squallpy.base.settings import JoinOperator, Settings
+from squallpy.base.settings import Settings
 from squallpy.checkpoint_identity import columns_read
 from squallpy.compiler import CompiledQuery
 from squallpy.logical.nodes import Query
@@ -28,7 +28,7 @@ from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
 from squallpy.runtime.local_executor import DurableLocalExecutor, LocalExecutor, Printed
 from squallpy.runtime.observers.protocol import Observer
 from squallpy.runtime.observers.report import BatchReport
-from squallpy.runtime.replan import Replan
+from squallpy.runtime.replan import Replan, with_whole_rows
 from squallpy.runtime.reshard import Reshard, spread_state
 from squallpy.runtime.session_input import Log, SessionInput
 from squallpy.runtime.sinks.protocol import Sink
@@ -54,6 +54,10 @@ class Executor(Protocol):
 
     def result(self, query: int) -> pa.Table:
         """Return the printed result of a query as of the last batch."""
+        ...
+
+    def holder(self, pool: str) -> Store:
+        """Return the store that has a pool."""
         ...
 
     @property
@@ -111,8 +115,7 @@ class LiveProgram:
             return
         compiled = self.compile(queries)
         replan = Replan(self.running.plan, compiled.plan) if self.running else None
-        program = replan.fill if replan else compiled.program
-        filled = self._filled(compiled, program) if program else None
+        filled = self._filled(compiled, replan)
         new = {query.number for query in queries} - before
         if self.checkpoint is None:
             store = replan.carry(self._store, filled) if replan else filled
@@ -210,9 +213,25 @@ class LiveProgram:
         self._introduce(queries, sinks.keys(), sinks, executor, rows=False)
         self._run(queries, Running(compiled, executor, given, self._delivery(queries, sinks), log))
 
-    def _filled(self, compiled: CompiledQuery, program: Program) -> Store:
+    def _filled(self, compiled: CompiledQuery, replan: Replan | None) -> Store | None:
+        """Compute the views that are not held: from those that are, else from all that was read of their streams."""
+        if replan is None:
+            return self._replayed(compiled, compiled.program)
+        if replan.fill is None:
+            return None
+        if replan.fill_above and self.running:
+            found = replan.fill_from(self.running.executor.holder)
+            if found is not None:
+                return found
+        return self._replayed(compiled, replan.fill, replan)
+
+    def _replayed(self, compiled: CompiledQuery, program: Program, replan: Replan | None = None) -> Store:
         """Run a part of a compiled program over all that has been read of its streams."""
-        plan = place(program, 1, {}, operator=JoinOperator.AUTO, compensated=self.settings.fivm_sums == "compensated")
+        plan = self._place(program)
+        if replan and not replan.has_payloads_of(plan):
+            program = compiled.program
+            plan = self._place(program)
+        plan = replace(plan, keeps_ledgers=replan is None or replan.keeps_ledgers)
         part = replace(compiled, program=program, plan=plan)
         names = {relation.source.name for relation in program.relations if not relation.is_computed}
         relations = [relation for relation in compiled.relations if relation.name in names]
@@ -220,6 +239,9 @@ class LiveProgram:
         executor = LocalExecutor(plan, history, with_changes=False)
         executor.run(lambda *_: True)
         return executor.store
+
+    def _place(self, program: Program) -> Plan:
+        return with_whole_rows(place(program, 1, {}, compensated=self.settings.fivm_sums == "compensated"))
 
     def step(self) -> BatchReport | None:
         """Read and apply a batch of what has come, and pass it on; None if there is nothing new."""

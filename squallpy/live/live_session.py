@@ -62,6 +62,7 @@ from squallpy.runtime.checkpoint.session_checkpoint import SessionCheckpoint, Se
 from squallpy.runtime.evaluate.constant_evaluation import fold_constant
 from squallpy.runtime.observers.protocol import Observer
 from squallpy.runtime.observers.report import BatchReport
+from squallpy.runtime.replan import with_whole_rows
 from squallpy.runtime.session_input import SessionInput
 from squallpy.runtime.sources import infer_fields
 from squallpy.runtime.sources.foreign_source import ForeignSource
@@ -478,7 +479,8 @@ class LiveSession:
         return Compiler(script, self.settings, self._programs)
 
     def _compile(self, queries: Sequence[Query]) -> CompiledQuery:
-        return self._compiler(queries).compile(queries, 1, {})
+        compiled = self._compiler(queries).compile(queries, 1, {})
+        return replace(compiled, plan=with_whole_rows(compiled.plan))
 
     def _infer(self, relation: Relation) -> tuple[Field, ...]:
         """Infer the columns of a relation, once: files may go when they have been read."""

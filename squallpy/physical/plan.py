@@ -247,6 +247,7 @@ class Plan:
     matrices: MatrixPlan | None = None  # the first stage of a query that reads matrices
     keeps_results: bool = True  # otherwise their rows are printed and dropped
     driver: Stage | None = None  # the last stage, where it only has sums without keys
+    keeps_ledgers: bool = True  # otherwise deletes of what was never there are not counted
     printed: tuple[tuple[int, tuple[str, ...]], ...] = ()  # by query: its result, its columns; none: all
 
     @property
@@ -310,6 +311,8 @@ class Plan:
     @property
     def ledgers(self) -> frozenset[str]:
         """Change streams whose rows are counted in a ledger: not those read only through windows."""
+        if not self.keeps_ledgers:
+            return frozenset()
         windows = self.windows
         passing = {f.auxiliary.source.name for f in self.feeds if f.auxiliary and f.relation.name in windows}
         kept = {t.relation.name for t in self.program.triggers if any(s.target not in passing for s in t.statements)}

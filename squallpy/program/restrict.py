@@ -6,12 +6,51 @@ restrict(program, {"Q2"})   →   the statements of Q2 and of the views that the
 from collections.abc import Collection
 from dataclasses import replace
 
+from squallpy.catalog.relation import COMPUTED, Relation
 from squallpy.program.trigger_program import Program, Statement, Trigger
+from squallpy.program.views import Ref, View
+
+HELD = Relation("rows of views", (), True, COMPUTED)
+"""What changes when the rows of views come as deltas of these."""
 
 
 def restrict(program: Program, wanted: Collection[str]) -> Program:
     """Keep the wanted views, what their statements read, and the auxiliary relations that these are joined with."""
     needed, auxiliary = _closure(program, wanted)
+    return _cut(program, needed, auxiliary)
+
+
+def restrict_above(program: Program, wanted: Collection[str], held: Collection[str]) -> Program | None:
+    """Keep the wanted views, and let the rows of held views come as their deltas; None if streams are needed, too.
+
+    Q2(g) += Sum_[g](ΔN1(g, total)), N1 of the groups of M_R, which is held   →   M_R += Δheld M_R; ΔN1; Q2 += …
+    """
+    needed, auxiliary = _closure(program, wanted, held)
+    given = [view for view in program.views if view.name in needed and view.name in held]
+    others, names = needed - {view.name for view in given}, {aux.relation.name for aux in program.auxiliary}
+    for trigger in program.triggers:
+        if trigger.relation.name not in names and any(s.target in others for s in trigger.statements):
+            return None
+    found = _cut(program, others, auxiliary)
+    deltas = tuple(View(held_delta(view.name), view.keys, view.terms) for view in given)
+    adding = (_adding(view, delta) for view, delta in zip(given, deltas, strict=True))
+    views = tuple(view for view in program.views if view.name in needed)
+    outputs = tuple(o for o, view in zip(program.outputs, program.results, strict=True) if view.name in needed)
+    triggers = (Trigger(HELD, deltas, tuple(adding)), *found.triggers)
+    return Program(views, triggers, outputs, found.auxiliary)
+
+
+def held_delta(view: str) -> str:
+    """Name the delta by which the rows of a held view come."""
+    return f"Δheld {view}"
+
+
+def _adding(view: View, delta: View) -> Statement:
+    lanes = range(len(view.terms[0].lanes))
+    return Statement(view.name, view.keys, (Ref(delta.name, view.keys, tuple(lanes)),), (), ((),) * len(lanes))
+
+
+def _cut(program: Program, needed: Collection[str], auxiliary: Collection[str]) -> Program:
     triggers = list[Trigger]()
     for trigger in program.triggers:
         statements = tuple(s for s in trigger.statements if s.target in needed)
@@ -25,8 +64,8 @@ def restrict(program: Program, wanted: Collection[str]) -> Program:
     return Program(views, tuple(triggers), outputs, made)
 
 
-def _closure(program: Program, wanted: Collection[str]) -> tuple[set[str], set[str]]:
-    """Collect the targets of statements that are needed, and the auxiliary relations."""
+def _closure(program: Program, wanted: Collection[str], held: Collection[str] = ()) -> tuple[set[str], set[str]]:
+    """Collect the targets of statements that are needed, and the auxiliary relations; held views need nothing."""
     changing: dict[str, list[tuple[str, Statement]]] = {}
     for trigger in program.triggers:
         for statement in trigger.statements:
@@ -41,6 +80,8 @@ def _closure(program: Program, wanted: Collection[str]) -> tuple[set[str], set[s
         if name in needed or name in made:
             continue
         needed.add(name)
+        if name in held:
+            continue
         for relation, statement in changing.get(name, ()):
             left += [relation] if relation in made else []
             left += [ref.name for ref in statement.refs]

@@ -96,6 +96,11 @@ class LocalExecutor:
         """Return the printed result of one query as of the last batch."""
         return self._results.table(self.store, query)
 
+    def holder(self, pool: str) -> Store:
+        """Return the store that has a pool."""
+        assert pool in self.store
+        return self.store
+
     @property
     def usage(self) -> dict[str, dict[str, int]]:
         """Records and bytes by pool (`Store.usage`)."""
@@ -168,3 +173,7 @@ class DurableLocalExecutor:
     def usage(self) -> dict[str, dict[str, int]]:
         """Records and bytes by pool (`Store.usage`)."""
         return self._node.store().usage() | self._result.store().usage()
+
+    def holder(self, pool: str) -> Store:
+        """Return the store that has a pool."""
+        return result if pool in (result := self._result.store()) else self._node.store()

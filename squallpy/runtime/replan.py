@@ -8,25 +8,27 @@ What is filled is computed beside the running queries, in one partition, by a pr
 those that they are maintained from.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from squallpy.base.rings import Payload
 from squallpy.physical.plan import Plan
-from squallpy.program.restrict import restrict
+from squallpy.physical.planner import place
+from squallpy.program.restrict import HELD, held_delta, restrict, restrict_above
 from squallpy.program.trigger_program import Program
 from squallpy.program.view_identity import Held, held_auxiliary, held_views
 from squallpy.runtime.auxiliary.maintainer import begin
 from squallpy.runtime.ingest.upserts import latest_rows
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
-from squallpy.runtime.result.result import result_layout
+from squallpy.runtime.messages.deltas import Delta
+from squallpy.runtime.result.result import Results, result_layout
 from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.state_store import PoolLayout, Store, StoreLayout
-from squallpy.runtime.triggers.stage_executor import store_layout
+from squallpy.runtime.triggers.stage_executor import StageExecutor, store_layout
 
 _OF_AUXILIARY = (Role.EXTREMES, Role.SKYLINE, Role.INTERVALS, Role.SPANS, Role.COEFFICIENTS, Role.BOUND)
 
@@ -90,10 +92,53 @@ class Replan:
                 views |= {statement.target for statement in trigger.statements if not statement.partial}
         return frozenset(views)
 
+    @property
+    def keeps_ledgers(self) -> bool:
+        """True if what computes missing views has to count rows that are deleted, as their columns are others."""
+        return any(name.startswith(Role.LEDGER.value) for name in self._changed_sources)
+
     @cached_property
     def fill(self) -> Program | None:
-        """The program that computes what is missing; None if nothing is."""
+        """The program that computes what is missing from streams; None if nothing is."""
         return restrict(self.new.program, self.missing) if self.missing else None
+
+    @cached_property
+    def fill_above(self) -> Program | None:
+        """The program that computes what is missing from views that are held; None if that takes more."""
+        if not self.missing or self._changed_sources:
+            return None
+        return restrict_above(self.new.program, self.missing, self.held.keys())
+
+    def fill_from(self, holder: Callable[[str], Store]) -> Store | None:
+        """Compute what is missing from the records of views that are held; None if that takes more.
+
+        Args:
+            holder: Returns the store that has a pool of the old plan.
+        """
+        if (program := self.fill_above) is None:
+            return None
+        plan = place(program, 1, {}, compensated=True)
+        if not self.has_payloads_of(plan):
+            return None
+        plan = replace(plan, feeds=tuple(feed for feed in plan.feeds if feed.relation is not HELD))
+        layouts = {layout.name: layout for layout in all_layouts(self.old)}
+        store, results = Store(StoreLayout(all_layouts(plan))), Results(plan, wanted=False)
+        deltas = list[Delta]()
+        for delta in program.triggers[0].deltas:
+            name = delta.name.removeprefix(held_delta(""))
+            held = self.held[name]
+            old = holder(held.view)
+            words = lanes_of(held, layouts[held.view].payload, old[held.view].rows()[1])
+            keys, words = renumbered(store, store.layout_of(name), old[held.view].rows()[0], words, old.dictionary)
+            deltas.append(Delta(delta.name, keys, words))
+        changed, _ = StageExecutor(plan, plan.stages[0]).apply(store, deltas)
+        results.apply(store, changed, True)
+        return store
+
+    def has_payloads_of(self, plan: Plan) -> bool:
+        """True if the pools of a plan of part of the new program have the payloads that they have in the new plan."""
+        payloads = {pool.name: pool.payload for pool in (*self.new.pools, *self.new.results)}
+        return all(payloads[pool.name] == pool.payload for pool in (*plan.pools, *plan.results))
 
     def carry(self, old: Store, filled: Store | None) -> Store:
         """Make the state of the new plan, of one partition, from that of the old one, which is used up."""
@@ -112,6 +157,21 @@ class Replan:
                 add_records(new, layout, *filled[layout.name].rows(), filled.dictionary)
         begin(new)
         return new
+
+
+def with_whole_rows(plan: Plan) -> Plan:
+    """Read all columns of the streams of which rows are counted or kept by key, so that no other view changes these.
+
+    The ledger of a change stream and the last rows of upserts are of the columns that are read.
+    """
+    feeds = []
+    for feed in plan.feeds:
+        source = feed.relation.source
+        if feed.auxiliary is None and (feed.relation.name in plan.ledgers or source.is_keyed):
+            whole = [f.name for f in feed.relation.fields if not f.metadata]
+            feed = replace(feed, fields=(*whole, *(name for name in feed.fields if name not in whole)))
+        feeds.append(feed)
+    return replace(plan, feeds=tuple(feeds))
 
 
 def all_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
@@ -136,9 +196,14 @@ def lanes_of(held: Held, payload: Payload, words: Words) -> Words:
 
 def add_records(store: Store, layout: PoolLayout, keys: Words, words: Words, names: Dictionary) -> None:
     """Add records of a store with other numbers of strings."""
+    store[layout.name].upsert(*renumbered(store, layout, keys, words, names))
+
+
+def renumbered(store: Store, layout: PoolLayout, keys: Words, words: Words, names: Dictionary) -> tuple[Words, Words]:
+    """Copy records, with strings under the numbers that they have in a store."""
     keys, words = np.array(keys), np.array(words)
-    for numbered in layout.numbered:
+    for numbered in layout.numbered if names is not store.dictionary else ():
         column, cells = numbered(keys, words)
         if len(cells):
             column[cells] = store.dictionary.intern(names.strings(column[cells] - numbered.first)) + numbered.first
-    store[layout.name].upsert(keys, words)
+    return keys, words

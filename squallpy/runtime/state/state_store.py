@@ -102,6 +102,10 @@ class Store(Mapping[str, Container]):
         """Replace a pool by one of another store with the same dictionary."""
         self._pools[name] = pool
 
+    def layout_of(self, name: str) -> PoolLayout:
+        """Return the layout of a pool."""
+        return next(layout for layout in self.layout.pools if layout.name == name)
+
     def pool(self, name: str) -> Pool:
         """Return a container that is looked up by key."""
         return as_pool(self[name])
