@@ -30,6 +30,7 @@ from squallpy.runtime.observers.protocol import Observer
 from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.replan import Replan, with_whole_rows
 from squallpy.runtime.reshard import Reshard, spread_state
+from squallpy.runtime.result.result import NO_TESTS, Equal
 from squallpy.runtime.session_input import Log, SessionInput
 from squallpy.runtime.sinks.protocol import Sink
 from squallpy.runtime.sources.arrivals import Decision
@@ -52,8 +53,8 @@ class Executor(Protocol):
         """Apply a batch."""
         ...
 
-    def result(self, query: int) -> pa.Table:
-        """Return the printed result of a query as of the last batch."""
+    def result(self, query: int, equal: Equal = NO_TESTS) -> pa.Table:
+        """Return the printed result of a query as of the last batch (`Results.table`)."""
         ...
 
     def holder(self, pool: str) -> Store:
@@ -261,11 +262,15 @@ class LiveProgram:
         input.commit(step, report.open_rows)
         return replace(report, number=step.number, seconds=perf_counter() - started)
 
-    def table(self, query: Query) -> pa.Table:
-        """Return the printed result of a query as of the last batch."""
+    def table(self, query: Query, equal: Equal = NO_TESTS) -> pa.Table:
+        """Return the printed result of a query as of the last batch.
+
+        Args:
+            equal: Values that columns of the wanted rows have, by position; others may be left out.
+        """
         assert self.running
         numbers = [each.number for each in self.queries]
-        return self.running.executor.result(numbers.index(query.number))
+        return self.running.executor.result(numbers.index(query.number), equal)
 
     @property
     def usage(self) -> Mapping[str, Mapping[str, int]]:

@@ -20,10 +20,12 @@ from squallpy.checkpoint_identity import columns_read
 from squallpy.compiler import Compiler
 from squallpy.frontend.query import SelectText, tables_read
 from squallpy.logical.bind import Script, bind_top
-from squallpy.logical.nodes import Query
+from squallpy.logical.expressions import Call, Column, Literal, conjuncts
+from squallpy.logical.nodes import Filter, Query, Scan, nodes
 from squallpy.runtime.evaluate.constant_evaluation import fold_constant
 from squallpy.runtime.evaluate.text_column_casts import column_type
 from squallpy.runtime.local_executor import LocalExecutor
+from squallpy.runtime.result.result import Equal
 from squallpy.runtime.session_input import History
 from squallpy.runtime.sources import open_source
 from squallpy.runtime.sources.input import Input, whole
@@ -42,14 +44,14 @@ class SnapshotQueries:
     Args:
         base: The folder from which the paths of static tables start.
         views: The queries of materialized views, by lower name.
-        read: Returns the rows of one as of the last batch.
+        read: Returns the rows of one as of the last batch, perhaps only those with some values.
     """
 
     catalog: Catalog
     settings: Settings
     base: Path
     views: Mapping[str, Query]
-    read: Callable[[Query], pa.Table]
+    read: Callable[[Query, Equal], pa.Table]
 
     def run(self, text: SelectText) -> pa.Table:
         """Answer a query; SQ3001 if it reads a stream."""
@@ -60,7 +62,9 @@ class SnapshotQueries:
         sources: dict[str, Source] = {}
         for relation in compiled.relations:
             if relation.format == SNAPSHOT:
-                sources[relation.name] = TableSource(self._rows(relation))
+                sources[relation.name] = TableSource(
+                    self._rows(relation, wanted_values(compiled.optimised[0], relation))
+                )
             else:
                 sources[relation.name] = open_source(relation, self.base)
                 sources[relation.name].check(columns_read(compiled).get(relation.name, ()))
@@ -113,10 +117,24 @@ class SnapshotQueries:
             | {relation.name: relation for relation in self._snapshots}
         )
 
-    def _rows(self, relation: Relation) -> pa.Table:
-        rows = self.read(self.views[relation.name.lower()])
+    def _rows(self, relation: Relation, equal: Equal) -> pa.Table:
+        rows = self.read(self.views[relation.name.lower()], equal)
         types = pa.schema([(field.name, column_type(field.type)) for field in relation.fields])
         return rows.rename_columns(types.names).cast(types)
+
+
+def wanted_values(query: Query, relation: Relation) -> Equal:
+    """Find the values that columns of a relation have in all rows that a query reads, by position."""
+    scans = [node for node in nodes(query.plan) if isinstance(node, Scan) and node.relation == relation]
+    filters = [node for node in nodes(query.plan) if isinstance(node, Filter) and node.child in scans]
+    if len(scans) != 1 or not filters:
+        return {}
+    places, found = {column.id: place for place, column in enumerate(scans[0].columns)}, dict[int, Literal]()
+    for test in (each for node in filters for each in conjuncts(node.predicate)):
+        match test:
+            case Call("=", (Column(id), Literal() as value)) | Call("=", (Literal() as value, Column(id))):
+                found[places[id]] = value
+    return found
 
 
 def fields_of(query: Query) -> tuple[Field, ...]:

@@ -16,7 +16,7 @@ from squallpy.runtime.ingest.upserts import UpsertFeeds
 from squallpy.runtime.matrix.matrix_stage import compute, open_matrices
 from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.replan import all_layouts
-from squallpy.runtime.result.result import Changes, Results, Wanted, result_layout
+from squallpy.runtime.result.result import NO_TESTS, Changes, Equal, Results, Wanted, result_layout
 from squallpy.runtime.sources.input import Input, Step, arriving
 from squallpy.runtime.state.state_store import Store, StoreLayout
 from squallpy.runtime.triggers.stage_executor import StageExecutor, store_layout
@@ -92,9 +92,9 @@ class LocalExecutor:
         """Return the printed result of each query as of the last batch."""
         return self._results.final(self.store)
 
-    def result(self, query: int) -> pa.Table:
-        """Return the printed result of one query as of the last batch."""
-        return self._results.table(self.store, query)
+    def result(self, query: int, equal: Equal = NO_TESTS) -> pa.Table:
+        """Return the printed result of one query as of the last batch (`Results.table`)."""
+        return self._results.table(self.store, query, equal)
 
     def holder(self, pool: str) -> Store:
         """Return the store that has a pool."""
@@ -165,9 +165,9 @@ class DurableLocalExecutor:
     def final(self) -> tuple[pa.Table, ...]:
         return self._publisher.results.final(self._result.store())
 
-    def result(self, query: int) -> pa.Table:
-        """Return the printed result of one query as of the last batch."""
-        return self._publisher.results.table(self._result.store(), query)
+    def result(self, query: int, equal: Equal = NO_TESTS) -> pa.Table:
+        """Return the printed result of one query as of the last batch (`Results.table`)."""
+        return self._publisher.results.table(self._result.store(), query, equal)
 
     @property
     def usage(self) -> dict[str, dict[str, int]]:

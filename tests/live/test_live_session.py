@@ -114,3 +114,35 @@ class World:
 @pytest.mark.parametrize("seed", range(WORLDS))
 def oracle_views_come_and_go(seed: int) -> None:
     World(seed).run(12)
+
+
+@pytest.mark.parametrize(
+    "test",
+    ["a = 1", "a = 1 AND b = 2", "a = 1 AND b = 2 AND t = 'é'", "t = 'x'", "t = 'never'", "n = 1", "a = NULL", "b = a", "1 = a",
+     "a = 1 OR b = 2", "a = 1 AND a = 2", "d = DATE '2024-01-02'", "p = 1.50", "p = 1.5 AND a = 1", "f = 0.0", "a = 1.0"],
+)  # fmt: skip
+def oracle_lookups_by_key(test: str) -> None:
+    """Records are found by what keys equal, also where a key is NULL, −0.0, or there is none."""
+    session, duck = LiveSession(), duckdb.connect()
+    columns = "a BIGINT, b INT, t VARCHAR, d DATE, p DECIMAL(8,2), f DOUBLE"
+    [*session.execute(f"CREATE STREAM r ({columns}) USING pushed OPTIONS (op 'op')")]
+    duck.execute(f"CREATE TABLE r ({columns})")
+    view = "SELECT a, b, t, d, p, f, COUNT(*) AS n FROM r GROUP BY a, b, t, d, p, f"
+    [*session.execute(f"CREATE MATERIALIZED VIEW v AS {view}")]
+    random = Random(7)
+    choices = (
+        [None, 1, 2],
+        [None, 1, 2],
+        [None, "x", "é"],
+        [None, "2024-01-02"],
+        [None, "1.50", "2.00"],
+        [None, 0.0, -0.0],
+    )
+    rows = [tuple(random.choice(some) for some in choices) for _ in range(200)]
+    session.push("r", [dict(zip("abtdpf", row, strict=True)) for row in rows])
+    duck.executemany("INSERT INTO r VALUES (?, ?, ?, ?, ?, ?)", rows)
+    session.run_until_caught_up()
+    query = "SELECT * FROM v WHERE " + test
+    (outcome,) = session.execute(query)
+    wanted = duck.execute(f"SELECT * FROM ({view}) WHERE {test}").fetchall()
+    assert outcome.table is not None and not (found := difference(outcome.table, wanted)), found

@@ -3,18 +3,22 @@
 Each batch brings the change ΔQ of a view; its result answers with the printed rows that went and that came.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
 
 from squallpy.base.rings import Payload, Ring
+from squallpy.logical.expressions import Column, Literal
 from squallpy.physical.plan import Plan
+from squallpy.runtime.evaluate.expression_compiler import compile_expression
+from squallpy.runtime.evaluate.vectors import Frame, full
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
-from squallpy.runtime.messages.deltas import Delta, numbered
+from squallpy.runtime.messages.deltas import Delta, encode, numbered
 from squallpy.runtime.output_rows import Printer
 from squallpy.runtime.result.top_n import Head, TopK
 from squallpy.runtime.state.state_store import PoolLayout, Store, StoreLayout
@@ -64,6 +68,8 @@ def result_layout(plan: Plan) -> StoreLayout:
     return StoreLayout((*results, *driver_layouts(plan)))
 
 
+Equal = Mapping[int, Literal]
+NO_TESTS: Equal = MappingProxyType({})
 Wanted = bool | Sequence[bool]
 """True if changes are wanted, of all queries or by each."""
 
@@ -102,10 +108,14 @@ class Results:
         """Rows of the last batch that broke a PRIMARY KEY."""
         return sum(each.duplicates for each in self._each)
 
-    def table(self, store: Store, query: int) -> pa.Table:
-        """List all printed rows of a query, in order and cut to its limit."""
+    def table(self, store: Store, query: int, equal: Equal = NO_TESTS) -> pa.Table:
+        """List all printed rows of a query, in order and cut to its limit.
+
+        Args:
+            equal: Values that columns of the wanted rows have, by position; others may be left out.
+        """
         number, names = self._queries[query]
-        return _named(self._each[number].final(store), names)
+        return _named(self._each[number].final(store, equal), names)
 
     def final(self, store: Store) -> tuple[pa.Table, ...]:
         """List all printed rows of each query, in order and cut to its limit."""
@@ -205,9 +215,11 @@ class Result:
             self._scratch.upsert(change.keys, change.words)
         return self._scratch.rows()
 
-    def final(self, store: Store) -> pa.Table:
-        """List all printed rows, in order and cut to the limit."""
+    def final(self, store: Store, equal: Equal = NO_TESTS) -> pa.Table:
+        """List all printed rows, in order and cut to the limit; perhaps only those with some values."""
         keys, words = store[self.name].rows()
+        if equal and (rows := self._find(store, equal)) is not None:
+            keys, words = keys[rows], words[rows]
         if self._output.single and not len(keys):
             keys, words = np.empty((1, 0), np.int64), np.zeros((1, self._pool.payload.width), np.int64)
         frame = self._printer.frame(keys, words, store.dictionary)
@@ -218,6 +230,25 @@ class Result:
         stop = None if self._output.limit is None else self._output.offset + self._output.limit
         rows = rows[self._output.offset : stop]
         return self._printer.table(frame.pick(rows))
+
+    def _find(self, store: Store, equal: Equal) -> Words | None:
+        """Find the records whose keys have some values; None where no key says which are wanted."""
+        if self._output.limit is not None or self._output.offset or self._output.single:
+            return None
+        places = {key: place for place, key in enumerate(self._pool.keys)}
+        wanted = dict[int, int]()
+        for item, literal in equal.items():
+            column = self._output.items[item][1]
+            if isinstance(column, Column) and column in places and literal.type == column.type:
+                value = full(compile_expression(literal)(Frame(1, {})), column.type, 1)
+                wanted[places[column]] = int(encode(value, column, 1, store.dictionary)[0])
+        if not wanted:
+            return None
+        if len(wanted) == len(places):
+            slots = store.pool(self.name).probe(np.array([[wanted[place] for place in range(len(places))]]))
+            return slots[slots >= 0]
+        keys = store[self.name].rows()[0]
+        return np.flatnonzero(np.logical_and.reduce([keys[:, place] == value for place, value in wanted.items()]))
 
     def _moves(self, old: Head | None, new: Head, names: Dictionary) -> Changes:
         """List the changes between the first groups before and after the batch."""
