@@ -6,14 +6,18 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from squallpy.plan_file import load_plan
+from squallpy.plans import DataSource
+from squallpy.terminal.cli import main
+from squallpy.testing.compare_rows import difference
 from squallpy.testing.engines import LocalEngine, MemoryEngine, PartitionedEngine, SparkEngine
 from squallpy.testing.example_runs import Example, keep_fresh, rounds
-from squallpy.testing.oracle import MULT
+from squallpy.testing.oracle import MULT, to_duckdb
 from squallpy.testing.tpc import split_columns
 from squallpy.testing.tpch import TPCH
 
@@ -49,12 +53,16 @@ def tables() -> dict[str, pa.Table]:
     return found | dict.fromkeys(("l1", "l2"), found["lineitem"])
 
 
+def query_of(name: str) -> str:
+    """Return a plan's query in SQL, without its declarations."""
+    text = QUERIES.get(name) or (ROOT / "examples" / "tpch" / f"{name}.sql").read_text()
+    return text.rpartition(";\n\n")[2].rstrip().rstrip(";")
+
+
 @cache
 def example_of(name: str) -> Example:
     """Make the example of a plan's query in SQL."""
-    text = (
-        f"{DECLARED}{QUERIES[name]};" if name in QUERIES else (ROOT / "examples" / "tpch" / f"{name}.sql").read_text()
-    )
+    text = f"{DECLARED}{query_of(name)};"
     static = {table: tables()[table] for table in TPCH.static}
     return Example(text, list(rounds(tables(), PARTS)), static)
 
@@ -105,3 +113,29 @@ def oracle_plan_files_on_partitions(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def oracle_plan_files_on_spark(name: str, tmp_path: Path, cluster: Any) -> None:
     assert run(name, SparkEngine(cluster, 3), tmp_path) > 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def oracle_plan_files_as_they_stand(name: str, tmp_path: Path) -> None:
+    """Run by `squall run`, over the files that they name."""
+    data, plan = tmp_path / "examples" / "tpch" / "data", tmp_path / "plans" / f"{name}.py"
+    data.parent.mkdir(parents=True)
+    data.symlink_to(TPCH.generate_cached(0.01))
+    plan.parent.mkdir()
+    plan.write_text((ROOT / "plans" / plan.name).read_text())
+    connection = duckdb.connect()
+    for table in (*TPCH.columns, "l1", "l2"):
+        file = "lineitem" if table in ("l1", "l2") else table
+        connection.execute(f"CREATE VIEW {table} AS FROM '{data / file}.parquet'")
+    expected = connection.execute(to_duckdb(query_of(name))).fetchall()
+    assert (
+        main(["run", str(plan), "--backend", "local", "--batch-rows", "20000", "--out", str(tmp_path / "rows.parquet")])
+        == 0
+    )
+    assert not difference(pq.read_table(tmp_path / "rows.parquet"), expected, ordered="ORDER BY" in query_of(name))
+    assert expected
+
+
+def test_columns_are_those_of_the_files() -> None:
+    customer = DataSource("customer", TPCH.generate_cached(0.01) / "customer.parquet")
+    assert [f"{c.name} {c.type}" for c in customer.columns][:2] == ["c_custkey BIGINT", "c_name VARCHAR"]
