@@ -13,9 +13,11 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
 from squallpy.checkpoint_identity import columns_read
 from squallpy.compiler import CompiledQuery
+from squallpy.live.filling import Filling
 from squallpy.logical.nodes import Query
 from squallpy.physical.plan import Plan
 from squallpy.physical.planner import place
@@ -83,6 +85,25 @@ class Running:
 
 
 @dataclass
+class Pending:
+    """Queries that are compiled, on their way to be kept fresh."""
+
+    compiled: CompiledQuery
+    replan: Replan | None
+    filling: Filling | None = None
+
+    def run(self) -> None:
+        """Read what was read, while batches go on."""
+        if self.filling:
+            self.filling.run()
+
+    def close(self) -> None:
+        """Let sources forget what they have kept for it."""
+        if self.filling:
+            self.filling.close()
+
+
+@dataclass
 class LiveProgram:
     """The queries of a session in one executor.
 
@@ -102,22 +123,44 @@ class LiveProgram:
     queries: tuple[Query, ...] = ()
     running: Running | None = field(default=None, init=False)
 
-    def change(self, queries: Sequence[Query], sinks: Mapping[int, Sink], save: Save) -> None:
-        """Keep these queries fresh from now on, each with its sink, and no others.
-
-        Views that the queries before have are held; others are computed from what was read of their streams. SQ6009 if
-        that is gone; then all stays as it was.
-        """
-        before = {query.number for query in self.queries}
+    def prepare(self, queries: Sequence[Query]) -> Pending | None:
+        """Compile queries that are to be kept fresh; None for none."""
         if not queries:
+            return None
+        compiled = self.compile(queries)
+        return Pending(compiled, Replan(self.running.plan, compiled.plan) if self.running else None)
+
+    def begin_filling(self, pending: Pending) -> None:
+        """Begin to compute what the queries so far do not hold, between two batches; SQ6009 if rows of it are gone."""
+        replan, compiled = pending.replan, pending.compiled
+        program = replan.fill if replan else compiled.program
+        if program is None or (replan and replan.plan_above):
+            return
+        plan = self._place(program)
+        if replan and not replan.has_payloads_of(plan):
+            program = compiled.program
+            plan = self._place(program)
+        plan = replace(plan, keeps_ledgers=replan is None or replan.keeps_ledgers)
+        part = replace(compiled, program=program, plan=plan)
+        names = {relation.source.name for relation in program.relations if not relation.is_computed}
+        relations = [relation for relation in compiled.relations if relation.name in names]
+        pending.filling = Filling(plan, self.input, relations, columns_read(part))
+
+    def change(self, queries: Sequence[Query], pending: Pending | None, sinks: Mapping[int, Sink], save: Save) -> None:
+        """Keep these queries fresh from now on, each with its sink, and no others, between two batches.
+
+        If that fails all stays as it was.
+        """
+        if pending is None:
             save(0, self.batches)
             self.queries, self.running = (), None
             self.input.forget(())
             return
-        compiled = self.compile(queries)
-        replan = Replan(self.running.plan, compiled.plan) if self.running else None
-        filled = self._filled(compiled, replan)
-        new = {query.number for query in queries} - before
+        compiled, replan = pending.compiled, pending.replan
+        filled = pending.filling.finish() if pending.filling else None
+        if filled is None and replan and replan.fill and self.running:
+            filled = replan.fill_from(self.running.executor.holder)
+        new = {query.number for query in queries} - {query.number for query in self.queries}
         if self.checkpoint is None:
             store = replan.carry(self._store, filled) if replan else filled
             log, given = None, self._arrivals(compiled, lambda _: None)
@@ -214,33 +257,6 @@ class LiveProgram:
         self._introduce(queries, sinks.keys(), sinks, executor, rows=False)
         self._run(queries, Running(compiled, executor, given, self._delivery(queries, sinks), log))
 
-    def _filled(self, compiled: CompiledQuery, replan: Replan | None) -> Store | None:
-        """Compute the views that are not held: from those that are, else from all that was read of their streams."""
-        if replan is None:
-            return self._replayed(compiled, compiled.program)
-        if replan.fill is None:
-            return None
-        if replan.fill_above and self.running:
-            found = replan.fill_from(self.running.executor.holder)
-            if found is not None:
-                return found
-        return self._replayed(compiled, replan.fill, replan)
-
-    def _replayed(self, compiled: CompiledQuery, program: Program, replan: Replan | None = None) -> Store:
-        """Run a part of a compiled program over all that has been read of its streams."""
-        plan = self._place(program)
-        if replan and not replan.has_payloads_of(plan):
-            program = compiled.program
-            plan = self._place(program)
-        plan = replace(plan, keeps_ledgers=replan is None or replan.keeps_ledgers)
-        part = replace(compiled, program=program, plan=plan)
-        names = {relation.source.name for relation in program.relations if not relation.is_computed}
-        relations = [relation for relation in compiled.relations if relation.name in names]
-        history = self.input.history(relations, columns_read(part))
-        executor = LocalExecutor(plan, history, with_changes=False)
-        executor.run(lambda *_: True)
-        return executor.store
-
     def _place(self, program: Program) -> Plan:
         return with_whole_rows(place(program, 1, {}, compensated=self.settings.fivm_sums == "compensated"))
 
@@ -259,7 +275,7 @@ class LiveProgram:
             executor.commit()
         self.input.took(step.spans, step.times)
         self.batches = executor.next
-        input.commit(step, report.open_rows)
+        self.input.commit(input, step, report.open_rows)
         return replace(report, number=step.number, seconds=perf_counter() - started)
 
     def table(self, query: Query, equal: Equal = NO_TESTS) -> pa.Table:
@@ -268,8 +284,9 @@ class LiveProgram:
         Args:
             equal: Values that columns of the wanted rows have, by position; others may be left out.
         """
-        assert self.running
         numbers = [each.number for each in self.queries]
+        if self.running is None or query.number not in numbers:
+            raise SquallError("SQ2001", f"{query.view} is being filled", hint="read it when CREATE has come back")
         return self.running.executor.result(numbers.index(query.number), equal)
 
     @property

@@ -64,6 +64,7 @@ from squallpy.runtime.observers.protocol import Observer
 from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.replan import with_whole_rows
 from squallpy.runtime.session_input import SessionInput
+from squallpy.runtime.sinks.protocol import Sink
 from squallpy.runtime.sources import infer_fields
 from squallpy.runtime.sources.foreign_source import ForeignSource
 from squallpy.runtime.sources.registry import infer_foreign_fields, open_foreign
@@ -107,7 +108,7 @@ class LiveSession:
         self._input = SessionInput(self.base, self._open_foreign, spool)
         observer = observer or Observer()
         self._program = LiveProgram(self.settings, self._input, self._compile, observer, self._checkpoint, lease)
-        self.lock = threading.RLock()
+        self.lock, self._statements = threading.RLock(), threading.RLock()  # of batches, and of definitions
         self._thread: threading.Thread | None = None
         self._stopping, self._work = threading.Event(), threading.Event()
         self._error: Exception | None = None
@@ -149,9 +150,10 @@ class LiveSession:
                     yield self.execute_statement(statement, given)
 
     def execute_statement(self, statement: Statement, text: str = "") -> Outcome:
-        """Execute a parsed statement."""
-        with self.lock:
-            self._check()
+        """Execute a parsed statement; batches go on while a view is filled."""
+        with self._statements:
+            with self.lock:
+                self._check()
             match statement:
                 case CreateRelation():
                     return self._definitions.create_relation(statement, text)
@@ -161,24 +163,30 @@ class LiveSession:
                     return self._definitions.create_sink(statement, text)
                 case CreateMatrix() | CreateProgram() | CreateOrder():
                     return self._definitions.create_matrix_entry(statement, text)
-                case Select(query):
-                    return Outcome("SELECT", self.select(query))
                 case Drop():
                     return self._definitions.drop(statement)
-                case Show(what):
-                    return Outcome("SHOW", show(self._definitions, what))
-                case Describe(name, span):
-                    return Outcome("DESCRIBE", describe(self.columns(name, span)))
-                case Explain():
-                    return Outcome("EXPLAIN", text=self._explain(statement))
-                case Subscribe(name, span, with_snapshot):
-                    return Outcome("SUBSCRIBE", subscription=self.subscribe(name, with_snapshot, span=span))
                 case Set(name, value, span):
                     return self._set(name, value, span)
-                case Pause(resumes):
-                    self.is_paused = not resumes
-                    self._work.set()
-                    return Outcome("RESUME" if resumes else "PAUSE")
+        with self.lock:
+            return self._answer(statement)
+
+    def _answer(self, statement: Statement) -> Outcome:
+        """Execute a statement that changes no definition."""
+        match statement:
+            case Select(query):
+                return Outcome("SELECT", self.select(query))
+            case Show(what):
+                return Outcome("SHOW", show(self._definitions, what))
+            case Describe(name, span):
+                return Outcome("DESCRIBE", describe(self.columns(name, span)))
+            case Explain():
+                return Outcome("EXPLAIN", text=self._explain(statement))
+            case Subscribe(name, span, with_snapshot):
+                return Outcome("SUBSCRIBE", subscription=self.subscribe(name, with_snapshot, span=span))
+            case Pause(resumes):
+                self.is_paused = not resumes
+                self._work.set()
+                return Outcome("RESUME" if resumes else "PAUSE")
         raise AssertionError(statement)
 
     def _open_sink(self, query: Query) -> SessionSink:
@@ -195,7 +203,8 @@ class LiveSession:
 
     def _drop_source(self, name: str) -> None:
         self._columns.pop(name, None)
-        self._input.drop(name)
+        with self.lock:
+            self._input.drop(name)
 
     def _refresh(self, has_changed: bool) -> None:
         """Note the definitions, and keep fresh what they say if that has changed."""
@@ -204,10 +213,25 @@ class LiveSession:
         if has_changed:
             self._bind_anew()
             kept = [*self.entries.maintained.values()]
-            self._program.change([each.query for each in kept], sinks_of(kept), self._save)
-            self._work.set()
+            self._change([each.query for each in kept], sinks_of(kept))
         elif self._checkpoint:
             self._save(self._checkpoint.record.generation, self._program.batches)
+
+    def _change(self, queries: Sequence[Query], sinks: Mapping[int, Sink]) -> None:
+        """Keep queries fresh; what is new is filled while batches go on."""
+        pending = self._program.prepare(queries)
+        try:
+            if pending:
+                with self.lock:
+                    self._program.begin_filling(pending)
+                pending.run()
+            with self.lock:
+                self._check()
+                self._program.change(queries, pending, sinks, self._save)
+        finally:
+            if pending:
+                pending.close()
+        self._work.set()
 
     def _bind_anew(self) -> None:
         """Bind all queries as a session that is restored does, so that their program is that of the definitions."""
@@ -378,8 +402,7 @@ class LiveSession:
 
     def maintain(self, select: Select) -> Outcome:
         """Keep the answer of a SELECT fresh under a name that is made up."""
-        with self.lock:
-            self._check()
+        with self._statements:
             query = select.query
             called = next(name for i in self._names if (name := f"query{i}") not in self.catalog.entries)
             span = query.script.span(query.start, query.end)

@@ -44,7 +44,7 @@ class LocalExecutor:
         number: int = 0,
     ) -> None:
         assert plan.partitions == 1 and len(plan.stages) == 1
-        self._plan, self._input = plan, input
+        self._plan, self.input = plan, input
         self._measured, self._trace = measured, trace
         self._sender, self._upserts = Sender(plan, trace), UpsertFeeds(plan)
         self._results = Results(plan, with_changes)
@@ -57,10 +57,10 @@ class LocalExecutor:
     def step(self, step: Step | None = None) -> tuple[Printed, BatchReport]:
         """Apply the next batch, which may be given."""
         self.store.renew()
-        step = step or self._input.step(self.next)
+        step = step or self.input.step(self.next)
         with self._trace("feed"):
             computed = compute(self._plan, self._matrices, step, self._trace)
-            part = self._sender.read(self._input.whole(step), self.store.dictionary, computed)
+            part = self._sender.read(self.input.whole(step), self.store.dictionary, computed)
         read = perf_counter()
         with self._trace("statements"):
             part.deltas += self._upserts.deltas(self.store, part.upserts)
@@ -80,11 +80,11 @@ class LocalExecutor:
     ) -> None:
         """Apply all batches, or until `on_batch` says stop or `stop` is set; `begin` before the first."""
         begin()
-        for step in arriving(self._input, self.next, stop or threading.Event()):
+        for step in arriving(self.input, self.next, stop or threading.Event()):
             if step:
                 changes, report = self.step(step)
                 go_on = on_batch(step.number, changes, report)
-                self._input.commit(step, report.open_rows)
+                self.input.commit(step, report.open_rows)
                 if not go_on:
                     return
 

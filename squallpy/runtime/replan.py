@@ -103,28 +103,27 @@ class Replan:
         return restrict(self.new.program, self.missing) if self.missing else None
 
     @cached_property
-    def fill_above(self) -> Program | None:
-        """The program that computes what is missing from views that are held; None if that takes more."""
+    def plan_above(self) -> Plan | None:
+        """The plan that computes what is missing from views that are held; None if that takes more."""
         if not self.missing or self._changed_sources:
             return None
-        return restrict_above(self.new.program, self.missing, self.held.keys())
+        program = restrict_above(self.new.program, self.missing, self.held.keys())
+        plan = place(program, 1, {}) if program else None
+        return plan if plan and self.has_payloads_of(plan) else None
 
-    def fill_from(self, holder: Callable[[str], Store]) -> Store | None:
-        """Compute what is missing from the records of views that are held; None if that takes more.
+    def fill_from(self, holder: Callable[[str], Store]) -> Store:
+        """Compute what is missing from the records of views that are held, by `plan_above`.
 
         Args:
             holder: Returns the store that has a pool of the old plan.
         """
-        if (program := self.fill_above) is None:
-            return None
-        plan = place(program, 1, {}, compensated=True)
-        if not self.has_payloads_of(plan):
-            return None
+        assert self.plan_above
+        plan = self.plan_above
         plan = replace(plan, feeds=tuple(feed for feed in plan.feeds if feed.relation is not HELD))
         layouts = {layout.name: layout for layout in all_layouts(self.old)}
         store, results = Store(StoreLayout(all_layouts(plan))), Results(plan, wanted=False)
         deltas = list[Delta]()
-        for delta in program.triggers[0].deltas:
+        for delta in plan.program.triggers[0].deltas:
             name = delta.name.removeprefix(held_delta(""))
             held = self.held[name]
             old = holder(held.view)

@@ -5,7 +5,8 @@ input.arrivals(relations, columns, 7)     the batches of a program from number 7
 input.history(relations, columns)         all that batches have read so far, for views that are new
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -20,7 +21,7 @@ from squallpy.runtime.query_input import keyed
 from squallpy.runtime.sources import open_source
 from squallpy.runtime.sources.arrivals import Arrivals, Decision
 from squallpy.runtime.sources.foreign_source import ForeignSource, names_asked
-from squallpy.runtime.sources.input import Input, Span, whole
+from squallpy.runtime.sources.input import Input, Span, Step, whole
 from squallpy.runtime.sources.protocol import Offset, Source
 from squallpy.runtime.sources.pushed_rows import PushedRows
 from squallpy.runtime.sources.source import RowSource
@@ -47,6 +48,7 @@ class SessionInput:
     folder: str | None = None
     clock: Callable[[], float] = monotonic
     sources: dict[str, Source] = field(default_factory=dict, init=False)
+    _held: Counter[str] = field(default_factory=Counter, init=False)
     _checked: dict[str, frozenset[str]] = field(default_factory=dict, init=False)
     positions: dict[str, Offset] = field(default_factory=dict, init=False)
     times: Times = field(default_factory=dict, init=False)
@@ -121,6 +123,25 @@ class SessionInput:
         read = {r.name: self.open(r) for r in relations if r.stream}
         places = {name: self.positions.get(name) or source.initial() for name, source in read.items()}
         return {name: (at, at) for name, at in places.items()}
+
+    def position(self, name: str) -> Offset:
+        """Return where a stream has been read to."""
+        return self.positions.get(name) or self.sources[name].initial()
+
+    def hold(self, names: Iterable[str]) -> None:
+        """Let sources keep what is read from now on, as it is read again, until they are released."""
+        self._held.update(names)
+
+    def release(self, names: Iterable[str]) -> None:
+        """Let sources forget again what batches have read."""
+        self._held.subtract(names)
+
+    def commit(self, input: Input, step: Step, open_rows: int) -> None:
+        """Let sources forget what a batch has read, unless they are held."""
+        input.batches.note(open_rows)
+        for name, (_, end) in step.spans.items():
+            if self._held[name] <= 0:
+                self.sources[name].commit(end)
 
     def took(self, spans: Mapping[str, Span], times: Times) -> None:
         """Take note of what a batch has read."""

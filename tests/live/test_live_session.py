@@ -1,12 +1,14 @@
 """Sessions: views come and go between batches, and each has the rows that DuckDB has, after every batch."""
 
 import os
+import threading
 from random import Random
 from typing import Any
 
 import duckdb
 import pytest
 
+from squallpy.live.filling import Filling
 from squallpy.live.live_session import LiveSession
 from squallpy.testing.compare_rows import difference
 
@@ -118,8 +120,9 @@ def oracle_views_come_and_go(seed: int) -> None:
 
 @pytest.mark.parametrize(
     "test",
-    ["a = 1", "a = 1 AND b = 2", "a = 1 AND b = 2 AND t = 'é'", "t = 'x'", "t = 'never'", "n = 1", "a = NULL", "b = a", "1 = a",
-     "a = 1 OR b = 2", "a = 1 AND a = 2", "d = DATE '2024-01-02'", "p = 1.50", "p = 1.5 AND a = 1", "f = 0.0", "a = 1.0"],
+    ["a = 1", "a = 1 AND b = 2", "a = 1 AND b = 2 AND t = 'é'", "t = 'x'", "t = 'never'", "n = 1", "a = NULL", "b = a",
+     "1 = a", "a = 1 OR b = 2", "a = 1 AND a = 2", "d = DATE '2024-01-02'", "p = 1.50", "p = 1.5 AND a = 1", "f = 0.0",
+     "a = 1.0"],
 )  # fmt: skip
 def oracle_lookups_by_key(test: str) -> None:
     """Records are found by what keys equal, also where a key is NULL, −0.0, or there is none."""
@@ -146,3 +149,31 @@ def oracle_lookups_by_key(test: str) -> None:
     (outcome,) = session.execute(query)
     wanted = duck.execute(f"SELECT * FROM ({view}) WHERE {test}").fetchall()
     assert outcome.table is not None and not (found := difference(outcome.table, wanted)), found
+
+
+def test_batches_go_on_while_a_view_is_filled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is read meanwhile is in the new view, too, though the stream keeps no rows for long."""
+    session, run = LiveSession(), Filling.run
+    [*session.execute("CREATE STREAM r (a BIGINT) USING pushed STORED; CREATE VIEW w AS SELECT * FROM r")]
+    [*session.execute("CREATE MATERIALIZED VIEW v AS SELECT COUNT(*) AS n FROM w")]
+    session.push("r", {"a": [1, 2]})
+    session.step()
+    seen = list[int]()
+
+    def slow(filling: Filling) -> None:
+        run(filling)
+        batches = threading.Thread(target=lambda: seen.append(push_and_step()))
+        batches.start()
+        batches.join()
+
+    def push_and_step() -> int:
+        session.push("r", {"a": [3]})
+        session.step()
+        return int(session.table("v").to_pylist()[0]["n"])
+
+    monkeypatch.setattr(Filling, "run", slow)
+    [*session.execute("CREATE MATERIALIZED VIEW m AS SELECT MAX(a) AS most, SUM(a) AS total FROM r")]
+    assert seen == [3] and session.table("m").to_pylist() == [{"most": 3, "total": 6}]
+    session.push("r", {"a": [4]})
+    session.step()
+    assert session.table("m").to_pylist() == [{"most": 4, "total": 10}]

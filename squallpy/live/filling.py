@@ -1,0 +1,63 @@
+"""Views that are new, filled from all that was read of their streams, while batches go on."""
+
+from collections.abc import Mapping, Sequence
+
+from squallpy.catalog.relation import Relation
+from squallpy.physical.plan import Plan
+from squallpy.runtime.local_executor import LocalExecutor
+from squallpy.runtime.session_input import SessionInput
+from squallpy.runtime.sources.input import Input, Span, Step
+from squallpy.runtime.sources.protocol import Offset
+from squallpy.runtime.state.state_store import Store
+
+ROUNDS = 5
+"""Times that what batches have read meanwhile is read before the last one, between two batches."""
+
+
+class Filling:
+    """The state of a part of a program as of what was read when it begins, which is between two batches.
+
+    Args:
+        plan: That of the part, on one partition.
+        relations: Those that it reads; `columns` of them.
+    """
+
+    def __init__(
+        self, plan: Plan, input: SessionInput, relations: Sequence[Relation], columns: Mapping[str, Sequence[str]]
+    ) -> None:
+        self._input, self._names = input, [relation.name for relation in relations if relation.stream]
+        self._history = input.history(relations, columns)
+        self._executor = LocalExecutor(plan, self._history, with_changes=False)
+        self._at = self._positions()
+        self._live = Input({relation.name: input.open(relation) for relation in relations}, self._history.batches)
+        input.hold(self._names)
+
+    def run(self) -> None:
+        """Read all that was read, and what batches read meanwhile, as long as that is much."""
+        for number in range(self._history.batches.batches or 0):
+            self._executor.step(self._history.step(number))
+        for _ in range(ROUNDS):
+            if not self._catch_up():
+                return
+
+    def finish(self) -> Store:
+        """Read what batches have read since, and return the state; between two batches."""
+        self._catch_up()
+        return self._executor.store
+
+    def close(self) -> None:
+        """Let sources forget what they have kept for it."""
+        self._input.release(self._names)
+
+    def _catch_up(self) -> bool:
+        """Apply what batches have read since; true if there was anything."""
+        now = self._positions()
+        spans: dict[str, Span] = {name: (self._at[name], end) for name, end in now.items() if end != self._at[name]}
+        self._at = now
+        if spans:
+            self._executor.input = self._live
+            self._executor.step(Step(self._executor.next, spans, dict(self._input.times)))
+        return bool(spans)
+
+    def _positions(self) -> dict[str, Offset]:
+        return {name: self._input.position(name) for name in self._names}
