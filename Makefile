@@ -5,7 +5,7 @@ DEVELOP := .venv/developed
 # NB: a process that compiles to bytecode all that it imports takes 2 s of processor time for it
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup run demo check test long passes cluster wheel fuzz plans bench bench-joins bench-matrix bench-fivm bench-compile table clean
+.PHONY: help setup run demo check test long passes compiled cluster wheel fuzz plans bench bench-joins bench-matrix bench-fivm bench-compile table clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ long: setup  ## what `make test` leaves out: the longest step tests on partition
 
 passes: setup  ## each step test without each pass and rule that changes its plan; `make test` has ten for each
 	$(BIN)/python -m pytest -m passes
+
+compiled: setup  ## each step test with its triggers compiled; `make test` has a sample
+	$(BIN)/python -m pytest -m compiled
 
 cluster: setup  ## whole runs whose masters, workers and drivers are killed, most on a standalone cluster: KILLS=300 for as many
 	$(BIN)/python -m pytest -m cluster -n 0

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from squallpy.base.errors import SquallError
+from squallpy.codegen.program import print_plan
 from squallpy.compiler import CompiledProgram, CompiledQuery
 from squallpy.logical.explain_text import show
 from squallpy.logical.nodes import Node, Query
@@ -15,7 +16,7 @@ from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.program.explain_text import lowered_text, program_text
 from squallpy.program.trigger_program import Lowered, Program
 
-PLACED = ("physical", "stages")  # stages that show where views are
+PLACED = ("physical", "stages", "code")  # stages that show where views are, or what is compiled of them
 STAGES = ("logical", "optimized", "calculus", "triggers", *PLACED)
 LISTS = ("viewtree", "passes", "trace")
 
@@ -47,6 +48,8 @@ def stage_text(compiled: CompiledQuery, stage: str, yardstick: str = "") -> str:
             text = plan_text(compiled.plan)
         case "stages":
             text = stages_text(compiled.plan, yardstick)
+        case "code":
+            return print_plan(compiled.plan).explained
         case _:
             text = program_stage_text(compiled, stage)
     if compiled.plan.matrices:

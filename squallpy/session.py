@@ -152,7 +152,8 @@ class Session:
             return tracer.text
         if stage not in PLACED and not (self.script.matrices or self.script.programs):
             return program_stage_text(self.compiler.to_program(*queries), stage)
-        return stage_text(self.compile(queries, self.settings.partitions, self.sizes), stage, self.yardstick)
+        partitions = 1 if stage == "code" else self.settings.partitions
+        return stage_text(self.compile(queries, partitions, self.sizes), stage, self.yardstick)
 
     def time_passes(self) -> str:
         """List all passes with the milliseconds that each takes for the queries of the script."""
@@ -375,11 +376,13 @@ class Session:
                 plan, input, location, options.master, self.settings.splits, options.conf, wanted, trace,
                 self.path.stem,
             )  # fmt: skip
+        from squallpy.runtime.compiled.functions import compile_plan
         from squallpy.runtime.local_executor import DurableLocalExecutor, LocalExecutor
 
+        compiled = compile_plan(plan, self.settings.compile)
         if location is not None:
-            return DurableLocalExecutor(plan, input, location, with_changes=wanted, trace=trace)
-        return LocalExecutor(plan, input, with_changes=wanted, measured=options.measured, trace=trace)
+            return DurableLocalExecutor(plan, input, location, wanted, trace, compiled)
+        return LocalExecutor(plan, input, wanted, options.measured, trace, compiled)
 
     @property
     def _queries(self) -> tuple[Query, ...]:

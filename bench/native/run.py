@@ -2,8 +2,9 @@
 
     python -m bench.native.run [q1 q3 …] [--scale 0.1] [--rows 10 100 …] [--batches 300] [--set KEY=VALUE …] [--profile]
 
-In the clock: slicing, the step, and changed rows as typed words; no checkpoint, no observers. `--against KEY=VALUE`
-runs the same with other settings in turns, batch for batch. Processor time of the stream's last tenth: its median.
+In the clock: slicing, the step, and changed rows as typed words; no checkpoint, no observers. Processor time of the
+stream's last batches, the median over pieces of them, for a look at that clock may take as long as a batch. `--against
+KEY=VALUE` runs the same with other settings in turns, piece for piece.
 """
 
 import argparse
@@ -22,13 +23,14 @@ from typing import Any
 from bench.data.queries import QUERIES
 from bench.data.tables import Stream, generate
 from bench.engines.squall_local import Decoded, Leaps
-from bench.measure.batches import Watch
 from squallpy.base.settings import Settings, parse_settings
+from squallpy.runtime.compiled.functions import compile_plan
 from squallpy.runtime.local_executor import LocalExecutor
 from squallpy.runtime.sources.input import Input
 from squallpy.session import Session
 
-CALLED = 20  # batches whose Python calls are counted
+PIECES = 15  # in which batches are measured
+CALLED = 30  # batches whose Python calls are counted
 
 
 @dataclass
@@ -41,11 +43,13 @@ class Loop:
     seconds: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        watch = Watch(tenths=(9,), samples=self.batches)
-        leaps = Leaps(self.stream.replay, watch.plan(self.stream.batches))
-        self._steps, self._chosen = leaps.steps, set(leaps.chosen)
-        plan = self._compile()
-        self._executor = LocalExecutor(plan, Input({n: Decoded(t) for n, t in self.stream.tables.items()}, leaps))
+        total = self.stream.batches
+        self._first = max(0, total - self.batches)
+        self._piece = max(1, (total - self._first) // PIECES)
+        leaps = Leaps(self.stream.replay, [*range(self._first, total)])
+        self._steps, plan = [first for first, _ in leaps.steps], self._compile()
+        input = Input({name: Decoded(table) for name, table in self.stream.tables.items()}, leaps)
+        self._executor = LocalExecutor(plan, input, compiled=compile_plan(plan, self.settings.compile))
 
     def _compile(self) -> Any:
         with tempfile.TemporaryDirectory() as room:
@@ -56,20 +60,22 @@ class Loop:
             sizes = {name: len(table) for name, table in self.stream.tables.items()}
             return session.compile(query, 1, sizes).plan
 
+    def run(self) -> Iterator[bool]:
+        """Run piece by piece; each says whether it was one of those that are measured."""
+        for _ in (first for first in self._steps if first < self._first):
+            self._executor.step()
+            yield False
+        for start in range(self._first, self.stream.batches - self._piece + 1, self._piece):
+            begin = process_time_ns()
+            for _ in range(start, start + self._piece):
+                self._executor.step()
+            self.seconds.append((process_time_ns() - begin) / 1e9 / self._piece)
+            yield True
+
     @property
     def measured(self) -> int:
-        """Number of batches that are measured."""
-        return len(self._chosen)
-
-    def run(self) -> Iterator[bool]:
-        """Run batch by batch; each says whether it was one of those that are measured."""
-        for first, _ in self._steps:
-            start = process_time_ns()
-            self._executor.step()
-            seconds = (process_time_ns() - start) / 1e9
-            if first in self._chosen:
-                self.seconds.append(seconds)
-            yield first in self._chosen
+        """Number of batches that were measured."""
+        return len(self.seconds) * self._piece
 
     @property
     def microseconds(self) -> float:
@@ -84,23 +90,19 @@ def count_calls(loop: Loop) -> float:
         nonlocal calls
         calls += event in ("call", "c_call")
 
-    counted, steps = 0, loop.run()
-    while True:
-        before = calls
-        if len(loop.seconds) >= loop.measured - CALLED:
-            sys.setprofile(note)
-        measured = next(steps, None)
-        sys.setprofile(None)
-        if measured is None:
-            return calls / max(1, counted)
-        counted += calls > before
+    for measured in loop.run():
+        sys.setprofile(note)  # NB: from the first piece on, and in what leads to it if there is nothing else
+        if not measured:
+            calls = 0
+    sys.setprofile(None)
+    return calls / max(1, loop.measured)
 
 
 def profile(loop: Loop) -> None:
     """Print the functions in which measured batches spend their time."""
     profiler, steps = cProfile.Profile(), loop.run()
     while True:
-        if len(loop.seconds):
+        if loop.measured:
             profiler.enable()
         measured = next(steps, None)
         profiler.disable()
@@ -137,7 +139,7 @@ def main() -> None:
                 pass
             cells = []
             for loop, way in zip(loops, ways, strict=True):
-                calls = count_calls(Loop(stream, parse_settings(way), min(given.batches, 2 * CALLED)))
+                calls = count_calls(Loop(stream, parse_settings(way), CALLED))
                 cells.append(f"{loop.microseconds:,.0f} | {rows / loop.microseconds:,.2f} M | {calls:,.0f}")
             print(f"| {name} | {rows:,} | " + " | ".join(cells) + " |", f"({perf_counter() - begin:.0f} s)", flush=True)
 

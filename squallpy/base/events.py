@@ -13,14 +13,14 @@ from datetime import UTC, datetime
 from logging import DEBUG, ERROR, INFO, WARNING
 
 __all__ = [
-    "CHECKPOINT", "DEBUG", "ERROR", "INFO", "JOINS", "LEVELS", "QUERY", "ROOT", "SOURCES", "SPARK", "WARNING",
-    "EventFormatter", "first_line", "log_event",
+    "CHECKPOINT", "COMPILE", "DEBUG", "ERROR", "INFO", "JOINS", "LEVELS", "QUERY", "ROOT", "SOURCES", "SPARK",
+    "WARNING", "EventFormatter", "first_line", "log_event",
 ]  # fmt: skip
 
 ROOT = logging.getLogger("squallpy")
 ROOT.addHandler(logging.NullHandler())  # NB: or Python prints warnings to stderr by itself
 QUERY, CHECKPOINT, JOINS = (ROOT.getChild(name) for name in ("query", "checkpoint", "joins"))
-SOURCES, SPARK = (ROOT.getChild(name) for name in ("sources", "spark"))
+SOURCES, SPARK, COMPILE = (ROOT.getChild(name) for name in ("sources", "spark", "compile"))
 LEVELS = {"debug": DEBUG, "info": INFO, "warning": WARNING, "error": ERROR}
 
 

@@ -130,6 +130,12 @@ class Settings:
         choices=("compensated", "plain"),
         name="fivm.sums",
     )
+    compile: str = setting(
+        "off",
+        "compile triggers to machine code, which is kept on disk, for runs in one process: off, or wait (before the "
+        "first batch); squall explain code prints it, and the reasons why a part of a query is not compiled",
+        choices=("off", "wait"),
+    )
     health_seconds: int = setting(
         60, "seconds without a batch or a look at the input after which /healthz of --metrics :PORT says 503", 1
     )

@@ -8,12 +8,15 @@ import pyarrow as pa
 
 from squallpy.base.timing import SILENT, Trace
 from squallpy.physical.plan import Plan
-from squallpy.runtime.batch.micro_batch import Node, Publisher, Sender, unpack_changes, unpack_parcels
+from squallpy.runtime.batch.direct_batch import DirectBatch
+from squallpy.runtime.batch.micro_batch import Node, Publisher, Sender, Stats, unpack_changes, unpack_parcels
 from squallpy.runtime.checkpoint.partition_report import checkpoint_figures
 from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
+from squallpy.runtime.compiled.functions import CompiledPlan
 from squallpy.runtime.formats.file_rows import READ
 from squallpy.runtime.ingest.upserts import UpsertFeeds
 from squallpy.runtime.matrix.matrix_stage import compute, open_matrices
+from squallpy.runtime.messages.deltas import Delta
 from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.replan import all_layouts
 from squallpy.runtime.result.result import NO_TESTS, Changes, Equal, Results, Wanted, result_layout
@@ -42,15 +45,17 @@ class LocalExecutor:
         trace: Trace = SILENT,
         store: Store | None = None,
         number: int = 0,
+        compiled: CompiledPlan | None = None,
     ) -> None:
         assert plan.partitions == 1 and len(plan.stages) == 1
         self._plan, self.input = plan, input
         self._measured, self._trace = measured, trace
-        self._sender, self._upserts = Sender(plan, trace), UpsertFeeds(plan)
+        self._sender, self._upserts = Sender(plan, trace, compiled), UpsertFeeds(plan)
         self._results = Results(plan, with_changes)
         self._matrices = open_matrices(plan, input)
-        self._stage = StageExecutor(plan, plan.stages[0], trace=trace)
+        self._stage = StageExecutor(plan, plan.stages[0], trace=trace, compiled=compiled)
         self.store = store or Store(StoreLayout(all_layouts(plan)))
+        self._direct = DirectBatch.of(plan, compiled, self.store)
         self.schemas = self._results.schemas
         self.next = number
 
@@ -58,6 +63,29 @@ class LocalExecutor:
         """Apply the next batch, which may be given."""
         self.store.renew()
         step = step or self.input.step(self.next)
+        changed, stats = self._apply_directly(step) or self._apply(step)
+        with self._trace("result"):
+            changes = self._results.apply(self.store, changed, self.next == 0)
+        stats["duplicates"] += self._results.duplicates
+        if self._measured:
+            stats["views"] = self.store.usage()
+        stats["profile"] = self._trace.take_seconds()
+        self.next += 1
+        return changes, BatchReport.of(stats)
+
+    def _apply_directly(self, step: Step) -> tuple[list[Delta], Stats] | None:
+        """Apply a batch by compiled code alone, if it has an answer."""
+        if self._direct is None:
+            return None
+        begin = perf_counter()
+        with self._trace("compiled"):
+            done = self._direct(self.input.whole(step))
+        if done:
+            done[1]["trigger_seconds"] = perf_counter() - begin
+        return done
+
+    def _apply(self, step: Step) -> tuple[list[Delta], Stats]:
+        """Apply a batch; return the changes of results, and statistics."""
         with self._trace("feed"):
             computed = compute(self._plan, self._matrices, step, self._trace)
             part = self._sender.read(self.input.whole(step), self.store.dictionary, computed)
@@ -65,15 +93,7 @@ class LocalExecutor:
         with self._trace("statements"):
             part.deltas += self._upserts.deltas(self.store, part.upserts)
             changed, _ = self._stage.apply(self.store, [*part.deltas, *(delta for _, delta in part.ledgers)])
-        with self._trace("result"):
-            changes = self._results.apply(self.store, changed, self.next == 0)
-        stats = part.stats | {"trigger_seconds": perf_counter() - read} | self._stage.notes
-        stats["duplicates"] += self._results.duplicates
-        if self._measured:
-            stats["views"] = self.store.usage()
-        stats["profile"] = self._trace.take_seconds()
-        self.next += 1
-        return changes, BatchReport.of(stats)
+        return changed, part.stats | {"trigger_seconds": perf_counter() - read} | self._stage.notes
 
     def run(
         self, on_batch: OnBatch, begin: Callable[[], None] = lambda: None, stop: threading.Event | None = None
@@ -111,14 +131,21 @@ class DurableLocalExecutor:
     """The local executor with its state in a checkpoint, from which it resumes."""
 
     def __init__(
-        self, plan: Plan, input: Input, location: StateLocation, with_changes: Wanted = True, trace: Trace = SILENT
+        self,
+        plan: Plan,
+        input: Input,
+        location: StateLocation,
+        with_changes: Wanted = True,
+        trace: Trace = SILENT,
+        compiled: CompiledPlan | None = None,
     ) -> None:
         assert plan.partitions == 1
         self._plan, self._input, self._trace = plan, input, trace
-        self._sender, self._publisher = Sender(plan, trace), Publisher(plan, with_changes, trace)
+        self._sender, self._publisher = Sender(plan, trace, compiled), Publisher(plan, with_changes, trace)
         self._matrices = open_matrices(plan, input, location)
         self.schemas = self._publisher.results.schemas
-        self._node = location.partition("partition-0", store_layout(plan), *Node(plan, trace=trace).runs, trace=trace)
+        node = Node(plan, trace=trace, compiled=compiled)
+        self._node = location.partition("partition-0", store_layout(plan), *node.runs, trace=trace)
         self._result = location.partition("result", result_layout(plan), self._publisher.run, trace=trace)
         self._committed = Committed(location.durable)
         self.next = self._committed.batches

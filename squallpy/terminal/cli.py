@@ -230,6 +230,8 @@ def submit(
 def explain(arguments: tuple[str, ...], command: str | None, timed: bool, settings: tuple[str, ...]) -> None:
     """Show the queries of a script at a stage: logical, optimized, calculus, triggers (default), physical or stages.
 
+    code is what --set compile=wait compiles for runs in one process, and the reasons why a part is not.
+
     SQ2003, or another code, shows what an error means, an example, and what to do.
 
     viewtree shows the variable orders and view trees of table functions over joins, such as cofactor.

@@ -29,6 +29,7 @@ from squallpy.physical.plan import Plan
 from squallpy.runtime.batch.micro_batch import Node, Publisher, Sender, split_hand_offs, unpack_changes, unpack_parcels
 from squallpy.runtime.checkpoint.checkpoint import CannotMove, CheckpointIdentity, Move, open_checkpoint
 from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
+from squallpy.runtime.compiled.functions import compile_plan
 from squallpy.runtime.joiners.batch_plan import encode_plan, hands_off, senders_to
 from squallpy.runtime.joiners.hand_off_store import HandOffStore
 from squallpy.runtime.joiners.migration_policy import MigrationPolicy, open_policy, rows_by_side
@@ -74,6 +75,7 @@ class MemoryEngine:
         self._batches = PushedBatches()
         self._sizes = {name: source.rows for name, source in self._sources.items()}
         self._compiled: CompiledQuery = session.compile(session.script.queries, self._partitions, self._sizes)
+        self._code = compile_plan(self._compiled.plan, self._settings.compile)
         self._open(memory_input(self._sources, self._batches))
 
     @property
@@ -142,7 +144,7 @@ class LocalEngine(MemoryEngine):
 
     def _open(self, input: Input) -> None:
         place = self._open_state()
-        self._executor = DurableLocalExecutor(self._compiled.plan, input, place)
+        self._executor = DurableLocalExecutor(self._compiled.plan, input, place, compiled=self._code)
 
     def _step(self) -> Printed:
         changes, _ = self._executor.step()
@@ -165,7 +167,7 @@ class VolatileEngine(MemoryEngine):
         super().__init__(1, **settings)
 
     def _open(self, input: Input) -> None:
-        self._executor = LocalExecutor(self._compiled.plan, input)
+        self._executor = LocalExecutor(self._compiled.plan, input, compiled=self._code)
         for _ in range(self._batches.batches):
             self._executor.step()
 

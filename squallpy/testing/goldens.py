@@ -40,6 +40,7 @@ ROWS = {
 }  # fmt: skip
 PARTITIONS = 2
 IN_BLOCKS = "blocks"
+CODE = ("q1", "q3", "q6")  # queries whose printed triggers are reviewed
 
 
 def list_scripts() -> list[Path]:
@@ -74,6 +75,12 @@ def _texts(session: Session, stages: Iterable[str], options: str = "") -> Iterat
     for stage in stages:
         text = stage_text(compiled, stage, session.yardstick).rstrip()
         yield f"# squall explain {stage} {session.path.name}{options}\n\n{text}\n"
+
+
+def explain_code(script: Path) -> str:
+    """Explain the one query of a script in the stage `code`."""
+    session = Session(script)
+    return stage_text(session.compile(session.script.queries, 1, {}), "code")
 
 
 def pass_fixture(text: str) -> str:
@@ -117,6 +124,7 @@ def explain_plan(path: Path) -> str:
 def _files() -> dict[Path, str]:
     plans = {plan_path(script): explain_script(script) for script in list_scripts()}
     plans |= {BY_HAND / f"{path.stem}.txt": explain_plan(path) for path in sorted(PLANS.glob("*.py"))}
+    plans |= {PLANS / "code" / f"{name}.txt": explain_code(ROOT / "examples" / "tpch" / f"{name}.sql") for name in CODE}
     pages = {DOCS / "sql.md": manual(), DOCS / "passes.md": pass_manual()}
     pages |= {path: with_outputs(path.read_text()) for path in CONSOLES}
     return (

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from squallpy.base.timing import SILENT, Trace
 from squallpy.physical.plan import Plan, Stage
+from squallpy.runtime.compiled.functions import CompiledPlan
 from squallpy.runtime.formats.counted_table import concat_tables, one_batch
 from squallpy.runtime.formats.file_rows import ReadStats
 from squallpy.runtime.formats.skipped_rows import SkippedRows, skipped
@@ -80,9 +81,10 @@ class AggregatedPart:
 class Sender:
     """Reads, pre-aggregates, does what can be done where a batch is read, and routes."""
 
-    def __init__(self, plan: Plan, trace: Trace = SILENT) -> None:
+    def __init__(self, plan: Plan, trace: Trace = SILENT, compiled: CompiledPlan | None = None) -> None:
         self._plan, self._trace = plan, trace
-        self._feeders = [Feeder(feed, plan.partitions) for feed in plan.sources if not feed.relation.source.is_keyed]
+        feeds = [feed for feed in plan.sources if not feed.relation.source.is_keyed]
+        self._feeders = [Feeder(feed, plan.partitions, compiled) for feed in feeds]
         self._latest = UpsertFeeds(plan).latest
         self._clocks, self._ledgers = tuple(plan.clocks.values()), plan.ledgers
         self._reading = StageExecutor(plan, plan.reading, is_last=False, trace=trace)
@@ -237,11 +239,14 @@ class ExchangeMessages:
 class Node:
     """A partition: each stage of the plan as a function from messages to a message."""
 
-    def __init__(self, plan: Plan, partition: int = 0, trace: Trace = SILENT) -> None:
+    def __init__(
+        self, plan: Plan, partition: int = 0, trace: Trace = SILENT, compiled: CompiledPlan | None = None
+    ) -> None:
         self._plan, self._partition, self._trace = plan, partition, trace
         last = len(plan.stages) - 1
         self._executors = [
-            StageExecutor(plan, stage, partition, is_last=i == last, trace=trace) for i, stage in enumerate(plan.stages)
+            StageExecutor(plan, stage, partition, is_last=i == last, trace=trace, compiled=compiled)
+            for i, stage in enumerate(plan.stages)
         ]
         self._joiner = Joiner(plan, partition) if plan.on_grid else None
         self._upserts = UpsertFeeds(plan)

@@ -13,6 +13,7 @@ from squallpy.base.types import Kind
 from squallpy.catalog.relation import MULT
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import Feed
+from squallpy.runtime.compiled.functions import CompiledPlan
 from squallpy.runtime.evaluate.kernel_runner import Batch
 from squallpy.runtime.evaluate.vectors import Vec, from_arrow
 from squallpy.runtime.ingest.explode import columns_of
@@ -29,13 +30,16 @@ from squallpy.runtime.time.unmatched_deletes import entries
 class Feeder:
     """A feed made runnable. Not shared between threads: it reuses its scratch pools."""
 
-    def __init__(self, feed: Feed, partitions: int) -> None:
+    def __init__(self, feed: Feed, partitions: int, compiled: CompiledPlan | None = None) -> None:
         self.feed = feed
         self._partitions = partitions
         self.columns = columns_of(feed.relation, feed.fields)
         self._types = {f.name: f.type for f in feed.relation.fields}
         deltas = zip(feed.deltas, feed.payloads, strict=True)
-        self._groups = [Grouping(d, payload, d.name not in feed.row_deltas) for d, payload in deltas]
+        self._groups = [
+            Grouping(d, payload, d.name not in feed.row_deltas, compiled.group(d.name) if compiled else None)
+            for d, payload in deltas
+        ]
 
     def __call__(self, table: pa.RecordBatch, dictionary: Dictionary) -> list[Delta]:
         """Compute the deltas of a batch that have rows, with strings numbered by `dictionary`."""

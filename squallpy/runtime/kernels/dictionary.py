@@ -41,7 +41,7 @@ from squallpy.runtime.kernels.string_columns import StringColumn, plain, string_
 
 _BIRTH = 512
 _INDEX, _ENDS, _BYTES = 0, 1, 2  # regions: hash index; where each string ends; their bytes one after the other
-_COUNT, _NEEDED, _GROWING = 1, 2, 3  # scalars: strings held; bytes that the next needs if it found no room; see `Pool`
+COUNT, NEEDED, _GROWING = 1, 2, 3  # scalars: strings held; bytes that the next needs if it found no room; see `Pool`
 _KEPT, _EDITION = 4, 5  # bytes of the strings when it was last looked which are needed; how often numbers have changed
 _FEW = 1 << 20  # bytes for which nobody looks
 _WORTH = 0.25  # the share of strings that has to go for the others to get new numbers
@@ -126,7 +126,7 @@ class Dictionary:
         return numbers
 
     def __len__(self) -> int:
-        return self._area.head[_COUNT]
+        return self._area.head[COUNT]
 
     @property
     def usage(self) -> dict[str, int]:
@@ -157,10 +157,22 @@ class Dictionary:
             if growing:
                 _grow_on(frame, done - start)
             if done < stop:
-                self._grow()
+                self.make_room()
         return out
 
-    def _grow(self) -> None:
+    @property
+    def address(self) -> int:
+        """Address of the frame for kernels, which stays; its content holds until a string is added."""
+        self._area.current()
+        return self._area.address
+
+    def tend(self, rows: int) -> None:
+        """Let its index, which may be growing, do so by what so many rows are due."""
+        if self._area.head[_GROWING]:
+            _grow_on(self._area.current(), max(_CHUNK, rows))
+
+    def make_room(self) -> None:
+        """Extend each part that has no room for the next string."""
         area, count = self._area, len(self)
         assert count < 2**31 - 1, "a dictionary holds fewer than 2³¹ strings"
         if count * OF >= self._size * MOST:
@@ -170,13 +182,13 @@ class Dictionary:
             area.head[_GROWING] = 1
         if count + 1 >= area.words(_ENDS):
             area.grow(_ENDS, 2 * area.words(_ENDS))
-        needed = -(-area.head[_NEEDED] // 8)
+        needed = -(-area.head[NEEDED] // 8)
         if needed > area.words(_BYTES):
             area.grow(_BYTES, max(needed, 2 * area.words(_BYTES)))
 
 
 @inlined
-def _equal(a: int, b: int, length: int) -> bool:
+def same_bytes(a: int, b: int, length: int) -> bool:
     while length >= 8:
         if load(a, 0) != load(b, 0):
             return False
@@ -188,7 +200,7 @@ def _equal(a: int, b: int, length: int) -> bool:
 
 
 @inlined
-def _copy(target: int, source: int, length: int) -> None:
+def copy_bytes(target: int, source: int, length: int) -> None:
     while length >= 8:
         store(target, 0, load(source, 0))
         target, source, length = target + 8, source + 8, length - 8
@@ -204,7 +216,7 @@ def _grow_on(frame: Vector, rows: int) -> None:
 @kernel(f"void({VECTOR})")
 def _clear(frame: Vector) -> None:
     wipe_all(frame[1])
-    store(frame[HEAD], _COUNT, 0)
+    store(frame[HEAD], COUNT, 0)
     store(frame[HEAD], _GROWING, 0)
 
 
@@ -213,7 +225,7 @@ def _intern(frame: Vector, source: Vector, out: Vector, first: int, stop: int, a
     """Number rows `first` … `stop` − 1; return the first row for which there was no room, or `stop`."""
     head, (table, shape), ends, end_words = frame[HEAD], table_of(frame[1]), frame[3], frame[4]
     data, capacity = frame[5], 8 * frame[6]
-    count, scratch = load(head, _COUNT), 7
+    count, scratch = load(head, COUNT), 7
     for chunk in range(first, stop, _CHUNK):
         here = min(_CHUNK, stop - chunk)
         for j in range(here):
@@ -237,7 +249,7 @@ def _intern(frame: Vector, source: Vector, out: Vector, first: int, stop: int, a
                 number = (entry & LOW) - 1
                 if (entry ^ h) & HIGH == 0:
                     begin = load(ends, number)
-                    if load(ends, number + 1) - begin == length and _equal(data + begin, start, length):
+                    if load(ends, number + 1) - begin == length and same_bytes(data + begin, start, length):
                         break
                 if is_behind(entry, h, at, shape):
                     entry = 0
@@ -247,23 +259,23 @@ def _intern(frame: Vector, source: Vector, out: Vector, first: int, stop: int, a
             if entry == 0 and add:
                 begin = load(ends, count)
                 if full(count, shape) or count + 1 >= end_words or begin + length > capacity:
-                    store(head, _COUNT, count)
-                    store(head, _NEEDED, begin + length)
+                    store(head, COUNT, count)
+                    store(head, NEEDED, begin + length)
                     return chunk + j
-                _copy(data + begin, start, length)
+                copy_bytes(data + begin, start, length)
                 store(ends, count + 1, begin + length)
                 count += 1
                 entry = (h & HIGH) | count
                 insert(table, shape, at, entry)
             out[chunk + j] = (entry & LOW) - 1
-    store(head, _COUNT, count)
+    store(head, COUNT, count)
     return stop
 
 
 @kernel(f"Tuple(({VECTOR}, int64))({VECTOR}, {VECTOR})")
 def _offsets(frame: Vector, ids: Vector) -> tuple[Words, int]:
     """Find where each string begins and the last ends; count those that are not NULL, −1 if a number is wrong."""
-    offsets, end, known, count = np.empty(len(ids) + 1, np.int64), 0, 0, load(frame[HEAD], _COUNT)
+    offsets, end, known, count = np.empty(len(ids) + 1, np.int64), 0, 0, load(frame[HEAD], COUNT)
     for i in range(len(ids)):
         offsets[i] = end
         if ids[i] < -1 or ids[i] >= count:
@@ -280,4 +292,4 @@ def _spell(frame: Vector, ids: Vector, offsets: Vector, data: Vector) -> None:
     target = address(data)
     for i in range(len(ids)):
         if ids[i] >= 0:
-            _copy(target + offsets[i], frame[5] + load(frame[3], ids[i]), offsets[i + 1] - offsets[i])
+            copy_bytes(target + offsets[i], frame[5] + load(frame[3], ids[i]), offsets[i + 1] - offsets[i])

@@ -92,6 +92,12 @@ class Pool(OrderedContainer):
         self._area.current()
         return self._area.address
 
+    @property
+    def places(self) -> tuple[int, int]:
+        """Addresses of keys and payloads, until the next `upsert`."""
+        self._area.current()
+        return self._area.where(_KEYS), self._area.where(_WORDS)
+
     def upsert(self, keys: Words, words: Words) -> None:
         self._upsert(keys, words, _GIVEN)
         for index in self.sorted:
@@ -112,7 +118,7 @@ class Pool(OrderedContainer):
             if growing:
                 grow_on(frame, max(_LEAST, done - start))
             if done < stop:
-                self._grow()
+                self.make_room()
         if len(self) >= self._ready:
             self._look_ahead()
 
@@ -195,7 +201,14 @@ class Pool(OrderedContainer):
         rings = ", ".join(ring.name for ring in self.payload.rings)
         return f"Pool({self.key_width} → {rings}; {len(self)} records)"
 
-    def _grow(self) -> None:
+    def tend(self, rows: int) -> None:
+        """Let its indexes, which may be growing, do so by what so many rows are due, and look ahead."""
+        if self._area.head[pool_layout.GROWING]:
+            grow_on(self._area.current(), max(_LEAST, rows))
+        if len(self) >= self._ready:
+            self._look_ahead()
+
+    def make_room(self) -> None:
         """Extend each region that has no room for one more chunk of records."""
         area, count = self._area, len(self) + pool_layout.CHUNK
         assert count < 2**31, "a pool holds fewer than 2³¹ records"

@@ -386,6 +386,26 @@ def sliced(frame: Vector, s: int, bound: Vector) -> tuple[Words, Words]:
     return rows, records
 
 
+@inlined
+def entry_of(frame: Vector, s: int, key: int) -> int:
+    """Find what the index has for the columns of slice `s` in the key at an address, −1 if nothing.
+
+    A posting, which ascends then, or a record that is alone (`ALONE`).
+    """
+    place, columns, h = _place(frame, s), _columns(frame, s), _hash(frame, s, key)
+    (table, shape), arena = table_of(frame[place]), frame[place + at.ARENA]
+    keys, wide, picks = frame[frame[at.PLACES] + at.KEYS], 8 * frame[at.KEY], address(frame) + 8 * (columns + 1)
+    position = _seek(table, shape, home(h, shape), h, key, picks, frame[columns], arena, keys, wide)
+    if position < 0:
+        return -1
+    number = (load(table, position) & LOW) - 1
+    if number < ALONE:
+        posting = block_at(arena, number)
+        if load32(posting, at.SHAPE) & at.DISORDER != 0:
+            sort_posting(posting, frame[place + at.WHERE])
+    return number
+
+
 @kernel(f"Tuple(({VECTOR}, {VECTOR}))({VECTOR}, int64, {GIVEN_MATRIX})")
 def slice_records(frame: Vector, s: int, bound: Vector) -> tuple[Words, Words]:
     """Do what `sliced` does, as an entry point."""

@@ -18,6 +18,7 @@ from squallpy.catalog.relation import MULT
 from squallpy.logical.expressions import Cast, Column, Expr, columns, conjunction, substitute
 from squallpy.program.calculus import Assign, Cmp, Lane, lifted, ring
 from squallpy.program.views import View
+from squallpy.runtime.compiled.functions import CompiledGroup
 from squallpy.runtime.evaluate.casts import cast
 from squallpy.runtime.evaluate.evaluator_table import Function
 from squallpy.runtime.evaluate.exact_arithmetic import LIMIT, largest_magnitude
@@ -41,12 +42,15 @@ class Grouping:
 
     Args:
         adds_up: Otherwise equal keys stay rows of their own, for a delta whose rows travel.
+        compiled: A function that does it to a batch, if it can.
     """
 
-    def __init__(self, delta: View, payload: Payload, adds_up: bool = True) -> None:
+    def __init__(
+        self, delta: View, payload: Payload, adds_up: bool = True, compiled: CompiledGroup | None = None
+    ) -> None:
         (term,) = delta.terms
         (atom,) = term.atoms
-        self.name, self._keys = delta.name, delta.keys
+        self.name, self._keys, self._compiled = delta.name, delta.keys, compiled
         self._fields = {v.id: name for name, v in atom.fields}
         steps = [f for f in term.body if isinstance(f, Assign | Cmp)]
         assigned = {f.variable.id for f in steps if isinstance(f, Assign)}
@@ -88,6 +92,10 @@ class Grouping:
 
         `batch`: they are those of a record batch.
         """
+        if batch and self._compiled and self._adds_up:
+            self._scratch.clear()
+            if self._compiled(batch, self._scratch, names):
+                return self._scratch.rows()
         found, lifting = self._run(rows, read, mult, names, batch), self._liftings[mult is not None]
         if not self._adds_up:
             return found or self._evaluate(rows, read, mult, names)

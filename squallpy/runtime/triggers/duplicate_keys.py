@@ -19,6 +19,8 @@ from squallpy.runtime.kernels.view_container import Container
 from squallpy.runtime.messages.deltas import decode
 from squallpy.runtime.time.unmatched_deletes import sum_changes
 
+_UNKNOWN = -(2**62)  # records before a batch
+
 
 class KeyCheck:
     """The check of one unique view: told what a batch adds to its pool, it looks at the counts afterwards.
@@ -43,13 +45,22 @@ class KeyCheck:
         if self._noted is not None:
             self._noted.note(pool, keys, words)
 
+    def suspect(self, keys: Words, words: Words) -> None:
+        """Take note of an addition after which a key's count is above 1."""
+        self._records = _UNKNOWN
+        self._changes.append((keys, words[:, :1]))
+
     def duplicates(self, pool: Pool, names: Dictionary) -> int:
         """Count the rows that this batch added to keys that have one; SQ4007 unless their source skips such rows."""
         changes, self._changes = self._changes, []
         if not changes:
             return 0
         added = sum(len(keys) for keys, _ in changes)
-        if len(pool) == self._records + added and all((counts <= 1).all() for _, counts in changes):
+        if (
+            self._records >= 0
+            and len(pool) == self._records + added
+            and all((counts <= 1).all() for _, counts in changes)
+        ):
             return 0  # each of the keys is new
         keys, counts = sum_changes(changes)
         now = pool.get(keys)[:, 0]

@@ -16,6 +16,7 @@ from squallpy.runtime.auxiliary.maintainer import TouchTracker, begin
 from squallpy.runtime.auxiliary.maintainer_registry import auxiliary_layouts, open_maintainer
 from squallpy.runtime.auxiliary.model_rows import ModelMaintainer
 from squallpy.runtime.auxiliary.window_rows import WindowMaintainer
+from squallpy.runtime.compiled.functions import CompiledPlan, CompiledRun
 from squallpy.runtime.ingest.upserts import latest_rows
 from squallpy.runtime.joiners.batch_plan import BatchPlan, Copying
 from squallpy.runtime.joiners.joiner import Changes
@@ -91,7 +92,14 @@ class StageExecutor:
     """A stage of the trigger program in one partition. Deterministic: all its memory is in the store."""
 
     def __init__(
-        self, plan: Plan, stage: Stage, partition: int = 0, *, is_last: bool = True, trace: Trace = SILENT
+        self,
+        plan: Plan,
+        stage: Stage,
+        partition: int = 0,
+        *,
+        is_last: bool = True,
+        trace: Trace = SILENT,
+        compiled: CompiledPlan | None = None,
     ) -> None:
         self._plan, self._partition, self._is_last, self._trace = plan, partition, is_last, trace
         self._sends, self._keeps = stage.sends, stage.keeps
@@ -116,7 +124,13 @@ class StageExecutor:
         self._everywhere = {name for name, source in self._sources.items() if source in self._copied}
         self._touched = {n.source.name: TouchTracker(n.source) for n in seen.values() if n.kind.has_groups}
         rows = {name: RowsOf(seen[name], self._touched[seen[name].source.name]) for name in looked}
-        self._steps = [Statement(s, payloads, rows) if isinstance(s, Update) else s for s in stage.steps]
+        runs = compiled.runs() if compiled else {}
+        self._steps: list[Statement | Derive | CompiledRun] = []
+        for number, s in enumerate(stage.steps):
+            if number in runs:
+                self._steps.append(runs[number])
+            elif not any(run.code.first < number < run.code.stop for run in runs.values()):
+                self._steps.append(Statement(s, payloads, rows) if isinstance(s, Update) else s)
         self._statements = [step for step in self._steps if isinstance(step, Statement)]
         self._clocks, self._ledgers = tuple(plan.clocks.values()), plan.ledgers
         self._ledger_names = [PoolName(feed.relation.name, Role.LEDGER) for feed in plan.sources]
@@ -170,6 +184,9 @@ class StageExecutor:
             if isinstance(step, Derive):
                 with self._trace(f"Δ{step.relation.upper()}"):
                     self._derive(step, store, given)
+            elif isinstance(step, CompiledRun):
+                with self._trace("compiled"):
+                    self._run_compiled(step, given, pools)
             elif (delta := _rows(step.delta, given, pools)) is not None:
                 keep = None if step.update.keep is None else self._own_filter(step.update, store.dictionary)
                 if batch and step.target in on_grid and len(batch.grids) > 1:
@@ -191,6 +208,17 @@ class StageExecutor:
         names = [(send.name, send.source) for send in self._sends] + [(name, name) for name in self._keeps]
         found = ((name, _rows(source, given, pools)) for name, source in names)
         return changed, {name: Delta(name, d.keys, d.words) for name, d in found if d is not None}
+
+    def _run_compiled(self, run: CompiledRun, given: Deltas, pools: Mapping[str, Container]) -> None:
+        """Run statements that are one function."""
+        deltas = [_rows(name, given, pools) for name in run.code.deltas]
+        if not any(deltas):
+            return
+        rows = [(np.ascontiguousarray(d.keys), np.ascontiguousarray(d.words)) if d else None for d in deltas]
+        found = run(rows, pools)
+        for (view, delta), repeats in zip(run.code.unique, found, strict=True):
+            if repeats and (added := deltas[run.code.deltas.index(delta)]):
+                self._unique[view].suspect(added.keys, added.words)
 
     def _add_up(self, deltas: Iterable[Delta]) -> Deltas:
         """Add up the deltas that have arrived, by name; those that are looked up, in their pools."""

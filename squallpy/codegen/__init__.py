@@ -1,0 +1,10 @@
+"""The compiler of triggers: a physical plan → the text of numba functions, which do what its feeds and statements do.
+
+    names         what stands for pools, variables and columns in the text
+    expressions   scalar expressions over the row at hand
+    groups        a feed's delta: a function over the rows of an Arrow batch
+    statements    a statement: a function over the rows of a delta
+    program       all of a plan, and what is refused
+
+`squall explain code` prints it. What it does not know it refuses, and the kernels that serve every query do that.
+"""

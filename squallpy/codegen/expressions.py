@@ -1,0 +1,261 @@
+"""Scalar expressions over a row, printed: exact numbers, dates, booleans, and texts compared with constants.
+
+l_extendedprice * (1 - l_discount)   →   x_2 = 100 - l_discount
+                                         fits &= multiply_fits(l_extendedprice, x_2)
+                                         x_3 = l_extendedprice * x_2
+
+A value is a word, 0 for NULL, and perhaps a name that is 1 where it is known. Where one leaves 64 bits, `fits` becomes
+0, and the generic evaluators do the batch, which know larger ones and the errors.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import reduce
+
+from squallpy.base.types import YEARS, Kind, Type
+from squallpy.codegen.names import Lines, Names, NotCompilable, constant
+from squallpy.logical.expressions import COMPARISONS, Call, Case, Cast, Column, Expr, Literal
+
+_LIMIT = 2**63
+_COMPARE = dict(zip(COMPARISONS, ("==", "!=", "<", "<=", ">", ">="), strict=True))
+_ARITHMETIC = {"+": "+", "-": "-", "*": "*", "add_days": "+", "add_micros": "+", "days_between": "-"}
+_FITS = {"+": "add_fits", "-": "subtract_fits", "*": "multiply_fits"}
+_PARTS = ("extract_year", "extract_month", "extract_day")
+_DAY = 86_400_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A word as Python text, an atom; `known` is 1 where it is not NULL (None: everywhere)."""
+
+    code: str
+    known: str | None = None
+    least: int = 0
+    most: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text: names of where it begins and of its bytes; `known` as of a value."""
+
+    start: str
+    length: str
+    known: str | None = None
+
+
+@dataclass
+class RowExpressions:
+    """Prints expressions over the row at hand.
+
+    Args:
+        load: Loads a column's word.
+        load_text: Loads a column that is a text.
+    """
+
+    lines: Lines
+    names: Names
+    load: Callable[[Column], Value]
+    load_text: Callable[[Column], Text]
+    checks: int = 0
+    """Number of values so far that may not fit."""
+    _values: dict[Expr, Value] = field(default_factory=dict)
+    _texts: dict[int, Text] = field(default_factory=dict)
+
+    def assign(self, variable: Column, value: Expr) -> None:
+        """Bind a variable to a value from here on."""
+        if variable.type.kind is Kind.VARCHAR:
+            self._texts[variable.id] = self.text(value)
+        else:
+            self._values[variable] = self.value(value)
+
+    def text(self, expr: Expr) -> Text:
+        """Print a text, which is a column."""
+        if not isinstance(expr, Column):
+            raise NotCompilable(f"{expr}, a text")
+        if expr.id not in self._texts:
+            self._texts[expr.id] = self.load_text(expr)
+        return self._texts[expr.id]
+
+    def value(self, expr: Expr) -> Value:
+        """Print an expression, once."""
+        if expr not in self._values:
+            self._values[expr] = self._value(expr)
+        return self._values[expr]
+
+    def product(self, factors: tuple[Expr, ...]) -> Value:
+        """Print a product in which NULL is 0."""
+        values = [Value(v.code, None, v.least, v.most) for v in map(self.value, factors)]
+        return reduce(lambda a, b: self._arithmetic("*", a, b, ""), values) if values else _literal(1)
+
+    def times(self, value: Value, times: Value) -> Value:
+        """Print a value so many times."""
+        return self._arithmetic("*", value, times, "")
+
+    def _value(self, expr: Expr) -> Value:
+        if expr.type.kind in (Kind.VARCHAR, Kind.INTERVAL, Kind.DOUBLE, Kind.NULL):
+            raise NotCompilable(f"{expr}, a {expr.type}")
+        match expr:
+            case Column():
+                return self.load(expr)
+            case Literal(None):
+                return Value("0", "0", 0, 0)
+            case Literal(value) if -_LIMIT < int(value) < _LIMIT:
+                return _literal(int(value))
+            case Cast(arg, target):
+                return self._cast(expr, self.value(arg), arg.type, target)
+            case Case(whens, otherwise):
+                return self._case(expr, [(self.value(c), self.value(v)) for c, v in whens], self.value(otherwise))
+            case Call():
+                return self._call(expr)
+        raise NotCompilable(str(expr))
+
+    def _call(self, call: Call) -> Value:
+        name, args = call.name, call.args
+        if name == "is_null" and args[0].type.kind is Kind.VARCHAR:
+            return self._is_null(self.text(args[0]).known)
+        if any(arg.type.kind is Kind.VARCHAR for arg in args):
+            return self._on_texts(call)
+        if any(arg.type.kind is Kind.DOUBLE for arg in args):
+            raise NotCompilable(f"{call}, of doubles")
+        if name in _COMPARE:
+            a, b = map(self.value, args)
+            return self._let(f"1 if {a.code} {_COMPARE[name]} {b.code} else 0", self._both(a, b), call)
+        if name == "in":
+            first, *others = map(self.value, args)
+            same = (self._let(f"1 if {first.code} == {v.code} else 0", self._both(first, v), call) for v in others)
+            return reduce(lambda a, b: self._connect("or", a, b, call), same)
+        if name in ("and", "or"):
+            return reduce(lambda a, b: self._connect(name, a, b, call), map(self.value, args))
+        if name == "not":
+            a = self.value(args[0])
+            return self._let(f"1 - {a.code}", a.known, call)
+        if name == "is_null":
+            return self._is_null(self.value(args[0]).known)
+        if name in _PARTS and args[0].type.kind is Kind.DATE:
+            a = self.value(args[0])
+            return self._let(f"part_of_date({a.code}, {_PARTS.index(name)})", a.known, call, 0, 9999)
+        if name == "negate" and call.type.is_exact:
+            return self._arithmetic("-", _literal(0), self.value(args[0]), str(call))
+        if name in _ARITHMETIC and (call.type.is_exact or call.type.kind in YEARS):
+            value = self._arithmetic(_ARITHMETIC[name], self.value(args[0]), self.value(args[1]), str(call))
+            return self._within(value, *YEARS[call.type.kind]) if call.type.kind in YEARS else value
+        raise NotCompilable(f"{call.name} in {call}")
+
+    def _on_texts(self, call: Call) -> Value:
+        match call:
+            case Call("=" | "<>" | "in" as name, (Column() as column, *others)) if _are_texts(others):
+                pass
+            case Call("=" | "<>" as name, (Literal(str()) as literal, Column() as column)):
+                others = [literal]
+            case _:
+                raise NotCompilable(f"{call}, of texts")
+        text = self.text(column)
+        same = " or ".join(_is_text(text, str(literal.value)) for literal in others if isinstance(literal, Literal))
+        known = f" and {text.known}" if text.known else ""
+        return self._let(f"1 if {'not ' if name == '<>' else ''}({same}){known} else 0", text.known, call)
+
+    def _cast(self, expr: Cast, value: Value, source: Type, target: Type) -> Value:
+        if source.kind is Kind.DATE and target.kind is Kind.TIMESTAMP:
+            return self._arithmetic("*", value, _literal(_DAY), str(expr))
+        step = target.scale - source.scale
+        if source == target:
+            return value
+        if not (source.is_exact and target.is_exact) or step < 0:
+            raise NotCompilable(f"{expr}, from {source}")
+        if step:
+            value = self._arithmetic("*", value, _literal(10**step), str(expr))
+        least, most = bounds(target)
+        return value if least <= value.least and value.most <= most else self._within(value, least, most)
+
+    def _case(self, expr: Case, whens: list[tuple[Value, Value]], out: Value) -> Value:
+        for condition, value in reversed(whens):
+            known = None
+            if value.known or out.known:
+                known = self._name(f"{value.known or 1} if {condition.code} else {out.known or 1}")
+            least, most = min(value.least, out.least), max(value.most, out.most)
+            out = self._let(f"{value.code} if {condition.code} else {out.code}", known, expr, least, most, masked=False)
+        return out
+
+    def _connect(self, name: str, a: Value, b: Value, expr: Expr) -> Value:
+        """Print AND or OR: NULL unless both are known, or one that decides is."""
+        known = None
+        if a.known or b.known:
+            p, q = a.known or "1", b.known or "1"
+            if name == "and":
+                known = self._name(f"({p} & (1 - {a.code})) | ({q} & (1 - {b.code})) | ({p} & {q})")
+            else:
+                known = self._name(f"{a.code} | {b.code} | ({p} & {q})")
+        return self._let(f"{a.code} {'&' if name == 'and' else '|'} {b.code}", known, expr, masked=False)
+
+    def _is_null(self, known: str | None) -> Value:
+        return _literal(0) if known is None else self._let(f"1 - {known}", None, None)
+
+    def _arithmetic(self, operator: str, a: Value, b: Value, comment: str) -> Value:
+        ends = [_apply(operator, x, y) for x in (a.least, a.most) for y in (b.least, b.most)]
+        least, most = min(ends), max(ends)
+        if least <= -_LIMIT or most >= _LIMIT:
+            self.checks += 1
+            self.lines(f"fits &= {_FITS[operator]}({a.code}, {b.code})")
+            least, most = max(least, 1 - _LIMIT), min(most, _LIMIT - 1)
+        return self._let(f"{a.code} {operator} {b.code}", self._both(a, b), comment, least, most)
+
+    def _within(self, value: Value, least: int, most: int) -> Value:
+        self.checks += 1
+        self.lines(f"fits &= 1 if {constant(least)} <= {value.code} <= {constant(most)} else 0")
+        return Value(value.code, value.known, max(value.least, least), min(value.most, most))
+
+    def _both(self, a: Value, b: Value) -> str | None:
+        """Name what is 1 where both are known."""
+        if a.known and b.known and a.known != b.known:
+            return self._name(f"{a.known} & {b.known}")
+        return a.known or b.known
+
+    def _let(
+        self, code: str, known: str | None, of: Expr | str | None, least: int = 0, most: int = 1, masked: bool = True
+    ) -> Value:
+        """Name a word; where it is not known, it is 0, if it has to be `masked`."""
+        code = f"({code}) if {known} else 0" if known and masked else code
+        return Value(self._name(code, "" if of is None else str(of)), known, min(least, 0), max(most, 0))
+
+    def _name(self, code: str, comment: str = "") -> str:
+        name = self.names("x")
+        comment = " ".join(comment.split())
+        self.lines(f"{name} = {code}" + (f"  # {comment}" if comment and len(comment) < 60 else ""))
+        return name
+
+
+def _literal(value: int) -> Value:
+    return Value(constant(value) if value >= 0 else f"({constant(value)})", None, value, value)
+
+
+def _apply(operator: str, x: int, y: int) -> int:
+    return x + y if operator == "+" else x - y if operator == "-" else x * y
+
+
+def bounds(type: Type) -> tuple[int, int]:
+    """Return the least and the greatest word of a type."""
+    if type.kind is Kind.BOOLEAN:
+        return 0, 1
+    if type.kind is Kind.INT:
+        return -(2**31), 2**31 - 1
+    if type.kind in YEARS:
+        return YEARS[type.kind]
+    if type.kind is Kind.DECIMAL and not type.is_wide:
+        return 1 - 10**type.precision, 10**type.precision - 1
+    return -_LIMIT, _LIMIT - 1
+
+
+def _are_texts(exprs: list[Expr]) -> bool:
+    return bool(exprs) and all(isinstance(e, Literal) and isinstance(e.value, str) for e in exprs)
+
+
+def _is_text(text: Text, constant_text: str) -> str:
+    """Print the test that a text is a constant, by whole words."""
+    data = constant_text.encode()
+    tests, at = [f"{text.length} == {len(data)}"], 0
+    for size, load in ((8, "load"), (4, "load32"), (1, "load8")):
+        while len(data) - at >= size:
+            word = int.from_bytes(data[at : at + size], "little", signed=size == 8)
+            tests.append(f"{load}({text.start} + {at}, 0) == {constant(word)}")
+            at += size
+    return f"({' and '.join(tests)})"

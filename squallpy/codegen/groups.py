@@ -1,0 +1,315 @@
+"""A feed's delta, printed: a function over the rows of an Arrow batch, which filters, computes, and adds up by key.
+
+ΔLINEITEM(o_orderkey) ⟨1, price · (1 − discount)⟩ where shipdate > d
+
+    for row in range(rows):
+        if not l_shipdate > d: continue
+        …
+        record = enter(sums, key, …)        add 1 and price · (1 − discount) to its payload
+
+A text among the keys is its number in the dictionary.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from squallpy.base.keys import least_as_held
+from squallpy.base.rings import Payload, Ring
+from squallpy.base.types import BIGINT, Kind, Type
+from squallpy.catalog.relation import MULT
+from squallpy.codegen.expressions import RowExpressions, Text, Value, bounds
+from squallpy.codegen.names import Lines, Names, NotCompilable, constant
+from squallpy.logical.expressions import Call, Cast, Column, Expr, columns, walk
+from squallpy.program.calculus import Assign, Cmp
+from squallpy.program.views import View
+
+# Words that a function is given, by the address of the first.
+STEPS: Final = 0  # the table of addresses by which it calls what is long (`kernels/trigger_steps.py`)
+BATCH: Final = 1  # `ArrowArray` of the batch
+FIRST: Final = 2  # its first row that counts, and how many do
+ROWS: Final = 3
+DICTIONARY: Final = 4  # frames
+SUMS: Final = 5
+COLUMNS: Final = 6  # from here: the place of each column in the batch, −1: it is not there; then room for short texts
+SHORT_TEXTS: Final = 3 * 64  # words of that room, for each key that is a text
+
+ARROW: Final = {  # the buffers that a column is read from, by the kind of its type
+    Kind.BOOLEAN: "bool", Kind.INT: "int64", Kind.BIGINT: "int64", Kind.DECIMAL: "decimal128", Kind.DATE: "date32[day]",
+    Kind.TIMESTAMP: "timestamp[us]", Kind.VARCHAR: "string",
+}  # fmt: skip
+
+
+_RESERVED = {
+    "given", "steps", "batch", "first", "rows", "row", "dictionary", "sums", "key", "short_texts", "fits", "record",
+    "words", "left", "load", "load8", "load32", "store", "range",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCode:
+    """A printed function that computes a delta.
+
+    Args:
+        columns: Names and types of the columns that it reads.
+        texts: Number of keys that are texts.
+    """
+
+    delta: str
+    function: str
+    text: str
+    columns: tuple[tuple[str, Type], ...]
+    texts: int
+
+    @property
+    def words(self) -> int:
+        """Number of words that it is given."""
+        return COLUMNS + len(self.columns) + self.texts * SHORT_TEXTS
+
+
+def print_group(delta: View, payload: Payload, function: str, is_signed: bool) -> GroupCode:
+    """Print the function that computes a delta of a batch; raises NotCompilable.
+
+    Args:
+        is_signed: Rows have multiplicities.
+    """
+    return _Group(delta, payload, function, is_signed).code()
+
+
+@dataclass
+class _Group:
+    delta: View
+    payload: Payload
+    function: str
+    is_signed: bool
+    columns: dict[str, Type] = field(default_factory=dict)
+    at: dict[str, str] = field(default_factory=dict)  # by column
+    names: Names = field(default_factory=lambda: Names(set(_RESERVED)))
+    head: Lines = field(default_factory=Lines)
+    body: Lines = field(default_factory=lambda: Lines(depth=2))
+    texts: int = 0
+
+    def code(self) -> GroupCode:
+        rings, (term,) = scalar_rings(self.payload), self.delta.terms
+        (atom,) = term.atoms
+        self._fields = {v.id: name for name, v in atom.fields}
+        self._row = row = RowExpressions(self.body, self.names, self._load, self._load_text)
+        self._filter_and_compute([f for f in term.body if isinstance(f, Assign | Cmp)])
+        keys = [self._key(key) for key in self.delta.keys]
+        values = [row.product(lane) for lane in term.lanes if lane is not None]
+        if self.is_signed:
+            times = self._load_times()
+            values = [row.times(value, times) for value in values]
+        self.body("if fits == 0:")
+        self.body("    return -1")
+        self._add(keys, list(zip((v.code for v in values), rings, self.payload.offsets, strict=True)))
+        return GroupCode(self.delta.name, self.function, self._text(), tuple(self.columns.items()), self.texts)
+
+    def _filter_and_compute(self, steps: list[Assign | Cmp]) -> None:
+        """Print predicates and variables: first the predicates that need no variable, all of them before rows go."""
+        assigned = {f.variable for f in steps if isinstance(f, Assign)}
+        early = [f for f in steps if isinstance(f, Cmp) and not columns(f.predicate) & assigned]
+        waiting = [f for f in steps if f not in early]
+        self._filter(early)
+        while waiting:
+            unknown = {f.variable for f in waiting if isinstance(f, Assign)}
+            ready = [f for f in waiting if not (f.reads - _own(f)) & unknown]
+            assert ready, "assignments in a circle"
+            waiting = [f for f in waiting if f not in ready]
+            for step in ready:
+                if isinstance(step, Assign):
+                    self._row.assign(step.variable, step.value)
+                else:
+                    self._filter([step])
+
+    def _filter(self, predicates: list[Cmp]) -> None:
+        """Print predicates; where none of them can fail, a row goes at the first that is not TRUE."""
+        if any(_can_fail(p.predicate) for p in predicates):  # NB: an error counts wherever another is FALSE
+            tests = [self._test(predicate) for predicate in predicates]
+            self._drop_unless(" & ".join(tests))
+            return
+        for predicate in predicates:
+            self._drop_unless(self._test(predicate))
+
+    def _test(self, predicate: Cmp) -> str:
+        self.body.note(f"where {predicate.predicate}")
+        return self._row.value(predicate.predicate).code
+
+    def _drop_unless(self, test: str) -> None:
+        with self.body.block(f"if {test} == 0:"):
+            if self._row.checks:
+                self.body("if fits == 0:")
+                self.body("    return -1")
+            self.body("continue")
+
+    def _key(self, key: Column) -> str:
+        if key.type.kind is Kind.VARCHAR:
+            text, place = self._row.text(key), f"short_texts + {8 * self.texts * SHORT_TEXTS}"
+            number = self.names("number")
+            self.texts += 1
+            found = f"number_of(dictionary, {place}, {text.start}, {text.length}, steps)"
+            self.body(f"{number} = {found}" + (f" if {text.known} else -1" if text.known else ""))
+            self.body(f"if {number} == -2:")
+            self.body("    return -2")
+            return number
+        if key.type.kind is Kind.DOUBLE:
+            raise NotCompilable(f"{key}, a key that is a double")
+        value, least = self._row.value(key), least_as_held(key.type)
+        if value.least < least:
+            known = f"{value.known} == 0 or " if value.known else ""
+            self.body(f"fits &= 1 if {known}{value.code} >= {constant(least)} else 0")
+        return f"({value.code} if {value.known} else LEAST_WORD)" if value.known else value.code
+
+    def _load_times(self) -> Value:
+        times = self._column(MULT, BIGINT)
+        name = self.names("times")
+        self.body(f"{name} = load({times}, row) if {times} != 0 else 1")
+        return Value(name, None, *bounds(BIGINT))
+
+    def _column(self, name: str, type: Type) -> str:
+        """Print, once, where the values of a column begin: those of the first row."""
+        known = self.columns.get(name)
+        if known is None:
+            self.columns[name] = type
+            at = self.names(f"{name}_at")
+            self.at[name] = at
+            place = COLUMNS + len(self.columns) - 1
+            child, first = f"load(given, {place})", f"{at}_first"
+            self.head(f"{first} = first_of(batch, {child}) + first if {child} >= 0 else 0")
+            size = {Kind.BOOLEAN: "0", Kind.DATE: f"4 * {first}", Kind.DECIMAL: f"16 * {first}"}
+            begin = size.get(type.kind, f"4 * {first}" if type.kind is Kind.VARCHAR else f"8 * {first}")
+            self.head(f"{at} = values_at(batch, {child}, 1) + {begin} if {child} >= 0 else 0")
+            if type.kind is Kind.VARCHAR:
+                self.head(f"{at}_bytes = values_at(batch, {child}, 2)")
+        return self.at[name]
+
+    def _known(self, column: Column, name: str, at: str) -> str | None:
+        """Print whether the row's value is not NULL; a column that has none is looked through beforehand."""
+        child = f"load(given, {COLUMNS + list(self.columns).index(name)})"
+        if not column.nullable:
+            self.head(f"if has_null(batch, {child}, {at}_first, rows):")
+            self.head("    return -1")
+            return None
+        self.head(f"{at}_valid = values_at(batch, {child}, 0)")
+        known = self.names(f"{name}_known")
+        self.body(f"{known} = is_known({at}_valid, {at}_first + row)")
+        return known
+
+    def _load(self, column: Column) -> Value:
+        if column.id not in self._fields:
+            raise NotCompilable(f"{column}, which is no field")
+        name, type = self._fields[column.id], column.type
+        if type.kind not in ARROW:
+            raise NotCompilable(f"{name}, a {type}")
+        at = self._column(name, type)
+        known = self._known(column, name, at)
+        loads = {
+            Kind.BOOLEAN: f"bit({at}, {at}_first + row)",
+            Kind.DATE: f"half({at}, row)",
+            Kind.DECIMAL: f"load({at}, 2 * row)",
+        }
+        word = self.names(name)
+        code = loads.get(type.kind, f"load({at}, row)")
+        self.body(f"{word} = {code} if {known} else 0" if known else f"{word} = {code}")
+        if type.is_wide:
+            self._row.checks += 1
+            apart = f"{known} == 0 or " if known else ""
+            self.body(f"fits &= 1 if {apart}load({at}, 2 * row + 1) == {word} >> 63 else 0")
+        return Value(word, known, *bounds(type))
+
+    def _load_text(self, column: Column) -> Text:
+        if column.id not in self._fields:
+            raise NotCompilable(f"{column}, a text that is computed")
+        name = self._fields[column.id]
+        at = self._column(name, column.type)
+        known = self._known(column, name, at)
+        start, length = self.names(f"{name}_start"), self.names(f"{name}_length")
+        self.body(f"{start} = load32({at}, row)")
+        self.body(f"{length} = load32({at}, row + 1) - {start}")
+        self.body(f"{start} += {at}_bytes")
+        return Text(start, length, known)
+
+    def _add(self, keys: list[str], lanes: list[tuple[str, Ring, int]]) -> None:
+        """Print how values are added to the payload of a key, in locals if there is one key alone."""
+        if not keys:
+            for value, ring, at in lanes:
+                if ring is Ring.COUNT:
+                    self.body(f"sum_{at} += {value}")
+                else:
+                    self.body(f"sum_{at}, sum_{at + 1} = exact_add(sum_{at}, sum_{at + 1}, {value}, sign({value}))")
+            return
+        for i, key in enumerate(keys):
+            self.body(f"store(key, {i}, {key})")
+        self.body("record = enter(sums, key, steps, 0)")
+        self.body("if record < 0:")
+        self.body("    return -2")
+        self.body(f"words = words_of(sums, record, {self.payload.width})")
+        add_lanes(self.body, lanes, "words")
+        self.body("if left == 0:")
+        self.body("    remove(sums, key, steps)")
+
+    def _text(self) -> str:
+        name, keys = self.function, ", ".join(map(str, self.delta.keys))
+        lines = Lines()
+        lines(f'"""Compute {self.delta.name}({keys}) of the rows of a batch; −1: no answer, −2: no memory."""')
+        lines(f"steps, batch, first, rows = {', '.join(f'load(given, {i})' for i in (STEPS, BATCH, FIRST, ROWS))}")
+        lines(f"dictionary, sums = load(given, {DICTIONARY}), frame_at(load(given, {SUMS}))")
+        lines(f"key, short_texts = key_room(sums), given + {8 * (COLUMNS + len(self.columns))}")
+        lines.lines += self.head.lines
+        if not self.delta.keys:
+            lines(f"{' = '.join(f'sum_{i}' for i in range(self.payload.width))} = 0")
+        lines("for row in range(rows):")
+        lines("    fits = 1")
+        lines.lines += self.body.lines
+        if not self.delta.keys:
+            lines(f"if {' | '.join(f'sum_{i}' for i in range(self.payload.width))} != 0:")
+            with lines.block("    record = enter(sums, key, steps, 0)"):
+                lines("if record < 0:")
+                lines("    return -2")
+                lines(f"words = words_of(sums, record, {self.payload.width})")
+                for i in range(self.payload.width):
+                    lines(f"store(words, {i}, sum_{i})")
+        lines("return 0")
+        return "\n".join(["@entry", f"def {name}(given):", *lines.lines]) + "\n"
+
+
+def add_lanes(lines: Lines, lanes: Iterable[tuple[str, Ring, int]], where: str) -> None:
+    """Print how words are added to a payload; `left` is then 0 if nothing is left of what is changed.
+
+    Args:
+        lanes: Words of COUNT and EXACT lanes (of these one, sign-extended, or two with a comma), rings and offsets.
+        where: The address of the payload.
+    """
+    left = []
+    for value, ring, at in lanes:
+        lo, _, hi = value.partition(", ")
+        names = [f"lane_{at + i}" for i in range(ring.words)]
+        if ring is Ring.COUNT:
+            lines(f"{names[0]} = load({where}, {at}) + {value}")
+        else:
+            given = f"load({where}, {at}), load({where}, {at + 1}), {lo}, {hi or f'sign({lo})'}"
+            lines(f"{', '.join(names)} = exact_add({given})")
+        for i, name in enumerate(names, at):
+            lines(f"store({where}, {i}, {name})")
+        left += names
+    lines(f"left = {' | '.join(left)}")
+
+
+def scalar_rings(payload: Payload) -> list[Ring]:
+    """List the rings of a payload of counts and exact sums; raises NotCompilable."""
+    rings = [ring for ring in payload.rings if isinstance(ring, Ring) and ring <= Ring.EXACT]
+    if len(rings) < len(payload.rings):
+        raise NotCompilable(f"⟨{', '.join(ring.name for ring in payload.rings)}⟩")
+    return rings
+
+
+def _can_fail(predicate: Expr) -> bool:
+    """True if the evaluation of a predicate may have no answer in 64 bits."""
+    return any(
+        isinstance(part, Cast) or (isinstance(part, Call) and part.type.kind is not Kind.BOOLEAN) or part.type.is_wide
+        for part in walk(predicate)
+    )
+
+
+def _own(step: Assign | Cmp) -> frozenset[Column]:
+    return frozenset((step.variable,)) if isinstance(step, Assign) else frozenset()

@@ -1,0 +1,61 @@
+"""Names and lines of printed functions."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from keyword import iskeyword
+
+_WIDTH = 108  # of a comment
+
+
+class NotCompilable(Exception):
+    """Something for which no code is printed; says what."""
+
+
+@dataclass
+class Names:
+    """Distinct Python names; those that are `taken` are given to nothing."""
+
+    taken: set[str] = field(default_factory=set)
+
+    def __call__(self, text: str) -> str:
+        """Make a name of a text: M_ORDERS → m_orders; if it is taken, m_orders_2."""
+        plain = re.sub(r"\W", "_", text.lower(), flags=re.ASCII).strip("_") or "x"
+        plain = f"x{plain}" if plain[0].isdigit() or iskeyword(plain) else plain
+        name, number = plain, 1
+        while name in self.taken:
+            number += 1
+            name = f"{plain}_{number}"
+        self.taken.add(name)
+        return name
+
+
+@dataclass
+class Lines:
+    """The lines of a function under construction, indented."""
+
+    lines: list[str] = field(default_factory=list)
+    depth: int = 1
+
+    def __call__(self, line: str) -> None:
+        """Append a line."""
+        self.lines.append("    " * self.depth + line)
+
+    def note(self, comment: str) -> None:
+        """Append a comment, cut to a line."""
+        text = " ".join(comment.split())
+        self(f"# {text if len(text) <= _WIDTH else text[: _WIDTH - 1] + '…'}")
+
+    @contextmanager
+    def block(self, head: str) -> Iterator[None]:
+        """Append a head, and indent the lines under it."""
+        self(head)
+        self.depth += 1
+        yield
+        self.depth -= 1
+
+
+def constant(value: int) -> str:
+    """Print a word: the least one is none of Python's literals for numba."""
+    return "LEAST_WORD" if value == -(2**63) else str(value)

@@ -1,0 +1,186 @@
+"""A plan's triggers, printed: a function for each delta of a feed, and one for each run of statements.
+
+Statements that stand together are one function, so that a batch calls few; where one is refused, or a Derive stands
+between, the run ends.
+"""
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from squallpy.codegen.groups import GroupCode, print_group
+from squallpy.codegen.names import Lines, Names, NotCompilable
+from squallpy.codegen.statements import StatementCode, print_statement
+from squallpy.physical.plan import Plan, Stage, Update
+
+_STEPS_AT = 0  # the first word that a function is given; then of each delta its keys, payloads and rows; then frames
+
+_HEAD = '''"""{title}"""
+
+from squallpy.runtime.kernels.kernel_compiler import called, kernel
+from squallpy.runtime.kernels.trigger_steps import ({steps})
+
+LEAST_WORD = -(2**63)
+entry = kernel("int64(int64)")
+'''
+_STEPS = (  # what printed code imports, if it has it
+    *("add_fits", "bit", "count_of", "enter", "exact_add", "exact_multiply", "find", "first_of", "frame_at", "half"),
+    *("has_null", "is_known", "key_of", "key_room", "length_of", "load", "load8", "load32", "multiply_fits"),
+    *("number_of", "part_of_date", "record_of", "remove", "sign", "slice_of", "store", "subtract_fits", "values_at"),
+    "words_of",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunCode:
+    """A printed function that runs statements which stand together.
+
+    Args:
+        first: The number of the first step in its stage, and of the one behind the last.
+        deltas: The deltas that it reads.
+        pools: The pools that it reads and changes.
+        targets: Those that it changes.
+        unique: Views whose counts it watches, each with the delta that is added to it; it notes whether one came to be
+            more than 1.
+    """
+
+    function: str
+    text: str
+    first: int
+    stop: int
+    deltas: tuple[str, ...]
+    pools: tuple[str, ...]
+    targets: tuple[str, ...]
+    unique: tuple[tuple[str, str], ...]
+
+    @property
+    def words(self) -> int:
+        """Number of words that it is given."""
+        return self.notes + len(self.unique)
+
+    @property
+    def frames(self) -> int:
+        """The word at which the frames of pools begin."""
+        return 1 + 3 * len(self.deltas)
+
+    @property
+    def notes(self) -> int:
+        """The word at which it notes what it found of unique views."""
+        return self.frames + len(self.pools)
+
+
+@dataclass(frozen=True)
+class PlanCode:
+    """The printed functions of a plan of one stage, and what is refused, each with the reason."""
+
+    groups: tuple[GroupCode, ...]
+    runs: tuple[RunCode, ...]
+    refused: tuple[tuple[str, str], ...]
+
+    @cached_property
+    def text(self) -> str:
+        """The module that has them."""
+        parts = [*(group.text for group in self.groups), *(run.text for run in self.runs)]
+        used = set(re.findall(r"\w+", "\n".join(parts)))
+        steps = "".join(f"\n    {step}," for step in _STEPS if step in used) + "\n"
+        return "\n\n".join([_HEAD.format(title="Triggers of a query, printed.", steps=steps), *parts])
+
+    @property
+    def explained(self) -> str:
+        """The module, and what it is without."""
+        lines = [f"# not compiled: {what}, for {reason}\n" for what, reason in self.refused]
+        return self.text + ("\n\n" + "".join(lines) if lines else "")
+
+
+def print_plan(plan: Plan) -> PlanCode:
+    """Print what can be of a plan of one partition."""
+    names, refused = Names({*_STEPS, "entry", "called", "kernel"}), list[tuple[str, str]]()
+    groups = list[GroupCode]()
+    for feed in plan.sources:
+        for delta, payload in zip(feed.deltas, feed.payloads, strict=True):
+            try:
+                if delta.name in feed.row_deltas or feed.relation.source.is_keyed:
+                    raise NotCompilable("rows that are not added up")
+                signed = feed.relation.source.is_signed
+                groups.append(print_group(delta, payload, names(f"group {delta.name.lstrip('Δ')}"), signed))
+            except NotCompilable as reason:
+                refused.append((delta.name, str(reason)))
+    (stage,) = plan.stages
+    runs = tuple(_Runs(plan, stage, names, refused).runs())
+    return PlanCode(tuple(groups), runs, tuple(refused))
+
+
+class _Runs:
+    """The statements of a stage as functions."""
+
+    def __init__(self, plan: Plan, stage: Stage, names: Names, refused: list[tuple[str, str]]) -> None:
+        self._stage, self._names, self._refused = stage, names, refused
+        self._pools = {pool.name: pool for pool in (*plan.pools, *plan.deltas, *plan.results)}
+        self._watched = _watched(plan)
+        self._unique = {unique.view for unique in plan.unique}
+
+    def runs(self) -> Iterator[RunCode]:
+        """Print each longest run of statements that can be printed."""
+        run, first = list[StatementCode](), 0
+        for number, step in enumerate(self._stage.steps):
+            code = self._statement(step) if isinstance(step, Update) else None
+            if run and (code is None or code.delta in {each.pools[-1] for each in run}):
+                yield self._run(run, first, number)
+                run = []
+            if code:
+                first = first if run else number
+                run.append(code)
+        if run:
+            yield self._run(run, first, len(self._stage.steps))
+
+    def _statement(self, update: Update) -> StatementCode | None:
+        try:
+            if update.target in self._watched:
+                raise NotCompilable(f"{update.target}, whose groups an auxiliary relation has to know")
+            is_unique = update.target in self._unique
+            if is_unique and not _is_plain(update):
+                raise NotCompilable(f"{update.target}, whose PRIMARY KEY is checked")
+            return print_statement(update, self._pools, self._names(f"add to {update.target}"), is_unique)
+        except NotCompilable as reason:
+            self._refused.append((f"{update.delta} → {update.target}", str(reason)))
+            return None
+
+    def _run(self, run: list[StatementCode], first: int, stop: int) -> RunCode:
+        deltas = tuple(dict.fromkeys(each.delta for each in run))
+        pools = tuple(dict.fromkeys(pool for each in run for pool in each.pools))
+        targets = tuple(dict.fromkeys(each.pools[-1] for each in run))
+        unique = tuple((each.pools[-1], each.delta) for each in run if each.pools[-1] in self._unique)
+        function, notes = self._names("apply"), 1 + 3 * len(deltas) + len(pools)
+        lines = Lines()
+        lines(f'"""Run statements {first + 1} to {stop} of a batch; −2: no memory."""')
+        lines(f"steps = load(given, {_STEPS_AT})")
+        local = {pool: f"pool_{number}" for number, pool in enumerate(pools)}
+        for number, pool in enumerate(pools):
+            lines(f"{local[pool]} = frame_at(load(given, {1 + 3 * len(deltas) + number}))  # {pool}")
+        watched = iter(range(notes, notes + len(unique)))
+        for each in run:
+            at = 1 + 3 * deltas.index(each.delta)
+            given = f"load(given, {at}), load(given, {at + 1}), load(given, {at + 2})"
+            frames = ", ".join(local[pool] for pool in each.pools)
+            lines(f"result = {each.function}(steps, {given}, {pools.index(each.pools[-1])}, {frames})")
+            lines("if result < 0:")
+            lines("    return result")
+            if each.pools[-1] in self._unique:
+                lines(f"store(given, {next(watched)}, result)")
+        lines("return 0")
+        text = "\n\n".join(
+            [*(each.text for each in run), "\n".join(["@entry", f"def {function}(given):", *lines.lines])]
+        )
+        return RunCode(function, text + "\n", first, stop, deltas, pools, targets, unique)
+
+
+def _is_plain(update: Update) -> bool:
+    """True if the rows of the delta, as they are, are added."""
+    return not update.steps and update.keys == update.variables and update.picks[:1] == (0,)
+
+
+def _watched(plan: Plan) -> Collection[str]:
+    """List the views of which somebody has to know what a batch changed, besides those with a PRIMARY KEY."""
+    auxiliary = {feed.auxiliary.source.name for feed in plan.feeds if feed.auxiliary}
+    return auxiliary | {line.view for line in plan.on_grid}

@@ -1,0 +1,224 @@
+"""Statements, printed: functions over the rows of a delta, which look views up and add to one.
+
+ΔLINEITEM → slice M_ORDERS(o_orderkey) → add to M_ORDERS_LINEITEM(o_orderkey, …)
+
+    for row in range(rows):
+        entry = slice_of(m_orders, 1, …)
+        for i in range(length_of(m_orders, 1, entry)):
+            …
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from squallpy.base.keys import NULL, is_own_key, is_plain, null_of
+from squallpy.base.rings import Payload, Ring
+from squallpy.base.types import Kind
+from squallpy.codegen.groups import add_lanes, scalar_rings
+from squallpy.codegen.names import Lines, Names, NotCompilable, constant
+from squallpy.logical.expressions import COMPARISONS, MIRRORED, Call, Column, Expr, Literal, are_stored_alike, conjuncts
+from squallpy.physical.explain_text import update_text
+from squallpy.physical.plan import FilterStep, Let, Lookup, PoolPlan, Update
+
+_OPERATORS = dict(zip(COMPARISONS, ("==", "!=", "<", "<=", ">", ">="), strict=True))
+_RESERVED = {
+    "given", "steps", "rows", "row", "keys", "words", "key", "record", "left", "target", "pool", "found", "load",
+    "store", "range", "enter", "find", "remove", "sums", "repeats",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class StatementCode:
+    """A printed statement.
+
+    Args:
+        pools: The views that it looks up, then the one that it adds to: its arguments, as frames.
+    """
+
+    function: str
+    text: str
+    delta: str
+    pools: tuple[str, ...]
+
+
+def print_statement(update: Update, pools: Mapping[str, PoolPlan], function: str, is_unique: bool) -> StatementCode:
+    """Print the function that runs a statement; raises NotCompilable.
+
+    Args:
+        pools: Layouts of all that a statement may read and change, by name.
+        is_unique: It tells whether a count of its target came to be more than 1.
+    """
+    return _Statement(update, pools, function, is_unique).code()
+
+
+@dataclass
+class _Statement:
+    update: Update
+    pools: Mapping[str, PoolPlan]
+    function: str
+    is_unique: bool
+    names: Names = field(default_factory=lambda: Names(set(_RESERVED)))
+    body: Lines = field(default_factory=lambda: Lines(depth=2))
+    words: dict[int, str] = field(default_factory=dict)  # of variables, by id
+    arguments: dict[str, str] = field(default_factory=dict)  # of views that are looked up
+
+    def code(self) -> StatementCode:
+        update = self.update
+        delta, target = self.pools[update.delta], self.pools[update.target]
+        if update.keep is not None:
+            raise NotCompilable("a part of the outcome for each partition")
+        self._check(target)
+        for i, variable in enumerate(update.variables):
+            self._bind(variable, f"load(keys, {len(update.variables)} * row + {i})")
+        given = [(delta.payload, update.picks, "given")]
+        self.body(f"given = words + row * {8 * delta.payload.width}")
+        for step in update.steps:
+            match step:
+                case Lookup():
+                    given.append((self.pools[step.source].payload, step.picks, self._look_up(step)))
+                case FilterStep(predicate):
+                    tests = [self._compare(part) for part in conjuncts(predicate)]
+                    self.body(f"if not ({' and '.join(tests)}):")
+                    self.body("    continue")
+                case Let(variable, value):
+                    self.words[variable.id] = self._let(variable, value)
+        self._emit(target, given)
+        arguments = ", ".join([*self.arguments.values(), "target"])
+        lines = Lines()
+        lines(f'"""{" ".join(update_text(update).split())[:110]}"""')
+        lines("key, repeats = key_room(target), 0")
+        lines("for row in range(rows):")
+        lines.lines += self.body.lines
+        lines("return repeats")
+        text = "\n".join(
+            ["@called", f"def {self.function}(steps, keys, words, rows, pool, {arguments}):", *lines.lines]
+        )
+        return StatementCode(self.function, text + "\n", update.delta, (*self.arguments, update.target))
+
+    def _check(self, target: PoolPlan) -> None:
+        sources = {step.source for step in self.update.steps if isinstance(step, Lookup)}
+        if target.name in sources:
+            raise NotCompilable(f"{target.name}, which it reads and changes")
+        for name in (*sources, self.update.delta, target.name):
+            pool = self.pools.get(name)
+            if pool is None:
+                raise NotCompilable(f"{name}, which is no view")
+            scalar_rings(pool.payload)
+        if target.orders or target.is_ordered:
+            raise NotCompilable(f"{target.name}, which has sorted indexes")
+
+    def _bind(self, variable: Column, code: str) -> None:
+        self.words[variable.id] = name = self.names(variable.name)
+        self.body(f"{name} = {code}")
+
+    def _look_up(self, step: Lookup) -> str:
+        """Print a lookup; what follows is for each record that it finds. Returns where its payload is."""
+        source = self.pools[step.source]
+        if step.range or step.row or source.is_ordered:
+            raise NotCompilable(f"{step.method} {step.source}")
+        pool = self.arguments.setdefault(step.source, "")
+        if not pool:
+            pool = self.arguments[step.source] = self.names(step.source)
+        width, record = len(source.keys), self.names("record")
+        room = self.names("key")
+        self.body(f"{room} = key_room({pool})")
+        for position, variable in step.bound_keys:
+            self.body(f"store({room}, {position}, {self.words[variable.id]})")
+        match step.method:
+            case "probe":
+                self.body(f"{record} = find({pool}, {room}, steps)")
+                self.body(f"if {record} < 0:")
+                self.body("    continue")
+            case "slice":
+                entry, i = self.names("entry"), self.names("i")
+                self.body(f"{entry} = slice_of({pool}, {step.index}, {room}, steps)")
+                self.body(f"for {i} in range(length_of({pool}, {step.index}, {entry})):")
+                self.body.depth += 1
+                self.body(f"{record} = record_of({pool}, {step.index}, {entry}, {i})")
+            case "scan":
+                self.body(f"for {record} in range(count_of({pool})):")
+                self.body.depth += 1
+            case _:
+                raise NotCompilable(f"{step.method} {step.source}")
+        for position, variable in step.binds:
+            if variable.id in step.live:
+                self._bind(variable, f"load(key_of({pool}, {record}, {width}), {position})")
+        payload = self.names("payload")
+        self.body(f"{payload} = words_of({pool}, {record}, {source.payload.width})")
+        return payload
+
+    def _compare(self, predicate: Expr) -> str:
+        """Print a comparison of two keys, or of a key with a constant, if their words compare as their values do."""
+        match predicate:
+            case Call(name, (Column() as left, Column() as right)) if name in MIRRORED:
+                texts = left.type == right.type and left.type.kind is Kind.VARCHAR and name in ("=", "<>")
+                plain = is_plain(left.type) and is_plain(right.type) and are_stored_alike(left.type, right.type)
+                if texts or plain:
+                    a, b = self.words[left.id], self.words[right.id]
+                    known = (f"{w} != {constant(null_of(v.type))}" for w, v in ((a, left), (b, right)) if v.nullable)
+                    return " and ".join([f"{a} {_OPERATORS[name]} {b}", *known])
+            case Call(name, (Literal(), Column())) if name in MIRRORED:
+                return self._compare(replace(predicate, name=MIRRORED[name], args=predicate.args[::-1]))
+            case Call(name, (Column() as left, Literal(value, type))) if name in MIRRORED and value is not None:
+                if is_own_key(value, left.type) and are_stored_alike(left.type, type):
+                    word = self.words[left.id]
+                    apart = [f"{word} != {constant(NULL)}"] if left.nullable else []
+                    return " and ".join([f"{word} {_OPERATORS[name]} {constant(int(value))}", *apart])
+        raise NotCompilable(f"where {predicate}")
+
+    def _let(self, variable: Column, value: Expr) -> str:
+        match value:
+            case Column() as column if are_stored_alike(column.type, variable.type):
+                return self.words[column.id]
+            case Literal(None):
+                return constant(null_of(variable.type))
+            case Literal(word) if is_own_key(word, variable.type):
+                return constant(int(word))
+        raise NotCompilable(f"let {variable} := {value}")
+
+    def _emit(self, target: PoolPlan, given: Sequence[tuple[Payload, tuple[int, ...], str]]) -> None:
+        """Print the product of payloads, and how it is added to the target."""
+        lanes, factors = list[tuple[str, Ring, int]](), list[tuple[Ring, int, str]]()
+        for lane, (ring, at) in enumerate(zip(scalar_rings(target.payload), target.payload.offsets, strict=True)):
+            if self.update.lanes[lane] is None:
+                continue
+            if self.update.lanes[lane]:
+                raise NotCompilable(f"a factor {', '.join(map(str, self.update.lanes[lane] or ()))}")
+            picked = ((p, picks[lane], where) for p, picks, where in given if picks)
+            factors = [(scalar_rings(p)[pick], p.offsets[pick], where) for p, pick, where in picked]
+            lanes.append((self._product(ring, factors), ring, at))
+        changes = [word for value, _, _ in lanes for word in value.split(", ")]
+        if not changes:
+            raise NotCompilable("a statement that adds nothing")
+        with self.body.block(f"if {' | '.join(changes)} != 0:"):
+            for i, key in enumerate(self.update.keys):
+                self.body(f"store(key, {i}, {self.words[key.id]})")
+            self.body("found = enter(target, key, steps, pool)")
+            self.body("if found < 0:")
+            self.body("    return -2")
+            self.body(f"sums = words_of(target, found, {target.payload.width})")
+            add_lanes(self.body, lanes, "sums")
+            if self.is_unique:
+                self.body("if load(sums, 0) > 1:")
+                self.body("    repeats = 1")
+            changed = {at + i for _, ring, at in lanes for i in range(ring.words)}
+            rest = [f"load(sums, {i})" for i in range(target.payload.width) if i not in changed]
+            self.body(f"if {' | '.join(['left', *rest])} == 0:")
+            self.body("    remove(target, key, steps)")
+
+    def _product(self, ring: Ring, factors: list[tuple[Ring, int, str]]) -> str:
+        """Print a product of lanes: a sum times a count is cheap, so counts come last. Returns its words."""
+        if ring is Ring.COUNT:
+            name = self.names("n")
+            code = " * ".join(f"load({where}, {at})" for _, at, where in factors) or "1"
+            self.body(f"{name} = {code}")
+            return name
+        factors = sorted(factors, key=lambda factor: factor[0] is Ring.COUNT)
+        if not factors:
+            return "1, 0"
+        lo, hi = self.names("lo"), self.names("hi")
+        for n, (own, at, where) in enumerate(factors):
+            low = f"load({where}, {at})"
+            words = f"{low}, sign({low})" if own is Ring.COUNT else f"{low}, load({where}, {at + 1})"
+            self.body(f"{lo}, {hi} = " + (words if n == 0 else f"exact_multiply({lo}, {hi}, {words})"))
+        return f"{lo}, {hi}"

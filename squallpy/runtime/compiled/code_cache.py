@@ -1,0 +1,82 @@
+"""Printed code as modules, whose machine code is kept on disk by text, version and processor.
+
+numba keeps what it compiles beside the source, with the processor and its own version; that the kernels which a module
+calls are as they were, `kernel_compiler` looks. So a folder of modules is all there is. It is this user's alone, for
+who can write there decides what runs here.
+"""
+
+import contextlib
+import os
+import stat
+import sys
+import tempfile
+from functools import cache
+from hashlib import sha256
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+from squallpy.base.errors import SquallError
+from squallpy.runtime.kernels.kernel_compiler import KERNELS
+
+
+def load_code(text: str, folder: Path | None = None) -> ModuleType:
+    """Make a module of printed code, its functions compiled, or taken from the disk.
+
+    Where that is damaged, they are compiled anew.
+    """
+    path = _write(text, folder or code_folder())
+    try:
+        return _loaded(path)
+    except (SquallError, MemoryError):
+        raise
+    except Exception:  # NB: numba reads its files with pickle, which may raise anything
+        for found in path.parent.glob(f"__pycache__/{path.stem}*"):
+            with contextlib.suppress(OSError):
+                found.unlink()
+        return _loaded(path)
+
+
+def _loaded(path: Path) -> ModuleType:
+    spec = spec_from_file_location(f"squallpy_{path.stem}", path)
+    assert spec and spec.loader
+    module, first = module_from_spec(spec), len(KERNELS)
+    sys.modules[module.__name__] = module  # NB: numba's cache looks for it there
+    written, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.dont_write_bytecode = written
+    own = KERNELS[first:]
+    del KERNELS[first:]
+    for each in own:
+        each.load()
+    return module
+
+
+def _write(text: str, folder: Path) -> Path:
+    """Write a module, at once, unless it is there."""
+    path = folder / f"triggers_{sha256(text.encode()).hexdigest()[:32]}.py"
+    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+        file, name = tempfile.mkstemp(dir=folder)
+        with open(file, "w", encoding="utf-8") as sink:
+            sink.write(text)
+        os.replace(name, path)
+    return path
+
+
+@cache
+def code_folder() -> Path:
+    """Return the folder of modules: this user's cache, else one of this process alone."""
+    home = os.environ.get("SQUALLPY_CODE_DIR") or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    folder = Path(home).expanduser() / "squallpy-triggers"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.lstat()
+        if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and os.access(folder, os.W_OK):
+            if stat.S_IMODE(found.st_mode) != 0o700:
+                folder.chmod(0o700)
+            return folder
+    except OSError:
+        pass
+    return Path(tempfile.mkdtemp(prefix="squallpy-triggers-"))

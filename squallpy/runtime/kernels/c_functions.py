@@ -1,0 +1,39 @@
+"""Functions that printed code calls by their address, so that it is compiled without them."""
+
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+from numba.core.ccallback import CFunc
+from numba.core.sigutils import normalize_signature
+
+from squallpy.runtime.kernels.kernel_compiler import source_stamp
+
+_compiler: Any = CFunc
+_signature: Any = normalize_signature
+_LOADING = RLock()
+
+
+class CFunction:
+    """A function of words, compiled when its address is first asked for, or taken from the disk cache."""
+
+    def __init__(self, function: Callable[..., int], words: int) -> None:
+        self._function, self._words = function, words
+
+    @cached_property
+    def address(self) -> int:
+        """Address of its machine code."""
+        with _LOADING:
+            made = _compiler(self._function, _signature(f"int64({', '.join(['int64'] * self._words)})"), {}, {})
+            made.enable_caching()
+            made._cache._cache_file._source_stamp = source_stamp(Path(self._function.__code__.co_filename))
+            made.compile()
+            self._made = made  # NB: it owns the code
+            return int(made.address)
+
+
+def c_function(words: int) -> Callable[[Callable[..., int]], CFunction]:
+    """Make a function of so many words one that is called by its address."""
+    return lambda function: CFunction(function, words)

@@ -1,0 +1,317 @@
+"""Steps of compiled triggers: what the code that is printed for a query (`squallpy/codegen`) calls.
+
+Pools are found by the addresses of their frames. What is long is called by its address, so that printed code is
+compiled without it: the code is given a table of addresses (`STEPS`). The first is that of a Python function that lets
+a pool grow where it has no room; then the code goes on.
+"""
+
+from typing import Any
+
+from llvmlite import ir
+from numba import carray, types  # type: ignore[attr-defined]
+
+from squallpy.runtime.kernels import pool_layout as at
+from squallpy.runtime.kernels.batch_expressions import part_of_date
+from squallpy.runtime.kernels.buddy_allocator import block_at
+from squallpy.runtime.kernels.c_functions import CFunction, c_function
+from squallpy.runtime.kernels.dictionary import COUNT, NEEDED, copy_bytes, same_bytes
+from squallpy.runtime.kernels.hash_index import HIGH, LOW, after, full, home, insert, is_behind, seek, table_of
+from squallpy.runtime.kernels.hashing import hash_bytes, hash_row
+from squallpy.runtime.kernels.intrinsics import load, load8, load32, operation, pointer, store
+from squallpy.runtime.kernels.kernel_compiler import Vector, address, called, inlined, making
+from squallpy.runtime.kernels.memory_area import HEAD
+from squallpy.runtime.kernels.payload_arithmetic import copy
+from squallpy.runtime.kernels.pool_records import drop
+from squallpy.runtime.kernels.postings import ALONE, entry_of, has_room, link
+from squallpy.runtime.kernels.ring_arithmetic import exact_add, exact_multiply, sign
+
+__all__ = [  # what printed code imports
+    "add_fits", "bit", "count_of", "enter", "exact_add", "exact_multiply", "find", "first_of", "frame_at",
+    "half", "has_null", "is_known", "key_of", "key_room", "length_of", "load", "load8", "load32", "multiply_fits",
+    "number_of", "part_of_date", "record_of", "remove", "sign", "slice_of", "store", "subtract_fits", "values_at",
+    "words_of",
+]  # fmt: skip
+
+# Where `ArrowArray` of Arrow's C data interface has what, in words.
+_NULLS, _OFFSET, _BUFFERS, _CHILDREN = 1, 2, 5, 6
+_FAR = 1 << 40
+_LEAST = -(2**63)
+_SPREAD = -7046029254386353131  # 2⁶⁴ by the golden ratio
+_SHORT = 8  # bytes of a text that a word holds
+
+
+# A table of addresses: a function that lets the pool of a number grow (−1: the dictionary), and those in STEPS.
+GROW, FIND, ENTER, REMOVE, SLICE, INTERN = range(6)
+_word = types.int64
+
+
+@operation(_word(_word, _word, _word, _word, _word, _word))
+def call(builder: Any, function: Any, a: Any, b: Any, c: Any, d: Any, e: Any) -> Any:
+    """Call the C function of up to five words at an address."""
+    word = ir.IntType(64)
+    kind = ir.FunctionType(word, [word] * 5).as_pointer()
+    return builder.call(builder.inttoptr(function, kind), [a, b, c, d, e])
+
+
+@making
+def frame_at(where: int) -> Vector:
+    """View the frame of a pool or a dictionary as an array."""
+    there: Any = pointer(where)
+    return carray(there, (_FAR,))
+
+
+@inlined
+def values_at(batch: int, child: int, buffer: int) -> int:
+    """Return the address of a buffer of a column, 0 if there is none."""
+    return load(load(load(load(batch, _CHILDREN), child), _BUFFERS), buffer)
+
+
+@inlined
+def first_of(batch: int, child: int) -> int:
+    """Return the number that a column's first row has in its buffers."""
+    return load(load(load(batch, _CHILDREN), child), _OFFSET) + load(batch, _OFFSET)
+
+
+@called
+def has_null(batch: int, child: int, first: int, rows: int) -> bool:
+    """True if one of the rows from `first` on is NULL."""
+    if load(load(load(batch, _CHILDREN), child), _NULLS) == 0:
+        return False
+    valid = values_at(batch, child, 0)
+    for i in range(first, first + rows if valid != 0 else first):  # noqa: SIM110
+        if (load8(valid, i >> 3) >> (i & 7)) & 1 == 0:
+            return True
+    return False
+
+
+@inlined
+def is_known(valid: int, i: int) -> int:
+    """Return 1 if row `i` of a column with this validity is not NULL."""
+    return 1 if valid == 0 else (load8(valid, i >> 3) >> (i & 7)) & 1
+
+
+@inlined
+def bit(values: int, i: int) -> int:
+    """Return bit number `i`."""
+    return (load8(values, i >> 3) >> (i & 7)) & 1
+
+
+@inlined
+def half(values: int, i: int) -> int:
+    """Return the 32-bit word number `i`, with its sign."""
+    return (load32(values, i) << 32) >> 32
+
+
+@inlined
+def add_fits(a: int, b: int) -> int:
+    """Return 1 if a sum has room in 64 bits, and is not the least word."""
+    s = a + b
+    return 1 if ((a ^ s) & (b ^ s)) >= 0 and s != _LEAST else 0
+
+
+@inlined
+def subtract_fits(a: int, b: int) -> int:
+    """Return 1 if a difference has room in 64 bits, and is not the least word."""
+    s = a - b
+    return 1 if ((a ^ b) & (a ^ s)) >= 0 and s != _LEAST else 0
+
+
+@inlined
+def multiply_fits(a: int, b: int) -> int:
+    """Return 1 if a product has room in 64 bits, and is not the least word."""
+    lo, hi = exact_multiply(a, sign(a), b, sign(b))
+    return 1 if hi == sign(lo) and lo != _LEAST else 0
+
+
+@inlined
+def find(frame: Vector, key: int, steps: int) -> int:
+    """Find the record whose key is at an address, −1 if there is none."""
+    return call(load(steps, FIND), address(frame), key, 0, 0, 0)
+
+
+@c_function(5)
+def _find(where: int, key: int, _b: int, _c: int, _d: int) -> int:
+    """Find a record."""
+    frame = frame_at(where)
+    places, width = frame[at.PLACES], frame[at.KEY]
+    table, shape = table_of(frame[places])
+    h = hash_row(key, width)
+    position = seek(table, shape, home(h, shape), h, key, width, frame[places + at.KEYS], 8 * width)
+    return (load(table, position) & LOW) - 1 if position >= 0 else -1
+
+
+@inlined
+def enter(frame: Vector, key: int, steps: int, pool: int) -> int:
+    """Find the record whose key is at an address, or make one whose payload is 0; −1 if there is no memory.
+
+    Args:
+        pool: The number of the pool for whoever lets it grow.
+    """
+    return call(load(steps, ENTER), address(frame), key, load(steps, GROW), pool, 0)
+
+
+@c_function(5)
+def _enter(where: int, key: int, grow: int, pool: int, _d: int) -> int:
+    """Find a record, or make one and enter it in the slices."""
+    frame = frame_at(where)
+    head, places, width, broad = frame[HEAD], frame[at.PLACES], frame[at.KEY], frame[at.PAYLOAD]
+    table, shape = table_of(frame[places])
+    h = hash_row(key, width)
+    position = seek(table, shape, home(h, shape), h, key, width, frame[places + at.KEYS], 8 * width)
+    if position >= 0:
+        return (load(table, position) & LOW) - 1
+    count = load(head, at.COUNT)
+    if (
+        full(count + at.CHUNK, shape)
+        or (count + at.CHUNK) * width > frame[places + at.KEYS + 1]
+        or (count + at.CHUNK) * broad > frame[places + at.WORDS + 1]
+        or not has_room(frame, count)
+    ):
+        if call(grow, pool, 0, 0, 0, 0) == 0:
+            return -1
+        table, shape = table_of(frame[places])
+        position = seek(table, shape, home(h, shape), h, key, width, frame[places + at.KEYS], 8 * width)
+    words = frame[places + at.WORDS] + 8 * count * broad
+    insert(table, shape, ~position, (h & HIGH) | (count + 1))
+    copy(frame[places + at.KEYS] + 8 * count * width, key, width)
+    for i in range(broad):
+        store(words, i, 0)
+    store(head, at.COUNT, count + 1)
+    link(frame, count, count + 1)
+    return count
+
+
+@inlined
+def remove(frame: Vector, key: int, steps: int) -> None:
+    """Drop the record whose key is at an address, whose payload is 0."""
+    call(load(steps, REMOVE), address(frame), key, 0, 0, 0)
+
+
+@c_function(5)
+def _remove(where: int, key: int, _b: int, _c: int, _d: int) -> int:
+    """Drop a record."""
+    frame = frame_at(where)
+    head, places, width = frame[HEAD], frame[at.PLACES], frame[at.KEY]
+    table, shape = table_of(frame[places])
+    h, count = hash_row(key, width), load(head, at.COUNT)
+    position = seek(table, shape, home(h, shape), h, key, width, frame[places + at.KEYS], 8 * width)
+    drop(frame, position, (load(table, position) & LOW) - 1, count)
+    store(head, at.COUNT, count - 1)
+    return 0
+
+
+@inlined
+def words_of(frame: Vector, record: int, width: int) -> int:
+    """Return the address of a record's payload."""
+    return frame[frame[at.PLACES] + at.WORDS] + 8 * record * width
+
+
+@inlined
+def key_of(frame: Vector, record: int, width: int) -> int:
+    """Return the address of a record's key."""
+    return frame[frame[at.PLACES] + at.KEYS] + 8 * record * width
+
+
+@inlined
+def key_room(frame: Vector) -> int:
+    """Return the address at which a key for the pool is put together."""
+    return address(frame) + 8 * (frame[at.SCRATCH] + 6 * at.CHUNK)
+
+
+@inlined
+def count_of(frame: Vector) -> int:
+    """Return how many records a pool has."""
+    return load(frame[HEAD], at.COUNT)
+
+
+@inlined
+def slice_of(frame: Vector, s: int, key: int, steps: int) -> int:
+    """Find the records that agree with the key at an address on the columns of a slice: their entry, −1 if none."""
+    return call(load(steps, SLICE), address(frame), s, key, 0, 0)
+
+
+@c_function(5)
+def _slice_of(where: int, s: int, key: int, _c: int, _d: int) -> int:
+    """Find the entry of a slice."""
+    return entry_of(frame_at(where), s, key)
+
+
+@inlined
+def length_of(frame: Vector, s: int, entry: int) -> int:
+    """Return how many records an entry of a slice has."""
+    if entry < 0:
+        return 0
+    if entry >= ALONE:
+        return 1
+    return load32(block_at(frame[frame[at.PLACES] + at.SLICE + s * at.SLICE_STRIDE + at.ARENA], entry), at.LENGTH)
+
+
+@inlined
+def record_of(frame: Vector, s: int, entry: int, i: int) -> int:
+    """Return record number `i` of an entry of a slice."""
+    if entry >= ALONE:
+        return entry - ALONE
+    arena = frame[frame[at.PLACES] + at.SLICE + s * at.SLICE_STRIDE + at.ARENA]
+    return load32(block_at(arena, entry), at.RECORDS + i)
+
+
+@inlined
+def short_text(start: int, length: int) -> int:
+    """Return the bytes of a text of at most eight as a word."""
+    word = 0
+    for i in range(length):
+        word |= load8(start, i) << (8 * i)
+    return word
+
+
+@inlined
+def number_of(dictionary: int, known: int, start: int, length: int, steps: int) -> int:
+    """Return the number of a text in a dictionary; −2 if there is no memory.
+
+    Args:
+        known: Numbers of short texts seen before: 64 of (text, length, number), by their bytes.
+    """
+    if length > _SHORT:
+        return call(load(steps, INTERN), dictionary, start, length, load(steps, GROW), 0)
+    word = short_text(start, length)
+    place = known + 24 * ((((word * _SPREAD) >> 58) ^ length) & 63)
+    if load(place, 0) == word and load(place, 1) == length + 1:
+        return load(place, 2)
+    number = call(load(steps, INTERN), dictionary, start, length, load(steps, GROW), 0)
+    store(place, 0, word)
+    store(place, 1, length + 1)
+    store(place, 2, number)
+    return number
+
+
+@c_function(5)
+def _intern(where: int, start: int, length: int, grow: int, _d: int) -> int:
+    """Find a text in a dictionary, or add it."""
+    frame = frame_at(where)
+    head, h = frame[HEAD], hash_bytes(start, length)
+    while True:
+        (table, shape), ends, data = table_of(frame[1]), frame[3], frame[5]
+        position, count = home(h, shape), load(head, COUNT)
+        entry = load(table, position)
+        while not is_behind(entry, h, position, shape):
+            number = (entry & LOW) - 1
+            if (entry ^ h) & HIGH == 0:
+                begin = load(ends, number)
+                if load(ends, number + 1) - begin == length and same_bytes(data + begin, start, length):
+                    return number
+            position = after(position, shape)
+            entry = load(table, position)
+        begin = load(ends, count)
+        if not full(count, shape) and count + 1 < frame[4] and begin + length <= 8 * frame[6]:
+            copy_bytes(data + begin, start, length)
+            store(ends, count + 1, begin + length)
+            store(head, COUNT, count + 1)
+            insert(table, shape, position, (h & HIGH) | (count + 1))
+            return count
+        store(head, NEEDED, begin + length)
+        if call(grow, -1, 0, 0, 0, 0) == 0:
+            return -2
+
+
+STEPS: tuple[CFunction, ...] = (_find, _enter, _remove, _slice_of, _intern)
+"""Functions whose addresses stand in a table, behind that of the one that grows."""

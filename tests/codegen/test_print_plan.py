@@ -1,0 +1,56 @@
+"""What is printed of a plan, and what is refused with which reason."""
+
+from pathlib import Path
+
+import pytest
+
+from squallpy.codegen.names import Names
+from squallpy.codegen.program import PlanCode, print_plan
+from squallpy.session import Session
+
+STREAMS = """
+CREATE STREAM r (k INT NOT NULL, s VARCHAR, v DECIMAL(8,2), x DOUBLE) USING csv OPTIONS (path 'r');
+CREATE STREAM t (k INT NOT NULL, w BIGINT) USING csv OPTIONS (path 't');
+"""
+
+
+def printed(sql: str) -> PlanCode:
+    session = Session(Path("q.sql"), text=f"{STREAMS}{sql};")
+    return print_plan(session.compile(session.script.queries, 1, {}).plan)
+
+
+def test_statements_that_stand_together_are_one_function() -> None:
+    code = printed("SELECT s, SUM(v) AS v FROM r JOIN t ON r.k = t.k WHERE w > 3 GROUP BY s")
+    assert not code.refused and [group.delta for group in code.groups] == ["ΔR", "ΔT"]
+    (run,) = code.runs
+    assert (run.first, run.stop, run.deltas) == (0, 4, ("ΔR", "ΔT")) and len(run.pools) == 3
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        ("SELECT SUM(x) AS x FROM r", "COUNT, REAL⟩"),
+        ("SELECT COUNT(*) AS n FROM r WHERE s LIKE 'a%'", "s LIKE 'a%', of texts"),
+        ("SELECT COUNT(*) AS n FROM r WHERE x > 1", "of doubles"),
+        ("SELECT COUNT(*) AS n FROM r JOIN t ON r.k < t.k", "sorted indexes"),
+        ("SELECT k, MAX(w) AS w FROM t GROUP BY k", "an auxiliary relation has to know"),
+    ],
+)
+def test_what_is_refused_has_its_reason(sql: str, reason: str) -> None:
+    code = printed(sql)
+    assert any(reason in why for _, why in code.refused), code.refused
+    assert f"# not compiled: {code.refused[0][0]}, for {code.refused[0][1]}" in code.explained
+
+
+def test_a_predicate_that_may_fail_is_computed_wherever_another_is_false() -> None:
+    """So that the generic evaluators find the error that they would have found."""
+    (group,) = printed("SELECT COUNT(*) AS n FROM t WHERE k > 5 AND w * w > 3").groups
+    body = group.text[group.text.index("for row") :]
+    assert body.index("multiply_fits") < body.index("continue")
+
+
+def test_names_are_distinct() -> None:
+    names = Names({"load"})
+    assert [names(text) for text in ("M_R", "m_r", "load", "ΔR", "2", "class", "′")] == [
+        "m_r", "m_r_2", "load_2", "r", "x2", "xclass", "x",
+    ]  # fmt: skip

@@ -1,0 +1,99 @@
+"""Compiled triggers beside the generic kernels, and what becomes of a cache or a compiler that fails."""
+
+import os
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pytest
+
+from squallpy.runtime.compiled import code_cache, functions
+from squallpy.runtime.compiled.code_cache import load_code
+from squallpy.testing.engines import VolatileEngine
+
+ONE = """from squallpy.runtime.kernels.kernel_compiler import kernel
+
+entry = kernel("int64(int64)")
+
+
+@entry
+def one(given):
+    return given + 1
+"""
+SCRIPT = """CREATE STREAM r (k INT NOT NULL, s VARCHAR, v BIGINT) USING csv OPTIONS (path 'r', op 'op');
+CREATE STREAM t (k INT NOT NULL, w INT NOT NULL) USING csv OPTIONS (path 't');
+SELECT s, r.k, SUM((v + v) * w) AS v, COUNT(v) AS n FROM r JOIN t ON r.k = t.k GROUP BY s, r.k;"""
+
+
+def rows(draw: Random, count: int, largest: int = 9, deletes: bool = True) -> dict[str, pa.Table]:
+    """Rows of both streams, enough for pools, slices and the dictionary to grow."""
+    keys = pa.array([draw.randrange(400) for _ in range(count)], pa.int64())
+    texts = [draw.choice((None, "", "a", f"text {draw.randrange(900)} of many bytes")) for _ in range(count)]
+    values = pa.array([draw.choice((None, draw.randrange(largest))) for _ in range(count)], pa.int64())
+    mult = [draw.choice((1, 1, 1, -1)) if deletes else 1 for _ in range(count)]
+    columns = {"k": keys, "s": pa.array(texts, pa.string()), "v": values, "__mult": pa.array(mult, pa.int64())}
+    other = {"k": keys.slice(0, count // 2), "w": pa.array([draw.randrange(5) for _ in range(count // 2)], pa.int64())}
+    return {"r": pa.table(columns), "t": pa.table(other).append_column("__mult", pa.array([1] * (count // 2)))}
+
+
+@pytest.mark.parametrize("deletes", [True, False])
+def differential_compiled_triggers(deletes: bool, tmp_path: Path) -> None:
+    """Also a batch with a sum that has no room in 64 bits, which the generic evaluators do in between.
+
+    Without deletes there is no ledger, and a batch is compiled code alone.
+    """
+    script = SCRIPT if deletes else SCRIPT.replace(", op 'op'", "")
+    engines = [VolatileEngine(compile="wait"), VolatileEngine()]
+    for number, engine in enumerate(engines):
+        (tmp_path / str(number)).mkdir()
+        engine.start(script, tmp_path / str(number), {})
+    assert (engines[0]._executor._direct is None) == deletes
+    draw = Random(0)
+    for batch in range(5):
+        pushed = rows(draw, 3000 if batch == 1 else 300, 2**62 if batch == 3 else 9, deletes)
+        found = [engine.push(pushed) for engine in engines]
+        assert len(found[0]) and sorted_rows(found[0]) == sorted_rows(found[1])
+    assert sorted_rows(engines[0].result()) == sorted_rows(engines[1].result())
+    assert engines[0].row_counts() == engines[1].row_counts()
+
+
+def sorted_rows(table: pa.Table) -> list[str]:
+    return sorted(map(str, table.to_pylist()))
+
+
+def test_code_is_taken_from_the_disk(tmp_path: Path) -> None:
+    assert load_code(ONE, tmp_path).one(4) == 5
+    assert len(list(tmp_path.glob("triggers_*.py"))) == 1 and list(tmp_path.glob("__pycache__/*.nbc"))
+    assert load_code(ONE, tmp_path).one(5) == 6
+
+
+@pytest.mark.parametrize("pattern", ["triggers_*.py", "__pycache__/*.nbi", "__pycache__/*.nbc"])
+def fault_damaged_code_is_made_anew(pattern: str, tmp_path: Path) -> None:
+    load_code(ONE, tmp_path)
+    for path in tmp_path.glob(pattern):
+        path.write_bytes(b"damaged")
+    assert load_code(ONE, tmp_path).one(4) == 5
+
+
+def fault_a_folder_of_somebody_else_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SQUALLPY_CODE_DIR", str(tmp_path))
+    code_cache.code_folder.cache_clear()
+    own = code_cache.code_folder()
+    assert own.parent == tmp_path and own.stat().st_mode & 0o777 == 0o700
+    own.chmod(0o755)
+    code_cache.code_folder.cache_clear()
+    assert code_cache.code_folder() == own and own.stat().st_mode & 0o777 == 0o700
+    code_cache.code_folder.cache_clear()
+    monkeypatch.setattr(os, "getuid", lambda: own.stat().st_uid + 1)
+    assert code_cache.code_folder().parent != tmp_path
+    code_cache.code_folder.cache_clear()
+
+
+def fault_a_compiler_that_fails_leaves_the_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(text: str) -> None:
+        raise MemoryError("no room for the compiler")
+
+    monkeypatch.setattr(functions, "load_code", fail)
+    engine = VolatileEngine(compile="wait")
+    engine.start(SCRIPT, tmp_path, {})
+    assert len(engine.push(rows(Random(0), 20)))

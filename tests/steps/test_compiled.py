@@ -1,0 +1,51 @@
+"""Step tests whose triggers are compiled: the rows are those of the kernels that serve every query.
+
+`make test` has a sample that covers each kind of statement; `make compiled` has them all.
+"""
+
+from functools import partial
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+
+from squallpy.testing.engines import LocalEngine, VolatileEngine
+from squallpy.testing.step_tests import list_step_tests, run_steps
+
+FILES = list_step_tests()
+SAMPLE = (
+    # keys: texts, NULLs, decimals and integers without room, of many types, none at all
+    "group_by",
+    "null_key",
+    "keys_wide_types",
+    "bigint_least_join",
+    # multiplicities that come and go, batches without rows
+    "delete_first_join",
+    "delete_first_self",
+    "empty_batches",
+    # lookups: probes, slices, scans, of a stream with itself
+    "join_cross",
+    "join_self_chain",
+    "join_texts",
+    # PRIMARY KEYs that data break
+    "key_broken",
+    # expressions: predicates of three values, decimals beside 64 bits, errors that the kernels tell
+    "three_valued",
+    "decimals_at_64_bits",
+    "overflow_product",
+    # compiled statements between others: nested aggregates, windows
+    "sums_of_sums",
+    "windows_slide",
+)
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def step_compiled(name: str, tmp_path: Path) -> None:
+    run_steps(FILES[name], LocalEngine(compile="wait"), tmp_path)
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("name", sorted(FILES.keys() - {*SAMPLE}))
+def step_compiled_also(name: str, tmp_path: Path) -> None:
+    engine = LocalEngine if crc32(name.encode()) % 2 else partial(VolatileEngine, optimizer=False)
+    run_steps(FILES[name], engine(compile="wait"), tmp_path)
