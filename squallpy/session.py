@@ -382,7 +382,7 @@ class Session:
         compiled = compile_plan(plan, self.settings.compile)
         if location is not None:
             return DurableLocalExecutor(plan, input, location, wanted, trace, compiled)
-        return LocalExecutor(plan, input, wanted, options.measured, trace, compiled)
+        return LocalExecutor(plan, input, wanted, options.measured, trace, compiled=compiled)
 
     @property
     def _queries(self) -> tuple[Query, ...]:

@@ -40,11 +40,13 @@ class Decoded(RowSource):
         return len(self._table)
 
     def read(self, start: int, stop: int, columns: Collection[str]) -> Any:
-        chosen = tuple(columns)
-        if chosen not in self._selected:
+        return self.resident(tuple(columns)).slice(start, stop - start)
+
+    def resident(self, columns: tuple[str, ...]) -> pa.RecordBatch:
+        if columns not in self._selected:
             names = [name for name in self._table.schema.names if name in columns or name == MULT]
-            self._selected[chosen] = self._table.select(names)
-        return self._selected[chosen].slice(start, stop - start)
+            self._selected[columns] = self._table.select(names)
+        return self._selected[columns]
 
 
 @dataclass(frozen=True)

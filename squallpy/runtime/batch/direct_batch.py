@@ -4,6 +4,8 @@ What a plan may have besides, ledgers, windows, upserts, matrices, auxiliary rel
 `StageExecutor`, and so is a batch for which compiled code has no answer: nothing was changed then.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from squallpy.physical.plan import Plan
@@ -16,10 +18,20 @@ from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.view_container import Container
 from squallpy.runtime.messages.deltas import Delta
 from squallpy.runtime.sources.input import Slices
+from squallpy.runtime.sources.protocol import Slice
+from squallpy.runtime.sources.source import RowRange
 from squallpy.runtime.state.state_store import Store
 from squallpy.runtime.triggers.duplicate_keys import KeyCheck
 
-Group = tuple[CompiledGroup, Pool]
+
+@dataclass(slots=True)
+class _Feed:
+    """A relation, the columns that are read, and its groups; rows that stay in memory are exported once."""
+
+    name: str
+    columns: tuple[str, ...]
+    groups: list[tuple[CompiledGroup, Pool]]
+    resident: Batch | None = None
 
 
 class DirectBatch:
@@ -28,14 +40,14 @@ class DirectBatch:
     def __init__(self, plan: Plan, compiled: CompiledPlan, store: Store) -> None:
         (self._run,) = compiled.runs().values()
         sums: dict[str, Pool] = {}
-        self._feeds = list[tuple[str, tuple[str, ...], list[Group]]]()
+        self._feeds = list[_Feed]()
         for feed in plan.sources:
-            groups = list[Group]()
+            groups = list[tuple[CompiledGroup, Pool]]()
             for delta, payload in zip(feed.deltas, feed.payloads, strict=True):
                 found, sums[delta.name] = compiled.group(delta.name), Pool(len(delta.keys), payload)
                 assert found, f"{delta.name} is not compiled"
                 groups.append((found, sums[delta.name]))
-            self._feeds.append((feed.relation.name, feed.fields, groups))
+            self._feeds.append(_Feed(feed.relation.name, feed.fields, groups))
         self._sums = [sums[name] for name in self._run.code.deltas]
         self._all_sums = list(sums.values())
         self._changes = {result.name: Pool(len(result.keys), result.payload) for result in plan.results}
@@ -60,21 +72,38 @@ class DirectBatch:
         part, sums = AggregatedPart([], [], {"tuples": 0, "skipped": 0, "read_rows": {}}), ReadStats()
         for pool in self._all_sums:
             pool.clear()
-        for name, columns, groups in self._feeds:
-            if some := slices.get(name):
-                tables = [each.read(columns) for each in some]
-                batch = Batch(one_batch(concat_tables(tables)))
-                for group, pool in groups:
-                    if not group(batch, pool, self._store.dictionary):
+        for feed in self._feeds:
+            if some := slices.get(feed.name):
+                batch, span = self._find_resident(feed, some), None
+                if batch is None:
+                    tables = [each.read(feed.columns) for each in some]
+                    batch = Batch(one_batch(concat_tables(tables)))
+                    for table in tables:
+                        sums.add(feed.name, table)
+                    part.count(feed.name, some, tables)
+                elif isinstance(rows := some[0], RowRange):
+                    span = rows.start, rows.rows
+                    part.stats["read_rows"][feed.name] = rows.rows
+                    part.stats["tuples"] += rows.rows
+                for group, pool in feed.groups:
+                    if not group(batch, pool, self._store.dictionary, span):
                         return None
-                part.count(name, some, tables)
-                for table in tables:
-                    sums.add(name, table)
         for pool in self._changes.values():
             pool.clear()
         stats: dict[str, Any] = add_stats(part.stats, sums.stats)
         stats |= {"unmatched": 0, "late": 0, "duplicates": self._apply(self._run)}
         return [Delta(name, *pool.rows()) for name, pool in self._changes.items()], stats
+
+    def _find_resident(self, feed: _Feed, slices: Sequence[Slice]) -> Batch | None:
+        """Find the rows of a slice that are in memory, all in one piece."""
+        if len(slices) > 1 or not isinstance(rows := slices[0], RowRange):
+            return None
+        found = rows.source.resident(feed.columns)
+        if found is None:
+            feed.resident = None
+        elif feed.resident is None or feed.resident.table is not found:
+            feed.resident = Batch(found)
+        return feed.resident
 
     def _apply(self, run: CompiledRun) -> int:
         """Run the statements; count the rows that break a PRIMARY KEY."""

@@ -74,8 +74,13 @@ class CompiledGroup:
         self._schema: pa.Schema | None = None
         self._readable, self._edition = False, -1
 
-    def __call__(self, batch: Batch, sums: Pool, dictionary: Dictionary) -> bool:
-        """Add the rows of a batch to `sums`; False if the generic evaluators have to do it."""
+    def __call__(self, batch: Batch, sums: Pool, dictionary: Dictionary, span: tuple[int, int] | None = None) -> bool:
+        """Add the rows of a batch to `sums`; False if the generic evaluators have to do it.
+
+        Args:
+            span: The first row that counts, and how many do.
+        """
+        first, rows = span or (0, batch.rows)
         if self._schema is None or not (self._schema is batch.schema or self._schema.equals(batch.schema)):
             self._readable = self._locate(batch.schema)
         self._schema = batch.schema
@@ -86,13 +91,13 @@ class CompiledGroup:
             self._texts[:] = 0
             self._edition = dictionary.edition
         steps.dictionary, steps.pools = dictionary, (sums,)
-        words[at.BATCH], words[at.ROWS] = batch.address, batch.rows
+        words[at.BATCH], words[at.FIRST], words[at.ROWS] = batch.address, first, rows
         words[at.DICTIONARY], words[at.SUMS] = dictionary.address, sums.address
         answer = self._function(self._address)
         steps.check(answer)
-        sums.tend(batch.rows)
+        sums.tend(rows)
         if self._code.texts:
-            dictionary.tend(batch.rows)
+            dictionary.tend(rows)
         return answer == 0
 
     def _locate(self, schema: pa.Schema) -> bool:

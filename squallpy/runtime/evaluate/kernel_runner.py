@@ -34,7 +34,7 @@ class Batch:
     """A record batch exported through Arrow's C data interface: `address` is valid as long as this object lives."""
 
     def __init__(self, table: pa.RecordBatch) -> None:
-        self.rows, self.schema = len(table), table.schema
+        self.table, self.rows, self.schema = table, len(table), table.schema
         _, self._exported = table.__arrow_c_array__()
         self.address = _pointer(self._exported, b"arrow_array")
 

@@ -135,8 +135,9 @@ class Dictionary:
 
     @property
     def _bytes(self) -> int:
-        ends, text = self.contents()
-        return ends.nbytes + text.nbytes
+        self._area.current()
+        count = len(self)
+        return 8 * (count + 1) + int(self._area.array(_ENDS)[count])
 
     @property
     def _size(self) -> int:

@@ -130,6 +130,10 @@ class RowSource(Source):
     def read(self, start: int, stop: int, columns: tuple[str, ...]) -> pa.Table:
         """Read some columns of the rows start..stop."""
 
+    def resident(self, columns: tuple[str, ...]) -> pa.RecordBatch | None:
+        """Return some columns of all rows, if these are in memory in one piece: always the same object, or None."""
+        return None
+
     def initial(self) -> Offset:
         return {"row": 0}
 
