@@ -24,10 +24,12 @@ if TYPE_CHECKING:
         sum_,
         when,
     )
+    from squallpy.api.live_view import fresh
     from squallpy.api.relation import Relation
     from squallpy.api.session import Session, Stream, connect
     from squallpy.api.view import Snapshot, View
     from squallpy.base.errors import SquallError
+    from squallpy.runtime.spark.table_functions import register
 
 _EXPORTED = {  # by name, where it is: nothing is imported before it is asked for
     "Expression": "squallpy.api.expressions",
@@ -44,9 +46,11 @@ _EXPORTED = {  # by name, where it is: nothing is imported before it is asked fo
     "count": "squallpy.api.expressions",
     "desc": "squallpy.api.expressions",
     "expr": "squallpy.api.expressions",
+    "fresh": "squallpy.api.live_view",
     "lit": "squallpy.api.expressions",
     "max_": "squallpy.api.expressions",
     "min_": "squallpy.api.expressions",
+    "register": "squallpy.runtime.spark.table_functions",
     "sum_": "squallpy.api.expressions",
     "when": "squallpy.api.expressions",
 }
@@ -66,9 +70,11 @@ __all__ = [
     "count",
     "desc",
     "expr",
+    "fresh",
     "lit",
     "max_",
     "min_",
+    "register",
     "sum_",
     "when",
 ]

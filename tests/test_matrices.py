@@ -2,9 +2,11 @@
 
 import math
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -241,3 +243,14 @@ def test_blas_is_told_to_let_idle_threads_sleep_before_it_is_loaded(chosen: str 
     script = "import os, sys, squallpy; print(os.environ['OPENBLAS_THREAD_TIMEOUT'], 'numpy' in sys.modules)"
     told = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
     assert told.stdout.split() == [chosen or "8", "False"]
+
+
+def test_the_example_of_the_manual() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "matrix.md").read_text(encoding="utf-8")
+    example = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0]
+    x, more, y, new = (RANDOM.normal(size=shape) for shape in ((9, 2), (3, 2), (9, 1), (3, 1)))
+    names: dict[str, Any] = {"observations": x, "answers": y, "difference": [1, 2], "more": more, "their_answers": new}
+    exec(example, names)
+    x[7] += [1, 2]
+    wanted = np.linalg.lstsq(np.vstack([x, more]), np.vstack([y, new]))[0]
+    np.testing.assert_allclose(names["model"]["beta"], wanted, rtol=1e-9)

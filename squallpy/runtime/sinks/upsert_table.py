@@ -24,7 +24,7 @@ def upsert_table(names: Sequence[str], key: Sequence[str]) -> Callable[[int, pa.
     def merge(batch: int, deletes: pa.Table, inserts: pa.Table) -> pa.Table:
         went = len(deletes)
         rows = pa.concat_tables([deletes, inserts])
-        groups = _groups(rows, places)
+        groups = number_rows(rows, places)
         old, new = groups[:went], groups[went:]
         for side, table in ((old, deletes), (new, inserts)):
             _check_unique(side, table, places, batch)
@@ -36,8 +36,8 @@ def upsert_table(names: Sequence[str], key: Sequence[str]) -> Callable[[int, pa.
     return merge
 
 
-def _groups(rows: pa.Table, places: Sequence[int]) -> Any:
-    """Number the keys of rows; NULL is equal to NULL."""
+def number_rows(rows: pa.Table, places: Sequence[int]) -> Any:
+    """Number rows by their values in some columns, the same ones alike; NULL is equal to NULL."""
     codes = [pc.dictionary_encode(rows.column(at).combine_chunks(), null_encoding="encode") for at in places]
     if not codes:
         return np.zeros(len(rows), np.int64)

@@ -97,7 +97,7 @@ class SparkExecutor:
         ):
             coordinator.set_cores(cluster.session.sparkContext.defaultParallelism)
             reads = coordinator.skips_feed(is_small=self._input.is_counted and sum(first.values()) <= SMALL)
-            is_here = self._master == "local" or self._master.startswith("local[")
+            is_here = (cluster.session.sparkContext.master or "").startswith("local")
             splits = 1 if reads and is_here and not self._plan.matrices else self._splits
             job = StreamJob(
                 self._input.batches.batches, splits, self._plan.partitions,

@@ -97,7 +97,10 @@ _SMALL_JVM = f"{_FIRST_COMPILER} {_COLLECTOR}"
 
 @dataclass
 class Cluster:
-    """A running Spark session and the JVM behind it, which is ours unless spark-submit brought it."""
+    """A running Spark session and the JVM behind it, which is ours unless spark-submit brought it.
+
+    A session that was there before is used, and left as it is.
+    """
 
     session: SparkSession
     log: Path | None
@@ -105,9 +108,12 @@ class Cluster:
     _process: subprocess.Popen[bytes] | None
     _gateway: Any
     _temporary_folder: tempfile.TemporaryDirectory[str] | None
+    _borrowed: bool = False
 
     def stop(self, patience: float = _PATIENCE) -> None:
         """End the session, its JVM (killed after `patience` seconds) and its Python workers. Safe to call again."""
+        if self._borrowed:
+            return
         with _keep_sigint_handler(), _logging_failure("session not stopped"):
             self.session.stop()
         if self._process:
@@ -144,9 +150,14 @@ class Cluster:
 def start(master: str = "local[2]", settings: Mapping[str, str] | None = None, verbose: bool = False) -> Cluster:
     """Start Spark; `settings` are Spark's own and win over ours; `verbose` lets Spark log to stderr.
 
-    Under spark-submit the JVM is there already, and its master and Java options stand. SQ8001 without a suitable Java,
-    SQ8002 if Spark does not start.
+    Under spark-submit the JVM is there already, and its master and Java options stand. In a program that has a Spark
+    session, that is used as it is, but for its log of queries that end. SQ8001 without a suitable Java, SQ8002 if Spark
+    does not start.
     """
+    if SparkContext._active_spark_context is not None:
+        session = SparkSession.builder.getOrCreate()
+        _quiet_jvm(session.sparkContext._jvm)
+        return Cluster(session, None, None, None, None, _borrowed=True)
     if is_submitted():
         gateway, process, log = submitted_gateway(), None, None
         conf = SparkConf(_jvm=gateway.jvm)

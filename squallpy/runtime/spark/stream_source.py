@@ -77,7 +77,7 @@ class SparkStream(RowSource):
         self._relation, self._base = relation, base
         self._folder, self._ends = "", False
         self._segments = list[Segment]()
-        self._stop = self._asked = 0
+        self._stop = self._asked = self._done = 0
         self._is_over = False
         self._query: StreamingQuery | None = None
         self._closing, self._lock = threading.Event(), threading.Lock()
@@ -145,7 +145,7 @@ class SparkStream(RowSource):
         return concat_tables(tables)
 
     def commit(self, end: Offset) -> None:
-        durable = open_durable(self._folder)
+        durable, self._done = open_durable(self._folder), end["row"]
         with self._lock:
             done = max(0, bisect_right([segment.stop for segment in self._segments[:-1]], end["row"]))
             gone, self._segments[:done] = self._segments[:done], []
@@ -158,6 +158,13 @@ class SparkStream(RowSource):
         if self._query is not None:
             self._query.stop()
             self._query = None
+
+    def read_to_end(self) -> bool:
+        """Wait until Spark has read all that is there; True if all of that is committed."""
+        if self._query is None:
+            return False
+        self._query.processAllAvailable()
+        return self._done == self._stop and not self._closing.is_set()
 
     def _load_stream(self, session: SparkSession) -> DataFrame:
         """Load the stream, with the declared columns as its schema where it needs one."""

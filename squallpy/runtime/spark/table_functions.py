@@ -8,7 +8,7 @@
     SELECT * FROM pagerank(TABLE(edges), damping => 0.85)    i, value
 
 Edges are the first columns of their table: from, to, and weight (1 where there is no third column). Nodes are numbered
-from 0. All rows go to one task: `squall run` maintains such programs, these functions evaluate them once.
+from 0. All rows go to one task, and they are evaluated once: `squallpy.fresh` keeps them fresh over streams.
 """
 
 from collections.abc import Iterator, Mapping
@@ -40,7 +40,10 @@ COEFFICIENTS = StructType().add("feature", StringType()).add("coefficient", Doub
 
 
 def register(session: SparkSession) -> None:
-    """Make the functions known to a session."""
+    """Make the functions known to a session, in whose SQL they answer once, in one task.
+
+    register(spark)    →    spark.sql("SELECT * FROM ols(TABLE(obs), 'y')")    feature STRING, coefficient DOUBLE
+    """
     for name, function in FUNCTIONS.items():
         session.udtf.register(name, udtf(function))  # type: ignore[arg-type]
 
