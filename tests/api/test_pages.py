@@ -11,18 +11,20 @@ DOCS = Path(__file__).parents[2] / "docs"
 _EXAMPLE = re.compile(r"^```python\n(.*?)^```\n\n```\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 EXAMPLES = [
     pytest.param(example[1], example[2], id=f"{page}:{text[: example.start()].count(chr(10)) + 1}")
-    for page in ("python.md",)
+    for page in ("python.md", "ibis.md")
     for text in [(DOCS / page).read_text(encoding="utf-8")]
     for example in _EXAMPLE.finditer(text)
 ]
 
 
 def test_each_page_has_examples() -> None:
-    assert len(EXAMPLES) >= 2
+    assert len(EXAMPLES) >= 3
 
 
 @pytest.mark.parametrize("code, printed", EXAMPLES)
 def test_an_example_prints_what_the_page_shows(code: str, printed: str) -> None:
+    if "ibis" in code:
+        pytest.importorskip("ibis")
     with contextlib.redirect_stdout(io.StringIO()) as out:
         exec(compile(code, "example.py", "exec"), {})
     assert out.getvalue() == printed

@@ -1,0 +1,140 @@
+"""A plugin of pytest: Ibis' own tests run over our backend, and what came of each is counted.
+
+pytest -p tests.ibis_suite.plugin -c tests/ibis_suite/pytest.ini --pyargs ibis.backends.tests -m squall
+"""
+
+import json
+import os
+import random
+import signal
+import sys
+import types
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import ibis
+import pytest
+
+import squallpy.ibis_backend
+from squallpy.base.errors import SquallError
+from squallpy.ibis_backend.backend import Backend
+from tests.ibis_suite import tables
+
+sys.modules["ibis.backends.squall"] = squallpy.ibis_backend
+
+
+def _conftest() -> types.ModuleType:
+    """Make the module in which Ibis looks for a backend's data."""
+    from ibis.backends.conftest import TEST_TABLES
+    from ibis.backends.tests import data
+    from ibis.backends.tests.base import BackendTest
+
+    class TestConf(BackendTest):  # type: ignore[misc]
+        check_dtype = False
+        stateful = False
+        supports_structs = False
+        supports_map = False
+        supports_arrays = False
+        supports_json = True
+        returned_timestamp_unit = "us"
+        force_sort = True
+        deps = ()
+
+        @classmethod
+        def name(cls) -> str:
+            return "squall"
+
+        @staticmethod
+        def connect(*, tmpdir: Any, worker_id: Any, **kw: Any) -> Backend:
+            return ibis.squall.connect(**kw)
+
+        def _load_data(self, **_: Any) -> None:
+            chosen = random.Random(7)
+            made = {
+                "functional_alltypes": tables.alltypes(),
+                "diamonds": tables.diamonds(chosen),
+                "batting": tables.batting(chosen),
+                "awards_players": tables.awards_players(chosen),
+                "astronauts": tables.astronauts(chosen, TEST_TABLES["astronauts"]),
+            }
+            for name, rows in made.items():
+                self.connection.create_table(name, rows, schema=TEST_TABLES[name])
+            self.connection.create_table("json_t", data.json_types, schema={"js": "string"})
+            self.connection.create_table("win", data.win)
+            self.connection.create_table("topk", data.topk)
+
+    module = types.ModuleType("ibis.backends.squall.tests.conftest")
+    module.TestConf = TestConf  # type: ignore[attr-defined]
+    return module
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "squall: a test of our backend")
+    for name in ("ibis.backends.squall.tests", "ibis.backends.squall.tests.conftest"):
+        sys.modules[name] = types.ModuleType(name)
+    sys.modules["ibis.backends.squall.tests.conftest"] = _conftest()
+
+
+REFUSALS = (
+    "OperationNotDefinedError",
+    "UnsupportedOperationError",
+    "UnsupportedBackendType",
+    "UnsupportedArgumentError",
+)
+"""What Ibis and the backend raise for what is not supported, by its name."""
+OUTCOMES: dict[str, tuple[str, str]] = {}
+
+
+LONGEST = 60
+"""Seconds that a test may take."""
+
+
+def _stop(*_: Any) -> None:
+    raise TimeoutError(f"it takes more than {LONGEST} seconds")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Any:
+    signal.signal(signal.SIGALRM, _stop)
+    signal.alarm(LONGEST)
+    try:
+        return (yield)
+    finally:
+        signal.alarm(0)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
+    report = yield
+    if report.when == "call" or (report.when == "setup" and report.outcome != "passed"):
+        error = call.excinfo.value if call.excinfo else None
+        OUTCOMES[item.nodeid] = _classify(report, error)
+    return report
+
+
+def _classify(report: Any, error: BaseException | None) -> tuple[str, str]:
+    """Tell what came of a test: passed, refused, skipped or failed, and why."""
+    if error is None:
+        return "passed" if report.outcome == "passed" else report.outcome, ""
+    why = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+    if isinstance(error, pytest.skip.Exception) or (report.outcome == "skipped" and not hasattr(report, "wasxfail")):
+        return "skipped", why
+    if isinstance(error, pytest.xfail.Exception):
+        return "refused", why
+    causes = {type(error).__name__, type(error.__cause__).__name__, type(error.__context__).__name__}
+    if isinstance(error, SquallError):
+        return "refused", why
+    if causes & {*REFUSALS, "NotImplementedError"}:
+        return "refused", why
+    return "failed", why
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if out := os.environ.get("IBIS_OUTCOMES"):
+        Path(out).write_text(json.dumps(OUTCOMES, indent=1))
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    counts = Counter(outcome for outcome, _ in OUTCOMES.values())
+    terminalreporter.write_line(f"ibis: {dict(counts)}")
