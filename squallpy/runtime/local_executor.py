@@ -7,11 +7,13 @@ from time import perf_counter
 import pyarrow as pa
 
 from squallpy.base.timing import SILENT, Trace
+from squallpy.codegen.program import PlanCode
 from squallpy.physical.plan import Plan
 from squallpy.runtime.batch.direct_batch import DirectBatch
 from squallpy.runtime.batch.micro_batch import Node, Publisher, Sender, Stats, unpack_changes, unpack_parcels
 from squallpy.runtime.checkpoint.partition_report import checkpoint_figures
 from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
+from squallpy.runtime.compiled.background import BackgroundCompiler
 from squallpy.runtime.compiled.functions import CompiledPlan
 from squallpy.runtime.formats.file_rows import READ
 from squallpy.runtime.ingest.upserts import UpsertFeeds
@@ -45,22 +47,38 @@ class LocalExecutor:
         trace: Trace = SILENT,
         store: Store | None = None,
         number: int = 0,
-        compiled: CompiledPlan | None = None,
+        compiled: CompiledPlan | PlanCode | None = None,
     ) -> None:
         assert plan.partitions == 1 and len(plan.stages) == 1
         self._plan, self.input = plan, input
         self._measured, self._trace = measured, trace
-        self._sender, self._upserts = Sender(plan, trace, compiled), UpsertFeeds(plan)
+        self._upserts = UpsertFeeds(plan)
         self._results = Results(plan, with_changes)
         self._matrices = open_matrices(plan, input)
-        self._stage = StageExecutor(plan, plan.stages[0], trace=trace, compiled=compiled)
         self.store = store or Store(StoreLayout(all_layouts(plan)))
-        self._direct = DirectBatch.of(plan, compiled, self.store)
+        self._compiler = BackgroundCompiler(compiled) if isinstance(compiled, PlanCode) else None
+        self._use(compiled if isinstance(compiled, CompiledPlan) else None)
         self.schemas = self._results.schemas
         self.next = number
 
+    def _use(self, compiled: CompiledPlan | None) -> None:
+        """Apply batches by compiled functions from here on, as far as there are any: all state is in the store."""
+        plan, trace = self._plan, self._trace
+        self._sender = Sender(plan, trace, compiled)
+        self._stage = StageExecutor(plan, plan.stages[0], trace=trace, compiled=compiled)
+        self._direct = DirectBatch.of(plan, compiled, self.store)
+
     def step(self, step: Step | None = None) -> tuple[Printed, BatchReport]:
         """Apply the next batch, which may be given."""
+        if self._compiler is None:
+            return self._step(step)
+        begin = perf_counter()
+        done = self._step(step)
+        if compiled := self._compiler.note(perf_counter() - begin):
+            self._use(compiled)
+        return done
+
+    def _step(self, step: Step | None) -> tuple[Printed, BatchReport]:
         self.store.renew()
         step = step or self.input.step(self.next)
         changed, stats = self._apply_directly(step) or self._apply(step)
@@ -100,13 +118,17 @@ class LocalExecutor:
     ) -> None:
         """Apply all batches, or until `on_batch` says stop or `stop` is set; `begin` before the first."""
         begin()
-        for step in arriving(self.input, self.next, stop or threading.Event()):
-            if step:
-                changes, report = self.step(step)
-                go_on = on_batch(step.number, changes, report)
-                self.input.commit(step, report.open_rows)
-                if not go_on:
-                    return
+        try:
+            for step in arriving(self.input, self.next, stop or threading.Event()):
+                if step:
+                    changes, report = self.step(step)
+                    go_on = on_batch(step.number, changes, report)
+                    self.input.commit(step, report.open_rows)
+                    if not go_on:
+                        return
+        finally:
+            if self._compiler:
+                self._compiler.stop()
 
     def final(self) -> tuple[pa.Table, ...]:
         """Return the printed result of each query as of the last batch."""
@@ -137,9 +159,10 @@ class DurableLocalExecutor:
         location: StateLocation,
         with_changes: Wanted = True,
         trace: Trace = SILENT,
-        compiled: CompiledPlan | None = None,
+        compiled: CompiledPlan | PlanCode | None = None,
     ) -> None:
         assert plan.partitions == 1
+        compiled = compiled if isinstance(compiled, CompiledPlan) else None
         self._plan, self._input, self._trace = plan, input, trace
         self._sender, self._publisher = Sender(plan, trace, compiled), Publisher(plan, with_changes, trace)
         self._matrices = open_matrices(plan, input, location)

@@ -7,7 +7,7 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from squallpy.runtime.compiled import code_cache, functions
+from squallpy.runtime.compiled import background, code_cache, functions
 from squallpy.runtime.compiled.code_cache import load_code
 from squallpy.testing.engines import VolatileEngine
 
@@ -55,6 +55,32 @@ def differential_compiled_triggers(deletes: bool, tmp_path: Path) -> None:
         assert len(found[0]) and sorted_rows(found[0]) == sorted_rows(found[1])
     assert sorted_rows(engines[0].result()) == sorted_rows(engines[1].result())
     assert engines[0].row_counts() == engines[1].row_counts()
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def differential_compiled_in_the_background(killed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run switches between two batches; where the compiler is killed, it goes on as it was."""
+    monkeypatch.setattr(background, "WORTH", 0.0)
+    monkeypatch.setattr(background, "_LOOK", 0.0)
+    monkeypatch.setenv("SQUALLPY_CODE_DIR", str(tmp_path))
+    code_cache.code_folder.cache_clear()
+    engines = [VolatileEngine(compile="background"), VolatileEngine()]
+    for number, engine in enumerate(engines):
+        (tmp_path / str(number)).mkdir()
+        engine.start(SCRIPT.replace(", op 'op'", ""), tmp_path / str(number), {})
+    compiler, draw = engines[0]._executor._compiler, Random(0)
+    assert compiler
+    for batch in range(4):
+        pushed = rows(draw, 50, deletes=False)
+        found = [engine.push(pushed) for engine in engines]
+        assert len(found[0]) and sorted_rows(found[0]) == sorted_rows(found[1])
+        if batch == 1:
+            assert compiler._process
+            if killed:
+                compiler._process.kill()
+            compiler._process.wait()
+    code_cache.code_folder.cache_clear()
+    assert (engines[0]._executor._direct is None) == killed
 
 
 def sorted_rows(table: pa.Table) -> list[str]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 
 from squallpy.base.errors import SquallError
-from squallpy.runtime.kernels.kernel_compiler import KERNELS
+from squallpy.runtime.kernels.kernel_compiler import KERNELS, Kernel
 
 
 def load_code(text: str, folder: Path | None = None) -> ModuleType:
@@ -25,19 +25,36 @@ def load_code(text: str, folder: Path | None = None) -> ModuleType:
 
     Where that is damaged, they are compiled anew.
     """
-    path = _write(text, folder or code_folder())
+    return _load(write_code(text, folder or code_folder()))
+
+
+def load_cached(text: str, folder: Path | None = None) -> ModuleType | None:
+    """Make a module of printed code if the disk has its functions compiled; None otherwise."""
+    path = write_code(text, folder or code_folder())
+    return _load(path) if all(each.is_cached for each in _module(path)[1]) else None
+
+
+def _load(path: Path) -> ModuleType:
     try:
-        return _loaded(path)
+        return _compiled(path)
     except (SquallError, MemoryError):
         raise
     except Exception:  # NB: numba reads its files with pickle, which may raise anything
         for found in path.parent.glob(f"__pycache__/{path.stem}*"):
             with contextlib.suppress(OSError):
                 found.unlink()
-        return _loaded(path)
+        return _compiled(path)
 
 
-def _loaded(path: Path) -> ModuleType:
+def _compiled(path: Path) -> ModuleType:
+    module, functions = _module(path)
+    for each in functions:
+        each.load()
+    return module
+
+
+def _module(path: Path) -> tuple[ModuleType, list[Kernel]]:
+    """Import printed code; its functions are not compiled yet."""
     spec = spec_from_file_location(f"squallpy_{path.stem}", path)
     assert spec and spec.loader
     module, first = module_from_spec(spec), len(KERNELS)
@@ -49,12 +66,10 @@ def _loaded(path: Path) -> ModuleType:
         sys.dont_write_bytecode = written
     own = KERNELS[first:]
     del KERNELS[first:]
-    for each in own:
-        each.load()
-    return module
+    return module, own
 
 
-def _write(text: str, folder: Path) -> Path:
+def write_code(text: str, folder: Path) -> Path:
     """Write a module, at once, unless it is there."""
     path = folder / f"triggers_{sha256(text.encode()).hexdigest()[:32]}.py"
     if not path.is_file() or path.read_text(encoding="utf-8") != text:
@@ -80,3 +95,7 @@ def code_folder() -> Path:
     except OSError:
         pass
     return Path(tempfile.mkdtemp(prefix="squallpy-triggers-"))
+
+
+if __name__ == "__main__":  # as `background` starts it
+    _load(Path(sys.argv[1]))

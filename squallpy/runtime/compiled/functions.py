@@ -19,7 +19,7 @@ from squallpy.codegen import groups as at
 from squallpy.codegen.groups import ARROW, GroupCode
 from squallpy.codegen.program import PlanCode, RunCode, print_plan
 from squallpy.physical.plan import Plan
-from squallpy.runtime.compiled.code_cache import load_code
+from squallpy.runtime.compiled.code_cache import load_cached, load_code
 from squallpy.runtime.evaluate.kernel_runner import Batch
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
@@ -121,6 +121,7 @@ class CompiledRun:
         self._words: Words = np.zeros(code.words, np.int64)
         self._address = self._words.ctypes.data
         self._words[0] = self._steps.address
+        self._frames, self._notes = code.frames, code.notes
         self._pools: Mapping[str, Any] = {}
         self._targets: list[Pool] = []
 
@@ -144,12 +145,12 @@ class CompiledRun:
         if pools is not self._pools:
             self._pools, self._steps.pools = pools, [pools[name] for name in code.pools]
             self._targets = [pools[name] for name in code.targets]
-        words[code.frames : code.notes] = [pool.address for pool in self._steps.pools]
+        words[self._frames : self._notes] = [pool.address for pool in self._steps.pools]
         self._steps.check(self._function(self._address))
-        rows = int(words[3 : code.frames : 3].sum())
+        rows = int(words[3 : self._frames : 3].sum())
         for pool in self._targets:
             pool.tend(rows)
-        return tuple(words[code.notes :].tolist())
+        return tuple(words[self._notes :].tolist())
 
 
 @dataclass(frozen=True)
@@ -169,11 +170,11 @@ class CompiledPlan:
         return {each.first: CompiledRun(each, getattr(self.module, each.function)) for each in self.code.runs}
 
 
-def compile_plan(plan: Plan, mode: str) -> CompiledPlan | None:
+def compile_plan(plan: Plan, mode: str) -> CompiledPlan | PlanCode | None:
     """Print and compile the triggers of a plan; None where nothing is to be compiled, or cannot be.
 
     Args:
-        mode: The setting `compile`.
+        mode: The setting `compile`; with `background`, code that the disk does not have is returned as it is printed.
     """
     if mode == "off" or plan.partitions > 1 or len(plan.stages) > 1:
         return None
@@ -181,7 +182,8 @@ def compile_plan(plan: Plan, mode: str) -> CompiledPlan | None:
     if not code.groups and not code.runs:
         return None
     try:
-        return CompiledPlan(code, load_code(code.text))
+        module = load_code(code.text) if mode == "wait" else load_cached(code.text)
+        return CompiledPlan(code, module) if module else code
     except Exception as error:  # NB: whatever the compiler's reason, the kernels go on without it
         log_event(COMPILE, WARNING, "not compiled", reason=first_line(error))
         return None

@@ -174,9 +174,10 @@ class Pool(OrderedContainer):
 
     def clear(self) -> None:
         """Drop all records, keeping the memory, at a cost in proportion to their number."""
-        clear_records(self._area.current())
-        for index in self.sorted:
-            index.clear()
+        if len(self):
+            clear_records(self._area.current())
+            for index in self.sorted:
+                index.clear()
 
     def __len__(self) -> int:
         return self._area.head[pool_layout.COUNT]

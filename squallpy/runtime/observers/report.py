@@ -109,8 +109,8 @@ class BatchReport:
     @classmethod
     def of(cls, figures: Mapping[str, Any]) -> "BatchReport":
         """Take what a report has from the figures that partitions, policies and executors have added up."""
-        known = {name: figures[name] for name in _NAMES if name in figures}
-        join = {name: figures[name] for name in _OF_A_JOIN if name in figures}
+        known = {name: value for name, value in figures.items() if name in _NAMES}
+        join = {name: value for name, value in figures.items() if name in _OF_A_JOIN}
         stages = {name.removesuffix(_STAGE): value for name, value in figures.items() if name.endswith(_STAGE)}
         times = {name: max(each.values()) / 1e6 for name, each in figures.get("watermarks", {}).items()}
         received = figures.get("received_rows", {})
@@ -155,5 +155,5 @@ class RunSummary:
         return replace(self, batches=self.batches + 1, **more)
 
 
-_NAMES = tuple(f.name for f in fields(BatchReport) if f.name not in ("stages", "join", "received", "watermarks"))
-_OF_A_JOIN = tuple(f.name for f in fields(JoinReport))
+_NAMES = {f.name for f in fields(BatchReport)} - {"stages", "join", "received", "watermarks"}
+_OF_A_JOIN = {f.name for f in fields(JoinReport)}

@@ -55,8 +55,13 @@ def in_batch(batch: int) -> Iterator[None]:
     try:
         yield
     except SourceFault as fault:
-        known = batch if fault.batch is None else fault.batch
-        raise SourceFault(fault.source, fault.what, known, fault.span) from fault.__cause__
+        raise name_batch(fault, batch) from fault.__cause__
+
+
+def name_batch(fault: SourceFault, batch: int) -> SourceFault:
+    """Name the batch in a fault of a source that names none."""
+    known = batch if fault.batch is None else fault.batch
+    return SourceFault(fault.source, fault.what, known, fault.span)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from squallpy.runtime.sources.foreign_source import ForeignSlice, in_batch
+from squallpy.runtime.sources.foreign_source import ForeignSlice, SourceFault, name_batch
 from squallpy.runtime.sources.protocol import Limit, Offset, Slice, Source
 from squallpy.runtime.sources.stream_times import Times
 
@@ -128,8 +128,10 @@ class Input:
 
     def _slices(self, step: Step, name: str, tasks: int) -> Sequence[Slice]:
         """Cut what a batch reads of one source; faults of it name the batch."""
-        with in_batch(step.number):
+        try:  # NB: a context manager of each batch and source would cost as much as a very small batch
             found = self.sources[name].split(*step.spans[name], tasks)
+        except SourceFault as fault:
+            raise name_batch(fault, step.number) from fault.__cause__
         return [replace(each, batch=step.number) if isinstance(each, ForeignSlice) else each for each in found]
 
     @property
