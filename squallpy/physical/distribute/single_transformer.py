@@ -165,8 +165,9 @@ class Form:
                 yield self._move(to, child, outer)
 
     def _move(self, to: Location, child: Expression, outer: "_Outer") -> Ref:
-        """Name the child at its new location."""
-        assert child.at is not EVERYWHERE, "each node would send its copy"
+        """Name the child at its new location. Raises PlacementError."""
+        if child.at is EVERYWHERE:
+            raise PlacementError("each node would send its copy")
         match child:
             case Read(Ref(row=None) as ref):
                 pass
