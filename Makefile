@@ -34,7 +34,7 @@ long: setup  ## what `make test` leaves out: the longest step tests on partition
 	$(BIN)/python -m pytest -m long
 	FUZZ=200 $(BIN)/python -m pytest -k property_
 
-passes: setup  ## each step test without each pass and rule that changes its plan; `make test` has ten for each
+passes: setup  ## each step test without each pass and rule that changes its plan; `make test` has six for each
 	$(BIN)/python -m pytest -m passes
 
 compiled: setup  ## each step test with its triggers compiled; `make test` has a sample

@@ -52,18 +52,20 @@ def fingerprint(
         from squallpy.physical.matrix.explain_text import matrices_text
 
         query += matrices_text(matrices)
-    return CheckpointIdentity(
-        _hash(query), plan_identity(compiled), sizes, _hash(_program_text(compiled)), to_json(setup) or {}
-    )
+    program = run_deep(lambda: _program_text(compiled))
+    plan = _plan_identity(compiled, program)
+    return CheckpointIdentity(_hash(query), plan, sizes, _hash(program), to_json(setup) or {})
 
 
 def plan_identity(compiled: CompiledQuery) -> str:
     """Identify the plan of a query, which the state of each partition depends on."""
+    return _plan_identity(compiled, run_deep(lambda: _program_text(compiled)))
+
+
+def _plan_identity(compiled: CompiledQuery, program: str) -> str:
     plan, matrices = compiled.plan, compiled.plan.matrices
-    parts = matrices.parts if matrices else 0
-    return run_deep(
-        lambda: _hash(f"{plan.partitions} {parts} {_program_text(compiled)} {plan_text(plan, with_components=False)}")
-    )
+    parts, placed = matrices.parts if matrices else 0, run_deep(lambda: plan_text(plan, with_components=False))
+    return _hash(f"{plan.partitions} {parts} {program} {placed}")
 
 
 def _program_text(compiled: CompiledQuery) -> str:

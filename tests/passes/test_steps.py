@@ -1,6 +1,6 @@
 """Each pass and rule switched off in step tests where it is at work: answers and changes stay the same.
 
-`make test` runs ten for each, recorded in `at_work.list`, `make passes` all that there are.
+`make test` runs six for each, recorded in `at_work.list`, `make passes` all that there are.
 """
 
 from pathlib import Path

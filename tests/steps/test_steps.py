@@ -35,7 +35,7 @@ ENGINES: dict[str, Callable[[], MemoryEngine]] = {
 
 
 class Joining(PartitionedEngine):
-    """With a join operator, where a query can be spread so, else by cost."""
+    """With a join operator, where a query can be spread so, else by cost, and on fewer partitions."""
 
     def start(self, script: str, checkpoint: Path, tables: dict[str, pa.Table]) -> None:
         try:
@@ -43,7 +43,7 @@ class Joining(PartitionedEngine):
         except SquallError as error:
             if error.code != "SQ7003":
                 raise
-            self._settings = replace(self._settings, join_operator="auto")
+            self._settings, self._partitions = replace(self._settings, join_operator="auto"), 3
             super().start(script, checkpoint, tables)
 
 
