@@ -41,11 +41,14 @@ def reach(out: Path, batches: int, process: "subprocess.Popen[bytes]") -> None:
     ],
 )
 def fault_driver_killed_and_restarted(query: str, kills: tuple[int, ...], tmp_path: Path) -> None:
+    """Its workers, and the daemon they come from, are killed before."""
     script, size = write(tmp_path, query), ("--batch-rows", "100")
     out = tmp_path / "out"
     more = [*size, "--checkpoint", str(script.parent / "state")]
     for batches in kills:
         process = running(script, out, *more)
+        reach(out, batches - 2, process)
+        kill_workers(process, with_daemon=True)
         reach(out, batches, process)
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -92,19 +95,25 @@ def migrating(metrics: Path, batches: int, process: "subprocess.Popen[bytes]") -
         time.sleep(0.005)
 
 
-@pytest.mark.parametrize("kills", [(9,), pytest.param((2, 9, 15, 22), marks=pytest.mark.cluster)])
+@pytest.mark.cluster
+@pytest.mark.parametrize("kills", [(9,), (2, 9, 15, 22)])
 def fault_workers_killed_in_mid_batch(kills: tuple[int, ...], script: Path) -> None:
     """The workers, and in batch 9 the daemon they come from, too."""
     out = script.parent / "out"
     process = running(script, out)
     for batches in kills:
         reach(out, batches, process)
-        daemon, forked = pythons(process.pid)
-        assert forked
-        for victim in (daemon, *forked) if batches == 9 else forked:
-            os.kill(victim, signal.SIGKILL)
+        kill_workers(process, with_daemon=batches == 9)
     assert process.wait(120) == 0
     assert printed(out) == undisturbed(script)
+
+
+def kill_workers(process: "subprocess.Popen[bytes]", with_daemon: bool) -> None:
+    """Kill the workers of a run, and the daemon that they come from."""
+    daemon, forked = pythons(process.pid)
+    assert forked
+    for victim in (daemon, *forked) if with_daemon else forked:
+        os.kill(victim, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("kills", [(17,), pytest.param((2, 17), marks=pytest.mark.cluster)])
