@@ -1,6 +1,6 @@
-"""Runs without end: what ten hours of idle looks cost, and whether an hour of input leaves memory and batches flat.
+"""Runs without end: what idle looks cost, whether input leaves memory and batches flat, what is known of a file.
 
-python -m bench.endless                     ten hours of looks; 3,600 batches of 10,000 rows, a file each
+python -m bench.endless                     ten hours of looks; 3,600 batches of 10,000 rows, a file each; small files
 python -m bench.endless --minutes 10        the same for ten minutes of input
 
 Time is a clock of the bench's own, which a wait moves on: a look every 0.1 s, a file of 10,000 rows every second. So
@@ -9,12 +9,14 @@ query counts and sums 1,000 groups over a window of a minute.
 """
 
 import argparse
+import gc
 import threading
+import tracemalloc
 from collections import deque
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from time import perf_counter, process_time
+from time import perf_counter, process_time, sleep
 
 import numpy as np
 
@@ -24,6 +26,7 @@ from squallpy.session import RunOptions, Session
 from squallpy.testing.ignoring_sink import IgnoringSink
 
 ROWS, GROUPS, KEPT = 10_000, 1_000, 60  # rows a second; seconds for which files stay
+FIRST = 1_000  # files that are there before those that are measured
 QUERY = """
 CREATE STREAM r (k INT, v BIGINT, at TIMESTAMP) USING csv OPTIONS (path 'in/', watch 'true'{options}) TIMESTAMP BY at;
 SELECT k, COUNT(*) AS n, SUM(v) AS s FROM r GROUP BY k RANGE 1 MIN;
@@ -71,6 +74,30 @@ class Writer(Clock):
             self._files.popleft().unlink()
         self._seconds += 1
         return super().wait(1.0)
+
+
+class SmallFiles(threading.Event):
+    """Files of two rows that come by the hundred, and the traced bytes after the first thousand and after all."""
+
+    def __init__(self, count: int, folder: Path) -> None:
+        super().__init__()
+        self._count, self._folder, self._files = count, folder, 0
+        self.traced = list[int]()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        if self._files in (FIRST, FIRST + self._count) and len(self.traced) < 2:
+            gc.collect()
+            self.traced.append(tracemalloc.get_traced_memory()[0])
+        if self._files == FIRST + self._count:
+            self.set()
+            return True
+        for _ in range(100):
+            draft = self._folder / f".{self._files}"
+            draft.write_text(f"{self._files % 7},1,2026-01-01 00:00:00\n{self._files % 5},2,2026-01-01 00:00:00\n")
+            draft.rename(self._folder / f"a-file-with-a-name-of-usual-length-{self._files:08}.csv")
+            self._files += 1
+        sleep(0.06)  # NB: so that the folder has another time
+        return False
 
 
 class Seconds(IgnoringSink):
@@ -129,13 +156,29 @@ def steady(minutes: float) -> None:
     print(f"  the last by the third: {clock.memory[-1] / clock.memory[2]:.3f}")
 
 
+def files(count: int) -> None:
+    with TemporaryDirectory(prefix="squallpy-") as name:
+        folder = Path(name)
+        (folder / "in").mkdir()
+        (folder / "q.sql").write_text(QUERY.format(options=""))
+        fed = SmallFiles(count, folder / "in")
+        session = Session(folder / "q.sql", Settings(local_dir=str(folder / "local")))
+        tracemalloc.start()
+        options = RunOptions("local", changes=True, final=False, checkpoint=str(folder / "kept"))
+        session.run(options, IgnoringSink(), fed)
+        tracemalloc.stop()
+    print(f"{count:,} files more: {(fed.traced[1] - fed.traced[0]) / count:,.0f} bytes of memory for each")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hours", type=float, default=10.0, help="of idle looks")
     parser.add_argument("--minutes", type=float, default=60.0, help="of input")
+    parser.add_argument("--files", type=int, default=10_000, help="small files in one folder")
     given = parser.parse_args()
     idle(given.hours)
     steady(given.minutes)
+    files(given.files)
 
 
 if __name__ == "__main__":

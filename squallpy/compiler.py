@@ -107,14 +107,14 @@ class Compiler:
             sizes: Rows of each relation, as far as they are known.
             report_late: Rows that come after their window has passed are reported.
         """
-        return run_deep(lambda: self._compile(queries, partitions, sizes, report_late))
+        return self.place(self.to_program(*queries, report_late=report_late), partitions, sizes)
 
-    def _compile(
-        self, queries: Sequence[Query], partitions: int, sizes: dict[str, int], report_late: bool
-    ) -> CompiledQuery:
-        settings = self.settings
-        compiled = to_program(*queries, settings=settings, report_late=report_late)
-        program = compiled.program
+    def place(self, compiled: CompiledProgram, partitions: int, sizes: dict[str, int]) -> CompiledQuery:
+        """Compile a trigger program to the physical plan of its queries."""
+        return run_deep(lambda: self._place(compiled, partitions, sizes))
+
+    def _place(self, compiled: CompiledProgram, partitions: int, sizes: dict[str, int]) -> CompiledQuery:
+        settings, program = self.settings, compiled.program
         sizes = sizes | {r.name: sizes.get(r.source.name, 0) for r in program.relations if r.parts}
         joins = JoinOperator(settings.join_operator)
         switches = DistributionOptions(settings.move_rules, settings.move_sharing, settings.fusion)

@@ -74,9 +74,13 @@ class MemoryEngine:
                 source.add(open_source(source.relation, checkpoint).read(0, 1, ("zero",)))
         self._batches = PushedBatches()
         self._sizes = {name: source.rows for name, source in self._sources.items()}
-        self._compiled: CompiledQuery = session.compile(session.script.queries, self._partitions, self._sizes)
+        self._compiled: CompiledQuery = self._compile(session)
         self._code = compile_plan(self._compiled.plan, self._settings.compile)
         self._open(memory_input(self._sources, self._batches))
+
+    def _compile(self, session: Session) -> CompiledQuery:
+        """Compile the queries of the script."""
+        return session.compile(session.script.queries, self._partitions, self._sizes)
 
     @property
     def relations(self) -> Mapping[str, Relation]:
@@ -358,7 +362,8 @@ class MovedEngine(KilledEngine):
     def restart(self) -> None:
         before = self._compiled
         partitions = self._random.choice([n for n in range(1, self.MOST + 1) if n != before.plan.partitions])
-        self._compiled, self._moved_from = self._session.compile(before.queries, partitions, self._sizes), before.plan
+        moved = self._session.compiler.place(before, partitions, self._sizes)
+        self._compiled, self._moved_from = moved, before.plan
         try:
             super().restart()
             self.moves += 1

@@ -82,8 +82,9 @@ def test_a_finished_job_has_nothing_more_to_do_until_it_grows(cluster: Any, tmp_
     assert run(cluster.session, job(tmp_path / "empty", 0), Seen()) == -1
 
 
-def test_several_batches_go_to_a_tick(cluster: Any, tmp_path: Path) -> None:
+def test_several_batches_go_to_a_tick(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each comes once and in order, the caller counts them: a run goes on in the middle of a tick."""
+    monkeypatch.setattr(micro_batch_loop, "_TICK", 600.0)  # NB: seconds after which a tick ends early
     first, second = Seen(lambda batch: batch != 4), Seen()
     together = replace(job(tmp_path, 9), batches_per_tick=3)
     assert run(cluster.session, together, first) == 4

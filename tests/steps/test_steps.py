@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-import pyarrow as pa
 import pytest
 
 from squallpy.base.errors import SquallError
+from squallpy.compiler import CompiledQuery
 from squallpy.runtime.kernels import dictionary
+from squallpy.session import Session
 from squallpy.testing.engines import (
     KilledEngine,
     LocalEngine,
@@ -37,14 +38,16 @@ ENGINES: dict[str, Callable[[], MemoryEngine]] = {
 class Joining(PartitionedEngine):
     """With a join operator, where a query can be spread so, else by cost, and on fewer partitions."""
 
-    def start(self, script: str, checkpoint: Path, tables: dict[str, pa.Table]) -> None:
+    def _compile(self, session: Session) -> CompiledQuery:
+        compiler, sizes = session.compiler, self._sizes
+        program = compiler.to_program(*session.script.queries)
         try:
-            super().start(script, checkpoint, tables)
+            return compiler.place(program, self._partitions, sizes)
         except SquallError as error:
             if error.code != "SQ7003":
                 raise
-            self._settings, self._partitions = replace(self._settings, join_operator="auto"), 3
-            super().start(script, checkpoint, tables)
+            other = replace(compiler, settings=replace(self._settings, join_operator="auto"))
+            return other.place(program, 3, sizes)
 
 
 MORE: dict[str, Callable[[], MemoryEngine]] = {
@@ -98,6 +101,14 @@ LONG = {
     "over_ignore_nulls_of_keys", "over_window", "over_ignore_nulls", "null_columns", "over_frame_rows_apart",
     "outer_star_on", "over_from_here", "outer_chain_left", "views_of_views", "over_frame_extremes", "over_ends",
     "anti_many_on", "over_frame_computed", "over_alike_backwards", "subquery_first_settled", "over_over_neighbours",
+    "over_shares", "over_qualify", "mark_quantified", "quantified_places", "over_ends_apart", "outer_chain_right",
+    "over_nth", "mark_correlated", "mark_of_in", "join_many", "outer_snowflake", "over_neighbours",
+    "over_frame_lateral", "full_joins_nested", "mark_nested", "over_frame_before", "range_disjunctions_many",
+    "full_joins_on_coalesce", "on_both_sides_semi", "over_rollup_numbered", "over_row_number",
+    "full_joins_of_other_keys", "key_broken_row_number", "limit_in_alike", "median_nested", "over_wide", "over_rank",
+    "over_constants_computed", "over_ends_of_keys", "outer_full_many_using", "over_top_keys", "limit_by_exists",
+    "over_in", "greatest_so_far", "full_joins_then_others", "mark_places", "cofactor_joins", "over_nth_of_alike",
+    "intervals_sessions", "exists_greater_between", "over_total",
 }  # fmt: skip
 
 
