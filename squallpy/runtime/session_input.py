@@ -20,7 +20,7 @@ from squallpy.runtime.checkpoint.spool import SpooledSource
 from squallpy.runtime.query_input import keyed
 from squallpy.runtime.sources import open_source
 from squallpy.runtime.sources.arrivals import Arrivals, Decision
-from squallpy.runtime.sources.foreign_source import ForeignSource, names_asked
+from squallpy.runtime.sources.foreign_source import ForeignSource
 from squallpy.runtime.sources.input import Input, Span, Step, whole
 from squallpy.runtime.sources.protocol import Offset, Source
 from squallpy.runtime.sources.pushed_rows import PushedRows
@@ -71,7 +71,7 @@ class SessionInput:
         source = self.open_foreign(relation)
         source.begin(self.folder, False)
         if not source.is_replayable and not isinstance(source.inner, RowSource):
-            columns = names_asked(relation.fields, relation)
+            columns = source.asked([field.name for field in relation.fields])
             source.inner = SpooledSource(
                 source.inner, columns, self.folder, relation.name, relation.options.get(STORED) == "true"
             )

@@ -13,6 +13,7 @@ import pytest
 from squallpy.base.batch_trigger import BatchTrigger
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
+from squallpy.live.live_session import LiveSession
 from squallpy.session import RunOptions, Session
 from tests.kept import Kept, Killed
 
@@ -113,6 +114,21 @@ def answer(*rows: tuple[int, int, str | None]) -> list[dict[str, Any]]:
 def test_lines_of_a_server(tmp_path: Path, servers: list[Server], options: str, sent: list[bytes]) -> None:
     servers.append(Server(sent))
     World(tmp_path, servers[0], options).run(answer((1, 2, "c"), (2, 2, "b")))
+
+
+def test_a_view_over_a_server(servers: list[Server]) -> None:
+    """In a session, whose input is its own."""
+    servers.append(Server([b"1,a\n2,b\n", b"1,c\n"]))
+    session = LiveSession()
+    given = f"host '127.0.0.1', port '{servers[0].port}'"
+    [*session.execute(f"CREATE STREAM r ({COLUMNS}) USING socket OPTIONS ({given});")]
+    [*session.execute(f"CREATE MATERIALIZED VIEW w AS {QUERY};")]
+    wanted, looks = sorted(map(str, answer((1, 2, "c"), (2, 1, "b")))), 1000
+    while sorted(map(str, session.table("w").to_pylist())) != wanted:
+        session.step()
+        time.sleep(0.01)
+        assert (looks := looks - 1), session.table("w").to_pylist()
+    session.close()
 
 
 def test_changes_of_a_server(tmp_path: Path, servers: list[Server]) -> None:

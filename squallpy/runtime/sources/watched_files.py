@@ -130,6 +130,7 @@ class WatchedFiles(Source):
 
     def logged(self, first: int) -> list[LoggedPiece]:
         """Return the pieces from a number on, which are not forgotten, as they are logged."""
+        assert first >= self._dropped, f"pieces from {first} on, and {self._dropped} are forgotten"
         return [piece.logged for piece in self._pieces[first - self._dropped :]]
 
     def restore(self, pieces: Iterable[LoggedPiece], end: Offset) -> None:
