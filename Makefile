@@ -5,7 +5,7 @@ DEVELOP := .venv/developed
 # NB: a process that compiles to bytecode all that it imports takes 2 s of processor time for it
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup run demo check test long passes compiled cluster wheel fuzz plans bench bench-joins bench-matrix bench-fivm bench-compile table clean
+.PHONY: help setup run demo check test ibis long passes compiled cluster wheel fuzz plans bench bench-joins bench-matrix bench-fivm bench-compile table clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ check: setup  ## ruff, mypy, the import contracts and the rule of docstrings
 
 test: setup  ## every test but those of `make long` and `make cluster`
 	$(BIN)/python -m pytest
+
+ibis: setup  ## Ibis' own tests over our backend; prints the table of docs/ibis.md
+	$(BIN)/python -m pytest -p tests.ibis_suite.plugin -c tests/ibis_suite/pytest.ini -q --tb=no --pyargs ibis.backends.tests -m squall
 
 long: setup  ## what `make test` leaves out: the longest step tests on partitions, 200 examples of each property
 	$(BIN)/python -m pytest -m long

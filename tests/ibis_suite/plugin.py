@@ -109,25 +109,36 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report = yield
     if report.when == "call" or (report.when == "setup" and report.outcome != "passed"):
         error = call.excinfo.value if call.excinfo else None
-        OUTCOMES[item.nodeid] = _classify(report, error)
+        OUTCOMES[f"{item.path.name}::{item.name}"] = _classify(item.name.partition("[")[0], report, error)
     return report
 
 
-def _classify(report: Any, error: BaseException | None) -> tuple[str, str]:
-    """Tell what came of a test: passed, refused, skipped or failed, and why."""
+DIFFERENCES = {"test_divide_by_zero": "x / 0 is NULL"}
+"""Tests whose answer is another in SQL here, and how (docs/ibis.md)."""
+
+
+OF_THE_DATA = ("test_order_by_no_projection", "test_join_with_pandas_non_null_typed_columns")
+"""Tests that know rows of the data that is not shipped."""
+
+
+def _classify(test: str, report: Any, error: BaseException | None) -> tuple[str, str]:
+    """Tell what came of a test, and why: passed, refused, skipped, other (DIFFERENCES), slow or failed."""
     if error is None:
         return "passed" if report.outcome == "passed" else report.outcome, ""
     why = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-    if isinstance(error, pytest.skip.Exception) or (report.outcome == "skipped" and not hasattr(report, "wasxfail")):
-        return "skipped", why
-    if isinstance(error, pytest.xfail.Exception):
-        return "refused", why
+    if (
+        test in OF_THE_DATA
+        or isinstance(error, pytest.skip.Exception)
+        or why in ("KeyError: 'squall'", 'KeyError: "squall"')
+    ):
+        return "skipped", why  # NB: a KeyError is a test that has a text or type for each backend that it knows
     causes = {type(error).__name__, type(error.__cause__).__name__, type(error.__context__).__name__}
-    if isinstance(error, SquallError):
+    is_refused = causes & {*REFUSALS, "NotImplementedError"} or "'Backend' object has no attribute" in why
+    if isinstance(error, SquallError | pytest.xfail.Exception) or is_refused:
         return "refused", why
-    if causes & {*REFUSALS, "NotImplementedError"}:
-        return "refused", why
-    return "failed", why
+    if isinstance(error, TimeoutError):
+        return "slow", why
+    return ("other", DIFFERENCES[test]) if test in DIFFERENCES else ("failed", why)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -135,6 +146,13 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         Path(out).write_text(json.dumps(OUTCOMES, indent=1))
 
 
+KINDS = ("passed", "refused", "other", "skipped", "slow", "failed")
+
+
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    counts = Counter(outcome for outcome, _ in OUTCOMES.values())
-    terminalreporter.write_line(f"ibis: {dict(counts)}")
+    """Print the numbers as the table of docs/ibis.md."""
+    counts = Counter((test.partition("::")[0], outcome) for test, (outcome, _) in OUTCOMES.items())
+    files = sorted({file for file, _ in counts})
+    for file in (*files, "all"):
+        numbers = (sum(n for (f, k), n in counts.items() if k == kind and file in (f, "all")) for kind in KINDS)
+        terminalreporter.write_line(f"| {file} | {' | '.join(map(str, numbers))} |")

@@ -67,7 +67,7 @@ def batting(chosen: random.Random) -> pd.DataFrame:
             "teamID": chosen.choice(["BOS", "NYA", "CLE", "DET"]),
             "lgID": chosen.choice(["AL", "NL", "PL"]),
         }
-        | {name: chosen.randrange(0, 160) for name in BATTING}
+        | {name: chosen.randrange(0, 12 if name == "RBI" else 160) for name in BATTING}
         for player in players
         for year in range(2006, 2016)
     ]
