@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from squallpy.catalog.relation import Relation
 from squallpy.physical.plan import Plan
 from squallpy.runtime.local_executor import LocalExecutor
+from squallpy.runtime.matrix.matrix_stage import MatrixStage
 from squallpy.runtime.session_input import SessionInput
 from squallpy.runtime.sources.input import Input, Span, Step
 from squallpy.runtime.sources.protocol import Offset
@@ -44,6 +45,16 @@ class Filling:
         """Read what batches have read since, and return the state; between two batches."""
         self._catch_up()
         return self._executor.store
+
+    def matrices(self, input: Input, batch: int) -> MatrixStage | None:
+        """Return the matrices of the state, which go on with other batches from a number on; None if it has none."""
+        stage = self._executor.matrices
+        if stage is not None:
+            from squallpy.runtime.matrix.driver_stage import DriverMatrices  # NB: kernels take long to load
+
+            assert isinstance(stage, DriverMatrices)
+            stage.go_on(input, batch)
+        return stage
 
     def close(self) -> None:
         """Let sources forget what they have kept for it."""

@@ -133,6 +133,12 @@ class LiveProgram:
     def begin_filling(self, pending: Pending) -> None:
         """Begin to compute what the queries so far do not hold, between two batches; SQ6009 if rows of it are gone."""
         replan, compiled = pending.replan, pending.compiled
+        if compiled.plan.matrices:
+            if self.checkpoint:
+                message = "a session with a checkpoint has no matrices"
+                raise SquallError("SQ3001", message, hint="run them as a script: squall run --checkpoint DIR")
+            pending.filling = Filling(compiled.plan, self.input, compiled.relations, columns_read(compiled))
+            return
         program = replan.fill if replan else compiled.program
         if program is None or (replan and replan.plan_above):
             return
@@ -162,9 +168,12 @@ class LiveProgram:
             filled = replan.fill_from(self.running.executor.holder)
         new = {query.number for query in queries} - {query.number for query in self.queries}
         if self.checkpoint is None:
-            store = replan.carry(self._store, filled) if replan else filled
             log, given = None, self._arrivals(compiled, lambda _: None)
-            executor: Executor = LocalExecutor(compiled.plan, given, store=store, number=self.batches)
+            matrices = pending.filling.matrices(given, self.batches) if pending.filling else None
+            store = replan.carry(self._store, filled) if replan and not matrices else filled
+            executor: Executor = LocalExecutor(
+                compiled.plan, given, store=store, number=self.batches, matrices=matrices
+            )
             self._introduce(queries, new, sinks, executor)
             save(0, self.batches)
         else:

@@ -18,12 +18,9 @@ import pyarrow as pa
 from squallpy.base.errors import Span, SquallError, nearest
 from squallpy.base.settings import Settings, parse_settings
 from squallpy.catalog.catalog import Catalog, View
-from squallpy.catalog.matrices import Matrix
-from squallpy.catalog.matrices import MatrixProgram as DeclaredProgram
 from squallpy.catalog.relation import Field, Relation
-from squallpy.compiler import CompiledQuery, Compiler
+from squallpy.compiler import CompiledQuery
 from squallpy.explain import STAGES
-from squallpy.frontend.declaration_text import quote_name
 from squallpy.frontend.query import SelectText
 from squallpy.frontend.script import parse_script
 from squallpy.frontend.statement_texts import blank_around, split_statements
@@ -50,27 +47,22 @@ from squallpy.live.explain_query import explain_query
 from squallpy.live.live_program import LiveProgram
 from squallpy.live.outcome import Outcome
 from squallpy.live.pushed_tables import pushed_table
+from squallpy.live.session_compiler import SessionCompiler
 from squallpy.live.session_sink import SessionSink
 from squallpy.live.show import describe, show
 from squallpy.live.snapshot_query import SnapshotQueries, fields_of
 from squallpy.live.subscription import Subscription, ViewSink
-from squallpy.logical.bind import Script, ScriptBinder
 from squallpy.logical.nodes import Query
 from squallpy.runtime.checkpoint.checkpoint import hold_lease
 from squallpy.runtime.checkpoint.durable_folder import join_path
 from squallpy.runtime.checkpoint.session_checkpoint import SessionCheckpoint, SessionRecord
-from squallpy.runtime.evaluate.constant_evaluation import fold_constant
 from squallpy.runtime.observers.protocol import Observer
 from squallpy.runtime.observers.report import BatchReport
-from squallpy.runtime.replan import with_whole_rows
 from squallpy.runtime.session_input import SessionInput
 from squallpy.runtime.sinks.protocol import Sink
-from squallpy.runtime.sources import infer_fields
-from squallpy.runtime.sources.foreign_source import ForeignSource
-from squallpy.runtime.sources.registry import infer_foreign_fields, open_foreign
 
 if TYPE_CHECKING:  # NB: only sessions with matrices import it
-    from squallpy.maintain.matrix.matrix_program import Program as MatrixProgram
+    pass
 
 POLL = 0.05
 """Seconds between two looks for something to read."""
@@ -94,18 +86,18 @@ class LiveSession:
         checkpoint: str | None = None,
     ) -> None:
         self.settings, self.base = settings or Settings(), base or Path.cwd()
-        self._programs: dict[str, MatrixProgram] = {}
-        self._names, self._given, self._columns = count(1), list[str](), dict[str, str]()
+        self._compiler = SessionCompiler(self.settings, self.base)
+        self._names, self._given = count(1), list[str]()
         self._opened, lease = ExitStack(), None
         self._checkpoint: SessionCheckpoint | None = None
         if checkpoint is not None:
             lease = self._opened.enter_context(hold_lease(checkpoint))
             snapshot = self.settings.snapshot_mb << 20
             self._checkpoint = SessionCheckpoint(checkpoint, self.settings.local_dir, snapshot)
-        binder = ScriptBinder(self._infer, self._outputs, fold_constant)
+        binder = self._compiler.binder()
         self._definitions = Definitions(binder, self._refresh, self._open_sink, self._drop_source)
         spool = join_path(checkpoint, "spool") if checkpoint else None
-        self._input = SessionInput(self.base, self._open_foreign, spool)
+        self._input = SessionInput(self.base, self._compiler.open_foreign, spool)
         observer = observer or Observer()
         self._program = LiveProgram(self.settings, self._input, self._compile, observer, self._checkpoint, lease)
         self.lock, self._statements = threading.RLock(), threading.RLock()  # of batches, and of definitions
@@ -202,7 +194,7 @@ class LiveSession:
         return SessionSink(outputs.open(spec, query.text, resumed=self._restores), first)
 
     def _drop_source(self, name: str) -> None:
-        self._columns.pop(name, None)
+        self._compiler.columns.pop(name, None)
         with self.lock:
             self._input.drop(name)
 
@@ -235,12 +227,8 @@ class LiveSession:
 
     def _bind_anew(self) -> None:
         """Bind all queries as a session that is restored does, so that their program is that of the definitions."""
-        binder = ScriptBinder(self._infer, self._outputs, fold_constant)
-        for text in self._definitions.statements():
-            for statement in parse_script(text, "session"):
-                binder.bind(statement)
         bound = dict[str, Maintained]()
-        for query in binder.script.queries:
+        for query in self._compiler.bind(self._definitions.statements()):
             name = query.view or (query.sink.name if query.sink else "")
             known = self.entries.maintained[name.lower()]
             number, sink = known.query.number, known.query.sink
@@ -253,15 +241,16 @@ class LiveSession:
             statements, given = self._definitions.statements(), tuple(self._given)
             kept = self.entries.maintained.items()
             sinks = {name: each.sink.first for name, each in kept if isinstance(each.sink, SessionSink)}
-            record = SessionRecord(generation, statements, dict(self._columns), given, batches, sinks)
+            record = SessionRecord(generation, statements, dict(self._compiler.columns), given, batches, sinks)
             self._checkpoint.save(record)
 
     def _restore(self) -> None:
         """Define what the checkpoint has, and go on where its batches are."""
         assert self._checkpoint
         record = self._checkpoint.record
-        self.settings = self._program.settings = parse_settings(record.settings, self.settings)
-        self._given, self._columns = [*record.settings], dict(record.columns)
+        self._use(parse_settings(record.settings, self.settings))
+        self._given = [*record.settings]
+        self._compiler.columns.update(record.columns)
         self._restores = True
         for text in record.statements:
             for statement in parse_script(text, "session"):
@@ -476,13 +465,18 @@ class LiveSession:
 
     def _set(self, name: str, value: str, span: Span) -> Outcome:
         try:
-            self.settings = parse_settings([f"{name}={value}"], self.settings)
+            self._use(parse_settings([f"{name}={value}"], self.settings))
         except SquallError as error:
             raise error.at(span) from None
-        self._program.settings = self.settings
         self._given.append(f"{name}={value}")
         self._refresh(bool(self.entries.maintained))
         return Outcome("SET")
+
+    def _use(self, settings: Settings) -> None:
+        self.settings = self._compiler.settings = self._program.settings = settings
+
+    def _compile(self, queries: Sequence[Query]) -> CompiledQuery:
+        return self._compiler.compile(self.catalog, queries, 1)
 
     def _explain(self, explain: Explain) -> str:
         if explain.stage and explain.stage not in EXPLAINED:
@@ -492,37 +486,4 @@ class LiveSession:
             query = self._definitions.query(explain.query)
         else:
             query = self._definitions.maintained(explain.name, explain.span).query
-        return explain_query(self._compiler([query]), query, explain.stage or "triggers")
-
-    # compilation
-
-    def _compiler(self, queries: Sequence[Query]) -> Compiler:
-        catalog = self.catalog
-        script = Script(catalog.relations, tuple(queries), catalog.matrices, catalog.programs)
-        return Compiler(script, self.settings, self._programs)
-
-    def _compile(self, queries: Sequence[Query]) -> CompiledQuery:
-        compiled = self._compiler(queries).compile(queries, 1, {})
-        return replace(compiled, plan=with_whole_rows(compiled.plan))
-
-    def _infer(self, relation: Relation) -> tuple[Field, ...]:
-        """Infer the columns of a relation, once: files may go when they have been read."""
-        if relation.name not in self._columns:
-            found = infer_foreign_fields if relation.is_foreign else infer_fields
-            fields = found(relation, self.base)
-            items = (f"{quote_name(f.name)} {f.type}{'' if f.nullable else ' NOT NULL'}" for f in fields)
-            self._columns[relation.name] = ", ".join(items)
-        (created,) = parse_script(f"CREATE STREAM x ({self._columns[relation.name]}) USING pushed", "session")
-        assert isinstance(created, CreateRelation)
-        return created.relation.fields
-
-    def _outputs(self, declared: DeclaredProgram, matrices: Mapping[str, Matrix]) -> tuple[str, ...]:
-        from squallpy.maintain.matrix.script_programs import Programs  # NB: only scripts with matrices import it
-
-        return Programs(self._programs).outputs(declared, matrices)
-
-    def _open_foreign(self, relation: Relation) -> ForeignSource:
-        if relation.format == "spark":
-            message = f"USING spark reads {relation.name} by Spark's readStream, and there is no Spark"
-            raise SquallError("SQ3001", message, relation.span, "run it on Spark")
-        return open_foreign(relation, self.base, lambda _: ("", None))  # type: ignore[arg-type,return-value]
+        return explain_query(self._compiler.compiler(self.catalog, [query]), query, explain.stage or "triggers")

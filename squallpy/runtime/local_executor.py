@@ -17,7 +17,7 @@ from squallpy.runtime.compiled.background import BackgroundCompiler
 from squallpy.runtime.compiled.functions import CompiledPlan
 from squallpy.runtime.formats.file_rows import READ
 from squallpy.runtime.ingest.upserts import UpsertFeeds
-from squallpy.runtime.matrix.matrix_stage import compute, open_matrices
+from squallpy.runtime.matrix.matrix_stage import MatrixStage, compute, open_matrices
 from squallpy.runtime.messages.deltas import Delta
 from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.replan import all_layouts
@@ -35,7 +35,7 @@ class LocalExecutor:
 
     Args:
         measured: The statistics of each batch include the size of its state, which costs as much as a very small batch.
-        store: The state to go on from, as of batch `number`; None: nothing has been read.
+        store: The state to go on from, as of batch `number`, with `matrices`; None: nothing has been read.
     """
 
     def __init__(
@@ -48,13 +48,14 @@ class LocalExecutor:
         store: Store | None = None,
         number: int = 0,
         compiled: CompiledPlan | PlanCode | None = None,
+        matrices: MatrixStage | None = None,
     ) -> None:
         assert plan.partitions == 1 and len(plan.stages) == 1
         self._plan, self.input = plan, input
         self._measured, self._trace = measured, trace
         self._upserts = UpsertFeeds(plan)
         self._results = Results(plan, with_changes)
-        self._matrices = open_matrices(plan, input)
+        self.matrices = matrices or open_matrices(plan, input)
         self.store = store or Store(StoreLayout(all_layouts(plan)))
         self._compiler = BackgroundCompiler(compiled) if isinstance(compiled, PlanCode) else None
         self._use(compiled if isinstance(compiled, CompiledPlan) else None)
@@ -105,7 +106,7 @@ class LocalExecutor:
     def _apply(self, step: Step) -> tuple[list[Delta], Stats]:
         """Apply a batch; return the changes of results, and statistics."""
         with self._trace("feed"):
-            computed = compute(self._plan, self._matrices, step, self._trace)
+            computed = compute(self._plan, self.matrices, step, self._trace)
             part = self._sender.read(self.input.whole(step), self.store.dictionary, computed)
         read = perf_counter()
         with self._trace("statements"):

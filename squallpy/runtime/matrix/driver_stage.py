@@ -90,6 +90,10 @@ class DriverMatrices:
             inputs, readings = inputs + program.inputs, readings + len(kept.readings)
             self._programs.append(program)
 
+    def go_on(self, input: Input, batch: int) -> None:
+        """Read other batches from a number on, of the same streams."""
+        self._reader, self._batch = RelationReader(self._plan, input), batch - 1
+
     def begin(self, step: Step, directive: str = "", slices: str = "") -> bytes:
         """Apply a batch, unless that was done, and return its changed cells as a message."""
         batch = step.number

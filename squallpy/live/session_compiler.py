@@ -1,0 +1,87 @@
+"""Binding and compilation of a session's queries, and the columns that its files were found to have."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from squallpy.base.errors import SquallError
+from squallpy.base.settings import Settings
+from squallpy.catalog.catalog import Catalog
+from squallpy.catalog.matrices import Matrix
+from squallpy.catalog.matrices import MatrixProgram as DeclaredProgram
+from squallpy.catalog.relation import Field, Relation
+from squallpy.compiler import CompiledQuery, Compiler
+from squallpy.frontend.declaration_text import quote_name
+from squallpy.frontend.script import parse_script
+from squallpy.frontend.statements import CreateRelation
+from squallpy.logical.bind import Script, ScriptBinder
+from squallpy.logical.nodes import Query
+from squallpy.runtime.evaluate.constant_evaluation import fold_constant
+from squallpy.runtime.replan import with_whole_rows
+from squallpy.runtime.sources import infer_fields
+from squallpy.runtime.sources.foreign_source import ForeignSource
+from squallpy.runtime.sources.registry import infer_foreign_fields, open_foreign
+
+if TYPE_CHECKING:  # NB: only sessions with matrices import it
+    from squallpy.maintain.matrix.matrix_program import Program as MatrixProgram
+
+
+@dataclass
+class SessionCompiler:
+    """The binder and the compiler of a session.
+
+    Args:
+        base: The folder from which relative paths start.
+        columns: Columns that were found in files, as a declaration lists them, by relation.
+    """
+
+    settings: Settings
+    base: Path
+    columns: dict[str, str] = field(default_factory=dict)
+    programs: "dict[str, MatrixProgram]" = field(default_factory=dict)
+
+    def binder(self) -> ScriptBinder:
+        """Make a binder without definitions."""
+        return ScriptBinder(self._infer, self._outputs, fold_constant)
+
+    def bind(self, statements: Sequence[str]) -> tuple[Query, ...]:
+        """Bind the queries of definitions by themselves, so that equal definitions have equal programs."""
+        binder = self.binder()
+        for text in statements:
+            for statement in parse_script(text, "session"):
+                binder.bind(statement)
+        return binder.script.queries
+
+    def compiler(self, catalog: Catalog, queries: Sequence[Query]) -> Compiler:
+        """Make the compiler of queries over the entries of a catalogue."""
+        script = Script(catalog.relations, tuple(queries), catalog.matrices, catalog.programs)
+        return Compiler(script, self.settings, self.programs)
+
+    def compile(self, catalog: Catalog, queries: Sequence[Query], partitions: int) -> CompiledQuery:
+        """Compile queries that are kept fresh together."""
+        compiled = self.compiler(catalog, queries).compile(queries, partitions, {})
+        return replace(compiled, plan=with_whole_rows(compiled.plan))
+
+    def open_foreign(self, relation: Relation) -> ForeignSource:
+        """Open a source that is no file."""
+        if relation.format == "spark":
+            message = f"USING spark reads {relation.name} by Spark's readStream, which a session does not"
+            raise SquallError("SQ3001", message, relation.span, "run a script with squall run")
+        return open_foreign(relation, self.base, lambda _: ("", None))  # type: ignore[arg-type,return-value]
+
+    def _infer(self, relation: Relation) -> tuple[Field, ...]:
+        """Infer the columns of a relation, once: files may go when they have been read."""
+        if relation.name not in self.columns:
+            found = infer_foreign_fields if relation.is_foreign else infer_fields
+            fields = found(relation, self.base)
+            items = (f"{quote_name(f.name)} {f.type}{'' if f.nullable else ' NOT NULL'}" for f in fields)
+            self.columns[relation.name] = ", ".join(items)
+        (created,) = parse_script(f"CREATE STREAM x ({self.columns[relation.name]}) USING pushed", "session")
+        assert isinstance(created, CreateRelation)
+        return created.relation.fields
+
+    def _outputs(self, declared: DeclaredProgram, matrices: Mapping[str, Matrix]) -> tuple[str, ...]:
+        from squallpy.maintain.matrix.script_programs import Programs  # NB: only scripts with matrices import it
+
+        return Programs(self.programs).outputs(declared, matrices)
