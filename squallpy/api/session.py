@@ -18,13 +18,14 @@ from squallpy.api.view import Snapshot, View
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.settings import parse_settings
 from squallpy.frontend.declaration_text import declaration_text, qualified
+from squallpy.live.backend import LocalBackend, SparkBackend
 from squallpy.live.definitions import kind_of
 from squallpy.live.live_session import LiveSession
 
 if TYPE_CHECKING:
     from squallpy.runtime.observers.report import BatchReport
 
-BACKENDS = ("local",)
+BACKENDS = ("local", "spark")
 
 
 class Session:
@@ -195,24 +196,34 @@ OPERATION = "_op"
 
 
 def connect(
-    backend: str = "local", checkpoint: str | Path | None = None, settings: Mapping[str, Any] | None = None
+    backend: str = "local",
+    checkpoint: str | Path | None = None,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    spark: Any = None,
+    master: str = "local[2]",
 ) -> Session:
     """Begin a session.
 
     Args:
-        backend: local, in this process.
+        backend: local, in this process, or spark.
         checkpoint: A folder, or URI that Arrow knows, where definitions and state are kept. A session goes on there
-            with the streams and views of the one before, as of its last batch, and exactly once.
+            with the streams and views of the one before, as of its last batch, and exactly once; on either backend.
         settings: Settings of the engine, by name (`squall options`).
+        spark: A running `SparkSession`, which is left as it is; None: one that the session starts and ends.
+        master: Spark's master, of a session that is started.
 
     Raises:
         SquallError: SQ7001 for an unknown setting, SQ7003 for a value that does not fit, SQ6002 and SQ6003 for a folder
-            that cannot be used, SQ6007 if another process has it.
+            that cannot be used, SQ6007 if another process has it, SQ8001 and SQ8002 if Spark does not start.
     """
     if backend not in BACKENDS:
         raise SquallError("SQ7003", f'unknown backend "{backend}"', hint=nearest(backend, BACKENDS))
+    if backend == "local" and spark is not None:
+        raise SquallError("SQ7003", "a session of Spark's is given, and the backend is local", hint='backend="spark"')
     chosen = parse_settings(f"{name}={_word(value)}" for name, value in (settings or {}).items())
-    return Session(LiveSession(chosen, checkpoint=None if checkpoint is None else str(checkpoint)))
+    place = SparkBackend(master, spark) if backend == "spark" else LocalBackend()
+    return Session(LiveSession(chosen, checkpoint=None if checkpoint is None else str(checkpoint), backend=place))
 
 
 def _format_of(path: str) -> str:

@@ -9,7 +9,6 @@ import threading
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import Protocol
 
 import pyarrow as pa
 
@@ -17,7 +16,9 @@ from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
 from squallpy.checkpoint_identity import columns_read
 from squallpy.compiler import CompiledQuery
+from squallpy.live.backend import Backend
 from squallpy.live.filling import Filling
+from squallpy.live.live_executor import LiveExecutor
 from squallpy.logical.nodes import Query
 from squallpy.physical.plan import Plan
 from squallpy.physical.planner import place
@@ -27,7 +28,7 @@ from squallpy.runtime.checkpoint.lease import Lease
 from squallpy.runtime.checkpoint.offset_log import OffsetLog
 from squallpy.runtime.checkpoint.session_checkpoint import SessionCheckpoint
 from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
-from squallpy.runtime.local_executor import DurableLocalExecutor, LocalExecutor, Printed
+from squallpy.runtime.local_executor import DurableLocalExecutor, LocalExecutor
 from squallpy.runtime.observers.protocol import Observer
 from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.replan import Replan, with_whole_rows
@@ -36,37 +37,14 @@ from squallpy.runtime.result.result import NO_TESTS, Equal
 from squallpy.runtime.session_input import Log, SessionInput
 from squallpy.runtime.sinks.protocol import Sink
 from squallpy.runtime.sources.arrivals import Decision
-from squallpy.runtime.sources.input import Input, Step
+from squallpy.runtime.sources.input import Input
 from squallpy.runtime.sources.watched_files import WatchedFiles
 from squallpy.runtime.state.state_store import Store
 
-Compile = Callable[[Sequence[Query]], CompiledQuery]
-Save = Callable[[int, int], None]
-"""Puts a generation, begun after a number of batches, in force together with the definitions."""
-
-
-class Executor(Protocol):
-    """An executor of a session's plan, batch by batch."""
-
-    next: int
-    schemas: tuple[pa.Schema, ...]
-
-    def step(self, step: Step | None = None) -> tuple[Printed, BatchReport]:
-        """Apply a batch."""
-        ...
-
-    def result(self, query: int, equal: Equal = NO_TESTS) -> pa.Table:
-        """Return the printed result of a query as of the last batch (`Results.table`)."""
-        ...
-
-    def holder(self, pool: str) -> Store:
-        """Return the store that has a pool."""
-        ...
-
-    @property
-    def usage(self) -> Mapping[str, Mapping[str, int]]:
-        """Records and bytes by pool."""
-        ...
+Compile = Callable[[Sequence[Query], int], CompiledQuery]
+"""Compiles queries together, for a number of partitions."""
+Save = Callable[[int, int, int], None]
+"""Puts a generation of so many partitions, begun after a number of batches, in force together with the definitions."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +52,7 @@ class Running:
     """Compiled queries at work."""
 
     compiled: CompiledQuery
-    executor: Executor
+    executor: LiveExecutor
     input: Input
     delivery: Delivery
     log: OffsetLog | None = None
@@ -108,7 +86,6 @@ class LiveProgram:
     """The queries of a session in one executor.
 
     Args:
-        compile: Compiles queries together, for one partition.
         checkpoint: Where state is kept; None: only in memory.
     """
 
@@ -116,6 +93,7 @@ class LiveProgram:
     input: SessionInput
     compile: Compile
     observer: Observer
+    backend: Backend
     checkpoint: SessionCheckpoint | None = None
     lease: Lease | None = None
     batches: int = 1
@@ -127,8 +105,12 @@ class LiveProgram:
         """Compile queries that are to be kept fresh; None for none."""
         if not queries:
             return None
-        compiled = self.compile(queries)
+        compiled = self.compile(queries, self._partitions)
         return Pending(compiled, Replan(self.running.plan, compiled.plan) if self.running else None)
+
+    @property
+    def _partitions(self) -> int:
+        return self.backend.partitions(self.settings)
 
     def begin_filling(self, pending: Pending) -> None:
         """Begin to compute what the queries so far do not hold, between two batches; SQ6009 if rows of it are gone."""
@@ -140,7 +122,7 @@ class LiveProgram:
             pending.filling = Filling(compiled.plan, self.input, compiled.relations, columns_read(compiled))
             return
         program = replan.fill if replan else compiled.program
-        if program is None or (replan and replan.plan_above):
+        if program is None or (replan and replan.plan_above and self._holder):
             return
         plan = self._place(program)
         if replan and not replan.has_payloads_of(plan):
@@ -158,32 +140,51 @@ class LiveProgram:
         If that fails all stays as it was.
         """
         if pending is None:
-            save(0, self.batches)
+            save(0, self.batches, 0)
+            self._close()
             self.queries, self.running = (), None
             self.input.forget(())
             return
         compiled, replan = pending.compiled, pending.replan
         filled = pending.filling.finish() if pending.filling else None
-        if filled is None and replan and replan.fill and self.running:
-            filled = replan.fill_from(self.running.executor.holder)
+        if filled is None and replan and replan.fill and self._holder:
+            filled = replan.fill_from(self._holder)
         new = {query.number for query in queries} - {query.number for query in self.queries}
         if self.checkpoint is None:
             log, given = None, self._arrivals(compiled, lambda _: None)
             matrices = pending.filling.matrices(given, self.batches) if pending.filling else None
             store = replan.carry(self._store, filled) if replan and not matrices else filled
-            executor: Executor = LocalExecutor(
+            executor: LiveExecutor = LocalExecutor(
                 compiled.plan, given, store=store, number=self.batches, matrices=matrices
             )
             self._introduce(queries, new, sinks, executor)
-            save(0, self.batches)
+            save(0, self.batches, 1)
         else:
             number, location = self.checkpoint.begin()
-            log = self._move(self.checkpoint, location, compiled, replan, filled)
+            log = self._move(
+                self.checkpoint, location, compiled, replan, filled, self.running.log if self.running else None
+            )
             given = self._arrivals(compiled, log.write)
-            executor = DurableLocalExecutor(compiled.plan, given, location)
+            executor = self.backend.open(compiled.plan, given, location, self.settings)
             self._introduce(queries, new, sinks, executor)
-            save(number, self.batches)
+            save(number, self.batches, compiled.plan.partitions)
+        self._close()
         self._run(queries, Running(compiled, executor, given, self._delivery(queries, sinks), log))
+
+    def _close(self) -> None:
+        if self.running:
+            self.running.executor.close()
+
+    def close(self) -> None:
+        """End what runs; state stays where it is."""
+        self._close()
+        self.backend.close()
+
+    @property
+    def _holder(self) -> Callable[[str], Store] | None:
+        """The function that finds the store of a pool; None if state is in several partitions."""
+        executor = self.running.executor if self.running else None
+        return executor.holder if isinstance(executor, LocalExecutor | DurableLocalExecutor) else None
 
     def _run(self, queries: Sequence[Query], running: Running) -> None:
         self.queries, self.running = tuple(queries), running
@@ -207,7 +208,7 @@ class LiveProgram:
         queries: Sequence[Query],
         new: Container[int],
         sinks: Mapping[int, Sink],
-        executor: Executor,
+        executor: LiveExecutor,
         rows: bool = True,
     ) -> None:
         """Begin the sinks of new queries, with the rows that these have."""
@@ -225,6 +226,7 @@ class LiveProgram:
         compiled: CompiledQuery,
         replan: Replan | None,
         filled: Store | None,
+        log_before: OffsetLog | None,
     ) -> OffsetLog:
         """Write the state that new queries begin with at a location."""
         facts = None
@@ -236,8 +238,8 @@ class LiveProgram:
             assert filled is not None
             spread_state(compiled.plan, filled).write(location, self.batches)
         log = self._log(compiled, location)
-        if self.running and self.running.log:
-            log.take_over(self.running.log)
+        if log_before:
+            log.take_over(log_before)
         log.write(Decision(self.batches - 1, self.input.spans(compiled.relations), self.input.times))
         Committed(location.durable).commit(self.batches, facts)
         return log
@@ -246,23 +248,30 @@ class LiveProgram:
         streams = {r.name: self.input.open(r) for r in compiled.relations if r.stream}
         return OffsetLog(location.durable, {n: s for n, s in streams.items() if isinstance(s, WatchedFiles)})
 
-    def resume(self, queries: Sequence[Query], sinks: Mapping[int, Sink]) -> None:
-        """Go on with the queries that the checkpoint is of, where it stands."""
+    def resume(self, queries: Sequence[Query], sinks: Mapping[int, Sink], save: Save) -> None:
+        """Go on with the queries that the checkpoint is of, where it stands, perhaps on other partitions."""
         assert self.checkpoint
         location = self.checkpoint.current
         self.batches = self.checkpoint.record.batches
         if location is None or not queries:
             return
-        compiled = self.compile(queries)
+        partitions = self.checkpoint.record.partitions
+        compiled = self.compile(queries, partitions)
         log, done = self._log(compiled, location), Committed(location.durable)
         self.input.check(compiled.relations, columns_read(compiled))  # NB: before it is known which files were read
         decided = log.restore()
         assert decided, "a generation is begun with its offsets"
-        self.batches = done.batches
-        self.input.took({n: (a, b if decided.batch < done.batches else a) for n, (a, b) in decided.spans.items()}, {})
+        self.batches, is_done = done.batches, decided.batch < done.batches
+        self.input.took({name: (start, end if is_done else start) for name, (start, end) in decided.spans.items()}, {})
         self.input.times = decided.times
+        if partitions != self._partitions:
+            before, compiled = compiled, self.compile(queries, self._partitions)
+            number, location = self.checkpoint.begin()
+            replan = Replan(before.plan, compiled.plan)
+            log, decided = self._move(self.checkpoint, location, compiled, replan, None, log), None
+            save(number, self.batches, self._partitions)
         given = self._arrivals(compiled, log.write, decided)
-        executor = DurableLocalExecutor(compiled.plan, given, location)
+        executor = self.backend.open(compiled.plan, given, location, self.settings)
         self._introduce(queries, sinks.keys(), sinks, executor, rows=False)
         self._run(queries, Running(compiled, executor, given, self._delivery(queries, sinks), log))
 
@@ -280,8 +289,7 @@ class LiveProgram:
         started = perf_counter()
         changes, report = executor.step(step)
         self.running.delivery.batch(step.number, changes, report)
-        if isinstance(executor, DurableLocalExecutor):
-            executor.commit()
+        executor.commit()
         self.input.took(step.spans, step.times)
         self.batches = executor.next
         self.input.commit(input, step, report.open_rows)

@@ -41,6 +41,7 @@ from squallpy.frontend.statements import (
     Statement,
     Subscribe,
 )
+from squallpy.live.backend import Backend, LocalBackend, temporary_checkpoint
 from squallpy.live.definitions import Definitions
 from squallpy.live.entries import Entries, Maintained, sinks_of
 from squallpy.live.explain_query import explain_query
@@ -76,6 +77,7 @@ class LiveSession:
         base: The folder from which relative paths start.
         observer: Told of each batch.
         checkpoint: The folder, or URI, where definitions and state are kept; what it has is restored.
+        backend: Where batches are applied; None: in this process.
     """
 
     def __init__(
@@ -84,12 +86,16 @@ class LiveSession:
         base: Path | None = None,
         observer: Observer | None = None,
         checkpoint: str | None = None,
+        backend: Backend | None = None,
     ) -> None:
         self.settings, self.base = settings or Settings(), base or Path.cwd()
         self._compiler = SessionCompiler(self.settings, self.base)
         self._names, self._given = count(1), list[str]()
         self._opened, lease = ExitStack(), None
         self._checkpoint: SessionCheckpoint | None = None
+        backend = backend or LocalBackend()
+        if checkpoint is None and not backend.in_memory:
+            checkpoint = temporary_checkpoint(self._opened)
         if checkpoint is not None:
             lease = self._opened.enter_context(hold_lease(checkpoint))
             snapshot = self.settings.snapshot_mb << 20
@@ -99,7 +105,9 @@ class LiveSession:
         spool = join_path(checkpoint, "spool") if checkpoint else None
         self._input = SessionInput(self.base, self._compiler.open_foreign, spool)
         observer = observer or Observer()
-        self._program = LiveProgram(self.settings, self._input, self._compile, observer, self._checkpoint, lease)
+        self._program = LiveProgram(
+            self.settings, self._input, self._compile, observer, backend, self._checkpoint, lease
+        )
         self.lock, self._statements = threading.RLock(), threading.RLock()  # of batches, and of definitions
         self._thread: threading.Thread | None = None
         self._stopping, self._work = threading.Event(), threading.Event()
@@ -207,7 +215,8 @@ class LiveSession:
             kept = [*self.entries.maintained.values()]
             self._change([each.query for each in kept], sinks_of(kept))
         elif self._checkpoint:
-            self._save(self._checkpoint.record.generation, self._program.batches)
+            record = self._checkpoint.record
+            self._save(record.generation, self._program.batches, record.partitions)
 
     def _change(self, queries: Sequence[Query], sinks: Mapping[int, Sink]) -> None:
         """Keep queries fresh; what is new is filled while batches go on."""
@@ -235,13 +244,15 @@ class LiveSession:
             bound[name.lower()] = replace(known, query=replace(query, number=number, sink=sink))
         self.entries.maintained = bound
 
-    def _save(self, generation: int, batches: int) -> None:
+    def _save(self, generation: int, batches: int, partitions: int) -> None:
         """Put a generation of the checkpoint in force, with the definitions."""
         if self._checkpoint:
             statements, given = self._definitions.statements(), tuple(self._given)
             kept = self.entries.maintained.items()
             sinks = {name: each.sink.first for name, each in kept if isinstance(each.sink, SessionSink)}
-            record = SessionRecord(generation, statements, dict(self._compiler.columns), given, batches, sinks)
+            record = SessionRecord(
+                generation, statements, dict(self._compiler.columns), given, batches, sinks, partitions
+            )
             self._checkpoint.save(record)
 
     def _restore(self) -> None:
@@ -258,7 +269,7 @@ class LiveSession:
         self._restores = False
         self._bind_anew()
         kept = [*self.entries.maintained.values()]
-        self._program.resume([each.query for each in kept], sinks_of(kept))
+        self._program.resume([each.query for each in kept], sinks_of(kept), self._save)
 
     # rows
 
@@ -364,6 +375,7 @@ class LiveSession:
                 if self._error is None:
                     each.sink.finish(stopped=True)
                 each.sink.close()
+            self._program.close()
             self._input.close()
             if self._checkpoint and self._error is None:
                 self._checkpoint.delete_local()
@@ -475,8 +487,8 @@ class LiveSession:
     def _use(self, settings: Settings) -> None:
         self.settings = self._compiler.settings = self._program.settings = settings
 
-    def _compile(self, queries: Sequence[Query]) -> CompiledQuery:
-        return self._compiler.compile(self.catalog, queries, 1)
+    def _compile(self, queries: Sequence[Query], partitions: int) -> CompiledQuery:
+        return self._compiler.compile(self.catalog, queries, partitions)
 
     def _explain(self, explain: Explain) -> str:
         if explain.stage and explain.stage not in EXPLAINED:

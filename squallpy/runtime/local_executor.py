@@ -135,6 +135,12 @@ class LocalExecutor:
         """Return the printed result of each query as of the last batch."""
         return self._results.final(self.store)
 
+    def commit(self) -> None:
+        """Do nothing: nothing is resumed."""
+
+    def close(self) -> None:
+        """Do nothing: nothing runs beside batches."""
+
     def result(self, query: int, equal: Equal = NO_TESTS) -> pa.Table:
         """Return the printed result of one query as of the last batch (`Results.table`)."""
         return self._results.table(self.store, query, equal)
@@ -215,6 +221,9 @@ class DurableLocalExecutor:
 
     def final(self) -> tuple[pa.Table, ...]:
         return self._publisher.results.final(self._result.store())
+
+    def close(self) -> None:
+        """Do nothing: nothing runs beside batches."""
 
     def result(self, query: int, equal: Equal = NO_TESTS) -> pa.Table:
         """Return the printed result of one query as of the last batch (`Results.table`)."""

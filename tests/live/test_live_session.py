@@ -38,8 +38,8 @@ WORLDS = int(os.environ.get("FUZZ", "10"))
 class World:
     """A session, and the same streams and views in DuckDB."""
 
-    def __init__(self, seed: int) -> None:
-        self.random, self.session = Random(seed), LiveSession()
+    def __init__(self, seed: int, session: LiveSession | None = None) -> None:
+        self.random, self.session = Random(seed), session or LiveSession()
         self.duck = duckdb.connect()
         self.duck.execute("CREATE TABLE r (a BIGINT, b BIGINT, v BIGINT); CREATE TABLE s (b BIGINT, w BIGINT, t TEXT)")
         self.rows: dict[str, list[tuple[Any, ...]]] = {"r": [], "s": []}
@@ -177,3 +177,19 @@ def test_batches_go_on_while_a_view_is_filled(monkeypatch: pytest.MonkeyPatch) -
     session.push("r", {"a": [4]})
     session.step()
     assert session.table("m").to_pylist() == [{"most": 4, "total": 10}]
+
+
+def test_matrices_of_streams_in_a_session() -> None:
+    """Views that come later leave the matrices that are there as they are."""
+    session = LiveSession()
+    declared = "CREATE STREAM e (i INT, j INT, w DOUBLE) USING pushed OPTIONS (op 'op') STORED;"
+    declared += "CREATE MATRIX m (4, 4) FROM STREAM e (i, j, w); CREATE MATRIX PROGRAM p AS $$ c := m * m; $$;"
+    [*session.execute(declared + "CREATE MATERIALIZED VIEW c AS SELECT i, j, value FROM p.c")]
+    session.push("e", {"i": [0, 1, 2], "j": [1, 2, 3], "w": [1.0, 2.0, 3.0]})
+    session.step()
+    assert session.table("c").to_pydict() == {"i": [0, 1], "j": [2, 3], "value": [2.0, 6.0]}
+    [*session.execute("CREATE MATERIALIZED VIEW s AS SELECT i, SUM(value) AS v FROM p.c GROUP BY i")]
+    session.push("e", {"i": [0], "j": [1], "w": [1.0]}, "-")
+    session.step()
+    assert session.table("c").to_pydict() == {"i": [1], "j": [3], "value": [6.0]}
+    assert session.table("s").to_pydict() == {"i": [1], "v": [6.0]}

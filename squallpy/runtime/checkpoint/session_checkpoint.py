@@ -35,6 +35,7 @@ class SessionRecord:
         settings: Settings of the engine, as name=value.
         batches: The number of batches when it was written.
         sinks: The number of the last batch before each sink was created, by name.
+        partitions: Those of its generation.
     """
 
     generation: int = NONE
@@ -43,6 +44,7 @@ class SessionRecord:
     settings: tuple[str, ...] = ()
     batches: int = 1
     sinks: Mapping[str, int] = field(default_factory=dict)
+    partitions: int = 1
     last: int = NONE
     format: int = _FORMAT
 

@@ -7,6 +7,7 @@ driver        Publisher            merge ΔQ into Q, print the changes
 
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
@@ -20,12 +21,12 @@ from squallpy.runtime.checkpoint.partition_report import checkpoint_figures
 from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
 from squallpy.runtime.formats.file_rows import READ
 from squallpy.runtime.observers.report import BatchReport
-from squallpy.runtime.result.result import Changes, Wanted, result_layout
+from squallpy.runtime.result.result import NO_TESTS, Changes, Equal, Wanted, result_layout
 from squallpy.runtime.sources.input import Input
 from squallpy.runtime.spark.coordinator import BatchCoordinator
 from squallpy.runtime.spark.micro_batch_loop import BatchTimes, StreamJob, run
 from squallpy.runtime.spark.partition_placement import evict_local_state
-from squallpy.runtime.spark.spark_session import start
+from squallpy.runtime.spark.spark_session import Cluster, start
 from squallpy.runtime.spark.stream_source import started
 from squallpy.runtime.spark.timeline import timeline
 
@@ -49,7 +50,9 @@ class SparkExecutor:
         with_changes: Wanted = True,
         trace: Trace = SILENT,
         name: str = "",
+        cluster: Cluster | None = None,
     ) -> None:
+        self._cluster = cluster
         self._plan, self._location, self._trace = plan, location, trace
         self._input, self._master, self._splits, self._settings = input, master, splits, spark_settings
         self._name = name
@@ -91,7 +94,7 @@ class SparkExecutor:
 
         # NB: the next run does not use Spark's record of the clock's ticks
         with (
-            start(self._master, self._settings) as cluster,
+            nullcontext(self._cluster) if self._cluster else start(self._master, self._settings) as cluster,
             started(self._input, cluster.session, self._name),
             TemporaryDirectory(prefix="squallpy-") as ticks,
         ):
@@ -112,6 +115,15 @@ class SparkExecutor:
     def final(self) -> tuple[pa.Table, ...]:
         """Return the printed result of each query as of the last batch."""
         return self._publisher.results.final(self._result.store())
+
+    def result(self, query: int, equal: Equal = NO_TESTS) -> pa.Table:
+        """Return the printed result of one query as of the last batch (`Results.table`)."""
+        return self._publisher.results.table(self._result.store(), query, equal)
+
+    @property
+    def usage(self) -> dict[str, dict[str, int]]:
+        """Records and bytes by pool of the driver."""
+        return self._result.store().usage()
 
 
 def stage_titles(plan: Plan) -> tuple[str, ...]:

@@ -205,6 +205,11 @@ def start(master: str = "local[2]", settings: Mapping[str, str] | None = None, v
     return Cluster(session, log, process, gateway, folder)
 
 
+def adopt(session: SparkSession) -> Cluster:
+    """Use a running session of Spark's, which is left as it is."""
+    return Cluster(session, None, None, session.sparkContext._gateway, None)
+
+
 def settings_for(master: str, extra: Mapping[str, str], java: Java | None = None) -> dict[str, str]:
     """Collect all Spark settings for a master, `extra` last.
 

@@ -1,0 +1,39 @@
+"""Executors of a session's plan, as the session drives them."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import pyarrow as pa
+
+from squallpy.runtime.local_executor import Printed
+from squallpy.runtime.observers.report import BatchReport
+from squallpy.runtime.result.result import NO_TESTS, Equal
+from squallpy.runtime.sources.input import Step
+
+
+class LiveExecutor(Protocol):
+    """An executor of a session's plan, batch by batch."""
+
+    next: int
+    schemas: tuple[pa.Schema, ...]
+
+    def step(self, step: Step | None = None) -> tuple[Printed, BatchReport]:
+        """Apply a batch."""
+        ...
+
+    def commit(self) -> None:
+        """Note that the batch has reached its sinks."""
+        ...
+
+    def close(self) -> None:
+        """End what runs for it; its state stays where it is."""
+        ...
+
+    def result(self, query: int, equal: Equal = NO_TESTS) -> pa.Table:
+        """Return the printed result of a query as of the last batch (`Results.table`)."""
+        ...
+
+    @property
+    def usage(self) -> Mapping[str, Mapping[str, int]]:
+        """Records and bytes by pool."""
+        ...
