@@ -37,7 +37,7 @@ class Backend(Protocol):
 
 
 class LocalBackend:
-    """This process."""
+    """The process of the session."""
 
     in_memory = True
 

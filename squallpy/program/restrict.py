@@ -11,7 +11,7 @@ from squallpy.program.trigger_program import Program, Statement, Trigger
 from squallpy.program.views import Ref, View
 
 HELD = Relation("rows of views", (), True, COMPUTED)
-"""What changes when the rows of views come as deltas of these."""
+"""The relation that changes when the rows of views come as deltas of these."""
 
 
 def restrict(program: Program, wanted: Collection[str]) -> Program:
