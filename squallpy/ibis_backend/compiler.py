@@ -20,7 +20,7 @@ WHITESPACE = " \t\n\r\v\f"
 """Characters that Python strips."""
 
 
-@replace(p.Limit(p.Limit))
+@replace(p.Limit(p.Limit))  # type: ignore[untyped-decorator]
 def merge_limits(_: Any) -> Any:
     """Merge a limit of a limit, both without offset: limit(10).limit(5)  →  limit(5)"""
     inner = _.parent
