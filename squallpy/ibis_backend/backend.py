@@ -9,7 +9,7 @@ import contextlib
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +30,10 @@ import squallpy
 from squallpy.api.session import Session
 from squallpy.base.errors import SquallError
 from squallpy.catalog.catalog import View
-from squallpy.catalog.relation import Relation
+from squallpy.catalog.relation import Field, Relation
 from squallpy.frontend.declaration_text import declaration_text, qualified, quote_text
 from squallpy.ibis_backend.compiler import compiler
-from squallpy.ibis_backend.types import SquallType
+from squallpy.ibis_backend.types import SquallType, ibis_type
 
 
 class Backend(SQLBackend, NoExampleLoader, NoUrl):  # type: ignore[misc]
@@ -77,14 +77,14 @@ class Backend(SQLBackend, NoExampleLoader, NoUrl):  # type: ignore[misc]
         """Return the columns of a stream, table or view."""
         name = f"{database}.{table_name}" if database else table_name
         try:
-            return _schema(self.con.table(name).columns)
+            return _schema(self._live.columns(name))
         except SquallError as error:
             if error.code == "SQ2001":
                 raise com.TableNotFound(name) from error
             raise
 
     def _get_schema_using_query(self, query: str) -> sch.Schema:
-        return _schema({field.name: str(field.type) for field in self._live.schema(query)})
+        return _schema(self._live.schema(query))
 
     # what is done
 
@@ -285,8 +285,8 @@ def _name(name: str, database: str | None) -> str:
     return name if database is None else f"{database}.{name}"
 
 
-def _schema(columns: Mapping[str, str]) -> sch.Schema:
-    return sch.Schema({name: SquallType.from_string(type) for name, type in columns.items()})
+def _schema(columns: Iterable[Field]) -> sch.Schema:
+    return sch.Schema({field.name: ibis_type(field.type, field.nullable) for field in columns})
 
 
 def _in_types(table: pa.Table, schema: sch.Schema) -> pa.Table:
@@ -294,6 +294,8 @@ def _in_types(table: pa.Table, schema: sch.Schema) -> pa.Table:
     arrays = []
     for column, (_, dtype) in zip(table.columns, schema.items(), strict=True):
         wanted = dtype.to_pyarrow()
+        if dtype.is_null():
+            column = pa.chunked_array([pa.nulls(len(column))])
         if dtype.is_nested() and pa.types.is_string(column.type):
             column = pa.chunked_array([pa.array([v and json.loads(v) for v in column.to_pylist()], wanted)])
         arrays.append(column)

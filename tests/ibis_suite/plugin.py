@@ -83,10 +83,12 @@ REFUSALS = (
     "UnsupportedArgumentError",
 )
 """What Ibis and the backend raise for what is not supported, by its name."""
+ABSENT = ("'Backend' object has no attribute", "Unknown dialect squall")
+"""What is said of methods that a backend has not, and of compilers that Ibis does not ship."""
 OUTCOMES: dict[str, tuple[str, str]] = {}
 
 
-LONGEST = 60
+LONGEST = int(os.environ.get("IBIS_LONGEST", "60"))
 """Seconds that a test may take."""
 
 
@@ -110,6 +112,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if report.when == "call" or (report.when == "setup" and report.outcome != "passed"):
         error = call.excinfo.value if call.excinfo else None
         OUTCOMES[f"{item.path.name}::{item.name}"] = _classify(item.name.partition("[")[0], report, error)
+        if out := os.environ.get("IBIS_OUTCOMES"):
+            Path(out).write_text(json.dumps(OUTCOMES, indent=1))
     return report
 
 
@@ -133,17 +137,12 @@ def _classify(test: str, report: Any, error: BaseException | None) -> tuple[str,
     ):
         return "skipped", why  # NB: a KeyError is a test that has a text or type for each backend that it knows
     causes = {type(error).__name__, type(error.__cause__).__name__, type(error.__context__).__name__}
-    is_refused = causes & {*REFUSALS, "NotImplementedError"} or "'Backend' object has no attribute" in why
+    is_refused = causes & {*REFUSALS, "NotImplementedError"} or any(text in why for text in ABSENT)
     if isinstance(error, SquallError | pytest.xfail.Exception) or is_refused:
         return "refused", why
     if isinstance(error, TimeoutError):
         return "slow", why
     return ("other", DIFFERENCES[test]) if test in DIFFERENCES else ("failed", why)
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    if out := os.environ.get("IBIS_OUTCOMES"):
-        Path(out).write_text(json.dumps(OUTCOMES, indent=1))
 
 
 KINDS = ("passed", "refused", "other", "skipped", "slow", "failed")

@@ -16,7 +16,7 @@ def alltypes() -> pa.Table:
     digit = n % 10
     days = [dt.datetime(2009, 1, 1) + dt.timedelta(days=int(i)) for i in n // 10]
     moments = [
-        day + dt.timedelta(minutes=int(d), milliseconds=10 * int(d) * (int(d) + 1) // 2)
+        day + dt.timedelta(minutes=10 * (day.day - 1) + int(d), milliseconds=10 * int(d) * (int(d) + 1) // 2)
         for day, d in zip(days, digit, strict=True)
     ]
     return pa.table(
@@ -69,7 +69,7 @@ def batting(chosen: random.Random) -> pd.DataFrame:
         }
         | {name: chosen.randrange(0, 12 if name == "RBI" else 160) for name in BATTING}
         for player in players
-        for year in range(2006, 2016)
+        for year in (1871, 1980, 1981, *range(2006, 2016))
     ]
     return pd.DataFrame(rows)
 
@@ -80,7 +80,7 @@ def awards_players(chosen: random.Random) -> pd.DataFrame:
         {
             "playerID": f"player{chosen.randrange(80):02d}",
             "awardID": chosen.choice(awards),
-            "yearID": chosen.randrange(2000, 2016),
+            "yearID": chosen.choice([1980, 1981, *range(2004, 2016)]),
             "lgID": chosen.choice(["AL", "NL", "ML"]),
             "tie": chosen.choice([None, "Y"]),
             "notes": chosen.choice([None, "P", "OF", "1B"]),
