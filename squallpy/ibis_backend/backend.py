@@ -146,6 +146,8 @@ class Backend(SQLBackend, NoExampleLoader, NoUrl):  # type: ignore[misc]
         overwrite: bool = False,
     ) -> ir.Table:
         """Create a static table of rows, or of an answer as it is now; it is there until the connection ends."""
+        if isinstance(obj, pa.RecordBatchReader):
+            obj = obj.read_all()
         if obj is None and schema is None:
             raise ValueError("Either `obj` or `schema` must be specified")
         if schema is not None:
@@ -162,7 +164,7 @@ class Backend(SQLBackend, NoExampleLoader, NoUrl):  # type: ignore[misc]
         return self.table(name, database=database)
 
     def _create_static(self, name: str, rows: pa.Table, schema: sch.Schema, overwrite: bool = False) -> None:
-        columns = {column: SquallType.to_string(dtype) for column, dtype in schema.items()}
+        columns = _declared(schema)
         path = self._folder / f"{len([*self._folder.iterdir()])}.parquet"
         pq.write_table(rows, path)
         text = declaration_text(name, "TABLE", columns, "parquet", {"path": str(path)})
@@ -218,7 +220,7 @@ class Backend(SQLBackend, NoExampleLoader, NoUrl):  # type: ignore[misc]
             options["changelog"] = data_format.lower()
         if encode_format is not None:
             options["format"] = encode_format.lower()
-        columns = {c: SquallType.to_string(t) for c, t in ibis.schema(schema).items()} if schema is not None else None
+        columns = _declared(ibis.schema(schema)) if schema is not None else None
         self.con.stream(
             _name(name, database),
             columns,
@@ -283,6 +285,11 @@ class Backend(SQLBackend, NoExampleLoader, NoUrl):  # type: ignore[misc]
 
 def _name(name: str, database: str | None) -> str:
     return name if database is None else f"{database}.{name}"
+
+
+def _declared(schema: sch.Schema) -> dict[str, str]:
+    """Write the columns of a schema as those of CREATE TABLE."""
+    return {c: SquallType.to_string(t) + ("" if t.nullable else " NOT NULL") for c, t in schema.items()}
 
 
 def _schema(columns: Iterable[Field]) -> sch.Schema:
