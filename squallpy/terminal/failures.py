@@ -52,7 +52,9 @@ def guarded(work: Callable[[], object]) -> int:
         if not isinstance(end, Interrupted) or end.args:
             print("interrupted", file=sys.stderr)
         return end.status if isinstance(end, Interrupted) else INTERRUPTED
-    except (BrokenPipeError, SystemExit):  # NB: click raises the latter when the reader has closed the pipe
+    except (BrokenPipeError, SystemExit) as end:  # NB: click raises the latter when the reader has closed the pipe
+        if isinstance(end, SystemExit) and not end.code:  # NB: and when it has printed a completion of the shell's
+            return OK
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # NB: or Python reports it once more at exit
         return BROKEN_PIPE
     except Exception as error:

@@ -9,10 +9,12 @@ from contextlib import contextmanager, suppress
 from time import strftime
 from typing import TYPE_CHECKING, TypeVar
 
+from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
 from squallpy.terminal.failures import Interrupted
+from squallpy.terminal.progress import ERASE
 from squallpy.terminal.result_printer import ResultPrinter
-from squallpy.terminal.shell import Answer, Shell
+from squallpy.terminal.shell import Answer, Left, Shell
 from squallpy.terminal.statement_reader import Entry
 from squallpy.terminal.worker import Worker
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from squallpy.terminal.batch_relay import BatchRelay
 
 T = TypeVar("T")
+_PATIENCE = 0.3  # seconds before anything watches over the progress of a statement
 _LOOK = 0.1  # seconds between two looks at what a live table shows
 
 
@@ -51,24 +54,38 @@ class InteractiveShell(Shell):
         except Interrupted:  # NB: while something was printed
             self.say("")
 
+    @property
+    def has_failed(self) -> bool:
+        """True if something has failed that nobody waited for."""
+        return self._worker.has_errors or self._failed_batch is not None
+
+    @property
+    def _failed_batch(self) -> Exception | None:
+        return self._opened.failure if self._opened and not self._worker.is_busy else None
+
     def tell_failures(self) -> None:
         """Report what has failed while nobody waited for it."""
         for error in self._worker.errors():
-            self.attempt(lambda error=error: _raise(error))  # type: ignore[misc]
-        if self.is_open and not self._worker.is_busy and (failure := self.session.failure):
+            self.fail(error)
+        if failure := self._failed_batch:
             self.fail(failure)
 
-    def call(self, work: Callable[[], T]) -> T | None:
-        """Do something in the other thread; None if it is left by Ctrl-C, and goes on."""
+    def call(self, work: Callable[[], T]) -> T:
+        """Do something in the other thread; Ctrl-C leaves it going on."""
         task = self._worker.submit(work)
         try:
-            with self._progress():
-                task.wait()
+            if not task.wait(_PATIENCE):
+                with self._progress():
+                    task.wait()
         except Interrupted:
             self._worker.abandon(task)
-            self.say("^C  it goes on in the background")
-            return None
+            self._say_over("it goes on in the background")
+            raise Left from None
         return task.value
+
+    def _say_over(self, line: str) -> None:
+        """Print a line over the ^C that the terminal shows."""
+        self.say(f"{ERASE}{line}")
 
     @contextmanager
     def _progress(self) -> Iterator[None]:
@@ -102,7 +119,7 @@ class InteractiveShell(Shell):
 
     @property
     def is_left(self) -> bool:
-        return self._worker.current is not None and self._worker.current.is_abandoned
+        return self._worker.is_abandoned
 
     def answer_live(self, select: "Select", text: str) -> Answer:
         """Keep a SELECT over streams fresh, and let it be shown."""
@@ -150,14 +167,12 @@ class InteractiveShell(Shell):
             self._show_live(name, lambda: bool(ends) and task.is_done)
         except Interrupted:
             self._worker.abandon(task)
-            self.say(f"{name} goes on: .watch {name} shows it, .stop {name} ends it")
+            self._say_over(f"{name} goes on: .watch {name} shows it, .stop {name} ends it")
             return
         if task.error or self.session.failure:
             del self.live_queries[name]
             raise task.error or self.session.failure or AssertionError(name)
-        table = self.call(lambda: self.session.table(name))
-        if table is not None:
-            self.printer.table(table)
+        self.printer.table(self.call(lambda: self.session.table(name)))
         self.stop_query(name)
 
     def _show_live(self, name: str, is_over: Callable[[], bool]) -> None:
@@ -170,14 +185,15 @@ class InteractiveShell(Shell):
     def repeat(self, seconds: float) -> None:
         entry = self.last_select
         if entry is None:
-            super().repeat(seconds)
-            return
+            raise SquallError(
+                "SQ7004", "there is no SELECT over views to repeat", hint=".watch VIEW shows it as it changes"
+            )
         try:
             while True:
                 self.say(strftime("%H:%M:%S"))
                 self._run(entry, "command")
                 threading.Event().wait(seconds)
-        except Interrupted:
+        except (Interrupted, Left):
             self.say("")
 
     # the end
@@ -199,7 +215,3 @@ class InteractiveShell(Shell):
     def is_busy(self) -> bool:
         """True if something goes on in the background."""
         return self._worker.is_busy
-
-
-def _raise(error: Exception) -> None:
-    raise error

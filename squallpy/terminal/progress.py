@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from squallpy.runtime.sources.source_report import SourceReport
 
 _PATIENCE, _REFRESH = 1.0, 0.2  # seconds of silence at first; between two looks
-_ERASE = "\r\x1b[2K"
+ERASE = "\r\x1b[2K"
 
 
 class Progress(Observer):
@@ -58,7 +58,7 @@ class Progress(Observer):
         """Take the line away; the next refresh brings it back."""
         with self._lock:
             if self._shown:
-                self._stream.write(_ERASE)
+                self._stream.write(ERASE)
                 self._stream.flush()
                 self._shown = ""
 
@@ -126,7 +126,7 @@ class Progress(Observer):
             with self._lock:
                 text = f"{self._text}  {perf_counter() - self._started:.0f} s"[: _columns(self._stream) - 1]
                 if text != self._shown and not self._ended.is_set():
-                    self._stream.write(_ERASE + text)
+                    self._stream.write(ERASE + text)
                     self._stream.flush()
                     self._shown = text
             self._ended.wait(_REFRESH)

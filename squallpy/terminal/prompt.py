@@ -38,6 +38,7 @@ _STYLE = Style.from_dict(
     }
 )  # fmt: skip
 _WARM_UP = 0.05  # seconds after the prompt shows, when the engine begins to be imported
+_LOOK = 0.25  # seconds between two looks whether something has failed in the background
 _MOST_LEXED = 20_000  # characters: longer pastes have no colours
 _SWITCH = 0.001  # seconds that a batch may hold the interpreter when a key is pressed
 
@@ -48,17 +49,16 @@ def run_prompt(settings: Settings, printer: ResultPrinter) -> int:
     shell = InteractiveShell(settings, printer, _say)
     typed = open_prompt(shell)
     _say(f"squall {__version__}, .help lists the commands, Ctrl-D leaves")
+    unfinished = ""
     while True:
         shell.tell_failures()
         try:
-            text = typed.prompt(pre_run=lambda: _later(shell.warm_up))
+            text = typed.prompt(default=unfinished, pre_run=lambda: _look_after(shell, typed))
+            unfinished = typed.default_buffer.text if text is None else ""
+            shell.run_lines((text or "").splitlines(keepends=True), "prompt")
         except KeyboardInterrupt:
-            continue
-        except EOFError:
-            break
-        try:
-            shell.run_lines(text.splitlines(keepends=True), "prompt")
-        except Quit:
+            unfinished = ""
+        except (EOFError, Quit):
             break
     if ends := shell.what_runs():
         _say(ends)
@@ -105,11 +105,18 @@ def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def _later(work: "Callable[[], None]") -> None:
-    """Do something a moment after the prompt shows."""
+def _look_after(shell: InteractiveShell, typed: "PromptSession[str]") -> None:
+    """Begin the session a moment after the prompt shows, and interrupt it when something has failed."""
     import asyncio
 
-    asyncio.get_running_loop().call_later(_WARM_UP, work)
+    asyncio.get_running_loop().call_later(_WARM_UP, shell.warm_up)
+
+    async def look() -> None:
+        while not shell.has_failed:
+            await asyncio.sleep(_LOOK)
+        typed.app.exit()
+
+    typed.app.create_background_task(look())
 
 
 def _keys() -> KeyBindings:

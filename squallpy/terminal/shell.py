@@ -3,6 +3,7 @@
 squall -c 'SQL'     squall < file     and, by its subclass in `interactive`, the prompt
 """
 
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,10 @@ class Quit(Exception):
     """The wish to leave the shell."""
 
 
+class Left(Exception):
+    """The wish to wait no longer for what goes on in the background; it has been told."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The outcome of a statement, and whether it is a live query that goes on."""
@@ -52,9 +57,11 @@ class Shell:
         self.depth = 0
         """The number of files that read each other now."""
         self.last_select: Entry | None = None
+        """The last SELECT, if it was one over views and tables."""
         self.live_queries = dict[str, str]()
         """The texts of live queries that go on, by the names of their views."""
         self._opened: LiveSession | None = None
+        self._opening = threading.Lock()  # NB: two threads may ask for the session
         self._told: set[Notice] = set()
 
     # the session
@@ -62,9 +69,10 @@ class Shell:
     @property
     def session(self) -> "LiveSession":
         """The session, which begins when it is first asked for."""
-        if self._opened is None:
-            self._opened = self.open_session(self.settings)
-        return self._opened
+        with self._opening:
+            if self._opened is None:
+                self._opened = self.open_session(self.settings)
+            return self._opened
 
     @property
     def is_open(self) -> bool:
@@ -114,18 +122,17 @@ class Shell:
 
             run_command(self, entry, file)
             return
-        answers = self.call(lambda: self.evaluate(entry, file))
-        for answer in answers or ():
+        for answer in self.call(lambda: self.evaluate(entry, file)):
             self.show(answer)
 
     def attempt(self, work: Callable[[], object]) -> None:
         """Do something whose error is reported, and does not end the shell."""
         try:
             work()
-        except Quit:
+        except (Quit, BrokenPipeError):
             raise
-        except BrokenPipeError:
-            raise
+        except Left:
+            pass
         except Exception as error:
             self.fail(error)
 
@@ -161,8 +168,8 @@ class Shell:
                         return False
         return True
 
-    def call(self, work: Callable[[], T]) -> T | None:
-        """Do something with the session; None if it is not waited for any longer."""
+    def call(self, work: Callable[[], T]) -> T:
+        """Do something with the session; raises Left if it is not waited for any longer."""
         return work()
 
     # statements
@@ -184,8 +191,9 @@ class Shell:
         from squallpy.frontend.statements import CreateView, Select
 
         if isinstance(statement, Select):
-            self.last_select = entry
-            if self.session.reads_streams(statement.query):
+            is_live = self.session.reads_streams(statement.query)
+            self.last_select = None if is_live else entry
+            if is_live:
                 return self.answer_live(statement, entry.text)
             self.before_snapshot()
         outcome = self.session.execute_statement(statement, entry.text)

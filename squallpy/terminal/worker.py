@@ -1,4 +1,7 @@
-"""A thread for what statements ask for, one after the other: Ctrl-C interrupts only the waiting for it."""
+"""Threads for what statements ask for, so that Ctrl-C interrupts only the waiting for it.
+
+Work is done in its order; what nobody waits for any longer goes on beside what comes after it.
+"""
 
 import queue
 import threading
@@ -44,40 +47,52 @@ class Task(Generic[T]):
 
 
 class Worker:
-    """A thread that runs tasks in their order."""
+    """A thread that runs tasks in their order, and others that end what was abandoned."""
 
     def __init__(self) -> None:
+        self._given, self._own = list[Task[object]](), threading.local()
+        self._start()
+
+    def _start(self) -> None:
         self._tasks: queue.SimpleQueue[Task[object]] = queue.SimpleQueue()
-        self._unfinished = 0
-        self._abandoned = list[Task[object]]()
-        self.current: Task[object] | None = None
-        threading.Thread(target=self._run, name="squallpy statements", daemon=True).start()
+        threading.Thread(target=self._run, args=(self._tasks,), name="squallpy statements", daemon=True).start()
 
     @property
     def is_busy(self) -> bool:
         """True if tasks run or wait."""
-        return self._unfinished > 0
+        return any(not task.is_done for task in self._given)
+
+    @property
+    def is_abandoned(self) -> bool:
+        """True in a thread whose task nobody waits for any longer."""
+        task: Task[object] | None = getattr(self._own, "task", None)
+        return task is not None and task.is_abandoned
 
     def submit(self, work: Callable[[], T]) -> Task[T]:
-        """Let work be done behind what was submitted before."""
+        """Let work be done behind what was submitted before and is waited for."""
         task = Task(work)
-        self._unfinished += 1
+        self._given = [each for each in self._given if not each.is_done or each.is_abandoned]
+        self._given.append(task)  # type: ignore[arg-type]
         self._tasks.put(task)  # type: ignore[arg-type]
         return task
 
     def abandon(self, task: Task[T]) -> None:
-        """Wait no longer for a task; its error is told later."""
+        """Wait no longer for a task; its error is told later, and what comes next does not wait for it."""
         task.is_abandoned = True
-        self._abandoned.append(task)  # type: ignore[arg-type]
+        self._start()
+
+    @property
+    def has_errors(self) -> bool:
+        """True if an abandoned task has ended with an error."""
+        return any(task.is_abandoned and task.is_done and task.error for task in self._given)
 
     def errors(self) -> list[Exception]:
         """Return the errors of abandoned tasks that have ended, each once."""
-        ended = [task for task in self._abandoned if task.is_done]
-        self._abandoned = [task for task in self._abandoned if task not in ended]
+        ended = [task for task in self._given if task.is_abandoned and task.is_done]
+        self._given = [task for task in self._given if task not in ended]
         return [task.error for task in ended if task.error]
 
-    def _run(self) -> None:
-        while True:
-            self.current = self._tasks.get()
-            self.current.run()
-            self._unfinished -= 1
+    def _run(self, tasks: "queue.SimpleQueue[Task[object]]") -> None:
+        while not (self.is_abandoned and tasks.empty()):
+            self._own.task = tasks.get()
+            self._own.task.run()

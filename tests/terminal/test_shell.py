@@ -213,3 +213,14 @@ def test_a_stream_that_always_has_more_is_read_as_far_as_it_has_come(squall: Squ
     (room / "in" / "a.csv").write_text(CLICKS)
     watched = STREAM.replace("clicks.csv'", "in/', watch 'true'")
     assert squall("-c", watched + QUERY).out == "user,total\nann,1.75\nbob,2.25\n"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_complete_commands_and_options(squall: Squall, monkeypatch: pytest.MonkeyPatch, shell: str) -> None:
+    monkeypatch.setenv("_SQUALL_COMPLETE", f"{shell}_source")
+    ended = squall()
+    assert ended.status == 0 and "_squall_completion" in ended.out
+    monkeypatch.setenv("_SQUALL_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", "squall run --bac")
+    monkeypatch.setenv("COMP_CWORD", "2")
+    assert squall() == Ended(0, "plain,--backend\n", "")
