@@ -11,7 +11,7 @@ from functools import cached_property
 
 from squallpy.codegen.groups import GroupCode, print_group
 from squallpy.codegen.names import Lines, Names, NotCompilable
-from squallpy.codegen.statements import StatementCode, print_statement
+from squallpy.codegen.statements import OUTCOME_ROWS, StatementCode, print_statement
 from squallpy.physical.plan import Plan, Stage, Update
 
 _STEPS_AT = 0  # the first word that a function is given; then of each delta its keys, payloads and rows; then frames
@@ -25,10 +25,10 @@ LEAST_WORD = -(2**63)
 entry = kernel("int64(int64)")
 '''
 _STEPS = (  # what printed code imports, if it has it
-    *("add_fits", "bit", "count_of", "enter", "exact_add", "exact_multiply", "find", "first_of", "frame_at", "half"),
-    *("has_null", "is_known", "key_of", "key_room", "length_of", "load", "load8", "load32", "multiply_fits"),
-    *("number_of", "part_of_date", "record_of", "remove", "sign", "slice_of", "store", "subtract_fits", "values_at"),
-    "words_of",
+    *("add_fits", "add_rows", "bit", "count_of", "enter", "exact_add", "exact_multiply", "find", "first_of"),
+    *("frame_at", "half", "has_null", "is_known", "key_of", "key_room", "length_of", "load", "load8", "load32"),
+    *("multiply_fits", "number_of", "part_of_date", "record_of", "remove", "room_of", "sign", "slice_of", "store"),
+    *("subtract_fits", "values_at", "words_of"),
 )
 
 
@@ -43,6 +43,7 @@ class RunCode:
         targets: Those that it changes.
         unique: Views whose counts it watches, each with the delta that is added to it; it notes whether one came to be
             more than 1.
+        width: The words of its largest rows.
     """
 
     function: str
@@ -54,10 +55,17 @@ class RunCode:
     targets: tuple[str, ...]
     unique: tuple[tuple[str, str], ...]
 
+    width: int
+
     @property
     def words(self) -> int:
         """Number of words that it is given."""
         return self.notes + len(self.unique)
+
+    @property
+    def room(self) -> int:
+        """Number of words of the room for rows that a statement adds together."""
+        return OUTCOME_ROWS * self.width
 
     @property
     def frames(self) -> int:
@@ -141,7 +149,7 @@ class _Runs:
             is_unique = update.target in self._unique
             if is_unique and not _is_plain(update):
                 raise NotCompilable(f"{update.target}, whose PRIMARY KEY is checked")
-            return print_statement(update, self._pools, self._names(f"add to {update.target}"), is_unique)
+            return print_statement(update, self._pools, self._names(f"add to {update.target}"))
         except NotCompilable as reason:
             self._refused.append((f"{update.delta} → {update.target}", str(reason)))
             return None
@@ -172,7 +180,9 @@ class _Runs:
         text = "\n\n".join(
             [*(each.text for each in run), "\n".join(["@entry", f"def {function}(given):", *lines.lines])]
         )
-        return RunCode(function, text + "\n", first, stop, deltas, pools, targets, unique)
+        layouts = [self._pools[name] for name in targets]
+        width = max(len(pool.keys) + pool.payload.width for pool in layouts)
+        return RunCode(function, text + "\n", first, stop, deltas, pools, targets, unique, width)
 
 
 def _is_plain(update: Update) -> bool:

@@ -10,20 +10,22 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from squallpy.base.keys import NULL, is_own_key, is_plain, null_of
 from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind
-from squallpy.codegen.groups import add_lanes, scalar_rings
+from squallpy.codegen.groups import scalar_rings
 from squallpy.codegen.names import Lines, Names, NotCompilable, constant
 from squallpy.logical.expressions import COMPARISONS, MIRRORED, Call, Column, Expr, Literal, are_stored_alike, conjuncts
 from squallpy.physical.explain_text import update_text
 from squallpy.physical.plan import FilterStep, Let, Lookup, PoolPlan, Update
 
+OUTCOME_ROWS: Final = 1024  # rows that a statement adds together
 _OPERATORS = dict(zip(COMPARISONS, ("==", "!=", "<", "<=", ">", ">="), strict=True))
 _RESERVED = {
-    "given", "steps", "rows", "row", "keys", "words", "key", "record", "left", "target", "pool", "found", "load",
-    "store", "range", "enter", "find", "remove", "sums", "repeats",
+    "given", "steps", "rows", "row", "keys", "words", "target", "pool", "load", "store", "range", "find", "added",
+    "out_keys", "out_words", "repeats", "result",
 }  # fmt: skip
 
 
@@ -41,14 +43,13 @@ class StatementCode:
     pools: tuple[str, ...]
 
 
-def print_statement(update: Update, pools: Mapping[str, PoolPlan], function: str, is_unique: bool) -> StatementCode:
+def print_statement(update: Update, pools: Mapping[str, PoolPlan], function: str) -> StatementCode:
     """Print the function that runs a statement; raises NotCompilable.
 
     Args:
         pools: Layouts of all that a statement may read and change, by name.
-        is_unique: It tells whether a count of its target came to be more than 1.
     """
-    return _Statement(update, pools, function, is_unique).code()
+    return _Statement(update, pools, function).code()
 
 
 @dataclass
@@ -56,7 +57,6 @@ class _Statement:
     update: Update
     pools: Mapping[str, PoolPlan]
     function: str
-    is_unique: bool
     names: Names = field(default_factory=lambda: Names(set(_RESERVED)))
     body: Lines = field(default_factory=lambda: Lines(depth=2))
     words: dict[int, str] = field(default_factory=dict)  # of variables, by id
@@ -86,14 +86,25 @@ class _Statement:
         arguments = ", ".join([*self.arguments.values(), "target"])
         lines = Lines()
         lines(f'"""{" ".join(update_text(update).split())[:110]}"""')
-        lines("key, repeats = key_room(target), 0")
-        lines("for row in range(rows):")
-        lines.lines += self.body.lines
-        lines("return repeats")
-        text = "\n".join(
-            ["@called", f"def {self.function}(steps, keys, words, rows, pool, {arguments}):", *lines.lines]
-        )
+        if self._is_plain(delta, target):
+            lines("return add_rows(target, keys, words, rows, steps, pool)")
+        else:
+            lines("added, repeats, out_keys = 0, 0, room_of(steps)")
+            lines(f"out_words = out_keys + {8 * OUTCOME_ROWS * len(target.keys)}")
+            lines("for row in range(rows):")
+            lines.lines += self.body.lines
+            lines("result = add_rows(target, out_keys, out_words, added, steps, pool)")
+            lines("return result if result < 0 else repeats | result")
+        head = f"def {self.function}(steps, keys, words, rows, pool, {arguments}):"
+        text = "\n".join(["@called", head, *lines.lines])
         return StatementCode(self.function, text + "\n", update.delta, (*self.arguments, update.target))
+
+    def _is_plain(self, delta: PoolPlan, target: PoolPlan) -> bool:
+        """True if the rows of the delta, as they are, are added."""
+        update = self.update
+        same = update.variables == update.keys and delta.payload == target.payload
+        whole = update.picks == tuple(range(len(target.payload.rings))) and all(lane == () for lane in update.lanes)
+        return same and whole and not update.steps
 
     def _check(self, target: PoolPlan) -> None:
         sources = {step.source for step in self.update.steps if isinstance(step, Lookup)}
@@ -191,20 +202,18 @@ class _Statement:
         if not changes:
             raise NotCompilable("a statement that adds nothing")
         with self.body.block(f"if {' | '.join(changes)} != 0:"):
+            width, broad = len(target.keys), target.payload.width
             for i, key in enumerate(self.update.keys):
-                self.body(f"store(key, {i}, {self.words[key.id]})")
-            self.body("found = enter(target, key, steps, pool)")
-            self.body("if found < 0:")
-            self.body("    return -2")
-            self.body(f"sums = words_of(target, found, {target.payload.width})")
-            add_lanes(self.body, lanes, "sums")
-            if self.is_unique:
-                self.body("if load(sums, 0) > 1:")
-                self.body("    repeats = 1")
-            changed = {at + i for _, ring, at in lanes for i in range(ring.words)}
-            rest = [f"load(sums, {i})" for i in range(target.payload.width) if i not in changed]
-            self.body(f"if {' | '.join(['left', *rest])} == 0:")
-            self.body("    remove(target, key, steps)")
+                self.body(f"store(out_keys, {width} * added + {i}, {self.words[key.id]})")
+            given_words = {at + i: word for value, _, at in lanes for i, word in enumerate(value.split(", "))}
+            for i in range(broad):
+                self.body(f"store(out_words, {broad} * added + {i}, {given_words.get(i, '0')})")
+            self.body("added += 1")
+            with self.body.block(f"if added == {OUTCOME_ROWS}:"):
+                self.body("result = add_rows(target, out_keys, out_words, added, steps, pool)")
+                self.body("if result < 0:")
+                self.body("    return result")
+                self.body("added, repeats = 0, repeats | result")
 
     def _product(self, ring: Ring, factors: list[tuple[Ring, int, str]]) -> str:
         """Print a product of lanes: a sum times a count is cheap, so counts come last. Returns its words."""

@@ -34,13 +34,14 @@ _NO_MEMORY = -2
 class Steps:
     """The table of addresses that a function is given, and the pools and the dictionary that it lets grow."""
 
-    def __init__(self) -> None:
+    def __init__(self, room: int = 0) -> None:
         self.pools: Sequence[Pool] = ()
         self.dictionary: Dictionary | None = None
         self.error: BaseException | None = None
         self._called = _GROW(self._grow)
         grow = int(ctypes.cast(self._called, ctypes.c_void_p).value or 0)
-        self._table = np.array([grow, *(step.address for step in STEPS)], np.int64)
+        self._room = np.empty(room, np.int64)
+        self._table = np.array([grow, *(step.address for step in STEPS), self._room.ctypes.data], np.int64)
         self.address = self._table.ctypes.data
 
     def _grow(self, number: int) -> int:
@@ -117,7 +118,7 @@ class CompiledRun:
     """A printed function that runs statements of a stage."""
 
     def __init__(self, code: RunCode, function: Function) -> None:
-        self.code, self._function, self._steps = code, function, Steps()
+        self.code, self._function, self._steps = code, function, Steps(code.room)
         self._words: Words = np.zeros(code.words, np.int64)
         self._address = self._words.ctypes.data
         self._words[0] = self._steps.address

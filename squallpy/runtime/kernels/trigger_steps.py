@@ -21,16 +21,19 @@ from squallpy.runtime.kernels.intrinsics import load, load8, load32, operation, 
 from squallpy.runtime.kernels.kernel_compiler import Vector, address, called, inlined, making
 from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.payload_arithmetic import copy
-from squallpy.runtime.kernels.pool_records import drop
+from squallpy.runtime.kernels.pool_records import drop, upsert_records
 from squallpy.runtime.kernels.postings import ALONE, entry_of, has_room, link
 from squallpy.runtime.kernels.ring_arithmetic import exact_add, exact_multiply, sign
 
 __all__ = [  # what printed code imports
-    "add_fits", "bit", "count_of", "enter", "exact_add", "exact_multiply", "find", "first_of", "frame_at",
+    "add_fits", "add_rows", "bit", "count_of", "enter", "exact_add", "exact_multiply", "find", "first_of", "frame_at",
     "half", "has_null", "is_known", "key_of", "key_room", "length_of", "load", "load8", "load32", "multiply_fits",
-    "number_of", "part_of_date", "record_of", "remove", "sign", "slice_of", "store", "subtract_fits", "values_at",
-    "words_of",
+    "number_of", "part_of_date", "record_of", "remove", "room_of", "sign", "slice_of", "store",
+    "subtract_fits", "values_at", "words_of",
 ]  # fmt: skip
+
+_kernel: Any = upsert_records
+_upsert_rows: Any = called(_kernel.py_func)  # NB: the kernel itself is compiled for the types of its signature alone
 
 # Where `ArrowArray` of Arrow's C data interface has what, in words.
 _NULLS, _OFFSET, _BUFFERS, _CHILDREN = 1, 2, 5, 6
@@ -40,17 +43,18 @@ _SPREAD = -7046029254386353131  # 2⁶⁴ by the golden ratio
 _SHORT = 8  # bytes of a text that a word holds
 
 
-# A table of addresses: a function that lets the pool of a number grow (−1: the dictionary), and those in STEPS.
-GROW, FIND, ENTER, REMOVE, SLICE, INTERN = range(6)
+# A table of addresses: a function that lets the pool of a number grow (−1: the dictionary), those in STEPS, and room
+# for rows that a statement adds together.
+GROW, FIND, ENTER, REMOVE, SLICE, INTERN, ADD, OUTCOME = range(8)
 _word = types.int64
 
 
-@operation(_word(_word, _word, _word, _word, _word, _word))
-def call(builder: Any, function: Any, a: Any, b: Any, c: Any, d: Any, e: Any) -> Any:
-    """Call the C function of up to five words at an address."""
+@operation(_word(_word, _word, _word, _word, _word, _word, _word))
+def call(builder: Any, function: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any) -> Any:
+    """Call the C function of up to six words at an address."""
     word = ir.IntType(64)
-    kind = ir.FunctionType(word, [word] * 5).as_pointer()
-    return builder.call(builder.inttoptr(function, kind), [a, b, c, d, e])
+    kind = ir.FunctionType(word, [word] * 6).as_pointer()
+    return builder.call(builder.inttoptr(function, kind), [a, b, c, d, e, f])
 
 
 @making
@@ -58,6 +62,12 @@ def frame_at(where: int) -> Vector:
     """View the frame of a pool or a dictionary as an array."""
     there: Any = pointer(where)
     return carray(there, (_FAR,))
+
+
+@inlined
+def room_of(steps: int) -> int:
+    """Return the address of the room for rows that a statement adds together."""
+    return load(steps, OUTCOME)
 
 
 @inlined
@@ -126,11 +136,11 @@ def multiply_fits(a: int, b: int) -> int:
 @inlined
 def find(frame: Vector, key: int, steps: int) -> int:
     """Find the record whose key is at an address, −1 if there is none."""
-    return call(load(steps, FIND), address(frame), key, 0, 0, 0)
+    return call(load(steps, FIND), address(frame), key, 0, 0, 0, 0)
 
 
-@c_function(5)
-def _find(where: int, key: int, _b: int, _c: int, _d: int) -> int:
+@c_function(6)
+def _find(where: int, key: int, _b: int, _c: int, _d: int, _e: int) -> int:
     """Find a record."""
     frame = frame_at(where)
     places, width = frame[at.PLACES], frame[at.KEY]
@@ -147,11 +157,11 @@ def enter(frame: Vector, key: int, steps: int, pool: int) -> int:
     Args:
         pool: The number of the pool for whoever lets it grow.
     """
-    return call(load(steps, ENTER), address(frame), key, load(steps, GROW), pool, 0)
+    return call(load(steps, ENTER), address(frame), key, load(steps, GROW), pool, 0, 0)
 
 
-@c_function(5)
-def _enter(where: int, key: int, grow: int, pool: int, _d: int) -> int:
+@c_function(6)
+def _enter(where: int, key: int, grow: int, pool: int, _d: int, _e: int) -> int:
     """Find a record, or make one and enter it in the slices."""
     frame = frame_at(where)
     head, places, width, broad = frame[HEAD], frame[at.PLACES], frame[at.KEY], frame[at.PAYLOAD]
@@ -167,7 +177,7 @@ def _enter(where: int, key: int, grow: int, pool: int, _d: int) -> int:
         or (count + at.CHUNK) * broad > frame[places + at.WORDS + 1]
         or not has_room(frame, count)
     ):
-        if call(grow, pool, 0, 0, 0, 0) == 0:
+        if call(grow, pool, 0, 0, 0, 0, 0) == 0:
             return -1
         table, shape = table_of(frame[places])
         position = seek(table, shape, home(h, shape), h, key, width, frame[places + at.KEYS], 8 * width)
@@ -184,11 +194,11 @@ def _enter(where: int, key: int, grow: int, pool: int, _d: int) -> int:
 @inlined
 def remove(frame: Vector, key: int, steps: int) -> None:
     """Drop the record whose key is at an address, whose payload is 0."""
-    call(load(steps, REMOVE), address(frame), key, 0, 0, 0)
+    call(load(steps, REMOVE), address(frame), key, 0, 0, 0, 0)
 
 
-@c_function(5)
-def _remove(where: int, key: int, _b: int, _c: int, _d: int) -> int:
+@c_function(6)
+def _remove(where: int, key: int, _b: int, _c: int, _d: int, _e: int) -> int:
     """Drop a record."""
     frame = frame_at(where)
     head, places, width = frame[HEAD], frame[at.PLACES], frame[at.KEY]
@@ -227,11 +237,11 @@ def count_of(frame: Vector) -> int:
 @inlined
 def slice_of(frame: Vector, s: int, key: int, steps: int) -> int:
     """Find the records that agree with the key at an address on the columns of a slice: their entry, −1 if none."""
-    return call(load(steps, SLICE), address(frame), s, key, 0, 0)
+    return call(load(steps, SLICE), address(frame), s, key, 0, 0, 0)
 
 
-@c_function(5)
-def _slice_of(where: int, s: int, key: int, _c: int, _d: int) -> int:
+@c_function(6)
+def _slice_of(where: int, s: int, key: int, _c: int, _d: int, _e: int) -> int:
     """Find the entry of a slice."""
     return entry_of(frame_at(where), s, key)
 
@@ -272,20 +282,20 @@ def number_of(dictionary: int, known: int, start: int, length: int, steps: int) 
         known: Numbers of short texts seen before: 64 of (text, length, number), by their bytes.
     """
     if length > _SHORT:
-        return call(load(steps, INTERN), dictionary, start, length, load(steps, GROW), 0)
+        return call(load(steps, INTERN), dictionary, start, length, load(steps, GROW), 0, 0)
     word = short_text(start, length)
     place = known + 24 * ((((word * _SPREAD) >> 58) ^ length) & 63)
     if load(place, 0) == word and load(place, 1) == length + 1:
         return load(place, 2)
-    number = call(load(steps, INTERN), dictionary, start, length, load(steps, GROW), 0)
+    number = call(load(steps, INTERN), dictionary, start, length, load(steps, GROW), 0, 0)
     store(place, 0, word)
     store(place, 1, length + 1)
     store(place, 2, number)
     return number
 
 
-@c_function(5)
-def _intern(where: int, start: int, length: int, grow: int, _d: int) -> int:
+@c_function(6)
+def _intern(where: int, start: int, length: int, grow: int, _d: int, _e: int) -> int:
     """Find a text in a dictionary, or add it."""
     frame = frame_at(where)
     head, h = frame[HEAD], hash_bytes(start, length)
@@ -309,9 +319,41 @@ def _intern(where: int, start: int, length: int, grow: int, _d: int) -> int:
             insert(table, shape, position, (h & HIGH) | (count + 1))
             return count
         store(head, NEEDED, begin + length)
-        if call(grow, -1, 0, 0, 0, 0) == 0:
+        if call(grow, -1, 0, 0, 0, 0, 0) == 0:
             return -2
 
 
-STEPS: tuple[CFunction, ...] = (_find, _enter, _remove, _slice_of, _intern)
+@inlined
+def add_rows(frame: Vector, keys: int, words: int, rows: int, steps: int, pool: int) -> int:
+    """Add rows, whose keys and payloads stand at addresses, to a pool; −2 if there is no memory.
+
+    1 if a count, the first word, may be more than 1 then; 0 otherwise.
+    """
+    return call(load(steps, ADD), address(frame), keys, words, rows, load(steps, GROW), pool)
+
+
+@c_function(6)
+def _add_rows(where: int, keys: int, words: int, rows: int, grow: int, pool: int) -> int:
+    """Add rows a chunk at a time, which asks for their cache lines together."""
+    frame = frame_at(where)
+    width, broad, done, before = frame[at.KEY], frame[at.PAYLOAD], 0, load(frame[HEAD], at.COUNT)
+    there: Any = pointer(keys)
+    given: Any = pointer(words)
+    added, payloads = carray(there, (rows, width)), carray(given, (rows, broad))
+    nothing = carray(there, (0,))
+    while True:
+        done = _upsert_rows(frame, added, payloads, nothing, done, rows)
+        if done >= rows:
+            break
+        if call(grow, pool, 0, 0, 0, 0, 0) == 0:
+            return -2
+    if load(frame[HEAD], at.COUNT) - before != rows:
+        return 1
+    for row in range(rows):
+        if load(words, row * broad) > 1:
+            return 1
+    return 0
+
+
+STEPS: tuple[CFunction, ...] = (_find, _enter, _remove, _slice_of, _intern, _add_rows)
 """Functions whose addresses stand in a table, behind that of the one that grows."""
