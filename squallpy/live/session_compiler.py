@@ -61,7 +61,8 @@ class SessionCompiler:
     def compile(self, catalog: Catalog, queries: Sequence[Query], partitions: int) -> CompiledQuery:
         """Compile queries that are kept fresh together."""
         compiled = self.compiler(catalog, queries).compile(queries, partitions, {})
-        return replace(compiled, plan=with_whole_rows(compiled.plan))
+        relations = tuple(catalog.relations[r.name] for r in compiled.relations)  # NB: a plan's may number rows, too
+        return replace(compiled, plan=with_whole_rows(compiled.plan), relations=relations)
 
     def open_foreign(self, relation: Relation) -> ForeignSource:
         """Open a source that is no file."""

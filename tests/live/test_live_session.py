@@ -193,3 +193,14 @@ def test_matrices_of_streams_in_a_session() -> None:
     session.step()
     assert session.table("c").to_pydict() == {"i": [1], "j": [3], "value": [6.0]}
     assert session.table("s").to_pydict() == {"i": [1], "v": [6.0]}
+
+
+def test_windows_over_rows_that_are_pushed() -> None:
+    """Rows are numbered as they come, also for views that come later."""
+    session = LiveSession()
+    [*session.execute("CREATE STREAM r (a BIGINT) USING pushed STORED")]
+    for number in range(2):
+        [*session.execute(f"CREATE MATERIALIZED VIEW v{number} AS SELECT SUM(a) AS a FROM r ROWS 3")]
+        session.push("r", {"a": [1, 2, 3, 4, 5]})
+        session.step()
+        assert {session.table(f"v{n}").to_pylist()[0]["a"] for n in range(number + 1)} == {12}
