@@ -8,7 +8,7 @@ from typing import Any
 from squallpy.base.errors import Notice, Span, SquallError, nearest
 from squallpy.catalog.matrices import Matrix, MatrixProgram
 from squallpy.catalog.orders import OrderText
-from squallpy.catalog.relation import Parts, Relation
+from squallpy.catalog.relation import CONSTANT, Parts, Relation
 from squallpy.catalog.sink_spec import SinkSpec
 
 DEFAULT_SCHEMAS = ("default", "main", "public", "dbo")  # of Spark, DuckDB, PostgreSQL and SQL Server
@@ -40,6 +40,11 @@ class View:
 Entry = Relation | View | Matrix | MatrixProgram | OrderText | SinkSpec
 
 
+def _is_implied(entry: Entry) -> bool:
+    """True if nobody has declared it: the relation of one row."""
+    return isinstance(entry, Relation) and entry.format == CONSTANT
+
+
 @dataclass(slots=True)
 class Catalog:
     """Declarations of a script, in their order."""
@@ -67,7 +72,7 @@ class Catalog:
     def find(self, name: str, others: Iterable[str] = ()) -> Entry:
         """Look up a declaration by its name; SQ2001 if there is none. `others` are further names to suggest."""
         if name.lower() not in self.entries:
-            known = [*(entry.name for entry in self.entries.values()), *others]
+            known = [*(entry.name for entry in self.entries.values() if not _is_implied(entry)), *others]
             elsewhere = [each for each in known if each.lower().endswith(f".{name.lower()}")]
             hint = f"write {' or '.join(sorted(elsewhere))}" if elsewhere else nearest(name, known)
             raise SquallError("SQ2001", f'unknown table "{name}"', hint=hint)

@@ -36,6 +36,9 @@ def main(arguments: list[str] | None = None) -> int:
     help="Of results.  [default: table on a terminal, else csv]",
 )
 @click.option("--set", "settings", multiple=True, metavar="K=V", help="An engine setting; squall options lists them.")
+@click.option(
+    "--checkpoint", metavar="DIR", help="Keep the session here, a folder or a URI that Arrow knows; go on with it."
+)
 @click.pass_context
 def squall(context: click.Context, /, commands: tuple[str, ...], **options: object) -> None:
     """Run SQL over streams: exact and fresh at all times.

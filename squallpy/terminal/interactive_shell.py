@@ -32,8 +32,10 @@ _LOOK = 0.1  # seconds between two looks at what a live table shows
 class InteractiveShell(Shell):
     """A shell at which somebody types, at a terminal whose cursor can be moved."""
 
-    def __init__(self, settings: Settings, printer: ResultPrinter, say: Callable[[str], None]) -> None:
-        super().__init__(settings, printer, say)
+    def __init__(
+        self, settings: Settings, printer: ResultPrinter, say: Callable[[str], None], checkpoint: str | None = None
+    ) -> None:
+        super().__init__(settings, printer, say, checkpoint)
         self._worker = Worker()
         self._relay: BatchRelay | None = None
 

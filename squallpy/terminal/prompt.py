@@ -43,10 +43,10 @@ _MOST_LEXED = 20_000  # characters: longer pastes have no colours
 _SWITCH = 0.001  # seconds that a batch may hold the interpreter when a key is pressed
 
 
-def run_prompt(settings: Settings, printer: ResultPrinter) -> int:
+def run_prompt(settings: Settings, printer: ResultPrinter, checkpoint: str | None = None) -> int:
     """Read and run what is typed until Ctrl-D; returns the exit status."""
     sys.setswitchinterval(_SWITCH)
-    shell = InteractiveShell(settings, printer, _say)
+    shell = InteractiveShell(settings, printer, _say, checkpoint)
     typed = open_prompt(shell)
     _say(f"squall {__version__}, .help lists the commands, Ctrl-D leaves")
     unfinished = ""

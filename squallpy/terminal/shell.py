@@ -47,10 +47,13 @@ class Shell:
 
     Args:
         say: Prints a line that is no data.
+        checkpoint: The folder, or URI, where the session is kept; None: nowhere.
     """
 
-    def __init__(self, settings: Settings, printer: ResultPrinter, say: Callable[[str], None]) -> None:
-        self.settings, self.printer, self.say = settings, printer, say
+    def __init__(
+        self, settings: Settings, printer: ResultPrinter, say: Callable[[str], None], checkpoint: str | None = None
+    ) -> None:
+        self.settings, self.printer, self.say, self.checkpoint = settings, printer, say, checkpoint
         self.status = OK
         """The exit status: that of the first error."""
         self.has_timer = False
@@ -80,7 +83,7 @@ class Shell:
         return self._opened is not None
 
     def open_session(self, settings: Settings) -> "LiveSession":
-        """Begin a session. NB: the one place where a shell makes one; a durable one is opened here by its folder."""
+        """Begin a session, or go on with that of the checkpoint."""
         from squallpy.base.hidden_imports import hide_module
 
         with hide_module("pandas"):  # NB: Arrow looks for it (0.3 s)
@@ -89,7 +92,7 @@ class Shell:
             pyarrow.array([])
         from squallpy.live.live_session import LiveSession
 
-        return LiveSession(settings, Path.cwd(), self.observer())
+        return LiveSession(settings, Path.cwd(), self.observer(), self.checkpoint)
 
     def observer(self) -> "Observer | None":
         """Return what is told of batches."""
@@ -144,7 +147,13 @@ class Shell:
             self.recover()
 
     def recover(self) -> None:
-        """Make the session anew after a batch has failed: all that it had but what fails again."""
+        """Make the session anew after a batch has failed: all that it had but what fails again.
+
+        One with a checkpoint ends, for that has the batches before.
+        """
+        if self.checkpoint is not None:
+            self.say(f"the batch failed; {self.checkpoint} has all before it")
+            raise Quit
         old, failing = self.session, set[str]()
         old.close()
         while not self._define_anew(old, failing):

@@ -16,13 +16,15 @@ PROMPT = "squall> "
 _STDIN, _COMMAND = "<stdin>", "<command>"
 
 
-def run_shell(commands: Sequence[str], format: str | None = None, settings: Sequence[str] = ()) -> int:
+def run_shell(
+    commands: Sequence[str], format: str | None = None, settings: Sequence[str] = (), checkpoint: str | None = None
+) -> int:
     """Run statements, of -c or of stdin, or those that are typed at the prompt; returns the exit status."""
     if not commands and _is_typed() and can_redraw(sys.stdout):
         from squallpy.terminal.prompt import run_prompt
 
-        return run_prompt(parse_settings(settings), ResultPrinter(format))
-    shell = Shell(parse_settings(settings), ResultPrinter(format, not _is_typed()), _say)
+        return run_prompt(parse_settings(settings), ResultPrinter(format), checkpoint)
+    shell = Shell(parse_settings(settings), ResultPrinter(format, not _is_typed()), _say, checkpoint)
     with suppress(Quit):
         for command in commands:
             from squallpy.frontend.source_text import decode_script

@@ -224,3 +224,12 @@ def test_shells_complete_commands_and_options(squall: Squall, monkeypatch: pytes
     monkeypatch.setenv("COMP_WORDS", "squall run --bac")
     monkeypatch.setenv("COMP_CWORD", "2")
     assert squall() == Ended(0, "plain,--backend\n", "")
+
+
+def test_a_session_goes_on_with_its_checkpoint(squall: Squall, tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("1,2\n1,3\n")
+    create = f"CREATE STREAM r (a INT, v INT) USING csv OPTIONS (path '{tmp_path}/r.csv');"
+    create += "CREATE MATERIALIZED VIEW s AS SELECT a, SUM(v) AS v FROM r GROUP BY a"
+    kept = str(tmp_path / "kept")
+    assert squall("--checkpoint", kept, "-c", create).status == 0
+    assert squall("--checkpoint", kept, "-c", "SELECT * FROM s") == Ended(0, "a,v\n1,5\n", "")
