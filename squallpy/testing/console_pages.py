@@ -79,7 +79,9 @@ class Console:
         shown = io.BytesIO()
         out, err = (kind(shown, encoding="utf-8", write_through=True) for kind in (io.TextIOWrapper, _Terminal))
         around = patch.dict(os.environ, {"TERM": "dumb", **environment})
-        with chdir(self._folder), around, redirect_stdout(out), redirect_stderr(err):
+        # NB: a session of Spark's that other tests have started would be used
+        alone = patch("pyspark.SparkContext._active_spark_context", None)
+        with chdir(self._folder), around, alone, redirect_stdout(out), redirect_stderr(err):
             main(arguments)
         return shown.getvalue().decode()
 
