@@ -45,6 +45,7 @@ class Definitions:
         refresh: Notes the definitions and, told that queries have changed, keeps fresh what they say; or raises.
         open_sink: Takes the target of a sink's query.
         drop_source: Forgets a stream or table.
+        columns: Columns that were found in files, by relation (`SessionCompiler`).
     """
 
     def __init__(
@@ -53,8 +54,9 @@ class Definitions:
         refresh: Callable[[bool], None],
         open_sink: Callable[[Query], SessionSink],
         drop_source: Callable[[str], None],
+        columns: dict[str, str],
     ) -> None:
-        self.binder, self.entries = binder, Entries()
+        self.binder, self.entries, self._columns = binder, Entries(), columns
         self._refresh, self._open_sink, self._drop_source = refresh, open_sink, drop_source
         self._numbers, self._texts = count(1), dict[str, str]()
 
@@ -72,6 +74,7 @@ class Definitions:
         with self._undoing():
             if replaces:
                 self.catalog.entries.pop(name.lower())
+                self._columns.pop(name, None)
             self.declare(replace(created, existing=Existing.REFUSE), name, text)
         if replaces:
             self._drop_source(name)
@@ -127,6 +130,9 @@ class Definitions:
         if circle:
             message = f"{entry.name} would read itself, by {', '.join(sorted(circle))}"
             raise SquallError("SQ2014", message, created.span, "a view reads what is there without it")
+        if sinks := [each for name in readers if (each := self.entries.maintained.get(name.lower())) and each.spec]:
+            message = f"{entry.name} cannot be altered: the sink {sinks[0].name} has the rows of {entry.name} as it is"
+            raise SquallError("SQ2014", message, created.span, "drop the sink first")
         with self._undoing():
             reads = frozenset(tables_read(created.query))
             view = self.binder.view(created)
@@ -140,12 +146,15 @@ class Definitions:
             for reader in readers:
                 self._bind_anew(reader, created.span)
             self._refresh(True)
+        for name in (entry.name, *readers):
+            if (each := self.entries.maintained.get(name.lower())) and isinstance(each.sink, ViewSink):
+                each.sink.fail(SquallError("SQ2014", f"{each.name} has become another view", hint="subscribe anew"))
         return Outcome(
             f"{'ALTER' if created.alters else 'CREATE'} {'MATERIALIZED VIEW' if view.is_materialized else 'VIEW'}"
         )
 
     def _bind_anew(self, name: str, span: Span) -> None:
-        """Bind a view or a sink again, after one that it reads has become another."""
+        """Bind a view again, after one that it reads has become another."""
         known = self.entries.maintained.get(name.lower())
         entry = self.catalog.entries.get(name.lower())
         try:
@@ -154,10 +163,6 @@ class Definitions:
                 entry = self.catalog.entries[name.lower()] = self.binder.view(created)
             if known:
                 query = self.query(known.text, entry if isinstance(entry, View) else None)
-                if known.spec:
-                    if query.names != known.query.names or _types(query) != _types(known.query):
-                        raise SquallError("SQ2014", f"its columns would be others, and the sink {name} has these")
-                    query = replace(query, sink=bind_sink(known.spec, query))
                 self.entries.maintained[name.lower()] = replace(known, query=query)
         except SquallError as error:
             raise SquallError(
@@ -184,7 +189,11 @@ class Definitions:
             self.entries.maintained[name.lower()] = Maintained(
                 name, query, created.query, reads, sink, query.sink, is_view=False
             )
-            self._refresh(True)
+            try:
+                self._refresh(True)
+            except BaseException:
+                sink.close()
+                raise
         return Outcome("CREATE SINK")
 
     def drop(self, drop: Drop) -> Outcome:
@@ -205,6 +214,7 @@ class Definitions:
                 dropped += [each for each in [self.entries.maintained.pop(name.lower(), None)] if each]
                 self.catalog.entries.pop(name.lower(), None)
                 self._texts.pop(name.lower(), None)
+            self._columns.pop(entry.name, None)
             self._refresh(bool(dropped))
         for each in dropped:
             each.sink.finish(stopped=True)
@@ -238,10 +248,13 @@ class Definitions:
     def _undoing(self) -> Iterator[None]:
         """Leave the definitions as they were if a statement fails."""
         entries, maintained, texts = dict(self.catalog.entries), dict(self.entries.maintained), dict(self._texts)
+        columns = dict(self._columns)
         try:
             yield
         except BaseException:
             self.catalog.entries, self.entries.maintained, self._texts = entries, maintained, texts
+            self._columns.clear()
+            self._columns.update(columns)
             raise
 
     def relations_read(self, name: str) -> Sequence[Relation]:
@@ -301,10 +314,6 @@ def _words(kinds: tuple[type, ...]) -> str:
 
 def _listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _types(query: Query) -> list[str]:
-    return [str(column.type) for column in query.plan.output]
 
 
 def _check_names(query: Query, span: Span) -> None:

@@ -89,9 +89,9 @@ class LiveSession:
         backend: Backend | None = None,
     ) -> None:
         self.settings, self.base = settings or Settings(), base or Path.cwd()
+        self._first_settings, self._given = self.settings, tuple[str, ...]()
         self._compiler = SessionCompiler(self.settings, self.base)
-        self._names, self._given = count(1), list[str]()
-        self._opened, lease = ExitStack(), None
+        self._names, self._opened, lease = count(1), ExitStack(), None
         self._checkpoint: SessionCheckpoint | None = None
         backend = backend or LocalBackend()
         if checkpoint is None and not backend.in_memory:
@@ -101,7 +101,8 @@ class LiveSession:
             snapshot = self.settings.snapshot_mb << 20
             self._checkpoint = SessionCheckpoint(checkpoint, self.settings.local_dir, snapshot)
         binder = self._compiler.binder()
-        self._definitions = Definitions(binder, self._refresh, self._open_sink, self._drop_source)
+        columns = self._compiler.columns
+        self._definitions = Definitions(binder, self._refresh, self._open_sink, self._drop_source, columns)
         spool = join_path(checkpoint, "spool") if checkpoint else None
         self._input = SessionInput(self.base, self._compiler.open_foreign, spool)
         observer = observer or Observer()
@@ -123,7 +124,7 @@ class LiveSession:
     # statements
 
     @property
-    def statements(self) -> Sequence[str]:
+    def statements(self) -> tuple[str, ...]:
         """The definitions of the session, each behind those of what it reads."""
         return self._definitions.statements()
 
@@ -202,7 +203,6 @@ class LiveSession:
         return SessionSink(outputs.open(spec, query.text, resumed=self._restores), first)
 
     def _drop_source(self, name: str) -> None:
-        self._compiler.columns.pop(name, None)
         with self.lock:
             self._input.drop(name)
 
@@ -247,20 +247,17 @@ class LiveSession:
     def _save(self, generation: int, batches: int, partitions: int) -> None:
         """Put a generation of the checkpoint in force, with the definitions."""
         if self._checkpoint:
-            statements, given = self._definitions.statements(), tuple(self._given)
             kept = self.entries.maintained.items()
             sinks = {name: each.sink.first for name, each in kept if isinstance(each.sink, SessionSink)}
-            record = SessionRecord(
-                generation, statements, dict(self._compiler.columns), given, batches, sinks, partitions
-            )
+            columns = dict(self._compiler.columns)
+            record = SessionRecord(generation, self.statements, columns, self._given, batches, sinks, partitions)
             self._checkpoint.save(record)
 
     def _restore(self) -> None:
         """Define what the checkpoint has, and go on where its batches are."""
         assert self._checkpoint
         record = self._checkpoint.record
-        self._use(parse_settings(record.settings, self.settings))
-        self._given = [*record.settings]
+        self._use(record.settings)
         self._compiler.columns.update(record.columns)
         self._restores = True
         for text in record.statements:
@@ -476,16 +473,23 @@ class LiveSession:
             }
 
     def _set(self, name: str, value: str, span: Span) -> Outcome:
+        before = self._given
         try:
-            self._use(parse_settings([f"{name}={value}"], self.settings))
+            self._use((*before, f"{name}={value}"))
         except SquallError as error:
             raise error.at(span) from None
-        self._given.append(f"{name}={value}")
-        self._refresh(bool(self.entries.maintained))
+        try:
+            self._refresh(bool(self.entries.maintained))
+        except BaseException:
+            self._use(before)
+            raise
         return Outcome("SET")
 
-    def _use(self, settings: Settings) -> None:
-        self.settings = self._compiler.settings = self._program.settings = settings
+    def _use(self, given: tuple[str, ...]) -> None:
+        """Use the settings of the beginning with assignments given since."""
+        settings = parse_settings(given, self._first_settings)
+        self._given, self.settings = given, settings
+        self._compiler.settings = self._program.settings = settings
 
     def _compile(self, queries: Sequence[Query], partitions: int) -> CompiledQuery:
         return self._compiler.compile(self.catalog, queries, partitions)

@@ -126,11 +126,13 @@ class SnapshotQueries:
 def wanted_values(query: Query, relation: Relation) -> Equal:
     """Find the values that columns of a relation have in all rows that a query reads, by position."""
     scans = [node for node in nodes(query.plan) if isinstance(node, Scan) and node.relation == relation]
-    filters = [node for node in nodes(query.plan) if isinstance(node, Filter) and node.child in scans]
-    if len(scans) != 1 or not filters:
-        return {}
-    places, found = {column.id: place for place, column in enumerate(scans[0].columns)}, dict[int, Literal]()
-    for test in (each for node in filters for each in conjuncts(node.predicate)):
+    readers = [node for node in nodes(query.plan) if any(each is scan for scan in scans for each in node.inputs)]
+    match scans, readers:
+        case [scan], [Filter() as only]:  # NB: an outer join reads its side twice, once without the test
+            places, found = {column.id: place for place, column in enumerate(scan.columns)}, dict[int, Literal]()
+        case _:
+            return {}
+    for test in conjuncts(only.predicate):
         match test:
             case Call("=", (Column(id), Literal() as value)) | Call("=", (Literal() as value, Column(id))):
                 found[places[id]] = value

@@ -2,14 +2,17 @@
 
 import os
 import threading
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import duckdb
 import pytest
 
+from squallpy.base.errors import SquallError
 from squallpy.live.filling import Filling
 from squallpy.live.live_session import LiveSession
+from squallpy.live.session_sink import SessionSink
 from squallpy.testing.compare_rows import difference
 
 STREAMS = """
@@ -204,3 +207,112 @@ def test_windows_over_rows_that_are_pushed() -> None:
         session.push("r", {"a": [1, 2, 3, 4, 5]})
         session.step()
         assert {session.table(f"v{n}").to_pylist()[0]["a"] for n in range(number + 1)} == {12}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM v LEFT JOIN w ON v.b = w.b AND v.a = 1",
+        "SELECT * FROM v FULL JOIN w ON v.b = w.b AND v.a = 1 AND w.c = 0",
+        "SELECT * FROM (SELECT a, b, RANK() OVER (PARTITION BY b ORDER BY a) AS k FROM v) AS z WHERE a = 1",
+        "SELECT a, COUNT(*) FILTER (WHERE b = 1) AS f, COUNT(*) AS n FROM v GROUP BY a",
+        "WITH x AS (SELECT * FROM v) SELECT * FROM x WHERE a = 1 UNION ALL SELECT * FROM x",
+        "SELECT * FROM v WHERE a = 1 AND n > (SELECT AVG(n) FROM v)",
+    ],
+)
+def oracle_records_are_looked_up_only_where_nothing_else_reads_them(query: str) -> None:
+    """A test on a key leaves the other records to whatever reads the view beside it."""
+    session, duck = LiveSession(), duckdb.connect()
+    [
+        *session.execute(
+            "CREATE STREAM r (a BIGINT, b BIGINT) USING pushed; CREATE STREAM q (b BIGINT, c BIGINT) USING pushed"
+        )
+    ]
+    duck.execute("CREATE TABLE r (a BIGINT, b BIGINT); CREATE TABLE q (b BIGINT, c BIGINT)")
+    views = {
+        "v": "SELECT a, b, COUNT(*) AS n FROM r GROUP BY a, b",
+        "w": "SELECT b, c, COUNT(*) AS m FROM q GROUP BY b, c",
+    }
+    for name, view in views.items():
+        [*session.execute(f"CREATE MATERIALIZED VIEW {name} AS {view}")]
+        duck.execute(f"CREATE VIEW {name} AS {view}")
+    for stream, columns, rows in (
+        ("r", "ab", [(n % 3, n % 4) for n in range(12)]),
+        ("q", "bc", [(n % 5, n % 2) for n in range(10)]),
+    ):
+        session.push(stream, [dict(zip(columns, row, strict=True)) for row in rows])
+        duck.executemany(f"INSERT INTO {stream} VALUES (?, ?)", rows)
+    session.run_until_caught_up()
+    (outcome,) = session.execute(query)
+    wanted = duck.execute(query).fetchall()
+    assert outcome.table is not None and not (found := difference(outcome.table, wanted)), found
+
+
+def test_a_stream_that_is_replaced_has_the_columns_of_its_new_files(tmp_path: Path) -> None:
+    (tmp_path / "old.csv").write_text("x,y\n1,2\n")
+    (tmp_path / "new.csv").write_text("p\n7\n")
+    session = LiveSession(base=tmp_path)
+    for name in ("old", "new"):
+        create = f"CREATE OR REPLACE STREAM z USING csv OPTIONS (path '{name}.csv', header 'true')"
+        [*session.execute(create)]
+    assert [field.name for field in session.columns("z")] == ["p"]
+
+
+def fault_a_view_under_a_sink_is_altered(tmp_path: Path) -> None:
+    """The sink has the rows of then, which nothing would take back."""
+    session = LiveSession(base=tmp_path)
+    [*session.execute("CREATE STREAM r (a BIGINT) USING pushed STORED")]
+    [*session.execute("CREATE MATERIALIZED VIEW v AS SELECT COUNT(*) AS n FROM r")]
+    [*session.execute("CREATE SINK o USING csv OPTIONS (path 'out/', mode 'changes') AS SELECT n FROM v")]
+    with pytest.raises(SquallError, match=r"SQ2014 .* the sink o has the rows of v as it is"):
+        [*session.execute("ALTER VIEW v AS SELECT COUNT(*) * 10 AS n FROM r")]
+    session.push("r", {"a": [1]})
+    session.step()
+    assert session.table("v").to_pylist() == [{"n": 1}]
+
+
+def fault_a_reader_of_changes_of_a_view_that_is_altered() -> None:
+    session = LiveSession()
+    [*session.execute("CREATE STREAM r (a BIGINT) USING pushed STORED")]
+    [*session.execute("CREATE MATERIALIZED VIEW v AS SELECT COUNT(*) AS n FROM r")]
+    reader = session.subscribe("v")
+    [*session.execute("ALTER VIEW v AS SELECT COUNT(*) * 10 AS n FROM r")]
+    with pytest.raises(SquallError, match="SQ2014 v has become another view"):
+        list(reader)
+    assert list(session.subscribe("v")) == []
+
+
+def fault_settings_that_cannot_be_are_as_before() -> None:
+    """Other sums of cofactor matrices want the rows that were read, which are gone."""
+    session = LiveSession()
+    [*session.execute("CREATE STREAM r (a DOUBLE, b DOUBLE) USING pushed")]
+    [*session.execute("CREATE MATERIALIZED VIEW v AS SELECT * FROM cofactor(TABLE(SELECT a, b FROM r))")]
+    for _ in range(2):
+        session.push("r", {"a": [1.0], "b": [2.0]})
+        session.step()
+    before = session.settings
+    with pytest.raises(SquallError, match="SQ6009"):
+        [*session.execute("SET fivm.sums = 'plain'")]
+    assert session.settings == before
+    session.push("r", {"a": [1.0], "b": [2.0]})
+    session.step()
+    assert {"a": "", "b": "", "value": 3.0} in session.table("v").to_pylist()
+
+
+def fault_a_sink_that_cannot_be_created_lets_its_place_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = LiveSession(base=tmp_path)
+    [*session.execute("CREATE STREAM r (a BIGINT) USING pushed")]
+    [*session.execute("CREATE MATERIALIZED VIEW v AS SELECT COUNT(*) AS n FROM r")]
+    for _ in range(2):
+        session.push("r", {"a": [1]})
+        session.step()
+    closed, close = list[SessionSink](), SessionSink.close
+
+    def closing(sink: SessionSink) -> None:
+        closed.append(sink)
+        close(sink)
+
+    monkeypatch.setattr(SessionSink, "close", closing)
+    with pytest.raises(SquallError, match="SQ6009"):
+        [*session.execute("CREATE SINK o USING csv OPTIONS (path 'out/') AS SELECT a FROM r")]
+    assert len(closed) == 1
