@@ -76,7 +76,7 @@ class SparkBackend:
         from squallpy.runtime.spark.spark_session import adopt, start
 
         if self._cluster is None:
-            self._cluster = adopt(self._spark) if self._spark else self._opened.enter_context(start(self._master))
+            self._cluster = self._opened.enter_context(adopt(self._spark) if self._spark else start(self._master))
         return self._cluster
 
     def close(self) -> None:

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from squallpy.base.errors import Span, SquallError, nearest
+from squallpy.base.errors import Span, SquallError
 from squallpy.base.settings import Settings, parse_settings
 from squallpy.catalog.catalog import Catalog, View
 from squallpy.catalog.relation import Field, Relation
 from squallpy.compiler import CompiledQuery
-from squallpy.explain import STAGES
 from squallpy.frontend.query import SelectText
 from squallpy.frontend.script import parse_script
 from squallpy.frontend.statement_texts import blank_around, split_statements
@@ -44,7 +43,7 @@ from squallpy.frontend.statements import (
 from squallpy.live.backend import Backend, LocalBackend, temporary_checkpoint
 from squallpy.live.definitions import Definitions
 from squallpy.live.entries import Entries, Maintained, sinks_of
-from squallpy.live.explain_query import explain_query
+from squallpy.live.explain_query import explain_query, stage_of
 from squallpy.live.live_program import LiveProgram
 from squallpy.live.outcome import Outcome
 from squallpy.live.pushed_tables import pushed_table
@@ -67,7 +66,6 @@ if TYPE_CHECKING:  # NB: only sessions with matrices import it
 
 POLL = 0.05
 """Seconds between two looks for something to read."""
-EXPLAINED = (*STAGES, "passes", "trace", "viewtree")
 
 
 class LiveSession:
@@ -105,9 +103,8 @@ class LiveSession:
         self._definitions = Definitions(binder, self._refresh, self._open_sink, self._drop_source, columns)
         spool = join_path(checkpoint, "spool") if checkpoint else None
         self._input = SessionInput(self.base, self._compiler.open_foreign, spool)
-        observer = observer or Observer()
         self._program = LiveProgram(
-            self.settings, self._input, self._compile, observer, backend, self._checkpoint, lease
+            self.settings, self._input, self._compile, observer or Observer(), backend, self._checkpoint, lease
         )
         self.lock, self._statements = threading.RLock(), threading.RLock()  # of batches, and of definitions
         self._thread: threading.Thread | None = None
@@ -495,11 +492,9 @@ class LiveSession:
         return self._compiler.compile(self.catalog, queries, partitions)
 
     def _explain(self, explain: Explain) -> str:
-        if explain.stage and explain.stage not in EXPLAINED:
-            hint = nearest(explain.stage.upper(), [stage.upper() for stage in EXPLAINED])
-            raise SquallError("SQ7004", f"EXPLAIN {explain.stage.upper()} shows nothing", explain.span, hint)
+        stage = stage_of(explain)
         if explain.query:
             query = self._definitions.query(explain.query)
         else:
             query = self._definitions.maintained(explain.name, explain.span).query
-        return explain_query(self._compiler.compiler(self.catalog, [query]), query, explain.stage or "triggers")
+        return explain_query(self._compiler.compiler(self.catalog, [query]), query, stage)

@@ -155,9 +155,7 @@ def start(master: str = "local[2]", settings: Mapping[str, str] | None = None, v
     does not start.
     """
     if SparkContext._active_spark_context is not None:
-        session = SparkSession.builder.getOrCreate()
-        _quiet_jvm(session.sparkContext._jvm)
-        return Cluster(session, None, None, None, None, _borrowed=True)
+        return adopt(SparkSession.builder.getOrCreate())
     if is_submitted():
         gateway, process, log = submitted_gateway(), None, None
         conf = SparkConf(_jvm=gateway.jvm)
@@ -207,7 +205,8 @@ def start(master: str = "local[2]", settings: Mapping[str, str] | None = None, v
 
 def adopt(session: SparkSession) -> Cluster:
     """Use a running session of Spark's, which is left as it is."""
-    return Cluster(session, None, None, session.sparkContext._gateway, None)
+    _quiet_jvm(session.sparkContext._jvm)
+    return Cluster(session, None, None, None, None, _borrowed=True)
 
 
 def settings_for(master: str, extra: Mapping[str, str], java: Java | None = None) -> dict[str, str]:
