@@ -10,7 +10,7 @@ from squallpy.base.timing import SILENT, Trace
 from squallpy.codegen.program import PlanCode
 from squallpy.physical.plan import Plan
 from squallpy.runtime.batch.direct_batch import DirectBatch
-from squallpy.runtime.batch.micro_batch import Node, Publisher, Sender, Stats, unpack_changes, unpack_parcels
+from squallpy.runtime.batch.micro_batch import Computed, Node, Publisher, Sender, unpack_changes, unpack_parcels
 from squallpy.runtime.checkpoint.partition_report import checkpoint_figures
 from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
 from squallpy.runtime.compiled.background import BackgroundCompiler
@@ -18,16 +18,35 @@ from squallpy.runtime.compiled.functions import CompiledPlan
 from squallpy.runtime.formats.file_rows import READ
 from squallpy.runtime.ingest.upserts import UpsertFeeds
 from squallpy.runtime.matrix.matrix_stage import MatrixStage, compute, open_matrices
-from squallpy.runtime.messages.deltas import Delta
 from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.replan import all_layouts
 from squallpy.runtime.result.result import NO_TESTS, Changes, Equal, Results, Wanted, result_layout
+from squallpy.runtime.shadow import Applied, Shadow
 from squallpy.runtime.sources.input import Input, Step, arriving
 from squallpy.runtime.state.state_store import Store, StoreLayout
 from squallpy.runtime.triggers.stage_executor import StageExecutor, store_layout
 
 Printed = tuple[Changes | None, ...]  # by each query
 OnBatch = Callable[[int, Printed, BatchReport], bool]  # batch, printed changes, report → True to continue
+
+
+class _Stages:
+    """A batch from its source rows to the changes of results, its stages one by one."""
+
+    def __init__(self, plan: Plan, trace: Trace, compiled: CompiledPlan | None) -> None:
+        self._upserts, self._trace = UpsertFeeds(plan), trace
+        self._sender = Sender(plan, trace, compiled)
+        self.stage = StageExecutor(plan, plan.stages[0], trace=trace, compiled=compiled)
+
+    def __call__(self, store: Store, input: Input, step: Step, computed: Computed | None) -> Applied:
+        """Apply a batch; return the changes of results, and statistics."""
+        with self._trace("feed"):
+            part = self._sender.read(input.whole(step), store.dictionary, computed)
+        read = perf_counter()
+        with self._trace("statements"):
+            part.deltas += self._upserts.deltas(store, part.upserts)
+            changed, _ = self.stage.apply(store, [*part.deltas, *(delta for _, delta in part.ledgers)])
+        return changed, part.stats | {"trigger_seconds": perf_counter() - read} | self.stage.notes
 
 
 class LocalExecutor:
@@ -53,21 +72,19 @@ class LocalExecutor:
         assert plan.partitions == 1 and len(plan.stages) == 1
         self._plan, self.input = plan, input
         self._measured, self._trace = measured, trace
-        self._upserts = UpsertFeeds(plan)
         self._results = Results(plan, with_changes)
         self.matrices = matrices or open_matrices(plan, input)
         self.store = store or Store(StoreLayout(all_layouts(plan)))
         self._compiler = BackgroundCompiler(compiled) if isinstance(compiled, PlanCode) else None
+        self._shadow = Shadow() if isinstance(compiled, CompiledPlan) and compiled.is_checked else None
         self._use(compiled if isinstance(compiled, CompiledPlan) else None)
         self.schemas = self._results.schemas
         self.next = number
 
     def _use(self, compiled: CompiledPlan | None) -> None:
         """Apply batches by compiled functions from here on, as far as there are any: all state is in the store."""
-        plan, trace = self._plan, self._trace
-        self._sender = Sender(plan, trace, compiled)
-        self._stage = StageExecutor(plan, plan.stages[0], trace=trace, compiled=compiled)
-        self._direct = DirectBatch.of(plan, compiled, self.store)
+        self._stages = _Stages(self._plan, self._trace, compiled)
+        self._direct = DirectBatch.of(self._plan, compiled, self.store)
 
     def step(self, step: Step | None = None) -> tuple[Printed, BatchReport]:
         """Apply the next batch, which may be given."""
@@ -82,7 +99,12 @@ class LocalExecutor:
     def _step(self, step: Step | None) -> tuple[Printed, BatchReport]:
         self.store.renew()
         step = step or self.input.step(self.next)
-        changed, stats = self._apply_directly(step) or self._apply(step)
+        with self._trace("feed"):
+            computed = compute(self._plan, self.matrices, step, self._trace)
+        if self._shadow:
+            changed, stats = self._apply_checked(self._shadow, step, computed)
+        else:
+            changed, stats = self._apply(step, computed)
         with self._trace("result"):
             changes = self._results.apply(self.store, changed, self.next == 0)
         stats["duplicates"] += self._results.duplicates
@@ -92,27 +114,28 @@ class LocalExecutor:
         self.next += 1
         return changes, BatchReport.of(stats)
 
-    def _apply_directly(self, step: Step) -> tuple[list[Delta], Stats] | None:
+    def _apply(self, step: Step, computed: Computed | None) -> Applied:
         """Apply a batch by compiled code alone, if it has an answer."""
         if self._direct is None:
-            return None
+            return self._stages(self.store, self.input, step, computed)
         begin = perf_counter()
         with self._trace("compiled"):
             done = self._direct(self.input.whole(step))
-        if done:
-            done[1]["trigger_seconds"] = perf_counter() - begin
+        if done is None:
+            return self._stages(self.store, self.input, step, computed)
+        done[1]["trigger_seconds"] = perf_counter() - begin
         return done
 
-    def _apply(self, step: Step) -> tuple[list[Delta], Stats]:
-        """Apply a batch; return the changes of results, and statistics."""
-        with self._trace("feed"):
-            computed = compute(self._plan, self.matrices, step, self._trace)
-            part = self._sender.read(self.input.whole(step), self.store.dictionary, computed)
-        read = perf_counter()
-        with self._trace("statements"):
-            part.deltas += self._upserts.deltas(self.store, part.upserts)
-            changed, _ = self._stage.apply(self.store, [*part.deltas, *(delta for _, delta in part.ledgers)])
-        return changed, part.stats | {"trigger_seconds": perf_counter() - read} | self._stage.notes
+    def _apply_checked(self, shadow: Shadow, step: Step, computed: Computed | None) -> Applied:
+        """Apply a batch, and interpret it, too, if that is due; where they differ, go on as interpreted."""
+        interpreter = _Stages(self._plan, self._trace, None)
+        done, state = shadow.apply(
+            self.store, lambda: self._apply(step, computed), lambda copy: interpreter(copy, self.input, step, computed)
+        )
+        if state is not self.store:
+            self.store, self._shadow = state, None
+            self._use(None)
+        return done
 
     def run(
         self, on_batch: OnBatch, begin: Callable[[], None] = lambda: None, stop: threading.Event | None = None

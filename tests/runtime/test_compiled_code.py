@@ -1,14 +1,20 @@
 """Compiled triggers beside the generic kernels, and what becomes of a cache or a compiler that fails."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
+from squallpy.runtime import shadow
+from squallpy.runtime.batch.direct_batch import DirectBatch
 from squallpy.runtime.compiled import background, code_cache, functions
 from squallpy.runtime.compiled.code_cache import load_code
+from squallpy.runtime.kernels.view_container import Container
+from squallpy.runtime.sources.input import Slices
 from squallpy.testing.engines import VolatileEngine
 
 ONE = """from squallpy.runtime.kernels.kernel_compiler import kernel
@@ -81,6 +87,40 @@ def differential_compiled_in_the_background(killed: bool, tmp_path: Path, monkey
             compiler._process.wait()
     code_cache.code_folder.cache_clear()
     assert (engines[0]._executor._direct is None) == killed
+
+
+def with_one_more(view: Container) -> Callable[[DirectBatch, Slices], object]:
+    """Compiled code that adds a row too many to a view."""
+    right = DirectBatch.__call__
+
+    def wrong(batch: DirectBatch, slices: Slices) -> object:
+        view.upsert(np.array([[401]]), np.array([[1, 0, 0]]))
+        return right(batch, slices)
+
+    return wrong
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def differential_shadow(
+    wrong: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Batches are interpreted on a copy: where a view differs, also in strings that are new, these results count."""
+    monkeypatch.setattr(shadow, "SHARE", float("inf"))
+    engines = [VolatileEngine(compile="shadow"), VolatileEngine()]
+    for number, engine in enumerate(engines):
+        (tmp_path / str(number)).mkdir()
+        engine.start(SCRIPT.replace(", op 'op'", ""), tmp_path / str(number), {})
+    executor, draw = engines[0]._executor, Random(0)
+    for batch in range(4):
+        if wrong and batch == 2:
+            monkeypatch.setattr(DirectBatch, "__call__", with_one_more(executor.store["M_T"]))
+        pushed = rows(draw, 200, deletes=False)
+        found = [engine.push(pushed) for engine in engines]
+        assert len(found[0]) and sorted_rows(found[0]) == sorted_rows(found[1])
+    assert sorted_rows(engines[0].result()) == sorted_rows(engines[1].result())
+    told = [record.__dict__["fields"] for record in caplog.records if record.message == "compiled code differs"]
+    assert told == ([{"views": "M_T"}] if wrong else [])
+    assert (executor._direct is None) == wrong
 
 
 def sorted_rows(table: pa.Table) -> list[str]:

@@ -1,14 +1,15 @@
 """Step tests whose triggers are compiled: the rows are those of the kernels that serve every query.
 
-`make test` has a sample that covers each kind of statement; `make compiled` has them all.
+`make test` has a sample that covers each kind of statement; `make compiled` has them all. Without a checkpoint
+each batch is interpreted, too, and the state of both compared.
 """
 
-from functools import partial
 from pathlib import Path
 from zlib import crc32
 
 import pytest
 
+from squallpy.runtime import shadow
 from squallpy.testing.engines import LocalEngine, VolatileEngine
 from squallpy.testing.step_tests import list_step_tests, run_steps
 
@@ -44,8 +45,23 @@ def step_compiled(name: str, tmp_path: Path) -> None:
     run_steps(FILES[name], LocalEngine(compile="wait"), tmp_path)
 
 
+@pytest.mark.parametrize("name", SAMPLE[::3])
+def step_compiled_state(name: str, tmp_path: Path, every_batch_checked: pytest.LogCaptureFixture) -> None:
+    run_steps(FILES[name], VolatileEngine(compile="shadow"), tmp_path)
+    assert not [r for r in every_batch_checked.records if r.message == "compiled code differs"]
+
+
 @pytest.mark.compiled
 @pytest.mark.parametrize("name", sorted(FILES.keys() - {*SAMPLE}))
-def step_compiled_also(name: str, tmp_path: Path) -> None:
-    engine = LocalEngine if crc32(name.encode()) % 2 else partial(VolatileEngine, optimizer=False)
-    run_steps(FILES[name], engine(compile="wait"), tmp_path)
+def step_compiled_also(name: str, tmp_path: Path, every_batch_checked: pytest.LogCaptureFixture) -> None:
+    if crc32(name.encode()) % 2:
+        run_steps(FILES[name], LocalEngine(compile="wait"), tmp_path)
+    else:
+        run_steps(FILES[name], VolatileEngine(compile="shadow", optimizer=False), tmp_path)
+    assert not [r for r in every_batch_checked.records if r.message == "compiled code differs"]
+
+
+@pytest.fixture
+def every_batch_checked(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    monkeypatch.setattr(shadow, "SHARE", float("inf"))
+    return caplog

@@ -156,10 +156,15 @@ class CompiledRun:
 
 @dataclass(frozen=True)
 class CompiledPlan:
-    """The functions of a plan, each made once by those who call it."""
+    """The functions of a plan, each made once by those who call it.
+
+    Args:
+        is_checked: Batches are interpreted, too, now and then.
+    """
 
     code: PlanCode
     module: ModuleType
+    is_checked: bool = False
 
     def group(self, delta: str) -> CompiledGroup | None:
         """Make the function that computes a delta, if there is one."""
@@ -183,8 +188,8 @@ def compile_plan(plan: Plan, mode: str) -> CompiledPlan | PlanCode | None:
     if not code.groups and not code.runs:
         return None
     try:
-        module = load_code(code.text) if mode == "wait" else load_cached(code.text)
-        return CompiledPlan(code, module) if module else code
+        module = load_cached(code.text) if mode == "background" else load_code(code.text)
+        return CompiledPlan(code, module, mode == "shadow") if module else code
     except Exception as error:  # NB: whatever the compiler's reason, the kernels go on without it
         log_event(COMPILE, WARNING, "not compiled", reason=first_line(error))
         return None

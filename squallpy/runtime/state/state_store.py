@@ -157,6 +157,18 @@ class Store(Mapping[str, Container]):
         blocks = sum(block.nbytes for block in self.blocks.values())
         return rows + blocks + sum(part.nbytes for part in self.dictionary.contents())
 
+    def copy(self) -> "Store":
+        """Copy the contents to the heap, in the same slots, under the same numbers."""
+        made = Store(self.layout)
+        ends, data = self.dictionary.contents()
+        made.dictionary.refill(ends, data.tobytes(), self.dictionary.kept)
+        for name, pool in self.items():
+            keys, words = pool.rows()
+            made[name].upsert(np.ascontiguousarray(keys), np.ascontiguousarray(words))
+        for name, block in self.blocks.items():
+            made.blocks[name].assign(block.values)
+        return made
+
     def snapshot(self, sink: IO[bytes]) -> None:
         """Write the contents, compressed."""
         names = self.dictionary.contents()
