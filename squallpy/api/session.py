@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from squallpy.api.model import Model
 from squallpy.api.relation import Table
 from squallpy.api.view import Snapshot, View
 from squallpy.base.errors import SquallError, nearest
@@ -140,6 +141,10 @@ class Session:
     def view(self, name: str) -> View:
         """Return a materialized view by its name; SQ2001 if there is none."""
         return View(self._session, self._session.maintained_name(name))
+
+    def model(self, name: str) -> Model:
+        """Return a view of `SELECT * FROM ols(…)` by its name, to predict with; SQ2001 if there is no such view."""
+        return Model(self._session, self._session.maintained_name(name))
 
     def table(self, name: str) -> Table:
         """Return a stream, table or view by its name, to compute with; SQ2001 if there is none."""

@@ -22,7 +22,7 @@ def pushed_table(relation: Relation, rows: Any, op: str) -> pa.Table:
     Args:
         op: '+', '-', or the name of the column that has the operation of each row.
     """
-    table = _arrow(relation, rows)
+    table = arrow_table(rows, f"pushed to {relation.name}")
     table = _with_operations(relation, table, op)
     names = {name.lower(): name for name in table.column_names}
     wanted = names_asked(relation.fields, relation)
@@ -41,7 +41,12 @@ def pushed_table(relation: Relation, rows: Any, op: str) -> pa.Table:
     return rows.select([*columns]).append_column(told, words)
 
 
-def _arrow(relation: Relation, rows: Any) -> pa.Table:
+def arrow_table(rows: Any, where: str) -> pa.Table:
+    """Make rows an Arrow table; SQ4004 for values that are none, SQ7011 for what is no table.
+
+    Args:
+        where: Whom they are for: "pushed to items".
+    """
     match rows:
         case pa.Table():
             return rows
@@ -65,9 +70,9 @@ def _arrow(relation: Relation, rows: Any) -> pa.Table:
             return pa.table({str(name): _column([row.get(name) for row in rows]) for name in names})
     except (pa.ArrowException, TypeError, ValueError) as error:
         why = " ".join(str(error).split())
-        raise SquallError("SQ4004", f"the rows pushed to {relation.name} are no table: {shorten(why)}") from None
-    message = f"a {type(rows).__name__} was pushed to {relation.name}"
-    raise SquallError("SQ7011", message, hint="push an Arrow, pandas or polars table, or a list of dicts")
+        raise SquallError("SQ4004", f"the rows {where} are no table: {shorten(why)}") from None
+    message = f"a {type(rows).__name__} was {where}"
+    raise SquallError("SQ7011", message, hint="give an Arrow, pandas or polars table, or a list of dicts")
 
 
 def _column(values: Any) -> Any:
