@@ -17,6 +17,7 @@ from squallpy.runtime.compiled.background import BackgroundCompiler
 from squallpy.runtime.compiled.functions import CompiledPlan
 from squallpy.runtime.formats.file_rows import READ
 from squallpy.runtime.ingest.upserts import UpsertFeeds
+from squallpy.runtime.kernels.batch_driver import SKIPPED
 from squallpy.runtime.matrix.matrix_stage import MatrixStage, compute, open_matrices
 from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.replan import all_layouts
@@ -46,7 +47,7 @@ class _Stages:
         with self._trace("statements"):
             part.deltas += self._upserts.deltas(store, part.upserts)
             changed, _ = self.stage.apply(store, [*part.deltas, *(delta for _, delta in part.ledgers)])
-        return changed, part.stats | {"trigger_seconds": perf_counter() - read} | self.stage.notes
+        return [*changed], part.stats | {"trigger_seconds": perf_counter() - read} | self.stage.notes
 
 
 class LocalExecutor:
@@ -84,7 +85,10 @@ class LocalExecutor:
     def _use(self, compiled: CompiledPlan | None) -> None:
         """Apply batches by compiled functions from here on, as far as there are any: all state is in the store."""
         self._stages = _Stages(self._plan, self._trace, compiled)
-        self._direct = DirectBatch.of(self._plan, compiled, self.store)
+        ways = self._results.ways if self._shadow is None else [SKIPPED] * len(self._plan.results)
+        self._direct = DirectBatch.of(self._plan, compiled, self.store, ways)
+        at_once = self._direct and not self._shadow and not self._measured and not self._trace.on
+        self._rows = self._direct.resident_rows(self.input) if self._direct and at_once else None
 
     def step(self, step: Step | None = None) -> tuple[Printed, BatchReport]:
         """Apply the next batch, which may be given."""
@@ -96,8 +100,21 @@ class LocalExecutor:
             self._use(compiled)
         return done
 
+    def _step_at_once(self) -> tuple[Printed, BatchReport] | None:
+        """Apply the next batch by compiled code alone, if all rows are in memory and it has an answer."""
+        if self._direct is None or self._rows is None:
+            return None
+        done = self._direct.over_rows(self._rows.ranges(self.next))
+        if done is None:
+            return None
+        self.next += 1
+        changes = self._results.apply(self.store, done[0], False)
+        return changes, done[1]
+
     def _step(self, step: Step | None) -> tuple[Printed, BatchReport]:
         self.store.renew()
+        if step is None and self.next and (done := self._step_at_once()):
+            return done
         step = step or self.input.step(self.next)
         with self._trace("feed"):
             computed = compute(self._plan, self.matrices, step, self._trace)
@@ -120,7 +137,7 @@ class LocalExecutor:
             return self._stages(self.store, self.input, step, computed)
         begin = perf_counter()
         with self._trace("compiled"):
-            done = self._direct(self.input.whole(step))
+            done = self._direct(self.input.whole(step), self.next == 0)
         if done is None:
             return self._stages(self.store, self.input, step, computed)
         done[1]["trigger_seconds"] = perf_counter() - begin

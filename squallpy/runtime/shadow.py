@@ -4,13 +4,14 @@ compiled     state, batch  →  state′, changes of results
 interpreted  copy,  batch  →  state″, changes              the same rows, or the run goes on with these
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from time import perf_counter
 
 import numpy as np
 
 from squallpy.base.events import COMPILE, WARNING, log_event
 from squallpy.base.rings import Payload, Ring
+from squallpy.runtime.batch.direct_batch import Changed
 from squallpy.runtime.batch.micro_batch import Stats
 from squallpy.runtime.kernels.content_hash import hash_columns
 from squallpy.runtime.kernels.memory_regions import Words
@@ -20,7 +21,7 @@ from squallpy.runtime.replan import renumbered
 from squallpy.runtime.state.state_store import PoolLayout, Store
 
 SHARE = 0.1  # of the time of compiled batches: so much more may pass in checks
-Applied = tuple[list[Delta], Stats]
+Applied = tuple[Changed, Stats]
 
 
 class Shadow:
@@ -51,7 +52,7 @@ class Shadow:
         return again, copy
 
 
-def _differing_views(ours: Store, changes: Sequence[Delta], theirs: Store, others: Sequence[Delta]) -> list[str]:
+def _differing_views(ours: Store, changes: Changed, theirs: Store, others: Changed) -> list[str]:
     """List the views with other rows or, if they are results, other changes; sums of doubles are not compared."""
     return [
         layout.name
@@ -60,10 +61,10 @@ def _differing_views(ours: Store, changes: Sequence[Delta], theirs: Store, other
     ]
 
 
-def _digests(layout: PoolLayout, store: Store, own: Store, changes: Sequence[Delta]) -> list[tuple[int, int]]:
+def _digests(layout: PoolLayout, store: Store, own: Store, changes: Changed) -> list[tuple[int, int]]:
     """Hash a view's rows in its own store, and its changes, with strings numbered as in `store`."""
     changed = Pool(layout.key_width, layout.payload)
-    for change in (change for change in changes if change.name == layout.name):
+    for change in (some for some in changes if isinstance(some, Delta) and some.name == layout.name):
         changed.upsert(np.ascontiguousarray(change.keys), np.ascontiguousarray(change.words))
     parts = own[layout.name].rows(), changed.rows()
     return [_digest(*renumbered(store, layout, *part, own.dictionary), layout.payload) for part in parts]

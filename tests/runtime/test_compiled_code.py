@@ -14,8 +14,10 @@ from squallpy.runtime.batch.direct_batch import DirectBatch
 from squallpy.runtime.compiled import background, code_cache, functions
 from squallpy.runtime.compiled.code_cache import load_code
 from squallpy.runtime.kernels.view_container import Container
-from squallpy.runtime.sources.input import Slices
+from squallpy.runtime.local_executor import LocalExecutor
+from squallpy.runtime.sources.input import Input, Slices
 from squallpy.testing.engines import VolatileEngine
+from squallpy.testing.memory_source import MemorySource, PushedBatches
 
 ONE = """from squallpy.runtime.kernels.kernel_compiler import kernel
 
@@ -89,13 +91,42 @@ def differential_compiled_in_the_background(killed: bool, tmp_path: Path, monkey
     assert (engines[0]._executor._direct is None) == killed
 
 
-def with_one_more(view: Container) -> Callable[[DirectBatch, Slices], object]:
+class Resident(MemorySource):
+    """Rows in memory that compiled code reads in place."""
+
+    def resident(self, columns: tuple[str, ...]) -> pa.RecordBatch | None:
+        return self.table.select(list(columns)).combine_chunks().to_batches()[0]
+
+
+def differential_rows_in_memory(tmp_path: Path) -> None:
+    """A batch is one call, which may let the room for changed rows grow; without an answer it is done as ever."""
+    engine, draw = VolatileEngine(compile="wait"), Random(0)
+    engine.start(SCRIPT.replace(", op 'op'", ""), tmp_path, {})
+    sources, batches = {name: Resident(each.relation) for name, each in engine._sources.items()}, PushedBatches()
+    for batch in range(6):
+        pushed = rows(draw, 3000 if batch == 2 else 10 * batch, 2**62 if batch == 3 else 9, deletes=False)
+        for name, some in pushed.items():
+            sources[name].add(some)
+        batches.push({name: source.rows for name, source in sources.items()})
+    plan, input = engine._compiled.plan, Input(sources, batches)
+    executors = [LocalExecutor(plan, input, compiled=code) for code in (engine._code, None)]
+    assert executors[0]._rows
+    for _ in range(6):
+        (one, report), (other, its) = (executor.step() for executor in executors)
+        assert one[0] and other[0]
+        for a, b in ((one[0].deletes, other[0].deletes), (one[0].inserts, other[0].inserts)):
+            assert sorted_rows(a) == sorted_rows(b)
+        assert (report.tuples, report.read_rows) == (its.tuples, its.read_rows)
+    assert sorted_rows(executors[0].final()[0]) == sorted_rows(executors[1].final()[0])
+
+
+def with_one_more(view: Container) -> Callable[[DirectBatch, Slices, bool], object]:
     """Compiled code that adds a row too many to a view."""
     right = DirectBatch.__call__
 
-    def wrong(batch: DirectBatch, slices: Slices) -> object:
+    def wrong(batch: DirectBatch, slices: Slices, first: bool) -> object:
         view.upsert(np.array([[401]]), np.array([[1, 0, 0]]))
-        return right(batch, slices)
+        return right(batch, slices, first)
 
     return wrong
 

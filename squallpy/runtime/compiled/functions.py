@@ -8,7 +8,7 @@ import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -31,11 +31,19 @@ _GROW = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 _NO_MEMORY = -2
 
 
+class Growable(Protocol):
+    """A data structure that a function may find without room."""
+
+    def make_room(self) -> None:
+        """Let it grow."""
+        ...
+
+
 class Steps:
     """The table of addresses that a function is given, and the pools and the dictionary that it lets grow."""
 
     def __init__(self, room: int = 0) -> None:
-        self.pools: Sequence[Pool] = ()
+        self.pools: Sequence[Growable] = ()
         self.dictionary: Dictionary | None = None
         self.error: BaseException | None = None
         self._called = _GROW(self._grow)
@@ -63,47 +71,62 @@ class Steps:
             raise error or MemoryError
 
 
+def entry_of(function: Any) -> int:
+    """Return the address of a compiled function's machine code."""
+    (made,) = function.overloads.values()
+    return int(made.library.get_pointer_to_function(made.fndesc.llvm_func_name))
+
+
 class CompiledGroup:
     """A printed function that computes a delta."""
 
     def __init__(self, code: GroupCode, function: Function) -> None:
-        self._code, self._function, self._steps = code, function, Steps()
+        self.code, self._function, self.steps = code, function, Steps()
+        self.entry = entry_of(function)
         self._words: Words = np.zeros(code.words, np.int64)
-        self._address = self._words.ctypes.data
-        self._words[at.STEPS] = self._steps.address
+        self.address = self._words.ctypes.data
+        self._words[at.STEPS] = self.steps.address
         self._texts = self._words[at.COLUMNS + len(code.columns) :]
         self._schema: pa.Schema | None = None
         self._readable, self._edition = False, -1
 
-    def __call__(self, batch: Batch, sums: Pool, dictionary: Dictionary, span: tuple[int, int] | None = None) -> bool:
-        """Add the rows of a batch to `sums`; False if the generic evaluators have to do it.
-
-        Args:
-            span: The first row that counts, and how many do.
-        """
-        first, rows = span or (0, batch.rows)
-        if self._schema is None or not (self._schema is batch.schema or self._schema.equals(batch.schema)):
-            self._readable = self._locate(batch.schema)
-        self._schema = batch.schema
-        if not self._readable:
+    def __call__(self, batch: Batch, sums: Pool, dictionary: Dictionary) -> bool:
+        """Add the rows of a batch to `sums`; False if the generic evaluators have to do it."""
+        if not self.fits(batch.schema):
             return False
-        words, steps = self._words, self._steps
-        if self._code.texts and (steps.dictionary is not dictionary or self._edition != dictionary.edition):
+        self.bind(sums, dictionary)
+        self.note(dictionary)
+        self._words[at.BATCH], self._words[at.FIRST], self._words[at.ROWS] = batch.address, 0, batch.rows
+        answer = self._function(self.address)
+        self.steps.check(answer)
+        sums.tend(batch.rows)
+        if self.code.texts:
+            dictionary.tend(batch.rows)
+        return answer == 0
+
+    def bind(self, sums: Pool, dictionary: Dictionary) -> None:
+        """Let it add to `sums`, with texts numbered by a dictionary."""
+        if self.code.texts and self.steps.dictionary is not dictionary:
+            self._edition = -1
+        self.steps.dictionary, self.steps.pools = dictionary, (sums,)
+        self._words[at.DICTIONARY], self._words[at.SUMS] = dictionary.address, sums.address
+
+    def note(self, dictionary: Dictionary) -> None:
+        """Forget numbers of texts if the dictionary has given others since."""
+        if self.code.texts and self._edition != dictionary.edition:
             self._texts[:] = 0
             self._edition = dictionary.edition
-        steps.dictionary, steps.pools = dictionary, (sums,)
-        words[at.BATCH], words[at.FIRST], words[at.ROWS] = batch.address, first, rows
-        words[at.DICTIONARY], words[at.SUMS] = dictionary.address, sums.address
-        answer = self._function(self._address)
-        steps.check(answer)
-        sums.tend(rows)
-        if self._code.texts:
-            dictionary.tend(rows)
-        return answer == 0
+
+    def fits(self, schema: pa.Schema) -> bool:
+        """Locate the columns in a batch; False if the function cannot read it."""
+        if self._schema is None or not (self._schema is schema or self._schema.equals(schema)):
+            self._readable = self._locate(schema)
+        self._schema = schema
+        return self._readable
 
     def _locate(self, schema: pa.Schema) -> bool:
         """Locate the columns in a batch; False if one is not laid out as the function reads it."""
-        for i, (name, type) in enumerate(self._code.columns):
+        for i, (name, type) in enumerate(self.code.columns):
             child = schema.get_field_index(name)
             self._words[at.COLUMNS + i] = child
             if child < 0:
@@ -111,47 +134,46 @@ class CompiledGroup:
                     return False
             elif str(schema.types[child]).partition("(")[0] != ARROW[type.kind]:
                 return False
-        return MULT not in schema.names or any(name == MULT for name, _ in self._code.columns)
+        return MULT not in schema.names or any(name == MULT for name, _ in self.code.columns)
 
 
 class CompiledRun:
     """A printed function that runs statements of a stage."""
 
     def __init__(self, code: RunCode, function: Function) -> None:
-        self.code, self._function, self._steps = code, function, Steps(code.room)
+        self.code, self._function, self.steps = code, function, Steps(code.room)
+        self.entry = entry_of(function)
         self._words: Words = np.zeros(code.words, np.int64)
-        self._address = self._words.ctypes.data
-        self._words[0] = self._steps.address
-        self._frames, self._notes = code.frames, code.notes
+        self.address = self._words.ctypes.data
+        self._words[0] = self.steps.address
         self._pools: Mapping[str, Any] = {}
-        self._targets: list[Pool] = []
+        self._used = self._targets = list[Pool]()
 
     def __call__(self, deltas: Sequence[tuple[Words, Words] | None], pools: Mapping[str, Any]) -> tuple[int, ...]:
         """Run the statements; returns which of the unique views has a count above 1 of a key that was added to."""
-        for i, given in enumerate(deltas):
-            where = (0, 0, 0) if given is None else (*map(_address, given), len(given[0]))
-            self._words[1 + 3 * i : 4 + 3 * i] = where
-        return self._run(pools)
-
-    def over(self, deltas: Sequence[Pool], pools: Mapping[str, Any]) -> tuple[int, ...]:
-        """Run the statements over deltas that are the records of pools."""
-        words, place = self._words, 1
-        for pool in deltas:
-            words[place], words[place + 1], words[place + 2] = *pool.places, len(pool)
-            place += 3
-        return self._run(pools)
-
-    def _run(self, pools: Mapping[str, Any]) -> tuple[int, ...]:
-        words, code = self._words, self.code
         if pools is not self._pools:
-            self._pools, self._steps.pools = pools, [pools[name] for name in code.pools]
-            self._targets = [pools[name] for name in code.targets]
-        words[self._frames : self._notes] = [pool.address for pool in self._steps.pools]
-        self._steps.check(self._function(self._address))
-        rows = int(words[3 : self._frames : 3].sum())
+            self.bind(pools)
+        words, code = self._words, self.code
+        for i, given in enumerate(deltas):
+            words[1 + 3 * i : 4 + 3 * i] = (0, 0, 0) if given is None else (*map(_address, given), len(given[0]))
+        words[code.frames : code.notes] = [pool.address for pool in self._used]
+        self.steps.check(self._function(self.address))
+        rows = int(words[3 : code.frames : 3].sum())
         for pool in self._targets:
             pool.tend(rows)
-        return tuple(words[self._notes :].tolist())
+        return self.repeats
+
+    def bind(self, pools: Mapping[str, Any]) -> None:
+        """Let it read and change these pools."""
+        self._pools, self._used = pools, [pools[name] for name in self.code.pools]
+        self.steps.pools = self._used
+        self._targets = [pools[name] for name in self.code.targets]
+        self._words[self.code.frames : self.code.notes] = [pool.address for pool in self._used]
+
+    @property
+    def repeats(self) -> tuple[int, ...]:
+        """1 for each of the unique views in which a count came to be above 1, else 0."""
+        return tuple(self._words[self.code.notes :].tolist())
 
 
 @dataclass(frozen=True)

@@ -209,6 +209,11 @@ class Pool(OrderedContainer):
         if len(self) >= self._ready:
             self._look_ahead()
 
+    @property
+    def ready(self) -> int:
+        """Records at which it has to look ahead again."""
+        return self._ready
+
     def make_room(self) -> None:
         """Extend each region that has no room for one more chunk of records."""
         area, count = self._area, len(self) + pool_layout.CHUNK

@@ -4,6 +4,7 @@ Each batch brings the change ΔQ of a view; its result answers with the printed 
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 
@@ -15,6 +16,7 @@ from squallpy.logical.expressions import Column, Literal
 from squallpy.physical.plan import Plan
 from squallpy.runtime.evaluate.expression_compiler import compile_expression
 from squallpy.runtime.evaluate.vectors import Frame, full
+from squallpy.runtime.kernels.batch_driver import ADDED, COMPARED, LISTED, SKIPPED
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
@@ -62,6 +64,25 @@ class Changes:
         return Changes(lambda: self._tables, names)
 
 
+@dataclass(slots=True)
+class NotedRows:
+    """A result's change that is done: keys of groups, then their payloads before, then after.
+
+    They stand in memory that the next batch uses.
+    """
+
+    name: str
+    count: int
+    words: Words
+
+    def take(self, width: int, broad: int, parts: int) -> tuple[Words, Words]:
+        """Copy the keys, and the payloads of so many parts."""
+        end = self.count * (width + parts * broad)
+        words = self.words[:end].copy()
+        keys = words[: self.count * width].reshape(self.count, width)
+        return keys, words[self.count * width :].reshape(parts * self.count, broad)
+
+
 def result_layout(plan: Plan) -> StoreLayout:
     """Lay out the pools of the driver: the results, and those of its stage."""
     results = (PoolLayout(r.name, len(r.keys), r.payload, numbered=numbered(r.keys)) for r in plan.results)
@@ -89,7 +110,12 @@ class Results:
         self.schemas = tuple(_named(self._each[n].schema.empty_table(), names).schema for n, names in self._queries)
         self._shown = [(n, names, self._each[n].schema.names != [*names]) for n, names in self._queries]
 
-    def apply(self, store: Store, changes: Sequence[Delta], first: bool) -> tuple[Changes | None, ...]:
+    @property
+    def ways(self) -> tuple[int, ...]:
+        """Ways in which the driver of compiled batches may apply the change of each result."""
+        return tuple(each.way(n in self._wanted) for n, each in enumerate(self._each))
+
+    def apply(self, store: Store, changes: Sequence[Delta | NotedRows], first: bool) -> tuple[Changes | None, ...]:
         """Add changes, some from each partition, to the views; the printed rows of each query that went and came.
 
         `first`: nothing has been printed before this batch.
@@ -145,11 +171,36 @@ class Result:
         cut = (output.limit is not None or output.offset) and not output.single
         self._top = TopK(self._printer, self.name, len(result.keys), output.offset, output.limit) if cut else None
 
-    def apply(self, store: Store, changes: Sequence[Delta], first: bool, wanted: bool = True) -> Changes | None:
+    def way(self, wanted: bool) -> int:
+        """Choose the way in which the driver of compiled batches may apply changes (`batch_driver`)."""
+        if self._top or self._check:
+            return SKIPPED
+        return ADDED if not wanted else COMPARED if self._keeps_results else LISTED
+
+    def apply(
+        self, store: Store, changes: Sequence[Delta | NotedRows], first: bool, wanted: bool = True
+    ) -> Changes | None:
         """Add changes, one from each partition, to the view; the printed rows that went and came, if `wanted`.
 
         `first`: nothing has been printed before this batch.
         """
+        if changes and isinstance(noted := changes[0], NotedRows):
+            return self._noted(noted, store.dictionary) if wanted else None
+        return self._add([change for change in changes if isinstance(change, Delta)], store, first, wanted)
+
+    def _noted(self, rows: NotedRows, names: Dictionary) -> Changes:
+        """Print a change that is done."""
+        if not rows.count:
+            return self._nothing
+        width, broad = len(self._pool.keys), self._pool.payload.width
+        if self._keeps_results:
+            return self._later(names, lambda names: self._pairs(*rows.take(width, broad, 2), names))
+        return self._later(names, lambda names: (self._nothing.deletes, self._come(*rows.take(width, broad, 1), names)))
+
+    def _pairs(self, keys: Words, words: Words, names: Dictionary) -> Tables:
+        return self._compared(np.concatenate([keys, keys]), words, False, names)
+
+    def _add(self, changes: Sequence[Delta], store: Store, first: bool, wanted: bool) -> Changes | None:
         pool = store.pool(self.name)
         keys, words = self._merge(changes)
         if self._output.single and not len(keys):
