@@ -66,6 +66,11 @@ class Executor(Protocol):
 
     def final(self) -> "tuple[pa.Table, ...]": ...
 
+    def result(self, query: int) -> "pa.Table": ...
+
+    @property
+    def usage(self) -> Mapping[str, Mapping[str, int]]: ...
+
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
@@ -305,7 +310,10 @@ class Session:
             done = Committed(location.durable).batches if location else 0
             number = reading.number(done)
             done = location.before if location and number is None else number or 0
-            observer.on_query_started(QueryStart(queries, reading.batches, executor.final, done, compiled.plan.joins))
+            about = QueryStart(
+                queries, reading.batches, executor.final, done, compiled.plan, executor.result, lambda: executor.usage
+            )
+            observer.on_query_started(about)
             executor.run(delivery.batch, lambda: working(True), stop)
             finals = executor.final()
             if lease:

@@ -25,6 +25,7 @@ from squallpy.live.live_session import LiveSession
 
 if TYPE_CHECKING:
     from squallpy.runtime.observers.report import BatchReport
+    from squallpy.web.page_server import PageServer
 
 BACKENDS = ("local", "spark")
 
@@ -38,6 +39,7 @@ class Session:
 
     def __init__(self, session: LiveSession) -> None:
         self._session = session
+        self._page: PageServer | None = None
 
     def sql(self, text: str) -> View | None:
         """Execute the statements of a script, as they stand; of the last one, a SELECT, return what keeps it fresh.
@@ -173,8 +175,28 @@ class Session:
         """Call a function with each change of a view."""
         self._session.on_change(name, callback)
 
+    def serve_page(self, address: str = "127.0.0.1:8090") -> str:
+        """Serve the page of the session until it is closed, and return its URL.
+
+        Args:
+            address: HOST:PORT; port 0 is any that is free. Where others can reach it, the URL has a token.
+
+        Raises:
+            SquallError: SQ7005 if it cannot listen there, SQ8009 without the packages of squallpy[ui].
+        """
+        from squallpy.web.monitored_session import MonitoredSession
+        from squallpy.web.page_server import PageServer, read_address
+
+        if self._page is None:
+            page = PageServer(read_address(address))
+            page.show(MonitoredSession(self._session))
+            self._page = page
+        return self._page.url
+
     def close(self) -> None:
         """End the session; its views can be read no more."""
+        if self._page:
+            self._page.close()
         self._session.close()
 
     def __enter__(self) -> "Session":

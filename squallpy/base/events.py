@@ -11,10 +11,11 @@ import json
 import logging
 from datetime import UTC, datetime
 from logging import DEBUG, ERROR, INFO, WARNING
+from typing import Protocol
 
 __all__ = [
     "CHECKPOINT", "COMPILE", "DEBUG", "ERROR", "INFO", "JOINS", "LEVELS", "QUERY", "ROOT", "SOURCES", "SPARK",
-    "WARNING", "EventFormatter", "first_line", "log_event",
+    "WARNING", "EventFormatter", "LogEvent", "first_line", "log_event",
 ]  # fmt: skip
 
 ROOT = logging.getLogger("squallpy")
@@ -22,6 +23,12 @@ ROOT.addHandler(logging.NullHandler())  # NB: or Python prints warnings to stder
 QUERY, CHECKPOINT, JOINS = (ROOT.getChild(name) for name in ("query", "checkpoint", "joins"))
 SOURCES, SPARK, COMPILE = (ROOT.getChild(name) for name in ("sources", "spark", "compile"))
 LEVELS = {"debug": DEBUG, "info": INFO, "warning": WARNING, "error": ERROR}
+
+
+class LogEvent(Protocol):
+    """A function that takes events, such as `log_event`."""
+
+    def __call__(self, logger: logging.Logger, level: int, event: str, **fields: object) -> None: ...
 
 
 def log_event(logger: logging.Logger, level: int, event: str, **fields: object) -> None:

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -56,13 +56,10 @@ from squallpy.logical.nodes import Query
 from squallpy.runtime.checkpoint.checkpoint import hold_lease
 from squallpy.runtime.checkpoint.durable_folder import join_path
 from squallpy.runtime.checkpoint.session_checkpoint import SessionCheckpoint, SessionRecord
-from squallpy.runtime.observers.protocol import Observer
+from squallpy.runtime.observers.protocol import Observer, Observers
 from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.session_input import SessionInput
 from squallpy.runtime.sinks.protocol import Sink
-
-if TYPE_CHECKING:  # NB: only sessions with matrices import it
-    pass
 
 POLL = 0.05
 """Seconds between two looks for something to read."""
@@ -103,8 +100,9 @@ class LiveSession:
         self._definitions = Definitions(binder, self._refresh, self._open_sink, self._drop_source, columns)
         spool = join_path(checkpoint, "spool") if checkpoint else None
         self._input = SessionInput(self.base, self._compiler.open_foreign, spool)
+        self.observers = Observers(*([observer] if observer else []))
         self._program = LiveProgram(
-            self.settings, self._input, self._compile, observer or Observer(), backend, self._checkpoint, lease
+            self.settings, self._input, self._compile, self.observers, backend, self._checkpoint, lease
         )
         self.lock, self._statements = threading.RLock(), threading.RLock()  # of batches, and of definitions
         self._thread: threading.Thread | None = None
@@ -132,6 +130,11 @@ class LiveSession:
     @property
     def entries(self) -> Entries:
         return self._definitions.entries
+
+    @property
+    def program(self) -> LiveProgram:
+        """The program that keeps the views fresh."""
+        return self._program
 
     def execute(self, text: str, file: str = "session", maintains: bool = False) -> Iterator[Outcome]:
         """Execute the statements of a text one by one, as their outcomes are asked for.
@@ -463,11 +466,8 @@ class LiveSession:
         """Return figures of a view: its rows, and the records and bytes of the views that it is maintained from."""
         with self.lock:
             query = self._definitions.maintained(name).query
-            return {
-                "batches": self._program.batches,
-                "rows": len(self._program.table(query)),
-                "views": self._program.usage,
-            }
+            rows = len(self._program.table(query))
+            return {"batches": self._program.batches, "rows": rows, "views": self._program.usage}
 
     def _set(self, name: str, value: str, span: Span) -> Outcome:
         before = self._given

@@ -21,6 +21,33 @@ def main(arguments: list[str] | None = None) -> int:
     return guarded(lambda: squall.main(args=args, prog_name="squall", standalone_mode=False))
 
 
+def _ui_address(_context: click.Context, _parameter: click.Parameter, given: str | None) -> object:
+    """Read the address of --ui-address."""
+    if given is None:
+        return None
+    from squallpy.web.page_server import read_address
+
+    return read_address(given)
+
+
+_PAGE = (
+    click.option("--ui", is_flag=True, help="Serve a page with plan, load and views, at 127.0.0.1:8090."),
+    click.option(
+        "--ui-address",
+        callback=_ui_address,
+        metavar="[HOST]:PORT",
+        help="Serve it there; where others than this machine can reach it, its URL has a token.",
+    ),
+)
+
+
+def _with_page(command: Callable[..., object]) -> Callable[..., object]:
+    """Add the options of the page."""
+    for option in reversed(_PAGE):
+        command = option(command)
+    return command
+
+
 @click.group(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     no_args_is_help=False,
@@ -39,6 +66,7 @@ def main(arguments: list[str] | None = None) -> int:
 @click.option(
     "--checkpoint", metavar="DIR", help="Keep the session here, a folder or a URI that Arrow knows; go on with it."
 )
+@_with_page
 @click.pass_context
 def squall(context: click.Context, /, commands: tuple[str, ...], **options: object) -> None:
     """Run SQL over streams: exact and fresh at all times.
@@ -168,6 +196,7 @@ def _running(command: Callable[..., object]) -> Callable[..., object]:
 @click.option("--conf", multiple=True, metavar="K=V", help="A setting of Spark's, as spark-submit takes them.")
 @click.option("-c", "--command", metavar="SQL", help=_COMMAND_HELP)
 @_running
+@_with_page
 def run(script: str | None, command: str | None, **options: object) -> None:
     """Run the queries of a script over its streams, each until its input ends; QUERY.sql may be - for stdin.
 

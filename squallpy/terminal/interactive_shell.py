@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from squallpy.live.outcome import Outcome
     from squallpy.runtime.observers.protocol import Observer
     from squallpy.terminal.batch_relay import BatchRelay
+    from squallpy.web.page_server import PageServer
 
 T = TypeVar("T")
 _PATIENCE = 0.3  # seconds before anything watches over the progress of a statement
@@ -33,9 +34,14 @@ class InteractiveShell(Shell):
     """A shell at which somebody types, at a terminal whose cursor can be moved."""
 
     def __init__(
-        self, settings: Settings, printer: ResultPrinter, say: Callable[[str], None], checkpoint: str | None = None
+        self,
+        settings: Settings,
+        printer: ResultPrinter,
+        say: Callable[[str], None],
+        checkpoint: str | None = None,
+        page: "PageServer | None" = None,
     ) -> None:
-        super().__init__(settings, printer, say, checkpoint)
+        super().__init__(settings, printer, say, checkpoint, page)
         self._worker = Worker()
         self._relay: BatchRelay | None = None
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.key_binding import KeyPressEvent
 
+    from squallpy.web.page_server import PageServer
+
 PROMPT, CONTINUED = "squall> ", "   ...> "
 HISTORY = "SQUALL_HISTORY"
 """The variable of the environment that names the file of what was typed; empty: none."""
@@ -43,10 +45,12 @@ _MOST_LEXED = 20_000  # characters: longer pastes have no colours
 _SWITCH = 0.001  # seconds that a batch may hold the interpreter when a key is pressed
 
 
-def run_prompt(settings: Settings, printer: ResultPrinter, checkpoint: str | None = None) -> int:
+def run_prompt(
+    settings: Settings, printer: ResultPrinter, checkpoint: str | None = None, page: "PageServer | None" = None
+) -> int:
     """Read and run what is typed until Ctrl-D; returns the exit status."""
     sys.setswitchinterval(_SWITCH)
-    shell = InteractiveShell(settings, printer, _say, checkpoint)
+    shell = InteractiveShell(settings, printer, _say, checkpoint, page)
     typed = open_prompt(shell)
     _say(f"squall {__version__}, .help lists the commands, Ctrl-D leaves")
     unfinished = ""

@@ -25,7 +25,7 @@ from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.sinks.file_format import FileFormat
 from squallpy.runtime.sinks.output_file import is_stream
 from squallpy.runtime.sinks.protocol import Sink, Sinks
-from squallpy.session import RunOptions
+from squallpy.session import RunOptions, Session
 from squallpy.terminal.event_logging import EventHandler, logging_events
 from squallpy.terminal.failures import Interrupted, Terminated
 from squallpy.terminal.interrupt import interruptible
@@ -50,6 +50,8 @@ class RunRequest:
     out: Path | str | None = None
     checkpoint: str | None = None
     metrics: tuple[Path | Address, ...] = ()
+    ui: bool = False
+    ui_address: Address | None = None
     late: Path | None = None
     profile: Path | None = None
     log_level: str | None = None
@@ -160,6 +162,7 @@ def _run_script(request: RunRequest, events: EventHandler | None) -> None:
     try:
         with interruptible(progress.say) as interruption, progress.running(), ExitStack() as opened:
             served = _serve_metrics(request, session.settings.health_seconds, progress, opened)
+            served += _serve_page(request, session, progress, opened)
             # NB: before any file is touched that another run may write
             lease = opened.enter_context(hold_lease(request.checkpoint)) if request.checkpoint else None
             if request.profile:
@@ -245,6 +248,22 @@ def _serve_metrics(request: RunRequest, patience: int, progress: Progress, opene
         if not address.port:
             progress.say(f"metrics are at {server.url}")
     return [metrics]
+
+
+def _serve_page(request: RunRequest, session: Session, progress: Progress, opened: ExitStack) -> list[Observer]:
+    """Serve the page of the run, if it is asked for; it is closed at the end of the run."""
+    if not (request.ui or request.ui_address):
+        return []
+    from squallpy.web.monitored_run import MonitoredRun
+    from squallpy.web.page_server import ADDRESS, PageServer
+
+    server = opened.enter_context(PageServer(request.ui_address or ADDRESS))
+    about = {"backend": request.backend, "checkpoint": request.checkpoint, "script": str(request.script)}
+    run = MonitoredRun(request.script.name, session.script.relations.values(), session.settings, **about)
+    opened.push(lambda kind, error, at: run.fail(error) if error else None)
+    server.show(run)
+    progress.say(f"the page is at {server.url}")
+    return [run]
 
 
 def _resumes(request: RunRequest) -> bool:

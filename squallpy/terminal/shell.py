@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # NB: the prompt shows before the engine is imported
     from squallpy.live.live_session import LiveSession
     from squallpy.live.outcome import Outcome
     from squallpy.runtime.observers.protocol import Observer
+    from squallpy.web.page_server import PageServer
 
 T = TypeVar("T")
 
@@ -48,12 +49,18 @@ class Shell:
     Args:
         say: Prints a line that is no data.
         checkpoint: The folder, or URI, where the session is kept; None: nowhere.
+        page: The server of the session's page.
     """
 
     def __init__(
-        self, settings: Settings, printer: ResultPrinter, say: Callable[[str], None], checkpoint: str | None = None
+        self,
+        settings: Settings,
+        printer: ResultPrinter,
+        say: Callable[[str], None],
+        checkpoint: str | None = None,
+        page: "PageServer | None" = None,
     ) -> None:
-        self.settings, self.printer, self.say, self.checkpoint = settings, printer, say, checkpoint
+        self.settings, self.printer, self.say, self.checkpoint, self.page = settings, printer, say, checkpoint, page
         self.status = OK
         """The exit status: that of the first error."""
         self.has_timer = False
@@ -92,7 +99,12 @@ class Shell:
             pyarrow.array([])
         from squallpy.live.live_session import LiveSession
 
-        return LiveSession(settings, Path.cwd(), self.observer(), self.checkpoint)
+        session = LiveSession(settings, Path.cwd(), self.observer(), self.checkpoint)
+        if self.page:
+            from squallpy.web.monitored_session import MonitoredSession
+
+            self.page.show(MonitoredSession(session))
+        return session
 
     def observer(self) -> "Observer | None":
         """Return what is told of batches."""

@@ -3,28 +3,55 @@
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from itertools import count
+from typing import TYPE_CHECKING
 
+from squallpy.base.addresses import Address
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import parse_settings
 from squallpy.terminal.result_printer import ResultPrinter
 from squallpy.terminal.shell import Quit, Shell
 from squallpy.terminal.terminal_detection import can_redraw
 
+if TYPE_CHECKING:
+    from squallpy.web.page_server import PageServer
+
 PROMPT = "squall> "
 _STDIN, _COMMAND = "<stdin>", "<command>"
 
 
 def run_shell(
-    commands: Sequence[str], format: str | None = None, settings: Sequence[str] = (), checkpoint: str | None = None
+    commands: Sequence[str],
+    format: str | None = None,
+    settings: Sequence[str] = (),
+    checkpoint: str | None = None,
+    ui: bool = False,
+    ui_address: Address | None = None,
 ) -> int:
     """Run statements, of -c or of stdin, or those that are typed at the prompt; returns the exit status."""
+    with ExitStack() as opened:
+        page = None
+        if ui or ui_address:
+            from squallpy.web.page_server import ADDRESS, PageServer
+
+            page = opened.enter_context(PageServer(ui_address or ADDRESS))
+            _say(f"the page is at {page.url}")
+        return _run_shell(commands, format, settings, checkpoint, page)
+
+
+def _run_shell(
+    commands: Sequence[str],
+    format: str | None,
+    settings: Sequence[str],
+    checkpoint: str | None,
+    page: "PageServer | None",
+) -> int:
     if not commands and _is_typed() and can_redraw(sys.stdout):
         from squallpy.terminal.prompt import run_prompt
 
-        return run_prompt(parse_settings(settings), ResultPrinter(format), checkpoint)
-    shell = Shell(parse_settings(settings), ResultPrinter(format, not _is_typed()), _say, checkpoint)
+        return run_prompt(parse_settings(settings), ResultPrinter(format), checkpoint, page)
+    shell = Shell(parse_settings(settings), ResultPrinter(format, not _is_typed()), _say, checkpoint, page)
     with suppress(Quit):
         for command in commands:
             from squallpy.frontend.source_text import decode_script

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from squallpy.base.events import CHECKPOINT, DEBUG, INFO, JOINS, QUERY, SOURCES, SPARK, WARNING, log_event
+from squallpy.base.events import CHECKPOINT, DEBUG, INFO, JOINS, QUERY, SOURCES, SPARK, WARNING, LogEvent, log_event
 from squallpy.runtime.observers.protocol import Observer, QueryStart
 from squallpy.runtime.observers.report import BatchReport, JoinReport, RunSummary
 
@@ -12,33 +12,37 @@ if TYPE_CHECKING:
 
 
 class EventLog(Observer):
-    """An observer that logs the events of a run, each once; where queries begin with what is said `about` the run."""
+    """An observer that logs the events of a run, each once; where queries begin with what is said `about` the run.
 
-    def __init__(self, **about: object) -> None:
-        self._about, self._join = about, JoinReport()
+    Args:
+        log: Takes them, as `log_event` does.
+    """
+
+    def __init__(self, log: LogEvent = log_event, **about: object) -> None:
+        self._log, self._about, self._join = log, about, JoinReport()
         self._waits_for = dict[str, str]()
 
     def on_query_started(self, start: QueryStart) -> None:
         self._join = JoinReport()
         about = {**self._about, "queries": len(start.queries), "batches": start.batches}
         if start.done:
-            log_event(QUERY, INFO, "resume", **about, batch=start.done)
+            self._log(QUERY, INFO, "resume", **about, batch=start.done)
         else:
-            log_event(QUERY, INFO, "start", **about)
+            self._log(QUERY, INFO, "start", **about)
 
     def on_query_progress(self, report: BatchReport) -> None:
         batch = report.number
         seconds, left_out = round(report.seconds, 6), report.left_out
-        log_event(QUERY, DEBUG, "batch", batch=batch, tuples=report.tuples, rows=report.rows, seconds=seconds)
+        self._log(QUERY, DEBUG, "batch", batch=batch, tuples=report.tuples, rows=report.rows, seconds=seconds)
         if left_out:
-            log_event(QUERY, WARNING, "left out", batch=batch, **left_out)
+            self._log(QUERY, WARNING, "left out", batch=batch, **left_out)
         if report.retries:
-            log_event(SPARK, WARNING, "retry", batch=batch, attempts=report.retries)
+            self._log(SPARK, WARNING, "retry", batch=batch, attempts=report.retries)
         for rebuild in report.rebuilt:
             level = WARNING if rebuild["damaged"] else INFO
-            log_event(CHECKPOINT, level, "rebuild", batch=batch, **rebuild)
+            self._log(CHECKPOINT, level, "rebuild", batch=batch, **rebuild)
         for snapshot in report.snapshots:
-            log_event(CHECKPOINT, INFO, "snapshot", batch=batch, **snapshot)
+            self._log(CHECKPOINT, INFO, "snapshot", batch=batch, **snapshot)
         self._log_waiting(report.sources)
         self._log_migration(batch, report.join or JoinReport())
 
@@ -50,26 +54,26 @@ class EventLog(Observer):
         for stream, about in sources.items():
             before = self._waits_for.get(stream, "")
             if about.waits_for and not before:
-                log_event(SOURCES, WARNING, "waiting", stream=stream, path=about.waits_for)
+                self._log(SOURCES, WARNING, "waiting", stream=stream, path=about.waits_for)
             if before and not about.waits_for:
-                log_event(SOURCES, INFO, "found", stream=stream, path=before)
+                self._log(SOURCES, INFO, "found", stream=stream, path=before)
             self._waits_for[stream] = about.waits_for
 
     def on_query_terminated(self, summary: RunSummary) -> None:
         why = "asked" if summary.stopped else "end of input"
         seconds = round(summary.seconds, 3)
         about = {"reason": why, "batches": summary.batches, "tuples": summary.tuples, "seconds": seconds}
-        log_event(QUERY, INFO, "stop", **about)
+        self._log(QUERY, INFO, "stop", **about)
 
     def _log_migration(self, batch: int, join: JoinReport) -> None:
         """Log where a migration of joiners begins and ends, and how many keys got or lost a grid."""
         before, self._join = self._join, join
         about = {"batch": batch, "mapping": join.mapping, "epoch": join.epoch}
         if None not in (before.epoch, join.epoch) and before.epoch != join.epoch:
-            log_event(JOINS, INFO, "migration", state="finished", **about)
+            self._log(JOINS, INFO, "migration", state="finished", **about)
         elif before.migrated is not None and join.migrated is None:
-            log_event(JOINS, INFO, "migration", state="abandoned", **about)
+            self._log(JOINS, INFO, "migration", state="abandoned", **about)
         if join.migrated is not None and before.migrated is None:
-            log_event(JOINS, INFO, "migration", state="begun", **about)
+            self._log(JOINS, INFO, "migration", state="begun", **about)
         if (before.heavy_keys or 0) != (join.heavy_keys or 0):
-            log_event(JOINS, INFO, "migration", state="keys", batch=batch, heavy_keys=join.heavy_keys)
+            self._log(JOINS, INFO, "migration", state="keys", batch=batch, heavy_keys=join.heavy_keys)

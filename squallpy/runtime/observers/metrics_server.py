@@ -1,19 +1,14 @@
 """A server of metrics in a thread of its own: /metrics for Prometheus, /healthz for who restarts what hangs."""
 
-import errno
-import socket
 import threading
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 
 from squallpy.base.addresses import Address
-from squallpy.base.errors import SquallError
 from squallpy.base.events import DEBUG, QUERY, log_event
 from squallpy.runtime.observers.prometheus import Prometheus
 from squallpy.runtime.observers.prometheus_text import CONTENT_TYPE
-
-_TAKEN = (errno.EADDRINUSE, errno.EACCES, errno.EPERM)
 
 
 class MetricsServer:
@@ -21,12 +16,7 @@ class MetricsServer:
 
     def __init__(self, address: Address, metrics: Prometheus) -> None:
         self._metrics = metrics
-        try:
-            self._server = _Server(address, metrics)
-        except (OSError, UnicodeError) as error:
-            why = (getattr(error, "strerror", None) or str(error)).lower()
-            hint = "name another port; 0 is any that is free"
-            raise SquallError("SQ7005", f"--metrics cannot listen on {address}: {why}", hint=hint) from None
+        self._server = _Server(address, metrics)
         self.url = f"http://{Address(address.host or 'localhost', self._server.server_address[1])}/metrics"
         self._thread = threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True)
         self._thread.start()
@@ -51,21 +41,8 @@ class _Server(ThreadingHTTPServer):
         self.metrics = metrics
         super().__init__((address.host, address.port), _Handler, bind_and_activate=False)
         self.socket.close()
-        self.socket = _listen(address)
+        self.socket = address.listen("--metrics")
         self.server_address = self.socket.getsockname()
-
-
-def _listen(address: Address) -> socket.socket:
-    """Listen on an address; on all addresses of both families where a host is not named."""
-    if not address.host:
-        try:
-            return socket.create_server(("", address.port), family=socket.AF_INET6, dualstack_ipv6=True)
-        except (OSError, ValueError) as error:
-            if isinstance(error, OSError) and error.errno in _TAKEN:
-                raise
-            return socket.create_server(("", address.port))  # NB: a machine without IPv6
-    (family, *_, place), *_ = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
-    return socket.create_server(place[:2], family=family)
 
 
 class _Handler(BaseHTTPRequestHandler):

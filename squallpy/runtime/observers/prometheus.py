@@ -83,6 +83,12 @@ class Prometheus(Observer):
                 self._lag_seconds.set(max(0.0, now - since), source=source)
             return exposition(self._families)
 
+    def values(self) -> dict[str, list[tuple[dict[str, str], float]]]:
+        """Return the samples of gauges and counters, each with its labels, by the name of their family."""
+        with self._lock:
+            families = [each for each in self._families if isinstance(each, Family)]
+            return {f.name: [(dict(labels), value) for labels, value in f.values.items()] for f in families}
+
     @property
     def trouble(self) -> str:
         """The trouble of the run, in words; empty while it lives."""
@@ -118,9 +124,7 @@ class Prometheus(Observer):
                 self._stages.add(seconds, stage=stage)
             for stream, moment in report.watermarks.items():
                 self._watermark.set(moment, stream=stream)
-            for view, usage in (report.views or {}).items():
-                self._bytes.set(usage["bytes"], view=view)
-                self._records.set(usage["records"], view=view)
+            self._note_views(report.views or {})
             for source, about in report.sources.items():
                 if about.committed is not None:
                     self._freshness.set(max(0.0, self._wall() - about.committed), source=source)
@@ -136,8 +140,18 @@ class Prometheus(Observer):
             self._seen = self._clock()
             self._note_backlogs(sources)
 
+    def note_usage(self, views: Mapping[str, Mapping[str, int]]) -> None:
+        """Take note of records and bytes by view, where no batch reports them."""
+        with self._lock:
+            self._note_views(views)
+
     def on_query_terminated(self, summary: RunSummary) -> None:
         self._seen, self._ended = self._clock(), True
+
+    def _note_views(self, views: Mapping[str, Mapping[str, int]]) -> None:
+        for view, usage in views.items():
+            self._bytes.set(usage["bytes"], view=view)
+            self._records.set(usage["records"], view=view)
 
     def _note_backlogs(self, sources: "Mapping[str, SourceReport]") -> None:
         for source, about in sources.items():

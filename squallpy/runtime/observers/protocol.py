@@ -1,7 +1,7 @@
 """Protocol of observers, in the shape of Spark's StreamingQueryListener: they are told of a run, and get no rows."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from squallpy.runtime.observers.report import BatchReport, RunSummary
@@ -10,6 +10,7 @@ if TYPE_CHECKING:  # EXPLAIN starts at once
     import pyarrow as pa
 
     from squallpy.logical.nodes import Query
+    from squallpy.physical.plan import Plan
     from squallpy.runtime.sources.source_report import SourceReport
 
 
@@ -21,14 +22,23 @@ class QueryStart:
         batches: The number of its batches; None for input without end.
         results: The printed result of each query as of the last batch.
         done: The number of batches that an earlier run has committed.
-        joins: How the joins of a stage are distributed, by its number: hash, grid or keys.
+        plan: The plan that runs.
+        result: The printed result of one query as of the last batch, by its place.
+        usage: Records and bytes by view (`Store.usage`), between two batches.
     """
 
     queries: "Sequence[Query]"
     batches: int | None
     results: "Callable[[], Sequence[pa.Table]]"
     done: int = 0
-    joins: Mapping[int, str] = field(default_factory=dict)
+    plan: "Plan | None" = None
+    result: "Callable[[int], pa.Table] | None" = None
+    usage: Callable[[], Mapping[str, Mapping[str, int]]] = dict
+
+    @property
+    def joins(self) -> Mapping[int, str]:
+        """The distribution of the joins of each stage, by its number: hash, grid or keys."""
+        return self.plan.joins if self.plan else {}
 
 
 class Observer:
@@ -52,10 +62,18 @@ class Observer:
 
 
 class Observers(Observer):
-    """Several observers as one."""
+    """Several observers as one; others may come and go between two calls."""
 
     def __init__(self, *observers: Observer) -> None:
         self._observers = observers
+
+    def add(self, observer: Observer) -> None:
+        """Let another observer be told from now on."""
+        self._observers = (*self._observers, observer)
+
+    def remove(self, observer: Observer) -> None:
+        """Let an observer be told no more."""
+        self._observers = tuple(each for each in self._observers if each is not observer)
 
     def on_query_started(self, start: QueryStart) -> None:
         for observer in self._observers:

@@ -1,0 +1,134 @@
+"""The paths of the page: itself, its figures, the rows and the changes of views, and metrics."""
+
+import json
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib.resources import files
+
+from anyio import CapacityLimiter, to_thread
+from starlette.applications import Starlette
+from starlette.concurrency import iterate_in_threadpool
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from squallpy.base.errors import SquallError
+from squallpy.live.subscription import ViewChange
+from squallpy.runtime.observers.prometheus_text import CONTENT_TYPE
+from squallpy.web.feeds import ChangeFeed, ReportFeed, change_event
+from squallpy.web.guard import Access, Guard
+from squallpy.web.monitored import Monitored
+from squallpy.web.row_pages import FORMATS, RowRequest
+from squallpy.web.snapshots import Snapshots
+
+CLIENTS = 200
+"""The clients of events at a time."""
+_STATUS = {"SQ2001": 404, "SQ7003": 400, "SQ3001": 409}
+_TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+
+
+class Page:
+    """The page of what is monitored, which may be another one later."""
+
+    def __init__(self, monitored: Monitored) -> None:
+        self.monitored = monitored
+        self._snapshots = Snapshots(lambda: self.monitored)
+        self._reports = ReportFeed(lambda: self.monitored)
+        self._changes = dict[str, ChangeFeed]()
+        self._work = CapacityLimiter(1)  # NB: rows take a core; batches need the other
+        self._static = {file.name: file.read_bytes() for file in (files("squallpy.web") / "static").iterdir()}
+
+    def application(self, access: Access) -> ASGIApp:
+        """Make the application, guarded."""
+        routes = [
+            Route("/", partial(self._file, "page.html")),
+            Route("/static/{name}", self._static_file),
+            Route("/metrics", self._metrics),
+            Route("/healthz", self._health),
+            Route("/catalogue", self._catalogue),
+            Route("/report", self._report),
+            Route("/events", self._events),
+            Route("/views/{name:path}/changes", self._view_changes),
+            Route("/views/{name:path}", self._rows),  # NB: a quoted name may have slashes
+        ]
+        return Guard(Starlette(routes=routes, exception_handlers={SquallError: _refuse}), access)
+
+    def show(self, monitored: Monitored) -> None:
+        """Show something else from now on."""
+        self.monitored = monitored
+        self._snapshots.forget()
+
+    def close(self) -> None:
+        """Let all clients go."""
+        for feed in (self._reports, *self._changes.values()):
+            feed.close()
+
+    async def _file(self, name: str, request: Request) -> Response:
+        kind = _TYPES.get(name.rpartition(".")[2])
+        if name not in self._static or kind is None:
+            return PlainTextResponse("there is no such file\n", 404)
+        return Response(self._static[name], media_type=kind)
+
+    async def _static_file(self, request: Request) -> Response:
+        return await self._file(request.path_params["name"], request)
+
+    async def _metrics(self, request: Request) -> Response:
+        return Response(self.monitored.metrics(), media_type=CONTENT_TYPE)
+
+    async def _health(self, request: Request) -> Response:
+        trouble = self.monitored.trouble
+        return PlainTextResponse(f"{trouble or 'ok'}\n", 503 if trouble else 200)
+
+    async def _catalogue(self, request: Request) -> Response:
+        return _json(await to_thread.run_sync(self.monitored.catalogue))
+
+    async def _report(self, request: Request) -> Response:
+        return _json(await to_thread.run_sync(self.monitored.report))
+
+    async def _events(self, request: Request) -> Response:
+        return self._stream(self._reports.listen())
+
+    async def _rows(self, request: Request) -> Response:
+        name, asked = request.path_params["name"], RowRequest.of(request.query_params)
+        read = partial(self._snapshots.rows, name, fresh=asked.format != "page")
+        rows = await to_thread.run_sync(read, limiter=self._work)
+        parts = asked.answer(name, rows)
+        first = await to_thread.run_sync(next, parts, limiter=self._work)
+        headers = {"X-Squall-Batch": str(rows.batch)}
+        return StreamingResponse(iterate_in_threadpool(_chain(first, parts)), 200, headers, FORMATS[asked.format])
+
+    async def _view_changes(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        feed = self._changes.get(name)
+        if feed is None or not feed.clients:
+            changes = await to_thread.run_sync(self.monitored.changes, name)
+            feed = self._changes[name] = ChangeFeed(changes, self._work)
+        with_snapshot = request.query_params.get("snapshot") in ("1", "true")
+        return self._stream(feed.listen(partial(self._snapshot, name) if with_snapshot else None))
+
+    async def _snapshot(self, name: str) -> bytes:
+        """Write the rows of a view as its first change."""
+        rows = await to_thread.run_sync(self._snapshots.rows, name, limiter=self._work)
+        change = ViewChange(rows.batch, rows.table.slice(0, 0), rows.table)
+        return await to_thread.run_sync(change_event, change, limiter=self._work)
+
+    def _stream(self, messages: "Callable[[], object] | object") -> Response:
+        clients = self._reports.clients + sum(feed.clients for feed in self._changes.values())
+        if clients >= CLIENTS:
+            return PlainTextResponse(f"{clients} clients listen already\n", 503, {"Retry-After": "10"})
+        return StreamingResponse(messages, media_type="text/event-stream")  # type: ignore[arg-type]
+
+
+def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    yield first
+    yield from rest
+
+
+def _json(value: object) -> Response:
+    return Response(json.dumps(value, default=str), media_type="application/json")
+
+
+async def _refuse(request: Request, error: Exception) -> Response:
+    assert isinstance(error, SquallError)
+    return PlainTextResponse(f"{error}\n", _STATUS.get(error.code, 500))

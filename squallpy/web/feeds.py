@@ -1,0 +1,149 @@
+"""Server-sent events: reports for all who look, at most ten a second, and the changes of views.
+
+Each is made once for all clients. A client that reads slowly misses reports, and is told when it misses changes.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
+
+from anyio import CapacityLimiter, to_thread
+
+from squallpy.base.errors import SquallError
+from squallpy.live.subscription import ViewChange
+from squallpy.web.monitored import Changes, Monitored
+from squallpy.web.row_pages import objects
+
+TICK = 0.1
+"""Seconds between two reports."""
+_WAITING = 64  # messages for one client
+_PING = 15.0  # seconds after which a silent connection is tried
+GONE = b""
+"""The end of a client's messages."""
+
+
+def event(name: str, data: Mapping[str, Any]) -> bytes:
+    """Write an event of JSON, which has no line breaks."""
+    return f"event: {name}\ndata: {json.dumps(data, default=str)}\n\n".encode()
+
+
+class Feed:
+    """Messages to the clients of one feed; its task lives as long as it has any."""
+
+    def __init__(self) -> None:
+        self._queues = set[asyncio.Queue[bytes]]()
+        self._task: asyncio.Task[None] | None = None
+
+    async def produce(self) -> None:
+        """Send messages until it is cancelled."""
+        raise NotImplementedError
+
+    def on_full(self, queue: "asyncio.Queue[bytes]", message: bytes) -> None:
+        """Handle a message for a client that has not read those before."""
+        queue.get_nowait()
+        queue.put_nowait(message)
+
+    def send(self, message: bytes) -> None:
+        """Send a message to all."""
+        for queue in self._queues:
+            if queue.full():
+                self.on_full(queue, message)
+            else:
+                queue.put_nowait(message)
+
+    @property
+    def clients(self) -> int:
+        """The number of those who listen."""
+        return len(self._queues)
+
+    async def listen(self, first: Callable[[], Any] | None = None) -> AsyncIterator[bytes]:
+        """Yield messages, behind those that `first` returns, until the feed ends."""
+        queue = asyncio.Queue[bytes](_WAITING)
+        self._queues.add(queue)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run())
+        try:
+            if first:
+                yield await first()
+            while True:
+                try:
+                    message = await asyncio.wait_for(queue.get(), _PING)
+                except TimeoutError:
+                    message = b": nothing new\n\n"
+                if message == GONE:
+                    return
+                yield message
+        finally:
+            self._queues.discard(queue)
+            if not self._queues and self._task:
+                self._task.cancel()
+
+    async def _run(self) -> None:
+        try:
+            await self.produce()
+        finally:
+            for queue in self._queues:
+                if queue.full():
+                    queue.get_nowait()
+                queue.put_nowait(GONE)
+
+    def close(self) -> None:
+        """Let all clients go."""
+        if self._task:
+            self._task.cancel()
+
+
+class ReportFeed(Feed):
+    """The reports of what is monitored."""
+
+    def __init__(self, monitored: Callable[[], Monitored]) -> None:
+        super().__init__()
+        self._monitored = monitored
+
+    async def produce(self) -> None:
+        last: Mapping[str, Any] = {}
+        while True:
+            since = int(last.get("now", 0))
+            report = await to_thread.run_sync(self._monitored().report, since)
+            if {**report, "now": 0} != {**last, "now": 0}:
+                self.send(event("report", report))
+            last = report
+            await asyncio.sleep(TICK)
+
+
+class ChangeFeed(Feed):
+    """The changes of a view."""
+
+    def __init__(self, changes: Changes, limiter: CapacityLimiter) -> None:
+        super().__init__()
+        self._changes, self._limiter = changes, limiter
+
+    async def produce(self) -> None:
+        try:
+            while not self._changes.is_closed:
+                if (change := self._changes.next(timeout=0)) is None:
+                    await asyncio.sleep(TICK / 2)
+                    continue
+                self.send(await to_thread.run_sync(change_event, change, limiter=self._limiter))
+            self.send(event("end", {"reason": "the view is there no more"}))
+        except SquallError as error:
+            self.send(event("error", {"code": error.code, "reason": error.message}))
+        finally:
+            self._changes.close()
+
+    def on_full(self, queue: "asyncio.Queue[bytes]", message: bytes) -> None:
+        """Tell a client that has missed something, and let it go: what is left would be wrong."""
+        while not queue.empty():
+            queue.get_nowait()
+        reason = f"more than {_WAITING} batches of changes waited; read the view anew"
+        queue.put_nowait(event("error", {"code": "SQ7010", "reason": reason}))
+        queue.put_nowait(GONE)
+
+
+def change_event(change: ViewChange) -> bytes:
+    """Write a change as an event."""
+    deletes, inserts = (b"".join(objects(rows)).replace(b"\n", b" ") for rows in (change.deletes, change.inserts))
+    return b'event: change\ndata: {"batch": %d, "deletes": [%b], "inserts": [%b]}\n\n' % (
+        change.number, deletes, inserts,
+    )  # fmt: skip

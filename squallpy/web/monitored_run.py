@@ -1,0 +1,143 @@
+"""A run of a script as the page reads it: an observer, whose thread lists rows between two batches."""
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from typing import Any
+
+import pyarrow as pa
+
+from squallpy.base.errors import SquallError, nearest
+from squallpy.base.events import first_line
+from squallpy.base.settings import Settings
+from squallpy.catalog.catalog import Entry
+from squallpy.runtime.observers.protocol import Observer, QueryStart
+from squallpy.runtime.observers.report import BatchReport, RunSummary
+from squallpy.runtime.sources.source_report import SourceReport
+from squallpy.web.catalogue import describe
+from squallpy.web.monitored import Changes, Rows
+from squallpy.web.plan_graph import query_names
+from squallpy.web.recorder import Recorder
+
+_PATIENCE = 30.0  # seconds that somebody waits for a batch to end
+
+
+class MonitoredRun(Observer):
+    """A run, from the beginning of its queries on.
+
+    Args:
+        about: Facts that are shown beside the settings.
+    """
+
+    def __init__(self, name: str, entries: Iterable[Entry], settings: Settings, **about: object) -> None:
+        self._name, self._entries, self._settings, self._about = name, tuple(entries), settings, about
+        self.recorder = Recorder(settings.health_seconds)
+        self._start: QueryStart | None = None
+        self._names, self._described = list[str](), dict[str, Any]()
+        self._lock, self._asked = threading.Lock(), list[tuple[int, Future[Rows]]]()
+        self._ended = False
+
+    # what the page asks, from its threads
+
+    @property
+    def edition(self) -> int:
+        return int(self._start is not None)
+
+    @property
+    def batch(self) -> int:
+        return self.recorder.batch
+
+    @property
+    def trouble(self) -> str:
+        return self.recorder.metrics.trouble
+
+    def catalogue(self) -> Mapping[str, Any]:
+        if self._described.get("edition") != (edition := self.edition):
+            start = self._start
+            queries, plan = (tuple(start.queries), start.plan) if start else ((), None)
+            found = describe(self._name, self._entries, queries, plan, self._settings, **self._about)
+            self._described = {**found, "edition": edition}
+        return self._described
+
+    def report(self, since: int = 0) -> Mapping[str, Any]:
+        state = "starting" if self._start is None else "ended" if self._ended else "running"
+        return {**self.recorder.report(since), "edition": self.edition, "state": state, "trouble": self.trouble}
+
+    def metrics(self) -> str:
+        return self.recorder.metrics.exposition()
+
+    def rows(self, view: str) -> Rows:
+        number, asked = self._number(view), Future[Rows]()
+        with self._lock:
+            if self._ended or self.batch < 0:
+                return self._rows(number)
+            self._asked.append((number, asked))
+        try:
+            return asked.result(_PATIENCE)
+        except TimeoutError:
+            hint = "ask again when it is done"
+            raise SquallError("SQ7010", f"the batch in work takes more than {_PATIENCE:.0f} s", hint=hint) from None
+
+    def changes(self, view: str) -> Changes:
+        self._number(view)
+        message = f"the changes of {view} are not kept by a run"
+        raise SquallError("SQ3001", message, hint="--out and --mode changes write them; a session has them")
+
+    def _number(self, view: str) -> int:
+        """Find a query by its name; SQ2001 if there is none."""
+        lowered = [name.lower() for name in self._names]
+        if view.lower() not in lowered:
+            raise SquallError("SQ2001", f'unknown view "{view}"', hint=nearest(view, self._names))
+        return lowered.index(view.lower())
+
+    def _rows(self, number: int) -> Rows:
+        assert self._start
+        if self._start.plan and not self._start.plan.keeps_results:
+            message = f"the rows of {self._names[number]} are printed and not kept"
+            raise SquallError("SQ3001", message, hint="--mode final keeps them")
+        if self.batch < 0 or self._start.result is None:
+            return Rows(self.batch, pa.table({}))
+        return Rows(self.batch, self._start.result(number))
+
+    # what the run tells, in its thread
+
+    def on_query_started(self, start: QueryStart) -> None:
+        self.recorder.usage = start.usage
+        self.recorder.on_query_started(start)
+        self._start, self._names = start, query_names(tuple(start.queries))
+
+    def on_query_progress(self, report: BatchReport) -> None:
+        self.recorder.on_query_progress(report)
+        self._answer()
+
+    def on_query_idle(self, sources: Mapping[str, SourceReport]) -> None:
+        self.recorder.on_query_idle(sources)
+        self._answer()
+
+    def on_query_terminated(self, summary: RunSummary) -> None:
+        self.recorder.on_query_terminated(summary)
+        with self._lock:
+            self._ended = True
+        self._answer()
+
+    def fail(self, error: BaseException) -> None:
+        """Take note that the run has failed, and that no batch will end any more."""
+        self.recorder.fail(first_line(error))
+        with self._lock:
+            asked, self._asked = self._asked, []
+        for _, future in asked:
+            future.set_exception(SquallError("SQ7012", "the run has failed", hint="start it again"))
+
+    def _answer(self) -> None:
+        """List rows for those who wait for them."""
+        with self._lock:
+            asked, self._asked = self._asked, []
+        for number, future in asked:
+            _settle(future, lambda number=number: self._rows(number))  # type: ignore[misc]
+
+
+def _settle(future: "Future[Rows]", work: Callable[[], Rows]) -> None:
+    try:
+        future.set_result(work())
+    except Exception as error:
+        future.set_exception(error)

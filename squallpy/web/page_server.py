@@ -1,0 +1,87 @@
+"""The server of the page, in a thread of its own."""
+
+import logging
+import os
+import threading
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from squallpy.base.addresses import Address
+from squallpy.base.errors import SquallError
+
+if TYPE_CHECKING:
+    from squallpy.web.app import Page
+    from squallpy.web.monitored import Monitored
+
+ADDRESS = Address("127.0.0.1", 8090)
+"""The address of the page, unless another is given."""
+OPTION = "--ui"
+
+
+def read_address(text: str | None) -> Address:
+    """Read [HOST]:PORT; SQ7003 for anything else."""
+    if text is None:
+        return ADDRESS
+    if (address := Address.parse(text, "--ui-address")) is None:
+        raise SquallError("SQ7003", f"--ui-address {text} is no address", hint="[HOST]:PORT, such as :8090")
+    return address
+
+
+class PageServer:
+    """A server that listens at once; it answers when there is something to show.
+
+    Raises:
+        SquallError: SQ7005 if it cannot listen there, SQ8009 without starlette and uvicorn.
+    """
+
+    def __init__(self, address: Address = ADDRESS) -> None:
+        try:
+            import starlette  # noqa: F401
+            import uvicorn
+        except ImportError as error:
+            hint = "pip install 'squallpy[ui]'"
+            raise SquallError("SQ8009", f"the page needs {error.name}, which is not installed", hint=hint) from None
+        from squallpy.web.guard import Access
+
+        self._access = Access.to(address, os.environ)
+        self._socket = address.listen(OPTION)
+        self._page: Page | None = None
+        host = address.host or "localhost"
+        at = Address("localhost" if host in ("0.0.0.0", "::") else host, self._socket.getsockname()[1])
+        self.url = f"http://{at}/{f'?token={self._access.token}' if self._access.token else ''}"
+        logging.getLogger("uvicorn").addHandler(logging.NullHandler())
+        self._uvicorn = uvicorn
+        self._server: uvicorn.Server | None = None
+        self._thread: threading.Thread | None = None
+
+    def show(self, monitored: "Monitored") -> None:
+        """Show something, in place of what was shown before."""
+        from squallpy.web.app import Page
+
+        if self._page:
+            self._page.show(monitored)
+            return
+        self._page = Page(monitored)
+        config = self._uvicorn.Config(
+            self._page.application(self._access),
+            log_config=None, access_log=False, lifespan="off", ws="none", server_header=False, http="h11",
+            timeout_graceful_shutdown=1,
+        )  # fmt: skip
+        self._server = self._uvicorn.Server(config)
+        self._thread = threading.Thread(
+            target=self._server.run, args=([self._socket],), name="squallpy page", daemon=True
+        )
+        self._thread.start()
+
+    def close(self) -> None:
+        """Let all clients go, and listen no more."""
+        if self._server and self._thread:
+            self._server.should_exit = True
+            self._thread.join(timeout=3)
+        self._socket.close()
+
+    def __enter__(self) -> "PageServer":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()

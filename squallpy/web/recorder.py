@@ -1,0 +1,207 @@
+"""Figures of a run over time: a record for each second, the last events, and rows that were left out.
+
+recorder.on_query_progress(report)     →  recorder.report()["seconds"][-1]
+                                          {"at": 1767225600, "batches": 12, "tuples": 120000, "p95": 0.011, …}
+"""
+
+import logging
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from time import monotonic, time
+from typing import TYPE_CHECKING, Any
+
+from squallpy.base.events import DEBUG
+from squallpy.runtime.observers.event_log import EventLog
+from squallpy.runtime.observers.prometheus import Prometheus
+from squallpy.runtime.observers.protocol import Observer, QueryStart
+from squallpy.runtime.observers.report import LEFT_OUT, BatchReport, JoinReport, RunSummary
+
+if TYPE_CHECKING:
+    from squallpy.runtime.sources.source_report import SourceReport
+
+SECONDS, EVENTS, ROWS = 900, 200, 100
+"""The seconds, events and left out rows that are kept."""
+_SAMPLE = 1.0  # seconds between two looks at the size of the state and at the sources
+_ALIKE = 1024  # batches of a second whose times are kept
+
+
+@dataclass(slots=True)
+class Second:
+    """A second of a run."""
+
+    at: int
+    batches: int = 0
+    tuples: int = 0
+    changed: int = 0
+    left_out: int = 0
+    times: list[float] = field(default_factory=list)
+    read: Counter[str] = field(default_factory=Counter)
+    state_bytes: int | None = None
+    lag_rows: int | None = None
+    lag: float | None = None
+    load: float | None = None
+    migrated: float | None = None
+
+    def add(self, report: BatchReport) -> None:
+        """Add a batch."""
+        self.batches += 1
+        self.tuples += report.tuples
+        self.changed += report.rows
+        self.left_out += sum(getattr(report, reason) for reason in LEFT_OUT)
+        self.read.update(report.read_rows)
+        if len(self.times) < _ALIKE:
+            self.times.append(report.seconds)
+        if report.join:
+            self.load, self.migrated = report.join.ilf, report.join.migrated
+
+    def record(self) -> dict[str, Any]:
+        """Return it as JSON: median, 95th percentile and greatest of the seconds of its batches."""
+        ordered = sorted(self.times)
+        found = {name: getattr(self, name) for name in self.__slots__ if name not in ("times", "read")}
+        if ordered:
+            last = len(ordered) - 1
+            found |= {"p50": ordered[last // 2], "p95": ordered[-(-95 * last // 100)], "max": ordered[-1]}
+        return {**found, "read": self.read}
+
+
+class Recorder(Observer):
+    """An observer that keeps what the page shows of batches, beside the metrics of Prometheus.
+
+    Args:
+        usage: Returns records and bytes by view, between two batches.
+        sources: Returns how far behind a batch, the last one, is by source.
+    """
+
+    def __init__(
+        self,
+        patience: float = 60.0,
+        wall: Callable[[], float] = time,
+        clock: Callable[[], float] = monotonic,
+        usage: Callable[[], Mapping[str, Mapping[str, int]]] = dict,
+        sources: "Callable[[int], Mapping[str, SourceReport]]" = lambda _: {},
+    ) -> None:
+        self.metrics = Prometheus(patience, wall, clock)
+        self.usage, self.sources = usage, sources
+        self.version = 0
+        """The number of times that something has changed."""
+        self.batch = -1
+        self._wall, self._clock, self._sampled = wall, clock, clock() - _SAMPLE
+        self._lock = threading.Lock()
+        self._seconds = deque[Second](maxlen=SECONDS)
+        self._events, self._mappings = deque[dict[str, Any]](maxlen=EVENTS), deque[dict[str, Any]](maxlen=EVENTS)
+        self._rows = deque[dict[str, Any]](maxlen=ROWS)
+        self._join = JoinReport()
+        self._received = dict[str, Counter[str]]()
+        self._log = EventLog(self.note)
+
+    def note(self, logger: logging.Logger, level: int, event: str, **fields: object) -> None:
+        """Keep an event, as `log_event` takes them."""
+        if level > DEBUG:
+            said = {name: value for name, value in fields.items() if value is not None}
+            about = {"at": self._wall(), "level": logging.getLevelName(level).lower()}
+            with self._lock:
+                self._events.append({**about, "logger": logger.name, "event": event, "fields": said})
+                self.version += 1
+
+    def fail(self, reason: str) -> None:
+        """Take note that the run has failed."""
+        self.metrics.fail(reason)
+        self.version += 1
+
+    def on_query_started(self, start: QueryStart) -> None:
+        self.metrics.on_query_started(start)
+        self._log.on_query_started(start)
+
+    def on_query_progress(self, report: BatchReport) -> None:
+        if self.is_due:
+            self._sampled = self._clock()
+            views, sources = report.views or self.usage(), report.sources or self.sources(report.number)
+            report = replace(report, views=views, sources=sources)
+        self.metrics.on_query_progress(report)
+        self._log.on_query_progress(report)
+        with self._lock:
+            second = self._second()
+            second.add(report)
+            self.batch, self._join = report.number, report.join or self._join
+            for stage, rows in report.received.items():
+                self._received.setdefault(stage, Counter()).update(rows)
+            self._note_mapping(report.number, self._join)
+            self._note_rows("late", report.number, report.late_rows)
+            self._note_rows("dead letter", report.number, report.dead_letters)
+            second.state_bytes = report.state_bytes if report.views else second.state_bytes
+            self._note_lag(report.sources)
+            self.version += 1
+
+    def on_query_idle(self, sources: "Mapping[str, SourceReport]") -> None:
+        self.metrics.on_query_idle(sources)
+        self._log.on_query_idle(sources)
+        with self._lock:
+            self._note_lag(sources)
+            self.version += 1
+
+    def on_query_terminated(self, summary: RunSummary) -> None:
+        self.metrics.on_query_terminated(summary)
+        self._log.on_query_terminated(summary)
+        self.version += 1
+
+    @property
+    def is_due(self) -> bool:
+        """True if the size of the state and the sources have not been looked at for a while."""
+        return self._clock() - self._sampled >= _SAMPLE
+
+    def sample(self, batch: int) -> None:
+        """Look at the size of the state and at the sources after the last batch, before there is another."""
+        self._sampled = self._clock()
+        if usage := self.usage():
+            self.metrics.note_usage(usage)
+            with self._lock:
+                self._second().state_bytes = sum(view["bytes"] for view in usage.values())
+        self.on_query_idle(self.sources(batch))
+
+    def report(self, since: int = 0) -> dict[str, Any]:
+        """Return the figures as JSON.
+
+        Args:
+            since: The first second, in Unix time, of those in the answer.
+        """
+        values = self.metrics.values()
+        with self._lock:
+            return {
+                "now": self._wall(),
+                "batch": self.batch,
+                "values": {name.removeprefix("squallpy_"): samples for name, samples in values.items()},
+                "seconds": [second.record() for second in self._seconds if second.at >= since],
+                "events": [event for event in self._events if event["at"] >= since],
+                "rows": [row for row in self._rows if row["at"] >= since],
+                "join": asdict(self._join),
+                "mappings": [*self._mappings],
+                "received": self._received,
+            }
+
+    def _second(self) -> Second:
+        """Return the record of this second."""
+        at = int(self._wall())
+        if not self._seconds or self._seconds[-1].at < at:
+            self._seconds.append(Second(at))
+        return self._seconds[-1]
+
+    def _note_lag(self, sources: "Mapping[str, SourceReport]") -> None:
+        backlogs = [about.backlog for about in sources.values() if about.backlog]
+        if backlogs:
+            second = self._second()
+            since = [each.since for each in backlogs if each.since is not None and each.rows]
+            second.lag_rows = sum(each.rows for each in backlogs)
+            second.lag = max(0.0, self._wall() - min(since)) if since else 0.0
+
+    def _note_mapping(self, batch: int, join: JoinReport) -> None:
+        """Note where joiners get another mapping."""
+        if join.mapping and (not self._mappings or self._mappings[-1]["mapping"] != join.mapping):
+            about = {"at": self._wall(), "batch": batch, "epoch": join.epoch}
+            self._mappings.append({**about, "mapping": join.mapping, "load": join.ilf})
+
+    def _note_rows(self, why: str, batch: int, rows: Mapping[str, Sequence[str]]) -> None:
+        for stream, each in rows.items():
+            about = {"at": self._wall(), "why": why, "batch": batch, "stream": stream}
+            self._rows.extend({**about, "row": row} for row in each[:ROWS])

@@ -1,0 +1,51 @@
+"""Rows of views as the page shows them, taken so seldom that batches lose little of their time."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import monotonic
+
+from squallpy.web.monitored import Monitored, Rows
+
+_SHARE = 100  # the least time until rows are taken again, as a multiple of what it took
+_KEPT = 30.0  # seconds for which rows are kept that nobody asks for
+
+
+@dataclass(slots=True)
+class _Taken:
+    """Rows that were taken, until when they are new enough, and when they were last asked for."""
+
+    rows: Rows
+    until: float
+    asked: float
+
+
+class Snapshots:
+    """The rows of views, each as of the end of one batch."""
+
+    def __init__(self, monitored: Callable[[], Monitored], clock: Callable[[], float] = monotonic) -> None:
+        self._monitored, self._clock = monitored, clock
+        self._lock, self._taken = threading.Lock(), dict[str, _Taken]()
+
+    def rows(self, view: str, fresh: bool = True) -> Rows:
+        """Return the rows of a view.
+
+        Args:
+            fresh: They are those of the last batch; else they may be older where it takes long to list them.
+        """
+        with self._lock:
+            now, monitored = self._clock(), self._monitored()
+            self._taken = {name: each for name, each in self._taken.items() if each.asked > now - _KEPT}
+            known = self._taken.get(view)
+            if known and (known.rows.batch == monitored.batch or not (fresh or now >= known.until)):
+                known.asked = now
+                return known.rows
+            rows = monitored.rows(view)
+            end = self._clock()
+            self._taken[view] = _Taken(rows, end + _SHARE * (end - now), end)
+            return rows
+
+    def forget(self) -> None:
+        """Forget all rows: views of the same names may be others now."""
+        with self._lock:
+            self._taken.clear()

@@ -1,0 +1,170 @@
+// The plan as a picture: what is read at the left, results at the right, views between them.
+
+import { $, bytes, count, el, setText, svg } from "./dom.js";
+
+const WIDTH = 176, HEIGHT = 74, ACROSS = 60, DOWN = 22, MARGIN = 10;
+const WORK = { "O(1)": 1, "O(log n)": 4, "O(slice)": 8 };
+const HOT = 0.4;
+
+export class PlanPicture {
+  constructor() {
+    this.nodes = [];
+  }
+
+  show(graph, names) {
+    const picture = $("picture"), rows = layers(graph);
+    this.graph = graph;
+    this.boxes = new Map();
+    this.lines = [];
+    if (!graph.nodes.length) {
+      picture.replaceChildren(el("p", { class: "empty" }, "No view is kept fresh yet. ",
+        "CREATE MATERIALIZED VIEW in the session, and its plan is here."));
+      return;
+    }
+    const tallest = Math.max(...rows.map(row => row.length));
+    const width = rows.length * (WIDTH + ACROSS) - ACROSS + 2 * MARGIN, height = tallest * (HEIGHT + DOWN) - DOWN + 2 * MARGIN;
+    const place = new Map();
+    rows.forEach((row, x) => {
+      const indent = (tallest - row.length) * (HEIGHT + DOWN) / 2;
+      row.forEach((node, y) => place.set(node.id, [MARGIN + x * (WIDTH + ACROSS), MARGIN + indent + y * (HEIGHT + DOWN)]));
+    });
+    const drawing = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, class: "graph" });
+    drawing.style.setProperty("min-width", `${0.7 * width}px`);
+    for (const edge of merged(graph.edges)) drawing.append(this.line(edge, place));
+    for (const node of graph.nodes) drawing.append(this.box(node, place.get(node.id), names));
+    picture.replaceChildren(drawing);
+    $("plan-key").replaceChildren(
+      el("span", {}, el("i", { class: "stroke adds" }), "adds to"), el("span", {}, el("i", { class: "stroke reads" }), "is looked up"),
+      el("span", {}, el("i", { class: "hot-mark" }), "hot: much of the work or of the state"));
+  }
+
+  line(edge, place) {
+    const [x, y] = place.get(edge.from), [u, v] = place.get(edge.to);
+    const start = [x + WIDTH, y + HEIGHT / 2], end = [u, v + HEIGHT / 2];
+    let path;
+    if (end[0] > start[0]) {
+      const bend = (end[0] - start[0]) / 2;
+      path = `M${start}C${start[0] + bend} ${start[1]} ${end[0] - bend} ${end[1]} ${end}`;
+    } else {  // within a column, or back
+      const out = start[0] + ACROSS / 2, side = end[0] + WIDTH;
+      path = `M${start}C${out} ${start[1]} ${out} ${end[1]} ${side} ${end[1]}`;
+    }
+    const line = svg("path", { d: path, class: `edge ${edge.kind}`, "data-cost": edge.cost });
+    this.lines.push([edge, line]);
+    return line;
+  }
+
+  box(node, [x, y], names) {
+    const figures = [svg("text", { x: 12, y: 46, class: "figure" }), svg("text", { x: 12, y: 63, class: "figure" })];
+    const heat = svg("rect", { x: 0, y: HEIGHT - 3, width: 0, height: 3, class: "heat" });
+    const mark = svg("text", { x: WIDTH - 10, y: 24, class: "hot-text", "text-anchor": "end" });
+    const title = svg("text", { x: 12, y: 25, class: "name" }, short(node.name, 20));
+    const box = svg("g", { class: `node ${node.kind}`, transform: `translate(${x} ${y})`, tabindex: 0, role: "button",
+      onclick: () => this.tell(node), onkeydown: event => (event.key === "Enter" || event.key === " ") && (event.preventDefault(), this.tell(node)) },
+    svg("title", {}, node.name), svg("rect", { width: WIDTH, height: HEIGHT, rx: 7, class: "body" }), title, figures, heat, mark);
+    this.boxes.set(node.id, { node, box, figures, heat, mark });
+    return box;
+  }
+
+  // Figures of now: rates by relation, and records and bytes by pool.
+  update(rates, state) {
+    if (!this.boxes) return;
+    const work = new Map(), total = { work: 0, bytes: 0 };
+    for (const edge of this.graph.edges) {
+      if (edge.kind === "adds") {
+        const rate = rates.get(edge.from.replace(/^relation /, "")) ?? 0, done = rate * this.weight(edge, state);
+        work.set(edge.to, (work.get(edge.to) ?? 0) + done);
+        total.work += done;
+      }
+    }
+    for (const [name, { bytes }] of state) total.bytes += name === "strings" ? 0 : bytes;
+    const many = this.boxes.size > 2;
+    for (const [id, { node, box, figures, heat, mark }] of this.boxes) {
+      const held = state.get(node.pool ?? id) ?? (node.kind === "stream" ? state.get(`ledger ${node.name}`) : null);
+      const share = total.work ? (work.get(id) ?? 0) / total.work : 0, weight = total.bytes && held ? held.bytes / total.bytes : 0;
+      const rate = rates.get(node.name);
+      setText(figures[0], rate != null && node.kind !== "result" && node.kind !== "view" ? `${count(rate)} tuples/s`
+        : node.kind === "auxiliary" ? "rows of groups" : held ? `${count(held.records)} records` : "");
+      setText(figures[1], held ? `${bytes(held.bytes)}${node.pool ? "" : " ledger"}` : node.kind === "table" ? "table" : "");
+      heat.setAttribute("width", WIDTH * Math.max(share, node.pool ? weight : 0));
+      const why = many && node.pool && share >= HOT ? `work ${Math.round(100 * share)} %` : many && node.pool && weight >= HOT ? `state ${Math.round(100 * weight)} %` : "";
+      setText(mark, why ? `hot · ${why}` : "");
+      box.classList.toggle("hot", Boolean(why));
+    }
+    for (const [edge, line] of this.lines) {
+      const by = edge.kind === "adds" ? edge.from.replace(/^relation /, "") : edge.by;
+      line.classList.toggle("flows", (rates.get(by) ?? 0) > 0);
+    }
+  }
+
+  // The work of a statement for a tuple, by its cost mark; a scan looks at all records of what it reads.
+  weight(edge, state) {
+    if (edge.cost !== "O(n)") return WORK[edge.cost] ?? 1;
+    const read = this.graph.edges.filter(each => each.kind === "reads" && each.text === edge.text).map(each => state.get(each.from)?.records ?? 0);
+    return Math.max(8, ...read);
+  }
+
+  tell(node) {
+    const into = this.graph.edges.filter(edge => edge.to === node.id && edge.kind !== "reads");
+    const out = this.graph.edges.filter(edge => edge.from === node.id);
+    const list = (title, edges) => edges.length ? [el("h4", {}, title), el("ul", { class: "formulas" }, unique(edges).map(edge =>
+      el("li", {}, el("code", {}, edge.text || edge.to.replace(/^relation /, "")), " ", el("span", { class: `cost ${cost(edge.cost)}` }, edge.cost))))] : [];
+    $("node").hidden = false;
+    $("node").replaceChildren(el("h3", {}, node.name, el("span", { class: "quiet" }, ` ${node.kind}`)),
+      el("pre", {}, node.text), ...(node.component ? [el("p", {}, `component ${node.component}`)] : []),
+      ...list("changed by", into), ...list(node.pool ? "looked up by" : "changes", out));
+    $("node").scrollIntoView({ block: "nearest" });
+  }
+}
+
+export const cost = mark => ({ "O(1)": "one", "O(log n)": "log", "O(slice)": "slice", "O(n)": "all" })[mark] ?? "one";
+
+const unique = edges => [...new Map(edges.map(edge => [edge.text || edge.to, edge])).values()];
+const short = (text, most) => text.length > most ? `${text.slice(0, most - 1)}…` : text;
+
+// One line between two nodes, of the dearest kind that there is.
+function merged(edges) {
+  const found = new Map();
+  for (const edge of edges) {
+    const key = `${edge.from}\0${edge.to}`, other = found.get(key);
+    if (!other || other.kind === "reads") found.set(key, edge);
+  }
+  return [...found.values()].filter(edge => edge.from !== edge.to);
+}
+
+// Columns of nodes: each behind all that it is made of. Views that are looked up stand before what reads them.
+function layers(graph) {
+  const depth = new Map(), edges = merged(graph.edges);
+  for (const node of graph.nodes) depth.set(node.id, node.kind === "stream" || node.kind === "table" ? 0 : 1);
+  for (let round = 0; round < graph.nodes.length; round++) {
+    let moved = false;
+    for (const { from, to, kind } of edges) {
+      const least = depth.get(from) + 1;
+      const back = edges.some(other => other.from === to && other.to === from);
+      if (depth.has(to) && depth.get(to) < least && !back && least <= graph.nodes.length && (kind !== "reads" || least <= 6)) {
+        depth.set(to, least);
+        moved = true;
+      }
+    }
+    if (!moved) break;
+  }
+  const last = Math.max(...depth.values());
+  for (const node of graph.nodes) if (node.kind === "result") depth.set(node.id, last);
+  const rows = Array.from({ length: last + 1 }, () => []);
+  for (const node of graph.nodes) rows[depth.get(node.id)].push(node);
+  return untangled(rows.filter(row => row.length), edges);
+}
+
+// Nodes of a column in the order of the mean place of what they are made of.
+function untangled(rows, edges) {
+  const place = new Map();
+  rows.forEach((row, x) => {
+    const mean = node => {
+      const from = edges.filter(edge => edge.to === node.id && place.has(edge.from)).map(edge => place.get(edge.from));
+      return from.length ? from.reduce((a, b) => a + b) / from.length : 0.5;
+    };
+    if (x) row.sort((a, b) => mean(a) - mean(b));
+    row.forEach((node, y) => place.set(node.id, (y + 0.5) / row.length));
+  });
+  return rows;
+}
