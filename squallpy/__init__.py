@@ -48,10 +48,12 @@ _EXPORTED = {  # by name, where it is: nothing is imported before it is asked fo
     "expr": "squallpy.api.expressions",
     "fresh": "squallpy.api.live_view",
     "lit": "squallpy.api.expressions",
+    "load_ipython_extension": "squallpy.api.notebook",
     "max_": "squallpy.api.expressions",
     "min_": "squallpy.api.expressions",
     "register": "squallpy.runtime.spark.table_functions",
     "sum_": "squallpy.api.expressions",
+    "unload_ipython_extension": "squallpy.api.notebook",
     "when": "squallpy.api.expressions",
 }
 __all__ = [

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from squallpy.api.block import Block, relation_block, unique, with_columns
 from squallpy.api.expressions import Argument, Expression, Named, Row, argument, as_expression
+from squallpy.api.html import Plan, columns_html
 from squallpy.api.rows import Rows
 from squallpy.base.call_site import CallSite, call_site
 from squallpy.base.errors import SquallError, nearest
@@ -200,11 +201,11 @@ class Relation(Rows):
         assert outcome.table is not None
         return outcome.table
 
-    def explain(self, stage: str = "triggers") -> str:
+    def explain(self, stage: str = "triggers") -> Plan:
         """Show it at a stage of its compilation: logical, optimized, calculus, triggers, physical, stages."""
         with pointing_at(call_site()):
             (outcome,) = self._session.execute(f"EXPLAIN {stage} {self.to_sql()}", FILE)
-        return outcome.text or ""
+        return Plan(outcome.text or "")
 
     def _check_other(self, other: Any, what: str, site: CallSite) -> None:
         if not isinstance(other, Relation):
@@ -225,6 +226,9 @@ class Relation(Rows):
         with pointing_at(site):
             self._session.schema(block.text, FILE)
         return Derived(self._session, block)
+
+    def _repr_html_(self) -> str:
+        return columns_html(self.columns, "relation")
 
     def __repr__(self) -> str:
         return f"<relation: {', '.join(f'{name} {type}' for name, type in self.columns.items())}>"
@@ -258,6 +262,9 @@ class Table(Relation):
     @property
     def columns(self) -> dict[str, str]:
         return {field.name: str(field.type) for field in self._session.columns(self.name)}
+
+    def _repr_html_(self) -> str:
+        return columns_html(self.columns, f"{type(self).__name__.lower()} {self.name}")
 
     def __repr__(self) -> str:
         kind = type(self).__name__.lower()

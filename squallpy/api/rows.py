@@ -2,13 +2,15 @@
 
 from typing import TYPE_CHECKING, Any
 
+from squallpy.api.html import Html, table_html
+
 if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow as pa
 
 
-class Rows:
+class Rows(Html):
     """Rows that can be had in several forms."""
 
     def to_arrow(self) -> "pa.Table":
@@ -31,3 +33,6 @@ class Rows:
         """Return the rows as dicts."""
         rows: list[dict[str, Any]] = self.to_arrow().to_pylist()
         return rows
+
+    def _repr_html_(self) -> str:
+        return table_html(self.to_arrow())

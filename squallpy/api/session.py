@@ -8,11 +8,13 @@ s.step()
 s.view("revenue").to_arrow()
 """
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from squallpy.api.html import Plan
 from squallpy.api.model import Model
 from squallpy.api.relation import Table
 from squallpy.api.view import Snapshot, View
@@ -166,10 +168,10 @@ class Session:
             raise SquallError("SQ1001", "this is no SELECT", hint="use sql for other statements")
         return Snapshot(outcome.table)
 
-    def explain(self, name: str, stage: str = "triggers") -> str:
+    def explain(self, name: str, stage: str = "triggers") -> Plan:
         """Show a materialized view at a stage of its compilation (`squall explain`)."""
         (outcome,) = self._session.execute(f"EXPLAIN {stage} {qualified(name)}")
-        return outcome.text or ""
+        return Plan(outcome.text or "")
 
     def on_change(self, name: str, callback: Callable[[Any], None]) -> None:
         """Call a function with each change of a view."""
@@ -197,6 +199,8 @@ class Session:
         """End the session; its views can be read no more."""
         if self._page:
             self._page.close()
+        if displays := sys.modules.get("squallpy.api.live_display"):
+            displays.stop_displays(self._session)
         self._session.close()
 
     def __enter__(self) -> "Session":

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from squallpy.api.html import Plan, table_html
 from squallpy.api.relation import Table
 from squallpy.api.rows import Rows
 from squallpy.frontend.declaration_text import qualified
@@ -10,6 +11,7 @@ from squallpy.frontend.declaration_text import qualified
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from squallpy.api.live_display import LiveDisplay
     from squallpy.live.subscription import Subscription, ViewChange
 
 
@@ -46,10 +48,19 @@ class View(Table):
         """Call a function with each change, in the thread that applies the batch."""
         self._session.on_change(self.name, callback)
 
-    def explain(self, stage: str = "triggers") -> str:
+    def live(self) -> "LiveDisplay":
+        """Return what a notebook shows and refreshes in place as batches change the view, until it ends or `stop`."""
+        from squallpy.api.live_display import LiveDisplay
+
+        return LiveDisplay(self)
+
+    def explain(self, stage: str = "triggers") -> Plan:
         """Show it at a stage of its compilation: logical, optimized, calculus, triggers, physical, stages."""
         (outcome,) = self._session.execute(f"EXPLAIN {stage} {qualified(self.name)}")
-        return outcome.text or ""
+        return Plan(outcome.text or "")
+
+    def _repr_html_(self) -> str:
+        return table_html(self.to_arrow(), self.name, types=self.columns)
 
     def stats(self) -> Mapping[str, Any]:
         """Return the number of batches, of its rows, and records and bytes by view of the session."""

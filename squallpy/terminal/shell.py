@@ -270,18 +270,10 @@ class Shell:
         return False
 
     def catch_up(self, name: str = "") -> None:
-        """Apply batches until all is read that was there: of a source that always has more, by one batch that is not
-        full."""
-        is_endless = bool(name) and not self.session.has_end(name)
-        while not self.is_left and (report := self.session.step()) is not None:
-            if is_endless and report.tuples < self.session.settings.batch_rows and self._takes_all:
-                return
+        """Apply batches until all is read that was there, or a view holds it (`live/catch_up.py`)."""
+        from squallpy.live.catch_up import catch_up
 
-    @property
-    def _takes_all(self) -> bool:
-        """True if a batch that is not full has all that was there: a source is no files, and none is limited."""
-        relations = [r for r in self.session.catalog.relations.values() if r.stream]
-        return any(r.is_foreign for r in relations) and not any("maxfilespertrigger" in r.options for r in relations)
+        catch_up(self.session, name, lambda: self.is_left)
 
     def show(self, answer: Answer) -> None:
         """Print what a statement has to show."""

@@ -1,7 +1,7 @@
 """Golden plans: EXPLAIN of the standard queries as files, reviewed as diffs; pages of docs/; fixtures.
 
 python -m squallpy.testing.goldens            rewrite plans/*.txt, docs/sql.md, docs/passes.md, docs/errors/*.md,
-                                              tests/passes/*.txt and the consoles of docs/*.md
+                                              tests/passes/*.txt, docs/notebook.ipynb and the consoles of docs/*.md
 python -m squallpy.testing.goldens --check    exit status 1, and what differs, if they are not what the engine says now
 
 Plans are made for fixed row counts, those of TPC-H and TPC-DS at scale 1: they do not depend on data that happens to be
@@ -21,6 +21,7 @@ from squallpy.plan_file import load_plan
 from squallpy.session import Session
 from squallpy.testing.console_pages import with_outputs
 from squallpy.testing.error_pages import error_pages
+from squallpy.testing.notebooks import run_notebook
 from squallpy.testing.pass_manual import pass_manual
 from squallpy.testing.sql_manual import manual
 
@@ -30,6 +31,7 @@ BY_HAND = PLANS / "by_hand"
 PASSES = ROOT / "tests" / "passes"
 STREAMS = PASSES / "streams.sql"
 DOCS = ROOT / "docs"
+NOTEBOOK = DOCS / "notebook.ipynb"
 CONSOLES = [DOCS / f"{name}.md" for name in ("auxiliary", "dbt_and_pipelines", "deltas", "state")]
 ROWS = {
     "region": 5, "nation": 25, "supplier": 10_000, "customer": 150_000, "part": 200_000, "partsupp": 800_000,
@@ -126,6 +128,7 @@ def _files() -> dict[Path, str]:
     plans |= {BY_HAND / f"{path.stem}.txt": explain_plan(path) for path in sorted(PLANS.glob("*.py"))}
     plans |= {PLANS / "code" / f"{name}.txt": explain_code(ROOT / "examples" / "tpch" / f"{name}.sql") for name in CODE}
     pages = {DOCS / "sql.md": manual(), DOCS / "passes.md": pass_manual()}
+    pages[NOTEBOOK] = run_notebook(NOTEBOOK)
     pages |= {path: with_outputs(path.read_text()) for path in CONSOLES}
     return (
         plans
