@@ -1,7 +1,7 @@
 """The paths of the page: itself, its figures, the rows and the changes of views, and metrics."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from importlib.resources import files
 
@@ -13,7 +13,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from squallpy.base.errors import SquallError
+from squallpy.base.errors import SquallError, nearest
 from squallpy.live.subscription import ViewChange
 from squallpy.runtime.observers.prometheus_text import CONTENT_TYPE
 from squallpy.web.feeds import ChangeFeed, ReportFeed, change_event
@@ -90,7 +90,10 @@ class Page:
         return self._stream(self._reports.listen())
 
     async def _rows(self, request: Request) -> Response:
-        name, asked = request.path_params["name"], RowRequest.of(request.query_params)
+        name, asked = (
+            await to_thread.run_sync(self._find, request.path_params["name"]),
+            RowRequest.of(request.query_params),
+        )
         read = partial(self._snapshots.rows, name, fresh=asked.format != "page")
         rows = await to_thread.run_sync(read, limiter=self._work)
         parts = asked.answer(name, rows)
@@ -99,25 +102,30 @@ class Page:
         return StreamingResponse(iterate_in_threadpool(_chain(first, parts)), 200, headers, FORMATS[asked.format])
 
     async def _view_changes(self, request: Request) -> Response:
-        name = request.path_params["name"]
-        feed = self._changes.get(name)
-        if feed is None or not feed.clients:
-            changes = await to_thread.run_sync(self.monitored.changes, name)
-            feed = self._changes[name] = ChangeFeed(changes, self._work)
+        name = await to_thread.run_sync(self._find, request.path_params["name"])
+        if name not in self._changes:
+            self._changes[name] = ChangeFeed(lambda: self.monitored.changes(name), self._work)
         with_snapshot = request.query_params.get("snapshot") in ("1", "true")
-        return self._stream(feed.listen(partial(self._snapshot, name) if with_snapshot else None))
+        return self._stream(self._changes[name].listen(partial(self._snapshot, name) if with_snapshot else None))
 
-    async def _snapshot(self, name: str) -> bytes:
+    def _find(self, name: str) -> str:
+        """Return the name of a view as it was declared; SQ2001 if there is none."""
+        known = {view["name"].lower(): view["name"] for view in self.monitored.catalogue()["views"]}
+        if name.lower() not in known:
+            raise SquallError("SQ2001", f'unknown view "{name}"', hint=nearest(name, known.values()))
+        return str(known[name.lower()])
+
+    async def _snapshot(self, name: str) -> tuple[int, bytes]:
         """Write the rows of a view as its first change."""
         rows = await to_thread.run_sync(self._snapshots.rows, name, limiter=self._work)
         change = ViewChange(rows.batch, rows.table.slice(0, 0), rows.table)
-        return await to_thread.run_sync(change_event, change, limiter=self._work)
+        return rows.batch, await to_thread.run_sync(change_event, change, limiter=self._work)
 
-    def _stream(self, messages: "Callable[[], object] | object") -> Response:
+    def _stream(self, messages: AsyncIterator[bytes]) -> Response:
         clients = self._reports.clients + sum(feed.clients for feed in self._changes.values())
         if clients >= CLIENTS:
             return PlainTextResponse(f"{clients} clients listen already\n", 503, {"Retry-After": "10"})
-        return StreamingResponse(messages, media_type="text/event-stream")  # type: ignore[arg-type]
+        return StreamingResponse(messages, media_type="text/event-stream")
 
 
 def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:

@@ -5,7 +5,7 @@ Each is made once for all clients. A client that reads slowly misses reports, an
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
 from anyio import CapacityLimiter, to_thread
@@ -21,6 +21,8 @@ _WAITING = 64  # messages for one client
 _PING = 15.0  # seconds after which a silent connection is tried
 GONE = b""
 """The end of a client's messages."""
+NO_BATCH = 1 << 62
+"""The batch of messages that no snapshot has."""
 
 
 def event(name: str, data: Mapping[str, Any]) -> bytes:
@@ -28,70 +30,86 @@ def event(name: str, data: Mapping[str, Any]) -> bytes:
     return f"event: {name}\ndata: {json.dumps(data, default=str)}\n\n".encode()
 
 
+Message = tuple[int, bytes]
+"""The batch that a message is of, and its text."""
+
+
 class Feed:
     """Messages to the clients of one feed; its task lives as long as it has any."""
 
     def __init__(self) -> None:
-        self._queues = set[asyncio.Queue[bytes]]()
+        self._queues = set[asyncio.Queue[Message]]()
         self._task: asyncio.Task[None] | None = None
+        self._begun = asyncio.Event()
 
     async def produce(self) -> None:
-        """Send messages until it is cancelled."""
+        """Send messages until it is cancelled; sets `_begun` when none will be missed."""
         raise NotImplementedError
 
-    def on_full(self, queue: "asyncio.Queue[bytes]", message: bytes) -> None:
+    def on_full(self, queue: "asyncio.Queue[Message]", message: Message) -> None:
         """Handle a message for a client that has not read those before."""
         queue.get_nowait()
         queue.put_nowait(message)
 
-    def send(self, message: bytes) -> None:
+    def send(self, text: bytes, batch: int = NO_BATCH) -> None:
         """Send a message to all."""
         for queue in self._queues:
             if queue.full():
-                self.on_full(queue, message)
+                self.on_full(queue, (batch, text))
             else:
-                queue.put_nowait(message)
+                queue.put_nowait((batch, text))
 
     @property
     def clients(self) -> int:
         """The number of those who listen."""
         return len(self._queues)
 
-    async def listen(self, first: Callable[[], Any] | None = None) -> AsyncIterator[bytes]:
-        """Yield messages, behind those that `first` returns, until the feed ends."""
-        queue = asyncio.Queue[bytes](_WAITING)
+    async def listen(self, snapshot: Callable[[], Awaitable[Message]] | None = None) -> AsyncIterator[bytes]:
+        """Yield messages until the feed ends; of those of batches, the ones behind a snapshot, which comes first."""
+        queue, after = asyncio.Queue[Message](_WAITING), -1
         self._queues.add(queue)
-        if self._task is None or self._task.done():
+        if self._task is None:
+            self._begun.clear()
             self._task = asyncio.create_task(self._run())
         try:
-            if first:
-                yield await first()
+            if snapshot:
+                await self._begun.wait()
+                after, text = await snapshot()
+                yield text
             while True:
                 try:
-                    message = await asyncio.wait_for(queue.get(), _PING)
+                    batch, text = await asyncio.wait_for(queue.get(), _PING)
                 except TimeoutError:
-                    message = b": nothing new\n\n"
-                if message == GONE:
+                    batch, text = NO_BATCH, b": nothing new\n\n"
+                if text == GONE:
                     return
-                yield message
+                if batch > after:
+                    yield text
         finally:
             self._queues.discard(queue)
-            if not self._queues and self._task:
-                self._task.cancel()
+            if not self._queues:
+                self.close()
 
     async def _run(self) -> None:
         try:
             await self.produce()
         finally:
-            for queue in self._queues:
-                if queue.full():
-                    queue.get_nowait()
-                queue.put_nowait(GONE)
+            if self._task is asyncio.current_task():
+                self._end()
+
+    def _end(self) -> None:
+        self._task = None
+        self._begun.set()
+        for queue in self._queues:
+            if queue.full():
+                queue.get_nowait()
+            queue.put_nowait((NO_BATCH, GONE))
 
     def close(self) -> None:
         """Let all clients go."""
         if self._task:
             self._task.cancel()
+            self._end()
 
 
 class ReportFeed(Feed):
@@ -113,32 +131,42 @@ class ReportFeed(Feed):
 
 
 class ChangeFeed(Feed):
-    """The changes of a view."""
+    """The changes of a view.
 
-    def __init__(self, changes: Changes, limiter: CapacityLimiter) -> None:
+    Args:
+        open_changes: Subscribes to them.
+        limiter: Bounds the number of threads that write rows.
+    """
+
+    def __init__(self, open_changes: Callable[[], Changes], limiter: CapacityLimiter) -> None:
         super().__init__()
-        self._changes, self._limiter = changes, limiter
+        self._open, self._limiter = open_changes, limiter
 
     async def produce(self) -> None:
+        changes: Changes | None = None
         try:
-            while not self._changes.is_closed:
-                if (change := self._changes.next(timeout=0)) is None:
+            changes = await to_thread.run_sync(self._open)
+            self._begun.set()
+            while not changes.is_closed:
+                if (change := changes.next(timeout=0)) is None:
                     await asyncio.sleep(TICK / 2)
                     continue
-                self.send(await to_thread.run_sync(change_event, change, limiter=self._limiter))
+                text = await to_thread.run_sync(change_event, change, limiter=self._limiter)
+                self.send(text, change.number)
             self.send(event("end", {"reason": "the view is there no more"}))
         except SquallError as error:
             self.send(event("error", {"code": error.code, "reason": error.message}))
         finally:
-            self._changes.close()
+            if changes:
+                changes.close()
 
-    def on_full(self, queue: "asyncio.Queue[bytes]", message: bytes) -> None:
+    def on_full(self, queue: "asyncio.Queue[Message]", message: Message) -> None:
         """Tell a client that has missed something, and let it go: what is left would be wrong."""
         while not queue.empty():
             queue.get_nowait()
         reason = f"more than {_WAITING} batches of changes waited; read the view anew"
-        queue.put_nowait(event("error", {"code": "SQ7010", "reason": reason}))
-        queue.put_nowait(GONE)
+        queue.put_nowait((NO_BATCH, event("error", {"code": "SQ7010", "reason": reason})))
+        queue.put_nowait((NO_BATCH, GONE))
 
 
 def change_event(change: ViewChange) -> bytes:

@@ -1,8 +1,10 @@
 """The server of the page, in a thread of its own."""
 
+import asyncio
 import logging
 import os
 import threading
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -52,6 +54,7 @@ class PageServer:
         logging.getLogger("uvicorn").addHandler(logging.NullHandler())
         self._uvicorn = uvicorn
         self._server: uvicorn.Server | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
     def show(self, monitored: "Monitored") -> None:
@@ -68,15 +71,24 @@ class PageServer:
             timeout_graceful_shutdown=1,
         )  # fmt: skip
         self._server = self._uvicorn.Server(config)
-        self._thread = threading.Thread(
-            target=self._server.run, args=([self._socket],), name="squallpy page", daemon=True
-        )
+        self._thread = threading.Thread(target=self._run, name="squallpy page", daemon=True)
         self._thread.start()
+
+    def _run(self) -> None:
+        asyncio.run(self._serve())
+
+    async def _serve(self) -> None:
+        assert self._server
+        self._loop = asyncio.get_running_loop()
+        await self._server.serve(sockets=[self._socket])
 
     def close(self) -> None:
         """Let all clients go, and listen no more."""
-        if self._server and self._thread:
+        if self._server and self._thread and self._page:
             self._server.should_exit = True
+            if self._loop:
+                with suppress(RuntimeError):  # NB: it may have ended by itself
+                    self._loop.call_soon_threadsafe(self._page.close)
             self._thread.join(timeout=3)
         self._socket.close()
 

@@ -102,8 +102,8 @@ def test_rows_are_paged_searched_and_sorted(site: Site) -> None:
 @pytest.mark.parametrize(
     ("path", "status", "text"),
     [
-        ("/views/rv", 404, 'SQ2001 unknown materialized view "rv", did you mean "rev"?'),
-        ("/views/rv/changes", 404, 'SQ2001 unknown materialized view "rv"'),
+        ("/views/rv", 404, 'SQ2001 unknown view "rv", did you mean "rev"?'),
+        ("/views/rv/changes", 404, 'SQ2001 unknown view "rv"'),
         ("/views/rev?format=xml", 400, 'SQ7003 unknown format "xml"'),
         ("/views/rev?limit=-1", 400, 'SQ7003 limit is "-1", and no number'),
         ("/views/rev?sort=9", 400, "SQ7003 there is no column 9"),
