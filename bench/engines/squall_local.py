@@ -76,6 +76,8 @@ class Leaps(RowBatches):
 
     def ranges(self, step: int) -> dict[str, tuple[int, int]]:
         first, stop = self.steps[step]
+        if stop == first + 1:
+            return self.replay.ranges(first)
         starts, ends = self.replay.ranges(first), self.replay.ranges(stop)
         return {name: (starts[name][0], ends[name][0]) for name in starts}
 

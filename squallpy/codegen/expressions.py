@@ -59,22 +59,38 @@ class RowExpressions:
     checks: int = 0
     """Number of values so far that may not fit."""
     _values: dict[Expr, Value] = field(default_factory=dict)
-    _texts: dict[int, Text] = field(default_factory=dict)
+    _texts: dict[Expr, Text] = field(default_factory=dict)
 
     def assign(self, variable: Column, value: Expr) -> None:
         """Bind a variable to a value from here on."""
         if variable.type.kind is Kind.VARCHAR:
-            self._texts[variable.id] = self.text(value)
+            self._texts[variable] = self.text(value)
         else:
             self._values[variable] = self.value(value)
 
     def text(self, expr: Expr) -> Text:
-        """Print a text, which is a column."""
-        if not isinstance(expr, Column):
-            raise NotCompilable(f"{expr}, a text")
-        if expr.id not in self._texts:
-            self._texts[expr.id] = self.load_text(expr)
-        return self._texts[expr.id]
+        """Print a text, once: a column, or a part of a text from a constant character on."""
+        if expr not in self._texts:
+            self._texts[expr] = self._text(expr)
+        return self._texts[expr]
+
+    def _text(self, expr: Expr) -> Text:
+        match expr:
+            case Column():
+                return self.load_text(expr)
+            case Literal(str(value)):
+                return Text(self.lines.address(value), str(len(value.encode())))
+            case Call("substring", (arg, Literal(int(first)), *rest)) if first >= 0 and _are_counts(rest):
+                text, start, length = self.text(arg), self.names("part_start"), self.names("part_length")
+                skipped = f"leading({text.start}, {text.length}, {first - 1})" if first > 1 else "0"
+                self.lines(f"{start} = {skipped}  # {expr}")
+                self.lines(f"{length} = {text.length} - {start}")
+                self.lines(f"{start} += {text.start}")
+                for literal in rest:
+                    assert isinstance(literal, Literal)
+                    self.lines(f"{length} = leading({start}, {length}, {max(0, literal.value)})")
+                return Text(start, length, text.known)
+        raise NotCompilable(f"{expr}, a text")
 
     def value(self, expr: Expr) -> Value:
         """Print an expression, once."""
@@ -142,17 +158,48 @@ class RowExpressions:
         raise NotCompilable(f"{call.name} in {call}")
 
     def _on_texts(self, call: Call) -> Value:
+        """Print a comparison of texts, a list of constants or a pattern of constants."""
         match call:
-            case Call("=" | "<>" | "in" as name, (Column() as column, *others)) if _are_texts(others):
-                pass
-            case Call("=" | "<>" as name, (Literal(str()) as literal, Column() as column)):
-                others = [literal]
-            case _:
-                raise NotCompilable(f"{call}, of texts")
-        text = self.text(column)
-        same = " or ".join(_is_text(text, str(literal.value)) for literal in others if isinstance(literal, Literal))
-        known = f" and {text.known}" if text.known else ""
-        return self._let(f"1 if {'not ' if name == '<>' else ''}({same}){known} else 0", text.known, call)
+            case Call("=" | "<>" | "in" as name, (arg, *others)) if _are_texts(others):
+                tests = [_is_text(self.text(arg), str(other.value)) for other in others if isinstance(other, Literal)]
+                return self._truth(" or ".join(tests), name == "<>", self.text(arg).known, call)
+            case Call("=" | "<>" as name, (Literal(str()) as literal, arg)):
+                return self._truth(_is_text(self.text(arg), literal.value), name == "<>", self.text(arg).known, call)
+            case Call("=" | "<>" as name, (left, right)):
+                a, b = self.text(left), self.text(right)
+                same = f"same_text({a.start}, {a.length}, {b.start}, {b.length})"
+                return self._truth(same, name == "<>", self._both(a, b), call)
+            case Call("like", (arg, Literal(str(pattern)))) if not set(pattern) & set("_\\"):
+                return self._truth(self._like(self.text(arg), pattern), False, self.text(arg).known, call)
+        raise NotCompilable(f"{call}, of texts")
+
+    def _truth(self, test: str, negated: bool, known: str | None, call: Call) -> Value:
+        also = f" and {known}" if known else ""
+        return self._let(f"1 if {'not ' if negated else ''}({test}){also} else 0", known, call)
+
+    def _like(self, text: Text, pattern: str) -> str:
+        """Print the test that a text has the parts of a pattern, one behind the other."""
+        head, *middle = pattern.split("%")
+        if not middle:
+            return _is_text(text, head)
+        *middle, tail = middle
+        tests, behind = list[str](), str(len(head.encode()))
+        if head:
+            tests.append(f"begins_with({text.start}, {text.length}, {self._needle(head)})")
+        for part in filter(None, middle):
+            found = self.names("behind")
+            self.lines(f"{found} = search({text.start}, {text.length}, {behind}, {self._needle(part)})")
+            behind = found
+        if any(middle):
+            tests.append(f"{behind} >= 0")
+        if tail:
+            size = len(tail.encode())
+            tests.append(f"{text.length} - {size} >= {behind}")
+            tests.append(f"begins_with({text.start} + {text.length} - {size}, {size}, {self._needle(tail)})")
+        return " and ".join(tests) or "True"
+
+    def _needle(self, text: str) -> str:
+        return f"{self.lines.address(text)}, {len(text.encode())}"
 
     def _cast(self, expr: Cast, value: Value, source: Type, target: Type) -> Value:
         if source.kind is Kind.DATE and target.kind is Kind.TIMESTAMP:
@@ -204,7 +251,7 @@ class RowExpressions:
         self.lines(f"fits &= 1 if {constant(least)} <= {value.code} <= {constant(most)} else 0")
         return Value(value.code, value.known, max(value.least, least), min(value.most, most))
 
-    def _both(self, a: Value, b: Value) -> str | None:
+    def _both(self, a: Value | Text, b: Value | Text) -> str | None:
         """Name what is 1 where both are known."""
         if a.known and b.known and a.known != b.known:
             return self._name(f"{a.known} & {b.known}")
@@ -247,6 +294,10 @@ def bounds(type: Type) -> tuple[int, int]:
 
 def _are_texts(exprs: list[Expr]) -> bool:
     return bool(exprs) and all(isinstance(e, Literal) and isinstance(e.value, str) for e in exprs)
+
+
+def _are_counts(exprs: list[Expr]) -> bool:
+    return all(isinstance(e, Literal) and isinstance(e.value, int) for e in exprs)
 
 
 def _is_text(text: Text, constant_text: str) -> str:

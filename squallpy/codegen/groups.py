@@ -42,7 +42,7 @@ ARROW: Final = {  # the buffers that a column is read from, by the kind of its t
 
 _RESERVED = {
     "given", "steps", "batch", "first", "rows", "row", "dictionary", "sums", "key", "short_texts", "fits", "record",
-    "words", "left", "load", "load8", "load32", "store", "range",
+    "words", "left", "load", "load8", "address", "load32", "store", "range",
 }  # fmt: skip
 
 
@@ -53,6 +53,7 @@ class GroupCode:
     Args:
         columns: Names and types of the columns that it reads.
         texts: Number of keys that are texts.
+        constants: Texts that it has.
     """
 
     delta: str
@@ -60,6 +61,7 @@ class GroupCode:
     text: str
     columns: tuple[tuple[str, Type], ...]
     texts: int
+    constants: tuple[str, ...]
 
     @property
     def words(self) -> int:
@@ -103,7 +105,8 @@ class _Group:
         self.body("if fits == 0:")
         self.body("    return -1")
         self._add(keys, list(zip((v.code for v in values), rings, self.payload.offsets, strict=True)))
-        return GroupCode(self.delta.name, self.function, self._text(), tuple(self.columns.items()), self.texts)
+        constants, read = tuple(self.body.texts), tuple(self.columns.items())
+        return GroupCode(self.delta.name, self.function, self._text(), read, self.texts, constants)
 
     def _filter_and_compute(self, steps: list[Assign | Cmp]) -> None:
         """Print predicates and variables: first the predicates that need no variable, all of them before rows go."""

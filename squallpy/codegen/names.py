@@ -1,9 +1,10 @@
 """Names and lines of printed functions."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from hashlib import sha256
 from keyword import iskeyword
 
 _WIDTH = 108  # of a comment
@@ -37,6 +38,8 @@ class Lines:
 
     lines: list[str] = field(default_factory=list)
     depth: int = 1
+    texts: list[str] = field(default_factory=list)
+    """Constants that the lines find by their address."""
 
     def __call__(self, line: str) -> None:
         """Append a line."""
@@ -47,6 +50,12 @@ class Lines:
         text = " ".join(comment.split())
         self(f"# {text if len(text) <= _WIDTH else text[: _WIDTH - 1] + '…'}")
 
+    def address(self, text: str) -> str:
+        """Print the address of a constant text."""
+        if text not in self.texts:
+            self.texts.append(text)
+        return f"address({_text_name(text)})"
+
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
         """Append a head, and indent the lines under it."""
@@ -54,6 +63,17 @@ class Lines:
         self.depth += 1
         yield
         self.depth -= 1
+
+
+def text_lines(texts: Iterable[str]) -> str:
+    """Print the constants of a module."""
+    return "".join(f"{_text_name(text)} = text_bytes({text!r})\n" for text in dict.fromkeys(texts))
+
+
+def _text_name(text: str) -> str:
+    """Name a constant by its letters, and by its hash, for others may have the same."""
+    letters = re.sub(r"\W+", "_", text.upper(), flags=re.ASCII).strip("_")[:20]
+    return f"TEXT_{letters}_{sha256(text.encode()).hexdigest()[:6].upper()}"
 
 
 def constant(value: int) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from squallpy.codegen.groups import GroupCode, print_group
-from squallpy.codegen.names import Lines, Names, NotCompilable
+from squallpy.codegen.names import Lines, Names, NotCompilable, text_lines
 from squallpy.codegen.statements import OUTCOME_ROWS, StatementCode, print_statement
 from squallpy.physical.plan import Plan, Stage, Update
 
@@ -18,12 +18,13 @@ _STEPS_AT = 0  # the first word that a function is given; then of each delta its
 
 _HEAD = '''"""{title}"""
 
-from squallpy.runtime.kernels.kernel_compiler import called, kernel
+from squallpy.runtime.kernels.kernel_compiler import {compiler}
 from squallpy.runtime.kernels.trigger_steps import ({steps})
-
+{texts}
 LEAST_WORD = -(2**63)
 entry = kernel("int64(int64)")
 '''
+_TEXT_STEPS = ("begins_with", "leading", "same_text", "search", "size_of", "start_of", "text_bytes")
 _STEPS = (  # what printed code imports, if it has it
     *("add_fits", "add_rows", "bit", "count_of", "enter", "exact_add", "exact_multiply", "find", "first_of"),
     *("frame_at", "half", "has_null", "is_known", "key_of", "key_room", "length_of", "load", "load8", "load32"),
@@ -44,6 +45,7 @@ class RunCode:
         unique: Views whose counts it watches, each with the delta that is added to it; it notes whether one came to be
             more than 1.
         width: The words of its largest rows.
+        constants: Texts that it has.
     """
 
     function: str
@@ -54,8 +56,8 @@ class RunCode:
     pools: tuple[str, ...]
     targets: tuple[str, ...]
     unique: tuple[tuple[str, str], ...]
-
     width: int
+    constants: tuple[str, ...]
 
     @property
     def words(self) -> int:
@@ -90,9 +92,16 @@ class PlanCode:
     def text(self) -> str:
         """The module that has them."""
         parts = [*(group.text for group in self.groups), *(run.text for run in self.runs)]
+        constants = [text for group in self.groups for text in group.constants]
+        constants += [text for run in self.runs for text in run.constants]
+        if constants:
+            parts.insert(0, text_lines(constants))
         used = set(re.findall(r"\w+", "\n".join(parts)))
-        steps = "".join(f"\n    {step}," for step in _STEPS if step in used) + "\n"
-        return "\n\n".join([_HEAD.format(title="Triggers of a query, printed.", steps=steps), *parts])
+        steps, of_texts = ("".join(f"\n    {s}," for s in some if s in used) for some in (_STEPS, _TEXT_STEPS))
+        texts = f"from squallpy.runtime.kernels.text_steps import ({of_texts}\n)\n" if of_texts else ""
+        compiler = "address, called, kernel" if "address" in used else "called, kernel"
+        head = _HEAD.format(title="Triggers of a query, printed.", steps=steps + "\n", texts=texts, compiler=compiler)
+        return "\n\n".join([head, *parts])
 
     @property
     def explained(self) -> str:
@@ -103,7 +112,7 @@ class PlanCode:
 
 def print_plan(plan: Plan) -> PlanCode:
     """Print what can be of a plan of one partition."""
-    names, refused = Names({*_STEPS, "entry", "called", "kernel"}), list[tuple[str, str]]()
+    names, refused = Names({*_STEPS, *_TEXT_STEPS, "entry", "called", "kernel", "address"}), list[tuple[str, str]]()
     groups = list[GroupCode]()
     for feed in plan.sources:
         for delta, payload in zip(feed.deltas, feed.payloads, strict=True):
@@ -182,7 +191,8 @@ class _Runs:
         )
         layouts = [self._pools[name] for name in targets]
         width = max(len(pool.keys) + pool.payload.width for pool in layouts)
-        return RunCode(function, text + "\n", first, stop, deltas, pools, targets, unique, width)
+        constants = tuple(text for each in run for text in each.constants)
+        return RunCode(function, text + "\n", first, stop, deltas, pools, targets, unique, width, constants)
 
 
 def _is_plain(update: Update) -> bool:

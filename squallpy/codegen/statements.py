@@ -15,6 +15,7 @@ from typing import Final
 from squallpy.base.keys import NULL, is_own_key, is_plain, null_of
 from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind
+from squallpy.codegen.expressions import RowExpressions, Text, Value, bounds
 from squallpy.codegen.groups import scalar_rings
 from squallpy.codegen.names import Lines, Names, NotCompilable, constant
 from squallpy.logical.expressions import COMPARISONS, MIRRORED, Call, Column, Expr, Literal, are_stored_alike, conjuncts
@@ -25,7 +26,7 @@ OUTCOME_ROWS: Final = 1024  # rows that a statement adds together
 _OPERATORS = dict(zip(COMPARISONS, ("==", "!=", "<", "<=", ">", ">="), strict=True))
 _RESERVED = {
     "given", "steps", "rows", "row", "keys", "words", "target", "pool", "load", "store", "range", "find", "added",
-    "out_keys", "out_words", "repeats", "result",
+    "out_keys", "out_words", "repeats", "result", "address",
 }  # fmt: skip
 
 
@@ -35,12 +36,14 @@ class StatementCode:
 
     Args:
         pools: The views that it looks up, then the one that it adds to: its arguments, as frames.
+        constants: Texts that it has.
     """
 
     function: str
     text: str
     delta: str
     pools: tuple[str, ...]
+    constants: tuple[str, ...]
 
 
 def print_statement(update: Update, pools: Mapping[str, PoolPlan], function: str) -> StatementCode:
@@ -64,6 +67,7 @@ class _Statement:
 
     def code(self) -> StatementCode:
         update = self.update
+        self._row = RowExpressions(self.body, self.names, self._load, self._load_text)
         delta, target = self.pools[update.delta], self.pools[update.target]
         if update.keep is not None:
             raise NotCompilable("a part of the outcome for each partition")
@@ -77,9 +81,7 @@ class _Statement:
                 case Lookup():
                     given.append((self.pools[step.source].payload, step.picks, self._look_up(step)))
                 case FilterStep(predicate):
-                    tests = [self._compare(part) for part in conjuncts(predicate)]
-                    self.body(f"if not ({' and '.join(tests)}):")
-                    self.body("    continue")
+                    self._filter(predicate)
                 case Let(variable, value):
                     self.words[variable.id] = self._let(variable, value)
         self._emit(target, given)
@@ -97,7 +99,8 @@ class _Statement:
             lines("return result if result < 0 else repeats | result")
         head = f"def {self.function}(steps, keys, words, rows, pool, {arguments}):"
         text = "\n".join(["@called", head, *lines.lines])
-        return StatementCode(self.function, text + "\n", update.delta, (*self.arguments, update.target))
+        pools = (*self.arguments, update.target)
+        return StatementCode(self.function, text + "\n", update.delta, pools, tuple(self.body.texts))
 
     def _is_plain(self, delta: PoolPlan, target: PoolPlan) -> bool:
         """True if the rows of the delta, as they are, are added."""
@@ -158,8 +161,42 @@ class _Statement:
         self.body(f"{payload} = words_of({pool}, {record}, {source.payload.width})")
         return payload
 
-    def _compare(self, predicate: Expr) -> str:
-        """Print a comparison of two keys, or of a key with a constant, if their words compare as their values do."""
+    def _filter(self, predicate: Expr) -> None:
+        """Print that rows go for which a predicate is not TRUE."""
+        tests = list[str]()
+        for part in conjuncts(predicate):
+            test = self._compare(part)
+            tests.append(f"{self._row.value(part).code} == 1" if test is None else test)
+            if self._row.checks:
+                raise NotCompilable(f"where {part}, which may have no answer in 64 bits")
+        self.body(f"if not ({' and '.join(tests)}):")
+        self.body("    continue")
+
+    def _load(self, column: Column) -> Value:
+        """Print the value of a key, whose word it is."""
+        if not is_plain(column.type):
+            raise NotCompilable(f"{column}, a {column.type} that is looked at")
+        word = self.words[column.id]
+        if not column.nullable:
+            return Value(word, None, *bounds(column.type))
+        known, value = self.names(f"{column.name}_known"), self.names(column.name)
+        self.body(f"{known} = 1 if {word} != {constant(null_of(column.type))} else 0")
+        self.body(f"{value} = {word} if {known} else 0")
+        return Value(value, known, *bounds(column.type))
+
+    def _load_text(self, column: Column) -> Text:
+        """Print where the text of a number begins, and its size."""
+        word, start, size = self.words[column.id], self.names(f"{column.name}_start"), self.names(f"{column.name}_size")
+        self.body(f"{start}, {size} = start_of(steps, {word}), size_of(steps, {word})")
+        if not column.nullable:
+            return Text(start, size)
+        known = self.names(f"{column.name}_known")
+        self.body(f"{known} = 1 if {word} >= 0 else 0")
+        return Text(start, size, known)
+
+    def _compare(self, predicate: Expr) -> str | None:
+        """Print a comparison of two keys, or of a key with a constant, if their words compare as their values do; None
+        for others."""
         match predicate:
             case Call(name, (Column() as left, Column() as right)) if name in MIRRORED:
                 texts = left.type == right.type and left.type.kind is Kind.VARCHAR and name in ("=", "<>")
@@ -175,7 +212,7 @@ class _Statement:
                     word = self.words[left.id]
                     apart = [f"{word} != {constant(NULL)}"] if left.nullable else []
                     return " and ".join([f"{word} {_OPERATORS[name]} {constant(int(value))}", *apart])
-        raise NotCompilable(f"where {predicate}")
+        return None
 
     def _let(self, variable: Column, value: Expr) -> str:
         match value:

@@ -13,6 +13,7 @@ from squallpy.runtime import shadow
 from squallpy.runtime.batch.direct_batch import DirectBatch
 from squallpy.runtime.compiled import background, code_cache, functions
 from squallpy.runtime.compiled.code_cache import load_code
+from squallpy.runtime.compiled.functions import CompiledPlan
 from squallpy.runtime.kernels.view_container import Container
 from squallpy.runtime.local_executor import LocalExecutor
 from squallpy.runtime.sources.input import Input, Slices
@@ -63,6 +64,35 @@ def differential_compiled_triggers(deletes: bool, tmp_path: Path) -> None:
         assert len(found[0]) and sorted_rows(found[0]) == sorted_rows(found[1])
     assert sorted_rows(engines[0].result()) == sorted_rows(engines[1].result())
     assert engines[0].row_counts() == engines[1].row_counts()
+
+
+TEXTS = """CREATE STREAM r (k INT NOT NULL, s VARCHAR) USING csv OPTIONS (path 'r', op 'op');
+CREATE STREAM t (k INT NOT NULL, u VARCHAR NOT NULL) USING csv OPTIONS (path 't');
+SELECT SUBSTRING(s, 2, 2) AS part, u, COUNT(*) AS n FROM r JOIN t ON r.k = t.k
+WHERE (s LIKE 'ä%b%' OR s LIKE '%cb%a' OR s LIKE '%€%b%' OR s LIKE 'abc' OR SUBSTRING(s, 2) IN ('b€', '') OR s IS NULL)
+  AND (u LIKE '%b' OR s = u OR SUBSTRING(s, 2, 1) <> SUBSTRING(u, 1, 1) AND NOT (u = 'ä' AND s LIKE '%'))
+GROUP BY SUBSTRING(s, 2, 2), u;"""
+
+
+def differential_compiled_texts(tmp_path: Path) -> None:
+    """Patterns and parts of texts, whose characters have one to three bytes: in feeds, and joined by number."""
+    engines = [VolatileEngine(compile="wait"), VolatileEngine()]
+    for number, engine in enumerate(engines):
+        (tmp_path / str(number)).mkdir()
+        engine.start(TEXTS, tmp_path / str(number), {})
+    code = engines[0]._code
+    assert isinstance(code, CompiledPlan) and not code.code.refused
+    draw = Random(0)
+
+    def text() -> str:
+        return "".join(draw.choice("aäbc€") for _ in range(draw.randrange(6)))
+
+    for _ in range(4):
+        keys = [draw.randrange(60) for _ in range(300)]
+        r = {"k": keys, "s": [draw.choice((None, text(), text(), text())) for _ in keys]}
+        pushed = {"r": pa.table(r), "t": pa.table({"k": keys[:90], "u": [text()[:2] for _ in range(90)]})}
+        found = [engine.push(pushed) for engine in engines]
+        assert len(found[0]) and sorted_rows(found[0]) == sorted_rows(found[1])
 
 
 @pytest.mark.parametrize("killed", [False, True])

@@ -87,6 +87,7 @@ class DirectBatch:
             [as_pool(pools[name]) for name in run.code.targets] + [*sums.values()] + [store.pool(n) for n in names]
         )
         run.bind(pools)
+        run.steps.use(store.dictionary)
         self._sums = [sums.pop(name) for name in run.code.deltas]
         cleared = [*self._sums, *sums.values(), *self._changes]
         self._feeds, groups, self._fit = list[_Feed](), list[int](), True
@@ -102,6 +103,7 @@ class DirectBatch:
             place = at.ENTRIES + at.FEED * number
             self._feeds.append(_Feed(feed.relation.name, feed.fields, made, place))
         self._all_groups = [group for feed in self._feeds for group in feed.groups]
+        self._of_texts = [group for group in self._all_groups if group.code.texts]
         self._lay_out(groups, cleared, names)
         columns = {pool.name: pool.keys for pool in plan.pools}
         watched = {view for view, _ in run.code.unique} & columns.keys()
@@ -119,9 +121,9 @@ class DirectBatch:
         self._pools_at = len(head)
         for pool in self._pools:
             head += [pool.address, 0]
-        entries = len(head)
+        self._results_at = entries = len(head)
         for number, (name, change) in enumerate(zip(names, self._changes, strict=True)):
-            head += [change.address, self._store.pool(name).address, self._ways[number], 0, 0, 2 * number]
+            head += [change.address, self._store.pool(name).address, self._ways[number], 0, 0, 2 * number, 0]
         self._array: Words = np.array(head, np.int64)
         grown = list[Growable]()
         for number, name in enumerate(names):
@@ -205,10 +207,10 @@ class DirectBatch:
         return changed, self._reports[key]
 
     def _drive(self, first: bool) -> Changed | None:
-        words, store = self._words, self._store
+        words = self._words
         words[at.RESULTS] = 0 if first else len(self._rooms)
-        for group in self._all_groups:
-            group.note(store.dictionary)
+        for group in self._of_texts:
+            group.note(self._store.dictionary)
         answer = drive(self._address)
         if answer == at.NO_ANSWER:
             return None
@@ -216,14 +218,15 @@ class DirectBatch:
             self._fail()
         if answer == at.DUE:
             self._look_ahead()
-        if any(group.code.texts for group in self._all_groups):
-            store.dictionary.tend(0)
-        out = Changed()
-        for number, (name, pool) in enumerate(zip(self._names, self._changes, strict=True)):
+        if self._of_texts:
+            self._store.dictionary.tend(0)
+        out, place = Changed(), self._results_at + at.RESULT - 1
+        for number, name in enumerate(self._names):
             if first or self._ways[number] == at.SKIPPED:
-                out.append(Delta(name, *pool.rows()))
+                out.append(Delta(name, *self._changes[number].rows()))
             else:
-                out.append(NotedRows(name, len(pool), self._rooms[number].rows))
+                out.append(NotedRows(name, words[place], self._rooms[number].rows))
+            place += at.RESULT
         return out
 
     def _look_ahead(self) -> None:

@@ -24,6 +24,7 @@ from squallpy.runtime.evaluate.kernel_runner import Batch
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.text_steps import NAMES
 from squallpy.runtime.kernels.trigger_steps import STEPS
 
 Function = Callable[[int], int]
@@ -49,7 +50,7 @@ class Steps:
         self._called = _GROW(self._grow)
         grow = int(ctypes.cast(self._called, ctypes.c_void_p).value or 0)
         self._room = np.empty(room, np.int64)
-        self._table = np.array([grow, *(step.address for step in STEPS), self._room.ctypes.data], np.int64)
+        self._table = np.array([grow, *(step.address for step in STEPS), self._room.ctypes.data, 0], np.int64)
         self.address = self._table.ctypes.data
 
     def _grow(self, number: int) -> int:
@@ -63,6 +64,11 @@ class Steps:
             self.error = error
             return 0
         return 1
+
+    def use(self, dictionary: Dictionary) -> None:
+        """Let texts be those of a dictionary."""
+        self.dictionary = dictionary
+        self._table[NAMES] = dictionary.address
 
     def check(self, answer: int) -> None:
         """Raise the error because of which a function ended."""
@@ -149,8 +155,11 @@ class CompiledRun:
         self._pools: Mapping[str, Any] = {}
         self._used = self._targets = list[Pool]()
 
-    def __call__(self, deltas: Sequence[tuple[Words, Words] | None], pools: Mapping[str, Any]) -> tuple[int, ...]:
+    def __call__(
+        self, deltas: Sequence[tuple[Words, Words] | None], pools: Mapping[str, Any], names: Dictionary
+    ) -> tuple[int, ...]:
         """Run the statements; returns which of the unique views has a count above 1 of a key that was added to."""
+        self.steps.use(names)
         if pools is not self._pools:
             self.bind(pools)
         words, code = self._words, self.code

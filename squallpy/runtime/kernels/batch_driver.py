@@ -30,13 +30,13 @@ GROUPS: Final = 4  # each: function, address of its words, number of its feed
 SUMS: Final = 5  # each: the frame of a pool that is cleared at first; those that statements read come first
 DELTAS: Final = 6  # how many these are
 POOLS: Final = 7  # each: the frame of one that may grow, and the records at which somebody has to look ahead
-RESULTS: Final = 8  # each: frames of its change and of itself, way, address and words of room, number for growing it
+RESULTS: Final = 8  # each: frames of its change and of itself, way, address and words of room, number, groups changed
 ENTRIES: Final = 9
 
 FEED: Final = 3  # words of an entry
 GROUP: Final = 3
 POOL: Final = 2
-RESULT: Final = 6
+RESULT: Final = 7
 BATCH: Final = 1  # words that a group is given, as `codegen/groups.py` has them
 FIRST: Final = 2
 ROWS: Final = 3
@@ -117,6 +117,7 @@ def _apply_result(entry: int, steps: int) -> bool:
     """Add the change of a result to it, and note keys, payloads before and after; False if there is no memory."""
     change, way = frame_at(load(entry, 0)), load(entry, 2)
     count, places = load(change[HEAD], at.COUNT), change[at.PLACES]
+    store(entry, 6, count)
     if way == SKIPPED or count == 0:
         return True
     width, broad = change[at.KEY], change[at.PAYLOAD]

@@ -109,6 +109,9 @@ class Results:
         self._wanted = {number for (number, _), yes in zip(self._queries, asked, strict=True) if yes}
         self.schemas = tuple(_named(self._each[n].schema.empty_table(), names).schema for n, names in self._queries)
         self._shown = [(n, names, self._each[n].schema.names != [*names]) for n, names in self._queries]
+        self._shows_all = [(n, renames) for n, _, renames in self._shown] == [
+            (n, False) for n in range(len(self._each))
+        ]
 
     @property
     def ways(self) -> tuple[int, ...]:
@@ -120,10 +123,12 @@ class Results:
 
         `first`: nothing has been printed before this batch.
         """
-        found = [
-            each.apply(store, [change for change in changes if change.name == each.name], first, n in self._wanted)
-            for n, each in enumerate(self._each)
-        ]
+        found = list[Changes | None]()
+        for number, each in enumerate(self._each):
+            own = changes if len(self._each) == 1 else [change for change in changes if change.name == each.name]
+            found.append(each.apply(store, own, first, number in self._wanted))
+        if self._shows_all:
+            return tuple(found)
         return tuple(
             (some := found[number]) and (some.renamed(names) if renames else some)
             for number, names, renames in self._shown

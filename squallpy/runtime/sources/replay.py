@@ -23,8 +23,8 @@ def proportional(sizes: Sizes, rows: int) -> dict[str, int]:
 
     proportional({"store": 10, "sales": 1000}, 101)   →   {"store": 1, "sales": 100}
     """
-    total = sum(sizes.values())
-    return {name: size * rows // total if total else 0 for name, size in sizes.items()}
+    total = sum(sizes.values()) or 1
+    return {name: size * rows // total for name, size in sizes.items()}
 
 
 def round_robin(sizes: Sizes, rows: int) -> dict[str, int]:

@@ -94,6 +94,7 @@ class Store(Mapping[str, Container]):
         self.dictionary = dictionary or Dictionary(storage)
         self._pools = {pool.name: pool.open(storage) for pool in layout.pools}
         self.blocks = {block.name: MatrixBlock(block, storage) for block in layout.blocks}
+        self._seen = 0
 
     def __getitem__(self, name: str) -> Container:
         return self._pools[name]
@@ -131,6 +132,10 @@ class Store(Mapping[str, Container]):
     def renew(self) -> None:
         """Forget the strings that nothing names any more, once they may be half of all; the others get other numbers.
         Between batches, for nobody may know a number then."""
+        strings = len(self.dictionary)
+        if strings == self._seen:  # NB: a look at their bytes costs as much as a small batch
+            return
+        self._seen = strings
         if not self.dictionary.is_due:
             return
         needed = np.zeros(len(self.dictionary), np.bool_)

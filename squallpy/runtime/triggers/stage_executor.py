@@ -186,7 +186,7 @@ class StageExecutor:
                     self._derive(step, store, given)
             elif isinstance(step, CompiledRun):
                 with self._trace("compiled"):
-                    self._run_compiled(step, given, pools)
+                    self._run_compiled(step, given, pools, store.dictionary)
             elif (delta := _rows(step.delta, given, pools)) is not None:
                 keep = None if step.update.keep is None else self._own_filter(step.update, store.dictionary)
                 if batch and step.target in on_grid and len(batch.grids) > 1:
@@ -209,13 +209,13 @@ class StageExecutor:
         found = ((name, _rows(source, given, pools)) for name, source in names)
         return changed, {name: Delta(name, d.keys, d.words) for name, d in found if d is not None}
 
-    def _run_compiled(self, run: CompiledRun, given: Deltas, pools: Mapping[str, Container]) -> None:
+    def _run_compiled(self, run: CompiledRun, given: Deltas, pools: Mapping[str, Container], names: Dictionary) -> None:
         """Run statements that are one function."""
         deltas = [_rows(name, given, pools) for name in run.code.deltas]
         if not any(deltas):
             return
         rows = [(np.ascontiguousarray(d.keys), np.ascontiguousarray(d.words)) if d else None for d in deltas]
-        found = run(rows, pools)
+        found = run(rows, pools, names)
         for (view, delta), repeats in zip(run.code.unique, found, strict=True):
             if repeats and (added := deltas[run.code.deltas.index(delta)]):
                 self._unique[view].suspect(added.keys, added.words)

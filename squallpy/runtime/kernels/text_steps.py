@@ -1,0 +1,70 @@
+"""Steps of compiled triggers over texts: where one begins and how many bytes it has, prefixes, searches.
+
+Texts are UTF-8; characters are counted without the bytes that continue one.
+"""
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from squallpy.runtime.kernels.dictionary import same_bytes
+from squallpy.runtime.kernels.intrinsics import load, load8
+from squallpy.runtime.kernels.kernel_compiler import called, inlined
+
+NAMES: Final = 8  # in the table of addresses, behind room for rows: the frame of the dictionary
+
+
+def text_bytes(text: str) -> npt.NDArray[np.uint8]:
+    """Return the bytes of a constant, which printed code finds by their address."""
+    return np.frombuffer(text.encode() or b"\0", np.uint8)
+
+
+@inlined
+def start_of(steps: int, number: int) -> int:
+    """Return the address of the text of a number in the dictionary; any for NULL."""
+    frame = load(steps, NAMES)
+    return load(frame, 5) + load(load(frame, 3), max(number, 0))
+
+
+@inlined
+def size_of(steps: int, number: int) -> int:
+    """Return how many bytes the text of a number in the dictionary has; 0 for NULL."""
+    ends = load(load(steps, NAMES), 3)
+    return load(ends, number + 1) - load(ends, number) if number >= 0 else 0
+
+
+@called
+def leading(start: int, length: int, characters: int) -> int:
+    """Count the bytes of the first characters of a text, or of all of it if it has fewer."""
+    at = 0
+    while characters > 0 and at < length:
+        at += 1
+        while at < length and load8(start, at) & 0xC0 == 0x80:
+            at += 1
+        characters -= 1
+    return at
+
+
+@called
+def same_text(start: int, length: int, other: int, size: int) -> bool:
+    """True if two texts have the same bytes."""
+    return length == size and same_bytes(start, other, size)
+
+
+@called
+def begins_with(start: int, length: int, other: int, size: int) -> bool:
+    """True if a text begins with another."""
+    return length >= size and same_bytes(start, other, size)
+
+
+@called
+def search(start: int, length: int, first: int, other: int, size: int) -> int:
+    """Search a text from byte `first` on; return where what was found ends, −1 if it is not there or `first` is."""
+    if first < 0:
+        return -1
+    head = load8(other, 0)
+    for at in range(first, length - size + 1):
+        if load8(start, at) == head and same_bytes(start + at, other, size):
+            return at + size
+    return -1
