@@ -104,6 +104,7 @@ class LocalExecutor:
         """Apply the next batch by compiled code alone, if all rows are in memory and it has an answer."""
         if self._direct is None or self._rows is None:
             return None
+        self._results.prepare(self.store)
         done = self._direct.over_rows(self._rows.ranges(self.next))
         if done is None:
             return None
@@ -137,6 +138,8 @@ class LocalExecutor:
             return self._stages(self.store, self.input, step, computed)
         begin = perf_counter()
         with self._trace("compiled"):
+            if self.next:
+                self._results.prepare(self.store)
             done = self._direct(self.input.whole(step), self.next == 0)
         if done is None:
             return self._stages(self.store, self.input, step, computed)

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from squallpy.base.keys import NULL, is_plain
 from squallpy.base.rings import Ring
 from squallpy.base.types import Kind, Type
 from squallpy.logical.expressions import Column, columns
@@ -54,6 +55,7 @@ class Printer:
         self._measured = {i for i, (_, e) in enumerate(output.items) if any(c.id in self._measures for c in columns(e))}
         self.schema = pa.schema([_printed_field(name, e.type) for name, e in output.items])
         self.in_key_order = _in_key_order(output, pool)
+        self.first_order = _first_order(output, pool)
 
     def frame(self, keys: Words, words: Words, names: Dictionary) -> Groups:
         """Build the frame of key columns and measures."""
@@ -203,6 +205,51 @@ class Printer:
                 mean = np.asarray(value / np.where(valid, count, 1), np.float64) / 10.0**measure.scale
             return Vec(mean, valid)
         return Vec(_check_range(value, measure.column), valid)
+
+
+def _first_order(output: OutputSpec, pool: PoolPlan) -> Callable[[Words, Words, Words, Words], Any] | None:
+    """Make a test that marks groups which may sort before a bar by the first expression of ORDER BY.
+
+    Its words have the order of its values, if it is an exact sum, a count, or a key. Where it is NULL, or the bar's is,
+    groups are marked.
+    """
+    expr, down, _ = output.order[0] if output.order else (None, False, False)
+    if not isinstance(expr, Column):
+        return None
+    column = expr
+    places = {key.id: place for place, key in enumerate(pool.keys)}
+    if (place := places.get(expr.id)) is not None:
+        if not is_plain(expr.type):
+            return None
+        return lambda keys, _, bar, __: (
+            (keys[:, place] >= bar[:, place] if down else keys[:, place] <= bar[:, place])
+            | (keys[:, place] == NULL)
+            | (bar[:, place] == NULL)
+        )
+    measure = next((m for m in output.measures if m.column.id == column.id), None)
+    if measure is None or measure.function not in ("sum", "count") or not _is_lane(measure, pool):
+        return None
+    ((_, lane),), ((_, present),) = measure.value, measure.present or measure.value
+    at, count = pool.payload.offsets[lane], pool.payload.offsets[present]
+    upper = at + (pool.payload.rings[lane] is Ring.EXACT)  # NB: where upper words are equal, the group may be before it
+
+    def test(_: Words, words: Words, __: Words, bar: Words) -> Any:
+        ahead = words[:, upper] >= bar[:, upper] if down else words[:, upper] <= bar[:, upper]
+        if upper != at:
+            low, limit = words[:, at].view(np.uint64), bar[:, at].view(np.uint64)
+            ahead &= (words[:, upper] != bar[:, upper]) | ((low >= limit) if down else (low <= limit))
+        return ahead | (words[:, count] == 0) | (bar[:, count] == 0)
+
+    return test
+
+
+def _is_lane(measure: Measure, pool: PoolPlan) -> bool:
+    """True if a measure is a lane of exact sums or counts, with the count of what is not NULL."""
+    rings = pool.payload.rings
+    sums = (measure.value, measure.present or measure.value)
+    return all(len(terms) == 1 and terms[0][0] == 1 for terms in sums) and all(
+        rings[terms[0][1]] in (Ring.COUNT, Ring.EXACT) for terms in sums
+    )
 
 
 def _in_key_order(output: OutputSpec, pool: PoolPlan) -> bool:

@@ -107,11 +107,17 @@ class Results:
         self._queries = plan.printed or [(n, tuple(each.schema.names)) for n, each in enumerate(self._each)]
         asked = [wanted] * len(self._queries) if isinstance(wanted, bool) else wanted
         self._wanted = {number for (number, _), yes in zip(self._queries, asked, strict=True) if yes}
+        self._wanted_tops = [number for number in self._wanted if self._each[number].is_cut]
         self.schemas = tuple(_named(self._each[n].schema.empty_table(), names).schema for n, names in self._queries)
         self._shown = [(n, names, self._each[n].schema.names != [*names]) for n, names in self._queries]
         self._shows_all = [(n, renames) for n, _, renames in self._shown] == [
             (n, False) for n in range(len(self._each))
         ]
+
+    def prepare(self, store: Store) -> None:
+        """Look at what is printed before a batch that changes results by itself."""
+        for number in self._wanted_tops:
+            self._each[number].prepare(store)
 
     @property
     def ways(self) -> tuple[int, ...]:
@@ -176,9 +182,14 @@ class Result:
         cut = (output.limit is not None or output.offset) and not output.single
         self._top = TopK(self._printer, self.name, len(result.keys), output.offset, output.limit) if cut else None
 
+    @property
+    def is_cut(self) -> bool:
+        """True if only the first groups are printed."""
+        return self._top is not None
+
     def way(self, wanted: bool) -> int:
         """Choose the way in which the driver of compiled batches may apply changes (`batch_driver`)."""
-        if self._top or self._check:
+        if self._check:
             return SKIPPED
         return ADDED if not wanted else COMPARED if self._keeps_results else LISTED
 
@@ -190,14 +201,25 @@ class Result:
         `first`: nothing has been printed before this batch.
         """
         if changes and isinstance(noted := changes[0], NotedRows):
-            return self._noted(noted, store.dictionary) if wanted else None
+            return self._noted(noted, store) if wanted else None
         return self._add([change for change in changes if isinstance(change, Delta)], store, first, wanted)
 
-    def _noted(self, rows: NotedRows, names: Dictionary) -> Changes:
+    def prepare(self, store: Store) -> None:
+        """Look at the printed groups before a batch that changes the view by itself, if that is needed afterwards."""
+        if self._top:
+            self._top.before(store)
+
+    def _noted(self, rows: NotedRows, store: Store) -> Changes:
         """Print a change that is done."""
+        names = store.dictionary
         if not rows.count:
             return self._nothing
         width, broad = len(self._pool.keys), self._pool.payload.width
+        if self._top:
+            keys, words = rows.take(width, broad, 2)
+            old = self._top.before(store)
+            new = self._top.after(store, keys, words[len(keys) :])
+            return self._nothing if new is old else self._moves(old, new, store.dictionary)
         if self._keeps_results:
             return self._later(names, lambda names: self._pairs(*rows.take(width, broad, 2), names))
         return self._later(names, lambda names: (self._nothing.deletes, self._come(*rows.take(width, broad, 1), names)))
@@ -226,7 +248,7 @@ class Result:
         if self._top:
             old = None if first else self._top.before(store)
             pool.upsert(keys, words)
-            new = self._top.after(store, keys)
+            new = self._top.after(store, keys, pool.get(keys))
             return self._nothing if new is old else self._moves(old, new, store.dictionary)
         if not self._keeps_results:
             keys, words = keys.copy(), words.copy()  # NB: they stand in memory that the next batch uses

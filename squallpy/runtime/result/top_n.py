@@ -48,6 +48,7 @@ class TopK:
         self._known = Pool(key_width, Payload((Ring.COUNT,)))
         self._bar: tuple[Words, Words] | None = None  # key and payload of the last known group when it became the bar
         self._head: Head | None = None
+        self._first = printer.first_order
 
     def before(self, store: Store) -> Head:
         """Return the printed groups of a store that has not changed since the last `after`."""
@@ -56,13 +57,17 @@ class TopK:
         assert self._head is not None
         return self._head
 
-    def after(self, store: Store, changed: Words) -> Head:
-        """Return the printed groups of the store after the groups `changed`, each named once, have changed."""
+    def after(self, store: Store, changed: Words, payloads: Words | None = None) -> Head:
+        """Return the printed groups of the store after the groups `changed`, each named once, have changed.
+
+        Args:
+            payloads: What they have now, if that is known.
+        """
         if self._limit is None or not self._knows(store):
             self._sort_all(store)
         else:
             known = self._known.probe(changed) >= 0
-            others = np.ascontiguousarray(changed[~known])
+            others = changed[~known & self._may_be_near(changed, payloads)]
             others = others[self._near(store, others)]
             if len(others):
                 self._sort_known(store, np.concatenate([self._known.keys, others]))
@@ -74,6 +79,13 @@ class TopK:
     def _knows(self, store: Store) -> bool:
         """True if its memory is of this store, under the present numbers of its strings."""
         return self._store is store and self._edition == store.dictionary.edition
+
+    def _may_be_near(self, keys: Words, payloads: Words | None) -> Any:
+        """Mark the groups that do not sort behind the bar by the first expression of ORDER BY alone, as words have it:
+        a filter before the values are made."""
+        if self._bar is None or self._first is None or payloads is None:
+            return True
+        return self._first(keys, payloads, *self._bar)
 
     def _near(self, store: Store, keys: Words) -> Any:
         """Mark the groups that may sort before the bar."""
