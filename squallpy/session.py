@@ -85,6 +85,7 @@ class RunOptions:
         late: Rows that came after their window had passed are wanted.
         profile: Collects where the time of each batch goes.
         conf: Settings of Spark's own.
+        tap: Makes another sink of a query whose changes are wanted, which gets them as well.
         clock: A clock that never jumps, by which batches of streams without end begin and windows close.
     """
 
@@ -101,6 +102,7 @@ class RunOptions:
     lease: "Lease | None" = None  # of the checkpoint, if the caller has it already
     profile: "Profile | None" = None
     conf: Mapping[str, str] = field(default_factory=dict)
+    tap: "Callable[[Query], Sink] | None" = None
     clock: Callable[[], float] = monotonic
 
 
@@ -271,7 +273,7 @@ class Session:
         from squallpy.runtime.checkpoint.state_folders import Committed
         from squallpy.runtime.observers.protocol import QueryStart
         from squallpy.runtime.query_input import open_reading
-        from squallpy.runtime.sinks.protocol import AtEnd, NoOutput
+        from squallpy.runtime.sinks.protocol import AtEnd, NoOutput, Sinks
         from squallpy.runtime.sources.source_report import measure_sources
 
         queries, folder = tuple(target.query for target in targets), options.checkpoint
@@ -299,6 +301,8 @@ class Session:
                     sinks.append(NoOutput())
                 else:
                     sinks.append(sink if len(printed) == 1 else AtEnd(sink))
+                if options.tap and target.options.changes:
+                    sinks[-1] = Sinks(sinks[-1], options.tap(target.query))
             location = opened.enter_context(self._state_location(options, made_for, reading, move))
             input = reading.begin(location)
             measure = partial(measure_sources, input) if options.measured or reading.batches is None else None

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from squallpy import __version__
 from squallpy.base.addresses import Address
@@ -33,6 +34,9 @@ from squallpy.terminal.live_table import Live
 from squallpy.terminal.progress import Progress
 from squallpy.terminal.stdout_sinks import Output
 from squallpy.terminal.terminal_detection import can_redraw
+
+if TYPE_CHECKING:
+    from squallpy.web.monitored_run import MonitoredRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +166,7 @@ def _run_script(request: RunRequest, events: EventHandler | None) -> None:
     try:
         with interruptible(progress.say) as interruption, progress.running(), ExitStack() as opened:
             served = _serve_metrics(request, session.settings.health_seconds, progress, opened)
-            served += _serve_page(request, session, progress, opened)
+            page = _serve_page(request, session, progress, opened)
             # NB: before any file is touched that another run may write
             lease = opened.enter_context(hold_lease(request.checkpoint)) if request.checkpoint else None
             if request.profile:
@@ -182,13 +186,15 @@ def _run_script(request: RunRequest, events: EventHandler | None) -> None:
                 lease=lease,
                 profile=profile,
                 conf=conf,
+                tap=page.tap if page else None,
             )
             sinks = [*_sinks(choice, session.settings.changes_marks, progress, opened)]
             events_of_run = EventLog(
                 script=str(request.script), backend=request.backend, checkpoint=request.checkpoint, version=__version__
             )
             shown = [sink for sink in sinks if isinstance(sink, Observer)]
-            observer = Observers(*shown, *_observers(request, opened), *served, events_of_run, progress, end)
+            looking = [*served, *([page] if page else [])]
+            observer = Observers(*shown, *_observers(request, opened), *looking, events_of_run, progress, end)
             gc.freeze()  # what is there stays; a run makes its own garbage
             gc.set_threshold(50_000, 10, 10)
             session.run(options, Sinks(*sinks), interruption.stop, interruption.working, observer)
@@ -250,10 +256,10 @@ def _serve_metrics(request: RunRequest, patience: int, progress: Progress, opene
     return [metrics]
 
 
-def _serve_page(request: RunRequest, session: Session, progress: Progress, opened: ExitStack) -> list[Observer]:
+def _serve_page(request: RunRequest, session: Session, progress: Progress, opened: ExitStack) -> "MonitoredRun | None":
     """Serve the page of the run, if it is asked for; it is closed at the end of the run."""
     if not (request.ui or request.ui_address):
-        return []
+        return None
     from squallpy.web.monitored_run import MonitoredRun
     from squallpy.web.page_server import ADDRESS, PageServer
 
@@ -263,7 +269,7 @@ def _serve_page(request: RunRequest, session: Session, progress: Progress, opene
     opened.push(lambda kind, error, at: run.fail(error) if error else None)
     server.show(run)
     progress.say(f"the page is at {server.url}")
-    return [run]
+    return run
 
 
 def _resumes(request: RunRequest) -> bool:

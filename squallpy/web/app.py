@@ -24,7 +24,7 @@ from squallpy.web.snapshots import Snapshots
 
 CLIENTS = 200
 """The clients of events at a time."""
-_STATUS = {"SQ2001": 404, "SQ7003": 400, "SQ3001": 409}
+_STATUS = {"SQ2001": 404, "SQ7003": 400, "SQ3001": 409, "SQ7012": 410}
 _TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
@@ -87,7 +87,7 @@ class Page:
         return _json(await to_thread.run_sync(self.monitored.report))
 
     async def _events(self, request: Request) -> Response:
-        return self._stream(self._reports.listen())
+        return self._stream(self._reports.listen(self._reports.history))
 
     async def _rows(self, request: Request) -> Response:
         name, asked = (

@@ -120,14 +120,21 @@ class ReportFeed(Feed):
         self._monitored = monitored
 
     async def produce(self) -> None:
-        last: Mapping[str, Any] = {}
+        last = await self._report(0)
+        self._begun.set()
         while True:
-            since = int(last.get("now", 0))
-            report = await to_thread.run_sync(self._monitored().report, since)
+            await asyncio.sleep(TICK)
+            report = await self._report(int(last["now"]))
             if {**report, "now": 0} != {**last, "now": 0}:
                 self.send(event("report", report))
             last = report
-            await asyncio.sleep(TICK)
+
+    async def history(self) -> Message:
+        """Write the report of all that is known, with which a client begins."""
+        return -1, event("report", await self._report(0))
+
+    async def _report(self, since: int) -> Mapping[str, Any]:
+        return await to_thread.run_sync(self._monitored().report, since)
 
 
 class ChangeFeed(Feed):

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any
 
-import pyarrow as pa
-
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.events import first_line
 from squallpy.base.settings import Settings
 from squallpy.catalog.catalog import Entry
+from squallpy.live.subscription import Subscription, ViewSink
+from squallpy.logical.nodes import Query
 from squallpy.runtime.observers.protocol import Observer, QueryStart
 from squallpy.runtime.observers.report import BatchReport, RunSummary
 from squallpy.runtime.sources.source_report import SourceReport
@@ -19,6 +19,8 @@ from squallpy.web.monitored import Changes, Rows
 from squallpy.web.plan_graph import query_names
 from squallpy.web.recorder import Recorder
 
+LIMIT = 64
+"""Batches of changes that wait to be sent."""
 _PATIENCE = 30.0  # seconds that somebody waits for a batch to end
 
 
@@ -33,7 +35,9 @@ class MonitoredRun(Observer):
         self._name, self._entries, self._settings, self._about = name, tuple(entries), settings, about
         self.recorder = Recorder(settings.health_seconds)
         self._start: QueryStart | None = None
-        self._names, self._described = list[str](), dict[str, Any]()
+        self._queries, self._names = tuple[Query, ...](), list[str]()
+        self._described = dict[str, Any]()
+        self._taps = dict[int, ViewSink]()
         self._lock, self._asked = threading.Lock(), list[tuple[int, Future[Rows]]]()
         self._ended = False
 
@@ -69,7 +73,9 @@ class MonitoredRun(Observer):
     def rows(self, view: str) -> Rows:
         number, asked = self._number(view), Future[Rows]()
         with self._lock:
-            if self._ended or self.batch < 0:
+            if self.recorder.failed:
+                raise SquallError("SQ7012", "the run has failed", hint="start it again")
+            if self._ended:
                 return self._rows(number)
             self._asked.append((number, asked))
         try:
@@ -79,9 +85,21 @@ class MonitoredRun(Observer):
             raise SquallError("SQ7010", f"the batch in work takes more than {_PATIENCE:.0f} s", hint=hint) from None
 
     def changes(self, view: str) -> Changes:
-        self._number(view)
-        message = f"the changes of {view} are not kept by a run"
-        raise SquallError("SQ3001", message, hint="--out and --mode changes write them; a session has them")
+        number = self._number(view)
+        tap = self._taps.get(self._queries[number].number)
+        if tap is None:
+            message = f"the changes of {self._names[number]} are not computed, for the run writes the final result"
+            raise SquallError("SQ3001", message, hint="run it with --mode changes")
+        reader = Subscription(self._names[number], lambda: not self._ended, LIMIT)
+        with self._lock:
+            tap.subscribe(reader)
+            if self._ended:
+                reader.close()
+        return reader
+
+    def tap(self, query: Query) -> ViewSink:
+        """Make the sink that passes the changes of a query on."""
+        return self._taps.setdefault(query.number, ViewSink(query.view or f"query {query.number}"))
 
     def _number(self, view: str) -> int:
         """Find a query by its name; SQ2001 if there is none."""
@@ -95,8 +113,7 @@ class MonitoredRun(Observer):
         if self._start.plan and not self._start.plan.keeps_results:
             message = f"the rows of {self._names[number]} are printed and not kept"
             raise SquallError("SQ3001", message, hint="--mode final keeps them")
-        if self.batch < 0 or self._start.result is None:
-            return Rows(self.batch, pa.table({}))
+        assert self._start.result
         return Rows(self.batch, self._start.result(number))
 
     # what the run tells, in its thread
@@ -104,7 +121,8 @@ class MonitoredRun(Observer):
     def on_query_started(self, start: QueryStart) -> None:
         self.recorder.usage = start.usage
         self.recorder.on_query_started(start)
-        self._start, self._names = start, query_names(tuple(start.queries))
+        self._queries, self._names = tuple(start.queries), query_names(tuple(start.queries))
+        self._start = start
 
     def on_query_progress(self, report: BatchReport) -> None:
         self.recorder.on_query_progress(report)
@@ -116,17 +134,23 @@ class MonitoredRun(Observer):
 
     def on_query_terminated(self, summary: RunSummary) -> None:
         self.recorder.on_query_terminated(summary)
-        with self._lock:
-            self._ended = True
+        self._end()
         self._answer()
 
     def fail(self, error: BaseException) -> None:
         """Take note that the run has failed, and that no batch will end any more."""
         self.recorder.fail(first_line(error))
+        self._end()
         with self._lock:
             asked, self._asked = self._asked, []
         for _, future in asked:
             future.set_exception(SquallError("SQ7012", "the run has failed", hint="start it again"))
+
+    def _end(self) -> None:
+        with self._lock:
+            self._ended = True
+            for tap in self._taps.values():
+                tap.close()
 
     def _answer(self) -> None:
         """List rows for those who wait for them."""

@@ -8,7 +8,7 @@ import logging
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +86,7 @@ class Recorder(Observer):
         self.usage, self.sources = usage, sources
         self.version = 0
         """The number of times that something has changed."""
-        self.batch = -1
+        self.batch, self.failed = -1, False
         self._wall, self._clock, self._sampled = wall, clock, clock() - _SAMPLE
         self._lock = threading.Lock()
         self._seconds = deque[Second](maxlen=SECONDS)
@@ -108,10 +108,12 @@ class Recorder(Observer):
     def fail(self, reason: str) -> None:
         """Take note that the run has failed."""
         self.metrics.fail(reason)
+        self.failed = True
         self.version += 1
 
     def on_query_started(self, start: QueryStart) -> None:
         self.metrics.on_query_started(start)
+        self.batch = start.done - 1
         self._log.on_query_started(start)
 
     def on_query_progress(self, report: BatchReport) -> None:
@@ -175,7 +177,7 @@ class Recorder(Observer):
                 "seconds": [second.record() for second in self._seconds if second.at >= since],
                 "events": [event for event in self._events if event["at"] >= since],
                 "rows": [row for row in self._rows if row["at"] >= since],
-                "join": asdict(self._join),
+                "join": {name: getattr(self._join, name) for name in JoinReport.__slots__},
                 "mappings": [*self._mappings],
                 "received": self._received,
             }

@@ -143,7 +143,7 @@ def test_changes_come_behind_a_snapshot(site: Site) -> None:
         assert next(found)[0] == "end"
 
 
-def test_reports_come_by_themselves(site: Site) -> None:
+def test_reports_come_by_themselves_behind_what_was_before(site: Site) -> None:
     with site.client.stream("GET", "/events") as stream:
         found = events(stream)
         assert next(found)[1]["batch"] == -1
@@ -151,6 +151,9 @@ def test_reports_come_by_themselves(site: Site) -> None:
         while (report := next(found)[1])["batch"] < 1:
             pass
         assert report["seconds"][-1]["tuples"] == 4
+        with httpx.Client(base_url=site.url, timeout=20).stream("GET", "/events") as other:
+            first = next(events(other))[1]
+            assert first["batch"] == 1 and first["seconds"][-1]["tuples"] == 4
 
 
 def test_fifty_clients_and_those_that_leave_hold_nothing_up(site: Site) -> None:

@@ -1,6 +1,6 @@
 // Lines over time, as SVG: one series per line, the newest second at the right edge.
 
-import { clock, el, setText, svg } from "./dom.js";
+import { bytes, clock, el, setText, svg } from "./dom.js";
 
 const WIDTH = 600, HEIGHT = 130, LEFT = 0, TOP = 8, BOTTOM = 4;
 
@@ -33,11 +33,12 @@ export class Chart {
   }
 
   draw(records, now, span) {
-    this.records = records.filter(each => each.at > now - span);
+    this.records = records.filter(each => each.at > now - span && each.at < Math.floor(now));  // whole seconds
     this.now = now;
     this.span = span;
     const values = this.series.map(each => this.records.map(each.of));
-    const top = nice(highest(values.flat().filter(value => value != null)));
+    const most = highest(values.flat().filter(value => value != null)), unit = this.format === bytes ? 1024 ** Math.floor(Math.log2(most || 1) / 10) : 1;
+    const top = unit * nice(most / unit);
     setText(this.top, top ? this.format(top) : "");
     values.forEach((line, i) => {
       const points = line.map((value, n) => value == null ? null
@@ -60,7 +61,8 @@ export class Chart {
 
   tell(n) {
     const record = this.records[n];
-    this.series.forEach((each, i) => setText(this.legend[i], record ? this.format(each.of(record)) : "–"));
+    const known = each => this.records.slice(0, n + 1).map(each.of).filter(value => value != null).at(-1);
+    this.series.forEach((each, i) => setText(this.legend[i], record ? this.format(known(each)) : "–"));
     setText(this.at, record && this.pointed ? clock(record.at) : "");
   }
 

@@ -2,7 +2,7 @@
 
 import { $, bytes, count, el, setText, svg } from "./dom.js";
 
-const WIDTH = 176, HEIGHT = 74, ACROSS = 60, DOWN = 22, MARGIN = 10;
+const WIDTH = 176, HEIGHT = 74, ACROSS = 60, DOWN = 18, MARGIN = 10;
 const WORK = { "O(1)": 1, "O(log n)": 4, "O(slice)": 8 };
 const HOT = 0.4;
 
@@ -11,8 +11,8 @@ export class PlanPicture {
     this.nodes = [];
   }
 
-  show(graph, names) {
-    const picture = $("picture"), rows = layers(graph);
+  show(graph) {
+    const picture = $("picture"), { columns, routes } = layers(graph);
     this.graph = graph;
     this.boxes = new Map();
     this.lines = [];
@@ -21,40 +21,49 @@ export class PlanPicture {
         "CREATE MATERIALIZED VIEW in the session, and its plan is here."));
       return;
     }
-    const tallest = Math.max(...rows.map(row => row.length));
-    const width = rows.length * (WIDTH + ACROSS) - ACROSS + 2 * MARGIN, height = tallest * (HEIGHT + DOWN) - DOWN + 2 * MARGIN;
-    const place = new Map();
-    rows.forEach((row, x) => {
-      const indent = (tallest - row.length) * (HEIGHT + DOWN) / 2;
-      row.forEach((node, y) => place.set(node.id, [MARGIN + x * (WIDTH + ACROSS), MARGIN + indent + y * (HEIGHT + DOWN)]));
+    const tall = column => column.reduce((sum, item) => sum + height(item) + DOWN, -DOWN), tallest = Math.max(...columns.map(tall));
+    const width = columns.length * (WIDTH + ACROSS) - ACROSS + 2 * MARGIN;
+    const place = new Map();  // the upper left corner of each item
+    columns.forEach((column, x) => {
+      let y = MARGIN + (tallest - tall(column)) / 2;
+      for (const item of column) {
+        place.set(item.id, [MARGIN + x * (WIDTH + ACROSS), y + height(item) / 2]);
+        y += height(item) + DOWN;
+      }
     });
-    const drawing = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, class: "graph" });
+    const all = tallest + 2 * MARGIN, drawing = svg("svg", { viewBox: `0 0 ${width} ${all}`, width, class: "graph" });
     drawing.style.setProperty("min-width", `${0.7 * width}px`);
-    for (const edge of merged(graph.edges)) drawing.append(this.line(edge, place));
-    for (const node of graph.nodes) drawing.append(this.box(node, place.get(node.id), names));
+    for (const [edge, bends] of routes) drawing.append(this.line(edge, bends.map(id => place.get(id))));
+    for (const node of graph.nodes) {
+      const [x, y] = place.get(node.id);
+      drawing.append(this.box(node, x, y - HEIGHT / 2));
+    }
     picture.replaceChildren(drawing);
     $("plan-key").replaceChildren(
       el("span", {}, el("i", { class: "stroke adds" }), "adds to"), el("span", {}, el("i", { class: "stroke reads" }), "is looked up"),
       el("span", {}, el("i", { class: "hot-mark" }), "hot: much of the work or of the state"));
   }
 
-  line(edge, place) {
-    const [x, y] = place.get(edge.from), [u, v] = place.get(edge.to);
-    const start = [x + WIDTH, y + HEIGHT / 2], end = [u, v + HEIGHT / 2];
-    let path;
-    if (end[0] > start[0]) {
-      const bend = (end[0] - start[0]) / 2;
-      path = `M${start}C${start[0] + bend} ${start[1]} ${end[0] - bend} ${end[1]} ${end}`;
-    } else {  // within a column, or back
-      const out = start[0] + ACROSS / 2, side = end[0] + WIDTH;
-      path = `M${start}C${out} ${start[1]} ${out} ${end[1]} ${side} ${end[1]}`;
-    }
+  // A line through the bends of an edge, straight where it passes a column.
+  line(edge, bends) {
+    const [[x, y], ...more] = bends;
+    let path = `M${x + WIDTH} ${y}`, from = [x + WIDTH, y];
+    more.forEach(([u, v], i) => {
+      if (u > from[0]) {
+        const middle = (from[0] + u) / 2;
+        path += `C${middle} ${from[1]} ${middle} ${v} ${u} ${v}`;
+      } else {  // within a column
+        path += `C${from[0] + ACROSS / 2} ${from[1]} ${from[0] + ACROSS / 2} ${v} ${u + WIDTH} ${v}`;
+      }
+      if (i < more.length - 1) path += `H${u + WIDTH}`;
+      from = [u + WIDTH, v];
+    });
     const line = svg("path", { d: path, class: `edge ${edge.kind}`, "data-cost": edge.cost });
     this.lines.push([edge, line]);
     return line;
   }
 
-  box(node, [x, y], names) {
+  box(node, x, y) {
     const figures = [svg("text", { x: 12, y: 46, class: "figure" }), svg("text", { x: 12, y: 63, class: "figure" })];
     const heat = svg("rect", { x: 0, y: HEIGHT - 3, width: 0, height: 3, class: "heat" });
     const mark = svg("text", { x: WIDTH - 10, y: 24, class: "hot-text", "text-anchor": "end" });
@@ -132,15 +141,16 @@ function merged(edges) {
   return [...found.values()].filter(edge => edge.from !== edge.to);
 }
 
-// Columns of nodes: each behind all that it is made of. Views that are looked up stand before what reads them.
+const height = item => item.bend ? 14 : HEIGHT;
+
+// Columns of nodes, each behind all that it is made of, and the ways of edges: bends stand in the columns that they pass.
 function layers(graph) {
   const depth = new Map(), edges = merged(graph.edges);
   for (const node of graph.nodes) depth.set(node.id, node.kind === "stream" || node.kind === "table" ? 0 : 1);
   for (let round = 0; round < graph.nodes.length; round++) {
     let moved = false;
     for (const { from, to, kind } of edges) {
-      const least = depth.get(from) + 1;
-      const back = edges.some(other => other.from === to && other.to === from);
+      const least = depth.get(from) + 1, back = edges.some(other => other.from === to && other.to === from);
       if (depth.has(to) && depth.get(to) < least && !back && least <= graph.nodes.length && (kind !== "reads" || least <= 6)) {
         depth.set(to, least);
         moved = true;
@@ -148,23 +158,37 @@ function layers(graph) {
     }
     if (!moved) break;
   }
-  const last = Math.max(...depth.values());
+  const last = Math.max(0, ...depth.values());
   for (const node of graph.nodes) if (node.kind === "result") depth.set(node.id, last);
-  const rows = Array.from({ length: last + 1 }, () => []);
-  for (const node of graph.nodes) rows[depth.get(node.id)].push(node);
-  return untangled(rows.filter(row => row.length), edges);
+  const used = [...new Set(depth.values())].sort((a, b) => a - b), columns = used.map(() => []), at = id => used.indexOf(depth.get(id));
+  for (const node of graph.nodes) columns[at(node.id)].push({ id: node.id });
+  const routes = edges.filter(({ from, to }) => depth.has(from) && depth.has(to)).map(edge => {
+    const bends = [];
+    for (let x = at(edge.from) + 1; x < at(edge.to); x++) {
+      const id = `${edge.from}\0${edge.to}\0${x}`;
+      columns[x].push({ id, bend: true });
+      bends.push(id);
+    }
+    return [edge, [edge.from, ...bends, edge.to]];
+  });
+  untangle(columns, routes);
+  return { columns, routes };
 }
 
-// Nodes of a column in the order of the mean place of what they are made of.
-function untangled(rows, edges) {
-  const place = new Map();
-  rows.forEach((row, x) => {
-    const mean = node => {
-      const from = edges.filter(edge => edge.to === node.id && place.has(edge.from)).map(edge => place.get(edge.from));
-      return from.length ? from.reduce((a, b) => a + b) / from.length : 0.5;
-    };
-    if (x) row.sort((a, b) => mean(a) - mean(b));
-    row.forEach((node, y) => place.set(node.id, (y + 0.5) / row.length));
-  });
-  return rows;
+// Sorts columns by the mean place of neighbours, forth and back.
+function untangle(columns, routes) {
+  const links = routes.flatMap(([, way]) => way.slice(1).map((id, i) => [way[i], id])), place = new Map();
+  const note = column => column.forEach((item, y) => place.set(item.id, (y + 0.5) / column.length));
+  columns.forEach(note);
+  for (let round = 0; round < 6; round++) {
+    const forth = round % 2 === 0, side = forth ? 1 : 0;
+    for (const column of forth ? columns.slice(1) : columns.slice(0, -1).reverse()) {
+      const mean = new Map(column.map(({ id }) => {
+        const near = links.filter(link => link[side] === id).map(link => place.get(link[1 - side]));
+        return [id, near.length ? near.reduce((a, b) => a + b) / near.length : place.get(id)];
+      }));
+      column.sort((a, b) => mean.get(a.id) - mean.get(b.id));
+      note(column);
+    }
+  }
 }
