@@ -18,6 +18,7 @@ from squallpy.api.html import Plan
 from squallpy.api.model import Model
 from squallpy.api.relation import Table
 from squallpy.api.view import Snapshot, View
+from squallpy.base.addresses import Address
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.settings import parse_settings
 from squallpy.frontend.declaration_text import declaration_text, qualified
@@ -26,6 +27,7 @@ from squallpy.live.definitions import kind_of
 from squallpy.live.live_session import LiveSession
 
 if TYPE_CHECKING:
+    from squallpy.flight.server import FlightServer
     from squallpy.runtime.observers.report import BatchReport
     from squallpy.web.page_server import PageServer
 
@@ -42,6 +44,7 @@ class Session:
     def __init__(self, session: LiveSession) -> None:
         self._session = session
         self._page: PageServer | None = None
+        self._servers: list[FlightServer] = []
 
     def sql(self, text: str) -> View | None:
         """Execute the statements of a script, as they stand; of the last one, a SELECT, return what keeps it fresh.
@@ -195,8 +198,31 @@ class Session:
             self._page = page
         return self._page.url
 
+    def serve_flight(self, address: str = "127.0.0.1:31337") -> "FlightServer":
+        """Serve the views by Arrow Flight SQL, to be read only, until the session or the server is closed.
+
+        Args:
+            address: HOST:PORT; port 0 is any that is free.
+
+        Returns:
+            The server, with its `url`, the `token` that clients need where others can reach it, and `close`.
+
+        Raises:
+            SquallError: SQ7003 for what is no address, SQ7005 if it cannot listen there.
+        """
+        from squallpy.flight import open_server
+
+        place = Address.parse(address, "serve_flight")
+        if place is None:
+            raise SquallError("SQ7003", f'"{address}" is no address', hint="HOST:PORT, such as 127.0.0.1:31337")
+        server = open_server(self._session, place)
+        self._servers.append(server)
+        return server
+
     def close(self) -> None:
         """End the session; its views can be read no more."""
+        while self._servers:
+            self._servers.pop().close()
         if self._page:
             self._page.close()
         if displays := sys.modules.get("squallpy.api.live_display"):

@@ -4,6 +4,7 @@ Address.parse(":9464")   →   Address("", 9464)          Address.parse("m.jsonl
 """
 
 import errno
+import ipaddress
 import re
 import socket
 from dataclasses import dataclass
@@ -53,3 +54,17 @@ class Address:
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def is_loopback(host: str) -> bool:
+    """True if a name or an address is that of this machine for itself."""
+    return host.lower() == "localhost" or (is_address(host) and ipaddress.ip_address(host.strip("[]")).is_loopback)
+
+
+def is_address(host: str) -> bool:
+    """True if a host is an IP address, an IPv6 one perhaps in brackets."""
+    try:
+        ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    return True

@@ -211,6 +211,38 @@ def run(script: str | None, command: str | None, **options: object) -> None:
     run_script(RunRequest(path, text, **options))  # type: ignore[arg-type]
 
 
+def _flight(_context: click.Context, _parameter: click.Parameter, given: str) -> object:
+    """Read the address of --flight."""
+    from squallpy.terminal.serve_command import read_address
+
+    return read_address(given)
+
+
+@squall.command(short_help="Keep views fresh for others who read them, by Arrow Flight SQL.")
+@click.argument("script", metavar="[QUERY.sql]", required=False)
+@click.option("-c", "--command", metavar="SQL", help=_COMMAND_HELP)
+@click.option(
+    "--flight",
+    callback=_flight,
+    required=True,
+    metavar="[HOST]:PORT",
+    help="Serve ADBC, JDBC and DBeaver there; where others than this machine can reach it, they need a token.",
+)
+@click.option("--checkpoint", metavar="DIR", help="Keep the session here; go on with the one that is there.")
+@click.option("--set", "settings", multiple=True, metavar="K=V", help="An engine setting; squall options lists them.")
+@click.pass_context
+def serve(context: click.Context, /, script: str | None, command: str | None, **options: object) -> None:
+    """Keep views fresh, in this process, for others who read them by Arrow Flight SQL.
+
+    The session is that of the statements of QUERY.sql, or of -c; of a checkpoint; or of both. It ends by Ctrl-C.
+    """
+    from squallpy.terminal.script_argument import find_script
+    from squallpy.terminal.serve_command import serve
+
+    path, text = find_script(script, command) if script or command is not None else (None, None)
+    context.exit(serve(path, text, **options))  # type: ignore[arg-type]
+
+
 @squall.command(short_help="Run a script by way of spark-submit.", options_metavar="[OPTIONS]")
 @_running
 @click.argument("args", metavar="[-- OPTIONS OF SPARK-SUBMIT]", nargs=-1)

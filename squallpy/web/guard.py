@@ -5,7 +5,6 @@ its own that leads here (DNS rebinding) is refused by the Host header.
 """
 
 import hmac
-import ipaddress
 import secrets
 import socket
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from squallpy.base.addresses import Address
+from squallpy.base.addresses import Address, is_address, is_loopback
 
 COOKIE = "squallpy"
 HEADERS = {
@@ -56,7 +55,7 @@ class Access:
         if is_loopback(self.address.host):
             return is_loopback(name) or name == self.address.host.lower()
         own = {"localhost", self.address.host.lower(), socket.gethostname().lower(), socket.getfqdn().lower()}
-        return bool(name) and (name in own or _is_address(name))
+        return bool(name) and (name in own or is_address(name))
 
     def admits(self, shown: str) -> bool:
         """True if a token is the right one, or none is asked for."""
@@ -101,19 +100,6 @@ class Guard:
         kind, _, shown = headers.get("authorization", "").partition(" ")
         cookie = cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
         return None if access.admits(shown.strip() if kind.lower() == "bearer" else cookie) else _unknown()
-
-
-def is_loopback(host: str) -> bool:
-    """True if a name or an address is that of this machine for itself."""
-    return host.lower() == "localhost" or (_is_address(host) and ipaddress.ip_address(host.strip("[]")).is_loopback)
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host.strip("[]"))
-    except ValueError:
-        return False
-    return True
 
 
 def _without_port(host: str) -> str:

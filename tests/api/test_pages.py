@@ -11,7 +11,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 _EXAMPLE = re.compile(r"^```python\n(.*?)^```\n\n```\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 EXAMPLES = [
     pytest.param(example[1], example[2], id=f"{page}:{text[: example.start()].count(chr(10)) + 1}")
-    for page in ("python.md", "ibis.md")
+    for page in ("python.md", "ibis.md", "flight_sql.md")
     for text in [(DOCS / page).read_text(encoding="utf-8")]
     for example in _EXAMPLE.finditer(text)
 ]
@@ -23,8 +23,9 @@ def test_each_page_has_examples() -> None:
 
 @pytest.mark.parametrize("code, printed", EXAMPLES)
 def test_an_example_prints_what_the_page_shows(code: str, printed: str) -> None:
-    if "ibis" in code:
-        pytest.importorskip("ibis")
+    for package in ("ibis", "adbc_driver_flightsql"):
+        if package in code:
+            pytest.importorskip(package)
     with contextlib.redirect_stdout(io.StringIO()) as out:
         exec(compile(code, "example.py", "exec"), {})
     assert out.getvalue() == printed
