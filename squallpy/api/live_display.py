@@ -11,25 +11,15 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from squallpy.api.html import Html, table_html
-from squallpy.live.subscription import Subscription, ViewChange, ViewSink
 
 if TYPE_CHECKING:
     from squallpy.api.view import View
-    from squallpy.live.live_session import LiveSession
+    from squallpy.live.open_session import OpenSession
 
 SECONDS = 0.2
 """The least time between two refreshments."""
 _SHARE = 10  # one that took long is followed by so many times as long without
 _OPEN: "WeakSet[LiveDisplay]" = WeakSet()
-
-
-class NewestChange(Subscription):
-    """A reader of changes who only wants to know that there are some, and so is never behind."""
-
-    def put(self, change: ViewChange) -> None:
-        with self._arrived:
-            self._queue.clear()
-            super().put(change)
 
 
 class LiveDisplay(Html):
@@ -41,11 +31,7 @@ class LiveDisplay(Html):
         self._handle: Any = None
         self._table, self._state = view.to_arrow(), "live"
         self._stopping, self._over = threading.Event(), threading.Event()
-        self._changes = NewestChange(view.name, lambda: True)
-        with view._session.lock:
-            sink = view._session.entries.maintained[view.name.lower()].sink
-            assert isinstance(sink, ViewSink)
-            sink.subscribe(self._changes)
+        self._changes = view._session.subscribe(view.name, newest=True)
         _OPEN.add(self)
         threading.Thread(target=self._follow, name=f"live {view.name}", daemon=True).start()
 
@@ -109,7 +95,7 @@ class LiveDisplay(Html):
         return f"<{self._state}: {self.view.name}, {len(self._table):,} rows>"
 
 
-def stop_displays(session: "LiveSession", name: str | None = None) -> None:
+def stop_displays(session: "OpenSession", name: str | None = None) -> None:
     """Stop the displays of a view, or of all views of a session."""
     for each in [*_OPEN]:
         if each.view._session is session and name in (None, each.view.name):

@@ -78,9 +78,11 @@ class Model(View):
         """
         from squallpy.live.pushed_tables import arrow_table
 
-        with self._session.lock:
-            coefficients = self.to_arrow()
+        version = None
+        while version != self._session.version:  # NB: both are of one definition
+            version = self._session.version
             regression = read_regression(self._session.entries.maintained[self.name.lower()].text, self.name)
+            coefficients = self.to_arrow()
         coefficients = coefficients.rename_columns([name.lower() for name in coefficients.column_names])
         for name in (FEATURE, COEFFICIENT, *regression.groups):
             if name not in coefficients.column_names:

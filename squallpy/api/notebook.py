@@ -23,7 +23,7 @@ from squallpy.frontend.script import parse_script
 from squallpy.frontend.statement_texts import blank_around, split_statements
 from squallpy.frontend.statements import CreateView, Select, Statement
 from squallpy.live.catch_up import catch_up
-from squallpy.live.live_session import LiveSession
+from squallpy.live.open_session import OpenSession
 from squallpy.live.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Notebook:
         self._variables, self._show = variables, show
         self._own: Session | None = None
         self._session: Session | None = None
-        self._queries = dict[tuple[LiveSession, str], str]()
+        self._queries = dict[tuple[OpenSession, str], str]()
         self._told = set[Notice]()
 
     def run(self, line: str, cell: str | None = None) -> Any:
@@ -101,12 +101,13 @@ class Notebook:
         """Execute statements one by one; an interrupt of the kernel lets the batch in work end."""
         found: Any = None
         for part in split_statements(text):
-            for statement in parse_script(blank_around(text, part), file):
+            placed = blank_around(text, part)
+            for statement in parse_script(placed, file):
                 if isinstance(found, Snapshot | Plan):
                     self._show(found)
                 left = threading.Event()
                 with ThreadPoolExecutor(1) as pool:
-                    task = pool.submit(self._run, statement, text[part.start : part.end], left)
+                    task = pool.submit(self._run, statement, placed, file, left)
                     try:
                         found = task.result()
                     except KeyboardInterrupt:
@@ -115,19 +116,19 @@ class Notebook:
                 self._tell_notices()
         return found
 
-    def _run(self, statement: Statement, text: str, left: threading.Event) -> Any:
+    def _run(self, statement: Statement, placed: str, file: str, left: threading.Event) -> Any:
         """Execute a statement; returns what there is to show of it."""
         session = self.session._session
         if isinstance(statement, Select) and session.reads_streams(statement.query):
-            name: str | None = self._live_query(statement, text)
+            name: str | None = self._live_query(placed, file)
             outcome = Outcome("SELECT")
         else:
             if isinstance(statement, Select):
                 for each in session.entries.views:
                     catch_up(session, each, left.is_set)
-            outcome = session.execute_statement(statement, text)
+            (outcome,) = session.execute(placed, file)
             name = statement.name if isinstance(statement, CreateView) else None
-        if self._session is self._own and session.entries.maintained:
+        if self._session is self._own and not session.is_attached and session.entries.maintained:
             session.start()
         if name and name.lower() in session.entries.views:
             catch_up(session, name, left.is_set)
@@ -136,14 +137,14 @@ class Notebook:
             return Snapshot(outcome.table)
         return outcome.subscription if outcome.text is None else Plan(outcome.text)
 
-    def _live_query(self, select: Select, text: str) -> str:
+    def _live_query(self, placed: str, file: str) -> str:
         """Keep a SELECT over streams fresh; the view is that of the same text before, if it is there."""
         session = self.session._session
-        before = self._queries.get((session, text))
+        before = self._queries.get((session, placed.strip()))
         if before is None or before.lower() not in session.entries.views:
-            before = session.maintain(select).view
-            assert before
-            self._queries[session, text] = before
+            (outcome,) = session.execute(placed, file, maintains=True)
+            assert outcome.view
+            before = self._queries[session, placed.strip()] = outcome.view
         return before
 
     def _tell_notices(self) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from squallpy.api.view import View
-    from squallpy.live.live_session import LiveSession
+    from squallpy.live.open_session import OpenSession
 
 Condition = Callable[[Row, Row], Any]
 FILE = "relation"
@@ -40,7 +40,7 @@ JOINS: Mapping[str, str] = {
 class Relation(Rows):
     """Rows that are known by a query over streams, tables and views of a session."""
 
-    _session: "LiveSession"
+    _session: "OpenSession"
 
     @property
     def _block(self) -> Block:
@@ -237,7 +237,7 @@ class Relation(Rows):
 class Derived(Relation):
     """A relation that is computed of others."""
 
-    def __init__(self, session: "LiveSession", block: Block) -> None:
+    def __init__(self, session: "OpenSession", block: Block) -> None:
         self._session, self._query = session, block
 
     @property
@@ -252,7 +252,7 @@ class Table(Relation):
         name: That by which the session knows it.
     """
 
-    def __init__(self, session: "LiveSession", name: str) -> None:
+    def __init__(self, session: "OpenSession", name: str) -> None:
         self._session, self.name = session, name
 
     @property

@@ -24,7 +24,7 @@ from squallpy.base.settings import parse_settings
 from squallpy.frontend.declaration_text import declaration_text, qualified
 from squallpy.live.backend import LocalBackend, SparkBackend
 from squallpy.live.definitions import kind_of
-from squallpy.live.live_session import LiveSession
+from squallpy.live.open_session import OpenSession, open_session
 
 if TYPE_CHECKING:
     from squallpy.flight.server import FlightServer
@@ -41,7 +41,7 @@ class Session:
         session: What it is a face of.
     """
 
-    def __init__(self, session: LiveSession) -> None:
+    def __init__(self, session: OpenSession) -> None:
         self._session = session
         self._page: PageServer | None = None
         self._servers: list[FlightServer] = []
@@ -259,8 +259,13 @@ def connect(
     *,
     spark: Any = None,
     master: str = "local[2]",
+    write: bool = False,
 ) -> Session:
-    """Begin a session.
+    """Begin a session, or attach to the one that another process has at the checkpoint.
+
+    An attached session reads what the other has, and with `write` also changes it: statements, pushes and batches of
+    both take turns. Paths in its statements are by the folder of the other process, which has the settings and the
+    backend; when that ends, all that is asked is SQ7014.
 
     Args:
         backend: local, in this process, or spark.
@@ -269,10 +274,12 @@ def connect(
         settings: Settings of the engine, by name (`squall options`).
         spark: A running `SparkSession`, which is left as it is; None: one that the session starts and ends.
         master: Spark's master, of a session that is started.
+        write: An attached session may change what the other has; SQ7013 otherwise.
 
     Raises:
         SquallError: SQ7001 for an unknown setting, SQ7003 for a value that does not fit, SQ6002 and SQ6003 for a folder
-            that cannot be used, SQ6007 if another process has it, SQ8001 and SQ8002 if Spark does not start.
+            that cannot be used, SQ6007 if another run has it that is no session, SQ8001 and SQ8002 if Spark does not
+            start.
     """
     if backend not in BACKENDS:
         raise SquallError("SQ7003", f'unknown backend "{backend}"', hint=nearest(backend, BACKENDS))
@@ -280,7 +287,8 @@ def connect(
         raise SquallError("SQ7003", "a session of Spark's is given, and the backend is local", hint='backend="spark"')
     chosen = parse_settings(f"{name}={_word(value)}" for name, value in (settings or {}).items())
     place = SparkBackend(master, spark) if backend == "spark" else LocalBackend()
-    return Session(LiveSession(chosen, checkpoint=None if checkpoint is None else str(checkpoint), backend=place))
+    folder = None if checkpoint is None else str(checkpoint)
+    return Session(open_session(chosen, Path.cwd(), checkpoint=folder, backend=place, writes=write))
 
 
 def _format_of(path: str) -> str:

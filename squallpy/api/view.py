@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from squallpy.api.live_display import LiveDisplay
-    from squallpy.live.subscription import Subscription, ViewChange
+    from squallpy.live.subscription import ChangeReader, ViewChange
 
 
 class Snapshot(Rows):
@@ -34,7 +34,7 @@ class View(Table):
     def to_arrow(self) -> "pa.Table":
         return self._session.table(self.name)
 
-    def changes(self, snapshot: bool = False, limit: int | None = None) -> "Subscription":
+    def changes(self, snapshot: bool = False, limit: int | None = None) -> "ChangeReader":
         """Return what batches change from now on; iterating waits while the session has started batches in a thread.
 
         Args:

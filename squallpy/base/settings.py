@@ -202,6 +202,13 @@ def parse_settings(assignments: Iterable[str], settings: Settings | None = None)
     return settings
 
 
+def list_assignments(settings: Settings) -> list[str]:
+    """List the `name=value` that make these settings of the defaults."""
+    given = [(f, getattr(settings, f.name)) for f in _named_settings() if f.name != _PARTITION]
+    keys = [f"{_PARTITION}.{view}={key}" for view, key in settings.partition]
+    return [f"{_public_name(f)}={_show(value)}" for f, value in given if value != f.default] + keys
+
+
 def _named_settings() -> list[Field[Any]]:
     """List the settings that users set by name."""
     return [f for f in fields(Settings) if f.metadata]
@@ -252,4 +259,6 @@ def _value(
 
 
 def _show(value: Any) -> str:
-    return ("on" if value else "off") if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return str(value.value if isinstance(value, Enum) else value)

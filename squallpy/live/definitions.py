@@ -10,10 +10,12 @@ from itertools import count
 
 from squallpy.base.errors import Span, SquallError, nearest
 from squallpy.catalog.catalog import Catalog, Entry, View
-from squallpy.catalog.relation import Relation
+from squallpy.catalog.format_options import PUSHED
+from squallpy.catalog.relation import Field, Relation
 from squallpy.catalog.sink_spec import CHANGES, FINAL, SinkSpec
 from squallpy.frontend.declaration_text import qualified, quote_name
 from squallpy.frontend.query import SelectText, tables_read
+from squallpy.frontend.script import parse_script
 from squallpy.frontend.statements import (
     CreateMatrix,
     CreateOrder,
@@ -23,11 +25,14 @@ from squallpy.frontend.statements import (
     CreateView,
     Drop,
     Existing,
+    Explain,
+    Select,
     Statement,
 )
 from squallpy.live.entries import Entries, Maintained
 from squallpy.live.outcome import Outcome
 from squallpy.live.session_sink import SessionSink
+from squallpy.live.snapshot_query import fields_of, streams_read
 from squallpy.live.subscription import ViewSink
 from squallpy.logical.bind import ScriptBinder
 from squallpy.logical.bind.sinks import bind_sink
@@ -52,7 +57,7 @@ class Definitions:
         self,
         binder: ScriptBinder,
         refresh: Callable[[bool], None],
-        open_sink: Callable[[Query], SessionSink],
+        open_sink: Callable[[Query], SessionSink | ViewSink],
         drop_source: Callable[[str], None],
         columns: dict[str, str],
     ) -> None:
@@ -63,6 +68,21 @@ class Definitions:
     @property
     def catalog(self) -> Catalog:
         return self.binder.catalog
+
+    def execute(self, statement: Statement, text: str) -> Outcome | None:
+        """Execute a statement that creates, alters or drops something; None if it is another."""
+        match statement:
+            case CreateRelation():
+                return self.create_relation(statement, text)
+            case CreateView():
+                return self.create_view(statement)
+            case CreateSink():
+                return self.create_sink(statement, text)
+            case CreateMatrix() | CreateProgram() | CreateOrder():
+                return self.create_matrix_entry(statement, text)
+            case Drop():
+                return self.drop(statement)
+        return None
 
     def create_relation(self, created: CreateRelation, text: str) -> Outcome:
         kind, name = "STREAM" if created.relation.stream else "TABLE", created.relation.name
@@ -240,6 +260,15 @@ class Definitions:
             raise SquallError("SQ2001", f'unknown {_words(kinds)} "{name}"', span, nearest(name, known))
         return entry
 
+    def pushed(self, name: str) -> Relation:
+        """Look up a stream to which rows are pushed; SQ7011 for one that reads something else."""
+        relation = self.entry(name, None, Relation)
+        assert isinstance(relation, Relation)
+        if relation.format != PUSHED:
+            message = f"{relation.name} reads {relation.format}, and no rows are pushed to it"
+            raise SquallError("SQ7011", message, hint="declare it USING pushed, or by session.stream(…, schema=…)")
+        return relation
+
     def query(self, text: SelectText, view: View | None = None) -> Query:
         bound = self.binder.query(text, view)
         return replace(bound, number=next(self._numbers))
@@ -256,6 +285,32 @@ class Definitions:
             self._columns.clear()
             self._columns.update(columns)
             raise
+
+    def columns(self, name: str, span: Span | None = None) -> tuple[Field, ...]:
+        """Return the columns of a stream, table or view."""
+        entry = self.entry(name, span, Relation, View)
+        if isinstance(entry, Relation):
+            return entry.fields
+        if known := self.entries.maintained.get(name.lower()):
+            return fields_of(known.query)
+        assert isinstance(entry, View)
+        return fields_of(Query(entry.checked, tuple(c.name for c in entry.checked.output), ""))
+
+    def schema(self, text: str, file: str) -> tuple[Field, ...]:
+        """Return the columns of a SELECT."""
+        (statement,) = parse_script(text, file)
+        assert isinstance(statement, Select)
+        return fields_of(self.query(statement.query))
+
+    def explained(self, explain: Explain) -> Query:
+        """Return the query that EXPLAIN shows: as written, or that of a materialized view."""
+        if explain.query:
+            return self.query(explain.query)
+        return self.maintained(explain.name, explain.span).query
+
+    def reads_streams(self, query: SelectText) -> bool:
+        """True if a query reads streams themselves, not by a materialized view."""
+        return bool(streams_read(self.catalog, self.entries.views, query))
 
     def relations_read(self, name: str) -> Sequence[Relation]:
         """List the streams and tables that a view reads, also by other views."""

@@ -5,6 +5,7 @@ session.execute("CREATE STREAM r (a INT) USING pushed; CREATE MATERIALIZED VIEW 
 session.push("r", rows);  session.step();  session.table("v")
 """
 
+import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -16,42 +17,28 @@ from typing import Any
 import pyarrow as pa
 
 from squallpy.base.errors import Span, SquallError
-from squallpy.base.settings import Settings, parse_settings
-from squallpy.catalog.catalog import Catalog, View
-from squallpy.catalog.relation import Field, Relation
+from squallpy.base.local_paths import local_path
+from squallpy.base.settings import Settings, list_assignments, parse_settings
+from squallpy.catalog.catalog import Catalog
+from squallpy.catalog.relation import Field
 from squallpy.compiler import CompiledQuery
 from squallpy.frontend.query import SelectText
 from squallpy.frontend.script import parse_script
 from squallpy.frontend.statement_texts import blank_around, split_statements
-from squallpy.frontend.statements import (
-    CreateMatrix,
-    CreateOrder,
-    CreateProgram,
-    CreateRelation,
-    CreateSink,
-    CreateView,
-    Describe,
-    Drop,
-    Explain,
-    Pause,
-    Select,
-    Set,
-    Show,
-    Statement,
-    Subscribe,
-)
+from squallpy.frontend.statements import CreateView, Describe, Explain, Pause, Select, Set, Show, Statement, Subscribe
 from squallpy.live.backend import Backend, LocalBackend, temporary_checkpoint
 from squallpy.live.definitions import Definitions
 from squallpy.live.entries import Entries, Maintained, sinks_of
 from squallpy.live.explain_query import explain_query, stage_of
+from squallpy.live.host import Host
 from squallpy.live.live_program import LiveProgram
 from squallpy.live.outcome import Outcome
 from squallpy.live.pushed_tables import pushed_table
 from squallpy.live.session_compiler import SessionCompiler
 from squallpy.live.session_sink import SessionSink
 from squallpy.live.show import describe, show
-from squallpy.live.snapshot_query import SnapshotQueries, fields_of
-from squallpy.live.subscription import Subscription, ViewSink
+from squallpy.live.snapshot_query import SnapshotQueries
+from squallpy.live.subscription import LIMIT, NewestChange, Subscription, ViewChange, ViewSink
 from squallpy.logical.nodes import Query
 from squallpy.runtime.checkpoint.checkpoint import hold_lease
 from squallpy.runtime.checkpoint.durable_folder import join_path
@@ -68,12 +55,18 @@ POLL = 0.05
 class LiveSession:
     """Streams, and views that live together over them.
 
+    Attributes:
+        is_writable: Whoever began a session may change it.
+        is_attached: No other process has it.
+
     Args:
         base: The folder from which relative paths start.
         observer: Told of each batch.
         checkpoint: The folder, or URI, where definitions and state are kept; what it has is restored.
         backend: Where batches are applied; None: in this process.
     """
+
+    is_writable, is_attached = True, False
 
     def __init__(
         self,
@@ -87,14 +80,18 @@ class LiveSession:
         self._first_settings, self._given = self.settings, tuple[str, ...]()
         self._compiler = SessionCompiler(self.settings, self.base)
         self._names, self._opened, lease = count(1), ExitStack(), None
+        self._identity, self._changes, self._host = secrets.token_hex(8), 0, None
         self._checkpoint: SessionCheckpoint | None = None
         backend = backend or LocalBackend()
+        is_kept = checkpoint is not None
         if checkpoint is None and not backend.in_memory:
             checkpoint = temporary_checkpoint(self._opened)
         if checkpoint is not None:
             lease = self._opened.enter_context(hold_lease(checkpoint))
             snapshot = self.settings.snapshot_mb << 20
             self._checkpoint = SessionCheckpoint(checkpoint, self.settings.local_dir, snapshot)
+            if is_kept and (path := local_path(checkpoint)):
+                self._host = Host(path)
         binder = self._compiler.binder()
         columns = self._compiler.columns
         self._definitions = Definitions(binder, self._refresh, self._open_sink, self._drop_source, columns)
@@ -115,6 +112,8 @@ class LiveSession:
             except BaseException:
                 self.close()
                 raise
+        if self._host:
+            self._host.serve(self)
 
     # statements
 
@@ -136,6 +135,17 @@ class LiveSession:
         """The program that keeps the views fresh."""
         return self._program
 
+    @property
+    def version(self) -> str:
+        """A name for the definitions as they are now."""
+        return f"{self._identity} {self._changes}"
+
+    def definitions(self) -> Mapping[str, Any]:
+        """Describe the definitions to those who mirror them."""
+        with self._statements:
+            told = {"version": self.version, "statements": self.statements, "columns": dict(self._compiler.columns)}
+            return {**told, "settings": list_assignments(self.settings), "base": str(self.base)}
+
     def execute(self, text: str, file: str = "session", maintains: bool = False) -> Iterator[Outcome]:
         """Execute the statements of a text one by one, as their outcomes are asked for.
 
@@ -155,19 +165,13 @@ class LiveSession:
         with self._statements:
             with self.lock:
                 self._check()
-            match statement:
-                case CreateRelation():
-                    return self._definitions.create_relation(statement, text)
-                case CreateView():
-                    return self._definitions.create_view(statement)
-                case CreateSink():
-                    return self._definitions.create_sink(statement, text)
-                case CreateMatrix() | CreateProgram() | CreateOrder():
-                    return self._definitions.create_matrix_entry(statement, text)
-                case Drop():
-                    return self._definitions.drop(statement)
-                case Set(name, value, span):
-                    return self._set(name, value, span)
+            if isinstance(statement, Set):
+                outcome: Outcome | None = self._set(statement)
+            else:
+                outcome = self._definitions.execute(statement, text)
+            if outcome:
+                self._changes += 1
+                return outcome
         with self.lock:
             return self._answer(statement)
 
@@ -181,7 +185,9 @@ class LiveSession:
             case Describe(name, span):
                 return Outcome("DESCRIBE", describe(self.columns(name, span)))
             case Explain():
-                return Outcome("EXPLAIN", text=self._explain(statement))
+                stage, shown = stage_of(statement), self._definitions.explained(statement)
+                text = explain_query(self._compiler.compiler(self.catalog, [shown]), shown, stage)
+                return Outcome("EXPLAIN", text=text)
             case Subscribe(name, span, with_snapshot):
                 return Outcome("SUBSCRIBE", subscription=self.subscribe(name, with_snapshot, span=span))
             case Pause(resumes):
@@ -274,13 +280,14 @@ class LiveSession:
         """Push rows to a stream; returns how many. They are read by the batches that come (docs/python.md)."""
         with self.lock:
             self._check()
-            relation = self._definitions.entry(name, None, Relation)
-            assert isinstance(relation, Relation)
-            queue = self._input.pushed(relation)
-            if queue is None:
-                message = f"{relation.name} reads {relation.format}, and no rows are pushed to it"
-                raise SquallError("SQ7011", message, hint="declare it USING pushed, or by session.stream(…, schema=…)")
-            table = pushed_table(relation, rows, op)
+            return self.push_table(name, pushed_table(self._definitions.pushed(name), rows, op))
+
+    def push_table(self, name: str, table: pa.Table) -> int:
+        """Push rows that are a table as `pushed_table` makes it."""
+        with self.lock:
+            self._check()
+            queue = self._input.pushed(self._definitions.pushed(name))
+            assert queue
             queue.push(table)
         self._work.set()
         return len(table)
@@ -362,7 +369,9 @@ class LiveSession:
                 each.sink.wake()
 
     def close(self) -> None:
-        """End all: subscriptions, sinks, sources."""
+        """End all: those who are attached, subscriptions, sinks, sources."""
+        if self._host:
+            self._host.close()
         self.stop()
         with self.lock:
             if self._closed:
@@ -396,7 +405,7 @@ class LiveSession:
 
     def reads_streams(self, query: SelectText) -> bool:
         """True if a query reads streams themselves, so that it is no ad hoc query."""
-        return bool(self._snapshots.streams(query))
+        return self._definitions.reads_streams(query)
 
     def maintain(self, select: Select) -> Outcome:
         """Keep the answer of a SELECT fresh under a name that is made up."""
@@ -420,15 +429,23 @@ class LiveSession:
             return self._definitions.maintained(name).name
 
     def subscribe(
-        self, name: str, with_snapshot: bool = False, limit: int | None = None, span: Span | None = None
+        self,
+        name: str,
+        with_snapshot: bool = False,
+        limit: int | None = None,
+        span: Span | None = None,
+        newest: bool = False,
     ) -> Subscription:
-        """Return the changes of a view from now on, behind its rows as they are now if these are asked for."""
-        from squallpy.live.subscription import LIMIT, ViewChange
+        """Return the changes of a view from now on, behind its rows as they are now if these are asked for.
 
+        Args:
+            newest: Only the newest one waits, and its reader waits for it also while batches are applied by hand.
+        """
         with self.lock:
             self._check()
             found = self._definitions.maintained(name, span)
-            reader = Subscription(found.name, lambda: self.is_running, limit or LIMIT)
+            kind = NewestChange if newest else Subscription
+            reader = kind(found.name, lambda: newest or self.is_running, limit or LIMIT)
             if with_snapshot:
                 rows = self._program.table(found.query)
                 reader.put(ViewChange(self._program.batches - 1, rows.slice(0, 0), rows))
@@ -445,22 +462,13 @@ class LiveSession:
 
     def columns(self, name: str, span: Span | None = None) -> tuple[Field, ...]:
         """Return the columns of a stream, table or view."""
-        entry = self._definitions.entry(name, span, Relation, View)
-        if isinstance(entry, Relation):
-            return entry.fields
-        known = self.entries.maintained.get(name.lower())
-        if known:
-            return fields_of(known.query)
-        assert isinstance(entry, View)
-        return fields_of(Query(entry.checked, tuple(c.name for c in entry.checked.output), ""))
+        return self._definitions.columns(name, span)
 
     def schema(self, text: str, file: str = "session") -> tuple[Field, ...]:
         """Return the columns of a SELECT without running it."""
         with self.lock:
             self._check()
-            (statement,) = parse_script(text, file)
-            assert isinstance(statement, Select)
-            return fields_of(self._definitions.query(statement.query))
+            return self._definitions.schema(text, file)
 
     def stats(self, name: str) -> Mapping[str, Any]:
         """Return figures of a view: its rows, and the records and bytes of the views that it is maintained from."""
@@ -469,12 +477,12 @@ class LiveSession:
             rows = len(self._program.table(query))
             return {"batches": self._program.batches, "rows": rows, "views": self._program.usage}
 
-    def _set(self, name: str, value: str, span: Span) -> Outcome:
+    def _set(self, statement: Set) -> Outcome:
         before = self._given
         try:
-            self._use((*before, f"{name}={value}"))
+            self._use((*before, f"{statement.name}={statement.value}"))
         except SquallError as error:
-            raise error.at(span) from None
+            raise error.at(statement.span) from None
         try:
             self._refresh(bool(self.entries.maintained))
         except BaseException:
@@ -490,11 +498,3 @@ class LiveSession:
 
     def _compile(self, queries: Sequence[Query], partitions: int) -> CompiledQuery:
         return self._compiler.compile(self.catalog, queries, partitions)
-
-    def _explain(self, explain: Explain) -> str:
-        stage = stage_of(explain)
-        if explain.query:
-            query = self._definitions.query(explain.query)
-        else:
-            query = self._definitions.maintained(explain.name, explain.span).query
-        return explain_query(self._compiler.compiler(self.catalog, [query]), query, stage)

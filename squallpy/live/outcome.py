@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from squallpy.live.subscription import Subscription
+from squallpy.live.subscription import ChangeReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,4 +23,4 @@ class Outcome:
     table: pa.Table | None = None
     text: str | None = None
     view: str | None = None
-    subscription: Subscription | None = None
+    subscription: ChangeReader | None = None

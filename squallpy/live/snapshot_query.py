@@ -4,7 +4,7 @@ The views that it reads are tables of one batch to it. It is bound, compiled and
 is what a view of the same text would hold.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -69,27 +69,10 @@ class SnapshotQueries:
 
     def check(self, text: SelectText) -> None:
         """Raise SQ3001 if a query reads a stream, by name or in a view that is not materialized."""
-        for name in sorted(self.streams(text)):
+        for name in sorted(streams_read(self.catalog, self.views, text)):
             message = f"{name} is a stream, and an ad hoc query reads views and tables"
             hint = "CREATE MATERIALIZED VIEW of it keeps the answer fresh"
             raise SquallError("SQ3001", message, text.script.span(text.start, text.end), hint)
-
-    def streams(self, text: SelectText) -> set[str]:
-        """Name the streams that a query reads without a materialized view between."""
-        found, seen, left = set[str](), set[str](), tables_read(text)
-        while left:
-            name = left.pop()
-            entry = self.catalog.entries.get(name)
-            if name in seen or name in self.views or entry is None:
-                continue
-            seen.add(name)
-            if isinstance(entry, Relation):
-                found |= {entry.name} if entry.stream else set()
-            elif isinstance(entry, View):
-                left |= tables_read(entry.query)
-            elif not isinstance(entry, SinkSpec):
-                found.add(entry.name)
-        return found
 
     def _bind(self, text: SelectText) -> Query:
         given = {relation.name.lower(): relation for relation in self._snapshots}
@@ -143,6 +126,24 @@ def _answer(
     executor.step()
     (table,) = executor.final()
     return table
+
+
+def streams_read(catalog: Catalog, views: Collection[str], text: SelectText) -> set[str]:
+    """Name the streams that a query reads without a materialized view between."""
+    found, seen, left = set[str](), set[str](), tables_read(text)
+    while left:
+        name = left.pop()
+        entry = catalog.entries.get(name)
+        if name in seen or name in views or entry is None:
+            continue
+        seen.add(name)
+        if isinstance(entry, Relation):
+            found |= {entry.name} if entry.stream else set()
+        elif isinstance(entry, View):
+            left |= tables_read(entry.query)
+        elif not isinstance(entry, SinkSpec):
+            found.add(entry.name)
+    return found
 
 
 def wanted_values(query: Query, relation: Relation) -> Equal:

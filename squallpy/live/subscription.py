@@ -5,6 +5,7 @@ for change in session.view("rev").changes():
 """
 
 import threading
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
@@ -33,7 +34,35 @@ class ViewChange:
     inserts: pa.Table
 
 
-class Subscription:
+class ChangeReader(ABC):
+    """A reader of the changes of a view; iterating ends when no more will come by itself."""
+
+    view: str
+
+    @abstractmethod
+    def next(self, timeout: float | None = None) -> ViewChange | None:
+        """Take the next change; None at the end, or when none came in time."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End it: nobody reads on."""
+
+    @property
+    @abstractmethod
+    def is_closed(self) -> bool: ...
+
+    def __iter__(self) -> Iterator[ViewChange]:
+        while (change := self.next()) is not None:
+            yield change
+
+    async def __aiter__(self) -> AsyncIterator[ViewChange]:
+        import asyncio
+
+        while (change := await asyncio.to_thread(self.next)) is not None:
+            yield change
+
+
+class Subscription(ChangeReader):
     """Changes of a view that wait for their reader.
 
     Args:
@@ -75,10 +104,9 @@ class Subscription:
         return self._closed
 
     def next(self, timeout: float | None = None) -> ViewChange | None:
-        """Take the next change; None at the end, or when none came in time."""
         with self._arrived:
             if not self._queue and timeout != 0:
-                self._arrived.wait_for(lambda: self._queue or self._is_over, timeout)
+                self._arrived.wait_for(lambda: self._queue or self.is_over, timeout)
             if self._queue:
                 return self._queue.popleft()
             if self._error:
@@ -86,7 +114,8 @@ class Subscription:
             return None
 
     @property
-    def _is_over(self) -> bool:
+    def is_over(self) -> bool:
+        """True if nothing comes behind what waits, unless somebody steps by hand."""
         return self._closed or self._error is not None or not self._waits()
 
     def wake(self) -> None:
@@ -94,15 +123,14 @@ class Subscription:
         with self._arrived:
             self._arrived.notify_all()
 
-    def __iter__(self) -> Iterator[ViewChange]:
-        while (change := self.next()) is not None:
-            yield change
 
-    async def __aiter__(self) -> AsyncIterator[ViewChange]:
-        import asyncio
+class NewestChange(Subscription):
+    """A reader of changes who only wants to know that there are some, and so is never behind."""
 
-        while (change := await asyncio.to_thread(self.next)) is not None:
-            yield change
+    def put(self, change: ViewChange) -> None:
+        with self._arrived:
+            self._queue.clear()
+            super().put(change)
 
 
 class ViewSink:

@@ -64,8 +64,11 @@ def _with_page(command: Callable[..., object]) -> Callable[..., object]:
 )
 @click.option("--set", "settings", multiple=True, metavar="K=V", help="An engine setting; squall options lists them.")
 @click.option(
-    "--checkpoint", metavar="DIR", help="Keep the session here, a folder or a URI that Arrow knows; go on with it."
+    "--checkpoint",
+    metavar="DIR",
+    help="Keep the session here, a folder or a URI that Arrow knows; go on with it, or attach to who has it.",
 )
+@click.option("--write", "writes", is_flag=True, help="An attached session also changes what the other has.")
 @_with_page
 @click.pass_context
 def squall(context: click.Context, /, commands: tuple[str, ...], **options: object) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from squallpy.terminal.sql_words import KEYWORDS
 
 if TYPE_CHECKING:
-    from squallpy.live.live_session import LiveSession
+    from squallpy.live.open_session import OpenSession
 
 _WORD = re.compile(r"[\w.]*$")
 _AFTER_NAME = {"from", "join", "describe", "desc", "subscribe", "to", "view", "table", "stream", "sink", ","}
@@ -28,7 +28,7 @@ class Candidate:
     meaning: str = ""
 
 
-def complete(before: str, session: "LiveSession | None") -> tuple[str, list[Candidate]]:
+def complete(before: str, session: "OpenSession | None") -> tuple[str, list[Candidate]]:
     """Return the word before the cursor, and what it may become."""
     if before.lstrip().startswith((".", "\\")) and "\n" not in before.strip():
         return _complete_command(before.lstrip(), session)
@@ -37,7 +37,7 @@ def complete(before: str, session: "LiveSession | None") -> tuple[str, list[Cand
     return word, _chosen(word, _candidates(word, statement, session))
 
 
-def _complete_command(line: str, session: "LiveSession | None") -> tuple[str, list[Candidate]]:
+def _complete_command(line: str, session: "OpenSession | None") -> tuple[str, list[Candidate]]:
     from squallpy.terminal.dot_commands import COMMANDS
     from squallpy.terminal.result_printer import MODES
 
@@ -56,7 +56,7 @@ def _complete_command(line: str, session: "LiveSession | None") -> tuple[str, li
     return word, _chosen(word, by_command.get(first, lambda: _names(session))())
 
 
-def _candidates(word: str, statement: str, session: "LiveSession | None") -> list[Candidate]:
+def _candidates(word: str, statement: str, session: "OpenSession | None") -> list[Candidate]:
     """List what may follow in a statement."""
     tokens = re.findall(r"\w+|[^\w\s]", statement)
     last = tokens[-1].lower() if tokens else ""
@@ -87,7 +87,7 @@ def _is_in_from(upper: Sequence[str]) -> bool:
     return bool(clauses) and clauses[-1] == "FROM"
 
 
-def _names(session: "LiveSession | None") -> list[Candidate]:
+def _names(session: "OpenSession | None") -> list[Candidate]:
     if session is None:
         return []
     from squallpy.live.definitions import kind_of
@@ -95,7 +95,7 @@ def _names(session: "LiveSession | None") -> list[Candidate]:
     return [Candidate(each.name, kind_of(each).lower()) for each in list(session.catalog.entries.values())]
 
 
-def _columns(tokens: Sequence[str], session: "LiveSession | None") -> list[Candidate]:
+def _columns(tokens: Sequence[str], session: "OpenSession | None") -> list[Candidate]:
     """List the columns of all that a statement names, or of all there is where it names nothing yet."""
     if session is None:
         return []
@@ -104,7 +104,7 @@ def _columns(tokens: Sequence[str], session: "LiveSession | None") -> list[Candi
     return [column for name in dict.fromkeys(named or known.values()) for column in _fields(name, session)]
 
 
-def _columns_of(name: str, tokens: Sequence[str], session: "LiveSession | None") -> list[Candidate]:
+def _columns_of(name: str, tokens: Sequence[str], session: "OpenSession | None") -> list[Candidate]:
     """List the columns of a name or of an alias, behind it."""
     if session is None:
         return []
@@ -117,7 +117,7 @@ def _columns_of(name: str, tokens: Sequence[str], session: "LiveSession | None")
     return [Candidate(f"{name}.{column.text}", column.meaning) for column in _fields(read, session)]
 
 
-def _fields(name: str, session: "LiveSession") -> list[Candidate]:
+def _fields(name: str, session: "OpenSession") -> list[Candidate]:
     from squallpy.base.errors import SquallError
 
     try:

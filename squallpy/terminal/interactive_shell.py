@@ -19,7 +19,6 @@ from squallpy.terminal.statement_reader import Entry
 from squallpy.terminal.worker import Worker
 
 if TYPE_CHECKING:
-    from squallpy.frontend.statements import Select
     from squallpy.live.outcome import Outcome
     from squallpy.runtime.observers.protocol import Observer
     from squallpy.terminal.batch_relay import BatchRelay
@@ -39,9 +38,10 @@ class InteractiveShell(Shell):
         printer: ResultPrinter,
         say: Callable[[str], None],
         checkpoint: str | None = None,
+        writes: bool = False,
         page: "PageServer | None" = None,
     ) -> None:
-        super().__init__(settings, printer, say, checkpoint, page)
+        super().__init__(settings, printer, say, checkpoint, writes, page)
         self._worker = Worker()
         self._relay: BatchRelay | None = None
 
@@ -119,7 +119,7 @@ class InteractiveShell(Shell):
         try:
             return super().evaluate(entry, file)
         finally:
-            if self.session.entries.maintained and not self.session.failure:
+            if not self.session.is_attached and self.session.entries.maintained and not self.session.failure:
                 self.session.start()
 
     def before_snapshot(self) -> None:
@@ -129,12 +129,12 @@ class InteractiveShell(Shell):
     def is_left(self) -> bool:
         return self._worker.is_abandoned
 
-    def answer_live(self, select: "Select", text: str) -> Answer:
+    def answer_live(self, entry: Entry, file: str) -> Answer:
         """Keep a SELECT over streams fresh, and let it be shown."""
-        outcome = self.session.maintain(select)
+        outcome = self.maintain(entry, file)
         assert outcome.view
         self._tell_notices()
-        self.live_queries[outcome.view] = text
+        self.live_queries[outcome.view] = entry.text
         return Answer(outcome, is_live=True)
 
     def show(self, answer: Answer) -> None:
@@ -207,11 +207,15 @@ class InteractiveShell(Shell):
     # the end
 
     def what_runs(self) -> str:
-        """Name what ends with the shell; empty if nothing does."""
-        names = [each.name for each in self.session.entries.maintained.values()] if self.is_open else []
+        """Tell what ends with the shell, and how it goes on; empty if nothing does."""
+        if not self.is_open or self.session.is_attached:
+            return ""
+        names = [each.name for each in self.session.entries.maintained.values()]
         if not names:
             return ""
         listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+        if self.checkpoint is not None:
+            return f"{listed} {'goes' if len(names) == 1 else 'go'} on with squall --checkpoint {self.checkpoint}"
         return f"{listed} {'ends' if len(names) == 1 else 'end'} here"
 
     def close(self) -> None:

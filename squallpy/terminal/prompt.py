@@ -46,11 +46,15 @@ _SWITCH = 0.001  # seconds that a batch may hold the interpreter when a key is p
 
 
 def run_prompt(
-    settings: Settings, printer: ResultPrinter, checkpoint: str | None = None, page: "PageServer | None" = None
+    settings: Settings,
+    printer: ResultPrinter,
+    checkpoint: str | None = None,
+    writes: bool = False,
+    page: "PageServer | None" = None,
 ) -> int:
     """Read and run what is typed until Ctrl-D; returns the exit status."""
     sys.setswitchinterval(_SWITCH)
-    shell = InteractiveShell(settings, printer, _say, checkpoint, page)
+    shell = InteractiveShell(settings, printer, _say, checkpoint, writes, page)
     typed = open_prompt(shell)
     _say(f"squall {__version__}, .help lists the commands, Ctrl-D leaves")
     unfinished = ""

@@ -18,8 +18,8 @@ from squallpy.terminal.statement_reader import Entry, read_entries
 
 if TYPE_CHECKING:  # NB: the prompt shows before the engine is imported
     from squallpy.base.errors import Notice
-    from squallpy.frontend.statements import Select, Statement
-    from squallpy.live.live_session import LiveSession
+    from squallpy.frontend.statements import Statement
+    from squallpy.live.open_session import OpenSession
     from squallpy.live.outcome import Outcome
     from squallpy.runtime.observers.protocol import Observer
     from squallpy.web.page_server import PageServer
@@ -49,6 +49,7 @@ class Shell:
     Args:
         say: Prints a line that is no data.
         checkpoint: The folder, or URI, where the session is kept; None: nowhere.
+        writes: The session may be changed where another process has it.
         page: The server of the session's page.
     """
 
@@ -58,9 +59,11 @@ class Shell:
         printer: ResultPrinter,
         say: Callable[[str], None],
         checkpoint: str | None = None,
+        writes: bool = False,
         page: "PageServer | None" = None,
     ) -> None:
-        self.settings, self.printer, self.say, self.checkpoint, self.page = settings, printer, say, checkpoint, page
+        self.settings, self.printer, self.say, self.checkpoint = settings, printer, say, checkpoint
+        self.writes, self.page = writes, page
         self.status = OK
         """The exit status: that of the first error."""
         self.has_timer = False
@@ -70,14 +73,14 @@ class Shell:
         """The last SELECT, if it was one over views and tables."""
         self.live_queries = dict[str, str]()
         """The texts of live queries that go on, by the names of their views."""
-        self._opened: LiveSession | None = None
+        self._opened: OpenSession | None = None
         self._opening = threading.Lock()  # NB: two threads may ask for the session
         self._told: set[Notice] = set()
 
     # the session
 
     @property
-    def session(self) -> "LiveSession":
+    def session(self) -> "OpenSession":
         """The session, which begins when it is first asked for."""
         with self._opening:
             if self._opened is None:
@@ -89,17 +92,20 @@ class Shell:
         """True if the session has begun."""
         return self._opened is not None
 
-    def open_session(self, settings: Settings) -> "LiveSession":
-        """Begin a session, or go on with that of the checkpoint."""
+    def open_session(self, settings: Settings) -> "OpenSession":
+        """Begin a session, go on with that of the checkpoint, or attach to the process that has it."""
         from squallpy.base.hidden_imports import hide_module
 
         with hide_module("pandas"):  # NB: Arrow looks for it (0.3 s)
             import pyarrow
 
             pyarrow.array([])
-        from squallpy.live.live_session import LiveSession
+        from squallpy.live.open_session import open_session
 
-        session = LiveSession(settings, Path.cwd(), self.observer(), self.checkpoint)
+        session = open_session(settings, Path.cwd(), self.observer(), self.checkpoint, writes=self.writes)
+        if session.is_attached:
+            how = "" if session.is_writable else " to read; --write also changes it"
+            self.say(f"attached to the session at {self.checkpoint}{how}")
         if self.page:
             from squallpy.web.monitored_session import MonitoredSession
 
@@ -156,6 +162,8 @@ class Shell:
         status = report(error)
         self.status = self.status or status
         if self._opened and self._opened.failure:
+            if self._opened.is_attached:
+                raise Quit
             self.recover()
 
     def recover(self) -> None:
@@ -175,7 +183,7 @@ class Shell:
         ]:
             self.say(f"the batch failed, and {', '.join(gone)} went with it")
 
-    def _define_anew(self, old: "LiveSession", failing: set[str]) -> bool:
+    def _define_anew(self, old: "OpenSession", failing: set[str]) -> bool:
         """Define in a new session what another had, but what is known to fail; false if a batch fails again."""
         self._opened = self.open_session(old.settings)
         for text in old.statements:
@@ -206,18 +214,18 @@ class Shell:
         """Execute a statement."""
         from squallpy.frontend.script import parse_script
 
-        return [self._evaluate(statement, entry) for statement in parse_script(entry.placed, file)]
+        return [self._evaluate(statement, entry, file) for statement in parse_script(entry.placed, file)]
 
-    def _evaluate(self, statement: "Statement", entry: Entry) -> Answer:
+    def _evaluate(self, statement: "Statement", entry: Entry, file: str) -> Answer:
         from squallpy.frontend.statements import CreateView, Select
 
         if isinstance(statement, Select):
             is_live = self.session.reads_streams(statement.query)
             self.last_select = None if is_live else entry
             if is_live:
-                return self.answer_live(statement, entry.text)
+                return self.answer_live(entry, file)
             self.before_snapshot()
-        outcome = self.session.execute_statement(statement, entry.text)
+        (outcome,) = self.session.execute(entry.placed, file)
         if isinstance(statement, CreateView) and statement.is_materialized:
             self.catch_up(statement.name)
         self._tell_notices()
@@ -227,11 +235,16 @@ class Shell:
         """Let views take in what has come, before they are read."""
         self.catch_up()
 
-    def answer_live(self, select: "Select", text: str) -> Answer:
+    def maintain(self, entry: Entry, file: str) -> "Outcome":
+        """Keep a SELECT over streams fresh."""
+        (outcome,) = self.session.execute(entry.placed, file, maintains=True)
+        return outcome
+
+    def answer_live(self, entry: Entry, file: str) -> Answer:
         """Answer a SELECT over streams: maintain it until they have ended, or all is read that was there."""
         from squallpy.live.outcome import Outcome
 
-        name = self.session.maintain(select).view
+        name = self.maintain(entry, file).view
         assert name
         self._tell_notices()
         try:
@@ -292,7 +305,7 @@ class Shell:
         self.change_header(reader.view)
         is_over = False
         while not is_over:
-            is_over = self.session.step() is None
+            is_over = not self.session.is_writable or self.session.step() is None
             while change := reader.next(timeout=0):
                 self.printer.change(change)
         reader.close()

@@ -26,10 +26,13 @@ def run_shell(
     format: str | None = None,
     settings: Sequence[str] = (),
     checkpoint: str | None = None,
+    writes: bool = False,
     ui: bool = False,
     ui_address: Address | None = None,
 ) -> int:
     """Run statements, of -c or of stdin, or those that are typed at the prompt; returns the exit status."""
+    if writes and checkpoint is None:
+        raise SquallError("SQ7003", "--write changes a session that another process has", hint="name its --checkpoint")
     with ExitStack() as opened:
         page = None
         if ui or ui_address:
@@ -37,7 +40,7 @@ def run_shell(
 
             page = opened.enter_context(PageServer(ui_address or ADDRESS))
             _say(f"the page is at {page.url}")
-        return _run_shell(commands, format, settings, checkpoint, page)
+        return _run_shell(commands, format, settings, checkpoint, writes, page)
 
 
 def _run_shell(
@@ -45,13 +48,15 @@ def _run_shell(
     format: str | None,
     settings: Sequence[str],
     checkpoint: str | None,
+    writes: bool,
     page: "PageServer | None",
 ) -> int:
     if not commands and _is_typed() and can_redraw(sys.stdout):
         from squallpy.terminal.prompt import run_prompt
 
-        return run_prompt(parse_settings(settings), ResultPrinter(format), checkpoint, page)
-    shell = Shell(parse_settings(settings), ResultPrinter(format, not _is_typed()), _say, checkpoint, page)
+        return run_prompt(parse_settings(settings), ResultPrinter(format), checkpoint, writes, page)
+    printer = ResultPrinter(format, not _is_typed())
+    shell = Shell(parse_settings(settings), printer, _say, checkpoint, writes, page)
     with suppress(Quit):
         for command in commands:
             from squallpy.frontend.source_text import decode_script

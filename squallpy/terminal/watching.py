@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from squallpy.live.live_session import LiveSession
+from squallpy.live.open_session import OpenSession
 from squallpy.runtime.observers.report import BatchReport
 from squallpy.terminal.batch_relay import BatchRelay
 from squallpy.terminal.live_table import Live
@@ -11,7 +11,7 @@ _LOOK = 0.1  # seconds between two looks for a change
 _BEHIND = 100_000  # batches between two drawings: they are added up, which takes no longer for more of them
 
 
-def watch(session: LiveSession, name: str, relay: BatchRelay, is_over: Callable[[], bool]) -> None:
+def watch(session: OpenSession, name: str, relay: BatchRelay, is_over: Callable[[], bool]) -> None:
     """Draw a view as it changes until that is over; Ctrl-C leaves by its exception."""
     reader = session.subscribe(name, with_snapshot=True, limit=_BEHIND)
     live = Live(lambda: None)

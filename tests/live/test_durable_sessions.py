@@ -16,6 +16,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
 from squallpy.live.live_session import LiveSession
 from squallpy.runtime.checkpoint import durable_folder
+from squallpy.runtime.checkpoint.checkpoint import hold_lease
 from squallpy.testing.compare_rows import difference
 from tests.kept import Killed
 from tests.live.test_live_session import OVER_VIEWS, QUERIES
@@ -190,6 +191,7 @@ def fault_a_checkpoint_of_a_script_is_none_of_a_session(tmp_path: Path) -> None:
         squallpy.connect(checkpoint=tmp_path)
 
 
-def fault_two_sessions_on_one_checkpoint(tmp_path: Path) -> None:
-    with squallpy.connect(checkpoint=tmp_path), pytest.raises(SquallError, match="SQ6007"):
+def fault_a_checkpoint_that_no_session_has(tmp_path: Path) -> None:
+    """A run of a script has it, to which nobody can attach."""
+    with hold_lease(str(tmp_path)), pytest.raises(SquallError, match="SQ6007"):
         squallpy.connect(checkpoint=tmp_path)

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from squallpy.live.live_session import LiveSession
 from tests.web.conftest import SCRIPT, Site
 
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright drives the browser: pip install playwright")
@@ -42,15 +43,21 @@ class Visit:
         playwright.expect(self.page.locator(selector).filter(has_text=text).first).to_be_visible(timeout=WAIT)
 
 
+def batches(site: Site) -> int:
+    session = site.session._session
+    assert isinstance(session, LiveSession)
+    return session.program.batches - 1
+
+
 def test_the_page_shows_a_session_light_dark_and_narrow(site: Site, browser: Any, tmp_path: Path) -> None:
     rows = [(n, SCRIPT if n == 7 else f"name {n:03}", f"{n}.50") for n in range(120)]
     site.step(*rows)
     shots, papers = dict[str, bytes](), dict[str, str]()
     for scheme, width in (("light", 1200), ("dark", 1200), ("light", 380)):
         visit = Visit(browser, site.url, scheme, width)
-        visit.shows("#batch", str(site.session._session.program.batches - 1))
+        visit.shows("#batch", str(batches(site)))
         site.step((500 + width, "later", "1"))
-        visit.shows("#batch", str(site.session._session.program.batches - 1))  # NB: by itself
+        visit.shows("#batch", str(batches(site)))  # NB: by itself
         for number, tab in enumerate(TABS, 1):
             visit.page.keyboard.press(str(number))
             visit.shows(f"#tab-{tab}[aria-selected=true]", "")
