@@ -1,5 +1,6 @@
 """The paths of the page: itself, its figures, the rows and the changes of views, and metrics."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
@@ -16,11 +17,12 @@ from starlette.types import ASGIApp
 from squallpy.base.errors import SquallError, nearest
 from squallpy.live.subscription import ViewChange
 from squallpy.runtime.observers.prometheus_text import CONTENT_TYPE
+from squallpy.web.access import Access
 from squallpy.web.feeds import ChangeFeed, ReportFeed, change_event
-from squallpy.web.guard import Access, Guard
+from squallpy.web.guard import Guard
 from squallpy.web.monitored import Monitored
 from squallpy.web.row_pages import FORMATS, RowRequest
-from squallpy.web.snapshots import Snapshots
+from squallpy.web.snapshots import KEPT, Snapshots
 
 CLIENTS = 200
 """The clients of events at a time."""
@@ -99,6 +101,7 @@ class Page:
         parts = asked.answer(name, rows)
         first = await to_thread.run_sync(next, parts, limiter=self._work)
         headers = {"X-Squall-Batch": str(rows.batch)}
+        asyncio.get_running_loop().call_later(KEPT + 1, self._snapshots.prune)
         return StreamingResponse(iterate_in_threadpool(_chain(first, parts)), 200, headers, FORMATS[asked.format])
 
     async def _view_changes(self, request: Request) -> Response:

@@ -38,10 +38,20 @@ def describe(
         "entries": [*_entries(entries)],
         "views": [*_views(queries)],
         "graph": plan_graph(plan, queries) if plan else {"nodes": [], "edges": []},
-        "triggers": triggers_text(plan.program) if plan else "",
+        "triggers": _triggers(plan) if plan else "",
         "partitions": plan.partitions if plan else 0,
         "settings": [*_settings(settings)],
     }
+
+
+def _triggers(plan: Plan) -> str:
+    """Show the trigger program, that of matrices first."""
+    text = triggers_text(plan.program)
+    if plan.matrices is None:
+        return text
+    from squallpy.physical.matrix.explain_text import matrix_stage_text  # NB: only plans with matrices import it
+
+    return f"{matrix_stage_text(plan.matrices, 'triggers')}\n{text}"
 
 
 def _entries(entries: Iterable[Entry]) -> Iterable[Mapping[str, Any]]:

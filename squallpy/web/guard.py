@@ -1,21 +1,15 @@
-"""Access to the page: the names by which this machine is asked for, a token, and headers that shut others out.
+"""The guard of the page, who lets those in that have access, with headers that shut others out.
 
 A page of another site may let a browser ask at 127.0.0.1. It gets no answer to read: there is no CORS, and a name of
 its own that leads here (DNS rebinding) is refused by the Host header.
 """
-
-import hmac
-import secrets
-import socket
-from collections.abc import Mapping
-from dataclasses import dataclass
 
 from starlette.datastructures import Headers, QueryParams
 from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from squallpy.base.addresses import Address, is_address, is_loopback
+from squallpy.web.access import Access
 
 COOKIE = "squallpy"
 HEADERS = {
@@ -29,37 +23,6 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """The access to an address.
-
-    Args:
-        token: What has to be shown; empty: nothing.
-    """
-
-    address: Address
-    token: str = ""
-
-    @classmethod
-    def to(cls, address: Address, environment: Mapping[str, str]) -> "Access":
-        """Ask for a token where others than this machine can reach the address."""
-        if is_loopback(address.host):
-            return cls(address)
-        return cls(address, environment.get("SQUALL_UI_TOKEN") or secrets.token_urlsafe(24))
-
-    def knows(self, host: str) -> bool:
-        """True if a Host header names this machine: by an address, or a name of its own."""
-        name = _without_port(host).lower().rstrip(".")
-        if is_loopback(self.address.host):
-            return is_loopback(name) or name == self.address.host.lower()
-        own = {"localhost", self.address.host.lower(), socket.gethostname().lower(), socket.getfqdn().lower()}
-        return bool(name) and (name in own or is_address(name))
-
-    def admits(self, shown: str) -> bool:
-        """True if a token is the right one, or none is asked for."""
-        return not self.token or hmac.compare_digest(shown.encode(), self.token.encode())
 
 
 class Guard:
@@ -100,11 +63,6 @@ class Guard:
         kind, _, shown = headers.get("authorization", "").partition(" ")
         cookie = cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
         return None if access.admits(shown.strip() if kind.lower() == "bearer" else cookie) else _unknown()
-
-
-def _without_port(host: str) -> str:
-    """Cut the port off: [::1]:8090 → [::1]"""
-    return host[: host.find("]") + 1] if host.startswith("[") else host.partition(":")[0]
 
 
 def _unknown() -> Response:

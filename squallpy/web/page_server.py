@@ -5,13 +5,18 @@ import logging
 import os
 import threading
 from contextlib import suppress
+from importlib.util import find_spec
 from types import TracebackType
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from squallpy.base.addresses import Address
 from squallpy.base.errors import SquallError
+from squallpy.web.access import Access
 
 if TYPE_CHECKING:
+    import uvicorn
+
     from squallpy.web.app import Page
     from squallpy.web.monitored import Monitored
 
@@ -20,10 +25,8 @@ ADDRESS = Address("127.0.0.1", 8090)
 OPTION = "--ui"
 
 
-def read_address(text: str | None) -> Address:
+def read_address(text: str) -> Address:
     """Read [HOST]:PORT; SQ7003 for anything else."""
-    if text is None:
-        return ADDRESS
     if (address := Address.parse(text, "--ui-address")) is None:
         raise SquallError("SQ7003", f"--ui-address {text} is no address", hint="[HOST]:PORT, such as :8090")
     return address
@@ -37,40 +40,37 @@ class PageServer:
     """
 
     def __init__(self, address: Address = ADDRESS) -> None:
-        try:
-            import starlette  # noqa: F401
-            import uvicorn
-        except ImportError as error:
-            hint = "pip install 'squallpy[ui]'"
-            raise SquallError("SQ8009", f"the page needs {error.name}, which is not installed", hint=hint) from None
-        from squallpy.web.guard import Access
-
+        for package in ("starlette", "uvicorn"):  # NB: they are imported when there is something to show
+            if find_spec(package) is None:
+                hint = "pip install 'squallpy[ui]'"
+                raise SquallError("SQ8009", f"the page needs {package}, which is not installed", hint=hint)
         self._access = Access.to(address, os.environ)
         self._socket = address.listen(OPTION)
         self._page: Page | None = None
         host = address.host or "localhost"
         at = Address("localhost" if host in ("0.0.0.0", "::") else host, self._socket.getsockname()[1])
-        self.url = f"http://{at}/{f'?token={self._access.token}' if self._access.token else ''}"
-        logging.getLogger("uvicorn").addHandler(logging.NullHandler())
-        self._uvicorn = uvicorn
+        self.url = f"http://{at}/{f'?token={quote(self._access.token)}' if self._access.token else ''}"
         self._server: uvicorn.Server | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
     def show(self, monitored: "Monitored") -> None:
         """Show something, in place of what was shown before."""
-        from squallpy.web.app import Page
-
         if self._page:
             self._page.show(monitored)
             return
+        import uvicorn
+
+        from squallpy.web.app import Page
+
+        logging.getLogger("uvicorn").addHandler(logging.NullHandler())
         self._page = Page(monitored)
-        config = self._uvicorn.Config(
+        config = uvicorn.Config(
             self._page.application(self._access),
             log_config=None, access_log=False, lifespan="off", ws="none", server_header=False, http="h11",
             timeout_graceful_shutdown=1,
         )  # fmt: skip
-        self._server = self._uvicorn.Server(config)
+        self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._run, name="squallpy page", daemon=True)
         self._thread.start()
 

@@ -3,6 +3,7 @@
 /views/rev?q=ann&sort=1&desc=1&offset=100&limit=50
 """
 
+import io
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -112,11 +113,35 @@ def _texts(rows: pa.Table) -> Iterator[bytes]:
 
 def _arrow(rows: pa.Table) -> Iterator[bytes]:
     """Write rows as a stream of Arrow, piece by piece."""
-    out = pa.BufferOutputStream()
+    out = _Written()
     with pa.ipc.new_stream(out, rows.schema) as writer:
         for piece in pieces(rows):
             writer.write_batch(piece)
-    yield out.getvalue().to_pybytes()
+            yield out.take()
+    yield out.take()
+
+
+class _Written(io.RawIOBase):
+    """Bytes that were written and are not taken yet."""
+
+    def __init__(self) -> None:
+        self._parts, self._size = list[bytes](), 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._parts.append(bytes(data))
+        self._size += len(self._parts[-1])
+        return len(self._parts[-1])
+
+    def tell(self) -> int:
+        return self._size
+
+    def take(self) -> bytes:
+        """Take what was written since the last time."""
+        parts, self._parts = self._parts, []
+        return b"".join(parts)
 
 
 def _is_number(kind: pa.DataType) -> bool:

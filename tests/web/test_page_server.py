@@ -3,7 +3,7 @@
 import json
 import socket
 from collections.abc import Iterator
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import httpx
 import pyarrow as pa
@@ -12,7 +12,7 @@ import pytest
 import squallpy
 from squallpy import SquallError
 from squallpy.base.addresses import Address
-from squallpy.web.guard import Access
+from squallpy.web.access import Access
 from tests.terminal.conftest import Squall
 from tests.web.conftest import SCRIPT, Site
 
@@ -216,6 +216,7 @@ def test_a_token_is_needed_where_others_reach_the_page(monkeypatch: pytest.Monke
     with squallpy.connect() as session:
         opened = Site(session, session.serve_page("0.0.0.0:0"))
         base, token = opened.url.split("?token=")
+        token = unquote(token)
         assert token == "a secret"
         get = httpx.Client(base_url=base, timeout=20).get
         assert (get("/").status_code, get("/report").status_code, get("/healthz").status_code) == (401, 401, 200)
@@ -247,6 +248,13 @@ def fault_the_port_is_taken(squall: Squall, site: Site) -> None:
     assert str(raised.value) == expected
     result = squall("-c", "SELECT 1", "--ui-address", f"127.0.0.1:{port}")
     assert (result.status, result.err) == (2, f"{expected}\n")
+
+
+def fault_a_package_is_missing(squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("squallpy.web.page_server.find_spec", lambda name: None if name == "uvicorn" else object())
+    result = squall("run", "q.sql", "--backend", "local", "--ui")
+    said = "SQ8009 the page needs uvicorn, which is not installed, pip install 'squallpy[ui]'\n"
+    assert (result.status, result.err) == (3, said)
 
 
 @pytest.mark.parametrize("given", ["8090", "http://localhost:8090", ":99999"])

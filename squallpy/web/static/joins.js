@@ -33,7 +33,7 @@ const shown = mapping => Array.isArray(mapping[0]) ? mapping.map(each => `(${eac
 
 function facts(join) {
   const found = {
-    "tuples of a joiner": count(join.ilf), "bytes by those of the best mapping": join.ilf_ratio?.toFixed(2), "busiest by the mean": join.busiest?.toFixed(2),
+    "tuples of a joiner": join.ilf == null ? null : count(Math.round(join.ilf)), "bytes by those of the best mapping": join.ilf_ratio?.toFixed(2), "busiest by the mean": join.busiest?.toFixed(2),
     migrations: join.epoch, "migration under way": join.migrated == null ? "none" : `${Math.round(100 * join.migrated)} %`, "tuples copied": join.copied == null ? null : count(join.copied),
     "heavy keys": join.heavy_keys,
   };

@@ -26,7 +26,8 @@ function take(report) {
   for (const kept of [data.events, data.rows]) while (kept.size > 300) kept.delete(kept.keys().next().value);
   data.report = report;
   data.offset = report.now - Date.now() / 1000;
-  if (report.edition !== data.catalogue?.edition) read();
+  if (data.isNew || report.edition !== data.catalogue?.edition) read();
+  data.isNew = false;
   head();
   if (Date.now() - drawn > 900) draw();
 }
@@ -58,7 +59,12 @@ function catalogue(found) {
 function listen() {
   const stream = new EventSource("/events");
   stream.addEventListener("report", event => { data.lost = false; take(JSON.parse(event.data)); });
-  stream.onerror = () => { data.lost = true; head(); };
+  stream.onopen = () => { data.isNew = true; };  // it may be another process by now
+  stream.onerror = () => {
+    data.lost = true;
+    head();
+    if (stream.readyState === EventSource.CLOSED) setTimeout(listen, 10_000);
+  };
 }
 
 // figures
@@ -80,8 +86,13 @@ function rates() {
 
 function state() {
   const found = new Map();
-  for (const [{ view }, value] of samples("state_bytes")) found.set(view, { bytes: value, records: 0 });
-  for (const [{ view }, value] of samples("state_records")) if (found.has(view)) found.get(view).records = value;
+  for (const [what, name] of [["bytes", "state_bytes"], ["records", "state_records"]]) {
+    for (const [{ view }, value] of samples(name)) {
+      const pool = view.replace(/^(other|changes|reached) /, ""), held = found.get(pool) ?? { bytes: 0, records: 0 };  // of joiners
+      held[what] += value;
+      found.set(pool, held);
+    }
+  }
   return found;
 }
 

@@ -97,7 +97,8 @@ export class PlanPicture {
       setText(figures[1], held ? `${bytes(held.bytes)}${node.pool ? "" : " ledger"}` : node.kind === "table" ? "table" : "");
       heat.setAttribute("width", WIDTH * Math.max(share, node.pool ? weight : 0));
       const why = many && node.pool && share >= HOT ? `work ${Math.round(100 * share)} %` : many && node.pool && weight >= HOT ? `state ${Math.round(100 * weight)} %` : "";
-      setText(mark, why ? `hot · ${why}` : "");
+      setText(mark, why ? `hot · ${why}` : short(node.component ?? "", 14));
+      mark.classList.toggle("plain", !why);
       box.classList.toggle("hot", Boolean(why));
     }
     for (const [edge, line] of this.lines) {
