@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from squallpy.runtime.evaluate.vectors import Vec
 
 FEATURE, COEFFICIENT, INTERCEPT = "feature", "coefficient", "intercept"
-_ROW = "__row"  # the column with the place of a row
 _HINT = "a model is a view of SELECT * FROM ols(TABLE(…), 'label', …)"
 
 
@@ -156,37 +155,30 @@ def _columns(
     model: Model, regression: Regression, features: Sequence[str], rows: "pa.Table"
 ) -> tuple[dict[str, "Vec"], dict[str, "pa.Array"]]:
     """Compute features as vectors of DOUBLE, and groups as arrays, by name, in the order of the rows."""
-    import numpy as np
     import pyarrow as pa
     from sqlglot import exp
 
-    from squallpy.live.snapshot_query import select_rows
+    from squallpy.live.row_query import project_rows
     from squallpy.runtime.evaluate.casts import cast
-    from squallpy.runtime.evaluate.text_column_casts import column_type
-    from squallpy.runtime.evaluate.vectors import Vec, from_arrow
+    from squallpy.runtime.evaluate.vectors import Vec, to_arrow
 
-    names = (*features, *regression.groups)
-    items = [_item(model, regression, name, rows) for name in names]
+    items = [_item(model, regression, name, rows) for name in (*features, *regression.groups)]
     read = {column.name.lower() for item in items for column in item.find_all(exp.Column)}
     used = rows.select([i for i, name in enumerate(rows.column_names) if name.lower() in read])
     for i, column in enumerate(used.columns):
         if pa.types.is_null(column.type):
             used = used.set_column(i, used.column_names[i], pa.nulls(len(rows), pa.float64()))
-    place = exp.column(_ROW, quoted=True)
-    used = used.append_column(_ROW, pa.array(np.arange(len(rows))))
-    listed = [exp.alias_(item, f"c{i}") for i, item in enumerate((*items, place))]
+    listed = [exp.alias_(item, f"c{i}") for i, item in enumerate(items)]
     select = exp.select(*listed).from_(exp.Table(this=exp.to_identifier(model.name, quoted=True)))
-    fields, found = select_rows(replace(regression.query, ast=select), model.name, used, model._session.settings)
-    found = found.take(pa.array(np.argsort(found.columns[-1])))
+    found = project_rows(replace(regression.query, ast=select), model.name, used) if items else []
     columns = dict[str, Vec]()
-    for field, name, column in zip(fields, features, found.columns, strict=False):
-        if not field.type.is_numeric:
-            message = f'the feature "{name}" of the model {model.name} is of numbers, and here it is {field.type}'
+    for (type, vector), name in zip(found, features, strict=False):
+        if not type.is_numeric:
+            message = f'the feature "{name}" of the model {model.name} is of numbers, and here it is {type}'
             raise SquallError("SQ2005", message)
-        array = column.combine_chunks().cast(column_type(field.type))
-        columns[name] = cast(from_arrow(array, field.type), field.type, DOUBLE, len(rows), name)
-    keys = (column.combine_chunks() for column in found.columns[len(features) :])
-    return columns, dict(zip(regression.groups, keys, strict=False))
+        columns[name] = cast(vector, type, DOUBLE, len(rows), name)
+    groups = (to_arrow(vector, type, len(rows)) for type, vector in found[len(features) :])
+    return columns, dict(zip(regression.groups, groups, strict=True))
 
 
 def _item(model: Model, regression: Regression, name: str, rows: "pa.Table") -> "exp.Expr":

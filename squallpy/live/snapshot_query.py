@@ -19,13 +19,11 @@ from squallpy.catalog.sink_spec import SinkSpec
 from squallpy.checkpoint_identity import columns_read
 from squallpy.compiler import Compiler
 from squallpy.frontend.query import SelectText, tables_read
-from squallpy.live.pushed_tables import pushed_table
 from squallpy.logical.bind import Script, bind_top
 from squallpy.logical.expressions import Call, Column, Literal, conjuncts
 from squallpy.logical.nodes import Filter, Query, Scan, nodes
 from squallpy.runtime.evaluate.constant_evaluation import fold_constant
 from squallpy.runtime.evaluate.text_column_casts import column_type
-from squallpy.runtime.formats.arrow_rows import fields_of as fields_of_arrow
 from squallpy.runtime.local_executor import LocalExecutor
 from squallpy.runtime.result.result import Equal
 from squallpy.runtime.session_input import History
@@ -59,13 +57,22 @@ class SnapshotQueries:
         """Answer a query; SQ3001 if it reads a stream."""
         self.check(text)
         query = self._bind(text)
-
-        def open_relation(relation: Relation, equal: Equal) -> Source:
+        script = Script(self._relations, (query,))
+        compiled = Compiler(script, self.settings, {}).compile([query], 1, {})
+        sources: dict[str, Source] = {}
+        for relation in compiled.relations:
             if relation.format == SNAPSHOT:
-                return TableSource(self._rows(relation, equal))
-            return open_source(relation, self.base)
-
-        return _answer(query, self._relations, self.settings, open_relation)
+                sources[relation.name] = TableSource(
+                    self._rows(relation, wanted_values(compiled.optimised[0], relation))
+                )
+            else:
+                sources[relation.name] = open_source(relation, self.base)
+                sources[relation.name].check(columns_read(compiled).get(relation.name, ()))
+        spans = {name: whole(source) for name, source in sources.items()}
+        executor = LocalExecutor(compiled.plan, Input(sources, History((spans,), {})), with_changes=False)
+        executor.step()
+        (table,) = executor.final()
+        return table
 
     def check(self, text: SelectText) -> None:
         """Raise SQ3001 if a query reads a stream, by name or in a view that is not materialized."""
@@ -97,35 +104,6 @@ class SnapshotQueries:
         rows = self.read(self.views[relation.name.lower()], equal)
         types = pa.schema([(field.name, column_type(field.type)) for field in relation.fields])
         return rows.rename_columns(types.names).cast(types)
-
-
-def select_rows(text: SelectText, name: str, rows: pa.Table, settings: Settings) -> tuple[tuple[Field, ...], pa.Table]:
-    """Answer a query over the rows of one table, which it reads by a name; returns its columns, and the answer.
-
-    Raises:
-        SquallError: SQ4002 for a column without a SQL type, SQ4004 for a value that does not fit; and those of queries.
-    """
-    relation = Relation(name, fields_of_arrow(rows.schema), False, SNAPSHOT)
-    source = TableSource(pushed_table(relation, rows, "+"))
-    catalog = Catalog({name.lower(): relation})
-    query = bind_top(catalog, text, 1, fold_constant)
-    return fields_of(query), _answer(query, catalog.relations, settings, lambda *_: source)
-
-
-def _answer(
-    query: Query, relations: dict[str, Relation], settings: Settings, open: Callable[[Relation, Equal], Source]
-) -> pa.Table:
-    """Run a query once over all rows of its relations."""
-    compiled = Compiler(Script(relations, (query,)), settings, {}).compile([query], 1, {})
-    sources = dict[str, Source]()
-    for relation in compiled.relations:
-        sources[relation.name] = open(relation, wanted_values(compiled.optimised[0], relation))
-        sources[relation.name].check(columns_read(compiled).get(relation.name, ()))
-    spans = {name: whole(source) for name, source in sources.items()}
-    executor = LocalExecutor(compiled.plan, Input(sources, History((spans,), {})), with_changes=False)
-    executor.step()
-    (table,) = executor.final()
-    return table
 
 
 def streams_read(catalog: Catalog, views: Collection[str], text: SelectText) -> set[str]:

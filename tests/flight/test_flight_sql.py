@@ -218,7 +218,12 @@ def test_others_need_a_token(s: Session, monkeypatch: pytest.MonkeyPatch) -> Non
     open_to_all = s.serve_flight("0.0.0.0:0")
     url = open_to_all.url.replace("localhost", "127.0.0.1")
     assert open_to_all.token == "se:cret"
-    for options in ({}, {"adbc.flight.sql.authorization_header": "Bearer other"}, {"username": "a", "password": "b"}):
+    for options in (
+        {},
+        {"adbc.flight.sql.authorization_header": "Bearer other"},
+        {"username": "a", "password": "b"},
+        {"adbc.flight.sql.authorization_header": "Basic x"},
+    ):
         with (
             pytest.raises(dbapi.Error, match=r"(?i)unauth"),
             dbapi.connect(url, options, autocommit=True) as connection,
@@ -232,6 +237,13 @@ def test_others_need_a_token(s: Session, monkeypatch: pytest.MonkeyPatch) -> Non
             cursor.execute("SELECT i FROM few")
             assert cursor.fetchall() == [(-1,)]
     open_to_all.close()
+
+
+def test_a_user_may_log_in_where_no_token_is_needed(server: FlightServer) -> None:
+    for options in ({"username": "", "password": ""}, {"username": "me", "password": "x"}):
+        with dbapi.connect(server.url, options, autocommit=True) as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT i FROM few")
+            assert cursor.fetchall() == [(-1,)]
 
 
 def fault_a_port_that_is_taken_and_words_that_are_no_address(s: Session, server: FlightServer) -> None:

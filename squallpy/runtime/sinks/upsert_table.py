@@ -44,6 +44,8 @@ def number_rows(rows: pa.Table, places: Sequence[int]) -> Any:
     columns = [
         np.asarray((code.combine_chunks() if isinstance(code, pa.ChunkedArray) else code).indices) for code in codes
     ]
+    if len(columns) == 1:
+        return columns[0].astype(np.int64)
     return np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)[1].reshape(-1)
 
 
