@@ -12,7 +12,7 @@ ROWS = 20
 _WIDEST = 200  # characters of a value
 _LINE = "border-bottom:1px solid rgba(128,128,128,.3)"
 _CELL = "padding:.15em .7em;white-space:pre;max-width:40em;overflow:hidden;text-overflow:ellipsis"
-_FAINT = "opacity:.6;font-size:.85em"
+_FAINT = "opacity:.6;font-size:.85em;font-weight:normal"
 
 
 class Html:

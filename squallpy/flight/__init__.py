@@ -11,10 +11,10 @@ from squallpy.base.errors import SquallError
 
 if TYPE_CHECKING:
     from squallpy.flight.server import FlightServer
-    from squallpy.live.live_session import LiveSession
+    from squallpy.live.open_session import OpenSession
 
 
-def open_server(session: "LiveSession", address: Address) -> "FlightServer":
+def open_server(session: "OpenSession", address: Address) -> "FlightServer":
     """Serve the views of a session by Flight SQL; SQ7005 if it cannot listen there, SQ8009 without Arrow's Flight."""
     try:
         import pyarrow.flight  # noqa: F401

@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
+from squallpy.base.errors import SquallError
 from squallpy.catalog.catalog import View
 from squallpy.catalog.relation import COMPUTED, CONSTANT, Field, Relation
 from squallpy.flight.messages import (
@@ -24,7 +26,7 @@ from squallpy.flight.messages import (
 from squallpy.flight.sql_info import SCHEMA as FACTS
 from squallpy.flight.sql_info import facts_table
 from squallpy.flight.wire import Message
-from squallpy.live.live_session import LiveSession
+from squallpy.live.open_session import OpenSession
 from squallpy.runtime.evaluate.vectors import arrow_type
 
 CATALOG, MAIN = "squallpy", "main"
@@ -60,7 +62,7 @@ def schema_of(command: Message) -> pa.Schema | None:
     return _SCHEMAS.get(type(command))
 
 
-def answer(command: Message, session: LiveSession) -> pa.Table:
+def answer(command: Message, session: OpenSession) -> pa.Table:
     """Answer a question about a session, which has a schema."""
     if isinstance(command, CommandGetSqlInfo):
         return facts_table(command.info)
@@ -71,7 +73,7 @@ def answer(command: Message, session: LiveSession) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _rows(command: Message, session: LiveSession) -> Sequence[tuple[Any, ...]]:
+def _rows(command: Message, session: OpenSession) -> Sequence[tuple[Any, ...]]:
     match command:
         case CommandGetCatalogs():
             return [(CATALOG,)]
@@ -93,20 +95,18 @@ def _rows(command: Message, session: LiveSession) -> Sequence[tuple[Any, ...]]:
     return []
 
 
-def list_readable(session: LiveSession) -> Iterator[Readable]:
+def list_readable(session: OpenSession) -> Iterator[Readable]:
     """List the views and static tables of a session, without views of streams that are not materialized."""
-    with session.lock:
-        for entry in [*session.catalog.entries.values()]:
-            match entry:
-                case Relation(stream=False, format=format) if format not in (COMPUTED, CONSTANT):
-                    kind = TABLE
-                case View(is_materialized=materialized, query=query) if materialized or not session.reads_streams(
-                    query
-                ):
-                    kind = VIEW
-                case _:
-                    continue
-            schema, _, name = entry.name.rpartition(".")
+    for entry in [*session.catalog.entries.values()]:
+        match entry:
+            case Relation(stream=False, format=format) if format not in (COMPUTED, CONSTANT):
+                kind = TABLE
+            case View(is_materialized=materialized, query=query) if materialized or not session.reads_streams(query):
+                kind = VIEW
+            case _:
+                continue
+        schema, _, name = entry.name.rpartition(".")
+        with suppress(SquallError):  # NB: it may be dropped meanwhile
             yield Readable(schema or MAIN, name, kind, session.columns(entry.name))
 
 

@@ -35,7 +35,7 @@ from squallpy.flight.metadata import answer, result_schema, schema_of
 from squallpy.flight.wire import Message
 from squallpy.frontend.script import parse_script
 from squallpy.frontend.statements import Select
-from squallpy.live.live_session import LiveSession
+from squallpy.live.open_session import OpenSession
 
 OPTION = "--flight"
 TOKEN = "SQUALL_FLIGHT_TOKEN"
@@ -55,7 +55,7 @@ class FlightServer:
         SquallError: SQ7005 if it cannot listen there.
     """
 
-    def __init__(self, session: LiveSession, address: Address) -> None:
+    def __init__(self, session: OpenSession, address: Address) -> None:
         address.listen(OPTION).close()  # NB: gRPC only says that it did not start
         self.token = "" if is_loopback(address.host) else os.environ.get(TOKEN) or secrets.token_urlsafe(24)
         """What clients have to show; empty: nothing."""
@@ -72,7 +72,7 @@ class FlightServer:
 class _Server(flight.FlightServerBase):  # type: ignore[misc]
     """The procedures of Flight."""
 
-    def __init__(self, session: LiveSession, location: str, token: str) -> None:
+    def __init__(self, session: OpenSession, location: str, token: str) -> None:
         super().__init__(location, auth_handler=_NoHandshake(), middleware={"token": _TokenCheck(token)})
         self._session = session
 
@@ -93,11 +93,10 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
             command = unpack(ticket.ticket)
             if schema_of(command):
                 return flight.RecordBatchStream(answer(command, self._session))
-            text = _text(command)
-            select, schema = _select(text), self._schema(command)
-            table = self._session.execute_statement(select, text).table
-            assert table is not None
-            table = pa.Table.from_arrays(table.columns, schema=schema)
+            schema = self._schema(command)
+            (outcome,) = self._session.execute(_text(command), _FILE)
+            assert outcome.table is not None
+            table = pa.Table.from_arrays(outcome.table.columns, schema=schema)
             rows = max(1, len(table) * MESSAGE // max(table.nbytes, 1))
             batches = table.to_batches(max_chunksize=rows)
             return flight.RecordBatchStream(pa.RecordBatchReader.from_batches(schema, batches))
@@ -107,7 +106,7 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
             command = unpack(descriptor.command or b"")
             if isinstance(command, CommandPreparedStatementQuery):
                 raise SquallError("SQ3001", "parameters of a statement are not supported", hint="write the values")
-            _select(_text(command))
+            _check_select(_text(command))
             raise SquallError("SQ3001", "a SELECT is no update", hint="execute it as a query")
 
     def list_actions(self, context: Any) -> list[Any]:
@@ -129,7 +128,7 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
         """Return the columns of what a command answers."""
         if (schema := schema_of(command)) is None:
             text = _text(command)
-            _select(text)
+            _check_select(text)
             schema = result_schema(self._session.schema(text, _FILE))
         return schema
 
@@ -148,8 +147,8 @@ def _text(command: Message) -> str:
     raise SquallError("SQ3001", f"{type(command).__name__} of Flight SQL is not supported here")
 
 
-def _select(text: str) -> Select:
-    """Parse a statement that is a SELECT; SQ3001 by name for any other, as clients only read."""
+def _check_select(text: str) -> None:
+    """Raise SQ3001 for a statement that is no SELECT, by its name, as clients only read."""
     kind = _KIND.match(text)
     if kind and kind[1].upper() not in _QUERIES:
         what = " ".join(kind[1].upper().split())
@@ -157,7 +156,6 @@ def _select(text: str) -> Select:
     statements = parse_script(text, _FILE)
     if len(statements) != 1 or not isinstance(statements[0], Select):
         raise SquallError("SQ3001", "Flight SQL takes one statement at a time, which is a query", hint=_HINT)
-    return statements[0]
 
 
 @contextmanager

@@ -30,7 +30,7 @@ def serve(
     """
     from squallpy.flight import open_server
     from squallpy.frontend.source_text import read_script
-    from squallpy.live.live_session import LiveSession
+    from squallpy.live.open_session import open_session
 
     if script is None and checkpoint is None:
         raise SquallError("SQ7004", "there is no session to serve", hint="name a script, or --checkpoint DIR")
@@ -38,11 +38,12 @@ def serve(
     base = script.parent if script else Path.cwd()
     with (
         interruptible(_say) as interruption,
-        closing(LiveSession(parse_settings(settings), base, checkpoint=checkpoint)) as session,
+        closing(open_session(parse_settings(settings), base, checkpoint=checkpoint)) as session,
     ):
         [*session.execute(statements, str(script), maintains=True)]
         with closing(open_server(session, flight)) as server:
-            session.start()
+            if not session.is_attached:
+                session.start()
             _say(f"Flight SQL at {server.url}" + (f", token {server.token}" if server.token else ""))
             while not session.failure and not interruption.stop.wait(_LOOK):
                 pass

@@ -246,6 +246,22 @@ def test_a_user_may_log_in_where_no_token_is_needed(server: FlightServer) -> Non
             assert cursor.fetchall() == [(-1,)]
 
 
+def test_what_another_process_has_is_served(tmp_path: Path) -> None:
+    with squallpy.connect(checkpoint=tmp_path) as host, squallpy.connect(checkpoint=tmp_path) as attached:
+        rows = host.stream("r", schema={"a": "INT"})
+        host.sql("CREATE MATERIALIZED VIEW v AS SELECT a FROM r")
+        rows.push({"a": [1]})
+        host.step()
+        url = attached.serve_flight("127.0.0.1:0").url
+        with dbapi.connect(url, autocommit=True) as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT a FROM v")
+            assert cursor.fetchall() == [(1,)]
+            (catalog,) = connection.adbc_get_objects(depth="all").read_all().to_pylist()
+            assert catalog["catalog_db_schemas"][0]["db_schema_tables"][0]["table_columns"][0]["column_name"] == "a"
+            with pytest.raises(dbapi.Error, match="SQ2003 query:1:8: unknown column"):
+                cursor.execute("SELECT b FROM v")
+
+
 def fault_a_port_that_is_taken_and_words_that_are_no_address(s: Session, server: FlightServer) -> None:
     taken = server.url.removeprefix("grpc://")
     with pytest.raises(SquallError, match=f"SQ7005 --flight cannot listen on {taken}: address already in use"):
