@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from squallpy.api.html import Plan, table_html
 from squallpy.api.relation import Table
 from squallpy.api.rows import Rows
+from squallpy.base.errors import SquallError
 from squallpy.frontend.declaration_text import qualified
 
 if TYPE_CHECKING:
@@ -60,7 +61,10 @@ class View(Table):
         return Plan(outcome.text or "")
 
     def _repr_html_(self) -> str:
-        return table_html(self.to_arrow(), self.name, types=self.columns)
+        try:
+            return table_html(self.to_arrow(), self.name, types=self.columns)
+        except SquallError as error:  # NB: it is gone, and the cell that shows it is not wrong
+            return error._repr_html_()
 
     def stats(self) -> Mapping[str, Any]:
         """Return the number of batches, of its rows, and records and bytes by view of the session."""

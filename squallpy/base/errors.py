@@ -66,6 +66,13 @@ class SquallError(Exception):
         lead = "".join("\t" if c == "\t" else " " for c in self.span.text[: self.span.column - 1])
         return f"    {self.span.text}\n    {lead}{'^' * max(1, self.span.length)}"
 
+    def _repr_html_(self) -> str:
+        """Show the line and the caret in a notebook."""
+        from html import escape
+
+        text = "\n".join(filter(None, [str(self), self.caret()]))
+        return f'<pre style="color:#c33;overflow-x:auto">{escape(text)}</pre>'
+
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """Suggest the known name nearest to `name` (`did you mean "x"?`), else list the known names, if they are few."""

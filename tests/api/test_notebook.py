@@ -154,6 +154,17 @@ def test_html_of_answers_of_any_type() -> None:
     assert "0 rows" in table_html(pa.table({}))
 
 
+def test_mistakes_and_views_that_are_gone_are_shown(notebook: Notebook) -> None:
+    with pytest.raises(CellError) as caught:
+        notebook.run("SELECT name, nam <> '<b>' AS b FROM items")
+    html = caught.value._repr_html_()
+    assert "SQ2003 cell:1:14: unknown column" in html and "nam &lt;&gt; &#x27;&lt;b&gt;&#x27;" in html
+    assert html.endswith(" " * 17 + "^^^</pre>")
+    view = notebook.session.view("revenue")
+    view.drop()
+    assert "SQ2001 unknown materialized view &quot;revenue&quot;" in view._repr_html_()
+
+
 def test_a_plan_is_its_text(notebook: Notebook) -> None:
     plan = notebook.session.view("revenue").explain()
     assert isinstance(plan, Plan) and "ON UPDATE ITEMS" in plan and repr(plan) == str(plan)
