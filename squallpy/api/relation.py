@@ -18,6 +18,7 @@ from squallpy.api.rows import Rows
 from squallpy.base.call_site import CallSite, call_site
 from squallpy.base.errors import SquallError, nearest
 from squallpy.frontend.declaration_text import qualified
+from squallpy.frontend.source_text import Place
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -187,10 +188,10 @@ class Relation(Rows):
         from squallpy.api.view import View
 
         site = call_site()
-        lines = "\n" * (site.first - 1)  # so that others can say where the view was created
+        place = Place(site.first - 1)  # so that others can say where the view was created
         create = "" if name is None else f"CREATE MATERIALIZED VIEW {qualified(name)} AS\n"
         with pointing_at(site, site.file):
-            (outcome,) = self._session.execute(lines + create + self.to_sql(), site.file, maintains=True)
+            (outcome,) = self._session.execute(create + self.to_sql(), site.file, True, place)
         assert outcome.view
         return View(self._session, outcome.view)
 

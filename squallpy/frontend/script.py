@@ -11,7 +11,7 @@ from squallpy.frontend.grammars import Parsed, load_grammar
 from squallpy.frontend.query import read_query as query
 from squallpy.frontend.session_statements import session_statement
 from squallpy.frontend.sink_ddl import read_sink
-from squallpy.frontend.source_text import ScriptText, with_backslashes
+from squallpy.frontend.source_text import START, Place, ScriptText, with_backslashes
 from squallpy.frontend.statements import (
     Body,
     CreateMatrix,
@@ -36,15 +36,18 @@ TERMINALS = {
 }  # fmt: skip
 
 
-def parse_script(text: str, file: str) -> list[Statement]:
+def parse_script(text: str, file: str, place: Place = START) -> list[Statement]:
     """Parse the statements of a script in order; raises SquallError (SQ1001, SQ3001, …) at the first mistake.
 
     CREATE STREAM r (a INT) USING csv OPTIONS (path 'r'); SELECT a FROM r;   →   [CreateRelation, Select]
+
+    Args:
+        place: Where the text begins in the file.
     """
     from lark import UnexpectedInput
 
     text = with_backslashes(text)
-    script = ScriptText(text, file)
+    script = ScriptText(text, file, place)
     parser = load_grammar("script")
     try:
         tree: Parsed = parser.parse(text)

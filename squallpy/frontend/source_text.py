@@ -5,6 +5,7 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from squallpy.base.errors import Span, SquallError, nearest
 
@@ -52,16 +53,42 @@ def with_backslashes(text: str) -> str:
     return re.sub(r"\b(ESCAPE[ \t]*)[ \t]'\\'(?!')", r"\1'\\\\'", text, flags=re.IGNORECASE)
 
 
+class Place(NamedTuple):
+    """The place in a file where a text begins.
+
+    Args:
+        line: The number of lines before it.
+        column: The number of characters before it in its line.
+    """
+
+    line: int = 0
+    column: int = 0
+
+    def behind(self, text: str) -> "Place":
+        """Return where goes on what follows a text that begins here."""
+        lines = text.count("\n")
+        return Place(self.line + lines, len(text) - (text.rfind("\n") + 1) + (0 if lines else self.column))
+
+
+START = Place()
+"""The beginning of a file."""
+
+
 @dataclass(frozen=True, slots=True)
 class ScriptText:
-    """A script with its file's name; offsets in characters become spans with line, column and the line's text."""
+    """A script with its file's name; offsets in characters become spans with line, column and the line's text.
+
+    Args:
+        place: Where it begins, if it is a part of the file.
+    """
 
     text: str
     file: str
+    place: Place = START
     starts: tuple[int, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        breaks = (i + 1 for i, character in enumerate(self.text) if character == "\n")
+        breaks = (found.end() for found in re.finditer("\n", self.text))
         object.__setattr__(self, "starts", (0, *breaks))
 
     def span(self, start: int, end: int | None = None) -> Span:
@@ -71,7 +98,9 @@ class ScriptText:
         column = start - self.starts[line]
         content = self.text[self.starts[line] :].split("\n", 1)[0].rstrip("\r")
         length = min((end or start + 1) - start, len(content) - column)
-        return Span(self.file, line + 1, column + 1, max(1, length), content)
+        before = 0 if line else self.place.column
+        place = (self.place.line + line + 1, before + column + 1)
+        return Span(self.file, *place, max(1, length), " " * before + content)
 
     def offset(self, line: int, column: int) -> int:
         """Find the offset of a 1-based line and column."""

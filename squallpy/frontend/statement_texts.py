@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from squallpy.frontend.source_text import Place
+
 _PARTS = re.compile(
     r"""
     (?P<blank>\s+|--[^\n]*|/\*.*?(?:\*/|\Z))
@@ -27,6 +29,14 @@ class StatementText:
     is_complete: bool
 
 
+def list_statements(text: str, place: Place) -> Iterator[tuple[str, Place]]:
+    """Yield the statements of a text that begins at a place, each with its own."""
+    done = 0
+    for part in split_statements(text):
+        place, done = place.behind(text[done : part.start]), part.start
+        yield text[part.start : part.end], place
+
+
 def split_statements(text: str) -> Iterator[StatementText]:
     """Yield the statements of a text that are not empty."""
     start = end = -1
@@ -39,9 +49,3 @@ def split_statements(text: str) -> Iterator[StatementText]:
             start, end = part.start() if start < 0 else start, part.end()
     if start >= 0:
         yield StatementText(start, end, False)
-
-
-def blank_around(text: str, part: StatementText) -> str:
-    """Replace all but one statement by blanks, so that its places in the text stay."""
-    before = re.sub(r"[^\n]", " ", text[: part.start])
-    return before + text[part.start : part.end]

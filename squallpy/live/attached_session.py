@@ -25,7 +25,8 @@ from squallpy.catalog.catalog import Catalog
 from squallpy.catalog.relation import Field
 from squallpy.frontend.query import SelectText
 from squallpy.frontend.script import parse_script
-from squallpy.frontend.statement_texts import blank_around, split_statements
+from squallpy.frontend.source_text import START, Place
+from squallpy.frontend.statement_texts import list_statements
 from squallpy.frontend.statements import Select, Subscribe
 from squallpy.live.definitions import Definitions
 from squallpy.live.entries import Entries
@@ -197,16 +198,17 @@ class AttachedSession:
     def is_attached(self) -> bool:
         return True
 
-    def execute(self, text: str, file: str = "session", maintains: bool = False) -> Iterator[Outcome]:
+    def execute(
+        self, text: str, file: str = "session", maintains: bool = False, place: Place = START
+    ) -> Iterator[Outcome]:
         """Let the host execute the statements of a text one by one; paths in them are by its folder."""
-        for part in split_statements(text):
-            placed = blank_around(text, part)
-            for statement in parse_script(placed, file):
+        for given, begins in list_statements(text, place):
+            for statement in parse_script(given, file, begins):
                 if isinstance(statement, Subscribe):
                     reader = self.subscribe(statement.name, statement.with_snapshot, span=statement.span)
                     yield Outcome("SUBSCRIBE", subscription=reader)
                     continue
-                message = {"call": "execute", "text": placed, "file": file}
+                message = {"call": "execute", "text": given, "file": file, "place": begins}
                 keeps = maintains and isinstance(statement, Select)
                 told, tables = self._connections.call({**message, "maintains": keeps})
                 yield Outcome(told["message"], tables[0] if tables else None, told["text"], told["view"])

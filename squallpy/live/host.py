@@ -25,6 +25,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.events import CHECKPOINT, WARNING, log_event
 from squallpy.frontend.declaration_text import qualified
 from squallpy.frontend.script import parse_script
+from squallpy.frontend.source_text import Place
 from squallpy.frontend.statements import Describe, Explain, Select, Show
 from squallpy.live.messages import Disconnected, encode_error, receive, send
 from squallpy.live.subscription import Subscription
@@ -163,7 +164,9 @@ class _Connection:
         calls: dict[str, Callable[[], Answer]] = {
             "version": lambda: ({"version": self._session.version}, []),
             "definitions": lambda: (self._session.definitions(), []),
-            "execute": lambda: self._execute(message["text"], message["file"], message["maintains"]),
+            "execute": lambda: self._execute(
+                message["text"], message["file"], message["maintains"], Place(*message["place"])
+            ),
             "push": lambda: self._push(message["name"], tables[0]),
             "step": self._step,
             "start": self._start,
@@ -187,13 +190,13 @@ class _Connection:
             message = f"{what} changes the session that another process has, and this one only reads"
             raise SquallError("SQ7013", message, hint="attach with --write, or connect(…, write=True)")
 
-    def _execute(self, text: str, file: str, maintains: bool) -> Answer:
+    def _execute(self, text: str, file: str, maintains: bool, place: Place) -> Answer:
         """Execute a statement."""
-        for statement in parse_script(text, file):
+        for statement in parse_script(text, file, place):
             keeps = maintains and isinstance(statement, Select)
             if keeps or not isinstance(statement, _READS):
                 self._check_writes("a SELECT that is kept fresh" if keeps else "the statement")
-        (outcome,) = self._session.execute(text, file, maintains)
+        (outcome,) = self._session.execute(text, file, maintains, place)
         if maintains and outcome.view and outcome.message == "SELECT":
             self._made.append(outcome.view)
         told = {"message": outcome.message, "text": outcome.text, "view": outcome.view}

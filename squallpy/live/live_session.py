@@ -24,7 +24,8 @@ from squallpy.catalog.relation import Field
 from squallpy.compiler import CompiledQuery
 from squallpy.frontend.query import SelectText
 from squallpy.frontend.script import parse_script
-from squallpy.frontend.statement_texts import blank_around, split_statements
+from squallpy.frontend.source_text import START, Place
+from squallpy.frontend.statement_texts import list_statements
 from squallpy.frontend.statements import CreateView, Describe, Explain, Pause, Select, Set, Show, Statement, Subscribe
 from squallpy.live.backend import Backend, LocalBackend, temporary_checkpoint
 from squallpy.live.definitions import Definitions
@@ -55,10 +56,6 @@ POLL = 0.05
 class LiveSession:
     """Streams, and views that live together over them.
 
-    Attributes:
-        is_writable: Whoever began a session may change it.
-        is_attached: No other process has it.
-
     Args:
         base: The folder from which relative paths start.
         observer: Told of each batch.
@@ -66,7 +63,7 @@ class LiveSession:
         backend: Where batches are applied; None: in this process.
     """
 
-    is_writable, is_attached = True, False
+    is_writable, is_attached = True, False  # NB: it is one of this process
 
     def __init__(
         self,
@@ -146,15 +143,17 @@ class LiveSession:
             told = {"version": self.version, "statements": self.statements, "columns": dict(self._compiler.columns)}
             return {**told, "settings": list_assignments(self.settings), "base": str(self.base)}
 
-    def execute(self, text: str, file: str = "session", maintains: bool = False) -> Iterator[Outcome]:
+    def execute(
+        self, text: str, file: str = "session", maintains: bool = False, place: Place = START
+    ) -> Iterator[Outcome]:
         """Execute the statements of a text one by one, as their outcomes are asked for.
 
         Args:
             maintains: A SELECT is kept fresh from now on, instead of answered once.
+            place: Where the text begins in the file.
         """
-        for part in split_statements(text):
-            for statement in parse_script(blank_around(text, part), file):
-                given = text[part.start : part.end]
+        for given, begins in list_statements(text, place):
+            for statement in parse_script(given, file, begins):
                 if maintains and isinstance(statement, Select):
                     yield self.maintain(statement)
                 else:

@@ -214,7 +214,7 @@ class Shell:
         """Execute a statement."""
         from squallpy.frontend.script import parse_script
 
-        return [self._evaluate(statement, entry, file) for statement in parse_script(entry.placed, file)]
+        return [self._evaluate(statement, entry, file) for statement in parse_script(entry.text, file, entry.place)]
 
     def _evaluate(self, statement: "Statement", entry: Entry, file: str) -> Answer:
         from squallpy.frontend.statements import CreateView, Select
@@ -225,7 +225,7 @@ class Shell:
             if is_live:
                 return self.answer_live(entry, file)
             self.before_snapshot()
-        (outcome,) = self.session.execute(entry.placed, file)
+        (outcome,) = self.session.execute(entry.text, file, place=entry.place)
         if isinstance(statement, CreateView) and statement.is_materialized:
             self.catch_up(statement.name)
         self._tell_notices()
@@ -237,7 +237,7 @@ class Shell:
 
     def maintain(self, entry: Entry, file: str) -> "Outcome":
         """Keep a SELECT over streams fresh."""
-        (outcome,) = self.session.execute(entry.placed, file, maintains=True)
+        (outcome,) = self.session.execute(entry.text, file, True, entry.place)
         return outcome
 
     def answer_live(self, entry: Entry, file: str) -> Answer:

@@ -6,6 +6,7 @@ read_entries(["SELECT 1;\\n", ".mode csv\\n", "SELECT 2"])   →   SELECT 1, .mo
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from squallpy.frontend.source_text import Place
 from squallpy.frontend.statement_texts import split_statements
 
 _LEADS = (".", "\\")
@@ -27,9 +28,9 @@ class Entry:
     is_command: bool = False
 
     @property
-    def placed(self) -> str:
-        """The text, behind blank lines and spaces, so that places in it are those in the whole."""
-        return "\n" * self.line + " " * self.column + self.text
+    def place(self) -> Place:
+        """The place where it begins in what it was read from."""
+        return Place(self.line, self.column)
 
 
 def read_entries(lines: Iterable[str]) -> Iterator[Entry]:
