@@ -11,9 +11,9 @@ def run_notebook(path: Path) -> str:
     from nbclient import NotebookClient
 
     notebook = nbformat.read(path, as_version=4)
-    NotebookClient(
-        notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}
-    ).execute()
+    place = {"metadata": {"path": str(path.parent)}}
+    quiet = ["--log-level=ERROR"]  # NB: it warns that others on this machine may listen
+    NotebookClient(notebook, timeout=120, kernel_name="python3", resources=place, extra_arguments=quiet).execute()
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
     notebook.metadata.pop("language_info", None)
