@@ -3,6 +3,7 @@
     names         what stands for pools, variables and columns in the text
     expressions   scalar expressions over the row at hand
     groups        a feed's delta: a function over the rows of an Arrow batch
+    derivations   the delta of an auxiliary relation: a function over the groups that a batch touched
     statements    a statement: a function over the rows of a delta
     program       all of a plan, and what is refused
 

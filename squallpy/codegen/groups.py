@@ -10,7 +10,8 @@
 A text among the keys is its number in the dictionary.
 """
 
-from collections.abc import Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -39,8 +40,7 @@ ARROW: Final = {  # the buffers that a column is read from, by the kind of its t
     Kind.TIMESTAMP: "timestamp[us]", Kind.VARCHAR: "string",
 }  # fmt: skip
 
-
-_RESERVED = {
+RESERVED: Final = {
     "given", "steps", "batch", "first", "rows", "row", "dictionary", "sums", "key", "short_texts", "fits", "record",
     "words", "left", "load", "load8", "address", "load32", "store", "range",
 }  # fmt: skip
@@ -75,23 +75,25 @@ def print_group(delta: View, payload: Payload, function: str, is_signed: bool) -
     Args:
         is_signed: Rows have multiplicities.
     """
-    return _Group(delta, payload, function, is_signed).code()
+    return _Group(delta, payload, function, is_signed=is_signed).code()
 
 
 @dataclass
-class _Group:
+class GroupBody(ABC):
+    """The loop over rows that filters, computes, and adds up by key."""
+
     delta: View
     payload: Payload
     function: str
-    is_signed: bool
-    columns: dict[str, Type] = field(default_factory=dict)
-    at: dict[str, str] = field(default_factory=dict)  # by column
-    names: Names = field(default_factory=lambda: Names(set(_RESERVED)))
-    head: Lines = field(default_factory=Lines)
+    names: Names = field(default_factory=lambda: Names(set(RESERVED)))
     body: Lines = field(default_factory=lambda: Lines(depth=2))
-    texts: int = 0
 
-    def code(self) -> GroupCode:
+    def _print(self, times: Callable[[], Value] | None) -> None:
+        """Print the loop's body.
+
+        Args:
+            times: Prints how often a row counts.
+        """
         rings, (term,) = scalar_rings(self.payload), self.delta.terms
         (atom,) = term.atoms
         self._fields = {v.id: name for name, v in atom.fields}
@@ -99,14 +101,26 @@ class _Group:
         self._filter_and_compute([f for f in term.body if isinstance(f, Assign | Cmp)])
         keys = [self._key(key) for key in self.delta.keys]
         values = [row.product(lane) for lane in term.lanes if lane is not None]
-        if self.is_signed:
-            times = self._load_times()
-            values = [row.times(value, times) for value in values]
+        if times:
+            count = times()
+            values = [row.times(value, count) for value in values]
         self.body("if fits == 0:")
         self.body("    return -1")
         self._add(keys, list(zip((v.code for v in values), rings, self.payload.offsets, strict=True)))
-        constants, read = tuple(self.body.texts), tuple(self.columns.items())
-        return GroupCode(self.delta.name, self.function, self._text(), read, self.texts, constants)
+
+    @abstractmethod
+    def _load(self, column: Column) -> Value: ...
+
+    @abstractmethod
+    def _load_text(self, column: Column) -> Text: ...
+
+    @abstractmethod
+    def _head(self, lines: Lines) -> None:
+        """Print what comes before the rows."""
+
+    @abstractmethod
+    def _rows(self, lines: Lines) -> None:
+        """Print the head of the loop."""
 
     def _filter_and_compute(self, steps: list[Assign | Cmp]) -> None:
         """Print predicates and variables: first the predicates that need no variable, all of them before rows go."""
@@ -146,6 +160,66 @@ class _Group:
             self.body("continue")
 
     def _key(self, key: Column) -> str:
+        if key.type.kind is Kind.DOUBLE:
+            raise NotCompilable(f"{key}, a key that is a double")
+        value, least = self._row.value(key), least_as_held(key.type)
+        if value.least < least:
+            known = f"{value.known} == 0 or " if value.known else ""
+            self.body(f"fits &= 1 if {known}{value.code} >= {constant(least)} else 0")
+        return f"({value.code} if {value.known} else LEAST_WORD)" if value.known else value.code
+
+    def _add(self, keys: list[str], lanes: list[tuple[str, Ring, int]]) -> None:
+        """Print how values are added to the payload of a key, in locals if there is one key alone."""
+        if not keys:
+            for value, ring, at in lanes:
+                if ring is Ring.COUNT:
+                    self.body(f"sum_{at} += {value}")
+                else:
+                    self.body(f"sum_{at}, sum_{at + 1} = exact_add(sum_{at}, sum_{at + 1}, {value}, sign({value}))")
+            return
+        for i, key in enumerate(keys):
+            self.body(f"store(key, {i}, {key})")
+        self.body("record = enter(sums, key, steps, 0)")
+        self.body("if record < 0:")
+        self.body("    return -2")
+        self.body(f"words = words_of(sums, record, {self.payload.width})")
+        add_lanes(self.body, lanes, "words")
+        self.body("if left == 0:")
+        self.body("    remove(sums, key, steps)")
+
+    def _text(self) -> str:
+        lines = Lines()
+        self._head(lines)
+        if not self.delta.keys:
+            lines(f"{' = '.join(f'sum_{i}' for i in range(self.payload.width))} = 0")
+        self._rows(lines)
+        lines.lines += self.body.lines
+        if not self.delta.keys:
+            lines(f"if {' | '.join(f'sum_{i}' for i in range(self.payload.width))} != 0:")
+            with lines.block("    record = enter(sums, key, steps, 0)"):
+                lines("if record < 0:")
+                lines("    return -2")
+                lines(f"words = words_of(sums, record, {self.payload.width})")
+                for i in range(self.payload.width):
+                    lines(f"store(words, {i}, sum_{i})")
+        lines("return 0")
+        return "\n".join(["@entry", f"def {self.function}(given):", *lines.lines]) + "\n"
+
+
+@dataclass
+class _Group(GroupBody):
+    is_signed: bool = field(kw_only=True)
+    columns: dict[str, Type] = field(default_factory=dict)
+    at: dict[str, str] = field(default_factory=dict)  # by column
+    head: Lines = field(default_factory=Lines)
+    texts: int = 0
+
+    def code(self) -> GroupCode:
+        self._print(self._load_times if self.is_signed else None)
+        constants, read = tuple(self.body.texts), tuple(self.columns.items())
+        return GroupCode(self.delta.name, self.function, self._text(), read, self.texts, constants)
+
+    def _key(self, key: Column) -> str:
         if key.type.kind is Kind.VARCHAR:
             text, place = self._row.text(key), f"short_texts + {8 * self.texts * SHORT_TEXTS}"
             number = self.names("number")
@@ -155,13 +229,7 @@ class _Group:
             self.body(f"if {number} == -2:")
             self.body("    return -2")
             return number
-        if key.type.kind is Kind.DOUBLE:
-            raise NotCompilable(f"{key}, a key that is a double")
-        value, least = self._row.value(key), least_as_held(key.type)
-        if value.least < least:
-            known = f"{value.known} == 0 or " if value.known else ""
-            self.body(f"fits &= 1 if {known}{value.code} >= {constant(least)} else 0")
-        return f"({value.code} if {value.known} else LEAST_WORD)" if value.known else value.code
+        return super()._key(key)
 
     def _load_times(self) -> Value:
         times = self._column(MULT, BIGINT)
@@ -232,48 +300,17 @@ class _Group:
         self.body(f"{start} += {at}_bytes")
         return Text(start, length, known)
 
-    def _add(self, keys: list[str], lanes: list[tuple[str, Ring, int]]) -> None:
-        """Print how values are added to the payload of a key, in locals if there is one key alone."""
-        if not keys:
-            for value, ring, at in lanes:
-                if ring is Ring.COUNT:
-                    self.body(f"sum_{at} += {value}")
-                else:
-                    self.body(f"sum_{at}, sum_{at + 1} = exact_add(sum_{at}, sum_{at + 1}, {value}, sign({value}))")
-            return
-        for i, key in enumerate(keys):
-            self.body(f"store(key, {i}, {key})")
-        self.body("record = enter(sums, key, steps, 0)")
-        self.body("if record < 0:")
-        self.body("    return -2")
-        self.body(f"words = words_of(sums, record, {self.payload.width})")
-        add_lanes(self.body, lanes, "words")
-        self.body("if left == 0:")
-        self.body("    remove(sums, key, steps)")
-
-    def _text(self) -> str:
-        name, keys = self.function, ", ".join(map(str, self.delta.keys))
-        lines = Lines()
+    def _head(self, lines: Lines) -> None:
+        keys = ", ".join(map(str, self.delta.keys))
         lines(f'"""Compute {self.delta.name}({keys}) of the rows of a batch; −1: no answer, −2: no memory."""')
         lines(f"steps, batch, first, rows = {', '.join(f'load(given, {i})' for i in (STEPS, BATCH, FIRST, ROWS))}")
         lines(f"dictionary, sums = load(given, {DICTIONARY}), frame_at(load(given, {SUMS}))")
         lines(f"key, short_texts = key_room(sums), given + {8 * (COLUMNS + len(self.columns))}")
         lines.lines += self.head.lines
-        if not self.delta.keys:
-            lines(f"{' = '.join(f'sum_{i}' for i in range(self.payload.width))} = 0")
+
+    def _rows(self, lines: Lines) -> None:
         lines("for row in range(rows):")
         lines("    fits = 1")
-        lines.lines += self.body.lines
-        if not self.delta.keys:
-            lines(f"if {' | '.join(f'sum_{i}' for i in range(self.payload.width))} != 0:")
-            with lines.block("    record = enter(sums, key, steps, 0)"):
-                lines("if record < 0:")
-                lines("    return -2")
-                lines(f"words = words_of(sums, record, {self.payload.width})")
-                for i in range(self.payload.width):
-                    lines(f"store(words, {i}, sum_{i})")
-        lines("return 0")
-        return "\n".join(["@entry", f"def {name}(given):", *lines.lines]) + "\n"
 
 
 def add_lanes(lines: Lines, lanes: Iterable[tuple[str, Ring, int]], where: str) -> None:

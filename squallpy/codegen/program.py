@@ -5,13 +5,14 @@ between, the run ends.
 """
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from squallpy.codegen.derivations import DerivationCode, print_derivation
 from squallpy.codegen.groups import GroupCode, print_group
 from squallpy.codegen.names import Lines, Names, NotCompilable, text_lines
-from squallpy.codegen.statements import OUTCOME_ROWS, StatementCode, print_statement
+from squallpy.codegen.statements import OUTCOME_ROWS, StatementCode, print_statement, touched_name
 from squallpy.physical.plan import Plan, Stage, Update
 
 _STEPS_AT = 0  # the first word that a function is given; then of each delta its keys, payloads and rows; then frames
@@ -86,19 +87,23 @@ class PlanCode:
 
     groups: tuple[GroupCode, ...]
     runs: tuple[RunCode, ...]
+    derivations: tuple[DerivationCode, ...]
     refused: tuple[tuple[str, str], ...]
 
     @cached_property
     def text(self) -> str:
         """The module that has them."""
-        parts = [*(group.text for group in self.groups), *(run.text for run in self.runs)]
+        parts = [each.text for each in self.groups] + [each.text for each in self.runs]
+        parts += [each.text for each in self.derivations]
         constants = [text for group in self.groups for text in group.constants]
         constants += [text for run in self.runs for text in run.constants]
+        constants += [text for each in self.derivations for text in each.constants]
         if constants:
             parts.insert(0, text_lines(constants))
         used = set(re.findall(r"\w+", "\n".join(parts)))
         steps, of_texts = ("".join(f"\n    {s}," for s in some if s in used) for some in (_STEPS, _TEXT_STEPS))
         texts = f"from squallpy.runtime.kernels.text_steps import ({of_texts}\n)\n" if of_texts else ""
+        texts += "from squallpy.runtime.kernels.touched_groups import note_rows\n" if "note_rows" in used else ""
         compiler = "address, called, kernel" if "address" in used else "called, kernel"
         head = _HEAD.format(title="Triggers of a query, printed.", steps=steps + "\n", texts=texts, compiler=compiler)
         return "\n\n".join([head, *parts])
@@ -112,7 +117,10 @@ class PlanCode:
 
 def print_plan(plan: Plan) -> PlanCode:
     """Print what can be of a plan of one partition."""
-    names, refused = Names({*_STEPS, *_TEXT_STEPS, "entry", "called", "kernel", "address"}), list[tuple[str, str]]()
+    names, refused = (
+        Names({*_STEPS, *_TEXT_STEPS, "note_rows", "entry", "called", "kernel", "address"}),
+        list[tuple[str, str]](),
+    )
     groups = list[GroupCode]()
     for feed in plan.sources:
         for delta, payload in zip(feed.deltas, feed.payloads, strict=True):
@@ -125,7 +133,16 @@ def print_plan(plan: Plan) -> PlanCode:
                 refused.append((delta.name, str(reason)))
     (stage,) = plan.stages
     runs = tuple(_Runs(plan, stage, names, refused).runs())
-    return PlanCode(tuple(groups), runs, tuple(refused))
+    derivations = list[DerivationCode]()
+    for feed in plan.feeds:
+        for delta, payload in zip(feed.deltas, feed.payloads, strict=True) if feed.auxiliary else ():
+            assert feed.auxiliary
+            try:
+                function, relation = names(f"derive {delta.name.lstrip('Δ')}"), feed.relation.name
+                derivations.append(print_derivation(relation, delta, payload, feed.auxiliary, function))
+            except NotCompilable as reason:
+                refused.append((delta.name, str(reason)))
+    return PlanCode(tuple(groups), runs, tuple(derivations), tuple(refused))
 
 
 class _Runs:
@@ -134,7 +151,12 @@ class _Runs:
     def __init__(self, plan: Plan, stage: Stage, names: Names, refused: list[tuple[str, str]]) -> None:
         self._stage, self._names, self._refused = stage, names, refused
         self._pools = {pool.name: pool for pool in (*plan.pools, *plan.deltas, *plan.results)}
-        self._watched = _watched(plan)
+        self._watched = {line.view for line in plan.on_grid}
+        self._auxiliary = {feed.relation.name: feed.auxiliary for feed in plan.feeds if feed.auxiliary}
+        for aux in self._auxiliary.values():
+            if not aux.kind.has_groups or aux.source.is_ordered:
+                self._watched.add(aux.source.name)
+        self._noted = {aux.source.name for aux in self._auxiliary.values()} - self._watched
         self._unique = {unique.view for unique in plan.unique}
 
     def runs(self) -> Iterator[RunCode]:
@@ -154,11 +176,12 @@ class _Runs:
     def _statement(self, update: Update) -> StatementCode | None:
         try:
             if update.target in self._watched:
-                raise NotCompilable(f"{update.target}, whose groups an auxiliary relation has to know")
+                raise NotCompilable(f"{update.target}, of which somebody else has to know")
             is_unique = update.target in self._unique
             if is_unique and not _is_plain(update):
                 raise NotCompilable(f"{update.target}, whose PRIMARY KEY is checked")
-            return print_statement(update, self._pools, self._names(f"add to {update.target}"))
+            function = self._names(f"add to {update.target}")
+            return print_statement(update, self._pools, function, self._auxiliary, self._noted)
         except NotCompilable as reason:
             self._refused.append((f"{update.delta} → {update.target}", str(reason)))
             return None
@@ -179,7 +202,7 @@ class _Runs:
         for each in run:
             at = 1 + 3 * deltas.index(each.delta)
             given = f"load(given, {at}), load(given, {at + 1}), load(given, {at + 2})"
-            frames = ", ".join(local[pool] for pool in each.pools)
+            frames = ", ".join(self._frames(each, pools, local))
             lines(f"result = {each.function}(steps, {given}, {pools.index(each.pools[-1])}, {frames})")
             lines("if result < 0:")
             lines("    return result")
@@ -190,17 +213,21 @@ class _Runs:
             [*(each.text for each in run), "\n".join(["@entry", f"def {function}(given):", *lines.lines])]
         )
         layouts = [self._pools[name] for name in targets]
+        targets += tuple(name for name in pools if name not in self._pools)
         width = max(len(pool.keys) + pool.payload.width for pool in layouts)
         constants = tuple(text for each in run for text in each.constants)
         return RunCode(function, text + "\n", first, stop, deltas, pools, targets, unique, width, constants)
+
+    def _frames(self, each: StatementCode, pools: tuple[str, ...], local: Mapping[str, str]) -> Iterator[str]:
+        """Name the frames that a statement is given, and the number of the pool of touched groups behind its."""
+        target = each.pools[-1]
+        for pool in each.pools[:-1]:
+            yield local[pool]
+            if pool == touched_name(target) and target in self._noted:
+                yield str(pools.index(pool))
+        yield local[target]
 
 
 def _is_plain(update: Update) -> bool:
     """True if the rows of the delta, as they are, are added."""
     return not update.steps and update.keys == update.variables and update.picks[:1] == (0,)
-
-
-def _watched(plan: Plan) -> Collection[str]:
-    """List the views of which somebody has to know what a batch changed, besides those with a PRIMARY KEY."""
-    auxiliary = {feed.auxiliary.source.name for feed in plan.feeds if feed.auxiliary}
-    return auxiliary | {line.view for line in plan.on_grid}

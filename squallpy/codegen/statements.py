@@ -8,25 +8,27 @@
             …
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from squallpy.base.keys import NULL, is_own_key, is_plain, null_of
 from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind
+from squallpy.codegen.derivations import check_rows
 from squallpy.codegen.expressions import RowExpressions, Text, Value, bounds
 from squallpy.codegen.groups import scalar_rings
 from squallpy.codegen.names import Lines, Names, NotCompilable, constant
 from squallpy.logical.expressions import COMPARISONS, MIRRORED, Call, Column, Expr, Literal, are_stored_alike, conjuncts
 from squallpy.physical.explain_text import update_text
-from squallpy.physical.plan import FilterStep, Let, Lookup, PoolPlan, Update
+from squallpy.physical.plan import AuxiliaryPlan, FilterStep, Let, Lookup, PoolPlan, Update
+from squallpy.program.views import Row
 
 OUTCOME_ROWS: Final = 1024  # rows that a statement adds together
 _OPERATORS = dict(zip(COMPARISONS, ("==", "!=", "<", "<=", ">", ">="), strict=True))
 _RESERVED = {
     "given", "steps", "rows", "row", "keys", "words", "target", "pool", "load", "store", "range", "find", "added",
-    "out_keys", "out_words", "repeats", "result", "address",
+    "out_keys", "out_words", "repeats", "result", "address", "touched", "noting",
 }  # fmt: skip
 
 
@@ -46,13 +48,26 @@ class StatementCode:
     constants: tuple[str, ...]
 
 
-def print_statement(update: Update, pools: Mapping[str, PoolPlan], function: str) -> StatementCode:
+def touched_name(view: str) -> str:
+    """Name the pool of groups of a view that a batch touches, with their payloads before it."""
+    return f"{view} before"
+
+
+def print_statement(
+    update: Update,
+    pools: Mapping[str, PoolPlan],
+    function: str,
+    auxiliary: Mapping[str, AuxiliaryPlan],
+    watched: Collection[str],
+) -> StatementCode:
     """Print the function that runs a statement; raises NotCompilable.
 
     Args:
         pools: Layouts of all that a statement may read and change, by name.
+        auxiliary: The auxiliary relations whose rows it may look at.
+        watched: Views of which it notes the groups that it touches.
     """
-    return _Statement(update, pools, function).code()
+    return _Statement(update, pools, function, auxiliary, watched).code()
 
 
 @dataclass
@@ -60,6 +75,8 @@ class _Statement:
     update: Update
     pools: Mapping[str, PoolPlan]
     function: str
+    auxiliary: Mapping[str, AuxiliaryPlan]
+    watched: Collection[str]
     names: Names = field(default_factory=lambda: Names(set(_RESERVED)))
     body: Lines = field(default_factory=lambda: Lines(depth=2))
     words: dict[int, str] = field(default_factory=dict)  # of variables, by id
@@ -78,6 +95,8 @@ class _Statement:
         self.body(f"given = words + row * {8 * delta.payload.width}")
         for step in update.steps:
             match step:
+                case Lookup(row=Row() as row):
+                    self._look_at_row(step, row)
                 case Lookup():
                     given.append((self.pools[step.source].payload, step.picks, self._look_up(step)))
                 case FilterStep(predicate):
@@ -85,21 +104,28 @@ class _Statement:
                 case Let(variable, value):
                     self.words[variable.id] = self._let(variable, value)
         self._emit(target, given)
-        arguments = ", ".join([*self.arguments.values(), "target"])
+        noted = update.target in self.watched
+        arguments = ", ".join([*self.arguments.values(), *(["touched", "noting"] if noted else []), "target"])
         lines = Lines()
         lines(f'"""{" ".join(update_text(update).split())[:110]}"""')
         if self._is_plain(delta, target):
+            if noted:
+                lines("if note_rows(touched, target, keys, rows, steps, noting) < 0:")
+                lines("    return -2")
             lines("return add_rows(target, keys, words, rows, steps, pool)")
         else:
             lines("added, repeats, out_keys = 0, 0, room_of(steps)")
             lines(f"out_words = out_keys + {8 * OUTCOME_ROWS * len(target.keys)}")
             lines("for row in range(rows):")
             lines.lines += self.body.lines
+            if noted:
+                lines("if note_rows(touched, target, out_keys, added, steps, noting) < 0:")
+                lines("    return -2")
             lines("result = add_rows(target, out_keys, out_words, added, steps, pool)")
             lines("return result if result < 0 else repeats | result")
         head = f"def {self.function}(steps, keys, words, rows, pool, {arguments}):"
         text = "\n".join(["@called", head, *lines.lines])
-        pools = (*self.arguments, update.target)
+        pools = (*self.arguments, *([touched_name(update.target)] if noted else []), update.target)
         return StatementCode(self.function, text + "\n", update.delta, pools, tuple(self.body.texts))
 
     def _is_plain(self, delta: PoolPlan, target: PoolPlan) -> bool:
@@ -125,14 +151,40 @@ class _Statement:
         self.words[variable.id] = name = self.names(variable.name)
         self.body(f"{name} = {code}")
 
+    def _argument(self, pool: str) -> str:
+        """Name the frame of a pool that is given."""
+        if pool not in self.arguments:
+            self.arguments[pool] = self.names(pool)
+        return self.arguments[pool]
+
+    def _look_at_row(self, step: Lookup, row: Row) -> None:
+        """Print a look at whether an auxiliary relation has a row, perhaps as before the batch."""
+        aux = self.auxiliary.get(row.relation)
+        if aux is None or step.method != "probe" or any(v.id in step.live for _, v in row.fields):
+            raise NotCompilable(f"{step.method} {row.relation}[{step.source}]")
+        check_rows(aux)
+        source, payload = self._argument(step.source), self.names("payload")
+        record, room, width = self.names("record"), self.names("key"), aux.source.payload.width
+        self.body(f"{room} = key_room({source})")
+        for position, variable in step.bound_keys:
+            self.body(f"store({room}, {position}, {self.words[variable.id]})")
+        self.body(f"{record} = find({source}, {room}, steps)")
+        self.body(f"{payload} = words_of({source}, {record}, {width}) if {record} >= 0 else 0")
+        if row.is_before:
+            touched = self._argument(touched_name(step.source))
+            self.body(f"{record} = find({touched}, {room}, steps)")
+            self.body(f"if {record} >= 0:")
+            self.body(f"    {payload} = words_of({touched}, {record}, {width})")
+        count = aux.source.payload.offsets[aux.output.count]
+        self.body(f"if {payload} == 0 or load({payload}, {count}) == 0:")
+        self.body("    continue")
+
     def _look_up(self, step: Lookup) -> str:
         """Print a lookup; what follows is for each record that it finds. Returns where its payload is."""
         source = self.pools[step.source]
-        if step.range or step.row or source.is_ordered:
+        if step.range or source.is_ordered:
             raise NotCompilable(f"{step.method} {step.source}")
-        pool = self.arguments.setdefault(step.source, "")
-        if not pool:
-            pool = self.arguments[step.source] = self.names(step.source)
+        pool = self._argument(step.source)
         width, record = len(source.keys), self.names("record")
         room = self.names("key")
         self.body(f"{room} = key_room({pool})")
@@ -247,6 +299,9 @@ class _Statement:
                 self.body(f"store(out_words, {broad} * added + {i}, {given_words.get(i, '0')})")
             self.body("added += 1")
             with self.body.block(f"if added == {OUTCOME_ROWS}:"):
+                if target.name in self.watched:
+                    self.body("if note_rows(touched, target, out_keys, added, steps, noting) < 0:")
+                    self.body("    return -2")
                 self.body("result = add_rows(target, out_keys, out_words, added, steps, pool)")
                 self.body("if result < 0:")
                 self.body("    return result")

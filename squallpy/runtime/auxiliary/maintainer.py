@@ -68,37 +68,34 @@ class TouchTracker:
     """The groups of a pool that a batch touched, and their payloads before it."""
 
     def __init__(self, source: PoolPlan) -> None:
-        self._groups = Pool(len(source.keys), COUNT)
-        self._payloads = np.empty((0, source.payload.width), np.int64)
+        self.pool = Pool(len(source.keys), source.payload)
+        """Payloads before the batch by key, also those that are 0."""
 
     def note(self, pool: Container, keys: Words, words: Words) -> None:
         """Note the payloads of `keys` before they change."""
-        known = len(self._groups)
-        self._groups.upsert(keys, np.ones((len(keys), 1), np.int64))
-        if len(self._groups) == known:
-            return
-        ids = self._groups.keys[known:]
-        self._payloads = np.concatenate([self._payloads, as_pool(pool).get(ids)])
+        done = 0
+        while (done := self.pool.note_groups(as_pool(pool), keys, done)) < len(keys):
+            self.pool.make_room()
+        self.pool.tend(len(keys))
 
     def groups(self) -> TouchedGroups:
         """Return keys, each once, and payloads."""
-        return self._groups.keys, self._payloads
+        return self.pool.rows()
 
     @property
     def addresses(self) -> tuple[int, int]:
         """Addresses of the pool of groups and of their payloads before the batch; 0 if there are none."""
-        return (self._groups.address, self._payloads.ctypes.data) if len(self._groups) else (0, 0)
+        return (self.pool.address, self.pool.places[1]) if len(self.pool) else (0, 0)
 
     def take_back(self, keys: Words, words: Words) -> None:
         """Make payloads of these keys what they were before the batch."""
-        if len(self._groups):
-            slots = self._groups.probe(keys)
+        if len(self.pool):
+            slots = self.pool.probe(keys)
             noted = slots >= 0
-            words[noted] = self._payloads[slots[noted]]
+            words[noted] = self.pool.words[slots[noted]]
 
     def clear(self) -> None:
-        self._groups.clear()
-        self._payloads = self._payloads[:0]
+        self.pool.clear()
 
 
 def titles(output: OutputSpec, columns: Iterable[Column]) -> Titles:

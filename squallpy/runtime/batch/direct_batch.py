@@ -10,9 +10,19 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from squallpy.physical.plan import Plan
+from squallpy.codegen.statements import touched_name
+from squallpy.physical.plan import Derive, Plan
+from squallpy.runtime.auxiliary.maintainer import begin
+from squallpy.runtime.auxiliary.maintainer_registry import open_maintainer
 from squallpy.runtime.batch.micro_batch import AggregatedPart, Stats, add_stats
-from squallpy.runtime.compiled.functions import CompiledGroup, CompiledPlan, Growable, Steps
+from squallpy.runtime.compiled.functions import (
+    CompiledDerivation,
+    CompiledGroup,
+    CompiledPlan,
+    CompiledRun,
+    Growable,
+    Steps,
+)
 from squallpy.runtime.evaluate.kernel_runner import Batch
 from squallpy.runtime.formats.counted_table import concat_tables, one_batch
 from squallpy.runtime.formats.file_rows import ReadStats
@@ -73,60 +83,72 @@ class DirectBatch:
     """
 
     def __init__(self, plan: Plan, compiled: CompiledPlan, store: Store, ways: Sequence[int]) -> None:
-        (run,) = self._runs = [*compiled.runs().values()]
-        self._store, self._code, self._ways = store, run.code, ways
-        sums = {
+        self._store, self._ways = store, ways
+        self._sums = {
             delta.name: Pool(len(delta.keys), payload)
-            for feed in plan.sources
+            for feed in plan.feeds
             for delta, payload in zip(feed.deltas, feed.payloads, strict=True)
         }
         self._changes = [Pool(len(result.keys), result.payload) for result in plan.results]
-        self._names = names = [result.name for result in plan.results]
-        pools = dict[str, Container](store) | dict(zip(names, self._changes, strict=True))
-        self._pools = (
-            [as_pool(pools[name]) for name in run.code.targets] + [*sums.values()] + [store.pool(n) for n in names]
-        )
-        run.bind(pools)
-        run.steps.use(store.dictionary)
-        self._sums = [sums.pop(name) for name in run.code.deltas]
-        cleared = [*self._sums, *sums.values(), *self._changes]
-        self._feeds, groups, self._fit = list[_Feed](), list[int](), True
-        by_name = dict(zip(run.code.deltas, self._sums, strict=True)) | sums
+        self._names = [result.name for result in plan.results]
+        auxiliary = {feed.relation.name: (feed, feed.auxiliary) for feed in plan.feeds if feed.auxiliary}
+        sources = {aux.source.name: aux.source for _, aux in auxiliary.values()}
+        self._touched = {name: Pool(len(source.keys), source.payload) for name, source in sources.items()}
+        pools = dict[str, Container](store) | dict(zip(self._names, self._changes, strict=True))
+        pools |= {touched_name(name): pool for name, pool in self._touched.items()}
+        self._maintainers = {name: open_maintainer(feed, aux) for name, (feed, aux) in auxiliary.items()}
+        self._runs, self._derivations = compiled.runs(), compiled.derivations()
+        self._calls: list[CompiledRun | CompiledDerivation] = []
+        for number, step in enumerate(plan.stages[0].steps):
+            if run := self._runs.get(number):
+                run.bind(pools)
+                run.steps.use(store.dictionary)
+                self._calls.append(run)
+            elif isinstance(step, Derive):
+                for each in (each for each in self._derivations if each.code.relation == step.relation):
+                    view = each.code.source
+                    each.bind(self._touched[view], store.pool(view), self._sums[each.code.delta])
+                    self._calls.append(each)
+        self._feeds = list[_Feed]()
         for number, feed in enumerate(plan.sources):
-            made = list[CompiledGroup]()
-            for delta in feed.deltas:
-                group = compiled.group(delta.name)
-                assert group, f"{delta.name} is not compiled"
-                group.bind(by_name[delta.name], store.dictionary)
-                groups += [group.entry, group.address, number]
-                made.append(group)
-            place = at.ENTRIES + at.FEED * number
-            self._feeds.append(_Feed(feed.relation.name, feed.fields, made, place))
+            made = [found for delta in feed.deltas if (found := compiled.group(delta.name))]
+            for group in made:
+                group.bind(self._sums[group.code.delta], store.dictionary)
+            self._feeds.append(_Feed(feed.relation.name, feed.fields, made, at.ENTRIES + at.FEED * number))
         self._all_groups = [group for feed in self._feeds for group in feed.groups]
         self._of_texts = [group for group in self._all_groups if group.code.texts]
-        self._lay_out(groups, cleared, names)
+        targets = {name: as_pool(pools[name]) for run in self._runs.values() for name in run.code.targets}
+        self._pools = [*targets.values(), *self._sums.values(), *(store.pool(name) for name in self._names)]
+        self._lay_out()
         columns = {pool.name: pool.keys for pool in plan.pools}
-        watched = {view for view, _ in run.code.unique} & columns.keys()
+        watched = {view for run in self._runs.values() for view, _ in run.code.unique} & columns.keys()
         self._unique = {u.view: KeyCheck(u, columns[u.view]) for u in plan.unique if u.view in watched}
         self._reports = dict[tuple[int, ...], BatchReport]()
 
-    def _lay_out(self, groups: list[int], cleared: list[Pool], names: list[str]) -> None:
+    def _lay_out(self) -> None:
         """Write the words for the driver."""
-        self._rooms = list[_Room]()
-        self._steps = Steps()
-        (run,) = self._runs
-        counts = [len(self._feeds), len(self._all_groups), len(cleared), len(self._sums), len(self._pools), 0]
-        head = [self._steps.address, run.entry, run.address, *counts, *[0] * at.FEED * len(self._feeds), *groups]
-        head += [pool.address for pool in cleared]
+        self._steps, self._rooms = Steps(), list[_Room]()
+        cleared = [*self._sums.values(), *self._changes, *self._touched.values()]
+        groups, calls, deltas = list[int](), list[int](), list[int]()
+        for number, feed in enumerate(self._feeds):
+            for group in feed.groups:
+                groups += [group.entry, group.address, number]
+        for call in self._calls:
+            read = call.code.deltas if isinstance(call, CompiledRun) else ()
+            calls += [call.entry, call.address, len(deltas), len(read)]
+            deltas += [self._sums[name].address for name in read]
+        head = [self._steps.address, 0, len(self._feeds), len(self._all_groups), len(cleared), len(self._calls)]
+        head += [len(deltas), len(self._pools), 0, *[0] * at.FEED * len(self._feeds), *groups]
+        head += [*(pool.address for pool in cleared), *calls, *deltas]
         self._pools_at = len(head)
         for pool in self._pools:
             head += [pool.address, 0]
         self._results_at = entries = len(head)
-        for number, (name, change) in enumerate(zip(names, self._changes, strict=True)):
+        for number, (name, change) in enumerate(zip(self._names, self._changes, strict=True)):
             head += [change.address, self._store.pool(name).address, self._ways[number], 0, 0, 2 * number, 0]
         self._array: Words = np.array(head, np.int64)
         grown = list[Growable]()
-        for number, name in enumerate(names):
+        for number, name in enumerate(self._names):
             self._rooms.append(_Room(self._array, entries + at.RESULT * number + 3))
             grown += [self._store.pool(name), self._rooms[number]]
         self._steps.pools = grown
@@ -136,13 +158,14 @@ class DirectBatch:
     @staticmethod
     def of(plan: Plan, compiled: CompiledPlan | None, store: Store, ways: Sequence[int]) -> "DirectBatch | None":
         """Make it if all that a batch of the plan needs is compiled."""
-        if compiled is None or compiled.code.refused or len(compiled.code.runs) != 1 or plan.matrices or plan.clocks:
+        if compiled is None or compiled.code.refused or plan.matrices or plan.clocks or plan.ledgers:
             return None
-        (run,), relations = compiled.code.runs, [feed.relation for feed in plan.feeds]
+        relations, steps = [feed.relation for feed in plan.sources], plan.stages[0].steps
         plain = all(r.parts is None and not r.is_computed and not r.source.is_keyed for r in relations)
-        whole = (run.first, run.stop) == (0, len(plan.stages[0].steps)) and not plan.stages[0].keeps
-        alone = len(plan.sources) == len(plan.feeds) == len({r.source.name for r in relations})
-        return DirectBatch(plan, compiled, store, ways) if plain and whole and alone and not plan.ledgers else None
+        alone = len(plan.sources) == len({r.source.name for r in relations}) and not plan.stages[0].keeps
+        done = sum(run.stop - run.first for run in compiled.code.runs) + sum(isinstance(s, Derive) for s in steps)
+        whole = done == len(steps) and all(feed.auxiliary for feed in plan.feeds if feed not in plan.sources)
+        return DirectBatch(plan, compiled, store, ways) if plain and alone and whole else None
 
     def __call__(self, slices: Slices, first: bool) -> tuple[Changed, Stats] | None:
         """Apply a batch; return the changes of results and statistics, or None if there is no answer.
@@ -211,7 +234,11 @@ class DirectBatch:
         words[at.RESULTS] = 0 if first else len(self._rooms)
         for group in self._of_texts:
             group.note(self._store.dictionary)
+        words[at.START] = 0
         answer = drive(self._address)
+        while answer <= at.WAITS:
+            self._derive(at.WAITS - answer)
+            answer = drive(self._address)
         if answer == at.NO_ANSWER:
             return None
         if answer == at.NO_MEMORY:
@@ -220,6 +247,8 @@ class DirectBatch:
             self._look_ahead()
         if self._of_texts:
             self._store.dictionary.tend(0)
+        if first:
+            begin(self._store)
         out, place = Changed(), self._results_at + at.RESULT - 1
         for number, name in enumerate(self._names):
             if first or self._ways[number] == at.SKIPPED:
@@ -229,6 +258,17 @@ class DirectBatch:
             place += at.RESULT
         return out
 
+    def _derive(self, number: int) -> None:
+        """Compute the delta of a derivation that has no answer, and let the driver go on behind it."""
+        call = self._calls[number]
+        assert isinstance(call, CompiledDerivation)
+        sums = self._sums[call.code.delta]
+        sums.clear()
+        changes = self._maintainers[call.code.relation].deltas(self._store, self._touched[call.code.source].rows())
+        if found := changes.get(call.code.delta):
+            sums.upsert(np.ascontiguousarray(found.keys), np.ascontiguousarray(found.words))
+        self._words[at.START] = number + 1
+
     def _look_ahead(self) -> None:
         """Let pools look ahead that are due, and tell the driver when they will be."""
         for number, pool in enumerate(self._pools):
@@ -236,7 +276,7 @@ class DirectBatch:
             self._array[self._pools_at + at.POOL * number + 1] = pool.ready
 
     def _fail(self) -> None:
-        every = [self._steps, *(group.steps for group in self._all_groups), *(run.steps for run in self._runs)]
+        every = [self._steps, *(group.steps for group in self._all_groups), *(call.steps for call in self._calls)]
         for steps in every:
             if steps.error:
                 steps.check(at.NO_MEMORY)
@@ -254,10 +294,9 @@ class DirectBatch:
     def _check(self) -> int:
         """Count the rows that break a PRIMARY KEY."""
         duplicates = 0
-        if self._unique:
-            (run,) = self._runs
-            for (view, delta), repeats in zip(self._code.unique, run.repeats, strict=True):
+        for run in self._runs.values() if self._unique else ():
+            for (view, delta), repeats in zip(run.code.unique, run.repeats, strict=True):
                 if repeats and (check := self._unique.get(view)):
-                    check.suspect(*self._sums[self._code.deltas.index(delta)].rows())
+                    check.suspect(*self._sums[delta].rows())
                     duplicates += check.duplicates(self._store.pool(view), self._store.dictionary)
         return duplicates

@@ -15,7 +15,9 @@ import pyarrow as pa
 
 from squallpy.base.events import COMPILE, WARNING, first_line, log_event
 from squallpy.catalog.relation import MULT
+from squallpy.codegen import derivations
 from squallpy.codegen import groups as at
+from squallpy.codegen.derivations import DerivationCode
 from squallpy.codegen.groups import ARROW, GroupCode
 from squallpy.codegen.program import PlanCode, RunCode, print_plan
 from squallpy.physical.plan import Plan
@@ -25,6 +27,7 @@ from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.text_steps import NAMES
+from squallpy.runtime.kernels.touched_groups import NOTE_ROWS
 from squallpy.runtime.kernels.trigger_steps import STEPS
 
 Function = Callable[[int], int]
@@ -50,7 +53,8 @@ class Steps:
         self._called = _GROW(self._grow)
         grow = int(ctypes.cast(self._called, ctypes.c_void_p).value or 0)
         self._room = np.empty(room, np.int64)
-        self._table = np.array([grow, *(step.address for step in STEPS), self._room.ctypes.data, 0], np.int64)
+        steps = [grow, *(step.address for step in STEPS), self._room.ctypes.data, 0, NOTE_ROWS.address]
+        self._table = np.array(steps, np.int64)
         self.address = self._table.ctypes.data
 
     def _grow(self, number: int) -> int:
@@ -185,6 +189,20 @@ class CompiledRun:
         return tuple(self._words[self.code.notes :].tolist())
 
 
+class CompiledDerivation:
+    """A printed function that computes a delta of an auxiliary relation."""
+
+    def __init__(self, code: DerivationCode, function: Function) -> None:
+        self.code, self.steps, self.entry = code, Steps(), entry_of(function)
+        self._words: Words = np.zeros(derivations.WORDS, np.int64)
+        self.address = self._words.ctypes.data
+
+    def bind(self, touched: Pool, source: Pool, sums: Pool) -> None:
+        """Let it read touched groups and their view, and add to `sums`."""
+        self.steps.pools = (sums,)
+        self._words[:] = self.steps.address, touched.address, source.address, sums.address
+
+
 @dataclass(frozen=True)
 class CompiledPlan:
     """The functions of a plan, each made once by those who call it.
@@ -205,6 +223,10 @@ class CompiledPlan:
     def runs(self) -> dict[int, CompiledRun]:
         """Make the functions of runs of statements, by the number of the first."""
         return {each.first: CompiledRun(each, getattr(self.module, each.function)) for each in self.code.runs}
+
+    def derivations(self) -> list[CompiledDerivation]:
+        """Make the functions that compute deltas of auxiliary relations."""
+        return [CompiledDerivation(each, getattr(self.module, each.function)) for each in self.code.derivations]
 
 
 def compile_plan(plan: Plan, mode: str) -> CompiledPlan | PlanCode | None:

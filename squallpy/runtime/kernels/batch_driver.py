@@ -23,18 +23,19 @@ from squallpy.runtime.kernels.trigger_steps import ADD, GROW, call, frame_at
 
 # Words that the driver is given; behind them stand the entries of sections, in this order.
 STEPS: Final = 0  # the table of addresses (`trigger_steps.STEPS`)
-RUN: Final = 1  # the function that runs the statements, and the address of its words
-RUN_GIVEN: Final = 2
-FEEDS: Final = 3  # how many; each: batch, first row, rows
-GROUPS: Final = 4  # each: function, address of its words, number of its feed
-SUMS: Final = 5  # each: the frame of a pool that is cleared at first; those that statements read come first
-DELTAS: Final = 6  # how many these are
+START: Final = 1  # the call to begin with; after others than the first, a batch goes on that waited for an answer
+FEEDS: Final = 2  # how many; each: batch, first row, rows
+GROUPS: Final = 3  # each: function, address of its words, number of its feed
+SUMS: Final = 4  # each: the frame of a pool that is cleared at first
+CALLS: Final = 5  # each: function that runs statements or derives, address of its words, its first delta, how many
+DELTAS: Final = 6  # each: the frame of a pool whose records a call reads
 POOLS: Final = 7  # each: the frame of one that may grow, and the records at which somebody has to look ahead
 RESULTS: Final = 8  # each: frames of its change and of itself, way, address and words of room, number, groups changed
 ENTRIES: Final = 9
 
 FEED: Final = 3  # words of an entry
 GROUP: Final = 3
+CALL: Final = 4
 POOL: Final = 2
 RESULT: Final = 7
 BATCH: Final = 1  # words that a group is given, as `codegen/groups.py` has them
@@ -47,6 +48,7 @@ LISTED: Final = 3  # noted, but not added
 DUE: Final = 1  # answers, besides 0
 NO_ANSWER: Final = -1
 NO_MEMORY: Final = -2
+WAITS: Final = -10  # less the number of the call that has no answer: somebody else does it
 _LEAST: Final = 16
 
 _alloca: Any = alloca_once
@@ -73,32 +75,37 @@ def drive(given: int) -> int:
     feeds = given + 8 * ENTRIES
     groups = feeds + 8 * FEED * load(given, FEEDS)
     sums = groups + 8 * GROUP * load(given, GROUPS)
-    pools = sums + 8 * load(given, SUMS)
+    calls = sums + 8 * load(given, SUMS)
+    deltas = calls + 8 * CALL * load(given, CALLS)
+    pools = deltas + 8 * load(given, DELTAS)
     results = pools + 8 * POOL * load(given, POOLS)
-    for i in range(load(given, SUMS)):
-        frame = frame_at(load(sums, i))
-        if load(frame[HEAD], at.COUNT) != 0:
-            _clear_records(frame)
-    for i in range(load(given, GROUPS)):
-        own, feed = load(groups, GROUP * i + 1), feeds + 8 * FEED * load(groups, GROUP * i + 2)
-        if load(feed, 2) > 0:
-            store(own, BATCH, load(feed, 0))
-            store(own, FIRST, load(feed, 1))
-            store(own, ROWS, load(feed, 2))
-            answer = invoke(load(groups, GROUP * i), own)
-            if answer < 0:
-                return answer
-    rows, own = _LEAST, load(given, RUN_GIVEN)
-    for i in range(load(given, DELTAS)):
-        frame = frame_at(load(sums, i))
-        places, count = frame[at.PLACES], load(frame[HEAD], at.COUNT)
-        store(own, 1 + 3 * i, frame[places + at.KEYS])
-        store(own, 2 + 3 * i, frame[places + at.WORDS])
-        store(own, 3 + 3 * i, count)
-        rows += count
-    answer = invoke(load(given, RUN), own)
-    if answer < 0:
-        return answer
+    rows = _LEAST
+    if load(given, START) == 0:
+        for i in range(load(given, SUMS)):
+            frame = frame_at(load(sums, i))
+            if load(frame[HEAD], at.COUNT) != 0:
+                _clear_records(frame)
+        for i in range(load(given, GROUPS)):
+            own, feed = load(groups, GROUP * i + 1), feeds + 8 * FEED * load(groups, GROUP * i + 2)
+            if load(feed, 2) > 0:
+                store(own, BATCH, load(feed, 0))
+                store(own, FIRST, load(feed, 1))
+                store(own, ROWS, load(feed, 2))
+                answer = invoke(load(groups, GROUP * i), own)
+                if answer < 0:
+                    return answer
+    for i in range(load(given, START), load(given, CALLS)):
+        own, first = load(calls, CALL * i + 1), load(calls, CALL * i + 2)
+        for j in range(load(calls, CALL * i + 3)):
+            frame = frame_at(load(deltas, first + j))
+            places, count = frame[at.PLACES], load(frame[HEAD], at.COUNT)
+            store(own, 1 + 3 * j, frame[places + at.KEYS])
+            store(own, 2 + 3 * j, frame[places + at.WORDS])
+            store(own, 3 + 3 * j, count)
+            rows += count
+        answer = invoke(load(calls, CALL * i), own)
+        if answer < 0:
+            return answer if answer == NO_MEMORY else WAITS - i
     for i in range(load(given, RESULTS)):
         if not _apply_result(results + 8 * RESULT * i, load(given, STEPS)):
             return NO_MEMORY

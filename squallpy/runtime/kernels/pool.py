@@ -34,6 +34,7 @@ from squallpy.runtime.kernels.pool_records import (
 )
 from squallpy.runtime.kernels.postings import slice_records
 from squallpy.runtime.kernels.sorted_index import SortedIndex
+from squallpy.runtime.kernels.touched_groups import note_groups
 from squallpy.runtime.kernels.view_container import HASHES, Container, OrderedContainer
 
 _INDEX, _KEYS, _WORDS, _SLICE = 0, 1, 2, 3  # regions; each slice has three: index, arena, where
@@ -121,6 +122,13 @@ class Pool(OrderedContainer):
                 self.make_room()
         if len(self) >= self._ready:
             self._look_ahead()
+
+    def note_groups(self, source: "Pool", keys: Words, first: int) -> int:
+        """Add the payloads that keys from row `first` on have in another pool, 0 too, unless the keys are here.
+
+        Returns the first row for which there was no room, or how many there are.
+        """
+        return note_groups(self._area.current(), source._area.current(), keys, first)
 
     def probe(self, keys: Words) -> Words:
         """Find the slot of each key, −1 where there is none."""

@@ -81,8 +81,8 @@ class TopK:
         return self._store is store and self._edition == store.dictionary.edition
 
     def _may_be_near(self, keys: Words, payloads: Words | None) -> Any:
-        """Mark the groups that do not sort behind the bar by the first expression of ORDER BY alone, as words have it:
-        a filter before the values are made."""
+        """Mark the groups whose words are not behind the bar by the first expression of ORDER BY: a filter before
+        values are made."""
         if self._bar is None or self._first is None or payloads is None:
             return True
         return self._first(keys, payloads, *self._bar)

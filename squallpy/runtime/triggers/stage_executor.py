@@ -8,6 +8,7 @@ import numpy as np
 
 from squallpy.base.timing import SILENT, Trace
 from squallpy.catalog.window_spec import ARRIVAL
+from squallpy.codegen.statements import touched_name
 from squallpy.physical.distribute.location_tags import EVERYWHERE
 from squallpy.physical.joins.joiner_groups import Homes
 from squallpy.physical.plan import Derive, Lookup, Plan, Stage, Update
@@ -174,6 +175,7 @@ class StageExecutor:
         tick(store, self._clocks, given)
         self._watermarks = read_watermarks(store, self._timed, str(self._partition))
         pools: dict[str, Container] = dict(store) | self._scratch
+        pools |= {touched_name(view): tracker.pool for view, tracker in self._touched.items()}
         on_grid = {line.view for line in self._plan.on_grid} if batch else set()
         changes: dict[str, Noted] = {**self._touched, **self._unique}
         if batch:

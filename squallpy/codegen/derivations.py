@@ -1,0 +1,178 @@
+"""The delta of an auxiliary relation, printed: the rows of touched groups before the batch go, those after it come.
+
+ΔN1 from the groups of M_LINEITEM that changed
+
+    for record in range(count_of(touched)):
+        for half in range(2):
+            payload = …                         as it was, then as it is
+            if load(payload, 0) == 0: continue
+            …
+            add −1, then 1, to ΔN1
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from squallpy.base.keys import is_plain, null_of
+from squallpy.base.rings import Payload, Ring
+from squallpy.base.types import Kind
+from squallpy.codegen.expressions import Text, Value, bounds
+from squallpy.codegen.groups import RESERVED, GroupBody, scalar_rings
+from squallpy.codegen.names import Lines, Names, NotCompilable, constant
+from squallpy.logical.expressions import Column, Expr
+from squallpy.physical.plan import AuxiliaryPlan
+from squallpy.program.auxiliary.groups import Groups
+from squallpy.program.output_spec import Measure
+from squallpy.program.views import View
+
+# Words that a derivation is given, by the address of the first.
+STEPS: Final = 0
+TOUCHED: Final = 1  # frames: groups that the batch touched, the view as it is, and what is added to
+SOURCE: Final = 2
+SUMS: Final = 3
+WORDS: Final = 4
+_RESERVED = {"touched", "source", "group", "now", "half", "payload", "times"}
+
+
+@dataclass(frozen=True, slots=True)
+class DerivationCode:
+    """A printed function that computes a delta of an auxiliary relation.
+
+    Args:
+        source: The view whose touched groups it reads.
+        constants: Texts that it has.
+    """
+
+    relation: str
+    delta: str
+    source: str
+    function: str
+    text: str
+    constants: tuple[str, ...]
+
+
+def check_rows(aux: AuxiliaryPlan) -> None:
+    """Raise NotCompilable unless rows are groups, of counts and exact sums, as often as they are there."""
+    output = aux.output
+    if not isinstance(aux.kind, Groups) or output.aggregated_key:
+        raise NotCompilable(f"rows of {type(aux.kind).__name__}{' over a key' if output.aggregated_key else ''}")
+    if output.single or output.repeat or output.having or output.times or output.number:
+        raise NotCompilable("rows that are repeated, or there without a group")
+    scalar_rings(aux.source.payload)
+    if aux.source.is_ordered:
+        raise NotCompilable(f"{aux.source.name}, which is its sorted indexes")
+
+
+def print_derivation(relation: str, delta: View, payload: Payload, aux: AuxiliaryPlan, function: str) -> DerivationCode:
+    """Print the function that computes a delta of an auxiliary relation; raises NotCompilable."""
+    check_rows(aux)
+    return _Derivation(delta, payload, function, aux=aux, relation=relation).derivation()
+
+
+@dataclass
+class _Derivation(GroupBody):
+    aux: AuxiliaryPlan = field(kw_only=True)
+    relation: str = field(kw_only=True)
+    names: Names = field(default_factory=lambda: Names({*RESERVED, *_RESERVED}))
+
+    def derivation(self) -> DerivationCode:
+        self.body.depth = 3
+        self._print(lambda: Value("times", None, -1, 1))
+        source = self.aux.source.name
+        return DerivationCode(
+            self.relation, self.delta.name, source, self.function, self._text(), tuple(self.body.texts)
+        )
+
+    def _key(self, key: Column) -> str:
+        if key.type.kind is not Kind.VARCHAR:
+            return super()._key(key)
+        return f"load(group, {self._place(key)})"
+
+    def _place(self, column: Column) -> int:
+        """Find the key of the view that a field is."""
+        item = self._item(column)
+        if item not in self.aux.source.keys:
+            raise NotCompilable(f"{column}, a text that is computed")
+        return self.aux.source.keys.index(item)
+
+    def _item(self, column: Column) -> Expr | None:
+        name = self._fields.get(column.id)
+        if name is None:
+            raise NotCompilable(f"{column}, which is no field")
+        return next(expr for title, expr in self.aux.output.items if title == name)
+
+    def _load(self, column: Column) -> Value:
+        item = self._item(column)
+        if item in self.aux.source.keys:
+            return self._load_key(column, self._place(column))
+        measure = next((m for m in self.aux.output.measures if m.column == item), None)
+        if measure is None:
+            raise NotCompilable(f"{item}")
+        return self._load_measure(column, measure)
+
+    def _load_key(self, column: Column, place: int) -> Value:
+        if not is_plain(column.type):
+            raise NotCompilable(f"{column}, a {column.type} that is looked at")
+        word = self.names(column.name)
+        self.body(f"{word} = load(group, {place})")
+        if not column.nullable:
+            return Value(word, None, *bounds(column.type))
+        known, value = self.names(f"{column.name}_known"), self.names(column.name)
+        self.body(f"{known} = 1 if {word} != {constant(null_of(column.type))} else 0")
+        self.body(f"{value} = {word} if {known} else 0")
+        return Value(value, known, *bounds(column.type))
+
+    def _load_text(self, column: Column) -> Text:
+        raise NotCompilable(f"{column}, a text that is looked at")
+
+    def _load_measure(self, column: Column, measure: Measure) -> Value:
+        """Print a count or a sum; one without room in 64 bits, or in its type, has no answer."""
+        if measure.function not in ("count", "sum"):
+            raise NotCompilable(f"{measure.function.upper()} of a group")
+        rings, lane = self.aux.source.payload.rings, _lane(measure.value)
+        at, word = self.aux.source.payload.offsets[lane], self.names(column.name)
+        self.body(f"{word} = load(payload, {at})")
+        known = None
+        if measure.function == "sum":
+            seen = self.aux.source.payload.offsets[_lane(measure.present)]
+            known = self.names(f"{column.name}_known")
+            self.body(f"{known} = 1 if load(payload, {seen}) != 0 else 0")
+        self._row.checks += 1
+        if rings[lane] is Ring.EXACT:
+            self.body(f"fits &= 1 if load(payload, {at + 1}) == {word} >> 63 else 0")
+        least, most = bounds(column.type)
+        if (least, most) != bounds(measure.column.type):
+            raise NotCompilable(f"{column}, of another type")
+        self.body(f"fits &= 1 if {constant(least)} <= {word} <= {constant(most)} else 0")
+        if not known:
+            return Value(word, None, least, most)
+        value = self.names(column.name)
+        self.body(f"{value} = {word} if {known} else 0")
+        return Value(value, known, least, most)
+
+    def _head(self, lines: Lines) -> None:
+        lines(f'"""Compute {self.delta.name} of the groups of {self.aux.source.name}; −1: no answer, −2: no memory."""')
+        lines(f"steps, touched = load(given, {STEPS}), frame_at(load(given, {TOUCHED}))")
+        lines(f"source, sums = frame_at(load(given, {SOURCE})), frame_at(load(given, {SUMS}))")
+        lines("key = key_room(sums)")
+
+    def _rows(self, lines: Lines) -> None:
+        width, broad = len(self.aux.source.keys), self.aux.source.payload.width
+        lines("for record in range(count_of(touched)):")
+        lines(f"    group = key_of(touched, record, {width})")
+        lines("    now = find(source, group, steps)")
+        lines("    for half in range(2):")
+        lines("        if half == 1 and now < 0:")
+        lines("            continue")
+        lines(f"        payload = words_of(touched, record, {broad}) if half == 0 else words_of(source, now, {broad})")
+        lines(f"        if load(payload, {self.aux.source.payload.offsets[self.aux.output.count]}) == 0:")
+        lines("            continue")
+        lines("        times, fits = 2 * half - 1, 1")
+
+
+def _lane(terms: Iterable[tuple[int, int]]) -> int:
+    match list(terms):
+        case [(1, lane)]:
+            return lane
+    raise NotCompilable("a sum of several lanes")

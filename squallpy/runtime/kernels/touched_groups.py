@@ -1,0 +1,88 @@
+"""Groups that a batch touches: a pool of their keys, with their payloads before it, which may be 0.
+
+M_LINEITEM {7: 290} += {7: 20, 8: 5}   →   touched {7: 290, 8: 0}
+"""
+
+from typing import Final
+
+from squallpy.runtime.kernels import pool_layout as at
+from squallpy.runtime.kernels.c_functions import c_function
+from squallpy.runtime.kernels.hash_index import HIGH, LOW, full, home, insert, seek, table_of
+from squallpy.runtime.kernels.hashing import hash_row
+from squallpy.runtime.kernels.intrinsics import load, store
+from squallpy.runtime.kernels.kernel_compiler import GIVEN_MATRIX, VECTOR, Vector, address, inlined, kernel
+from squallpy.runtime.kernels.memory_area import HEAD
+from squallpy.runtime.kernels.payload_arithmetic import copy
+from squallpy.runtime.kernels.trigger_steps import GROW, call, frame_at
+
+NOTE: Final = 9  # the address of `note_rows` in the table of addresses
+
+
+@inlined
+def _note(touched: Vector, source: Vector, keys: int, first: int, rows: int) -> int:
+    """Note the groups of rows that are not noted yet; return the first row for which there is no room, or `rows`."""
+    head, places, width, broad = touched[HEAD], touched[at.PLACES], touched[at.KEY], touched[at.PAYLOAD]
+    there = source[at.PLACES]
+    (table, shape), (other, form) = table_of(touched[places]), table_of(source[there])
+    own, words, count = touched[places + at.KEYS], touched[places + at.WORDS], load(head, at.COUNT)
+    for row in range(first, rows):
+        if (
+            full(count + at.CHUNK, shape)
+            or (count + at.CHUNK) * width > touched[places + at.KEYS + 1]
+            or (count + at.CHUNK) * broad > touched[places + at.WORDS + 1]
+        ):
+            store(head, at.COUNT, count)
+            return row
+        key = keys + 8 * row * width
+        h = hash_row(key, width)
+        position = seek(table, shape, home(h, shape), h, key, width, own, 8 * width)
+        if position >= 0:
+            continue
+        insert(table, shape, ~position, (h & HIGH) | (count + 1))
+        copy(own + 8 * count * width, key, width)
+        found = seek(other, form, home(h, form), h, key, width, source[there + at.KEYS], 8 * width)
+        if found >= 0:
+            copy(
+                words + 8 * count * broad,
+                source[there + at.WORDS] + 8 * broad * ((load(other, found) & LOW) - 1),
+                broad,
+            )
+        else:
+            for i in range(broad):
+                store(words + 8 * count * broad, i, 0)
+        count += 1
+    store(head, at.COUNT, count)
+    return rows
+
+
+@kernel(f"int64({VECTOR}, {VECTOR}, {GIVEN_MATRIX}, int64)")
+def note_groups(touched: Vector, source: Vector, keys: Vector, first: int) -> int:
+    """Note the groups of keys from row `first` on; return the first for which there was no room, or how many there
+    are."""
+    return _note(touched, source, address(keys), first, keys.shape[0])
+
+
+@inlined
+def note_rows(touched: Vector, source: Vector, keys: int, rows: int, steps: int, pool: int) -> int:
+    """Note the groups of rows before these are added to a view; −2 if there is no memory.
+
+    Args:
+        pool: The number of the pool of groups for whoever lets it grow.
+    """
+    return call(load(steps, NOTE), address(touched), address(source), keys, rows, load(steps, GROW), pool)
+
+
+@c_function(6)
+def _note_rows(touched: int, source: int, keys: int, rows: int, grow: int, pool: int) -> int:
+    """Note the groups of rows, whatever room that takes."""
+    done = 0
+    while True:
+        done = _note(frame_at(touched), frame_at(source), keys, done, rows)
+        if done >= rows:
+            return 0
+        if call(grow, pool, 0, 0, 0, 0, 0) == 0:
+            return -2
+
+
+NOTE_ROWS = _note_rows
+"""The function whose address is in the table."""
