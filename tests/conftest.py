@@ -14,7 +14,7 @@ from xdist import is_xdist_controller
 
 # the same examples every time, so that a run of the tests means the same everywhere; `make long` has
 # more of them, `make fuzz` explores
-settings.register_profile("default", deadline=None, derandomize=True, max_examples=50)
+settings.register_profile("default", deadline=None, derandomize=True, max_examples=20)
 settings.register_profile("fuzz", deadline=None, max_examples=int(os.environ.get("FUZZ", "1000")))
 settings.load_profile("fuzz" if "FUZZ" in os.environ else "default")
 

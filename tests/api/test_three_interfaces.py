@@ -13,6 +13,7 @@ from squallpy.plans import Aggregate, DataSource, EquiJoin, Project, Sink, Windo
 from squallpy.session import RunOptions, Session
 from squallpy.testing.compare_rows import rows_of
 from squallpy.testing.example_runs import PrintedExample
+from tests.marks import long
 
 CUSTOMER = "\n".join(
     (
@@ -32,6 +33,7 @@ ORDERS = "\n".join(
         "15,4,2026-01-01 10:05:40",
     )
 )
+
 ANSWERS = {
     "": [("BUILDING", 4), ("MACHINERY", 1)],
     "RANGE 5 MIN": [("BUILDING", 3), ("MACHINERY", 1)],  # Ann and her order have left the window
@@ -120,7 +122,7 @@ def test_one_answer(name: str, window: str, folder: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", ["SQL", "by hand"])
+@pytest.mark.parametrize("name", [long("SQL"), "by hand"])
 def test_one_answer_on_spark(name: str, folder: Path) -> None:
     """In a process of its own, as this one may have a session of Spark's."""
     window = "RANGE 5 MIN"

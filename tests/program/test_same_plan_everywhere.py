@@ -22,7 +22,7 @@ def differential_hash_seeds(tmp_path: Path) -> None:
     for name in NAMES:
         scripts.append(tmp_path / f"{name}.sql")
         scripts[-1].write_text(read_steps(steps[name]).script)
-    plans = {plan_of(scripts, seed) for seed in range(1, 4)}
+    plans = {plan_of(scripts, seed) for seed in range(1, 3)}
     assert len(plans) == 1
 
 

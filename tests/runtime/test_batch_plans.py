@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -220,7 +220,6 @@ class Steered:
 PHASES = st.lists(st.tuples(st.sampled_from(["R", "S", "RS", "r", "s", "Rs", "rS"]), st.integers(5, 120)), max_size=8)
 
 
-@settings(max_examples=60)
 @given(
     st.sampled_from([4, 16, 64]), st.sampled_from([0.1, 0.5, 1.0]), st.sampled_from([5, 20, 60]),
     st.sampled_from([500, 1000, 3000]), st.booleans(), PHASES,

@@ -20,6 +20,7 @@ from squallpy.runtime.local_executor import LocalExecutor
 from squallpy.runtime.sources.input import Input, Slices
 from squallpy.testing.engines import VolatileEngine
 from squallpy.testing.memory_source import MemorySource, PushedBatches
+from tests.marks import long
 
 ONE = """from squallpy.runtime.kernels.kernel_compiler import kernel
 
@@ -46,7 +47,7 @@ def rows(draw: Random, count: int, largest: int = 9, deletes: bool = True) -> di
     return {"r": pa.table(columns), "t": pa.table(other).append_column("__mult", pa.array([1] * (count // 2)))}
 
 
-@pytest.mark.parametrize("deletes", [True, False])
+@pytest.mark.parametrize("deletes", [long(True), False])
 def differential_compiled_triggers(deletes: bool, tmp_path: Path) -> None:
     """Also a batch with products that have no room in 64 bits, which the generic evaluators do in between.
 

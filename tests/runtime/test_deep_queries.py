@@ -15,6 +15,7 @@ from squallpy.logical.expressions import MOST_DEPTH
 from squallpy.session import RunOptions, Session
 from squallpy.testing.engines import SparkEngine
 from squallpy.testing.ignoring_sink import IgnoringSink
+from tests.marks import long
 
 STREAM = "CREATE STREAM t (x INT, s VARCHAR, d DOUBLE) USING csv OPTIONS (path 't.csv', header 'true', op 'op');\n"
 ROWS = [(5, "a", 0.1), (999, "b", 2.5), (5000, None, None)]
@@ -132,7 +133,7 @@ QUERIES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("optimizer", ["on", "off"])
+@pytest.mark.parametrize("optimizer", ["on", long("off")])
 @pytest.mark.parametrize("name", QUERIES)
 def test_what_is_long_or_deep_runs(name: str, optimizer: str, tmp_path: Path) -> None:
     query, rows = QUERIES[name]

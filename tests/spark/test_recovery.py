@@ -35,7 +35,7 @@ def reach(out: Path, batches: int, process: "subprocess.Popen[bytes]") -> None:
     ("query", "kills"),
     [
         pytest.param(ONE_STAGE, (7,), id="sums", marks=pytest.mark.cluster),
-        pytest.param(COFACTOR, (7,), id="cofactor"),
+        pytest.param(COFACTOR, (7,), id="cofactor", marks=pytest.mark.cluster),
         pytest.param(ONE_STAGE, (3, 11), id="sums, twice", marks=pytest.mark.cluster),
         pytest.param(PAIRS, (3, 11), id="pairs, twice", marks=pytest.mark.cluster),
     ],

@@ -62,7 +62,7 @@ def damage(path: Path, draw: random.Random) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "times"), [(MANY_STAGES, 30), (COFACTOR, 12), (PAIRS, 12)], ids=["many stages", "cofactor", "pairs"]
+    ("query", "times"), [(MANY_STAGES, 12), (COFACTOR, 8), (PAIRS, 8)], ids=["many stages", "cofactor", "pairs"]
 )
 def fault_flips_in_all_that_a_killed_run_has_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, query: str, times: int

@@ -21,6 +21,7 @@ from squallpy.testing.oracle import MULT, to_duckdb
 from squallpy.testing.tpc import split_columns
 from squallpy.testing.tpcds import TPCDS as DS
 from squallpy.testing.tpch import TPCH as H
+from tests.marks import long
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TPCH = [f"tpch/q{number}" for number in range(1, 23)]
@@ -129,6 +130,6 @@ def differential_examples(example: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("example", ON_SPARK)
+@pytest.mark.parametrize("example", [long(name) if name.startswith("tpcds") else name for name in ON_SPARK])
 def oracle_examples_spark(example: str, tmp_path: Path, cluster: Any) -> None:
     assert max(run(example, SparkEngine(cluster, 2), tmp_path)) > 0

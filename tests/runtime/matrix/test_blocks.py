@@ -14,6 +14,7 @@ from squallpy.runtime.matrix.drift import DRIFT
 from squallpy.testing.engines import KilledEngine, PartitionedEngine, SparkEngine
 from squallpy.testing.memory_source import with_mult
 from squallpy.testing.step_tests import list_step_tests, run_steps
+from tests.marks import long
 
 STEPS = [path for name, path in list_step_tests().items() if name.startswith("matrix_")]
 SHARES = [path for path in STEPS if path.stem in ("matrix_shares", "matrix_function_pagerank")]
@@ -21,7 +22,7 @@ STRATEGIES = ("auto", "incr")
 Blocks = partial(PartitionedEngine, 3, matrix_place="blocks")
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", ["auto", long("incr")])
 @pytest.mark.parametrize("path", [path for path in STEPS if path not in SHARES], ids=lambda path: path.stem)
 def step_in_blocks(path: Path, strategy: str, tmp_path: Path) -> None:
     run_steps(path, Blocks(matrix_strategy=strategy), tmp_path)
