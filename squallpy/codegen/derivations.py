@@ -17,7 +17,7 @@ from typing import Final
 from squallpy.base.keys import is_plain, null_of
 from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind
-from squallpy.codegen.expressions import Text, Value, bounds
+from squallpy.codegen.expressions import Text, Value, bounds, real_word
 from squallpy.codegen.groups import RESERVED, GroupBody, scalar_rings
 from squallpy.codegen.names import Lines, Names, NotCompilable, constant
 from squallpy.logical.expressions import Column, Expr
@@ -109,10 +109,11 @@ class _Derivation(GroupBody):
         measure = next((m for m in self.aux.output.measures if m.column == item), None)
         if measure is None:
             raise NotCompilable(f"{item}")
-        return self._load_measure(column, measure)
+        self._row.checks += 1
+        return print_measure(self.body, self.names, self.aux, column, measure, "payload")
 
     def _load_key(self, column: Column, place: int) -> Value:
-        if not is_plain(column.type):
+        if not is_plain(column.type) and column.type.kind is not Kind.DOUBLE:
             raise NotCompilable(f"{column}, a {column.type} that is looked at")
         word = self.names(column.name)
         self.body(f"{word} = load(group, {place})")
@@ -125,31 +126,6 @@ class _Derivation(GroupBody):
 
     def _load_text(self, column: Column) -> Text:
         raise NotCompilable(f"{column}, a text that is looked at")
-
-    def _load_measure(self, column: Column, measure: Measure) -> Value:
-        """Print a count or a sum; one without room in 64 bits, or in its type, has no answer."""
-        if measure.function not in ("count", "sum"):
-            raise NotCompilable(f"{measure.function.upper()} of a group")
-        rings, lane = self.aux.source.payload.rings, _lane(measure.value)
-        at, word = self.aux.source.payload.offsets[lane], self.names(column.name)
-        self.body(f"{word} = load(payload, {at})")
-        known = None
-        if measure.function == "sum":
-            seen = self.aux.source.payload.offsets[_lane(measure.present)]
-            known = self.names(f"{column.name}_known")
-            self.body(f"{known} = 1 if load(payload, {seen}) != 0 else 0")
-        self._row.checks += 1
-        if rings[lane] is Ring.EXACT:
-            self.body(f"fits &= 1 if load(payload, {at + 1}) == {word} >> 63 else 0")
-        least, most = bounds(column.type)
-        if (least, most) != bounds(measure.column.type):
-            raise NotCompilable(f"{column}, of another type")
-        self.body(f"fits &= 1 if {constant(least)} <= {word} <= {constant(most)} else 0")
-        if not known:
-            return Value(word, None, least, most)
-        value = self.names(column.name)
-        self.body(f"{value} = {word} if {known} else 0")
-        return Value(value, known, least, most)
 
     def _head(self, lines: Lines) -> None:
         lines(f'"""Compute {self.delta.name} of the groups of {self.aux.source.name}; −1: no answer, −2: no memory."""')
@@ -169,6 +145,41 @@ class _Derivation(GroupBody):
         lines(f"        if load(payload, {self.aux.source.payload.offsets[self.aux.output.count]}) == 0:")
         lines("            continue")
         lines("        times, fits = 2 * half - 1, 1")
+
+
+def print_measure(
+    lines: Lines, names: Names, aux: AuxiliaryPlan, column: Column, measure: Measure, payload: str, fits: bool = True
+) -> Value:
+    """Print a count, a sum or a mean of a group.
+
+    Args:
+        payload: The address of the group's payload.
+        fits: A sum without room in 64 bits, or in its type, may have no answer.
+    """
+    rings, offsets = aux.source.payload.rings, aux.source.payload.offsets
+    lane, word = _lane(measure.value), names(column.name)
+    at = offsets[lane]
+    if measure.function == "count" and rings[lane] is Ring.COUNT:
+        lines(f"{word} = load({payload}, {at})")
+        return Value(word, None, *bounds(column.type))
+    if measure.function not in ("sum", "avg") or (measure.function == "sum" and not fits):
+        raise NotCompilable(f"{measure.function.upper()} of a group")
+    count, known = names(f"{column.name}_count"), names(f"{column.name}_known")
+    lines(f"{count} = load({payload}, {offsets[_lane(measure.present)]})")
+    lines(f"{known} = 1 if {count} != 0 else 0")
+    high = f"load({payload}, {at + 1})" if rings[lane] is Ring.EXACT else f"load({payload}, {at}) >> 63"
+    if measure.function == "avg":
+        unit = real_word(10.0**measure.scale)
+        lines(f"{word} = mean_of(load({payload}, {at}), {high}, {count}, {unit})")
+        return Value(word, known, *bounds(column.type))
+    least, most = bounds(column.type)
+    if (least, most) != bounds(measure.column.type):
+        raise NotCompilable(f"{column}, of another type")
+    lines(f"{word} = load({payload}, {at})")
+    lines(f"fits &= 1 if {high} == {word} >> 63 and {constant(least)} <= {word} <= {constant(most)} else 0")
+    value = names(column.name)
+    lines(f"{value} = {word} if {known} else 0")
+    return Value(value, known, least, most)
 
 
 def _lane(terms: Iterable[tuple[int, int]]) -> int:

@@ -8,6 +8,7 @@ A value is a word, 0 for NULL, and perhaps a name that is 1 where it is known. W
 0, and the generic evaluators do the batch, which know larger ones and the errors.
 """
 
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce
@@ -20,6 +21,7 @@ _LIMIT = 2**63
 _COMPARE = dict(zip(COMPARISONS, ("==", "!=", "<", "<=", ">", ">="), strict=True))
 _ARITHMETIC = {"+": "+", "-": "-", "*": "*", "add_days": "+", "add_micros": "+", "days_between": "-"}
 _FITS = {"+": "add_fits", "-": "subtract_fits", "*": "multiply_fits"}
+_REAL = {"+": "real_add", "-": "real_subtract", "*": "real_multiply", "/": "real_divide"}
 _PARTS = ("extract_year", "extract_month", "extract_day")
 _DAY = 86_400_000_000
 
@@ -100,6 +102,8 @@ class RowExpressions:
 
     def product(self, factors: tuple[Expr, ...]) -> Value:
         """Print a product in which NULL is 0."""
+        if any(factor.type.kind is Kind.DOUBLE for factor in factors):
+            raise NotCompilable("a sum of doubles")
         values = [Value(v.code, None, v.least, v.most) for v in map(self.value, factors)]
         return reduce(lambda a, b: self._arithmetic("*", a, b, ""), values) if values else _literal(1)
 
@@ -108,13 +112,15 @@ class RowExpressions:
         return self._arithmetic("*", value, times, "")
 
     def _value(self, expr: Expr) -> Value:
-        if expr.type.kind in (Kind.VARCHAR, Kind.INTERVAL, Kind.DOUBLE, Kind.NULL):
+        if expr.type.kind in (Kind.VARCHAR, Kind.INTERVAL, Kind.NULL):
             raise NotCompilable(f"{expr}, a {expr.type}")
         match expr:
             case Column():
                 return self.load(expr)
             case Literal(None):
                 return Value("0", "0", 0, 0)
+            case Literal(float(value)):
+                return Value(f"({real_word(value)})", None, *bounds(expr.type))
             case Literal(value) if -_LIMIT < int(value) < _LIMIT:
                 return _literal(int(value))
             case Cast(arg, target):
@@ -131,12 +137,12 @@ class RowExpressions:
             return self._is_null(self.text(args[0]).known)
         if any(arg.type.kind is Kind.VARCHAR for arg in args):
             return self._on_texts(call)
-        if any(arg.type.kind is Kind.DOUBLE for arg in args):
-            raise NotCompilable(f"{call}, of doubles")
+        if call.type.kind is Kind.DOUBLE:
+            return self._real(call)
         if name in _COMPARE:
-            a, b = map(self.value, args)
+            a, b = map(self._ordinal, args)
             return self._let(f"1 if {a.code} {_COMPARE[name]} {b.code} else 0", self._both(a, b), call)
-        if name == "in":
+        if name == "in" and args[0].type.kind is not Kind.DOUBLE:
             first, *others = map(self.value, args)
             same = (self._let(f"1 if {first.code} == {v.code} else 0", self._both(first, v), call) for v in others)
             return reduce(lambda a, b: self._connect("or", a, b, call), same)
@@ -156,6 +162,24 @@ class RowExpressions:
             value = self._arithmetic(_ARITHMETIC[name], self.value(args[0]), self.value(args[1]), str(call))
             return self._within(value, *YEARS[call.type.kind]) if call.type.kind in YEARS else value
         raise NotCompilable(f"{call.name} in {call}")
+
+    def _real(self, call: Call) -> Value:
+        """Print arithmetic of doubles; a quotient by 0 is NULL."""
+        if call.name not in _REAL or any(arg.type.kind is not Kind.DOUBLE for arg in call.args):
+            raise NotCompilable(f"{call}, of doubles")
+        a, b = map(self.value, call.args)
+        known = self._both(a, b)
+        if call.name == "/":
+            divides = f"1 if ordinal({b.code}) != 0 else 0"
+            known = self._name(f"{known} & ({divides})" if known else divides)
+        return self._let(f"{_REAL[call.name]}({a.code}, {b.code})", known, call, *bounds(call.type))
+
+    def _ordinal(self, expr: Expr) -> Value:
+        """Print a value that is compared."""
+        value = self.value(expr)
+        if expr.type.kind is not Kind.DOUBLE:
+            return value
+        return self._let(f"ordinal({value.code})", value.known, None, *bounds(expr.type))
 
     def _on_texts(self, call: Call) -> Value:
         """Print a comparison of texts, a list of constants or a pattern of constants."""
@@ -207,6 +231,9 @@ class RowExpressions:
         step = target.scale - source.scale
         if source == target:
             return value
+        if source.is_exact and target.kind is Kind.DOUBLE:
+            unit = real_word(10.0**source.scale)
+            return self._let(f"real_of({value.code}, {unit})", value.known, str(expr), *bounds(target))
         if not (source.is_exact and target.is_exact) or step < 0:
             raise NotCompilable(f"{expr}, from {source}")
         if step:
@@ -269,6 +296,12 @@ class RowExpressions:
         comment = " ".join(comment.split())
         self.lines(f"{name} = {code}" + (f"  # {comment}" if comment and len(comment) < 60 else ""))
         return name
+
+
+def real_word(value: float) -> int:
+    """Return the bits of a double as a word."""
+    (word,) = struct.unpack("<q", struct.pack("<d", value))
+    return int(word)
 
 
 def _literal(value: int) -> Value:

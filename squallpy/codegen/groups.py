@@ -37,7 +37,7 @@ SHORT_TEXTS: Final = 3 * 64  # words of that room, for each key that is a text
 
 ARROW: Final = {  # the buffers that a column is read from, by the kind of its type
     Kind.BOOLEAN: "bool", Kind.INT: "int64", Kind.BIGINT: "int64", Kind.DECIMAL: "decimal128", Kind.DATE: "date32[day]",
-    Kind.TIMESTAMP: "timestamp[us]", Kind.VARCHAR: "string",
+    Kind.TIMESTAMP: "timestamp[us]", Kind.VARCHAR: "string", Kind.DOUBLE: "double",
 }  # fmt: skip
 
 RESERVED: Final = {
@@ -160,9 +160,13 @@ class GroupBody(ABC):
             self.body("continue")
 
     def _key(self, key: Column) -> str:
-        if key.type.kind is Kind.DOUBLE:
-            raise NotCompilable(f"{key}, a key that is a double")
         value, least = self._row.value(key), least_as_held(key.type)
+        if key.type.kind is Kind.DOUBLE:
+            return (
+                f"(real_key({value.code}) if {value.known} else LEAST_WORD)"
+                if value.known
+                else f"real_key({value.code})"
+            )
         if value.least < least:
             known = f"{value.known} == 0 or " if value.known else ""
             self.body(f"fits &= 1 if {known}{value.code} >= {constant(least)} else 0")

@@ -25,6 +25,9 @@ from squallpy.runtime.kernels.trigger_steps import ({steps})
 LEAST_WORD = -(2**63)
 entry = kernel("int64(int64)")
 '''
+_REAL_STEPS = (
+    *("mean_of", "ordinal", "real_add", "real_divide", "real_key", "real_multiply", "real_of", "real_subtract"),
+)
 _TEXT_STEPS = ("begins_with", "leading", "same_text", "search", "size_of", "start_of", "text_bytes")
 _STEPS = (  # what printed code imports, if it has it
     *("add_fits", "add_rows", "bit", "count_of", "enter", "exact_add", "exact_multiply", "find", "first_of"),
@@ -102,7 +105,9 @@ class PlanCode:
             parts.insert(0, text_lines(constants))
         used = set(re.findall(r"\w+", "\n".join(parts)))
         steps, of_texts = ("".join(f"\n    {s}," for s in some if s in used) for some in (_STEPS, _TEXT_STEPS))
+        reals = "".join(f"\n    {step}," for step in _REAL_STEPS if step in used)
         texts = f"from squallpy.runtime.kernels.text_steps import ({of_texts}\n)\n" if of_texts else ""
+        texts += f"from squallpy.runtime.kernels.real_steps import ({reals}\n)\n" if reals else ""
         texts += "from squallpy.runtime.kernels.touched_groups import note_rows\n" if "note_rows" in used else ""
         compiler = "address, called, kernel" if "address" in used else "called, kernel"
         head = _HEAD.format(title="Triggers of a query, printed.", steps=steps + "\n", texts=texts, compiler=compiler)
@@ -118,7 +123,7 @@ class PlanCode:
 def print_plan(plan: Plan) -> PlanCode:
     """Print what can be of a plan of one partition."""
     names, refused = (
-        Names({*_STEPS, *_TEXT_STEPS, "note_rows", "entry", "called", "kernel", "address"}),
+        Names({*_STEPS, *_TEXT_STEPS, *_REAL_STEPS, "note_rows", "entry", "called", "kernel", "address"}),
         list[tuple[str, str]](),
     )
     groups = list[GroupCode]()

@@ -10,12 +10,13 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Final
 
 from squallpy.base.keys import NULL, is_own_key, is_plain, null_of
 from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind
-from squallpy.codegen.derivations import check_rows
+from squallpy.codegen.derivations import check_rows, print_measure
 from squallpy.codegen.expressions import RowExpressions, Text, Value, bounds
 from squallpy.codegen.groups import scalar_rings
 from squallpy.codegen.names import Lines, Names, NotCompilable, constant
@@ -160,7 +161,7 @@ class _Statement:
     def _look_at_row(self, step: Lookup, row: Row) -> None:
         """Print a look at whether an auxiliary relation has a row, perhaps as before the batch."""
         aux = self.auxiliary.get(row.relation)
-        if aux is None or step.method != "probe" or any(v.id in step.live for _, v in row.fields):
+        if aux is None or step.method != "probe":
             raise NotCompilable(f"{step.method} {row.relation}[{step.source}]")
         check_rows(aux)
         source, payload = self._argument(step.source), self.names("payload")
@@ -178,6 +179,16 @@ class _Statement:
         count = aux.source.payload.offsets[aux.output.count]
         self.body(f"if {payload} == 0 or load({payload}, {count}) == 0:")
         self.body("    continue")
+        made = dict(aux.output.items)
+        for title, variable in row.fields:
+            measure = next((m for m in aux.output.measures if m.column == made[title]), None)
+            if variable.id not in step.live:
+                continue
+            if measure is None:
+                raise NotCompilable(f"{made[title]} of {row.relation}")
+            value = print_measure(self.body, self.names, aux, variable, measure, payload, fits=False)
+            word = f"real_key({value.code})" if variable.type.kind is Kind.DOUBLE else value.code
+            self._bind(variable, f"{word} if {value.known} else LEAST_WORD" if value.known else word)
 
     def _look_up(self, step: Lookup) -> str:
         """Print a lookup; what follows is for each record that it finds. Returns where its payload is."""
@@ -226,7 +237,7 @@ class _Statement:
 
     def _load(self, column: Column) -> Value:
         """Print the value of a key, whose word it is."""
-        if not is_plain(column.type):
+        if not is_plain(column.type) and column.type.kind is not Kind.DOUBLE:
             raise NotCompilable(f"{column}, a {column.type} that is looked at")
         word = self.words[column.id]
         if not column.nullable:
@@ -282,11 +293,13 @@ class _Statement:
         for lane, (ring, at) in enumerate(zip(scalar_rings(target.payload), target.payload.offsets, strict=True)):
             if self.update.lanes[lane] is None:
                 continue
-            if self.update.lanes[lane]:
-                raise NotCompilable(f"a factor {', '.join(map(str, self.update.lanes[lane] or ()))}")
+            constants = self.update.lanes[lane] or ()
+            if not all(isinstance(factor, Literal) and isinstance(factor.value, int) for factor in constants):
+                raise NotCompilable(f"a factor {', '.join(map(str, constants))}")
+            times = prod(factor.value for factor in constants if isinstance(factor, Literal))
             picked = ((p, picks[lane], where) for p, picks, where in given if picks)
             factors = [(scalar_rings(p)[pick], p.offsets[pick], where) for p, pick, where in picked]
-            lanes.append((self._product(ring, factors), ring, at))
+            lanes.append((self._product(ring, factors, times), ring, at))
         changes = [word for value, _, _ in lanes for word in value.split(", ")]
         if not changes:
             raise NotCompilable("a statement that adds nothing")
@@ -307,19 +320,27 @@ class _Statement:
                 self.body("    return result")
                 self.body("added, repeats = 0, repeats | result")
 
-    def _product(self, ring: Ring, factors: list[tuple[Ring, int, str]]) -> str:
-        """Print a product of lanes: a sum times a count is cheap, so counts come last. Returns its words."""
+    def _product(self, ring: Ring, factors: list[tuple[Ring, int, str]], times: int) -> str:
+        """Print a product of lanes: a sum times a count is cheap, so counts come last. Returns its words.
+
+        Args:
+            times: A constant factor.
+        """
         if ring is Ring.COUNT:
             name = self.names("n")
-            code = " * ".join(f"load({where}, {at})" for _, at, where in factors) or "1"
-            self.body(f"{name} = {code}")
+            code = " * ".join(
+                [f"load({where}, {at})" for _, at, where in factors] + ([f"({times})"] if times != 1 else [])
+            )
+            self.body(f"{name} = {code or 1}")
             return name
         factors = sorted(factors, key=lambda factor: factor[0] is Ring.COUNT)
         if not factors:
-            return "1, 0"
+            return f"{times}, {-1 if times < 0 else 0}"
         lo, hi = self.names("lo"), self.names("hi")
         for n, (own, at, where) in enumerate(factors):
             low = f"load({where}, {at})"
             words = f"{low}, sign({low})" if own is Ring.COUNT else f"{low}, load({where}, {at + 1})"
             self.body(f"{lo}, {hi} = " + (words if n == 0 else f"exact_multiply({lo}, {hi}, {words})"))
+        if times != 1:
+            self.body(f"{lo}, {hi} = exact_multiply({lo}, {hi}, {times}, {-1 if times < 0 else 0})")
         return f"{lo}, {hi}"

@@ -131,6 +131,34 @@ def differential_compiled_auxiliary_relations(tmp_path: Path, monkeypatch: pytes
     assert waited and engines[0]._executor._direct and engines[1]._executor._direct
 
 
+DOUBLES = """CREATE STREAM r (k INT NOT NULL, x DOUBLE, d DECIMAL(10,2)) USING csv OPTIONS (path 'r');
+CREATE STREAM t (k INT NOT NULL, y DOUBLE NOT NULL) USING csv OPTIONS (path 't');
+SELECT x, y, q.a, COUNT(*) AS n FROM r JOIN t ON r.k = t.k JOIN (SELECT k, AVG(d) AS a FROM r GROUP BY k) AS q
+ON q.k = r.k
+WHERE (x / y < d OR x * 2.0 - y > CAST(d AS DOUBLE) + 1.0 OR x >= y OR x IS NULL) AND (a < x OR a IS NULL OR y <> x)
+  AND CASE WHEN r.k > 3 THEN x ELSE 0.5 END < 1e300
+GROUP BY x, y, q.a;"""
+
+
+def differential_compiled_doubles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NaN is behind all numbers, -0.0 is 0.0, a quotient by 0 is NULL, and a mean is the same wherever it is made."""
+    monkeypatch.setattr(shadow, "SHARE", float("inf"))
+    engines = [VolatileEngine(compile="wait"), VolatileEngine(compile="shadow"), VolatileEngine()]
+    for number, engine in enumerate(engines):
+        (tmp_path / str(number)).mkdir()
+        engine.start(DOUBLES, tmp_path / str(number), {})
+    assert engines[0]._executor._direct
+    draw, some = Random(0), (0.0, -0.0, float("nan"), float("inf"), 1.5, -2.25, 1e-3, 7.0)
+    for _ in range(5):
+        keys = [draw.randrange(12) for _ in range(60)]
+        d = [draw.choice((None, Decimal(draw.randrange(-999, 999)) / 100)) for _ in keys]
+        r = {"k": keys, "x": [draw.choice((None, *some)) for _ in keys], "d": pa.array(d, pa.decimal128(10, 2))}
+        t = {"k": keys[:8], "y": [draw.choice(some) for _ in range(8)]}
+        found = [engine.push({"r": pa.table(r), "t": pa.table(t)}) for engine in engines]
+        assert len(found[0]) and sorted_rows(found[0]) == sorted_rows(found[1]) == sorted_rows(found[2])
+    assert engines[0]._executor._direct and engines[1]._executor._direct
+
+
 @pytest.mark.parametrize("killed", [False, True])
 def differential_compiled_in_the_background(killed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run switches between two batches; where the compiler is killed, it goes on as it was."""
