@@ -2,13 +2,12 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from importlib.resources import files
 
 from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
-from starlette.concurrency import iterate_in_threadpool
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -20,7 +19,7 @@ from squallpy.runtime.observers.prometheus_text import CONTENT_TYPE
 from squallpy.web.access import Access
 from squallpy.web.feeds import ChangeFeed, ReportFeed, change_event
 from squallpy.web.guard import Guard
-from squallpy.web.monitored import Monitored
+from squallpy.web.monitored import Monitored, Rows
 from squallpy.web.row_pages import FORMATS, RowRequest
 from squallpy.web.snapshots import KEPT, Snapshots
 
@@ -89,27 +88,37 @@ class Page:
         return _json(await to_thread.run_sync(self.monitored.report))
 
     async def _events(self, request: Request) -> Response:
-        return self._stream(self._reports.listen(self._reports.history))
+        return self._stream(request, lambda: self._reports.listen(self._reports.history))
 
     async def _rows(self, request: Request) -> Response:
-        name, asked = (
-            await to_thread.run_sync(self._find, request.path_params["name"]),
-            RowRequest.of(request.query_params),
-        )
-        read = partial(self._snapshots.rows, name, fresh=asked.format != "page")
-        rows = await to_thread.run_sync(read, limiter=self._work)
-        parts = asked.answer(name, rows)
-        first = await to_thread.run_sync(next, parts, limiter=self._work)
+        asked = RowRequest.of(request.query_params)
+        read = partial(self._read, request.path_params["name"], asked)
+        rows, first, parts = await to_thread.run_sync(read, limiter=self._work)
         headers = {"X-Squall-Batch": str(rows.batch)}
         asyncio.get_running_loop().call_later(KEPT + 1, self._snapshots.prune)
-        return StreamingResponse(iterate_in_threadpool(_chain(first, parts)), 200, headers, FORMATS[asked.format])
+        return StreamingResponse(self._write(first, parts), 200, headers, FORMATS[asked.format])
+
+    def _read(self, name: str, asked: RowRequest) -> tuple[Rows, bytes, Iterator[bytes]]:
+        """Return the rows of a view with the first part of an answer, and the others, which are made later."""
+        view = self._find(name)
+        rows = self._snapshots.rows(view, fresh=asked.format != "page")
+        parts = asked.answer(view, rows)
+        return rows, next(parts), parts
+
+    async def _write(self, first: bytes, parts: Iterator[bytes]) -> AsyncIterator[bytes]:
+        """Yield the parts of an answer, each made when the one before has been sent."""
+        part: bytes | None = first
+        while part is not None:
+            yield part
+            part = await to_thread.run_sync(next, parts, None, limiter=self._work)
 
     async def _view_changes(self, request: Request) -> Response:
         name = await to_thread.run_sync(self._find, request.path_params["name"])
         if name not in self._changes:
             self._changes[name] = ChangeFeed(lambda: self.monitored.changes(name), self._work)
         with_snapshot = request.query_params.get("snapshot") in ("1", "true")
-        return self._stream(self._changes[name].listen(partial(self._snapshot, name) if with_snapshot else None))
+        snapshot = partial(self._snapshot, name) if with_snapshot else None
+        return self._stream(request, lambda: self._changes[name].listen(snapshot))
 
     def _find(self, name: str) -> str:
         """Return the name of a view as it was declared; SQ2001 if there is none."""
@@ -124,16 +133,13 @@ class Page:
         change = ViewChange(rows.batch, rows.table.slice(0, 0), rows.table)
         return rows.batch, await to_thread.run_sync(change_event, change, limiter=self._work)
 
-    def _stream(self, messages: AsyncIterator[bytes]) -> Response:
+    def _stream(self, request: Request, listen: Callable[[], AsyncIterator[bytes]]) -> Response:
         clients = self._reports.clients + sum(feed.clients for feed in self._changes.values())
         if clients >= CLIENTS:
             return PlainTextResponse(f"{clients} clients listen already\n", 503, {"Retry-After": "10"})
-        return StreamingResponse(messages, media_type="text/event-stream")
-
-
-def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    yield first
-    yield from rest
+        if request.method == "HEAD":  # NB: who asks for no events would listen to them for ever
+            return Response(media_type="text/event-stream")
+        return StreamingResponse(listen(), media_type="text/event-stream")
 
 
 def _json(value: object) -> Response:

@@ -1,4 +1,4 @@
-"""Server-sent events: reports for all who look, at most ten a second, and the changes of views.
+"""Server-sent events: reports for all who look, at most four a second, and the changes of views.
 
 Each is made once for all clients. A client that reads slowly misses reports, and is told when it misses changes.
 """
@@ -15,8 +15,9 @@ from squallpy.live.subscription import ViewChange
 from squallpy.web.monitored import Changes, Monitored
 from squallpy.web.row_pages import objects
 
-TICK = 0.1
+TICK = 0.25
 """Seconds between two reports."""
+_LOOK = 0.05  # seconds between two looks for changes
 _WAITING = 64  # messages for one client
 _PING = 15.0  # seconds after which a silent connection is tried
 GONE = b""
@@ -124,7 +125,7 @@ class ReportFeed(Feed):
         self._begun.set()
         while True:
             await asyncio.sleep(TICK)
-            report = await self._report(int(last["now"]))
+            report = await self._report(int(last["now"]) - 1)  # NB: batches of the second before may have come late
             if {**report, "now": 0} != {**last, "now": 0}:
                 self.send(event("report", report))
             last = report
@@ -156,7 +157,7 @@ class ChangeFeed(Feed):
             self._begun.set()
             while not changes.is_closed:
                 if (change := changes.next(timeout=0)) is None:
-                    await asyncio.sleep(TICK / 2)
+                    await asyncio.sleep(_LOOK)
                     continue
                 text = await to_thread.run_sync(change_event, change, limiter=self._limiter)
                 self.send(text, change.number)

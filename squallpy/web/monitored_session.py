@@ -40,7 +40,7 @@ class MonitoredSession:
     @property
     def edition(self) -> int:
         session = self._session
-        known = (session.program.running, session.settings, *session.catalog.entries.copy().values())
+        known = (session.program.running, session.settings, session.version)
         if known != self._known:
             if session.program.running is not (self._known or (None,))[0] and session.program.running:
                 self.recorder.metrics.on_query_started(QueryStart((), None, tuple, plan=session.program.running.plan))

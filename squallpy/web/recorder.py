@@ -16,7 +16,7 @@ from squallpy.base.events import DEBUG
 from squallpy.runtime.observers.event_log import EventLog
 from squallpy.runtime.observers.prometheus import Prometheus
 from squallpy.runtime.observers.protocol import Observer, QueryStart
-from squallpy.runtime.observers.report import LEFT_OUT, BatchReport, JoinReport, RunSummary
+from squallpy.runtime.observers.report import BatchReport, JoinReport, RunSummary
 
 if TYPE_CHECKING:
     from squallpy.runtime.sources.source_report import SourceReport
@@ -25,6 +25,7 @@ SECONDS, EVENTS, ROWS = 900, 200, 100
 """The seconds, events and left out rows that are kept."""
 _SAMPLE = 1.0  # seconds between two looks at the size of the state and at the sources
 _ALIKE = 1024  # batches of a second whose times are kept
+_PENDING = 512  # reports that wait to be taken in
 
 
 @dataclass(slots=True)
@@ -37,33 +38,50 @@ class Second:
     changed: int = 0
     left_out: int = 0
     times: list[float] = field(default_factory=list)
-    read: Counter[str] = field(default_factory=Counter)
+    read: dict[str, int] = field(default_factory=dict)
     state_bytes: int | None = None
     lag_rows: int | None = None
     lag: float | None = None
     load: float | None = None
     migrated: float | None = None
+    _known: dict[str, Any] = field(default_factory=dict)
+    """Its record, if nothing has changed since it was asked for."""
 
     def add(self, report: BatchReport) -> None:
         """Add a batch."""
+        self._known = {}
         self.batches += 1
         self.tuples += report.tuples
         self.changed += report.rows
-        self.left_out += sum(getattr(report, reason) for reason in LEFT_OUT)
-        self.read.update(report.read_rows)
+        self.left_out += report.skipped + report.unmatched + report.duplicates + report.late
+        for source, rows in report.read_rows.items():
+            self.read[source] = self.read.get(source, 0) + rows
         if len(self.times) < _ALIKE:
             self.times.append(report.seconds)
         if report.join:
             self.load, self.migrated = report.join.ilf, report.join.migrated
 
+    def note_state(self, size: int) -> None:
+        """Note the bytes of the state."""
+        self.state_bytes, self._known = size, {}
+
+    def note_lag(self, rows: int, seconds: float) -> None:
+        """Note what is unread, and the age of its first row."""
+        self.lag_rows, self.lag, self._known = rows, seconds, {}
+
     def record(self) -> dict[str, Any]:
         """Return it as JSON: median, 95th percentile and greatest of the seconds of its batches."""
-        ordered = sorted(self.times)
-        found = {name: getattr(self, name) for name in self.__slots__ if name not in ("times", "read")}
-        if ordered:
+        if self._known:
+            return self._known
+        found: dict[str, Any] = {name: getattr(self, name) for name in _FIGURES}
+        if ordered := sorted(self.times):
             last = len(ordered) - 1
             found |= {"p50": ordered[last // 2], "p95": ordered[-(-95 * last // 100)], "max": ordered[-1]}
-        return {**found, "read": self.read}
+        self._known = {**found, "read": dict(self.read)}
+        return self._known
+
+
+_FIGURES = ("at", "batches", "tuples", "changed", "left_out", "state_bytes", "lag_rows", "lag", "load", "migrated")
 
 
 class Recorder(Observer):
@@ -82,71 +100,100 @@ class Recorder(Observer):
         usage: Callable[[], Mapping[str, Mapping[str, int]]] = dict,
         sources: "Callable[[int], Mapping[str, SourceReport]]" = lambda _: {},
     ) -> None:
-        self.metrics = Prometheus(patience, wall, clock)
         self.usage, self.sources = usage, sources
-        self.version = 0
-        """The number of times that something has changed."""
         self.batch, self.failed = -1, False
         self._wall, self._clock, self._sampled = wall, clock, clock() - _SAMPLE
-        self._lock = threading.Lock()
+        self._at = list[float]()  # the times of a report that is taken in now
+        self._metrics = Prometheus(patience, lambda: self._times[0], lambda: self._times[1])
+        self._log = EventLog(self.note)
+        self._lock, self._pending = threading.RLock(), deque[tuple[float, float, BatchReport]]()
         self._seconds = deque[Second](maxlen=SECONDS)
         self._events, self._mappings = deque[dict[str, Any]](maxlen=EVENTS), deque[dict[str, Any]](maxlen=EVENTS)
         self._rows = deque[dict[str, Any]](maxlen=ROWS)
         self._join = JoinReport()
         self._received = dict[str, Counter[str]]()
-        self._log = EventLog(self.note)
+
+    @property
+    def _times(self) -> list[float]:
+        """The times of what is taken in: that of day, and that of a clock that never jumps."""
+        return self._at or [self._wall(), self._clock()]
+
+    @property
+    def metrics(self) -> Prometheus:
+        """The metrics of all batches so far."""
+        with self._lock:
+            self._take_in()
+        return self._metrics
 
     def note(self, logger: logging.Logger, level: int, event: str, **fields: object) -> None:
         """Keep an event, as `log_event` takes them."""
         if level > DEBUG:
             said = {name: value for name, value in fields.items() if value is not None}
-            about = {"at": self._wall(), "level": logging.getLevelName(level).lower()}
+            about = {"at": self._times[0], "level": logging.getLevelName(level).lower()}
             with self._lock:
                 self._events.append({**about, "logger": logger.name, "event": event, "fields": said})
-                self.version += 1
 
     def fail(self, reason: str) -> None:
         """Take note that the run has failed."""
-        self.metrics.fail(reason)
-        self.failed = True
-        self.version += 1
+        with self._lock:
+            self._take_in()
+            self._metrics.fail(reason)
+            self.failed = True
 
     def on_query_started(self, start: QueryStart) -> None:
-        self.metrics.on_query_started(start)
-        self.batch = start.done - 1
-        self._log.on_query_started(start)
+        with self._lock:
+            self._take_in()
+            self._metrics.on_query_started(start)
+            self.batch = start.done - 1
+            self._log.on_query_started(start)
 
     def on_query_progress(self, report: BatchReport) -> None:
+        """Keep the report until somebody looks, which costs a batch less than to take it in now."""
         if self.is_due:
             self._sampled = self._clock()
             views, sources = report.views or self.usage(), report.sources or self.sources(report.number)
-            report = replace(report, views=views, sources=sources)
-        self.metrics.on_query_progress(report)
-        self._log.on_query_progress(report)
-        with self._lock:
-            second = self._second()
-            second.add(report)
-            self.batch, self._join = report.number, report.join or self._join
-            for stage, rows in report.received.items():
-                self._received.setdefault(stage, Counter()).update(rows)
-            self._note_mapping(report.number, self._join)
-            self._note_rows("late", report.number, report.late_rows)
-            self._note_rows("dead letter", report.number, report.dead_letters)
-            second.state_bytes = report.state_bytes if report.views else second.state_bytes
-            self._note_lag(report.sources)
-            self.version += 1
+            report = replace(report, views=views or None, sources=sources)
+        self.batch = report.number
+        self._pending.append((self._wall(), self._clock(), report))
+        if len(self._pending) >= _PENDING:
+            with self._lock:
+                self._take_in()
 
     def on_query_idle(self, sources: "Mapping[str, SourceReport]") -> None:
-        self.metrics.on_query_idle(sources)
-        self._log.on_query_idle(sources)
         with self._lock:
+            self._take_in()
+            self._metrics.on_query_idle(sources)
+            self._log.on_query_idle(sources)
             self._note_lag(sources)
-            self.version += 1
 
     def on_query_terminated(self, summary: RunSummary) -> None:
-        self.metrics.on_query_terminated(summary)
-        self._log.on_query_terminated(summary)
-        self.version += 1
+        with self._lock:
+            self._take_in()
+            self._metrics.on_query_terminated(summary)
+            self._log.on_query_terminated(summary)
+
+    def _take_in(self) -> None:
+        """Take in the reports that wait."""
+        while self._pending:
+            *self._at, report = self._pending.popleft()
+            self._metrics.on_query_progress(report)
+            if _is_notable(report):
+                self._log.on_query_progress(report)
+            self._add(report)
+            self._at = []
+
+    def _add(self, report: BatchReport) -> None:
+        second = self._second()
+        second.add(report)
+        self._join = report.join or self._join
+        for stage, rows in report.received.items():
+            self._received.setdefault(stage, Counter()).update(rows)
+        self._note_mapping(report.number, self._join)
+        self._note_rows("late", report.number, report.late_rows)
+        self._note_rows("dead letter", report.number, report.dead_letters)
+        if report.state_bytes is not None:
+            second.note_state(report.state_bytes)
+        self._note_lag(report.sources)
 
     @property
     def is_due(self) -> bool:
@@ -159,7 +206,7 @@ class Recorder(Observer):
         if usage := self.usage():
             self.metrics.note_usage(usage)
             with self._lock:
-                self._second().state_bytes = sum(view["bytes"] for view in usage.values())
+                self._second().note_state(sum(view["bytes"] for view in usage.values()))
         self.on_query_idle(self.sources(batch))
 
     def report(self, since: int = 0) -> dict[str, Any]:
@@ -168,8 +215,9 @@ class Recorder(Observer):
         Args:
             since: The first second, in Unix time, of those in the answer.
         """
-        values = self.metrics.values()
         with self._lock:
+            self._take_in()
+            values = self._metrics.values()
             return {
                 "now": self._wall(),
                 "batch": self.batch,
@@ -179,12 +227,12 @@ class Recorder(Observer):
                 "rows": [row for row in self._rows if row["at"] >= since],
                 "join": {name: getattr(self._join, name) for name in JoinReport.__slots__},
                 "mappings": [*self._mappings],
-                "received": self._received,
+                "received": {stage: dict(rows) for stage, rows in self._received.items()},
             }
 
     def _second(self) -> Second:
         """Return the record of this second."""
-        at = int(self._wall())
+        at = int(self._times[0])
         if not self._seconds or self._seconds[-1].at < at:
             self._seconds.append(Second(at))
         return self._seconds[-1]
@@ -192,18 +240,23 @@ class Recorder(Observer):
     def _note_lag(self, sources: "Mapping[str, SourceReport]") -> None:
         backlogs = [about.backlog for about in sources.values() if about.backlog]
         if backlogs:
-            second = self._second()
             since = [each.since for each in backlogs if each.since is not None and each.rows]
-            second.lag_rows = sum(each.rows for each in backlogs)
-            second.lag = max(0.0, self._wall() - min(since)) if since else 0.0
+            age = max(0.0, self._times[0] - min(since)) if since else 0.0
+            self._second().note_lag(sum(each.rows for each in backlogs), age)
 
     def _note_mapping(self, batch: int, join: JoinReport) -> None:
         """Note where joiners get another mapping."""
         if join.mapping and (not self._mappings or self._mappings[-1]["mapping"] != join.mapping):
-            about = {"at": self._wall(), "batch": batch, "epoch": join.epoch}
+            about = {"at": self._times[0], "batch": batch, "epoch": join.epoch}
             self._mappings.append({**about, "mapping": join.mapping, "load": join.ilf})
 
     def _note_rows(self, why: str, batch: int, rows: Mapping[str, Sequence[str]]) -> None:
         for stream, each in rows.items():
-            about = {"at": self._wall(), "why": why, "batch": batch, "stream": stream}
+            about = {"at": self._times[0], "why": why, "batch": batch, "stream": stream}
             self._rows.extend({**about, "row": row} for row in each[:ROWS])
+
+
+def _is_notable(report: BatchReport) -> bool:
+    """True if a report has what events tell of (`EventLog`)."""
+    figures = report.skipped or report.unmatched or report.duplicates or report.late or report.retries
+    return bool(figures or report.join or report.sources or report.rebuilt or report.snapshots)

@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from squallpy.base.errors import SquallError, nearest
+from squallpy.runtime.evaluate.scalar.json import nested_texts
 from squallpy.runtime.formats.csv_writer import csv_header, csv_rows
 from squallpy.runtime.formats.json_lines import json_rows
-from squallpy.runtime.formats.text_columns import cells, pieces
+from squallpy.runtime.formats.text_columns import cells, code_of, pieces
 from squallpy.web.monitored import Rows
 
 FORMATS = {
@@ -77,16 +78,16 @@ class RowRequest:
             head: dict[str, Any] = {"view": view, "batch": rows.batch, "rows": len(rows.table), "matched": matched}
             columns = [{"name": f.name, "type": str(f.type), "number": _is_number(f.type)} for f in page.schema]
             head |= {"offset": self.offset, "columns": columns}
-            yield json.dumps(head)[:-1].encode() + b', "data": ['
-            yield from _texts(page) if self.format == "page" else objects(page)
-            yield b"]}"
+            data = b"".join(_texts(page) if self.format == "page" else objects(page))
+            yield json.dumps(head)[:-1].encode() + b', "data": [' + data + b"]}"
 
 
 def search(rows: pa.Table, text: str) -> pa.Table:
     """Find the rows of which a cell contains a text, in any case."""
     found = []
     for piece in pieces(rows):
-        tests = [pc.fill_null(pc.match_substring(cells(each), text, ignore_case=True), False) for each in piece.columns]
+        shown = map(_shown, piece.columns, piece.schema)
+        tests = [pc.fill_null(pc.match_substring(each, text, ignore_case=True), False) for each in shown]
         if tests:
             found.append(piece.filter(reduce(pc.or_, tests)))
     return pa.Table.from_batches(found, rows.schema)
@@ -105,9 +106,18 @@ def _sorted(rows: pa.Table, column: int, descending: bool) -> pa.Table:
     return rows.take(order)
 
 
+def _shown(column: pa.Array, field: pa.Field) -> pa.Array:
+    """Write a column as it is printed."""
+    code = code_of(field)
+    return nested_texts(cells(column), code) if code else cells(column)
+
+
 def _texts(rows: pa.Table) -> Iterator[bytes]:
     """Write rows as JSON arrays of texts as they are printed; NULL is null."""
-    columns = [[text for chunk in each.chunks for text in cells(chunk).to_pylist()] for each in rows.columns]
+    columns = [
+        [text for chunk in each.chunks for text in _shown(chunk, field).to_pylist()]
+        for each, field in zip(rows.columns, rows.schema, strict=True)
+    ]
     yield json.dumps([*zip(*columns, strict=True)], ensure_ascii=False)[1:-1].encode()
 
 

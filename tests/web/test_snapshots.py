@@ -1,5 +1,6 @@
 """Rows as the page asks for them: seldom where listing them takes long, and the last ones when it is quiet."""
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +49,21 @@ def test_rows_are_the_last_ones_when_no_batch_comes() -> None:
     snapshots.prune()
     snapshots.rows("v", fresh=False)
     assert slow.taken == 3
+
+
+def test_a_view_of_a_million_rows_is_paged_searched_and_sorted() -> None:
+    numbers = pa.array(range(1_000_000))
+    rows = Rows(1, pa.table({"a": numbers, "b": numbers.cast(pa.string())}))
+
+    def page(**query: str) -> Any:
+        return json.loads(b"".join(RowRequest.of({"format": "page", "limit": "2", **query}).answer("v", rows)))
+
+    assert page(offset="999999")["data"] == [["999999", "999999"]]
+    assert page(sort="0", desc="1")["data"][0] == ["999999", "999999"]
+    found = page(q="99999", offset="10")
+    assert (found["matched"], found["rows"]) == (19, 1_000_000)
+    assert found["data"] == [["999991", "999991"], ["999992", "999992"]]
+    assert sum(part.count(b"\n") for part in RowRequest("csv").answer("v", rows)) == 1_000_001
 
 
 def test_arrow_is_written_piece_by_piece() -> None:

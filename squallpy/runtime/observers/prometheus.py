@@ -74,6 +74,10 @@ class Prometheus(Observer):
         self._snapshots = family("counter", "snapshots_total", "Snapshots of partitions.")
         self._rebuilds = family("counter", "rebuilds_total", "Partitions whose state was rebuilt.")
         self._retries = family("counter", "task_retries_total", "Attempts at tasks that failed.")
+        for reason in LEFT_OUT:  # NB: a counter is there before there is anything to count
+            self._left_out.add(0, reason=reason)
+        for each in (self._checkpoint, self._snapshots, self._rebuilds, self._retries):
+            each.add(0)
 
     def exposition(self) -> str:
         """Write all metrics as text."""
@@ -108,6 +112,7 @@ class Prometheus(Observer):
             self._joins = start.joins
             self._seen, self._epoch = self._clock(), None
             self._received = {str(number): Counter() for number in start.joins}
+            self._note_joins(BatchReport())
 
     def on_query_progress(self, report: BatchReport) -> None:
         with self._lock:
@@ -119,7 +124,8 @@ class Prometheus(Observer):
             for source, rows in report.read_rows.items():
                 self._read.add(rows, source=source)
             for reason in LEFT_OUT:
-                self._left_out.add(getattr(report, reason), reason=reason)
+                if count := getattr(report, reason):
+                    self._left_out.add(count, reason=reason)
             for stage, seconds in report.stages.items():
                 self._stages.add(seconds, stage=stage)
             for stream, moment in report.watermarks.items():
@@ -128,12 +134,14 @@ class Prometheus(Observer):
             for source, about in report.sources.items():
                 if about.committed is not None:
                     self._freshness.set(max(0.0, self._wall() - about.committed), source=source)
-            self._checkpoint.add(report.checkpoint or 0.0)
-            self._snapshots.add(len(report.snapshots))
-            self._rebuilds.add(len(report.rebuilt))
-            self._retries.add(report.retries)
+            counts = len(report.snapshots), len(report.rebuilt), report.retries
+            families = self._snapshots, self._rebuilds, self._retries
+            for family, more in zip((self._checkpoint, *families), (report.checkpoint, *counts), strict=True):
+                if more:
+                    family.add(more)
             self._note_backlogs(report.sources)
-            self._note_joins(report)
+            if report.received or report.join:
+                self._note_joins(report)
 
     def on_query_idle(self, sources: "Mapping[str, SourceReport]") -> None:
         with self._lock:

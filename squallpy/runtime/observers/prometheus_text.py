@@ -77,7 +77,7 @@ def exposition(families: Iterable[Family | Histogram]) -> str:
 
 
 def _labels(labels: dict[str, object]) -> Labels:
-    return tuple((name, str(value)) for name, value in labels.items())
+    return tuple([(name, str(value)) for name, value in labels.items()]) if labels else ()
 
 
 def _sample(name: str, labels: Labels, value: float) -> str:

@@ -106,6 +106,10 @@ export class Views {
     }
   }
 
+  type(column) {
+    return this.known.find(view => view.name === this.name)?.columns[column]?.[1];
+  }
+
   draw(page, asked) {
     const before = this.asked === asked ? this.shown?.data : null;
     this.asked = asked;
@@ -121,7 +125,7 @@ export class Views {
     const focused = document.activeElement?.closest?.("#rows th")?.cellIndex;
     $("rows").replaceChildren(
       el("thead", {}, el("tr", {}, columns.map((column, i) => el("th", { class: column.number ? "number" : "", "aria-sort": this.sort !== i ? "none" : this.descending ? "descending" : "ascending" },
-        el("button", { title: `${column.type}; sorts`, onclick: () => this.by(i) }, column.name, arrow(i)))))),
+        el("button", { title: `${this.type(i) ?? column.type}; sorts`, onclick: () => this.by(i) }, column.name, arrow(i)))))),
       el("tbody", {}, data.map((row, y) => el("tr", {}, row.map((cell, x) => el("td", {
         class: `${columns[x].number ? "number" : ""}${cell == null ? " null" : ""}${before && before[y] && before[y][x] !== cell ? " changed" : ""}` }, cell ?? "NULL"))))));
     if (focused != null) $("rows").querySelectorAll("th button")[focused]?.focus();
