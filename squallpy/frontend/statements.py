@@ -161,3 +161,6 @@ Declaration = CreateRelation | CreateView | CreateSink | CreateMatrix | CreatePr
 SessionStatement = Drop | Show | Describe | Explain | Subscribe | Set | Pause
 """Statements that only a session has."""
 Statement = Declaration | Select | SessionStatement
+
+READS = (Select, Show, Describe, Explain, Subscribe)
+"""Statements that change nothing."""

@@ -5,6 +5,7 @@ A statement either takes effect whole or leaves everything as it was.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
 from itertools import count
 
@@ -68,6 +69,14 @@ class Definitions:
     @property
     def catalog(self) -> Catalog:
         return self.binder.catalog
+
+    def snapshot(self) -> "Definitions":
+        """Copy them as they are, for those who read them while a statement changes them."""
+        copied = copy(self)
+        copied.binder = copy(self.binder)
+        copied.binder.catalog = replace(self.catalog, entries=dict(self.catalog.entries))
+        copied.entries, copied._texts = Entries(dict(self.entries.maintained)), dict(self._texts)
+        return copied
 
     def execute(self, statement: Statement, text: str) -> Outcome | None:
         """Execute a statement that creates, alters or drops something; None if it is another."""

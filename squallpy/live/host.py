@@ -26,7 +26,7 @@ from squallpy.base.events import CHECKPOINT, WARNING, log_event
 from squallpy.frontend.declaration_text import qualified
 from squallpy.frontend.script import parse_script
 from squallpy.frontend.source_text import Place
-from squallpy.frontend.statements import Describe, Explain, Select, Show
+from squallpy.frontend.statements import READS, Select
 from squallpy.live.messages import Disconnected, encode_error, receive, send
 from squallpy.live.subscription import Subscription
 from squallpy.runtime.observers.report import BatchReport
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 FOLDER, NAME = ".host", "socket"
 _LONGEST = 100  # bytes of the path of a socket, of which systems allow 104 to 108
 _LOOK = 0.5  # seconds between two looks whether who waits for a change is still there
-_READS = (Select, Show, Describe, Explain)
 Answer = tuple[Mapping[str, Any], list[pa.Table]]
 
 
@@ -194,7 +193,7 @@ class _Connection:
         """Execute a statement."""
         for statement in parse_script(text, file, place):
             keeps = maintains and isinstance(statement, Select)
-            if keeps or not isinstance(statement, _READS):
+            if keeps or not isinstance(statement, READS):
                 self._check_writes("a SELECT that is kept fresh" if keeps else "the statement")
         (outcome,) = self._session.execute(text, file, maintains, place)
         if maintains and outcome.view and outcome.message == "SELECT":

@@ -38,7 +38,7 @@ from squallpy.live.pushed_tables import pushed_table
 from squallpy.live.session_compiler import SessionCompiler
 from squallpy.live.session_sink import SessionSink
 from squallpy.live.show import describe, show
-from squallpy.live.snapshot_query import SnapshotQueries
+from squallpy.live.snapshot_query import answer
 from squallpy.live.subscription import LIMIT, NewestChange, Subscription, ViewChange, ViewSink
 from squallpy.logical.nodes import Query
 from squallpy.runtime.checkpoint.checkpoint import hold_lease
@@ -92,6 +92,7 @@ class LiveSession:
         binder = self._compiler.binder()
         columns = self._compiler.columns
         self._definitions = Definitions(binder, self._refresh, self._open_sink, self._drop_source, columns)
+        self._visible = self._definitions.snapshot()  # those in force, which no statement changes
         spool = join_path(checkpoint, "spool") if checkpoint else None
         self._input = SessionInput(self.base, self._compiler.open_foreign, spool)
         self.observers = Observers(*([observer] if observer else []))
@@ -117,15 +118,15 @@ class LiveSession:
     @property
     def statements(self) -> tuple[str, ...]:
         """The definitions of the session, each behind those of what it reads."""
-        return self._definitions.statements()
+        return self._visible.statements()
 
     @property
     def catalog(self) -> Catalog:
-        return self._definitions.catalog
+        return self._visible.catalog
 
     @property
     def entries(self) -> Entries:
-        return self._definitions.entries
+        return self._visible.entries
 
     @property
     def program(self) -> LiveProgram:
@@ -139,9 +140,8 @@ class LiveSession:
 
     def definitions(self) -> Mapping[str, Any]:
         """Describe the definitions to those who mirror them."""
-        with self._statements:
-            told = {"version": self.version, "statements": self.statements, "columns": dict(self._compiler.columns)}
-            return {**told, "settings": list_assignments(self.settings), "base": str(self.base)}
+        told = {"version": self.version, "statements": self.statements, "columns": dict(self._compiler.columns)}
+        return {**told, "settings": list_assignments(self.settings), "base": str(self.base)}
 
     def execute(
         self, text: str, file: str = "session", maintains: bool = False, place: Place = START
@@ -161,31 +161,31 @@ class LiveSession:
 
     def execute_statement(self, statement: Statement, text: str = "") -> Outcome:
         """Execute a parsed statement; batches go on while a view is filled."""
+        self._check()
+        if outcome := self._answer(statement):
+            return outcome
         with self._statements:
-            with self.lock:
-                self._check()
             if isinstance(statement, Set):
-                outcome: Outcome | None = self._set(statement)
+                outcome = self._set(statement)
             else:
                 outcome = self._definitions.execute(statement, text)
-            if outcome:
-                self._changes += 1
-                return outcome
-        with self.lock:
-            return self._answer(statement)
+            assert outcome
+            self._changes += 1
+            return outcome
 
-    def _answer(self, statement: Statement) -> Outcome:
-        """Execute a statement that changes no definition."""
+    def _answer(self, statement: Statement) -> Outcome | None:
+        """Execute a statement that changes no definition, also while another is in work; None if it changes one."""
+        known = self._known
         match statement:
             case Select(query):
                 return Outcome("SELECT", self.select(query))
             case Show(what):
-                return Outcome("SHOW", show(self._definitions, what))
+                return Outcome("SHOW", show(known, what))
             case Describe(name, span):
                 return Outcome("DESCRIBE", describe(self.columns(name, span)))
             case Explain():
-                stage, shown = stage_of(statement), self._definitions.explained(statement)
-                text = explain_query(self._compiler.compiler(self.catalog, [shown]), shown, stage)
+                stage, shown = stage_of(statement), known.explained(statement)
+                text = explain_query(self._compiler.compiler(known.catalog, [shown]), shown, stage)
                 return Outcome("EXPLAIN", text=text)
             case Subscribe(name, span, with_snapshot):
                 return Outcome("SUBSCRIBE", subscription=self.subscribe(name, with_snapshot, span=span))
@@ -193,13 +193,13 @@ class LiveSession:
                 self.is_paused = not resumes
                 self._work.set()
                 return Outcome("RESUME" if resumes else "PAUSE")
-        raise AssertionError(statement)
+        return None
 
     def _open_sink(self, query: Query) -> SessionSink:
         from squallpy.runtime.sinks.outputs import Outputs
 
         outputs = Outputs([query], self.base)
-        outputs.check(self.catalog.relations.values(), self.base)
+        outputs.check(self._definitions.catalog.relations.values(), self.base)
         spec = outputs.sink(query)
         assert spec
         first = self._program.batches - 1
@@ -217,11 +217,13 @@ class LiveSession:
             return
         if has_changed:
             self._bind_anew()
-            kept = [*self.entries.maintained.values()]
+            kept = [*self._definitions.entries.maintained.values()]
             self._change([each.query for each in kept], sinks_of(kept))
-        elif self._checkpoint:
+            return
+        if self._checkpoint:
             record = self._checkpoint.record
             self._save(record.generation, self._program.batches, record.partitions)
+        self._visible = self._definitions.snapshot()
 
     def _change(self, queries: Sequence[Query], sinks: Mapping[int, Sink]) -> None:
         """Keep queries fresh; what is new is filled while batches go on."""
@@ -234,6 +236,7 @@ class LiveSession:
             with self.lock:
                 self._check()
                 self._program.change(queries, pending, sinks, self._save)
+                self._visible = self._definitions.snapshot()
         finally:
             if pending:
                 pending.close()
@@ -244,18 +247,20 @@ class LiveSession:
         bound = dict[str, Maintained]()
         for query in self._compiler.bind(self._definitions.statements()):
             name = query.view or (query.sink.name if query.sink else "")
-            known = self.entries.maintained[name.lower()]
+            known = self._definitions.entries.maintained[name.lower()]
             number, sink = known.query.number, known.query.sink
             bound[name.lower()] = replace(known, query=replace(query, number=number, sink=sink))
-        self.entries.maintained = bound
+        self._definitions.entries.maintained = bound
 
     def _save(self, generation: int, batches: int, partitions: int) -> None:
         """Put a generation of the checkpoint in force, with the definitions."""
         if self._checkpoint:
-            kept = self.entries.maintained.items()
+            kept = self._definitions.entries.maintained.items()
             sinks = {name: each.sink.first for name, each in kept if isinstance(each.sink, SessionSink)}
             columns = dict(self._compiler.columns)
-            record = SessionRecord(generation, self.statements, columns, self._given, batches, sinks, partitions)
+            record = SessionRecord(
+                generation, self._definitions.statements(), columns, self._given, batches, sinks, partitions
+            )
             self._checkpoint.save(record)
 
     def _restore(self) -> None:
@@ -270,22 +275,21 @@ class LiveSession:
                 self.execute_statement(statement, text)
         self._restores = False
         self._bind_anew()
-        kept = [*self.entries.maintained.values()]
+        kept = [*self._definitions.entries.maintained.values()]
         self._program.resume([each.query for each in kept], sinks_of(kept), self._save)
+        self._visible = self._definitions.snapshot()
 
     # rows
 
     def push(self, name: str, rows: Any, op: str = "+") -> int:
         """Push rows to a stream; returns how many. They are read by the batches that come (docs/python.md)."""
         with self.lock:
-            self._check()
-            return self.push_table(name, pushed_table(self._definitions.pushed(name), rows, op))
+            return self.push_table(name, pushed_table(self._known.pushed(name), rows, op))
 
     def push_table(self, name: str, table: pa.Table) -> int:
         """Push rows that are a table as `pushed_table` makes it."""
         with self.lock:
-            self._check()
-            queue = self._input.pushed(self._definitions.pushed(name))
+            queue = self._input.pushed(self._known.pushed(name))
             assert queue
             queue.push(table)
         self._work.set()
@@ -391,26 +395,27 @@ class LiveSession:
     def table(self, name: str, span: Span | None = None) -> pa.Table:
         """Return the rows of a materialized view as of the last batch."""
         with self.lock:
-            self._check()
-            return self._program.table(self._definitions.maintained(name, span).query)
+            return self._program.table(self._known.maintained(name, span).query)
 
     def select(self, query: SelectText) -> pa.Table:
-        """Answer an ad hoc query over views, as of the last batch."""
-        return self._snapshots.run(query)
+        """Answer an ad hoc query over views, as of the last batch; batches wait only while their rows are read."""
+        return answer(query, lambda: self._known, self.settings, self.base, self._program.table, self.lock)
 
     @property
-    def _snapshots(self) -> SnapshotQueries:
-        return SnapshotQueries(self.catalog, self.settings, self.base, self.entries.views, self._program.table)
+    def _known(self) -> Definitions:
+        """The definitions in force, of a session that goes on."""
+        self._check()
+        return self._visible
 
     def reads_streams(self, query: SelectText) -> bool:
         """True if a query reads streams themselves, so that it is no ad hoc query."""
-        return self._definitions.reads_streams(query)
+        return self._known.reads_streams(query)
 
     def maintain(self, select: Select) -> Outcome:
         """Keep the answer of a SELECT fresh under a name that is made up."""
         with self._statements:
             query = select.query
-            called = next(name for i in self._names if (name := f"query{i}") not in self.catalog.entries)
+            called = next(name for i in self._names if (name := f"query{i}") not in self._definitions.catalog.entries)
             span = query.script.span(query.start, query.end)
             self._definitions.create_view(CreateView(called, (), query, span, is_materialized=True))
             return Outcome("SELECT", view=called)
@@ -418,14 +423,12 @@ class LiveSession:
     def has_end(self, name: str) -> bool:
         """True if all streams end that a view reads, also those of other views that it reads."""
         with self.lock:
-            read = self._definitions.relations_read(name)
+            read = self._known.relations_read(name)
             return all(self._input.open(relation).is_bounded for relation in read if relation.stream)
 
     def maintained_name(self, name: str) -> str:
         """Return the name of a materialized view as it was declared; SQ2001 if there is none."""
-        with self.lock:
-            self._check()
-            return self._definitions.maintained(name).name
+        return self._known.maintained(name).name
 
     def subscribe(
         self,
@@ -441,8 +444,7 @@ class LiveSession:
             newest: Only the newest one waits, and its reader waits for it also while batches are applied by hand.
         """
         with self.lock:
-            self._check()
-            found = self._definitions.maintained(name, span)
+            found = self._known.maintained(name, span)
             kind = NewestChange if newest else Subscription
             reader = kind(found.name, lambda: newest or self.is_running, limit or LIMIT)
             if with_snapshot:
@@ -455,24 +457,22 @@ class LiveSession:
     def on_change(self, name: str, callback: Callable[[Any], None]) -> None:
         """Call a function with each change of a view, in the thread that applies the batch."""
         with self.lock:
-            sink = self._definitions.maintained(name).sink
+            sink = self._known.maintained(name).sink
             assert isinstance(sink, ViewSink)
             sink.call(callback)
 
     def columns(self, name: str, span: Span | None = None) -> tuple[Field, ...]:
         """Return the columns of a stream, table or view."""
-        return self._definitions.columns(name, span)
+        return self._known.columns(name, span)
 
     def schema(self, text: str, file: str = "session") -> tuple[Field, ...]:
         """Return the columns of a SELECT without running it."""
-        with self.lock:
-            self._check()
-            return self._definitions.schema(text, file)
+        return self._known.schema(text, file)
 
     def stats(self, name: str) -> Mapping[str, Any]:
         """Return figures of a view: its rows, and the records and bytes of the views that it is maintained from."""
         with self.lock:
-            query = self._definitions.maintained(name).query
+            query = self._known.maintained(name).query
             rows = len(self._program.table(query))
             return {"batches": self._program.batches, "rows": rows, "views": self._program.usage}
 
@@ -483,7 +483,7 @@ class LiveSession:
         except SquallError as error:
             raise error.at(statement.span) from None
         try:
-            self._refresh(bool(self.entries.maintained))
+            self._refresh(bool(self._definitions.entries.maintained))
         except BaseException:
             self._use(before)
             raise
@@ -496,4 +496,4 @@ class LiveSession:
         self._compiler.settings = self._program.settings = settings
 
     def _compile(self, queries: Sequence[Query], partitions: int) -> CompiledQuery:
-        return self._compiler.compile(self.catalog, queries, partitions)
+        return self._compiler.compile(self._definitions.catalog, queries, partitions)

@@ -4,9 +4,11 @@ The views that it reads are tables of one batch to it. It is bound, compiled and
 is what a view of the same text would hold.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -32,9 +34,40 @@ from squallpy.runtime.sources.input import Input, whole
 from squallpy.runtime.sources.protocol import Source
 from squallpy.runtime.sources.table_source import TableSource
 
+if TYPE_CHECKING:
+    from squallpy.live.definitions import Definitions
+
 SNAPSHOT = "snapshot"
 """The format of a relation whose rows are those of a view."""
 _ONE_ROW = Relation("one row", (Field("zero", INT, False),), False, CONSTANT)  # NB: of a SELECT without FROM
+
+
+class _Changed(Exception):
+    """The definitions have changed since a query was bound."""
+
+
+def answer(
+    text: SelectText,
+    known: "Callable[[], Definitions]",
+    settings: Settings,
+    base: Path,
+    read: Callable[[Query, Equal], pa.Table],
+    lock: AbstractContextManager[Any],
+) -> pa.Table:
+    """Answer a query, whose rows are read under a lock, by the definitions that are in force then."""
+    while True:
+        definitions = known()
+
+        @contextmanager
+        def hold(bound_by: "Definitions" = definitions) -> Iterator[None]:
+            with lock:
+                if known() is not bound_by:
+                    raise _Changed
+                yield
+
+        with suppress(_Changed):
+            catalog, views = definitions.catalog, definitions.entries.views
+            return SnapshotQueries(catalog, settings, base, views, read, hold).run(text)
 
 
 @dataclass(frozen=True)
@@ -45,6 +78,7 @@ class SnapshotQueries:
         base: The folder from which the paths of static tables start.
         views: The queries of materialized views, by lower name.
         read: Returns the rows of one as of the last batch, perhaps only those with some values.
+        hold: Keeps all of them as of one batch.
     """
 
     catalog: Catalog
@@ -52,6 +86,7 @@ class SnapshotQueries:
     base: Path
     views: Mapping[str, Query]
     read: Callable[[Query, Equal], pa.Table]
+    hold: Callable[[], AbstractContextManager[None]]
 
     def run(self, text: SelectText) -> pa.Table:
         """Answer a query; SQ3001 if it reads a stream."""
@@ -59,12 +94,15 @@ class SnapshotQueries:
         query = self._bind(text)
         script = Script(self._relations, (query,))
         compiled = Compiler(script, self.settings, {}).compile([query], 1, {})
-        sources: dict[str, Source] = {}
+        sources, rows = dict[str, Source](), dict[str, pa.Table]()
+        with self.hold():
+            for relation in compiled.relations:
+                if relation.format == SNAPSHOT:
+                    wanted = wanted_values(compiled.optimised[0], relation)
+                    rows[relation.name] = self.read(self.views[relation.name.lower()], wanted)
         for relation in compiled.relations:
             if relation.format == SNAPSHOT:
-                sources[relation.name] = TableSource(
-                    self._rows(relation, wanted_values(compiled.optimised[0], relation))
-                )
+                sources[relation.name] = TableSource(_typed(rows[relation.name], relation))
             else:
                 sources[relation.name] = open_source(relation, self.base)
                 sources[relation.name].check(columns_read(compiled).get(relation.name, ()))
@@ -100,10 +138,10 @@ class SnapshotQueries:
             | {relation.name: relation for relation in self._snapshots}
         )
 
-    def _rows(self, relation: Relation, equal: Equal) -> pa.Table:
-        rows = self.read(self.views[relation.name.lower()], equal)
-        types = pa.schema([(field.name, column_type(field.type)) for field in relation.fields])
-        return rows.rename_columns(types.names).cast(types)
+
+def _typed(rows: pa.Table, relation: Relation) -> pa.Table:
+    types = pa.schema([(field.name, column_type(field.type)) for field in relation.fields])
+    return rows.rename_columns(types.names).cast(types)
 
 
 def streams_read(catalog: Catalog, views: Collection[str], text: SelectText) -> set[str]:

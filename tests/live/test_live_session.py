@@ -2,6 +2,8 @@
 
 import os
 import threading
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -10,6 +12,8 @@ import duckdb
 import pytest
 
 from squallpy.base.errors import SquallError
+from squallpy.compiler import Compiler
+from squallpy.live import snapshot_query
 from squallpy.live.filling import Filling
 from squallpy.live.live_session import LiveSession
 from squallpy.live.session_sink import SessionSink
@@ -316,3 +320,65 @@ def fault_a_sink_that_cannot_be_created_lets_its_place_go(tmp_path: Path, monkey
     with pytest.raises(SquallError, match="SQ6009"):
         [*session.execute("CREATE SINK o USING csv OPTIONS (path 'out/') AS SELECT a FROM r")]
     assert len(closed) == 1
+
+
+def answer(session: LiveSession, text: str) -> list[dict[str, Any]]:
+    (outcome,) = session.execute(text)
+    assert outcome.table is not None
+    return outcome.table.to_pylist()
+
+
+def beside(work: Callable[[], object]) -> None:
+    """Do something in another thread, which must not wait for this one."""
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(30)
+    assert not thread.is_alive()
+
+
+def test_queries_are_answered_while_a_view_fills(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They read what is in force; nobody sees the view that is not."""
+    session, seen, fill = LiveSession(), list[object](), Filling.run
+    [*session.execute(f"{STREAMS}; CREATE MATERIALIZED VIEW v AS SELECT a FROM r")]
+    session.push("r", [{"a": 1, "b": 1, "v": 1}])
+    session.step()
+
+    def ask() -> None:
+        seen.extend([answer(session, "SELECT SUM(a) AS s FROM v"), len(answer(session, "SHOW VIEWS"))])
+        with pytest.raises(SquallError, match="SQ2001"):
+            session.table("w")
+        session.push("r", [{"a": 5, "b": 1, "v": 1}])
+        report = session.step()
+        seen.append(report and report.tuples)
+
+    def slow(filling: Filling) -> None:
+        beside(ask)
+        fill(filling)
+
+    monkeypatch.setattr(Filling, "run", slow)
+    [*session.execute("CREATE MATERIALIZED VIEW w AS SELECT COUNT(*) AS n FROM r")]
+    assert seen == [[{"s": 1}], 1, 1]
+    assert answer(session, "SELECT n FROM w") == [{"n": 2}]
+
+
+@pytest.mark.parametrize("alters", [False, True])
+def test_batches_and_statements_wait_for_no_query_that_compiles(alters: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its views are read at once, of one batch, when it is compiled; if they are others by then, it is bound anew."""
+    session, times = LiveSession(), count()
+    [*session.execute("CREATE STREAM r (a INT) USING pushed STORED; CREATE MATERIALIZED VIEW v AS SELECT a FROM r")]
+
+    def meanwhile() -> None:
+        session.push("r", [{"a": 7}])
+        assert session.step()
+        if alters:
+            [*session.execute("CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT a + 1 AS a, a AS b FROM r")]
+
+    class Slow(Compiler):
+        def compile(self, *arguments: Any, **more: Any) -> Any:
+            if next(times) == 0:
+                beside(meanwhile)
+            return super().compile(*arguments, **more)
+
+    monkeypatch.setattr(snapshot_query, "Compiler", Slow)
+    found = answer(session, "SELECT x.a FROM v AS x JOIN v AS y ON x.a = y.a")
+    assert found == [{"a": 8 if alters else 7}] and next(times) == (2 if alters else 1)
