@@ -82,6 +82,10 @@ def look(visit: Visit) -> None:
     page.keyboard.press("Enter")
     visit.shows("#node", "rev result")
     visit.shows("#node .cost", "O(1)")
+    page.locator("#plan-of").select_option(label="rev")
+    visit.shows("#picture .node.result", "rev")
+    assert page.locator("#picture .node.result").count() == 1
+    page.locator("#plan h2").click()
     page.keyboard.press("3")
     visit.shows("#program .trigger h3", "on ΔITEMS")
     visit.shows("#program .sum sub", "who")

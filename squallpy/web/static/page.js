@@ -51,6 +51,8 @@ function catalogue(found) {
   const made = program(found.triggers);
   formulas = made.rates;
   $("program").replaceChildren(...(made.blocks.length ? made.blocks : [el("p", { class: "empty" }, "No view is kept fresh yet.")]));
+  const named = found.graph.nodes.filter(node => node.kind === "result" && node.name !== node.pool);
+  setText($("results"), named.map(node => `${node.pool} is ${node.name}`).join(", "));
   views.list(found.views);
   settings(found);
   draw();

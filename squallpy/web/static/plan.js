@@ -5,15 +5,32 @@ import { $, bytes, count, el, setText, svg } from "./dom.js";
 const WIDTH = 176, HEIGHT = 74, ACROSS = 60, DOWN = 18, MARGIN = 10;
 const WORK = { "O(1)": 1, "O(log n)": 4, "O(slice)": 8 };
 const HOT = 0.4;
+const MANY = 24;  // boxes: of more, one result is shown at a time
 
 export class PlanPicture {
   constructor() {
-    this.nodes = [];
+    this.result = null;
+    $("plan-of").addEventListener("change", event => {
+      this.result = event.target.value;
+      this.draw();
+    });
   }
 
-  show(graph) {
-    const picture = $("picture"), { columns, routes } = layers(graph);
+  show(whole) {
+    const results = whole.nodes.filter(node => node.kind === "result");
+    this.whole = whole;
+    if (this.result && !results.some(node => node.id === this.result)) this.result = null;
+    if (this.result == null) this.result = whole.nodes.length > MANY ? results[0]?.id ?? "" : "";
+    $("plan-of").replaceChildren(el("option", { value: "" }, "all views"), ...results.map(node => el("option", { value: node.id }, node.name)));
+    $("plan-of").value = this.result;
+    $("plan-of").hidden = results.length < 2;
+    this.draw();
+  }
+
+  draw() {
+    const graph = this.result ? part(this.whole, this.result) : this.whole, picture = $("picture"), { columns, routes } = layers(graph);
     this.graph = graph;
+    $("node").hidden = true;
     this.boxes = new Map();
     this.lines = [];
     if (!graph.nodes.length) {
@@ -21,15 +38,15 @@ export class PlanPicture {
         "CREATE MATERIALIZED VIEW in the session, and its plan is here."));
       return;
     }
-    const tall = column => column.reduce((sum, item) => sum + height(item) + DOWN, -DOWN), tallest = Math.max(...columns.map(tall));
+    const tall = column => column.reduce((sum, item, y) => sum + height(item) + below(column, y), 0), tallest = Math.max(...columns.map(tall));
     const width = columns.length * (WIDTH + ACROSS) - ACROSS + 2 * MARGIN;
     const place = new Map();  // the upper left corner of each item
     columns.forEach((column, x) => {
       let y = MARGIN + (tallest - tall(column)) / 2;
-      for (const item of column) {
+      column.forEach((item, n) => {
         place.set(item.id, [MARGIN + x * (WIDTH + ACROSS), y + height(item) / 2]);
-        y += height(item) + DOWN;
-      }
+        y += height(item) + below(column, n);
+      });
     });
     const all = tallest + 2 * MARGIN, drawing = svg("svg", { viewBox: `0 0 ${width} ${all}`, width, class: "graph" });
     drawing.style.setProperty("min-width", `${0.7 * width}px`);
@@ -79,7 +96,7 @@ export class PlanPicture {
   update(rates, state) {
     if (!this.boxes) return;
     const work = new Map(), total = { work: 0, bytes: 0 };
-    for (const edge of this.graph.edges) {
+    for (const edge of this.whole.edges) {
       if (edge.kind === "adds") {
         const rate = rates.get(edge.from.replace(/^relation /, "")) ?? 0, done = rate * this.weight(edge, state);
         work.set(edge.to, (work.get(edge.to) ?? 0) + done);
@@ -87,7 +104,7 @@ export class PlanPicture {
       }
     }
     for (const [name, { bytes }] of state) total.bytes += name === "strings" ? 0 : bytes;
-    const many = this.boxes.size > 2;
+    const many = this.whole.nodes.length > 2;
     for (const [id, { node, box, figures, heat, mark }] of this.boxes) {
       const held = state.get(node.pool ?? id) ?? (node.kind === "stream" ? state.get(`ledger ${node.name}`) : null);
       const share = total.work ? (work.get(id) ?? 0) / total.work : 0, weight = total.bytes && held ? held.bytes / total.bytes : 0;
@@ -110,7 +127,7 @@ export class PlanPicture {
   // The work of a statement for a tuple, by its cost mark; a scan looks at all records of what it reads.
   weight(edge, state) {
     if (edge.cost !== "O(n)") return WORK[edge.cost] ?? 1;
-    const read = this.graph.edges.filter(each => each.kind === "reads" && each.text === edge.text).map(each => state.get(each.from)?.records ?? 0);
+    const read = this.whole.edges.filter(each => each.kind === "reads" && each.text === edge.text).map(each => state.get(each.from)?.records ?? 0);
     return Math.max(8, ...read);
   }
 
@@ -142,7 +159,23 @@ function merged(edges) {
   return [...found.values()].filter(edge => edge.from !== edge.to);
 }
 
-const height = item => item.bend ? 14 : HEIGHT;
+const height = item => item.bend ? 2 : HEIGHT;
+const below = (column, y) => y === column.length - 1 ? 0 : column[y].bend && column[y + 1].bend ? 9 : DOWN;
+
+// What a result is made of.
+function part(graph, result) {
+  const kept = new Set([result]), left = [result];
+  while (left.length) {
+    const to = left.pop();
+    for (const edge of graph.edges) {
+      if (edge.to === to && !kept.has(edge.from)) {
+        kept.add(edge.from);
+        left.push(edge.from);
+      }
+    }
+  }
+  return { nodes: graph.nodes.filter(node => kept.has(node.id)), edges: graph.edges.filter(edge => kept.has(edge.from) && kept.has(edge.to)) };
+}
 
 // Columns of nodes, each behind all that it is made of, and the ways of edges: bends stand in the columns that they pass.
 function layers(graph) {
