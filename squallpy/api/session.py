@@ -189,12 +189,12 @@ class Session:
         Raises:
             SquallError: SQ7005 if it cannot listen there, SQ8009 without the packages of squallpy[ui].
         """
-        from squallpy.web.monitored_session import MonitoredSession
+        from squallpy.web.monitoring import monitored
         from squallpy.web.page_server import PageServer, read_address
 
         if self._page is None:
             page = PageServer(read_address(address))
-            page.show(MonitoredSession(self._session))
+            page.show(monitored(self._session))
             self._page = page
         return self._page.url
 
@@ -287,8 +287,10 @@ def connect(
         raise SquallError("SQ7003", "a session of Spark's is given, and the backend is local", hint='backend="spark"')
     chosen = parse_settings(f"{name}={_word(value)}" for name, value in (settings or {}).items())
     place = SparkBackend(master, spark) if backend == "spark" else LocalBackend()
+    from squallpy.web.monitoring import SERVICES
+
     folder = None if checkpoint is None else str(checkpoint)
-    return Session(open_session(chosen, Path.cwd(), checkpoint=folder, backend=place, writes=write))
+    return Session(open_session(chosen, Path.cwd(), checkpoint=folder, backend=place, writes=write, services=SERVICES))
 
 
 def _format_of(path: str) -> str:

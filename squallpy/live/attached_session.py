@@ -213,6 +213,10 @@ class AttachedSession:
                 told, tables = self._connections.call({**message, "maintains": keeps})
                 yield Outcome(told["message"], tables[0] if tables else None, told["text"], told["view"])
 
+    def ask(self, service: str, asked: Mapping[str, Any]) -> Answer:
+        """Ask a service of the host."""
+        return self._connections.call({"call": "ask", "service": service, **asked})
+
     def push(self, name: str, rows: Any, op: str = "+") -> int:
         """Push rows to a stream; a mistake in them is told before any is sent."""
         table = pushed_table(self._known().pushed(name), rows, op)

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,9 @@ FOLDER, NAME = ".host", "socket"
 _LONGEST = 100  # bytes of the path of a socket, of which systems allow 104 to 108
 _LOOK = 0.5  # seconds between two looks whether who waits for a change is still there
 Answer = tuple[Mapping[str, Any], list[pa.Table]]
+Service = Callable[[Mapping[str, Any]], Answer]
+Services = Mapping[str, Callable[["LiveSession"], Service]]
+"""More that a host answers, by name: what begins it when it is first asked for."""
 
 
 @contextmanager
@@ -67,6 +71,8 @@ class Host:
         self._checkpoint, self._folder = checkpoint, checkpoint / FOLDER
         self._clients, self._made, self._peers = Counter[str](), dict[str, list[str]](), set[socket.socket]()
         self._lock = threading.Lock()
+        self._services: Services = {}
+        self._begun = dict[str, Service]()
         self._socket = self._open()
 
     def _open(self) -> socket.socket | None:
@@ -88,8 +94,9 @@ class Host:
             return None
         return opened
 
-    def serve(self, session: "LiveSession") -> None:
+    def serve(self, session: "LiveSession", services: Services) -> None:
         """Answer those who attach, in threads."""
+        self._services = services
         if self._socket:
             threading.Thread(target=self._accept, args=(session,), name="squallpy host", daemon=True).start()
 
@@ -117,11 +124,19 @@ class Host:
                     self._clients[client] += 1
                     self._peers.add(peer)
                 send(peer, {})
-                connection = _Connection(session, peer, hello["writes"], self._made.setdefault(client, []))
+                made = self._made.setdefault(client, [])
+                connection = _Connection(session, peer, hello["writes"], made, partial(self._service, session))
                 while True:
                     connection.answer(*receive(peer))
             finally:
                 self._leave(session, peer, client)
+
+    def _service(self, session: "LiveSession", name: str) -> Service:
+        """Return a service, which begins when it is first asked for."""
+        with self._lock:
+            if name not in self._begun:
+                self._begun[name] = self._services[name](session)
+            return self._begun[name]
 
     def _leave(self, session: "LiveSession", peer: socket.socket, client: str) -> None:
         """Drop the queries of one that has left with its last connection."""
@@ -152,10 +167,18 @@ class _Connection:
 
     Args:
         made: The queries that were made for it.
+        service: Returns a service by its name.
     """
 
-    def __init__(self, session: "LiveSession", peer: socket.socket, writes: bool, made: list[str]) -> None:
-        self._session, self._peer, self._writes, self._made = session, peer, writes, made
+    def __init__(
+        self,
+        session: "LiveSession",
+        peer: socket.socket,
+        writes: bool,
+        made: list[str],
+        service: Callable[[str], Service],
+    ) -> None:
+        self._session, self._peer, self._writes, self._made, self._service = session, peer, writes, made, service
         self._reader: Subscription | None = None
 
     def answer(self, message: Mapping[str, Any], tables: list[pa.Table]) -> None:
@@ -175,6 +198,7 @@ class _Connection:
             "stats": lambda: ({"stats": self._session.stats(message["name"])}, []),
             "subscribe": lambda: self._subscribe(message),
             "next": lambda: self._next(message["timeout"]),
+            "ask": lambda: self._service(message["service"])(message),
         }
         try:
             told, found = calls[message["call"]]()

@@ -31,7 +31,7 @@ from squallpy.live.backend import Backend, LocalBackend, temporary_checkpoint
 from squallpy.live.definitions import Definitions
 from squallpy.live.entries import Entries, Maintained, sinks_of
 from squallpy.live.explain_query import explain_query, stage_of
-from squallpy.live.host import Host
+from squallpy.live.host import Host, Services
 from squallpy.live.live_program import LiveProgram
 from squallpy.live.outcome import Outcome
 from squallpy.live.pushed_tables import pushed_table
@@ -60,7 +60,7 @@ class LiveSession:
         base: The folder from which relative paths start.
         observer: Told of each batch.
         checkpoint: The folder, or URI, where definitions and state are kept; what it has is restored.
-        backend: Where batches are applied; None: in this process.
+        backend: Where batches are applied; None: in this process. `services`: What those who are attached may ask.
     """
 
     is_writable, is_attached = True, False  # NB: it is one of this process
@@ -72,6 +72,7 @@ class LiveSession:
         observer: Observer | None = None,
         checkpoint: str | None = None,
         backend: Backend | None = None,
+        services: Services | None = None,
     ) -> None:
         self.settings, self.base = settings or Settings(), base or Path.cwd()
         self._first_settings, self._given = self.settings, tuple[str, ...]()
@@ -111,7 +112,7 @@ class LiveSession:
                 self.close()
                 raise
         if self._host:
-            self._host.serve(self)
+            self._host.serve(self, services or {})
 
     # statements
 

@@ -16,6 +16,7 @@ from squallpy.catalog.relation import Field
 from squallpy.frontend.query import SelectText
 from squallpy.frontend.source_text import START, Place
 from squallpy.live.entries import Entries
+from squallpy.live.host import Services
 from squallpy.live.live_session import LiveSession
 from squallpy.live.outcome import Outcome
 from squallpy.live.subscription import ChangeReader
@@ -84,14 +85,16 @@ def open_session(
     checkpoint: str | None = None,
     backend: "Backend | None" = None,
     writes: bool = False,
+    services: Services | None = None,
 ) -> OpenSession:
     """Begin a session, or attach to the one that another process has at the checkpoint.
 
     Args:
         writes: An attached one may change what the session has.
+        services: More that those who are attached to this one may ask.
     """
     try:
-        return LiveSession(settings, base, observer, checkpoint, backend)
+        return LiveSession(settings, base, observer, checkpoint, backend, services)
     except SquallError as error:
         if error.code != IN_USE or checkpoint is None:
             raise

@@ -246,6 +246,20 @@ def serve(context: click.Context, /, script: str | None, command: str | None, **
     context.exit(serve(path, text, **options))  # type: ignore[arg-type]
 
 
+@squall.command(short_help="Show the page of a session that is kept in a folder.")
+@click.argument("checkpoint", metavar="DIR")
+@_PAGE[1]
+@click.pass_context
+def ui(context: click.Context, /, checkpoint: str, ui_address: object) -> None:
+    """Serve the page of the session in a folder, until Ctrl-C.
+
+    Where another process has the session, it goes on there, and the page reads from it; else this one goes on with it.
+    """
+    from squallpy.terminal.ui_command import show_page
+
+    context.exit(show_page(checkpoint, ui_address))  # type: ignore[arg-type]
+
+
 @squall.command(short_help="Run a script by way of spark-submit.", options_metavar="[OPTIONS]")
 @_running
 @click.argument("args", metavar="[-- OPTIONS OF SPARK-SUBMIT]", nargs=-1)

@@ -31,6 +31,7 @@ def serve(
     from squallpy.flight import open_server
     from squallpy.frontend.source_text import read_script
     from squallpy.live.open_session import open_session
+    from squallpy.web.monitoring import SERVICES
 
     if script is None and checkpoint is None:
         raise SquallError("SQ7004", "there is no session to serve", hint="name a script, or --checkpoint DIR")
@@ -38,7 +39,7 @@ def serve(
     base = script.parent if script else Path.cwd()
     with (
         interruptible(_say) as interruption,
-        closing(open_session(parse_settings(settings), base, checkpoint=checkpoint)) as session,
+        closing(open_session(parse_settings(settings), base, checkpoint=checkpoint, services=SERVICES)) as session,
     ):
         [*session.execute(statements, str(script), maintains=True)]
         with closing(open_server(session, flight)) as server:

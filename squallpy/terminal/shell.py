@@ -101,15 +101,16 @@ class Shell:
 
             pyarrow.array([])
         from squallpy.live.open_session import open_session
+        from squallpy.web.monitoring import SERVICES, monitored
 
-        session = open_session(settings, Path.cwd(), self.observer(), self.checkpoint, writes=self.writes)
+        session = open_session(
+            settings, Path.cwd(), self.observer(), self.checkpoint, writes=self.writes, services=SERVICES
+        )
         if session.is_attached:
             how = "" if session.is_writable else " to read; --write also changes it"
             self.say(f"attached to the session at {self.checkpoint}{how}")
         if self.page:
-            from squallpy.web.monitored_session import MonitoredSession
-
-            self.page.show(MonitoredSession(session))
+            self.page.show(monitored(session))
         return session
 
     def observer(self) -> "Observer | None":

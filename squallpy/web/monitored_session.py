@@ -3,10 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from squallpy.base.errors import SquallError
 from squallpy.base.events import first_line
 from squallpy.live.live_session import LiveSession
-from squallpy.live.open_session import OpenSession
 from squallpy.live.subscription import Subscription
 from squallpy.logical.nodes import Query
 from squallpy.runtime.observers.protocol import QueryStart
@@ -23,10 +21,7 @@ _FOREVER = float("inf")  # NB: a session waits for statements as long as people 
 class MonitoredSession:
     """A live session whose batches are recorded from now on, until it is closed."""
 
-    def __init__(self, session: OpenSession, name: str = "session") -> None:
-        if not isinstance(session, LiveSession):
-            message = "another process has the session, and serves its page"
-            raise SquallError("SQ7003", message, hint="give --ui to that one, or call serve_page there")
+    def __init__(self, session: LiveSession, name: str = "session") -> None:
         self._session, self._name, self._edition = session, name, 0
         self._known: tuple[object, ...] = ()
         self._described: dict[str, Any] = {}
