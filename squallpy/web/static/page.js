@@ -147,7 +147,7 @@ function draw() {
   }
   if (shown === "plan") picture.update(rates(), state());
   if (shown === "triggers") updateRates(formulas, rates());
-  if (shown === "views") views.update(data.report.batch);
+  if (shown === "views" && !data.report.trouble) views.update(data.report.batch);
   if (shown === "joins") drawJoins(data.report, data.catalogue, records(), now(), data.span);
   if (shown === "events") events();
   setText($("tab-events").querySelector(".mark"), sum("rows_left_out_total") || data.report.trouble ? "●" : "");
