@@ -1,6 +1,7 @@
 """A session with its page, in this process."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import httpx
@@ -37,8 +38,8 @@ class Site:
         self.session.step()
 
 
-@pytest.fixture
-def site() -> Iterator[Site]:
+@contextmanager
+def open_site() -> Iterator[Site]:
     with squallpy.connect() as session:
         session.stream("items", schema={"id": "BIGINT", "who": "VARCHAR", "price": "DECIMAL(12,2)"})
         session.sql(
@@ -46,3 +47,17 @@ def site() -> Iterator[Site]:
         )
         session.sql(f"CREATE MATERIALIZED VIEW `{SCRIPT}` AS SELECT id AS `<b>id</b>` FROM items WHERE price > 1")
         yield Site(session, session.serve_page("127.0.0.1:0"))
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    """A session of one test."""
+    with open_site() as site:
+        yield site
+
+
+@pytest.fixture(scope="module")
+def quiet() -> Iterator[Site]:
+    """A session that tests only look at."""
+    with open_site() as site:
+        yield site

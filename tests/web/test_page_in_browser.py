@@ -65,7 +65,8 @@ def test_the_page_shows_a_session_light_dark_and_narrow(site: Site, browser: Any
             assert visit.page.evaluate("document.documentElement.scrollWidth") <= width, f"{tab} is too wide"
             shots[f"{tab}-{scheme}-{width}"] = visit.page.screenshot(path=tmp_path / f"{tab}-{scheme}-{width}.png")
         papers[f"{scheme} {width}"] = visit.page.evaluate("getComputedStyle(document.body).backgroundColor")
-        look(visit)
+        if scheme == "light":
+            look(visit)
         assert not visit.wrong
         assert visit.hosts == {urlsplit(site.url).netloc}
         visit.page.context.close()

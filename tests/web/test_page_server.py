@@ -32,8 +32,8 @@ def test_reports_say_what_batches_did(site: Site) -> None:
     assert site.get("/report").json()["state"] == "paused"
 
 
-def test_the_catalogue_has_plan_triggers_and_settings(site: Site) -> None:
-    found = site.get("/catalogue").json()
+def test_the_catalogue_has_plan_triggers_and_settings(quiet: Site) -> None:
+    found = quiet.get("/catalogue").json()
     assert [view["name"] for view in found["views"]] == ["rev", SCRIPT]
     assert found["views"][0]["columns"] == [["who", "VARCHAR"], ["n", "BIGINT"], ["total", "DECIMAL(38,2)"]]
     nodes = {node["name"]: node["kind"] for node in found["graph"]["nodes"]}
@@ -112,8 +112,8 @@ def test_rows_are_paged_searched_and_sorted(site: Site) -> None:
         ("/nothing", 404, ""),
     ],
 )
-def fault_what_is_not_there(site: Site, path: str, status: int, text: str) -> None:
-    answer = site.get(path)
+def fault_what_is_not_there(quiet: Site, path: str, status: int, text: str) -> None:
+    answer = quiet.get(path)
     assert answer.status_code == status
     assert answer.text.startswith(text)
 
@@ -189,22 +189,22 @@ def test_metrics_and_health_are_those_of_runs(site: Site) -> None:
 
 
 @pytest.mark.parametrize("host", ["localhost:{}", "127.0.0.1:{}", "[::1]:{}", "LOCALHOST"])
-def test_this_machine_may_ask(site: Site, host: str) -> None:
-    assert site.get("/report", Host=host.format(8090)).status_code == 200
+def test_this_machine_may_ask(quiet: Site, host: str) -> None:
+    assert quiet.get("/report", Host=host.format(8090)).status_code == 200
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example:8090", "", "10.0.0.1:8090"])
-def fault_a_name_that_only_leads_here(site: Site, host: str) -> None:
-    assert site.get("/report", Host=host).status_code == 421
+def fault_a_name_that_only_leads_here(quiet: Site, host: str) -> None:
+    assert quiet.get("/report", Host=host).status_code == 421
 
 
-def fault_anything_but_reading(site: Site) -> None:
-    assert site.client.post("/report").status_code == 405
-    assert site.client.options("/report", headers={"Origin": "http://evil.example"}).status_code == 405
+def fault_anything_but_reading(quiet: Site) -> None:
+    assert quiet.client.post("/report").status_code == 405
+    assert quiet.client.options("/report", headers={"Origin": "http://evil.example"}).status_code == 405
 
 
-def test_other_sites_get_no_answer_to_read(site: Site) -> None:
-    answer = site.get("/report", Origin="http://evil.example")
+def test_other_sites_get_no_answer_to_read(quiet: Site) -> None:
+    answer = quiet.get("/report", Origin="http://evil.example")
     assert not [name for name in answer.headers if name.startswith("access-control")]
     assert answer.headers["Cross-Origin-Resource-Policy"] == "same-origin"
     assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
@@ -239,8 +239,8 @@ def test_a_token_is_made_up_where_none_is_given() -> None:
 # where it listens
 
 
-def fault_the_port_is_taken(squall: Squall, site: Site) -> None:
-    port = site.url.rstrip("/").rpartition(":")[2]
+def fault_the_port_is_taken(squall: Squall, quiet: Site) -> None:
+    port = quiet.url.rstrip("/").rpartition(":")[2]
     with pytest.raises(SquallError) as raised:
         squallpy.connect().serve_page(f"127.0.0.1:{port}")
     why = f"--ui cannot listen on 127.0.0.1:{port}: address already in use"

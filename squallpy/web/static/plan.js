@@ -19,6 +19,10 @@ export class PlanPicture {
   show(whole) {
     const results = whole.nodes.filter(node => node.kind === "result");
     this.whole = whole;
+    this.sharers = new Map();  // the results that a view is for
+    for (const result of results) {
+      for (const node of part(whole, result.id).nodes) this.sharers.set(node.id, (this.sharers.get(node.id) ?? 0) + 1);
+    }
     if (this.result && !results.some(node => node.id === this.result)) this.result = null;
     if (this.result == null) this.result = whole.nodes.length > MANY ? results[0]?.id ?? "" : "";
     $("plan-of").replaceChildren(el("option", { value: "" }, "all views"), ...results.map(node => el("option", { value: node.id }, node.name)));
@@ -111,7 +115,8 @@ export class PlanPicture {
       const rate = rates.get(node.name);
       setText(figures[0], rate != null && node.kind !== "result" && node.kind !== "view" ? `${count(rate)} tuples/s`
         : node.kind === "auxiliary" ? "rows of groups" : held ? `${count(held.records)} records` : "");
-      setText(figures[1], held ? `${bytes(held.bytes)}${node.pool ? "" : " ledger"}` : node.kind === "table" ? "table" : "");
+      const shared = node.kind === "view" && this.sharers.get(id) > 1 ? ` · for ${this.sharers.get(id)} views` : "";
+      setText(figures[1], held ? `${bytes(held.bytes)}${node.pool ? shared : " ledger"}` : node.kind === "table" ? "table" : "");
       heat.setAttribute("width", WIDTH * Math.max(share, node.pool ? weight : 0));
       const why = many && node.pool && share >= HOT ? `work ${Math.round(100 * share)} %` : many && node.pool && weight >= HOT ? `state ${Math.round(100 * weight)} %` : "";
       setText(mark, why ? `hot · ${why}` : short(node.component ?? "", 14));
