@@ -108,6 +108,7 @@ class PlanCode:
         reals = "".join(f"\n    {step}," for step in _REAL_STEPS if step in used)
         texts = f"from squallpy.runtime.kernels.text_steps import ({of_texts}\n)\n" if of_texts else ""
         texts += f"from squallpy.runtime.kernels.real_steps import ({reals}\n)\n" if reals else ""
+        texts += "from squallpy.runtime.kernels.look_ahead import ask_ahead\n" if "ask_ahead" in used else ""
         texts += "from squallpy.runtime.kernels.touched_groups import note_rows\n" if "note_rows" in used else ""
         compiler = "address, called, kernel" if "address" in used else "called, kernel"
         head = _HEAD.format(title="Triggers of a query, printed.", steps=steps + "\n", texts=texts, compiler=compiler)
@@ -123,7 +124,7 @@ class PlanCode:
 def print_plan(plan: Plan) -> PlanCode:
     """Print what can be of a plan of one partition."""
     names, refused = (
-        Names({*_STEPS, *_TEXT_STEPS, *_REAL_STEPS, "note_rows", "entry", "called", "kernel", "address"}),
+        Names({*_STEPS, *_TEXT_STEPS, *_REAL_STEPS, "note_rows", "ask_ahead", "entry", "called", "kernel", "address"}),
         list[tuple[str, str]](),
     )
     groups = list[GroupCode]()

@@ -29,7 +29,7 @@ OUTCOME_ROWS: Final = 1024  # rows that a statement adds together
 _OPERATORS = dict(zip(COMPARISONS, ("==", "!=", "<", "<=", ">", ">="), strict=True))
 _RESERVED = {
     "given", "steps", "rows", "row", "keys", "words", "target", "pool", "load", "store", "range", "find", "added",
-    "out_keys", "out_words", "repeats", "result", "address", "touched", "noting",
+    "out_keys", "out_words", "repeats", "result", "address", "touched", "noting", "ask_ahead", "min",
 }  # fmt: skip
 
 
@@ -118,6 +118,7 @@ class _Statement:
             lines("added, repeats, out_keys = 0, 0, room_of(steps)")
             lines(f"out_words = out_keys + {8 * OUTCOME_ROWS * len(target.keys)}")
             lines("for row in range(rows):")
+            self._ask_ahead(lines)
             lines.lines += self.body.lines
             if noted:
                 lines("if note_rows(touched, target, out_keys, added, steps, noting) < 0:")
@@ -128,6 +129,19 @@ class _Statement:
         text = "\n".join(["@called", head, *lines.lines])
         pools = (*self.arguments, *([touched_name(update.target)] if noted else []), update.target)
         return StatementCode(self.function, text + "\n", update.delta, pools, tuple(self.body.texts))
+
+    def _ask_ahead(self, lines: Lines) -> None:
+        """Print that the records of the first lookup are asked for, 64 rows at a time, if the delta tells its keys."""
+        first, given = self.update.steps[0] if self.update.steps else None, [v.id for v in self.update.variables]
+        if not isinstance(first, Lookup) or first.method not in ("probe", "slice"):
+            return
+        places = [(position, given.index(v.id)) for position, v in first.bound_keys if v.id in given]
+        if len(places) == len(first.bound_keys) and all(max(place) < 16 for place in places):
+            columns = sum(column << 4 * position for position, column in places)
+            where, s = f"keys + {8 * len(given)} * row", first.index if first.method == "slice" else -1
+            pool = self.arguments[first.source]
+            with lines.block("    if row & 63 == 0:"):
+                lines(f"    ask_ahead({pool}, {s}, {where}, {len(given)}, {columns}, min(64, rows - row), steps)")
 
     def _is_plain(self, delta: PoolPlan, target: PoolPlan) -> bool:
         """True if the rows of the delta, as they are, are added."""

@@ -24,6 +24,7 @@ from squallpy.physical.plan import Plan
 from squallpy.runtime.compiled.code_cache import load_cached, load_code
 from squallpy.runtime.evaluate.kernel_runner import Batch
 from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.kernels.look_ahead import ASK_AHEAD
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.text_steps import NAMES
@@ -54,6 +55,7 @@ class Steps:
         grow = int(ctypes.cast(self._called, ctypes.c_void_p).value or 0)
         self._room = np.empty(room, np.int64)
         steps = [grow, *(step.address for step in STEPS), self._room.ctypes.data, 0, NOTE_ROWS.address]
+        steps.append(ASK_AHEAD.address)
         self._table = np.array(steps, np.int64)
         self.address = self._table.ctypes.data
 

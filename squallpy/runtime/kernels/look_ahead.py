@@ -1,0 +1,74 @@
+"""Cache lines of the records that the next rows of a delta look up, asked for together, so that the waits overlap."""
+
+from typing import Final
+
+from squallpy.runtime.kernels import pool_layout as at
+from squallpy.runtime.kernels.buddy_allocator import block_at
+from squallpy.runtime.kernels.c_functions import c_function
+from squallpy.runtime.kernels.hash_index import LOW, ask, is_of, peek, table_of
+from squallpy.runtime.kernels.hashing import hash_picked, hash_row
+from squallpy.runtime.kernels.intrinsics import load, load32, prefetch, store
+from squallpy.runtime.kernels.kernel_compiler import Vector, address, inlined
+from squallpy.runtime.kernels.memory_area import HEAD
+from squallpy.runtime.kernels.postings import ALONE
+from squallpy.runtime.kernels.trigger_steps import call, frame_at
+
+ASK: Final = 10  # the address of `ask_ahead` in the table of addresses
+_CACHED: Final = 1 << 12  # records that are in the cache anyway
+_POSTING: Final = 4  # records of a posting that are asked for
+
+
+@inlined
+def ask_ahead(frame: Vector, s: int, keys: int, width: int, columns: int, rows: int, steps: int) -> None:
+    """Ask for what the next rows of a delta, 64 at most, look up in a pool, by its key or by slice `s`.
+
+    Args:
+        keys: The address of the first row's keys, of so many words each.
+        columns: Four bits for each key of the pool, from the lowest: the key of the delta that it equals.
+    """
+    call(load(steps, ASK), address(frame), s, keys, width, columns, rows)
+
+
+@c_function(6)
+def _ask_ahead(where: int, s: int, keys: int, width: int, columns: int, rows: int) -> int:
+    """Ask for lines of the index, then for those of records or postings, then for those of postings' records."""
+    frame = frame_at(where)
+    if load(frame[HEAD], at.COUNT) < _CACHED:
+        return 0
+    places, scratch, own = frame[at.PLACES], frame[at.SCRATCH], frame[at.KEY]
+    room, picks = address(frame) + 8 * (scratch + 6 * at.CHUNK), frame[at.BOUNDS] + s * (own + 1)
+    place = places + at.SLICE + s * at.SLICE_STRIDE if s >= 0 else places
+    (table, shape), wide, broad = table_of(frame[place]), 8 * own, 8 * frame[at.PAYLOAD]
+    records, payloads, arena = frame[places + at.KEYS], frame[places + at.WORDS], frame[place + at.ARENA]
+    for row in range(rows):
+        for i in range(own):
+            store(room, i, load(keys + 8 * row * width, (columns >> (4 * i)) & 15))
+        h = hash_picked(room, address(frame) + 8 * (picks + 1), frame[picks]) if s >= 0 else hash_row(room, own)
+        frame[scratch + row] = h
+        frame[scratch + at.CHUNK + row] = ask(table, shape, h)
+    for row in range(rows):
+        h = frame[scratch + row]
+        entry = load(table, peek(table, shape, frame[scratch + at.CHUNK + row], h))
+        number = (entry & LOW) - 1 if is_of(entry, h) else -1
+        frame[scratch + row] = -1
+        if number < 0:
+            continue
+        if s < 0 or number >= ALONE:
+            record = number if s < 0 else number - ALONE
+            prefetch(records + record * wide)
+            prefetch(payloads + record * broad)
+        else:
+            frame[scratch + row] = number
+            prefetch(block_at(arena, number))
+    for row in range(rows if s >= 0 else 0):
+        if frame[scratch + row] >= 0:
+            posting = block_at(arena, frame[scratch + row])
+            for i in range(min(_POSTING, load32(posting, at.LENGTH))):
+                record = load32(posting, at.RECORDS + i)
+                prefetch(records + record * wide)
+                prefetch(payloads + record * broad)
+    return 0
+
+
+ASK_AHEAD = _ask_ahead
+"""The function whose address is in the table."""
