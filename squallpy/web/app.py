@@ -75,10 +75,10 @@ class Page:
         return await self._file(request.path_params["name"], request)
 
     async def _metrics(self, request: Request) -> Response:
-        return Response(self.monitored.metrics(), media_type=CONTENT_TYPE)
+        return Response(await to_thread.run_sync(self.monitored.metrics), media_type=CONTENT_TYPE)
 
     async def _health(self, request: Request) -> Response:
-        trouble = self.monitored.trouble
+        trouble = await to_thread.run_sync(lambda: self.monitored.trouble)
         return PlainTextResponse(f"{trouble or 'ok'}\n", 503 if trouble else 200)
 
     async def _catalogue(self, request: Request) -> Response:

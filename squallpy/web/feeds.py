@@ -6,11 +6,13 @@ Each is made once for all clients. A client that reads slowly misses reports, an
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from time import time
 from typing import Any
 
 from anyio import CapacityLimiter, to_thread
 
 from squallpy.base.errors import SquallError
+from squallpy.base.events import first_line
 from squallpy.live.subscription import ViewChange
 from squallpy.web.monitored import Changes, Monitored
 from squallpy.web.row_pages import objects
@@ -20,6 +22,10 @@ TICK = 0.25
 _LOOK = 0.05  # seconds between two looks for changes
 _WAITING = 64  # messages for one client
 _PING = 15.0  # seconds after which a silent connection is tried
+_NO_REPORT: Mapping[str, Any] = {
+    "batch": -1, "edition": -1, "state": "failed", "values": {}, "seconds": [], "events": [], "rows": [], "join": {},
+    "mappings": [], "received": {},
+}  # fmt: skip
 GONE = b""
 """The end of a client's messages."""
 NO_BATCH = 1 << 62
@@ -135,7 +141,10 @@ class ReportFeed(Feed):
         return -1, event("report", await self._report(0))
 
     async def _report(self, since: int) -> Mapping[str, Any]:
-        return await to_thread.run_sync(self._monitored().report, since)
+        try:
+            return await to_thread.run_sync(self._monitored().report, since)
+        except SquallError as error:  # NB: a session of another process that has ended
+            return {**_NO_REPORT, "now": time(), "trouble": first_line(error)}
 
 
 class ChangeFeed(Feed):

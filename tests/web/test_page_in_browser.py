@@ -1,5 +1,6 @@
 """The page in Chromium: what it shows, keys, and that no other host is asked for anything."""
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from squallpy.live.live_session import LiveSession
+from squallpy.runtime.observers.report import BatchReport, JoinReport
 from tests.web.conftest import SCRIPT, Site
 
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright drives the browser: pip install playwright")
@@ -52,6 +54,7 @@ def batches(site: Site) -> int:
 def test_the_page_shows_a_session_light_dark_and_narrow(site: Site, browser: Any, tmp_path: Path) -> None:
     rows = [(n, SCRIPT if n == 7 else f"name {n:03}", f"{n}.50") for n in range(120)]
     site.step(*rows)
+    report_joins_of_several_partitions(site)
     shots, papers = dict[str, bytes](), dict[str, str]()
     for scheme, width in (("light", 1200), ("dark", 1200), ("light", 380)):
         visit = Visit(browser, site.url, scheme, width)
@@ -74,6 +77,19 @@ def test_the_page_shows_a_session_light_dark_and_narrow(site: Site, browser: Any
     assert len(set(shots.values())) == len(shots)
 
 
+def report_joins_of_several_partitions(site: Site) -> None:
+    """Let the page be told what there is only on Spark, and of a row that could not be read."""
+    assert site.session._page and site.session._page._page
+    monitored: Any = site.session._page._page.monitored
+    mappings = ([2, 2], [4, 1])
+    for epoch, mapping in enumerate(mappings):
+        join = JoinReport(mapping, ilf=8338.25, ilf_ratio=1.0, busiest=1.5, epoch=epoch)
+        received = {"0": {"0": 10, "1": 90, "2": 11, "3": 12}}
+        letters = {"items": [json.dumps({"line": epoch, "reason": SCRIPT})]}
+        report = BatchReport(batches(site), skipped=1, join=join, received=received, dead_letters=letters)
+        monitored.recorder.on_query_progress(report)
+
+
 def look(visit: Visit) -> None:
     """Go through the page by keys."""
     page = visit.page
@@ -90,6 +106,13 @@ def look(visit: Visit) -> None:
     page.keyboard.press("3")
     visit.shows("#program .trigger h3", "on ΔITEMS")
     visit.shows("#program .sum sub", "who")
+    page.keyboard.press("5")
+    visit.shows("#join-body h3", "mapping (4, 1)")
+    visit.shows("#join-body .bars p", "180 · hot")
+    visit.shows("#join-body td", "(2, 2)")
+    page.keyboard.press("6")
+    visit.shows("#left-rows code", SCRIPT)
+    visit.shows("#event-rows tr.warning td", "left out")
     page.keyboard.press("/")
     page.keyboard.type("ALERT")
     visit.shows("#view-about", "1 of")

@@ -17,7 +17,7 @@ export function drawJoins(report, catalogue, records, now, span) {
     parts.push(el("div", { class: "grids" }, groups.map(([n, m]) => el("div", { class: "card" },
       el("h3", {}, `mapping (${n}, ${m})`), grid(n, m), el("p", { class: "quiet" }, `${n} rows by ${m} columns: ${n * m} joiners`))),
     el("dl", { class: "card facts" }, facts(join))));
-    chart ??= new Chart({ title: "Load of a joiner", format: count, series: [{ name: "tuples", of: r => r.load ?? undefined }] });
+    chart ??= new Chart({ title: "Load of a joiner", format: count, series: [{ name: "tuples", of: r => r.load == null ? undefined : Math.round(r.load) }] });
     parts.push(chart.node);
     chart.draw(records, now, span);
   }
