@@ -61,7 +61,8 @@ class Page:
         self._snapshots.forget()
 
     def close(self) -> None:
-        """Let all clients go."""
+        """Tell all clients how it ends, and let them go."""
+        self._reports.tell_end()
         for feed in (self._reports, *self._changes.values()):
             feed.close()
 

@@ -6,6 +6,7 @@ Each is made once for all clients. A client that reads slowly misses reports, an
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
 from time import time
 from typing import Any
 
@@ -135,6 +136,13 @@ class ReportFeed(Feed):
             if {**report, "now": 0} != {**last, "now": 0}:
                 self.send(event("report", report))
             last = report
+
+    def tell_end(self) -> None:
+        """Send the last report, and that there is no other."""
+        if self.clients:
+            with suppress(SquallError):
+                self.send(event("report", self._monitored().report(int(time()) - 1)))
+            self.send(event("end", {}))
 
     async def history(self) -> Message:
         """Write the report of all that is known, with which a client begins."""

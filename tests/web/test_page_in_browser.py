@@ -73,6 +73,10 @@ def test_the_page_shows_a_session_light_dark_and_narrow(site: Site, browser: Any
         assert not visit.wrong
         assert visit.hosts == {urlsplit(site.url).netloc}
         visit.page.context.close()
+    visit = Visit(browser, site.url, "light", 1200)
+    visit.shows("#state", "up to date")
+    site.session.close()
+    visit.shows("#state", "ended")
     assert papers["light 1200"] == papers["light 380"] != papers["dark 1200"]
     assert len(set(shots.values())) == len(shots)
 

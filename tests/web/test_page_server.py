@@ -154,6 +154,8 @@ def test_reports_come_by_themselves_behind_what_was_before(site: Site) -> None:
         with httpx.Client(base_url=site.url, timeout=20).stream("GET", "/events") as other:
             first = next(events(other))[1]
             assert first["batch"] == 1 and first["seconds"][-1]["tuples"] == 4
+        site.session.close()
+        assert [name for name, _ in found][-2:] == ["report", "end"]
 
 
 def test_fifty_clients_and_those_that_leave_hold_nothing_up(site: Site) -> None:

@@ -4,10 +4,13 @@ import { Chart } from "./charts.js";
 import { $, clock, count, el } from "./dom.js";
 
 const HOT = 1.5;  // times the mean
-let chart = null;
+let chart = null, shownKey = "";
 
 export function drawJoins(report, catalogue, records, now, span) {
-  const join = report.join, parts = [];
+  const join = report.join, parts = [], key = JSON.stringify([join, report.received, report.mappings, catalogue?.partitions]);
+  chart?.draw(records, now, span);
+  if (key === shownKey) return;
+  shownKey = key;
   if ((catalogue?.partitions ?? 1) <= 1 && !join.mapping) {
     parts.push(el("p", { class: "empty" }, "All state is in one partition: no rows are sent, and there is nothing to balance. ",
       "On Spark the mapping of joiners and their load are here."));

@@ -60,7 +60,8 @@ function catalogue(found) {
 
 function listen() {
   const stream = new EventSource("/events");
-  stream.addEventListener("report", event => { data.lost = false; take(JSON.parse(event.data)); });
+  stream.addEventListener("report", event => { data.lost = data.ended = false; take(JSON.parse(event.data)); });
+  stream.addEventListener("end", () => { data.ended = true; });
   stream.onopen = () => { data.isNew = true; };  // it may be another process by now
   stream.onerror = () => {
     data.lost = true;
@@ -103,7 +104,7 @@ const last = name => records().map(each => each[name]).filter(value => value != 
 // drawing
 
 function head() {
-  const report = data.report, is = data.lost ? "lost" : report?.trouble ? "failed" : report?.state ?? "running";
+  const report = data.report, is = report?.trouble ? "failed" : data.lost ? data.ended ? "ended" : "lost" : report?.state ?? "running";
   const words = { lost: "no connection; it goes on when squall does", failed: "failed", running: quiet() ? "up to date" : "running" };
   $("state").dataset.state = is === "running" && quiet() ? "idle" : is;
   setText($("state-text"), words[is] ?? is);
@@ -154,6 +155,9 @@ function draw() {
 }
 
 function events() {
+  const key = `${data.events.size} ${data.rows.size} ${sum("rows_left_out_total")} ${[...data.events.keys()].at(-1)} ${[...data.rows.keys()].at(-1)}`;
+  if (key === data.eventsShown) return;  // or what somebody has marked would be marked no more
+  data.eventsShown = key;
   const left = samples("rows_left_out_total").map(([{ reason }, value]) => el("div", { class: `tile card ${value ? "some" : ""}` },
     el("span", {}, reason), el("b", { class: "number" }, count(value)), el("span", { class: "quiet" }, LEFT_OUT[reason] ?? "")));
   $("left-out").replaceChildren(...left);
