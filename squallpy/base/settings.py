@@ -133,9 +133,9 @@ class Settings:
     compile: str = setting(
         "off",
         "compile triggers to machine code, which is kept on disk, for runs in one process: off, wait (before the first "
-        "batch), background (beside the batches, once these have taken a second; with a checkpoint only what is on "
-        "disk), or shadow (wait, and without a checkpoint some batches are interpreted, too, and compared); squall "
-        "explain code prints it, and the reasons why a part of a query is not compiled",
+        "batch), background (beside the batches, once these have taken a second), or shadow (wait, and without a "
+        "checkpoint some batches are interpreted, too, and compared); squall explain code prints it, and the reasons "
+        "why a part of a query is not compiled",
         choices=("off", "wait", "background", "shadow"),
     )
     health_seconds: int = setting(

@@ -212,13 +212,14 @@ class DurableLocalExecutor:
         compiled: CompiledPlan | PlanCode | None = None,
     ) -> None:
         assert plan.partitions == 1
+        self._compiler = BackgroundCompiler(compiled) if isinstance(compiled, PlanCode) else None
         compiled = compiled if isinstance(compiled, CompiledPlan) else None
         self._plan, self._input, self._trace = plan, input, trace
         self._sender, self._publisher = Sender(plan, trace, compiled), Publisher(plan, with_changes, trace)
         self._matrices = open_matrices(plan, input, location)
         self.schemas = self._publisher.results.schemas
-        node = Node(plan, trace=trace, compiled=compiled)
-        self._node = location.partition("partition-0", store_layout(plan), *node.runs, trace=trace)
+        self._stages = Node(plan, trace=trace, compiled=compiled)
+        self._node = location.partition("partition-0", store_layout(plan), *self._stages.runs, trace=trace)
         self._result = location.partition("result", result_layout(plan), self._publisher.run, trace=trace)
         self._committed = Committed(location.durable)
         self.next = self._committed.batches
@@ -239,7 +240,11 @@ class DurableLocalExecutor:
             changes, stats = unpack_changes(printed)
         self._committed.read_sums.add(stats.pop(READ, {}))
         stats |= checkpoint_figures([self._node.report(0), self._result.report("result")])
-        stats |= {"trigger_seconds": perf_counter() - started, "profile": self._trace.take_seconds()}
+        seconds = perf_counter() - started
+        stats |= {"trigger_seconds": seconds, "profile": self._trace.take_seconds()}
+        if self._compiler and (compiled := self._compiler.note(seconds)):
+            self._sender.use(compiled)
+            self._stages.use(compiled)
         return changes, BatchReport.of(stats)
 
     def commit(self) -> None:
@@ -252,15 +257,19 @@ class DurableLocalExecutor:
     ) -> None:
         """Apply all batches that are not done, or until `on_batch` says stop or `stop` is set; `begin` first."""
         begin()
-        for step in arriving(self._input, self.next, stop or threading.Event()):
-            if step is None:
-                continue
-            changes, report = self.step(step)
-            go_on = on_batch(step.number, changes, report)
-            self.commit()
-            self._input.commit(step, report.open_rows)
-            if not go_on:
-                return
+        try:
+            for step in arriving(self._input, self.next, stop or threading.Event()):
+                if step is None:
+                    continue
+                changes, report = self.step(step)
+                go_on = on_batch(step.number, changes, report)
+                self.commit()
+                self._input.commit(step, report.open_rows)
+                if not go_on:
+                    return
+        finally:
+            if self._compiler:
+                self._compiler.stop()
 
     def final(self) -> tuple[pa.Table, ...]:
         return self._publisher.results.final(self._result.store())

@@ -14,11 +14,11 @@ from squallpy.runtime import shadow
 from squallpy.runtime.batch.direct_batch import DirectBatch
 from squallpy.runtime.compiled import background, code_cache, functions
 from squallpy.runtime.compiled.code_cache import load_code
-from squallpy.runtime.compiled.functions import CompiledPlan
+from squallpy.runtime.compiled.functions import CompiledPlan, CompiledRun
 from squallpy.runtime.kernels.view_container import Container
 from squallpy.runtime.local_executor import LocalExecutor
 from squallpy.runtime.sources.input import Input, Slices
-from squallpy.testing.engines import VolatileEngine
+from squallpy.testing.engines import LocalEngine, VolatileEngine
 from squallpy.testing.memory_source import MemorySource, PushedBatches
 from tests.marks import long
 
@@ -159,18 +159,22 @@ def differential_compiled_doubles(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert engines[0]._executor._direct and engines[1]._executor._direct
 
 
+@pytest.mark.parametrize("engine_of", [VolatileEngine, LocalEngine])
 @pytest.mark.parametrize("killed", [False, True])
-def differential_compiled_in_the_background(killed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run switches between two batches; where the compiler is killed, it goes on as it was."""
+def differential_compiled_in_the_background(
+    killed: bool, engine_of: type[VolatileEngine | LocalEngine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run switches between two batches, with a checkpoint too; where the compiler is killed, it goes on as it was."""
     monkeypatch.setattr(background, "WORTH", 0.0)
     monkeypatch.setattr(background, "_LOOK", 0.0)
     monkeypatch.setenv("SQUALLPY_CODE_DIR", str(tmp_path))
     code_cache.code_folder.cache_clear()
-    engines = [VolatileEngine(compile="background"), VolatileEngine()]
+    engines = [engine_of(compile="background"), VolatileEngine()]
     for number, engine in enumerate(engines):
         (tmp_path / str(number)).mkdir()
         engine.start(SCRIPT.replace(", op 'op'", ""), tmp_path / str(number), {})
-    compiler, draw = engines[0]._executor._compiler, Random(0)
+    executor, draw = engines[0]._executor, Random(0)
+    compiler = executor._compiler
     assert compiler
     for batch in range(4):
         pushed = rows(draw, 50, deletes=False)
@@ -182,7 +186,8 @@ def differential_compiled_in_the_background(killed: bool, tmp_path: Path, monkey
                 compiler._process.kill()
             compiler._process.wait()
     code_cache.code_folder.cache_clear()
-    assert (engines[0]._executor._direct is None) == killed
+    stage = executor._stages.stage if isinstance(executor, LocalExecutor) else executor._stages._executors[0]
+    assert any(isinstance(step, CompiledRun) for step in stage._steps) != killed
 
 
 class Resident(MemorySource):

@@ -83,11 +83,15 @@ class Sender:
 
     def __init__(self, plan: Plan, trace: Trace = SILENT, compiled: CompiledPlan | None = None) -> None:
         self._plan, self._trace = plan, trace
-        feeds = [feed for feed in plan.sources if not feed.relation.source.is_keyed]
-        self._feeders = [Feeder(feed, plan.partitions, compiled) for feed in feeds]
+        self.use(compiled)
         self._latest = UpsertFeeds(plan).latest
         self._clocks, self._ledgers = tuple(plan.clocks.values()), plan.ledgers
         self._reading = StageExecutor(plan, plan.reading, is_last=False, trace=trace)
+
+    def use(self, compiled: CompiledPlan | None) -> None:
+        """Aggregate by compiled functions from here on, as far as there are any."""
+        feeds = [feed for feed in self._plan.sources if not feed.relation.source.is_keyed]
+        self._feeders = [Feeder(feed, self._plan.partitions, compiled) for feed in feeds]
 
     def read(self, slices: Slices, names: Dictionary, computed: Computed | None = None) -> AggregatedPart:
         """Read and pre-aggregate a part of the batch, with its part of the rows that the first stage has computed."""
@@ -243,14 +247,18 @@ class Node:
         self, plan: Plan, partition: int = 0, trace: Trace = SILENT, compiled: CompiledPlan | None = None
     ) -> None:
         self._plan, self._partition, self._trace = plan, partition, trace
-        last = len(plan.stages) - 1
-        self._executors = [
-            StageExecutor(plan, stage, partition, is_last=i == last, trace=trace, compiled=compiled)
-            for i, stage in enumerate(plan.stages)
-        ]
+        self.use(compiled)
         self._joiner = Joiner(plan, partition) if plan.on_grid else None
         self._upserts = UpsertFeeds(plan)
         self._reading = StageExecutor(plan, plan.reading, is_last=False, trace=trace)
+
+    def use(self, compiled: CompiledPlan | None) -> None:
+        """Run statements by compiled functions from here on, as far as there are any: all state is in the store."""
+        plan, last = self._plan, len(self._plan.stages) - 1
+        self._executors = [
+            StageExecutor(plan, stage, self._partition, is_last=i == last, trace=self._trace, compiled=compiled)
+            for i, stage in enumerate(plan.stages)
+        ]
 
     @property
     def runs(self) -> tuple[Callable[[Store, list[bytes]], bytes], ...]:
