@@ -80,12 +80,15 @@ def squall(context: click.Context, /, commands: tuple[str, ...], **options: obje
         from squallpy.terminal.shell_command import run_shell
 
         context.exit(run_shell(commands, **options))  # type: ignore[arg-type]
-    elif commands:
+    given = {"-c": commands, "--ui": options["ui"], "--ui-address": options["ui_address"]}
+    if option := next((name for name, value in given.items() if value), ""):
         from squallpy.base.errors import SquallError
 
         name = context.invoked_subcommand
-        hint = f"squall {name} -c takes a script" if name in ("run", "explain") else "leave one out"
-        raise SquallError("SQ7004", f"-c is given, and the command {name}", hint=hint)
+        takes = {"-c": ("run", "explain"), "--ui": ("run",), "--ui-address": ("run", "ui")}[option]
+        taken = f"squall {name} -c takes a script" if option == "-c" else f"squall {name} {option}"
+        hint = taken if name in takes else "leave one out"
+        raise SquallError("SQ7004", f"{option} is given, and the command {name}", hint=hint)
 
 
 def _output(option: str) -> Callable[..., object]:

@@ -252,6 +252,22 @@ def fault_the_port_is_taken(squall: Squall, quiet: Site) -> None:
     assert (result.status, result.err) == (2, f"{expected}\n")
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--ui", "run", "q.sql"), "SQ7004 --ui is given, and the command run, squall run --ui\n"),
+        (
+            ("--ui-address", ":0", "ui", "x"),
+            "SQ7004 --ui-address is given, and the command ui, squall ui --ui-address\n",
+        ),
+        (("--ui", "doctor"), "SQ7004 --ui is given, and the command doctor, leave one out\n"),
+    ],
+)
+def fault_the_option_stands_before_a_command(squall: Squall, options: tuple[str, ...], said: str) -> None:
+    ended = squall(*options)
+    assert (ended.status, ended.err) == (2, said)
+
+
 def fault_a_package_is_missing(squall: Squall, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("squallpy.web.page_server.find_spec", lambda name: None if name == "uvicorn" else object())
     result = squall("run", "q.sql", "--backend", "local", "--ui")
