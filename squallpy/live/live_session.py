@@ -166,13 +166,9 @@ class LiveSession:
         if outcome := self._answer(statement):
             return outcome
         with self._statements:
-            if isinstance(statement, Set):
-                outcome = self._set(statement)
-            else:
-                outcome = self._definitions.execute(statement, text)
-            assert outcome
-            self._changes += 1
-            return outcome
+            made = self._set(statement) if isinstance(statement, Set) else self._definitions.execute(statement, text)
+            assert made
+            return made
 
     def _answer(self, statement: Statement) -> Outcome | None:
         """Execute a statement that changes no definition, also while another is in work; None if it changes one."""
@@ -224,7 +220,11 @@ class LiveSession:
         if self._checkpoint:
             record = self._checkpoint.record
             self._save(record.generation, self._program.batches, record.partitions)
-        self._visible = self._definitions.snapshot()
+        self._publish()
+
+    def _publish(self) -> None:
+        """Let others see the definitions as they are."""
+        self._visible, self._changes = self._definitions.snapshot(), self._changes + 1
 
     def _change(self, queries: Sequence[Query], sinks: Mapping[int, Sink]) -> None:
         """Keep queries fresh; what is new is filled while batches go on."""
@@ -237,7 +237,7 @@ class LiveSession:
             with self.lock:
                 self._check()
                 self._program.change(queries, pending, sinks, self._save)
-                self._visible = self._definitions.snapshot()
+                self._publish()
         finally:
             if pending:
                 pending.close()
@@ -278,7 +278,7 @@ class LiveSession:
         self._bind_anew()
         kept = [*self._definitions.entries.maintained.values()]
         self._program.resume([each.query for each in kept], sinks_of(kept), self._save)
-        self._visible = self._definitions.snapshot()
+        self._publish()
 
     # rows
 

@@ -42,7 +42,7 @@ class InteractiveShell(Shell):
         page: "PageServer | None" = None,
     ) -> None:
         super().__init__(settings, printer, say, checkpoint, writes, page)
-        self._worker = Worker()
+        self._worker, self._untold = Worker(), list[str]()
         self._relay: BatchRelay | None = None
 
     def warm_up(self) -> None:
@@ -62,17 +62,22 @@ class InteractiveShell(Shell):
         except Interrupted:  # NB: while something was printed
             self.say("")
 
+    def tell(self, line: str) -> None:
+        self._untold.append(line)  # NB: it may be printed when no prompt is shown
+
     @property
-    def has_failed(self) -> bool:
-        """True if something has failed that nobody waited for."""
-        return self._worker.has_errors or self._failed_batch is not None
+    def has_news(self) -> bool:
+        """True if there is something to tell, or something has failed that nobody waited for."""
+        return bool(self._untold) or self._worker.has_errors or self._failed_batch is not None
 
     @property
     def _failed_batch(self) -> Exception | None:
         return self._opened.failure if self._opened and not self._worker.is_busy else None
 
-    def tell_failures(self) -> None:
-        """Report what has failed while nobody waited for it."""
+    def tell_news(self) -> None:
+        """Tell what there is to tell, and report what has failed while nobody waited for it."""
+        while self._untold:
+            self.say(self._untold.pop(0))
         for error in self._worker.errors():
             self.fail(error)
         if failure := self._failed_batch:

@@ -59,8 +59,8 @@ def run_prompt(
     _say(f"squall {__version__}, .help lists the commands, Ctrl-D leaves")
     unfinished = ""
     while True:
-        shell.tell_failures()
         try:
+            shell.tell_news()
             text = typed.prompt(default=unfinished, pre_run=lambda: _look_after(shell, typed))
             unfinished = typed.default_buffer.text if text is None else ""
             shell.run_lines((text or "").splitlines(keepends=True), "prompt")
@@ -114,13 +114,13 @@ def _say(line: str) -> None:
 
 
 def _look_after(shell: InteractiveShell, typed: "PromptSession[str]") -> None:
-    """Begin the session a moment after the prompt shows, and interrupt it when something has failed."""
+    """Begin the session a moment after the prompt shows, and interrupt it when there is something to tell."""
     import asyncio
 
     asyncio.get_running_loop().call_later(_WARM_UP, shell.warm_up)
 
     async def look() -> None:
-        while not shell.has_failed:
+        while not shell.has_news:
             await asyncio.sleep(_LOOK)
         typed.app.exit()
 

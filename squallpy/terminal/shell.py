@@ -108,10 +108,14 @@ class Shell:
         )
         if session.is_attached:
             how = "" if session.is_writable else " to read; --write also changes it"
-            self.say(f"attached to the session at {self.checkpoint}{how}")
+            self.tell(f"attached to the session at {self.checkpoint}{how}")
         if self.page:
             self.page.show(monitored(session))
         return session
+
+    def tell(self, line: str) -> None:
+        """Print a line, perhaps from another thread than that of the prompt."""
+        self.say(line)
 
     def observer(self) -> "Observer | None":
         """Return what is told of batches."""

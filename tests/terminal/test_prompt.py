@@ -158,3 +158,33 @@ def test_what_was_typed_is_remembered(room: Path) -> None:
     assert "+SELECT" in history.read_text() and history.stat().st_mode & 0o777 == 0o600
     with Typist(room, SQUALL_HISTORY=str(room / "no" / "folder")) as typist:
         typist.run("SELECT 1 AS x;", "1 row\n")
+
+
+def golden_two_prompts_share_a_session(watched: Path) -> None:
+    """The second is attached: it sees what the first has, as it changes, and what it asks for ends with it."""
+    kept = ("--checkpoint", "kept")
+    with Typist(watched, *kept) as first:
+        first.run(WATCHED, "\nCREATE STREAM\n")
+        first.run(COUNTS, "\nCREATE MATERIALIZED VIEW\n")
+        with Typist(watched, *kept) as reader, Typist(watched, *kept, "--write") as writer:
+            reader.wait("attached to the session at kept to read; --write also changes it\n")
+            reader.run("SELECT * FROM counts;", "bob +1\n2 rows\n")
+            reader.run("DROP MATERIALIZED VIEW counts;", "SQ7013 the statement changes the session")
+            reader.run(".watch counts", r"bob +1\nbatch")
+            (watched / "in" / "b.csv").write_text("user,amount,day\nbob,1.00,2024-01-04\n")
+            reader.wait(r"bob +2\nbatch")
+            reader.interrupt()
+            writer.wait("attached to the session at kept\n")
+            writer.run(SUMS, r"bob +3\.25\nbatch")
+            writer.interrupt()
+            reader.run(".views", "query1")
+            writer.run(
+                "CREATE MATERIALIZED VIEW most AS SELECT MAX(n) AS n FROM counts;", "\nCREATE MATERIALIZED VIEW\n"
+            )
+            writer.run(".quit", "")
+            assert writer.end() == 0
+            first.run("SELECT n FROM most;", r"\n2\n1 row\n")
+            first.run(".quit", "counts and most go on with squall --checkpoint kept\n")
+            assert first.end() == 0
+            reader.wait("SQ7014 the session at kept has ended")
+            assert reader.end() == 0
