@@ -1,4 +1,4 @@
-"""Server-sent events: reports for all who look, at most four a second, and the changes of views.
+"""Server-sent events: reports for all who look, at most two a second, and the changes of views.
 
 Each is made once for all clients. A client that reads slowly misses reports, and is told when it misses changes.
 """
@@ -18,7 +18,7 @@ from squallpy.live.subscription import ViewChange
 from squallpy.web.monitored import Changes, Monitored
 from squallpy.web.row_pages import objects
 
-TICK = 0.25
+TICK = 0.5
 """Seconds between two reports."""
 _LOOK = 0.05  # seconds between two looks for changes
 _WAITING = 64  # messages for one client
