@@ -113,7 +113,7 @@ def profile(loop: Loop) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("queries", nargs="*", default=["q1", "q3", "q6", "q12"])
+    parser.add_argument("queries", nargs="*", default=["q1", "q3", "q5", "q6", "q12", "q17", "q18"])
     parser.add_argument("--scale", type=float, default=0.1)
     parser.add_argument("--rows", type=int, nargs="+", default=[10, 100, 1_000, 10_000])
     parser.add_argument("--batches", type=int, default=300)
