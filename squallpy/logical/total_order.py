@@ -47,8 +47,12 @@ def drop_redundant_keys(partition: tuple[Expr, ...], order: SortKeys) -> SortKey
 
 
 def shorten(order: SortKeys, own: int, most: int) -> SortKeys:
-    """Pack the keys of an order behind its `own` first ones into one text, if they are more than `most` in all."""
-    if len(order) <= most or own == len(order):
+    """Pack the last keys of an order into one text, if they are more than `most` in all; its `own` first ones stay.
+
+    Keys that stay are looked up by their values, which those of a text are not.
+    """
+    kept = max(own, most - 1)
+    if len(order) <= most or kept >= len(order):
         return order
-    text, (_, down, nulls_first) = pack([expr for expr, _, _ in order[own:]]), order[own]
-    return order if text is None else (*order[:own], (text, down, nulls_first))
+    text, (_, down, nulls_first) = pack([expr for expr, _, _ in order[kept:]]), order[kept]
+    return order if text is None else (*order[:kept], (text, down, nulls_first))
