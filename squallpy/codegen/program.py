@@ -15,6 +15,8 @@ from squallpy.codegen.names import Lines, Names, NotCompilable, text_lines
 from squallpy.codegen.statements import OUTCOME_ROWS, StatementCode, print_statement, touched_name
 from squallpy.physical.plan import Plan, Stage, Update
 
+MOST_LINES = 4_000
+"""The lines of a plan's code: LLVM takes a second for some hundred, and minutes for functions of thousands."""
 _STEPS_AT = 0  # the first word that a function is given; then of each delta its keys, payloads and rows; then frames
 
 _HEAD = '''"""{title}"""
@@ -148,7 +150,26 @@ def print_plan(plan: Plan) -> PlanCode:
                 derivations.append(print_derivation(relation, delta, payload, feed.auxiliary, function))
             except NotCompilable as reason:
                 refused.append((delta.name, str(reason)))
-    return PlanCode(tuple(groups), runs, tuple(derivations), tuple(refused))
+    return _within(MOST_LINES, PlanCode(tuple(groups), runs, tuple(derivations), tuple(refused)))
+
+
+def _within(most: int, code: PlanCode) -> PlanCode:
+    """Refuse what has no room in so many lines: deltas have it first, then statements, in their order."""
+    left, refused = most, list(code.refused)
+
+    def has_room(what: str, text: str) -> bool:
+        nonlocal left
+        lines = text.count("\n")
+        if lines <= left:
+            left -= lines
+            return True
+        refused.append((what, f"{lines:,} lines of code, where the code of a plan has at most {most:,}"))
+        return False
+
+    groups = tuple(each for each in code.groups if has_room(each.function, each.text))
+    runs = tuple(each for each in code.runs if has_room(f"statements {each.first + 1} to {each.stop}", each.text))
+    derivations = tuple(each for each in code.derivations if has_room(each.function, each.text))
+    return PlanCode(groups, runs, derivations, tuple(refused))
 
 
 class _Runs:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from squallpy.codegen import program
 from squallpy.codegen.names import Names
 from squallpy.codegen.program import PlanCode, print_plan
 from squallpy.session import Session
@@ -30,10 +31,10 @@ def test_statements_that_stand_together_are_one_function() -> None:
     ("sql", "reason"),
     [
         ("SELECT SUM(x) AS x FROM r", "COUNT, REAL⟩"),
-        ("SELECT COUNT(*) AS n FROM r WHERE s LIKE 'a%'", "s LIKE 'a%', of texts"),
-        ("SELECT COUNT(*) AS n FROM r WHERE x > 1", "of doubles"),
+        ("SELECT SUM(LENGTH(s)) AS n FROM r", "LENGTH(s), of texts"),
+        ("SELECT COUNT(*) AS n FROM r WHERE UPPER(s) = 'A'", "UPPER(s), a text"),
         ("SELECT COUNT(*) AS n FROM r JOIN t ON r.k < t.k", "sorted indexes"),
-        ("SELECT k, MAX(w) AS w FROM t GROUP BY k", "an auxiliary relation has to know"),
+        ("SELECT k, MAX(w) AS w FROM t GROUP BY k", "rows of Groups over a key"),
     ],
 )
 def test_what_is_refused_has_its_reason(sql: str, reason: str) -> None:
@@ -54,3 +55,14 @@ def test_names_are_distinct() -> None:
     assert [names(text) for text in ("M_R", "m_r", "load", "ΔR", "2", "class", "′")] == [
         "m_r", "m_r_2", "load_2", "r", "x2", "xclass", "x",
     ]  # fmt: skip
+
+
+def test_code_that_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has room is compiled, and the rest told by name."""
+    sql = "SELECT s, SUM(v) AS v FROM r JOIN t ON r.k = t.k WHERE w > 3 GROUP BY s"
+    whole = printed(sql)
+    monkeypatch.setattr(program, "MOST_LINES", sum(each.text.count("\n") for each in whole.groups) + 10)
+    code = printed(sql)
+    assert code.groups == whole.groups and not code.runs
+    ((what, reason),) = code.refused
+    assert what == "statements 1 to 4" and "lines of code" in reason
