@@ -46,5 +46,7 @@ def _options(request: RunRequest) -> Iterator[str]:
         if field.name in _REPEATED:
             for each in value:
                 yield from (_REPEATED[field.name], str(each))
+        elif isinstance(value, bool):
+            yield from (f"--{field.name}",) if value else ()
         elif field.name not in _SAID_ELSEWHERE and value is not None:
             yield from (f"--{field.name.replace('_', '-')}", str(value))

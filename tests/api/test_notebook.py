@@ -124,7 +124,7 @@ def fault_an_interrupt_lets_the_batch_end(notebook: Notebook, monkeypatch: pytes
 
     def interrupted(*arguments: Any) -> None:
         _thread.interrupt_main()
-        left: threading.Event = arguments[2]
+        left: threading.Event = arguments[-1]
         assert left.wait(60)
 
     monkeypatch.setattr(notebook, "_run", interrupted)

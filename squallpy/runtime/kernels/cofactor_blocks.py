@@ -31,6 +31,7 @@ _NUMBER: Final = _FIRST + SIZE_BITS
 LARGEST: Final = 2.0**511
 """The largest value that is lifted: the square of any beyond it is no double, so that it counts as an infinity."""
 _SALT: Final = 0x4B33A62ED433D4A3
+_NAN: Final = 0x7FF8 << 48  # of all NaNs, none of which may be hashed as a number: an update of one to 0 is a change
 
 
 @inlined
@@ -158,7 +159,7 @@ def odd_value(x: float, most: float = LARGEST) -> int:
 @inlined
 def hash_value(x: float, variable: int) -> int:
     """Hash a value of a variable, of this number in the view tree, to an odd number: products of these are not 0."""
-    word = as_word(x + 0.0) if x == x else 0  # NB: -0.0 + 0.0 is 0.0
+    word = as_word(x + 0.0) if x == x else _NAN  # NB: -0.0 + 0.0 is 0.0
     return mix(word ^ _SALT, variable + 1 ^ _SALT) | 1
 
 
