@@ -492,9 +492,9 @@ class LiveSession:
 
     def _use(self, given: tuple[str, ...]) -> None:
         """Use the settings of the beginning with assignments given since."""
-        settings = parse_settings(given, self._first_settings)
-        self._given, self.settings = given, settings
-        self._compiler.settings = self._program.settings = settings
+        latest = tuple({each.partition("=")[0].lower(): each for each in given}.values())
+        settings = self._compiler.settings = self._program.settings = parse_settings(latest, self._first_settings)
+        self._given, self.settings = latest, settings
 
     def _compile(self, queries: Sequence[Query], partitions: int) -> CompiledQuery:
         return self._compiler.compile(self._definitions.catalog, queries, partitions)

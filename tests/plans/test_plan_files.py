@@ -20,6 +20,7 @@ from squallpy.testing.example_runs import Example, keep_fresh, rounds
 from squallpy.testing.oracle import MULT, to_duckdb
 from squallpy.testing.tpc import split_columns
 from squallpy.testing.tpch import TPCH
+from tests.marks import long
 
 ROOT = Path(__file__).parents[2]
 DECLARED = "\n".join(TPCH.create(name, name) for name in TPCH.columns)
@@ -110,7 +111,7 @@ def oracle_plan_files_on_partitions(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [long(each) if place % 2 else each for place, each in enumerate(NAMES)])
 def oracle_plan_files_on_spark(name: str, tmp_path: Path, cluster: Any) -> None:
     assert run(name, SparkEngine(cluster, 3), tmp_path) > 0
 

@@ -26,6 +26,7 @@ from squallpy.testing.engines import (
 )
 from squallpy.testing.passes_at_work import NEEDS_ITS_PASSES
 from squallpy.testing.step_tests import STEPS, list_step_tests, run_steps
+from tests.marks import long
 
 FILES = list_step_tests()
 KNOWN: dict[str, str] = {}  # what fails, and why
@@ -155,7 +156,7 @@ def step_with_strings_numbered_anew(name: str, tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", ON_SPARK)
+@pytest.mark.parametrize("name", [long(each) if place % 2 else each for place, each in enumerate(ON_SPARK)])
 def step_spark(name: str, tmp_path: Path, cluster: Any) -> None:
     run_steps(FILES[name], SparkEngine(cluster, ON_SPARK[name]), tmp_path)
 
