@@ -123,9 +123,12 @@ def fault_an_interrupt_lets_the_batch_end(notebook: Notebook, monkeypatch: pytes
     import _thread
 
     def interrupted(*arguments: Any) -> None:
-        _thread.interrupt_main()
         left: threading.Event = arguments[-1]
-        assert left.wait(60)
+        for _ in range(60):  # NB: one that comes while garbage is collected is lost
+            _thread.interrupt_main()
+            if left.wait(1):
+                return
+        raise AssertionError("nobody has left")
 
     monkeypatch.setattr(notebook, "_run", interrupted)
     with pytest.raises(KeyboardInterrupt):
