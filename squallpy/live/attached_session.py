@@ -72,7 +72,7 @@ class _Connections:
         try:
             with socket_path(self._path) as place:
                 peer.connect(place)
-            ask(peer, self._hello)
+            _checked(*_exchange(peer, self._hello))
         except BaseException:
             peer.close()
             raise
@@ -86,34 +86,26 @@ class _Connections:
             peer = self._idle.pop() if self._idle else None
         try:
             peer = peer or self.connect()
-            answer = ask(peer, message, tables)
-        except (OSError, Disconnected):
-            self._discard(peer)
-            raise self.ended() from None
-        except SquallError:
-            self._keep(peer)
-            raise
-        except BaseException:  # NB: interrupted, with the answer still to come
-            self._discard(peer)
+            answer = _exchange(peer, message, tables)
+        except BaseException as error:  # NB: perhaps interrupted, with the answer still to come
+            if peer:
+                peer.close()
+            if isinstance(error, OSError | Disconnected):
+                raise self.ended() from None
             raise
         self._keep(peer)
-        return answer
+        return _checked(*answer)
 
     def ended(self) -> SquallError:
         message = f"the session at {self._checkpoint} has ended"
         return SquallError("SQ7014", message, hint="connect anew to go on with it")
 
-    def _keep(self, peer: socket.socket | None) -> None:
+    def _keep(self, peer: socket.socket) -> None:
         with self._lock:
-            if peer and not self._is_closed:
+            if not self._is_closed:
                 self._idle.append(peer)
                 return
-        self._discard(peer)
-
-    @staticmethod
-    def _discard(peer: socket.socket | None) -> None:
-        if peer:
-            peer.close()
+        peer.close()
 
     def close(self) -> None:
         with self._lock:
@@ -122,13 +114,17 @@ class _Connections:
             peer.close()
 
 
-def ask(peer: socket.socket, message: Mapping[str, Any], tables: Sequence[pa.Table] = ()) -> Answer:
-    """Send a message and return what is answered; raises the error that is."""
+def _exchange(peer: socket.socket, message: Mapping[str, Any], tables: Sequence[pa.Table] = ()) -> Answer:
+    """Send a message and return what is answered."""
     send(peer, message, tables)
-    told, found = receive(peer)
+    return receive(peer)
+
+
+def _checked(told: dict[str, Any], tables: list[pa.Table]) -> Answer:
+    """Return an answer, or raise the error that it is."""
     if "error" in told:
         raise decode_error(told["error"])
-    return told, found
+    return told, tables
 
 
 class AttachedSession:
@@ -322,7 +318,7 @@ class RemoteSubscription(ChangeReader):
 
     def _ask(self, message: Mapping[str, Any]) -> Answer:
         try:
-            return ask(self._peer, message)
+            return _checked(*_exchange(self._peer, message))
         except Disconnected:
             is_closed = self._is_closed
             self.close()

@@ -255,7 +255,7 @@ class Definitions:
     def _refuse_readers(self, name: str, span: Span, what: str) -> None:
         readers = self.entries.readers(self.catalog, name)
         if readers:
-            message = f"{name} cannot be {what}: {_listed(readers)} {'reads' if len(readers) == 1 else 'read'} it"
+            message = f"{name} cannot be {what}: {listed(readers)} {'reads' if len(readers) == 1 else 'read'} it"
             raise SquallError("SQ2014", message, span, "drop what reads it first, or DROP … CASCADE")
 
     def _keeps(self, name: str, existing: Existing) -> bool:
@@ -376,7 +376,8 @@ def _words(kinds: tuple[type, ...]) -> str:
     return " or ".join(names[kind] for kind in kinds)
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Write names as a sentence has them: a, b and c."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 

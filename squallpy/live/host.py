@@ -111,24 +111,24 @@ class Host:
 
     def _attend(self, session: "LiveSession", peer: socket.socket) -> None:
         """Answer one connection until it ends."""
-        client = ""
         with peer, suppress(Disconnected):
-            try:
-                hello, _ = receive(peer)
-                if hello["version"] != __version__:
-                    message = f"the session is one of squallpy {__version__}, and this is {hello['version']}"
-                    send(peer, {"error": encode_error(SquallError("SQ7014", message))})
-                    return
-                client = hello["client"]
-                with self._lock:
-                    self._clients[client] += 1
-                    self._peers.add(peer)
-                send(peer, {})
+            hello, _ = receive(peer)
+            client, writes = str(hello.get("client")), bool(hello.get("writes"))
+            if (version := hello.get("version")) != __version__:
+                message = f"the session is one of squallpy {__version__}, and this is {version}"
+                send(peer, {"error": encode_error(SquallError("SQ7014", message))})
+                return
+            with self._lock:
+                self._clients[client] += 1
+                self._peers.add(peer)
                 made = self._made.setdefault(client, [])
-                connection = _Connection(session, peer, hello["writes"], made, partial(self._service, session))
+            connection = _Connection(session, peer, writes, made, partial(self._service, session))
+            try:
+                send(peer, {})
                 while True:
                     connection.answer(*receive(peer))
             finally:
+                connection.close()
                 self._leave(session, peer, client)
 
     def _service(self, session: "LiveSession", name: str) -> Service:
@@ -144,7 +144,7 @@ class Host:
             self._peers.discard(peer)
             self._clients[client] -= 1
             made = [] if self._clients[client] > 0 else self._made.pop(client, [])
-        for name in made:
+        for name in made if session.failure is None else ():
             with suppress(SquallError):  # dropped by hand, or read by views of others
                 [*session.execute(f"DROP MATERIALIZED VIEW IF EXISTS {qualified(name)}")]
 
@@ -208,6 +208,11 @@ class _Connection:
             told, found = {"error": encode_error(error)}, []
         send(self._peer, told, found)
 
+    def close(self) -> None:
+        """Let no changes wait for it any longer."""
+        if self._reader:
+            self._reader.close()
+
     def _check_writes(self, what: str) -> None:
         if not self._writes:
             message = f"{what} changes the session that another process has, and this one only reads"
@@ -215,13 +220,16 @@ class _Connection:
 
     def _execute(self, text: str, file: str, maintains: bool, place: Place) -> Answer:
         """Execute a statement."""
-        for statement in parse_script(text, file, place):
-            keeps = maintains and isinstance(statement, Select)
-            if keeps or not isinstance(statement, READS):
-                self._check_writes("a SELECT that is kept fresh" if keeps else "the statement")
-        (outcome,) = self._session.execute(text, file, maintains, place)
-        if maintains and outcome.view and outcome.message == "SELECT":
+        (statement,) = parse_script(text, file, place)
+        if maintains and isinstance(statement, Select):
+            self._check_writes("a SELECT that is kept fresh")
+            outcome = self._session.maintain(statement)
+            assert outcome.view
             self._made.append(outcome.view)
+        else:
+            if not isinstance(statement, READS):
+                self._check_writes("the statement")
+            outcome = self._session.execute_statement(statement, text)
         told = {"message": outcome.message, "text": outcome.text, "view": outcome.view}
         return told, [] if outcome.table is None else [outcome.table]
 
@@ -257,7 +265,6 @@ class _Connection:
         change = self._reader.next(min(left, _LOOK))
         while change is None and not self._reader.is_over and (left := left - _LOOK) > 0:
             if select.select([self._peer], [], [], 0)[0]:  # NB: it waits for the answer, and sends nothing but its end
-                self._reader.close()
                 raise Disconnected
             change = self._reader.next(min(left, _LOOK))
         told = {"number": change.number if change else None, "is_closed": self._reader.is_closed}

@@ -60,7 +60,11 @@ class LiveSession:
         base: The folder from which relative paths start.
         observer: Told of each batch.
         checkpoint: The folder, or URI, where definitions and state are kept; what it has is restored.
-        backend: Where batches are applied; None: in this process. `services`: What those who are attached may ask.
+        backend: Where batches are applied; None: in this process.
+        services: More that those who are attached may ask.
+
+    Attributes:
+        program: What keeps the views fresh.
     """
 
     is_writable, is_attached = True, False  # NB: it is one of this process
@@ -97,7 +101,7 @@ class LiveSession:
         spool = join_path(checkpoint, "spool") if checkpoint else None
         self._input = SessionInput(self.base, self._compiler.open_foreign, spool)
         self.observers = Observers(*([observer] if observer else []))
-        self._program = LiveProgram(
+        self.program = LiveProgram(
             self.settings, self._input, self._compile, self.observers, backend, self._checkpoint, lease
         )
         self.lock, self._statements = threading.RLock(), threading.RLock()  # of batches, and of definitions
@@ -128,11 +132,6 @@ class LiveSession:
     @property
     def entries(self) -> Entries:
         return self._visible.entries
-
-    @property
-    def program(self) -> LiveProgram:
-        """The program that keeps the views fresh."""
-        return self._program
 
     @property
     def version(self) -> str:
@@ -199,7 +198,7 @@ class LiveSession:
         outputs.check(self._definitions.catalog.relations.values(), self.base)
         spec = outputs.sink(query)
         assert spec
-        first = self._program.batches - 1
+        first = self.program.batches - 1
         if self._restores and self._checkpoint:
             first = self._checkpoint.record.sinks[spec.name.lower()]
         return SessionSink(outputs.open(spec, query.text, resumed=self._restores), first)
@@ -219,7 +218,7 @@ class LiveSession:
             return
         if self._checkpoint:
             record = self._checkpoint.record
-            self._save(record.generation, self._program.batches, record.partitions)
+            self._save(record.generation, self.program.batches, record.partitions)
         self._publish()
 
     def _publish(self) -> None:
@@ -228,15 +227,15 @@ class LiveSession:
 
     def _change(self, queries: Sequence[Query], sinks: Mapping[int, Sink]) -> None:
         """Keep queries fresh; what is new is filled while batches go on."""
-        pending = self._program.prepare(queries)
+        pending = self.program.prepare(queries)
         try:
             if pending:
                 with self.lock:
-                    self._program.begin_filling(pending)
+                    self.program.begin_filling(pending)
                 pending.run()
             with self.lock:
                 self._check()
-                self._program.change(queries, pending, sinks, self._save)
+                self.program.change(queries, pending, sinks, self._save)
                 self._publish()
         finally:
             if pending:
@@ -277,7 +276,7 @@ class LiveSession:
         self._restores = False
         self._bind_anew()
         kept = [*self._definitions.entries.maintained.values()]
-        self._program.resume([each.query for each in kept], sinks_of(kept), self._save)
+        self.program.resume([each.query for each in kept], sinks_of(kept), self._save)
         self._publish()
 
     # rows
@@ -303,7 +302,7 @@ class LiveSession:
             if self.is_paused:
                 return None
             try:
-                return self._program.step()
+                return self.program.step()
             except Exception as error:
                 self._fail(error)
                 raise
@@ -385,7 +384,7 @@ class LiveSession:
                 if self._error is None:
                     each.sink.finish(stopped=True)
                 each.sink.close()
-            self._program.close()
+            self.program.close()
             self._input.close()
             if self._checkpoint and self._error is None:
                 self._checkpoint.delete_local()
@@ -396,11 +395,11 @@ class LiveSession:
     def table(self, name: str, span: Span | None = None) -> pa.Table:
         """Return the rows of a materialized view as of the last batch."""
         with self.lock:
-            return self._program.table(self._known.maintained(name, span).query)
+            return self.program.table(self._known.maintained(name, span).query)
 
     def select(self, query: SelectText) -> pa.Table:
         """Answer an ad hoc query over views, as of the last batch; batches wait only while their rows are read."""
-        return answer(query, lambda: self._known, self.settings, self.base, self._program.table, self.lock)
+        return answer(query, lambda: self._known, self.settings, self.base, self.program.table, self.lock)
 
     @property
     def _known(self) -> Definitions:
@@ -449,8 +448,8 @@ class LiveSession:
             kind = NewestChange if newest else Subscription
             reader = kind(found.name, lambda: newest or self.is_running, limit or LIMIT)
             if with_snapshot:
-                rows = self._program.table(found.query)
-                reader.put(ViewChange(self._program.batches - 1, rows.slice(0, 0), rows))
+                rows = self.program.table(found.query)
+                reader.put(ViewChange(self.program.batches - 1, rows.slice(0, 0), rows))
             assert isinstance(found.sink, ViewSink)
             found.sink.subscribe(reader)
             return reader
@@ -474,8 +473,8 @@ class LiveSession:
         """Return figures of a view: its rows, and the records and bytes of the views that it is maintained from."""
         with self.lock:
             query = self._known.maintained(name).query
-            rows = len(self._program.table(query))
-            return {"batches": self._program.batches, "rows": rows, "views": self._program.usage}
+            rows = len(self.program.table(query))
+            return {"batches": self.program.batches, "rows": rows, "views": self.program.usage}
 
     def _set(self, statement: Set) -> Outcome:
         before = self._given
@@ -493,7 +492,7 @@ class LiveSession:
     def _use(self, given: tuple[str, ...]) -> None:
         """Use the settings of the beginning with assignments given since."""
         latest = tuple({each.partition("=")[0].lower(): each for each in given}.values())
-        settings = self._compiler.settings = self._program.settings = parse_settings(latest, self._first_settings)
+        settings = self._compiler.settings = self.program.settings = parse_settings(latest, self._first_settings)
         self._given, self.settings = latest, settings
 
     def _compile(self, queries: Sequence[Query], partitions: int) -> CompiledQuery:

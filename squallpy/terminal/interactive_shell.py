@@ -10,11 +10,10 @@ from time import strftime
 from typing import TYPE_CHECKING, TypeVar
 
 from squallpy.base.errors import SquallError
-from squallpy.base.settings import Settings
 from squallpy.terminal.failures import Interrupted
 from squallpy.terminal.progress import ERASE
 from squallpy.terminal.result_printer import ResultPrinter
-from squallpy.terminal.shell import Answer, Left, Shell
+from squallpy.terminal.shell import Answer, Left, SessionRequest, Shell
 from squallpy.terminal.statement_reader import Entry
 from squallpy.terminal.worker import Worker
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from squallpy.live.outcome import Outcome
     from squallpy.runtime.observers.protocol import Observer
     from squallpy.terminal.batch_relay import BatchRelay
-    from squallpy.web.page_server import PageServer
 
 T = TypeVar("T")
 _PATIENCE = 0.3  # seconds before anything watches over the progress of a statement
@@ -32,16 +30,8 @@ _LOOK = 0.1  # seconds between two looks at what a live table shows
 class InteractiveShell(Shell):
     """A shell at which somebody types, at a terminal whose cursor can be moved."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        printer: ResultPrinter,
-        say: Callable[[str], None],
-        checkpoint: str | None = None,
-        writes: bool = False,
-        page: "PageServer | None" = None,
-    ) -> None:
-        super().__init__(settings, printer, say, checkpoint, writes, page)
+    def __init__(self, request: SessionRequest, printer: ResultPrinter) -> None:
+        super().__init__(request, printer)
         self._worker, self._untold = Worker(), list[str]()
         self._relay: BatchRelay | None = None
 
@@ -218,10 +208,12 @@ class InteractiveShell(Shell):
         names = [each.name for each in self.session.entries.maintained.values()]
         if not names:
             return ""
-        listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-        if self.checkpoint is not None:
-            return f"{listed} {'goes' if len(names) == 1 else 'go'} on with squall --checkpoint {self.checkpoint}"
-        return f"{listed} {'ends' if len(names) == 1 else 'end'} here"
+        from squallpy.live.definitions import listed
+
+        is_one, checkpoint = len(names) == 1, self.request.checkpoint
+        if checkpoint is not None:
+            return f"{listed(names)} {'goes' if is_one else 'go'} on with squall --checkpoint {checkpoint}"
+        return f"{listed(names)} {'ends' if is_one else 'end'} here"
 
     def close(self) -> None:
         if self._opened and not self._worker.is_busy:

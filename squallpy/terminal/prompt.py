@@ -15,10 +15,10 @@ from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import Style
 
 from squallpy import __version__
-from squallpy.base.settings import Settings
 from squallpy.terminal.interactive_shell import InteractiveShell
 from squallpy.terminal.result_printer import ResultPrinter
-from squallpy.terminal.shell import Quit
+from squallpy.terminal.say import say
+from squallpy.terminal.shell import Quit, SessionRequest
 from squallpy.terminal.sql_words import words
 from squallpy.terminal.statement_reader import is_complete
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.key_binding import KeyPressEvent
 
-    from squallpy.web.page_server import PageServer
 
 PROMPT, CONTINUED = "squall> ", "   ...> "
 HISTORY = "SQUALL_HISTORY"
@@ -45,18 +44,12 @@ _MOST_LEXED = 20_000  # characters: longer pastes have no colours
 _SWITCH = 0.001  # seconds that a batch may hold the interpreter when a key is pressed
 
 
-def run_prompt(
-    settings: Settings,
-    printer: ResultPrinter,
-    checkpoint: str | None = None,
-    writes: bool = False,
-    page: "PageServer | None" = None,
-) -> int:
+def run_prompt(request: SessionRequest, printer: ResultPrinter) -> int:
     """Read and run what is typed until Ctrl-D; returns the exit status."""
     sys.setswitchinterval(_SWITCH)
-    shell = InteractiveShell(settings, printer, _say, checkpoint, writes, page)
+    shell = InteractiveShell(request, printer)
     typed = open_prompt(shell)
-    _say(f"squall {__version__}, .help lists the commands, Ctrl-D leaves")
+    say(f"squall {__version__}, .help lists the commands, Ctrl-D leaves")
     unfinished = ""
     while True:
         try:
@@ -69,7 +62,7 @@ def run_prompt(
         except (EOFError, Quit):
             break
     if ends := shell.what_runs():
-        _say(ends)
+        say(ends)
     is_busy = shell.is_busy
     shell.close()
     if is_busy:  # NB: what works in the background is in no state to be waited for
@@ -107,10 +100,6 @@ def open_history() -> History:
     except (OSError, RuntimeError):
         return InMemoryHistory()
     return FileHistory(path)
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 def _look_after(shell: InteractiveShell, typed: "PromptSession[str]") -> None:

@@ -1,6 +1,5 @@
 """`squall serve`: a session whose views others read, by Flight SQL, until Ctrl-C or SIGTERM."""
 
-import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -9,8 +8,7 @@ from squallpy.base.addresses import Address
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import parse_settings
 from squallpy.terminal.interrupt import interruptible
-
-_LOOK = 0.2  # seconds between two looks whether a batch has failed
+from squallpy.terminal.say import say
 
 
 def read_address(text: str) -> Address:
@@ -31,6 +29,7 @@ def serve(
     from squallpy.flight import open_server
     from squallpy.frontend.source_text import read_script
     from squallpy.live.open_session import open_session
+    from squallpy.terminal.serving import serve_until_stopped
     from squallpy.web.monitoring import SERVICES
 
     if script is None and checkpoint is None:
@@ -38,20 +37,10 @@ def serve(
     statements = text if text is not None else read_script(script) if script else ""
     base = script.parent if script else Path.cwd()
     with (
-        interruptible(_say) as interruption,
+        interruptible(say) as interruption,
         closing(open_session(parse_settings(settings), base, checkpoint=checkpoint, services=SERVICES)) as session,
     ):
         [*session.execute(statements, str(script), maintains=True)]
         with closing(open_server(session, flight)) as server:
-            if not session.is_attached:
-                session.start()
-            _say(f"Flight SQL at {server.url}" + (f", token {server.token}" if server.token else ""))
-            while not session.failure and not interruption.stop.wait(_LOOK):
-                pass
-            if session.failure:
-                raise session.failure
-    return interruption.kind.status
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+            say(f"Flight SQL at {server.url}" + (f", token {server.token}" if server.token else ""))
+            return serve_until_stopped(session, interruption)

@@ -14,6 +14,7 @@ from squallpy.base.errors import SquallError, nearest
 from squallpy.base.settings import Settings
 from squallpy.terminal.failures import OK, report
 from squallpy.terminal.result_printer import ResultPrinter
+from squallpy.terminal.say import say
 from squallpy.terminal.statement_reader import Entry, read_entries
 
 if TYPE_CHECKING:  # NB: the prompt shows before the engine is imported
@@ -43,27 +44,31 @@ class Answer:
     is_live: bool = False
 
 
-class Shell:
-    """A session, and the state of a shell around it.
+@dataclass(frozen=True, slots=True)
+class SessionRequest:
+    """The session of a shell.
 
     Args:
-        say: Prints a line that is no data.
         checkpoint: The folder, or URI, where the session is kept; None: nowhere.
         writes: The session may be changed where another process has it.
         page: The server of the session's page.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        printer: ResultPrinter,
-        say: Callable[[str], None],
-        checkpoint: str | None = None,
-        writes: bool = False,
-        page: "PageServer | None" = None,
-    ) -> None:
-        self.settings, self.printer, self.say, self.checkpoint = settings, printer, say, checkpoint
-        self.writes, self.page = writes, page
+    settings: Settings
+    checkpoint: str | None = None
+    writes: bool = False
+    page: "PageServer | None" = None
+
+
+class Shell:
+    """A session, and the state of a shell around it.
+
+    Args:
+        request: The session that is opened when it is first asked for.
+    """
+
+    def __init__(self, request: SessionRequest, printer: ResultPrinter) -> None:
+        self.request, self.printer = request, printer
         self.status = OK
         """The exit status: that of the first error."""
         self.has_timer = False
@@ -84,7 +89,7 @@ class Shell:
         """The session, which begins when it is first asked for."""
         with self._opening:
             if self._opened is None:
-                self._opened = self.open_session(self.settings)
+                self._opened = self.open_session(self.request.settings)
             return self._opened
 
     @property
@@ -104,14 +109,23 @@ class Shell:
         from squallpy.web.monitoring import SERVICES, monitored
 
         session = open_session(
-            settings, Path.cwd(), self.observer(), self.checkpoint, writes=self.writes, services=SERVICES
+            settings,
+            Path.cwd(),
+            self.observer(),
+            self.request.checkpoint,
+            writes=self.request.writes,
+            services=SERVICES,
         )
         if session.is_attached:
             how = "" if session.is_writable else " to read; --write also changes it"
-            self.tell(f"attached to the session at {self.checkpoint}{how}")
-        if self.page:
-            self.page.show(monitored(session))
+            self.tell(f"attached to the session at {self.request.checkpoint}{how}")
+        if page := self.request.page:
+            page.show(monitored(session))
         return session
+
+    def say(self, line: str) -> None:
+        """Print a line that is no data."""
+        say(line)
 
     def tell(self, line: str) -> None:
         """Print a line, perhaps from another thread than that of the prompt."""
@@ -176,8 +190,8 @@ class Shell:
 
         One with a checkpoint ends, for that has the batches before.
         """
-        if self.checkpoint is not None:
-            self.say(f"the batch failed; {self.checkpoint} has all before it")
+        if self.request.checkpoint is not None:
+            self.say(f"the batch failed; {self.request.checkpoint} has all before it")
             raise Quit
         old, failing = self.session, set[str]()
         old.close()

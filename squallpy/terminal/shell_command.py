@@ -5,17 +5,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from itertools import count
-from typing import TYPE_CHECKING
 
 from squallpy.base.addresses import Address
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import parse_settings
 from squallpy.terminal.result_printer import ResultPrinter
-from squallpy.terminal.shell import Quit, Shell
+from squallpy.terminal.say import say
+from squallpy.terminal.shell import Quit, SessionRequest, Shell
 from squallpy.terminal.terminal_detection import can_redraw
-
-if TYPE_CHECKING:
-    from squallpy.web.page_server import PageServer
 
 PROMPT = "squall> "
 _STDIN, _COMMAND = "<stdin>", "<command>"
@@ -39,24 +36,16 @@ def run_shell(
             from squallpy.web.page_server import ADDRESS, PageServer
 
             page = opened.enter_context(PageServer(ui_address or ADDRESS))
-            _say(f"the page is at {page.url}")
-        return _run_shell(commands, format, settings, checkpoint, writes, page)
+            say(f"the page is at {page.url}")
+        return _run_shell(commands, format, SessionRequest(parse_settings(settings), checkpoint, writes, page))
 
 
-def _run_shell(
-    commands: Sequence[str],
-    format: str | None,
-    settings: Sequence[str],
-    checkpoint: str | None,
-    writes: bool,
-    page: "PageServer | None",
-) -> int:
+def _run_shell(commands: Sequence[str], format: str | None, request: SessionRequest) -> int:
     if not commands and _is_typed() and can_redraw(sys.stdout):
         from squallpy.terminal.prompt import run_prompt
 
-        return run_prompt(parse_settings(settings), ResultPrinter(format), checkpoint, writes, page)
-    printer = ResultPrinter(format, not _is_typed())
-    shell = Shell(parse_settings(settings), printer, _say, checkpoint, writes, page)
+        return run_prompt(request, ResultPrinter(format))
+    shell = Shell(request, ResultPrinter(format, not _is_typed()))
     with suppress(Quit):
         for command in commands:
             from squallpy.frontend.source_text import decode_script
@@ -66,10 +55,6 @@ def _run_shell(
             shell.run_lines(_stdin_lines(PROMPT if _is_typed() else ""), _STDIN)
     shell.close()
     return shell.status
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 def _is_typed() -> bool:

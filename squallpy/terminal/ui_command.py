@@ -1,6 +1,5 @@
 """`squall ui`: the page of a session that is kept at a checkpoint, in this process or in the one that has it."""
 
-import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -8,8 +7,7 @@ from squallpy.base.addresses import Address
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
 from squallpy.terminal.interrupt import interruptible
-
-_LOOK = 0.2  # seconds between two looks whether the session goes on
+from squallpy.terminal.say import say
 
 
 def show_page(checkpoint: str, address: Address | None) -> int:
@@ -19,26 +17,17 @@ def show_page(checkpoint: str, address: Address | None) -> int:
     """
     from squallpy.live.open_session import open_session
     from squallpy.runtime.checkpoint.checkpoint import is_used
+    from squallpy.terminal.serving import serve_until_stopped
     from squallpy.web.monitoring import SERVICES, monitored
     from squallpy.web.page_server import ADDRESS, PageServer
 
     if not is_used(checkpoint):
         raise SquallError("SQ7004", f"there is no session at {checkpoint}", hint="squall --checkpoint DIR begins one")
     with (
-        interruptible(_say) as interruption,
+        interruptible(say) as interruption,
         PageServer(address or ADDRESS) as page,
         closing(open_session(Settings(), Path.cwd(), checkpoint=checkpoint, services=SERVICES)) as session,
     ):
         page.show(monitored(session))
-        if not session.is_attached:
-            session.start()
-        _say(f"the page is at {page.url}")
-        while not (failure := session.failure) and not interruption.stop.wait(_LOOK):
-            pass
-        if failure:
-            raise failure
-    return interruption.kind.status
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+        say(f"the page is at {page.url}")
+        return serve_until_stopped(session, interruption)

@@ -14,8 +14,8 @@ from anyio import CapacityLimiter, to_thread
 
 from squallpy.base.errors import SquallError
 from squallpy.base.events import first_line
-from squallpy.live.subscription import ViewChange
-from squallpy.web.monitored import Changes, Monitored
+from squallpy.live.subscription import ChangeReader, ViewChange
+from squallpy.web.monitored import Monitored
 from squallpy.web.row_pages import objects
 
 TICK = 0.5
@@ -163,17 +163,18 @@ class ChangeFeed(Feed):
         limiter: Bounds the number of threads that write rows.
     """
 
-    def __init__(self, open_changes: Callable[[], Changes], limiter: CapacityLimiter) -> None:
+    def __init__(self, open_changes: Callable[[], ChangeReader], limiter: CapacityLimiter) -> None:
         super().__init__()
         self._open, self._limiter = open_changes, limiter
 
     async def produce(self) -> None:
-        changes: Changes | None = None
+        changes: ChangeReader | None = None
         try:
             changes = await to_thread.run_sync(self._open)
             self._begun.set()
             while not changes.is_closed:
-                if (change := changes.next(timeout=0)) is None:
+                # NB: beside the loop of all clients, for the reader may be one of another process
+                if (change := await to_thread.run_sync(changes.next, 0)) is None:
                     await asyncio.sleep(_LOOK)
                     continue
                 text = await to_thread.run_sync(change_event, change, limiter=self._limiter)

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from squallpy.live.subscription import ViewChange
+from squallpy.live.subscription import ChangeReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,19 +18,6 @@ class Rows:
 
     batch: int
     table: pa.Table
-
-
-class Changes(Protocol):
-    """Changes of a view that wait for their reader (`Subscription`)."""
-
-    def next(self, timeout: float | None = None) -> ViewChange | None:
-        """Take the next change; None when none came in time."""
-        ...
-
-    @property
-    def is_closed(self) -> bool: ...
-
-    def close(self) -> None: ...
 
 
 class Monitored(Protocol):
@@ -67,6 +54,6 @@ class Monitored(Protocol):
         """Return the rows of a view; SQ2001 if there is none."""
         ...
 
-    def changes(self, view: str) -> Changes:
+    def changes(self, view: str) -> ChangeReader:
         """Return the changes of a view from now on; SQ2001 if there is none."""
         ...

@@ -9,13 +9,13 @@ from squallpy.base.errors import SquallError, nearest
 from squallpy.base.events import first_line
 from squallpy.base.settings import Settings
 from squallpy.catalog.catalog import Entry
-from squallpy.live.subscription import Subscription, ViewSink
+from squallpy.live.subscription import ChangeReader, Subscription, ViewSink
 from squallpy.logical.nodes import Query
 from squallpy.runtime.observers.protocol import Observer, QueryStart
 from squallpy.runtime.observers.report import BatchReport, RunSummary
 from squallpy.runtime.sources.source_report import SourceReport
 from squallpy.web.catalogue import describe
-from squallpy.web.monitored import Changes, Rows
+from squallpy.web.monitored import Rows
 from squallpy.web.plan_graph import query_names
 from squallpy.web.recorder import Recorder
 
@@ -84,7 +84,7 @@ class MonitoredRun(Observer):
             hint = "ask again when it is done"
             raise SquallError("SQ7010", f"the batch in work takes more than {_PATIENCE:.0f} s", hint=hint) from None
 
-    def changes(self, view: str) -> Changes:
+    def changes(self, view: str) -> ChangeReader:
         number = self._number(view)
         tap = self._taps.get(self._queries[number].number)
         if tap is None:

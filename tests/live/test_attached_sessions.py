@@ -15,6 +15,8 @@ import pytest
 import squallpy
 from squallpy import SquallError
 from squallpy.api.session import Session
+from squallpy.live.live_session import LiveSession
+from squallpy.live.subscription import ViewSink
 from tests.terminal.conftest import ENVIRONMENT, SQUALL
 
 VIEW = "CREATE MATERIALIZED VIEW v AS SELECT k, SUM(x) AS s FROM r GROUP BY k"
@@ -140,6 +142,32 @@ def test_changes_come_to_iterators_and_callbacks(host: Session, tmp_path: Path) 
         host.stop()
 
 
+def test_no_changes_wait_for_one_that_has_left(host: Session, tmp_path: Path) -> None:
+    """Also where it was not reading when it left."""
+    sink = host._session.entries.maintained["v"].sink
+    assert isinstance(sink, ViewSink)
+    with attached(tmp_path) as reader:
+        changes = reader.view("v").changes()
+        assert changes.next(0) is None and sink.is_read
+        changes.close()
+        gone = (threading.Event().wait(0.05) for _ in range(100) if sink.is_read)
+        assert not any(gone) and not sink.is_read
+
+
+def test_an_internal_error_ends_no_query_of_who_asked(
+    host: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its connection stays, with which the query would go."""
+    with attached(tmp_path, write=True) as writer:
+        live = writer.sql("SELECT COUNT(*) AS n FROM r")
+        monkeypatch.setattr(LiveSession, "table", lambda *_: [][1])
+        with pytest.raises(RuntimeError, match="IndexError"):
+            writer.view("v").to_arrow()
+        monkeypatch.undo()
+        threading.Event().wait(0.2)
+        assert live and live.to_arrow().num_rows == 1
+
+
 def test_a_subscription_ends_as_that_of_the_host_does(host: Session, tmp_path: Path) -> None:
     with attached(tmp_path) as reader:
         gone = reader.view("v").changes()
@@ -170,7 +198,8 @@ def fault_the_host_ends(host: Session, tmp_path: Path) -> None:
 
 def fault_a_peer_that_is_no_session(host: Session, tmp_path: Path) -> None:
     """Whatever is sent, the host goes on."""
-    for sent in (b"", b"\0", b"\xff" * 8, b"\0" * 7 + b"\x02{}", b"\0" * 7 + b"\x05hello", os.urandom(64)):
+    other = b"\0" * 7 + b"\x0e" + b'{"tables": []}'
+    for sent in (b"", b"\0", b"\xff" * 8, b"\0" * 7 + b"\x02{}", b"\0" * 7 + b"\x05hello", other, os.urandom(64)):
         with socket.socket(socket.AF_UNIX) as peer:
             peer.connect(str(tmp_path / "kept/.host/socket"))
             peer.sendall(sent)

@@ -10,15 +10,17 @@ import pyarrow as pa
 from anyio import CapacityLimiter
 
 from squallpy.base.errors import SquallError
-from squallpy.live.subscription import ViewChange
+from squallpy.live.subscription import ChangeReader, ViewChange
 from squallpy.web.feeds import ChangeFeed, Message, ReportFeed
 
 
-class Changes:
+class Changes(ChangeReader):
     """Changes of a view, as a test makes them."""
 
+    view, is_closed = "v", False
+
     def __init__(self) -> None:
-        self.queue, self.is_closed, self.opened = deque[ViewChange](), False, 0
+        self.queue, self.opened = deque[ViewChange](), 0
 
     def open(self) -> "Changes":
         self.opened, self.is_closed = self.opened + 1, False
