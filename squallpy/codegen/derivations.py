@@ -14,10 +14,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from squallpy.base.keys import is_plain, null_of
 from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind
-from squallpy.codegen.expressions import Text, Value, bounds, real_word
+from squallpy.codegen.expressions import Text, Value, bounds, print_key, real_word
 from squallpy.codegen.groups import RESERVED, GroupBody, scalar_rings
 from squallpy.codegen.names import Lines, Names, NotCompilable, constant
 from squallpy.logical.expressions import Column, Expr
@@ -113,16 +112,9 @@ class _Derivation(GroupBody):
         return print_measure(self.body, self.names, self.aux, column, measure, "payload")
 
     def _load_key(self, column: Column, place: int) -> Value:
-        if not is_plain(column.type) and column.type.kind is not Kind.DOUBLE:
-            raise NotCompilable(f"{column}, a {column.type} that is looked at")
         word = self.names(column.name)
         self.body(f"{word} = load(group, {place})")
-        if not column.nullable:
-            return Value(word, None, *bounds(column.type))
-        known, value = self.names(f"{column.name}_known"), self.names(column.name)
-        self.body(f"{known} = 1 if {word} != {constant(null_of(column.type))} else 0")
-        self.body(f"{value} = {word} if {known} else 0")
-        return Value(value, known, *bounds(column.type))
+        return print_key(column, word, self.body, self.names)
 
     def _load_text(self, column: Column) -> Text:
         raise NotCompilable(f"{column}, a text that is looked at")

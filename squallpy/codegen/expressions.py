@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce
 
+from squallpy.base.keys import is_plain, null_of
 from squallpy.base.types import YEARS, Kind, Type
 from squallpy.codegen.names import Lines, Names, NotCompilable, constant
 from squallpy.logical.expressions import COMPARISONS, Call, Case, Cast, Column, Expr, Literal
@@ -310,6 +311,18 @@ def _literal(value: int) -> Value:
 
 def _apply(operator: str, x: int, y: int) -> int:
     return x + y if operator == "+" else x - y if operator == "-" else x * y
+
+
+def print_key(column: Column, word: str, body: Lines, names: Names) -> Value:
+    """Print the value of a key, given its word."""
+    if not is_plain(column.type) and column.type.kind is not Kind.DOUBLE:
+        raise NotCompilable(f"{column}, a {column.type} that is looked at")
+    if not column.nullable:
+        return Value(word, None, *bounds(column.type))
+    known, value = names(f"{column.name}_known"), names(column.name)
+    body(f"{known} = 1 if {word} != {constant(null_of(column.type))} else 0")
+    body(f"{value} = {word} if {known} else 0")
+    return Value(value, known, *bounds(column.type))
 
 
 def bounds(type: Type) -> tuple[int, int]:

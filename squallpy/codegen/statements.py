@@ -17,7 +17,7 @@ from squallpy.base.keys import NULL, is_own_key, is_plain, null_of
 from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind
 from squallpy.codegen.derivations import check_rows, print_measure
-from squallpy.codegen.expressions import RowExpressions, Text, Value, bounds
+from squallpy.codegen.expressions import RowExpressions, Text, Value, print_key
 from squallpy.codegen.groups import scalar_rings
 from squallpy.codegen.names import Lines, Names, NotCompilable, constant
 from squallpy.logical.expressions import COMPARISONS, MIRRORED, Call, Column, Expr, Literal, are_stored_alike, conjuncts
@@ -250,16 +250,7 @@ class _Statement:
         self.body("    continue")
 
     def _load(self, column: Column) -> Value:
-        """Print the value of a key, whose word it is."""
-        if not is_plain(column.type) and column.type.kind is not Kind.DOUBLE:
-            raise NotCompilable(f"{column}, a {column.type} that is looked at")
-        word = self.words[column.id]
-        if not column.nullable:
-            return Value(word, None, *bounds(column.type))
-        known, value = self.names(f"{column.name}_known"), self.names(column.name)
-        self.body(f"{known} = 1 if {word} != {constant(null_of(column.type))} else 0")
-        self.body(f"{value} = {word} if {known} else 0")
-        return Value(value, known, *bounds(column.type))
+        return print_key(column, self.words[column.id], self.body, self.names)
 
     def _load_text(self, column: Column) -> Text:
         """Print where the text of a number begins, and its size."""
