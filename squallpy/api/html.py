@@ -54,12 +54,12 @@ def table_html(table: "pa.Table", title: str = "", note: str = "", types: Mappin
         title: What stands over it; `note`: what stands under it.
         types: The SQL types of the columns, where they are known; else those of Arrow's types.
     """
-    from squallpy.runtime.formats.text_columns import cells
+    from squallpy.runtime.formats.text_columns import cells, is_number
     from squallpy.runtime.formats.type_conversion import sql_type
 
     names, first = table.column_names, table.slice(0, ROWS).combine_chunks()
     known = [*types.values()] if types else [str(sql_type(kind) or kind) for kind in table.schema.types]
-    aligned = ["right" if _is_number(kind) else "left" for kind in table.schema.types]
+    aligned = ["right" if is_number(kind) else "left" for kind in table.schema.types]
     texts = [cells(column.combine_chunks()).to_pylist() for column in first.columns]
     head = "".join(
         f'<th style="{_CELL};{_LINE};text-align:{align}">{escape(name)}'
@@ -88,9 +88,3 @@ def _value(text: str | None) -> str:
     if text is None:
         return f'<span style="{_FAINT}">NULL</span>'
     return escape(text if len(text) <= _WIDEST else f"{text[:_WIDEST]}…")
-
-
-def _is_number(kind: "pa.DataType") -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_floating(kind))

@@ -29,9 +29,9 @@ class LiveDisplay(Html):
         stop_displays(view._session, view.name)
         self.view, self._types = view, view.columns
         self._handle: Any = None
-        self._table, self._state = view.to_arrow(), "live"
         self._stopping, self._over = threading.Event(), threading.Event()
         self._changes = view._session.subscribe(view.name, newest=True)
+        self._table, self._state = view.to_arrow(), "live"  # NB: a batch that comes before it is a change, too
         _OPEN.add(self)
         threading.Thread(target=self._follow, name=f"live {view.name}", daemon=True).start()
 

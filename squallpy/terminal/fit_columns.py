@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from squallpy.logical.expressions import Column, columns
 from squallpy.logical.nodes import Aggregate, GroupingSets, Node, Project
-from squallpy.terminal.text_table import is_number, shown, widest
+from squallpy.runtime.formats.text_columns import is_number
+from squallpy.terminal.text_table import shown, widest
 
 _GAP = 2  # between two columns
 _LEAST = 10  # texts and names are not cut to less

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from squallpy.runtime.formats.text_columns import cells, join, to_bytes
+from squallpy.runtime.formats.text_columns import cells, is_number, join, to_bytes
 
 _CONTROL = r"[\x00-\x1f\x7f-\x{9f}]"
 
@@ -33,10 +33,6 @@ def shown(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Write a column for people: NULL by name, and no character that could move a cursor."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     return pc.replace_substring_regex(pc.fill_null(cells(array), "NULL"), _CONTROL, "·")
-
-
-def is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_floating(kind))
 
 
 def _widths(text: pa.Array) -> pa.Array:

@@ -17,7 +17,7 @@ from squallpy.base.errors import SquallError, nearest
 from squallpy.runtime.evaluate.scalar.json import nested_texts
 from squallpy.runtime.formats.csv_writer import csv_header, csv_rows
 from squallpy.runtime.formats.json_lines import json_rows
-from squallpy.runtime.formats.text_columns import cells, code_of, pieces
+from squallpy.runtime.formats.text_columns import cells, code_of, is_number, pieces
 from squallpy.web.monitored import Rows
 
 FORMATS = {
@@ -76,7 +76,7 @@ class RowRequest:
             yield from _arrow(page)
         else:
             head: dict[str, Any] = {"view": view, "batch": rows.batch, "rows": len(rows.table), "matched": matched}
-            columns = [{"name": f.name, "type": str(f.type), "number": _is_number(f.type)} for f in page.schema]
+            columns = [{"name": f.name, "type": str(f.type), "number": is_number(f.type)} for f in page.schema]
             head |= {"offset": self.offset, "columns": columns}
             data = b"".join(_texts(page) if self.format == "page" else objects(page))
             yield json.dumps(head)[:-1].encode() + b', "data": [' + data + b"]}"
@@ -152,10 +152,6 @@ class _Written(io.RawIOBase):
         """Take what was written since the last time."""
         parts, self._parts = self._parts, []
         return b"".join(parts)
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_floating(kind))
 
 
 def _number(query: Mapping[str, str], name: str) -> int:

@@ -24,6 +24,11 @@ def cells(column: pa.Array) -> pa.Array:
     return text
 
 
+def is_number(kind: pa.DataType) -> bool:
+    """True if values of a type are shown to the right."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_floating(kind))
+
+
 def code_of(field: pa.Field) -> str:
     """Return the code of a nested type; none for a column of plain values."""
     code: bytes = (field.metadata or {}).get(NESTED, b"")
