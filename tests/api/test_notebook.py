@@ -1,15 +1,16 @@
 """SQL in cells, and what notebooks show of views, plans and mistakes."""
 
 import sys
-import threading
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
 
 import squallpy
 from squallpy import Session
+from squallpy.api import notebook as magics
 from squallpy.api.html import Plan, table_html
 from squallpy.api.live_display import LiveDisplay
 from squallpy.api.notebook import CellError, Notebook
@@ -119,20 +120,24 @@ def fault_a_batch_that_fails_ends_the_session_and_the_next_cell_begins_another(
     assert notebook.run("SHOW VIEWS").to_pylist() == []
 
 
+class Interrupted(ThreadPoolExecutor):
+    """Threads of which one is interrupted who waits for them."""
+
+    tasks: ClassVar[list[Future[Any]]] = []
+
+    def submit(self, work: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        self.tasks.append(super().submit(work, *arguments, **named))
+        interrupt: Future[Any] = Future()
+        interrupt.set_exception(KeyboardInterrupt())
+        return interrupt
+
+
 def fault_an_interrupt_lets_the_batch_end(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
-    import _thread
-
-    def interrupted(*arguments: Any) -> None:
-        left: threading.Event = arguments[-1]
-        for _ in range(60):  # NB: one that comes while garbage is collected is lost
-            _thread.interrupt_main()
-            if left.wait(1):
-                return
-        raise AssertionError("nobody has left")
-
-    monkeypatch.setattr(notebook, "_run", interrupted)
+    monkeypatch.setattr(notebook, "_run", lambda *arguments: arguments[-1].wait(60))
+    monkeypatch.setattr(magics, "ThreadPoolExecutor", Interrupted)
     with pytest.raises(KeyboardInterrupt):
         notebook.run("SELECT * FROM revenue")
+    assert [task.result() for task in Interrupted.tasks] == [True], "it was not told"
     monkeypatch.undo()
     assert notebook.run("SELECT * FROM revenue").to_pylist() == []
 
