@@ -22,6 +22,8 @@ from squallpy.base.addresses import Address
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.settings import parse_settings
 from squallpy.frontend.declaration_text import declaration_text, qualified
+from squallpy.frontend.script import parse_script
+from squallpy.frontend.statements import Describe, Select, Show
 from squallpy.live.backend import LocalBackend, SparkBackend
 from squallpy.live.definitions import kind_of
 from squallpy.live.open_session import OpenSession, open_session
@@ -166,9 +168,11 @@ class Session:
         Raises:
             SquallError: SQ3001 if it reads a stream, of which only views have the rows.
         """
-        (outcome,) = self._session.execute(text)
-        if outcome.table is None:
+        statements = parse_script(text, "session")
+        if len(statements) != 1 or not isinstance(statements[0], Select | Show | Describe):
             raise SquallError("SQ1001", "this is no SELECT", hint="use sql for other statements")
+        (outcome,) = self._session.execute(text)
+        assert outcome.table is not None
         return Snapshot(outcome.table)
 
     def explain(self, name: str, stage: str = "triggers") -> Plan:

@@ -91,6 +91,7 @@ class _Connections:
             if peer:
                 peer.close()
             if isinstance(error, OSError | Disconnected):
+                self._forget()
                 raise self.ended() from None
             raise
         self._keep(peer)
@@ -107,11 +108,16 @@ class _Connections:
                 return
         peer.close()
 
-    def close(self) -> None:
+    def _forget(self) -> None:
+        """Close the connections that nobody uses: they are of a host that has ended, or of nobody any more."""
         with self._lock:
-            idle, self._idle, self._is_closed = self._idle, [], True
+            idle, self._idle = self._idle, []
         for peer in idle:
             peer.close()
+
+    def close(self) -> None:
+        self._is_closed = True
+        self._forget()
 
 
 def _exchange(peer: socket.socket, message: Mapping[str, Any], tables: Sequence[pa.Table] = ()) -> Answer:

@@ -196,6 +196,21 @@ def fault_the_host_ends(host: Session, tmp_path: Path) -> None:
         reader.view("v")
 
 
+def test_a_host_that_has_ended_is_told_once(host: Session, tmp_path: Path) -> None:
+    """However many connections there were; then whoever has the session is asked."""
+    with attached(tmp_path) as reader:
+        threads = [threading.Thread(target=lambda: reader.view("v").to_arrow()) for _ in range(4)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        host.close()
+        with attached(tmp_path):
+            with pytest.raises(SquallError, match="SQ7014"):
+                reader.view("v")
+            assert reader.view("v").to_arrow().num_rows == 2
+
+
 def fault_a_peer_that_is_no_session(host: Session, tmp_path: Path) -> None:
     """Whatever is sent, the host goes on."""
     other = b"\0" * 7 + b"\x0e" + b'{"tables": []}'

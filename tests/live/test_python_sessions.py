@@ -166,6 +166,8 @@ MISTAKES: dict[str, tuple[Callable[[Session], Any], str]] = {
     ),
     "a stream in query": (lambda s: s.query("SELECT * FROM items"), "SQ3001 session:1:1: items is a stream"),
     "DDL in query": (lambda s: s.query("SET batch_rows = 1"), "SQ1001 this is no SELECT"),
+    "nothing in query": (lambda s: s.query(" ; -- none"), "SQ1001 this is no SELECT"),
+    "two in query": (lambda s: s.query("SELECT 1 AS a; SELECT 2 AS b"), "SQ1001 this is no SELECT"),
     "a column": (
         lambda s: s.sql("SELECT pric FROM items"),
         'SQ2003 session:1:8: unknown column "pric", did you mean "price"?',
@@ -221,3 +223,12 @@ def test_a_view_whose_filling_fails_is_not_there(s: Session) -> None:
             s.sql("CREATE MATERIALIZED VIEW bad AS SELECT CAST(w AS INT) AS i FROM words")
     s.sql("CREATE MATERIALIZED VIEW bad AS SELECT w FROM words")
     assert s.view("bad").to_pylist() == [{"w": "x"}]
+
+
+def test_query_does_nothing_but_answer() -> None:
+    with squallpy.connect() as s:
+        s.sql("CREATE STREAM r (a INT) USING pushed; CREATE MATERIALIZED VIEW v AS SELECT a FROM r")
+        with pytest.raises(SquallError, match="this is no SELECT"):
+            s.query("DROP MATERIALIZED VIEW v")
+        assert s.view("v").to_arrow().num_rows == 0
+        assert s.query("show views").to_arrow()["name"].to_pylist() == ["v"]
