@@ -30,12 +30,14 @@ class Setup:
     Args:
         late: Rows that came after their window had passed are reported.
         final: The final result is wanted.
+        apart: The places of queries whose changes go to sinks, and which partitions may print.
     """
 
     settings: Settings
     partitions: int
     late: bool
     final: bool
+    apart: tuple[int, ...] = ()
 
 
 def fingerprint(

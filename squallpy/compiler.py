@@ -5,7 +5,7 @@ Queries that run together are compiled together, so that they share what they ha
 text → bind → plan passes → lower → calculus passes → materialise → program passes → place
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -52,6 +52,10 @@ class CompiledQuery(CompiledProgram):
     plan: Plan
     relations: tuple[Relation, ...] = ()
 
+    def is_printed_by_partitions(self, place: int) -> bool:
+        """True if partitions keep the result of the query at a place, and print its changes."""
+        return self.plan.results[self.results[place]].name in self.plan.partitioned
+
 
 def to_program(
     *queries: Query, settings: Settings | None = None, report_late: bool = False, observer: Observer | None = None
@@ -74,6 +78,27 @@ def to_program(
     lowered = run_passes(lowered, CALCULUS_PASSES, context, observer)
     program = run_passes(materialise(lowered, settings.statements), PROGRAM_PASSES, context, observer)
     return CompiledProgram(queries, optimised, results, lowered, program)
+
+
+def results_apart(compiled: CompiledProgram, apart: Collection[int]) -> Mapping[str, tuple[int, ...]]:
+    """Find the results that only some queries print and that need no whole table: by name, keys to hash them by.
+
+    Those are keys of the sink, if one has any: rows with one key are changes of each other.
+    """
+    found, program = dict[str, tuple[int, ...]](), compiled.program
+    for number, (view, output) in enumerate(zip(program.results, program.outputs, strict=True)):
+        printing = [at for at, result in enumerate(compiled.results) if result == number]
+        whole = output.single or output.limit is not None or output.offset
+        if whole or not apart or not {*printing} <= {*apart}:
+            continue
+        keys = [*view.keys]
+        for query in (compiled.queries[at] for at in printing):
+            if query.sink and query.sink.key is not None:
+                columns = dict(zip(query.names, (expr for _, expr in output.items), strict=True))
+                of_sink = [columns[name] for name in query.sink.key]
+                keys = [key for key in keys if key in of_sink]
+        found[view.name] = tuple(map(view.keys.index, keys))
+    return found
 
 
 def _number(queries: Sequence[Query]) -> tuple[int, ...]:
@@ -99,27 +124,40 @@ class Compiler:
         )
 
     def compile(
-        self, queries: Sequence[Query], partitions: int, sizes: dict[str, int], report_late: bool = False
+        self,
+        queries: Sequence[Query],
+        partitions: int,
+        sizes: dict[str, int],
+        report_late: bool = False,
+        apart: Collection[int] = (),
     ) -> CompiledQuery:
         """Compile queries to their physical plan.
 
         Args:
             sizes: Rows of each relation, as far as they are known.
             report_late: Rows that come after their window has passed are reported.
+            apart: The places of queries whose changes partitions may print.
         """
-        return self.place(self.to_program(*queries, report_late=report_late), partitions, sizes)
+        return self.place(self.to_program(*queries, report_late=report_late), partitions, sizes, apart)
 
-    def place(self, compiled: CompiledProgram, partitions: int, sizes: dict[str, int]) -> CompiledQuery:
-        """Compile a trigger program to the physical plan of its queries."""
-        return run_deep(lambda: self._place(compiled, partitions, sizes))
+    def place(
+        self, compiled: CompiledProgram, partitions: int, sizes: dict[str, int], apart: Collection[int] = ()
+    ) -> CompiledQuery:
+        """Compile a trigger program to the physical plan of its queries (`compile`)."""
+        return run_deep(lambda: self._place(compiled, partitions, sizes, apart))
 
-    def _place(self, compiled: CompiledProgram, partitions: int, sizes: dict[str, int]) -> CompiledQuery:
+    def _place(
+        self, compiled: CompiledProgram, partitions: int, sizes: dict[str, int], apart: Collection[int]
+    ) -> CompiledQuery:
         settings, program = self.settings, compiled.program
         sizes = sizes | {r.name: sizes.get(r.source.name, 0) for r in program.relations if r.parts}
         joins = JoinOperator(settings.join_operator)
         switches = DistributionOptions(settings.move_rules, settings.move_sharing, settings.fusion)
         compensated = settings.fivm_sums == "compensated"
-        plan = place(program, partitions, sizes, switches, settings.partition, joins, compensated, settings.components)
+        plan = place(
+            program, partitions, sizes, switches, settings.partition, joins, compensated, settings.components,
+            results_apart(compiled, apart),
+        )  # fmt: skip
         plan = set_join_parameters(
             plan, settings.join_epsilon, (settings.join_capacity_mb << 20) or None, settings.join_groups
         )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from squallpy.base.batch_trigger import AS_IT_COMES, BatchTrigger
 from squallpy.base.errors import SquallError
@@ -24,7 +24,7 @@ from squallpy.catalog.matrices import MatrixProgram as DeclaredProgram
 from squallpy.catalog.relation import Field, Relation
 from squallpy.catalog.sink_spec import CHANGES, FINAL, SinkSpec
 from squallpy.checkpoint_identity import Setup, columns_read, fingerprint, plan_identity
-from squallpy.compiler import CompiledQuery, Compiler
+from squallpy.compiler import CompiledQuery, Compiler, results_apart
 from squallpy.explain import PLACED, Timer, Tracer, list_passes, program_stage_text, stage_text
 from squallpy.frontend.source_text import read_directive, read_script
 from squallpy.logical.bind import Script, compile_script
@@ -44,11 +44,13 @@ if TYPE_CHECKING:  # NB: the runtime is imported by runs only, so that EXPLAIN s
     from squallpy.runtime.observers.protocol import Observer
     from squallpy.runtime.observers.report import BatchReport
     from squallpy.runtime.query_input import Reading
-    from squallpy.runtime.result.result import Changes
+    from squallpy.runtime.result.result import BatchChanges
     from squallpy.runtime.sinks.outputs import Outputs
     from squallpy.runtime.sinks.protocol import Sink
+    from squallpy.runtime.sinks.query_output import QueryOutput
     from squallpy.runtime.sources.input import Input
     from squallpy.runtime.sources.protocol import Source
+    from squallpy.runtime.spark.executor import SparkExecutor
 
 
 class Executor(Protocol):
@@ -59,7 +61,7 @@ class Executor(Protocol):
 
     def run(
         self,
-        on_batch: "Callable[[int, tuple[Changes | None, ...], BatchReport], bool]",
+        on_batch: "Callable[[int, BatchChanges, BatchReport], bool]",
         begin: Callable[[], None],
         stop: threading.Event,
     ) -> None: ...
@@ -160,7 +162,9 @@ class Session:
         if stage not in PLACED and not (self.script.matrices or self.script.programs):
             return program_stage_text(self.compiler.to_program(*queries), stage)
         partitions = 1 if stage == "code" else self.settings.partitions
-        return stage_text(self.compile(queries, partitions, self.sizes), stage, self.yardstick)
+        apart = [n for n, query in enumerate(queries) if query.sink and query.sink.mode not in (None, FINAL)]
+        compiled = self.compiler.compile(queries, partitions, self.sizes, apart=apart)
+        return stage_text(compiled, stage, self.yardstick)
 
     def time_passes(self) -> str:
         """List all passes with the milliseconds that each takes for the queries of the script."""
@@ -281,7 +285,9 @@ class Session:
             self.script.relations, self.path.parent, folder, options.trigger, self.foreign, options.clock
         )
         partitions = self.settings.partitions if options.backend == "spark" else 1
-        setup = Setup(self.settings, partitions, options.late, any(target.options.final for target in targets))
+        apart = tuple(n for n, t in enumerate(targets) if t.options.out and t.options.changes and not t.options.tap)
+        final = any(target.options.final for target in targets)
+        setup = Setup(self.settings, partitions, options.late, final, apart if partitions > 1 else ())
         compiled = self._compile_as(queries, setup, reading.sizes)
         batch_rows = options.batch_rows or self.settings.batch_rows
         reading.select(compiled.relations, columns_read(compiled), batch_rows, self.settings.interleave)
@@ -311,6 +317,12 @@ class Session:
             executor = self._executor(compiled.plan, input, location, options, wanted)
             for each, query, schema in zip(sinks, queries, executor.schemas, strict=True):
                 each.begin(query, schema, reading.batches)
+            if compiled.plan.partitioned:
+                cast("SparkExecutor", executor).writers = {
+                    n: cast("QueryOutput", each).part_writer(n, self.settings.sinks_part_rows)
+                    for n, each in enumerate(sinks)
+                    if compiled.is_printed_by_partitions(n)
+                }
             done = Committed(location.durable).batches if location else 0
             number = reading.number(done)
             done = location.before if location and number is None else number or 0
@@ -329,9 +341,11 @@ class Session:
 
     def _compile_as(self, queries: Sequence[Query], setup: "Setup", sizes: Mapping[str, int]) -> CompiledQuery:
         compiler = replace(self.compiler, settings=setup.settings)
-        compiled = compiler.compile(queries, setup.partitions, dict(sizes), setup.late)
+        compiled = compiler.compile(queries, setup.partitions, dict(sizes), setup.late, setup.apart)
         if compiled.plan.only_grows and not setup.final:
-            compiled = replace(compiled, plan=replace(compiled.plan, keeps_results=False))
+            apart = tuple(results_apart(compiled, setup.apart))  # NB: rows that only come need not meet
+            plan = replace(compiled.plan, keeps_results=False, partitioned=apart)
+            compiled = replace(compiled, plan=plan)
         return compiled
 
     def _move(

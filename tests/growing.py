@@ -58,6 +58,7 @@ class World:
         """Start the run where it was, with batches of so many rows, and on Spark perhaps other partitions."""
         out = ["--mode", "changes", "--out", "out", "--format", "csv"]
         more = ["--set", f"partitions={self.draw.choice([2, 3])}", "--master", "local[2]"]
+        more += ["--set", f"sinks.part_rows={self.draw.choice([1, 10_000])}"]
         command = [sys.executable, "-m", "squallpy.terminal", "run", "q.sql", "--checkpoint", "kept", *out]
         command += [
             "--set",
@@ -151,7 +152,7 @@ class World:
         """Add up the changes of the first batches."""
         rows = Counter[tuple[str, ...]]()
         for file in sorted((self.folder / "out").glob("batch-*.csv")):
-            if int(file.stem.removeprefix("batch-")) < batches:
+            if int(file.name.partition(".")[0].removeprefix("batch-")) < batches:
                 for change in csv.DictReader(file.read_text().splitlines()):
                     rows[change["key"], change["n"], change["m"]] += 1 if change["op"] == "+" else -1
         assert all(count in (0, 1) for count in rows.values()), rows

@@ -19,7 +19,7 @@ from bench.engines.squall_local import open_sources
 from squallpy.base.settings import Settings
 from squallpy.runtime.checkpoint.state_folders import temporary_location
 from squallpy.runtime.observers.report import BatchReport
-from squallpy.runtime.result.result import Changes
+from squallpy.runtime.result.result import BatchChanges
 from squallpy.runtime.sources.input import Input
 from squallpy.runtime.spark.executor import SparkExecutor
 from squallpy.session import Session
@@ -58,7 +58,7 @@ def measure(stream: Stream, settings: Settings, batches: int) -> Measured:
     plan = session.compile(query, settings.partitions, dict(stream.replay.sizes)).plan
     seconds, received, until = list[float](), list[float](), perf_counter()
 
-    def on_batch(batch: int, changes: tuple[Changes | None, ...], report: BatchReport) -> bool:
+    def on_batch(batch: int, changes: BatchChanges, report: BatchReport) -> bool:
         nonlocal until
         before, until = until, perf_counter()
         seconds.append(until - before)

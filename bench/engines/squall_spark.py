@@ -14,7 +14,7 @@ from bench.measure.batches import Watch
 from squallpy.base.settings import Settings
 from squallpy.runtime.checkpoint.state_folders import temporary_location
 from squallpy.runtime.observers.report import BatchReport
-from squallpy.runtime.result.result import Changes
+from squallpy.runtime.result.result import BatchChanges
 from squallpy.runtime.sources.input import Input
 from squallpy.runtime.spark.executor import SparkExecutor
 
@@ -36,7 +36,7 @@ class Squall:
         input = Input(open_sources(stream), stream.replay)
         until, last = perf_counter(), -1
 
-        def on_batch(batch: int, changes: tuple[Changes | None, ...], report: BatchReport) -> bool:
+        def on_batch(batch: int, changes: BatchChanges, report: BatchReport) -> bool:
             nonlocal until, last
             assert changes[0] is not None
             before, until, last = until, perf_counter(), batch

@@ -147,6 +147,13 @@ class Settings:
         "=, or a line below a table",
         name="changes.marks",
     )
+    sinks_part_rows: int = setting(
+        10_000,
+        "rows that a batch changes in a partition from which on, on Spark, the partition writes them to a sink itself, "
+        "beside the others; fewer go through the driver",
+        1,
+        name="sinks.part_rows",
+    )
     optimizer: bool = setting(True, "all passes; off: only those that are required (squall explain passes)")
     passes: str = setting("", "passes and rules to switch off: -NAME,-NAME (squall explain passes)")
     statements: int = setting(

@@ -44,8 +44,12 @@ def plan_text(plan: Plan, with_components: bool = True) -> str:
     over = dict(plan.spreads)
     pools = [(pool, place_text(pool, places.get(pool.name), over.get(pool.name))) for pool in plan.pools]
     lines += [f"  {pool_text(pool)}{where}{_checked(pool, unique)}" for pool, where in pools]
-    lines += [f"RESULT {'on' if plan.keeps_results else 'through'} the driver"]
-    lines += [f"  {pool_text(result)}{_checked(result, unique)}" for result in plan.results]
+    own = [result for result in plan.results if result.name not in plan.partitioned]
+    lines += [f"RESULT {'on' if plan.keeps_results else 'through'} the driver"] if own else []
+    lines += [f"  {pool_text(result)}{_checked(result, unique)}" for result in own]
+    for result in (result for result in plan.results if result.name in plan.partitioned):
+        where = place_text(result, places[result.name]) if plan.keeps_results else ""
+        lines += ["RESULT printed by partitions", f"  {pool_text(result)}{where}{_checked(result, unique)}"]
     lines += join_lines(plan)
     if with_components:
         lines += component_lines(plan)
@@ -127,9 +131,14 @@ def stages_text(plan: Plan, yardstick: str = "") -> str:
     first = f"{_updates(plan.driver)}, " if plan.driver else ""
     sent = ", ".join(f"{name} {size:,.0f}" for name, size in traffic(plan).items())
     for result in plan.results if not plan.driver else ():
+        if result.name in plan.partitioned:
+            continue
         lines.append(f"    GATHER    Δ{result.name}({', '.join(c.name for c in result.keys)}) → driver")
-    added = ", ".join(f"Δ{result.name} to {result.name}" for result in plan.results)
-    lines += [f"  DRIVER   {first}add {added}, print what changed", f"EXCHANGED, estimated bytes per tuple: {sent}"]
+    own = [result.name for result in plan.results if result.name not in plan.partitioned]
+    added = ", ".join(f"Δ{name} to {name}" for name in own)
+    prints = [f"add {added}, print what changed"] if own else []
+    prints += [f"commit what partitions print of {', '.join(plan.partitioned)}"] if plan.partitioned else []
+    lines += [f"  DRIVER   {first}{'; '.join(prints)}", f"EXCHANGED, estimated bytes per tuple: {sent}"]
     lines += join_lines(plan)
     over = dict(plan.spreads)
     fixed = [(pool, dict(plan.places)[pool.name]) for pool in plan.pools if pool.name in plan.pinned_pools]

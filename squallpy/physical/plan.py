@@ -249,6 +249,7 @@ class Plan:
     driver: Stage | None = None  # the last stage, where it only has sums without keys
     keeps_ledgers: bool = True  # otherwise deletes of what was never there are not counted
     printed: tuple[tuple[int, tuple[str, ...]], ...] = ()  # by query: its result, its columns; none: all
+    partitioned: tuple[str, ...] = ()  # results that partitions keep and print; others are the driver's
 
     @property
     def pinned_pools(self) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Mapping as Map
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from squallpy.base.errors import SquallError
 from squallpy.base.pinned_component import PinnedComponent
@@ -27,6 +28,7 @@ from squallpy.physical.distribute.initial_grids import SIDES, all_on_grid, grid_
 from squallpy.physical.distribute.location_tags import EVERYWHERE, RANDOM, Mark, PlacementError
 from squallpy.physical.distribute.pinned_placements import pinned_placements
 from squallpy.physical.distribute.placement_search import choose_placements
+from squallpy.physical.distribute.result_placements import hashed_results
 from squallpy.physical.distribute.row_deltas import row_deltas, with_row_deltas
 from squallpy.physical.distribute.single_transformer import Compute, Derivation, Step, Transfer
 from squallpy.physical.joins.grid import Grid
@@ -61,6 +63,7 @@ def place(
     operator: JoinOperator = JoinOperator.AUTO,
     compensated: bool = True,
     components: Sequence[PinnedComponent] = (),
+    apart: Map[str, tuple[int, ...]] = MappingProxyType({}),
 ) -> Plan:
     """Place the views of a program and compile its statements to stages.
 
@@ -70,6 +73,7 @@ def place(
         operator: The join operator for all views; SQ7003 if the query does not suit it.
         compensated: The sums in cofactor matrices are of double-doubles.
         components: Those of plans put together by hand; SQ7003 for choices that are impossible.
+        apart: Results that partitions print if they are hashed by some of these keys.
     """
     by_hand = component_placements(program, components, partitions)
     fixed = pinned_placements(program, pinned)
@@ -107,7 +111,9 @@ def place(
         on_grid=movable if used.adapts else (),
         operator=operator,
     )
-    return _with_heavy_key_grids(plan, found, switches, compensated) if operator is JoinOperator.AUTO else plan
+    if operator is JoinOperator.AUTO:
+        plan = _with_heavy_key_grids(plan, found, switches, compensated)
+    return _with_partitioned_results(plan, program, found, switches, compensated, apart) if apart else plan
 
 
 def set_join_parameters(plan: Plan, epsilon: float, capacity: int | None = None, groups: bool = False) -> Plan:
@@ -165,6 +171,23 @@ def _with_heavy_key_grids(plan: Plan, places: Placements, switches: Distribution
                 plan, default_reason = replace(other, on_grid=movable), "keys of another join have grids"
                 break
     return replace(plan, light=tuple((name, why or default_reason) for name, why in light.items()))
+
+
+def _with_partitioned_results(
+    plan: Plan,
+    program: Program,
+    places: Placements,
+    switches: DistributionOptions,
+    compensated: bool,
+    apart: Map[str, tuple[int, ...]],
+) -> Plan:
+    """Let partitions keep and print results that can be hashed by their keys, but none beside grids of joiners."""
+    hashed = hashed_results(distribute(program, places, switches, row_deltas(program)), apart)
+    if plan.on_grid or plan.driver or not hashed:
+        return plan
+    other = _plan_distributed(program, {**places, **hashed}, plan.partitions, switches, compensated)
+    found = {name: getattr(plan, name) for name in ("spreads", "pins", "components", "grid", "operator", "light")}
+    return replace(other, partitioned=tuple(hashed), **found)
 
 
 def _exchanges(plan: Plan) -> list[int]:

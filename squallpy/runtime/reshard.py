@@ -101,6 +101,9 @@ class Homes:
                 by = place if isinstance(place, tuple) else all_keys
                 send = Send("", "", by, partitions=spreads.get(pool.name))
             found[pool.name] = pool.keys, send
+        for result in plan.results:
+            if result.name in plan.partitioned and isinstance(hashed := places.get(result.name), tuple):
+                found[result.name] = result.keys, Send("", "", hashed)
         kept = {layout.name for layout in auxiliary_layouts(plan)}
         for feed in plan.feeds:
             if aux := feed.auxiliary:

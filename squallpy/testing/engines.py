@@ -26,7 +26,7 @@ from squallpy.catalog.relation import CONSTANT, Relation
 from squallpy.checkpoint_identity import fingerprint
 from squallpy.compiler import CompiledQuery
 from squallpy.physical.plan import Plan
-from squallpy.runtime.batch.micro_batch import Node, Publisher, Sender, split_hand_offs, unpack_changes, unpack_parcels
+from squallpy.runtime.batch.micro_batch import Node, Publisher, Sender, split_answer, unpack_changes, unpack_parcels
 from squallpy.runtime.checkpoint.checkpoint import CannotMove, CheckpointIdentity, Move, open_checkpoint
 from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
 from squallpy.runtime.compiled.functions import compile_plan
@@ -226,8 +226,9 @@ class PartitionedEngine(MemoryEngine):
                 for target, message in unpack_parcels(output):
                     sent[target].append(message)
         for sender, output in enumerate(outputs):
-            if hands_off(batch_plan, sender):
-                outputs[sender], handed = split_hand_offs(output)
+            hands = hands_off(batch_plan, sender)
+            outputs[sender], _, handed = split_answer(plan, output, hands)
+            if hands:
                 self._hand_offs.write(batch, sender, handed)
         first = b"first" if batch == 0 else b""
         changes, self.stats = unpack_changes(self._publisher.run(self._result, [first, *outputs]))

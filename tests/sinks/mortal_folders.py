@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -27,15 +26,19 @@ class Mortal:
 
 
 class Life:
-    """So many operations, with a death before or after the last."""
+    """So many operations, with a death before or after the last.
 
-    def __init__(self, operations: int, after: bool) -> None:
-        self.left, self.after = operations, after
+    Args:
+        death: What is raised; on Spark an Exception, so that its session lives on.
+    """
+
+    def __init__(self, operations: int, after: bool, death: type[BaseException] = Killed) -> None:
+        self.left, self.after, self.death = operations, after, death
 
     def alive(self, method: Any) -> Any:
         def call(*args: Any, **kwargs: Any) -> Any:
             if self.left < 0:
-                raise Killed
+                raise self.death
             return method(*args, **kwargs)
 
         return call
@@ -44,10 +47,10 @@ class Life:
         def call(*args: Any, **kwargs: Any) -> Any:
             self.left -= 1
             if self.left < -1 or (self.left < 0 and not self.after):
-                raise Killed
+                raise self.death
             done = method(*args, **kwargs)
             if self.left < 0:
-                raise Killed
+                raise self.death
             return done
 
         return call
@@ -58,8 +61,8 @@ def living(life: Life | None) -> Iterator[None]:
     """Let folders of sinks be mortal, if there is a life."""
     made = OutputFolder.__init__
 
-    def make(folder: OutputFolder, place: Path | str) -> None:
-        made(folder, place)
+    def make(folder: OutputFolder, *args: Any) -> None:
+        made(folder, *args)
         if life:
             folder._files = Mortal(folder._files, life)
 

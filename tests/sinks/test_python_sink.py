@@ -163,3 +163,7 @@ def test_on_spark(cluster: Any, room: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert main(["run", "q.sql", "--batch-rows", "2"]) == 0
     assert [event[-1] for event in EVENTS if event[0] == "commit"] == [0, 1, 2, 3]
     assert EVENTS[-2][-1] == [{"batch": 3, "op": "+", "zip": "d", "n": 1, "s": 7}]
+    EVENTS.clear()
+    assert main(["run", "q.sql", "--batch-rows", "4", "--set", "sinks.part_rows=1"]) == 0
+    assert not [event for event in EVENTS if event[0] == "write"], "tasks have written, in processes of their own"
+    assert [(sum(sent), batch) for method, sent, batch in EVENTS[2:] if method == "commit"] == [(3, 0), (3, 1)]

@@ -6,6 +6,7 @@ simplify_transformers  the rules of Fig. 3 and 4: fewer moves, and of deltas ins
 single_transformer     single transformer form: each move has a name; equal moves are one
 statement_blocks       statements that can run in one stage, fused (App. C.3)
 distributed_program    the distributed program, for all relations of a batch
+result_placements      results that partitions keep and print
 placement_search       placements by cost
 pinned_placements      placements by the user
 initial_grids          placements on a grid, and its first mapping

@@ -76,7 +76,7 @@ def distribute(
 ) -> tuple[StatementBlock, ...]:
     """Distribute the program as blocks, first the statements computed where a batch is read, if there are any.
 
-    The result's changes stay where they arise: the driver adds them up. Raises PlacementError.
+    The changes of a result without a placement stay where they arise: the driver adds them up. Raises PlacementError.
 
     Args:
         rows: The deltas that travel as rows.
@@ -149,7 +149,8 @@ class Distribution:
     def _expression(self, statement: Statement, places: Placements, deltas: Placements) -> Expression:
         """Choose the evaluation of a statement; `deltas` are the placements of its trigger's deltas."""
         found = [deltas[ref.name] if ref.name in deltas else places[ref.name] for ref in statement.refs]
-        to = None if statement.target in self._results or statement.partial else places[statement.target]
+        stays = statement.partial or statement.target in self._results - places.keys()
+        to = None if stays else places[statement.target]
         key = (id(statement), (*found, to))  # NB: comparison of deep expressions takes long
         if (known := self._memo.get(key)) is None:
             reads = tuple(

@@ -4,15 +4,16 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 from squallpy.base.errors import SquallError
 from squallpy.runtime.checkpoint.lease import Lease
 from squallpy.runtime.observers.profile import Profile
 from squallpy.runtime.observers.protocol import Observer
 from squallpy.runtime.observers.report import BatchReport, RunSummary
-from squallpy.runtime.result.result import Changes
+from squallpy.runtime.result.result import BatchChanges
 from squallpy.runtime.sinks.protocol import Sink
+from squallpy.runtime.sinks.written_changes import PartitionedOutput, WrittenChanges
 from squallpy.runtime.sources.source_report import SourceReport
 
 _IDLE = 1.0  # seconds between two reports that there is nothing to read
@@ -43,7 +44,7 @@ class Delivery:
         self._images, self._whole = dict[str, int](), False
         self._summary = RunSummary()
 
-    def batch(self, batch: int, changes: Sequence[Changes | None], report: BatchReport) -> bool:
+    def batch(self, batch: int, changes: BatchChanges, report: BatchReport) -> bool:
         """Pass a batch on, unless it has been before; whether to go on after it."""
         self._check()
         self._batch = batch
@@ -67,14 +68,17 @@ class Delivery:
         if self._lease:
             self._lease.check()
 
-    def _pass(self, number: int, changes: Sequence[Changes | None], report: BatchReport) -> None:
+    def _pass(self, number: int, changes: BatchChanges, report: BatchReport) -> None:
         now = perf_counter()
         seconds, self._last = now - self._last, now
         self._summary = self._summary.with_batch(report)
-        rows = sum(len(some.deletes) + len(some.inserts) for some in changes if some)
+        rows = sum(some.rows for some in changes if some)
         total = self._summary.tuples
         for sink, some in zip(self._sinks, changes, strict=True):
-            sink.batch(number, some and some.deletes, some and some.inserts)
+            if isinstance(some, WrittenChanges):
+                cast(PartitionedOutput, sink).commit(number, some.parts)
+            else:
+                sink.batch(number, some and some.deletes, some and some.inserts)
         more: dict[str, Any] = {"seconds": seconds, "rows": rows, "total_tuples": total, "sources": self._measure()}
         self._observer.on_query_progress(replace(report, number=number, **more))
         if self._profile:

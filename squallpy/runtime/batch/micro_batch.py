@@ -250,6 +250,7 @@ class Node:
         self.use(compiled)
         self._joiner = Joiner(plan, partition) if plan.on_grid else None
         self._upserts = UpsertFeeds(plan)
+        self._results = Results(plan, partitioned=True) if plan.partitioned else None
         self._reading = StageExecutor(plan, plan.reading, is_last=False, trace=trace)
 
     def use(self, compiled: CompiledPlan | None) -> None:
@@ -264,8 +265,9 @@ class Node:
     def runs(self) -> tuple[Callable[[Store, list[bytes]], bytes], ...]:
         """Functions by stage, which apply a stage's part of a batch to the pools of a store; deterministic.
 
-        The last returns the change of the result, followed by hand-offs if joiners migrate (`split_hand_offs`); the
-        others return messages for the next stage. Upserts have a stage of their own before those of the plan.
+        The last returns the changes of results, followed by the printed ones of those that partitions keep, and by
+        hand-offs if joiners migrate (`split_answer`); the others return messages for the next stage. Upserts have a
+        stage of their own before those of the plan.
         """
         stages = (partial(self._run, number) for number in range(len(self._executors)))
         return (*((self._replace_rows,) if self._plan.upserts else ()), *stages)
@@ -320,8 +322,23 @@ class Node:
                 out = ExchangeMessages(self._plan, store.dictionary, encoded, (self._partition,))
                 out.add(sent, stage, changes, self._partition)
                 return pack_parcels(out.pack(total, self._partition))
+            beside = [] if handed is None else handed
+            if self._results:
+                changes, total, printed = self._print(self._results, store, changes, total)
+                beside = [(self._partition, printed), *beside]
             answer = self._answer(store, [*changes, *sent.values()], total)
-            return answer if handed is None else pack_parcels([(self._partition, answer), *handed])
+            return (
+                answer if handed is None and not self._results else pack_parcels([(self._partition, answer), *beside])
+            )
+
+    def _print(
+        self, results: Results, store: Store, changes: Sequence[Delta], total: Stats
+    ) -> tuple[list[Delta], Stats, bytes]:
+        """Print the changes of the results that partitions keep; the other changes are the driver's."""
+        own = [change for change in changes if change.name in self._plan.partitioned]
+        printed = pack_changes(results.apply(store, own, first=False), {})
+        total = add_stats(total, {"duplicates": results.duplicates})
+        return [change for change in changes if change.name not in self._plan.partitioned], total, printed
 
     def _hand_offs(self, store: Store, batch_plan: BatchPlan) -> tuple[list[tuple[int, bytes]], int]:
         """Pack the records that a joiner hands off after a batch; count the tuples that were copied."""
@@ -354,10 +371,15 @@ def _pack_upserts(name: str, rows: pa.RecordBatch) -> bytes:
     return bytes(sink.getvalue())
 
 
-def split_hand_offs(output: bytes) -> tuple[bytes, list[tuple[int, bytes]]]:
-    """Separate the change of the result from the hand-offs with which the next batch begins."""
-    (_, answer), *handed = unpack_parcels(output)
-    return answer, handed
+def split_answer(
+    plan: Plan, output: bytes, hands_off: bool
+) -> tuple[bytes, tuple[Changes | None, ...], list[tuple[int, bytes]]]:
+    """Separate what the driver gets of a partition, changes that it has printed itself, and what it hands off."""
+    if not (plan.partitioned or hands_off):
+        return output, (), []
+    (_, answer), *beside = unpack_parcels(output)
+    printed = unpack_changes(beside.pop(0)[1])[0] if plan.partitioned else ()
+    return answer, printed, beside
 
 
 def pack_parcels(parcels: list[tuple[int, bytes]]) -> bytes:

@@ -52,6 +52,10 @@ class StateLocation:
     earlier: BatchSizes = ()
     again: int = 0
 
+    def number(self, batch: int) -> int | None:
+        """Return the number under which a batch is reported; None if it only repeats earlier ones."""
+        return self.before + batch - self.again if batch >= self.again else None
+
     @property
     def local(self) -> Path:
         """Local folder of this host."""

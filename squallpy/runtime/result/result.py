@@ -20,12 +20,13 @@ from squallpy.runtime.kernels.batch_driver import ADDED, COMPARED, LISTED, SKIPP
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
-from squallpy.runtime.messages.deltas import Delta, encode, numbered
+from squallpy.runtime.messages.deltas import Delta, encode
 from squallpy.runtime.output_rows import Printer
 from squallpy.runtime.result.top_n import Head, TopK
-from squallpy.runtime.state.state_store import PoolLayout, Store, StoreLayout
+from squallpy.runtime.sinks.written_changes import WrittenChanges
+from squallpy.runtime.state.state_store import Store, StoreLayout
 from squallpy.runtime.triggers.duplicate_keys import KeyCheck
-from squallpy.runtime.triggers.stage_executor import driver_layouts
+from squallpy.runtime.triggers.stage_executor import driver_layouts, result_layouts
 
 Tables = tuple[pa.Table, pa.Table]
 
@@ -59,9 +60,18 @@ class Changes:
         """Rows that are printed now."""
         return self._tables[1]
 
+    @property
+    def rows(self) -> int:
+        """The number of rows that went and came."""
+        return len(self.deletes) + len(self.inserts)
+
     def renamed(self, names: Sequence[str]) -> "Changes":
         """Return the same rows, their columns under other names."""
         return Changes(lambda: self._tables, names)
+
+
+BatchChanges = tuple[Changes | WrittenChanges | None, ...]
+"""The changes of a batch by query; None where they are not wanted."""
 
 
 @dataclass(slots=True)
@@ -85,8 +95,7 @@ class NotedRows:
 
 def result_layout(plan: Plan) -> StoreLayout:
     """Lay out the pools of the driver: the results, and those of its stage."""
-    results = (PoolLayout(r.name, len(r.keys), r.payload, numbered=numbered(r.keys)) for r in plan.results)
-    return StoreLayout((*results, *driver_layouts(plan)))
+    return StoreLayout((*result_layouts(plan, partitioned=False), *driver_layouts(plan)))
 
 
 Equal = Mapping[int, Literal]
@@ -100,10 +109,12 @@ class Results:
 
     Args:
         wanted: The changes of batches are wanted, not only the results.
+        partitioned: Those that partitions keep, of which this is one; else only the others are kept.
     """
 
-    def __init__(self, plan: Plan, wanted: Wanted = True) -> None:
+    def __init__(self, plan: Plan, wanted: Wanted = True, partitioned: bool = False) -> None:
         self._each = [Result(plan, number) for number in range(len(plan.results))]
+        self._kept = {n for n, each in enumerate(self._each) if (each.name in plan.partitioned) is partitioned}
         self._queries = plan.printed or [(n, tuple(each.schema.names)) for n, each in enumerate(self._each)]
         asked = [wanted] * len(self._queries) if isinstance(wanted, bool) else wanted
         self._wanted = {number for (number, _), yes in zip(self._queries, asked, strict=True) if yes}
@@ -131,6 +142,9 @@ class Results:
         """
         found = list[Changes | None]()
         for number, each in enumerate(self._each):
+            if number not in self._kept:
+                found.append(None)
+                continue
             own = changes if len(self._each) == 1 else [change for change in changes if change.name == each.name]
             found.append(each.apply(store, own, first, number in self._wanted))
         if self._shows_all:
@@ -152,11 +166,15 @@ class Results:
             equal: Values that columns of the wanted rows have, by position; others may be left out.
         """
         number, names = self._queries[query]
-        return _named(self._each[number].final(store, equal), names)
+        return _named(self._final(number, store, equal), names)
+
+    def _final(self, number: int, store: Store, equal: Equal = NO_TESTS) -> pa.Table:
+        each = self._each[number]
+        return each.final(store, equal) if number in self._kept else each.schema.empty_table()
 
     def final(self, store: Store) -> tuple[pa.Table, ...]:
-        """List all printed rows of each query, in order and cut to its limit."""
-        found = [each.final(store) for each in self._each]
+        """List all printed rows of each query, in order and cut to its limit; none where partitions keep them."""
+        found = [self._final(number, store) for number in range(len(self._each))]
         return tuple(_named(found[number], names) for number, names in self._queries)
 
 

@@ -7,27 +7,32 @@ With `compact 100`, batches wait in out/_waiting/ until 100 are there, and becom
 
     out/batch-000000-000099.csv   out/_waiting/batch-000100.csv   out/_manifest     "batches": 101, "shown": 100
 
+A batch that partitions have written has a file for each that had many rows: batch-000007.part-0003.csv. Tasks write
+them into out/_waiting/; the manifest says that the batch is whole, then they are moved.
+
 So those who list the folder see each row once, and those who read the manifest every batch at once: names that begin
 with _ or . are no data. A batch that comes again after a crash is known by the manifest.
 """
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from squallpy.base.errors import SquallError
+from squallpy.runtime.checkpoint.partition_head import fresh_name
 from squallpy.runtime.sinks.file_format import FileFormat
-from squallpy.runtime.sinks.output_folder import OutputFolder, writing_to
+from squallpy.runtime.sinks.output_folder import DRAFT, OutputFolder, writing_to
 from squallpy.runtime.sinks.protocol import SinkWriter
 
 MANIFEST, WAITING = "_manifest", "_waiting"
-_BATCH = re.compile(r"batch-(\d{6,})(?:-(\d{6,}))?\.(csv|json|parquet)(\.gz|\.bz2|\.zst)?(\.tmp)?")
+_BATCH = re.compile(r"batch-(\d{6,})(?:-(\d{6,}))?(?:\.part-\d{4,})?\.(csv|json|parquet)(\.gz|\.bz2|\.zst)?(\.tmp)?")
 _FORMAT = 1
 
 
@@ -59,7 +64,7 @@ class BatchFiles:
     def __init__(
         self, place: Path | str, format: FileFormat, wanted: Manifest, compact: int | None, resumed: bool
     ) -> None:
-        self._folder, self._format, self._compact = OutputFolder(place), format, compact
+        self._place, self._folder, self._format, self._compact = place, OutputFolder(place), format, compact
         self._opened = ExitStack()
         self._check = self._opened.enter_context(self._folder.hold())
         try:
@@ -88,7 +93,7 @@ class BatchFiles:
 
     def writer(self, schema: pa.Schema, added: int) -> SinkWriter:
         self._writer = BatchFileWriter(
-            self._folder, self._format, self._manifest, self._compact or 1, schema, added, self._check
+            self._place, self._folder, self._format, self._manifest, self._compact or 1, schema, added, self._check
         )
         return self._writer
 
@@ -104,6 +109,7 @@ class BatchFileWriter:
 
     def __init__(
         self,
+        place: Path | str,
         folder: OutputFolder,
         format: FileFormat,
         manifest: Manifest,
@@ -112,7 +118,8 @@ class BatchFileWriter:
         added: int,
         check: Callable[[], None],
     ) -> None:
-        self._folder, self._format, self._manifest, self._compact = folder, format, manifest, compact
+        self._place, self._folder, self._format = place, folder, format
+        self._manifest, self._compact = manifest, compact
         self._schema, self._added, self._check = schema, added, check
         with writing_to(folder):
             self._recover()
@@ -122,22 +129,26 @@ class BatchFileWriter:
         self._folder.draft(lambda out: self._format.write(table, out, self._added))
 
     def commit(self, messages: list[Any], batch: int) -> None:
-        known = self._manifest
+        known, parts = self._manifest, [name for name in messages if name is not None]
         if batch < known.batches:
             return
         if batch > known.batches:
             message = f"{self._folder} has {known.batches:,} batches, and the checkpoint has given {batch:,}"
             hint = "put back the folder that it has written to, or name another checkpoint"
             raise SquallError("SQ7005", message, hint=hint)
-        if not self._folder.exists(MANIFEST):
-            message = f"{self._folder} has gone, or was emptied, before batch {batch:,} was written"
-            raise SquallError("SQ7005", message, hint="put it back, and run the same command again")
+        check_place(self._folder, batch)
         self._check()
-        waits = f"{WAITING}/" if self._compact > 1 else ""
-        self._folder.publish(f"{waits}{self._name(batch)}")
+        waits = f"{WAITING}/" if parts or self._compact > 1 else ""
+        if len(parts) < len(messages):
+            self._folder.publish(f"{waits}{self._name(batch)}")
         self._note(batches=batch + 1, shown=known.shown if waits else batch + 1)
-        if self._waiting >= self._compact:
+        if self._compact == 1 and self._waiting == 1:
+            self._show([*parts, *([f"{waits}{self._name(batch)}"] if len(parts) < len(messages) else [])])
+        elif self._waiting >= self._compact:
             self._merge()
+
+    def for_tasks(self) -> "PartFiles":
+        return PartFiles(self._place, self._format, self._added, self._manifest.batches)
 
     def abort(self, messages: list[Any], batch: int) -> None:
         """Leave the draft to the next batch, which replaces it."""
@@ -163,26 +174,79 @@ class BatchFileWriter:
     def _merge(self) -> None:
         """Show the batches that wait as one file."""
         first, end = self._manifest.shown, self._manifest.batches
-        names = [f"{WAITING}/{self._name(batch)}" for batch in range(first, end)]
+        waiting = self._list(WAITING)
+        names = [name for batch in range(first, end) for name in waiting.get(batch, [f"{WAITING}/{self._name(batch)}"])]
         parts = map(self._folder.open, names)
         self._folder.write(self._name(first, end - 1), lambda out: self._format.merge(parts, self._schema, out))
         self._note(shown=end)
         for name in names:
             self._folder.delete(name)
 
+    def _show(self, names: Sequence[str]) -> None:
+        """Show the files of the first batch that waits."""
+        for name in names:
+            self._folder.move(name, name.removeprefix(f"{WAITING}/"))
+        self._note(shown=self._manifest.shown + 1)
+
+    def _list(self, below: str = "") -> dict[int, list[str]]:
+        """List the files of batches in the folder, or in one inside, by the first batch of each."""
+        found = dict[int, list[str]]()
+        for name in self._folder.list(below):
+            if match := _BATCH.fullmatch(name):
+                found.setdefault(int(match[1]), []).append(f"{below}/{name}" if below else name)
+        return found
+
     def _recover(self) -> None:
-        """Complete what a killed run has begun: a file that it has shown without noting it, and what that replaces."""
+        """Complete what a killed run has begun: files that it has shown without noting it, and what these replace."""
         for name in self._folder.list():
+            if name.startswith(DRAFT):
+                self._folder.delete(name)
+        for name in self._list().get(self._manifest.shown, ()):
             found = _BATCH.fullmatch(name)
-            if found and int(found[1]) == self._manifest.shown:
-                end = int(found[2] or found[1]) + 1
-                self._note(shown=end, batches=max(end, self._manifest.batches))
-        for name in self._folder.list(WAITING):
-            found = _BATCH.fullmatch(name)
-            if found and int(found[1]) < self._manifest.shown:
-                self._folder.delete(f"{WAITING}/{name}")
+            assert found
+            if self._waiting and not found[2]:
+                self._show(self._list(WAITING).get(self._manifest.shown, ()))
+                break
+            end = int(found[2] or found[1]) + 1
+            self._note(shown=end, batches=max(end, self._manifest.batches))
+        for batch, names in self._list(WAITING).items():
+            for name in names if not self._manifest.shown <= batch < self._manifest.batches else ():
+                self._folder.delete(name)
         if self._waiting >= self._compact:
             self._merge()
+
+
+@dataclass
+class PartFiles:
+    """The writer of files of partitions in tasks, into where they wait to be shown.
+
+    Args:
+        first: The batches before it are whole, and may wait under the same names; other partitions have others' rows.
+    """
+
+    place: Path | str
+    format: FileFormat
+    added: int
+    first: int
+
+    @cached_property
+    def _folder(self) -> OutputFolder:
+        return OutputFolder(self.place, f"{DRAFT}-{fresh_name()}")
+
+    def write(self, rows: pa.Table, batch: int, partition: int) -> str:
+        check_place(self._folder, batch)
+        name = f"{WAITING}/batch-{batch:06}.part-{partition:04}.{self.format.suffix}"
+        if batch >= self.first:
+            self._folder.draft(lambda out: self.format.write(rows, out, self.added))
+            self._folder.publish(name)
+        return name
+
+
+def check_place(folder: OutputFolder, batch: int) -> None:
+    """Raise SQ7005 if the folder has vanished under a run."""
+    if not folder.exists(MANIFEST):
+        message = f"{folder} has gone, or was emptied, before batch {batch:,} was written"
+        raise SquallError("SQ7005", message, hint="put it back, and run the same command again")
 
 
 def is_batch(name: str) -> bool:

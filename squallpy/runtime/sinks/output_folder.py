@@ -23,10 +23,14 @@ _REFUSED = (OSError, ImportError, ValueError, pa.ArrowException)
 
 
 class OutputFolder:
-    """A folder by its path or URI, which exists from then on; SQ7005 if it cannot."""
+    """A folder by its path or URI, which exists from then on; SQ7005 if it cannot.
 
-    def __init__(self, place: Path | str) -> None:
-        self._place, self._local = place, isinstance(place, Path)
+    Args:
+        draft: The name of its drafts, where several processes write.
+    """
+
+    def __init__(self, place: Path | str, draft: str = DRAFT) -> None:
+        self._place, self._local, self._draft = place, isinstance(place, Path), draft
         with writing_to(place):
             if isinstance(place, Path):
                 if place.exists() and not place.is_dir():
@@ -83,17 +87,21 @@ class OutputFolder:
     def draft(self, fill: Callable[[IO[bytes]], object]) -> None:
         """Write the draft, in place of an earlier one."""
         try:
-            with self._files.open_output_stream(self._path(DRAFT), compression=None) as sink:
+            with self._files.open_output_stream(self._path(self._draft), compression=None) as sink:
                 fill(sink)
         except BaseException:  # NB: frees the space of an incomplete file on a full disk
-            self.delete(DRAFT)
+            self.delete(self._draft)
             raise
 
     def publish(self, name: str) -> None:
         """Give the draft its name."""
         if "/" in name:
             self._files.create_dir(self._path(name.rpartition("/")[0]), recursive=True)
-        self._files.move(self._path(DRAFT), self._path(name))
+        self.move(self._draft, name)
+
+    def move(self, name: str, to: str) -> None:
+        """Give a file another name, in place of one that has it."""
+        self._files.move(self._path(name), self._path(to))
 
     def exists(self, name: str) -> bool:
         """True if there is a file of that name."""

@@ -26,6 +26,16 @@ class SinkWriter(Protocol):
     def abort(self, messages: list[Any], batch: int) -> None:
         """Forget the rows of a batch that failed; None is the message of a `write` that did."""
 
+    def for_tasks(self) -> "TaskWriter | None":
+        """Return what writes rows in tasks, whose messages are committed with the others; None: nothing can."""
+
+
+class TaskWriter(Protocol):
+    """The part of a writer that tasks have; it can be pickled."""
+
+    def write(self, rows: pa.Table, batch: int, partition: int) -> Any:
+        """Write rows, which do not count yet, and return a message for the commit."""
+
 
 class Destination(Protocol):
     """A place that a run writes to, from before its query begins until it is closed."""

@@ -3,16 +3,19 @@
 streamWriter   DataSourceStreamWriter, …ArrowWriter     modes changes, append and upsert: each batch
 writer         DataSourceWriter, DataSourceArrowWriter  mode final: the result
 
-The driver writes each batch as one task would, and commits it by its number; the same may come again after a crash.
+The driver writes a batch as one task would, or partitions that have many rows do; the driver commits it by its number.
+The same may come again after a crash.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
-from pyspark import TaskContext
+from pyspark import TaskContext, cloudpickle
 from pyspark.sql.conversion import ArrowTableToRowsConversion
 from pyspark.sql.datasource import (
     CaseInsensitiveDict,
@@ -26,8 +29,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from squallpy.base.entry_points import SINKS, load
-from squallpy.base.errors import SquallError
-from squallpy.base.python_objects import find_object, search_path, suggest_object
+from squallpy.base.errors import Span, SquallError
+from squallpy.base.python_objects import find_object, look_in, search_path, suggest_object
 from squallpy.catalog.sink_spec import FINAL, PYTHON, SinkSpec
 from squallpy.runtime.sinks.protocol import SinkWriter
 from squallpy.runtime.sources.foreign_source import described
@@ -43,7 +46,7 @@ class PythonSink:
 
     def __init__(self, sink: SinkSpec, base: Path) -> None:
         self._sink, self._is_final = sink, sink.mode == FINAL
-        made = self._call("import", lambda: _load(sink, base))
+        made, self._folders = self._call("import", lambda: _load(sink, base)), search_path(base)
         key = {} if sink.key is None else {"key": ", ".join(sink.key)}
         options = CaseInsensitiveDict({**sink.options, "mode": str(sink.mode), **key})
         self._source = self._call("__init__", lambda: made(options))
@@ -60,7 +63,14 @@ class PythonSink:
         columns = from_arrow_schema(_with_zones(schema))
         method = "writer" if self._is_final else "streamWriter"
         made = self._call(method, lambda: getattr(self._source, method)(columns, overwrite=self._is_final))
-        return PythonWriter(made, schema, columns, self._call)
+        return PythonWriter(made, schema, columns, self._call, self._for_tasks(made, schema, columns))
+
+    def _for_tasks(self, writer: Any, schema: pa.Schema, columns: StructType) -> "PythonTaskWriter | None":
+        try:
+            packed = cloudpickle.dumps(writer)  # type: ignore[no-untyped-call]
+        except Exception:  # NB: whatever cannot be pickled raises what it likes; then the driver writes
+            return None
+        return PythonTaskWriter(self._sink.name, self._sink.span, packed, schema, columns, self._folders)
 
     def finish(self) -> None:
         """End the run: all batches are committed."""
@@ -69,14 +79,18 @@ class PythonSink:
         """Leave the data source."""
 
     def _call(self, method: str, ask: Callable[[], T]) -> T:
-        """Call a method; SQ7006 for what it raises."""
-        try:
-            return ask()
-        except SquallError:
-            raise
-        except Exception as error:
-            what = f"the sink {self._sink.name} raised {described(error, method)}"
-            raise SquallError("SQ7006", what, self._sink.span, "the batch before is whole") from error
+        return _call(self._sink.name, self._sink.span, method, ask)
+
+
+def _call(name: str, span: Span | None, method: str, ask: Callable[[], T]) -> T:
+    """Call a method of a sink; SQ7006 for what it raises."""
+    try:
+        return ask()
+    except SquallError:
+        raise
+    except Exception as error:
+        what = f"the sink {name} raised {described(error, method)}"
+        raise SquallError("SQ7006", what, span, "the batch before is whole") from error
 
 
 class PythonWriter:
@@ -92,16 +106,18 @@ class PythonWriter:
         schema: pa.Schema,
         columns: StructType,
         call: Callable[[str, Callable[[], Any]], Any],
+        for_tasks: "PythonTaskWriter | None",
     ) -> None:
         self._writer, self._schema, self._columns, self._call = writer, schema, columns, call
+        self._for_tasks = for_tasks
 
     def write(self, rows: Iterator[pa.RecordBatch], batch: int) -> Any:
-        table = pa.Table.from_batches(rows, self._schema).cast(_with_zones(self._schema))
-        given: Any = iter(table.to_batches())
-        if not isinstance(self._writer, _ARROW):
-            given = iter(ArrowTableToRowsConversion.convert(table, self._columns))
+        given = _given(self._writer, pa.Table.from_batches(rows, self._schema), self._columns)
         with _task(batch):
             return self._call(f"write of batch {batch:,}", lambda: self._writer.write(given))
+
+    def for_tasks(self) -> "PythonTaskWriter | None":
+        return self._for_tasks
 
     def commit(self, messages: list[Any], batch: int) -> None:
         self._call(f"commit of batch {batch:,}", lambda: self._writer.commit(messages, *self._number(batch)))
@@ -112,6 +128,39 @@ class PythonWriter:
 
     def _number(self, batch: int) -> tuple[int, ...]:
         return (batch,) if isinstance(self._writer, DataSourceStreamWriter) else ()
+
+
+@dataclass
+class PythonTaskWriter:
+    """A writer of a data source in tasks, pickled; the module of its class is found from `folders`."""
+
+    name: str
+    span: Span | None
+    packed: bytes
+    schema: pa.Schema
+    columns: StructType
+    folders: Sequence[str]
+
+    @cached_property
+    def _writer(self) -> Any:
+        look_in(self.folders)
+        return cloudpickle.loads(self.packed)
+
+    def write(self, rows: pa.Table, batch: int, partition: int) -> Any:
+        def ask() -> Any:
+            given = _given(self._writer, rows.cast(self.schema), self.columns)
+            with _task(batch, partition):
+                return self._writer.write(given)
+
+        return _call(self.name, self.span, f"write of batch {batch:,}", ask)
+
+
+def _given(writer: Any, rows: pa.Table, columns: StructType) -> Any:
+    """Give rows as a writer takes them."""
+    table = rows.cast(_with_zones(rows.schema))
+    return iter(
+        table.to_batches() if isinstance(writer, _ARROW) else ArrowTableToRowsConversion.convert(table, columns)
+    )
 
 
 def _load(sink: SinkSpec, base: Path) -> type[DataSource]:
@@ -136,12 +185,12 @@ def _with_zones(schema: pa.Schema) -> pa.Schema:
 
 
 @contextmanager
-def _task(batch: int) -> Iterator[None]:
-    """Run as task 0 of a batch, for writers that ask which one they are."""
+def _task(batch: int, partition: int = 0) -> Iterator[None]:
+    """Run as a task of a batch, for writers that ask which one they are."""
     before = TaskContext.get()
     TaskContext._setTaskContext(None)
     context = TaskContext._getOrCreate()
-    context._partitionId = context._attemptNumber = context._stageId = 0
+    context._partitionId, context._attemptNumber, context._stageId = partition, 0, 0
     context._taskAttemptId, context._localProperties = batch, {BATCH: str(batch)}
     try:
         yield

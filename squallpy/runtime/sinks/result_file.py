@@ -60,6 +60,9 @@ class ResultFile:
     def abort(self, messages: list[Any], batch: int) -> None:
         """Leave what there was before."""
 
+    def for_tasks(self) -> None:
+        """Return nothing: it is one file."""
+
     def finish(self) -> None:
         """End the run."""
 

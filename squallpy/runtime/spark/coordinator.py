@@ -11,14 +11,14 @@ the other inputs, and sends them to the first stage of the plan.
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from squallpy.base.json_codec import from_json, to_json
 from squallpy.base.timing import SILENT, Trace
 from squallpy.physical.plan import Plan
-from squallpy.runtime.batch.micro_batch import Node, Sender, Stats, split_hand_offs, unpack_parcels
+from squallpy.runtime.batch.micro_batch import Node, Sender, Stats, split_answer, unpack_parcels
 from squallpy.runtime.checkpoint.state_folders import StateLocation
 from squallpy.runtime.checkpoint.state_partition import StatePartition, Steps
 from squallpy.runtime.joiners.batch_plan import decode_plan, encode_plan, hands_off, senders_to
@@ -28,6 +28,9 @@ from squallpy.runtime.joiners.migration_policy import open_policy, rows_by_side
 from squallpy.runtime.matrix.blocks.partition import BlockPartition
 from squallpy.runtime.matrix.matrix_stage import hand_over, open_matrices, read_handed
 from squallpy.runtime.matrix.reported_cells import decode_cells
+from squallpy.runtime.result.result import Changes
+from squallpy.runtime.sinks.part_writer import PartWriter
+from squallpy.runtime.sinks.written_changes import WrittenPart
 from squallpy.runtime.sources.input import Input, Slices, decode_slices, encode_slices
 from squallpy.runtime.sources.protocol import Source
 from squallpy.runtime.spark.worker_tasks import Directives, Reports
@@ -89,6 +92,8 @@ class PlanStages:
         self, plan: Plan, sources: Mapping[str, Source], location: StateLocation, trace: Trace = SILENT
     ) -> None:
         self._plan, self._sources, self._location, self._trace = plan, sources, location, trace
+        self.writers: Mapping[int, PartWriter] = {}
+        """The writers of queries, by their places, of which partitions print the changes."""
         self._partitions: dict[int, tuple[StatePartition, HandOffStore]] = {}
         self._blocks: dict[int, StatePartition] = {}
 
@@ -110,11 +115,20 @@ class PlanStages:
         output = state.apply(batch, messages, stage)
         if stage < self._plan.stages_of_partitions - 1:
             return unpack_parcels(output), (state.report(partition),)
-        if hands_off(plan, partition):
-            output, hand_offs = split_hand_offs(output)
+        hands = hands_off(plan, partition)
+        output, printed, hand_offs = split_answer(self._plan, output, hands)
+        if hands:
             with self._trace("hand-offs"):
                 store.write(batch, partition, hand_offs)
-        return [(partition, output)], (state.report(partition),)
+        return [(partition, output)], (state.report(partition), *self._write(batch, partition, printed))
+
+    def _write(self, batch: int, partition: int, printed: Sequence[Changes | None]) -> Iterator[WrittenPart]:
+        """Write the changes that a partition has printed to their sinks, unless they were before."""
+        number = self._location.number(batch)
+        for query, changes in enumerate(printed):
+            if changes and number is not None:
+                with self._trace("write"):
+                    yield self.writers[query](number, partition, changes.deletes, changes.inserts)
 
     def _open(self, partition: int) -> tuple[StatePartition, HandOffStore]:
         """Open the state of a partition and its hand-off store."""

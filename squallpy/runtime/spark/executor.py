@@ -17,11 +17,13 @@ import pyarrow as pa
 from squallpy.base.timing import SILENT, Trace
 from squallpy.physical.plan import Plan, Update
 from squallpy.runtime.batch.micro_batch import Publisher, unpack_changes
-from squallpy.runtime.checkpoint.partition_report import checkpoint_figures
+from squallpy.runtime.checkpoint.partition_report import PartitionReport, checkpoint_figures
 from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
 from squallpy.runtime.formats.file_rows import READ
 from squallpy.runtime.observers.report import BatchReport
-from squallpy.runtime.result.result import NO_TESTS, Changes, Equal, Wanted, result_layout
+from squallpy.runtime.result.result import NO_TESTS, BatchChanges, Changes, Equal, Wanted, result_layout
+from squallpy.runtime.sinks.part_writer import PartWriter
+from squallpy.runtime.sinks.written_changes import WrittenChanges, WrittenPart
 from squallpy.runtime.sources.input import Input
 from squallpy.runtime.spark.coordinator import BatchCoordinator
 from squallpy.runtime.spark.micro_batch_loop import BatchTimes, StreamJob, run
@@ -29,8 +31,9 @@ from squallpy.runtime.spark.partition_placement import evict_local_state
 from squallpy.runtime.spark.spark_session import Cluster, start
 from squallpy.runtime.spark.stream_source import started
 from squallpy.runtime.spark.timeline import timeline
+from squallpy.runtime.spark.worker_tasks import Reports
 
-OnBatch = Callable[[int, tuple[Changes | None, ...], BatchReport], bool]
+OnBatch = Callable[[int, BatchChanges, BatchReport], bool]
 
 TOGETHER = 512  # batches per tick of Spark's clock, which takes as long as a small batch
 SMALL = 150_000  # rows of a batch, with the tables of the first one, that are cheaper to read twice than to exchange
@@ -59,6 +62,8 @@ class SparkExecutor:
         self._publisher = Publisher(plan, with_changes, trace)
         self._result = location.partition("result", result_layout(plan), self._publisher.run, trace=trace)
         self.schemas = self._publisher.results.schemas
+        self.writers: Mapping[int, PartWriter] = {}
+        """The writers of queries, by their places, of which partitions print the changes; set before the run."""
 
     def run(
         self, on_batch: OnBatch, begin: Callable[[], None] = lambda: None, stop: threading.Event | None = None
@@ -79,14 +84,15 @@ class SparkExecutor:
             start = perf_counter()
             with self._trace("publish"):
                 printed = self._result.apply(batch, [b"first" if batch == 0 else b"", *outputs])
-                changes, stats = unpack_changes(printed)
+                own, stats = unpack_changes(printed)
             committed.read_sums.add(stats.pop(READ, {}))
             stats = coordinator.complete(stats)
             profile = {"profile": timeline(times) | self._trace.take_seconds()} if self._trace.on else {}
-            stats |= checkpoint_figures([*times.reports, self._result.report("result")]) | {"retries": times.retries}
+            reports = [each for each in times.reports if isinstance(each, PartitionReport)]
+            stats |= checkpoint_figures([*reports, self._result.report("result")]) | {"retries": times.retries}
             stats |= _stage_seconds(times, perf_counter() - start) | profile
             report = BatchReport.of(stats)
-            go_on = on_batch(batch, changes, report)
+            go_on = on_batch(batch, self._changes(own, times.reports), report)
             committed.commit(batch + 1, coordinator.facts)
             self._input.commit(self._input.step(batch), report.open_rows)
             coordinator.drop_hand_offs(batch + 1)
@@ -102,15 +108,27 @@ class SparkExecutor:
             reads = coordinator.skips_feed(is_small=self._input.is_counted and sum(first.values()) <= SMALL)
             is_here = (cluster.session.sparkContext.master or "").startswith("local")
             splits = 1 if reads and is_here and not self._plan.matrices else self._splits
+            feed, stages = coordinator.stages(splits, self._trace)
+            stages.writers = self.writers
             job = StreamJob(
-                self._input.batches.batches, splits, self._plan.partitions,
-                *coordinator.stages(splits, self._trace), ticks, self._plan.stages_of_partitions, committed.batches,
+                self._input.batches.batches, splits, self._plan.partitions, feed, stages, ticks,
+                self._plan.stages_of_partitions, committed.batches,
                 coordinator.directives, self._trace, prepare, TOGETHER,
                 input=self._input, name=self._name, titles=stage_titles(self._plan),
                 skips_feed=reads,
             )  # fmt: skip
             run(cluster.session, job, publish, stop)
             evict_local_state(cluster.session, self._location)
+
+    def _changes(self, own: tuple[Changes | None, ...], reports: Reports) -> BatchChanges:
+        """Add the changes that partitions have printed to those of the driver's own results."""
+        if not self.writers:
+            return own
+        written = [each for each in reports if isinstance(each, WrittenPart)]
+        return tuple(
+            WrittenChanges([part for part in written if part.query == query]) if query in self.writers else changes
+            for query, changes in enumerate(own)
+        )
 
     def final(self) -> tuple[pa.Table, ...]:
         """Return the printed result of each query as of the last batch."""

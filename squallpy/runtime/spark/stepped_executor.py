@@ -9,13 +9,14 @@ import queue
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 import pyarrow as pa
 
 from squallpy.physical.plan import Plan
 from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
 from squallpy.runtime.observers.report import BatchReport
-from squallpy.runtime.result.result import NO_TESTS, Changes, Equal
+from squallpy.runtime.result.result import NO_TESTS, BatchChanges, Changes, Equal
 from squallpy.runtime.sources.input import Batches, Input, Span, Step
 from squallpy.runtime.sources.stream_times import Times
 from squallpy.runtime.spark.executor import SparkExecutor
@@ -108,8 +109,8 @@ class SteppedSparkExecutor:
         except BaseException as error:
             self._done.put(error)
 
-    def _on_batch(self, batch: int, changes: Printed, report: BatchReport) -> bool:
-        self._done.put((changes, report))
+    def _on_batch(self, batch: int, changes: BatchChanges, report: BatchReport) -> bool:
+        self._done.put((cast(Printed, changes), report))
         self._delivered.acquire()
         return not self._stop.is_set()
 

@@ -28,13 +28,14 @@ from squallpy.base.errors import SquallError
 from squallpy.base.recursion import allow_depth
 from squallpy.base.timing import Seconds, Trace
 from squallpy.runtime.checkpoint.partition_report import PartitionReport
+from squallpy.runtime.sinks.written_changes import WrittenPart
 
 Feed = Callable[..., Iterable[tuple[int, bytes]]]
 """Callable (batch, split[, directive]) → messages (target partition, payload): reads a split of a batch and routes it.
 
 Where each task reads the whole batch, `only` names the partitions that it makes messages for."""
-Reports = tuple[PartitionReport, ...]
-"""Reports of partitions on a batch, beside its outputs."""
+Reports = tuple[PartitionReport | WrittenPart, ...]
+"""Reports of partitions on a batch, and what they have written of it, beside its outputs."""
 Apply = Callable[..., tuple[Sequence[tuple[int, bytes]], Reports]]
 """Callable (batch, partition, stage, its messages[, directive]) → messages for the next stage (of the last, one, the
 output), and reports."""

@@ -50,6 +50,15 @@ def _view_layouts(plan: Plan, names: Collection[str]) -> tuple[PoolLayout, ...]:
     )
 
 
+def result_layouts(plan: Plan, partitioned: bool) -> tuple[PoolLayout, ...]:
+    """Lay out the results that partitions keep, or those that the driver does."""
+    return tuple(
+        PoolLayout(r.name, len(r.keys), r.payload, numbered=numbered(r.keys))
+        for r in plan.results
+        if (r.name in plan.partitioned) is partitioned
+    )
+
+
 def store_layout(plan: Plan) -> StoreLayout:
     """Lay out the pools that a partition of the plan keeps."""
     views = _view_layouts(plan, {pool.name for pool in plan.pools} - plan.driver_pools)
@@ -60,7 +69,7 @@ def store_layout(plan: Plan) -> StoreLayout:
     reached = [replace(view, name=PoolName(view.name, Role.REACHED), payload=COUNTS) for view in plain]
     latest = [rows.layout for rows in latest_rows(plan).values()]
     beside = [*latest, *ledger_layouts(plan), *clock_layouts(plan), *auxiliary_layouts(plan)]
-    return StoreLayout((*views, *second, *changed, *reached, *beside))
+    return StoreLayout((*views, *second, *changed, *reached, *beside, *result_layouts(plan, partitioned=True)))
 
 
 @dataclass(slots=True)
