@@ -421,11 +421,11 @@ class Session:
 
         return Programs(self._programs).outputs(declared, matrices)
 
-    def _infer(self, relation: Relation) -> tuple[Field, ...]:
+    def _infer(self, relation: Relation) -> tuple[Field, ...] | Relation:
         if relation.is_foreign:
-            from squallpy.runtime.sources.registry import infer_foreign_fields
+            from squallpy.runtime.sources.registry import infer_foreign
 
-            return infer_foreign_fields(relation, self.path.parent)
+            return infer_foreign(relation, self.path.parent)
         from squallpy.runtime.sources import infer_fields
 
         return infer_fields(relation, self.path.parent)
@@ -438,7 +438,8 @@ class Session:
             return {}
         from squallpy.runtime.sources.registry import open_foreign
 
-        return {relation.name: open_foreign(relation, self.path.parent, self._spark_stream) for relation in relations}
+        base, shared = self.path.parent, dict[Any, Any]()
+        return {each.name: open_foreign(each, base, self._spark_stream, shared) for each in relations}
 
     def _spark_stream(self, relation: Relation) -> "tuple[str, Source]":
         from squallpy.runtime.spark.stream_source import SparkStream

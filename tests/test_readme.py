@@ -78,7 +78,7 @@ def test_the_pages_have_queries_and_what_they_print() -> None:
             assert any(entry.script.endswith(script) for entry in SHOWN if entry.page == page), script
 
 
-_CONTEXT = {"sources.md", "sinks.md"}  # their blocks run where their data sources are
+_CONTEXT = {"sources.md", "sinks.md", "postgres.md"}  # their blocks run where their data sources are
 
 
 @pytest.mark.parametrize("page", sorted(ROOT.glob("docs/*.md")), ids=lambda page: page.name)

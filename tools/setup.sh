@@ -50,6 +50,12 @@ if [ "${1:-run}" = run ]; then
     .venv/bin/python -m squallpy.runtime.kernels common
     touch .venv/installed
 else
+    # NB: tests of connectors need its server; without the right to install it they are skipped
+    if ! ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1 && [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then
+        say "installing PostgreSQL"
+        apt-get update -qq
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql > /dev/null
+    fi
     say "installing packages for development"
     install --group dev
     say "compiling all kernels"

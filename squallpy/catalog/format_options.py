@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from squallpy.base.batch_trigger import parse_interval
 from squallpy.base.entry_points import SOURCES, load, names_of
 from squallpy.base.errors import SquallError, nearest
+from squallpy.catalog.connectors import CHANGES, CONNECTORS, REQUIRED, check_connector_option
 
 FORMATS = ("csv", "json", "parquet", "avro")
 """Formats of files."""
@@ -13,7 +14,7 @@ ADAPTERS = {"python": ("class", "generator"), "spark": ("format", "class")}
 SOCKET = "socket"
 """The source of lines that a server sends, in a format of LINES."""
 LINES = ("csv", "json")
-PLANNED = ("kafka", "postgres", "delta", "iceberg")
+PLANNED = ("kafka", "delta", "iceberg")
 
 OPTIONS: dict[str, str] = {
     "path": "files: file, folder or glob, local or any Arrow filesystem",
@@ -71,7 +72,7 @@ NUMBERS = ("maxfilespertrigger",)
 def check_format(name: str) -> str:
     """Return the format in lower case; SQ7002 if it is no format of files, no adapter, and none that a package
     brings."""
-    known = (*FORMATS, SOCKET, *ADAPTERS, PUSHED)
+    known = (*FORMATS, SOCKET, *ADAPTERS, *CONNECTORS, PUSHED)
     if name.lower() in known or name.lower() in (brought := names_of(SOURCES)):
         return name.lower()
     if name.lower() in PLANNED:
@@ -87,6 +88,8 @@ def row_format(format: str, options: Mapping[str, str]) -> str:
 
 def required_options(format: str) -> tuple[str, ...]:
     """List the options of which a format needs one."""
+    if format in CONNECTORS:
+        return REQUIRED
     return ("path",) if format in FORMATS else ("port",) if format == SOCKET else ADAPTERS.get(format, ())
 
 
@@ -105,7 +108,12 @@ def check_option(format: str, key: str, value: str, given: Mapping[str, str]) ->
 
     Raises SQ7002 if the key is unknown, not for the format or given before, or the value is not one of its choices.
     """
-    if is_ours(key.lower(), format):
+    if format in CONNECTORS and key.lower() in CHANGES:
+        message = f'option "{key}" is not for {format}, which tells what comes and goes'
+        raise SquallError("SQ7002", message, hint="remove it")
+    if format in CONNECTORS and key.lower() not in _GENERAL:
+        name, value = check_connector_option(format, key, value, CONNECTORS[format].source)
+    elif is_ours(key.lower(), format):
         name, value = _check_own(format, key, value)
     else:
         name = key.lower()

@@ -1,16 +1,19 @@
 """Relations: streams and static tables as declared by CREATE STREAM and CREATE TABLE."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from squallpy.base.errors import Span
 from squallpy.base.types import BIGINT, INT, TIMESTAMP, VARCHAR, Type
+from squallpy.catalog.connectors import CHANGES, CONNECTORS
 from squallpy.catalog.format_options import FORMATS, INTERVALS, row_format
 
 COMPUTED = "matrix"  # the format of a relation whose rows are computed, not read
 CONSTANT = "constant"  # the format of a relation of one row, in whose one column is 0
 MULT = "__mult"  # the multiplicity of a row of a change stream, +1 or −1: a column added by readers
+OPERATION = "__op"
+"""The column in which connectors tell what a change is: −1 for a row that goes, a number above 0 for one that comes."""
 
 
 METADATA: Mapping[str, Type] = {"_file": VARCHAR, "_offset": BIGINT, "_partition": INT, "_timestamp": TIMESTAMP}
@@ -173,6 +176,8 @@ class Relation:
         """
         if not (name := self.options.get("tombstone")):
             return None
+        if name == OPERATION:
+            return Field(name, BIGINT)
         path = tuple(name.split(".")) if self.row_format == "json" else ()
         is_around = path and any(field.nested[: len(path)] == path for field in self.fields)
         return Field(name, VARCHAR, nested=(*path, "") if is_around else path)
@@ -231,6 +236,15 @@ class Relation:
     def source(self) -> "Relation":
         """The relation whose rows are read for its own."""
         return self.parts.of.source if self.parts else self
+
+    @property
+    def with_changes(self) -> "Relation":
+        """The relation with how a server tells changes: by PRIMARY KEY if it has one, else by whole old rows."""
+        if self.format not in CONNECTORS or not self.stream:
+            return self
+        told = {"changelog": "upsert", "tombstone": OPERATION} if self.primary_key else {"op": OPERATION}
+        kept = {name: value for name, value in self.options.items() if name not in CHANGES}
+        return replace(self, options=kept | told)
 
     def nullable(self, name: str) -> bool:
         """True if a field may be NULL."""

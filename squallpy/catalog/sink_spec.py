@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from squallpy.base.errors import Span, SquallError, nearest
+from squallpy.catalog.connectors import CONNECTORS, check_connector_option
 
 FORMATS = ("csv", "json", "parquet")
 """Formats of files."""
@@ -69,7 +70,7 @@ class SinkSpec:
 
 def check_sink_format(name: str) -> str:
     """Return the format of a sink in lower case; SQ7002 if there is none of that name."""
-    known = (*FORMATS, PYTHON)
+    known = (*FORMATS, *CONNECTORS, PYTHON)
     if name.lower() not in known:
         from squallpy.base.entry_points import SINKS, names_of  # NB: 0.02 s
 
@@ -88,6 +89,8 @@ def check_sink_option(format: str, key: str, value: str, given: Mapping[str, str
         raise SquallError("SQ7002", f'unknown option "{key}"', hint=nearest(key, OPTIONS))
     if name in (each.lower() for each in given):
         raise SquallError("SQ7002", f'option "{key}" is given twice')
+    if format in CONNECTORS and name not in _OF_MODES:
+        return check_connector_option(format, key, value, CONNECTORS[format].sink)
     if format not in FORMATS and name not in _OF_MODES:
         return key, value
     if not value.strip():

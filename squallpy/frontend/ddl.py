@@ -120,7 +120,7 @@ def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
     primary_key = tuple(f.name for f in fields if f.name.lower() in written)
     references = tuple(mark_reference(reference, fields) for reference in read.references)
     relation = Relation(called, fields, stream, format, kept, primary_key, references, column, delay, name_span)
-    return CreateRelation(relation, name_span)
+    return CreateRelation(relation.with_changes if fields else relation, name_span)
 
 
 def check_socket(options: Mapping[str, str], stream: bool) -> None:

@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
 from squallpy.catalog.catalog import Catalog
 from squallpy.catalog.matrices import Matrix
 from squallpy.catalog.matrices import MatrixProgram as DeclaredProgram
-from squallpy.catalog.relation import Field, Relation
+from squallpy.catalog.relation import Relation
 from squallpy.compiler import CompiledQuery, Compiler
 from squallpy.frontend.declaration_text import quote_name
 from squallpy.frontend.script import parse_script
@@ -21,7 +21,7 @@ from squallpy.runtime.evaluate.constant_evaluation import fold_constant
 from squallpy.runtime.replan import with_whole_rows
 from squallpy.runtime.sources import infer_fields
 from squallpy.runtime.sources.foreign_source import ForeignSource
-from squallpy.runtime.sources.registry import infer_foreign_fields, open_foreign
+from squallpy.runtime.sources.registry import infer_foreign, open_foreign
 
 if TYPE_CHECKING:  # NB: only sessions with matrices import it
     from squallpy.maintain.matrix.matrix_program import Program as MatrixProgram
@@ -34,12 +34,14 @@ class SessionCompiler:
     Args:
         base: The folder from which relative paths start.
         columns: Columns that were found in files, as a declaration lists them, by relation.
+        shared: What sources have in common, such as the connection that several are read from.
     """
 
     settings: Settings
     base: Path
     columns: dict[str, str] = field(default_factory=dict)
     programs: "dict[str, MatrixProgram]" = field(default_factory=dict)
+    shared: dict[Any, Any] = field(default_factory=dict)
 
     def binder(self) -> ScriptBinder:
         """Make a binder without definitions."""
@@ -69,18 +71,23 @@ class SessionCompiler:
         if relation.format == "spark":
             message = f"USING spark reads {relation.name} by Spark's readStream, which a session does not"
             raise SquallError("SQ3001", message, relation.span, "run a script with squall run")
-        return open_foreign(relation, self.base, lambda _: ("", None))  # type: ignore[arg-type,return-value]
+        return open_foreign(relation, self.base, lambda _: ("", None), self.shared)  # type: ignore[arg-type,return-value]
 
-    def _infer(self, relation: Relation) -> tuple[Field, ...]:
+    def _infer(self, relation: Relation) -> Relation:
         """Infer the columns of a relation, once: files may go when they have been read."""
         if relation.name not in self.columns:
-            found = infer_foreign_fields if relation.is_foreign else infer_fields
-            fields = found(relation, self.base)
-            items = (f"{quote_name(f.name)} {f.type}{'' if f.nullable else ' NOT NULL'}" for f in fields)
+            is_foreign = relation.is_foreign
+            fields = () if is_foreign else infer_fields(relation, self.base)
+            found = infer_foreign(relation, self.base) if is_foreign else replace(relation, fields=fields)
+            items = [f"{quote_name(f.name)} {f.type}{'' if f.nullable else ' NOT NULL'}" for f in found.fields]
+            key = ", ".join(map(quote_name, found.primary_key))
+            items += [f"PRIMARY KEY ({key})"] if key and not relation.primary_key else []
             self.columns[relation.name] = ", ".join(items)
         (created,) = parse_script(f"CREATE STREAM x ({self.columns[relation.name]}) USING pushed", "session")
         assert isinstance(created, CreateRelation)
-        return created.relation.fields
+        declared = created.relation
+        named = declared.primary_key or relation.primary_key
+        return replace(relation, fields=declared.fields, primary_key=named).with_changes
 
     def _outputs(self, declared: DeclaredProgram, matrices: Mapping[str, Matrix]) -> tuple[str, ...]:
         from squallpy.maintain.matrix.script_programs import Programs  # NB: only scripts with matrices import it

@@ -143,7 +143,7 @@ class EndlessReading(Reading):
         root = self._checkpoint or (location and location.durable)
         folder = join_path(root, "spool") if root else None
         for name, source in self._read.items():
-            source.begin(folder, self._trigger.ends)
+            source.begin(folder if self._checkpoint or source.needs_folder else None, self._trigger.ends)
             if isinstance(source, ForeignSource) and self._is_spooled(name, source):
                 columns = source.asked([field.name for field in source.relation.fields])
                 source.inner = SpooledSource(source.inner, columns, folder, name)

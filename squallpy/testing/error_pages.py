@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import NoReturn
-from unittest.mock import Mock, patch
+from unittest.mock import MagicMock, Mock, patch
 
 from squallpy.base.error_codes import CODE, read_pages
 from squallpy.base.errors import SquallError
@@ -93,7 +93,22 @@ def _no_executor() -> None:
         Placement._wait_for_executors(waiting)
 
 
+def _replica() -> list[AbstractContextManager[object]]:
+    """Let a server of PostgreSQL have a table, and a log without changes of rows."""
+    from squallpy.runtime.connectors.postgres.tables import Column, Table
+
+    table = Table("public", "orders", 1, (Column("id", 20, -1, False, "bigint"),), ("id",), "d", "r", 0)
+    connection = MagicMock(**{"execute.return_value.fetchone.return_value": ("replica",)})
+    connection.__enter__.return_value = connection
+    places = "squallpy.runtime.connectors.postgres"
+    return [
+        patch(f"{places}.connection.Server.connect", return_value=connection),
+        *(patch(f"{places}.{module}.find_table", return_value=table) for module in ("postgres_source", "slot_log")),
+    ]
+
+
 CONDITIONS: dict[str, Callable[[], list[AbstractContextManager[object]]]] = {
+    "SQ4009": _replica,
     "SQ6004": lambda: [patch("squallpy.runtime.checkpoint.state_folders.read_record", return_value=None)],
     "SQ6006": lambda: [patch("squallpy.runtime.checkpoint.durable_folder.LocalDurable.create", _no_room)],
     "SQ8001": lambda: [

@@ -12,7 +12,7 @@ from squallpy.logical.bind import compile_script
 from squallpy.logical.explain_text import show
 from squallpy.maintain.matrix.script_programs import Programs
 from squallpy.runtime.sources import infer_fields
-from squallpy.runtime.sources.registry import infer_foreign_fields
+from squallpy.runtime.sources.registry import infer_foreign
 from squallpy.testing.letter_case import CASES, names, recase, to_mixed_case
 from squallpy.testing.step_tests import list_step_tests, read_steps
 
@@ -27,8 +27,8 @@ QUOTED = re.compile(r'"[^"]*"')  # what a message repeats as it was written
 def outcome(script: str, folder: Path = ROOT) -> str:
     """What a script compiles to, or its error."""
 
-    def infer(relation: Relation) -> tuple[Field, ...]:
-        return infer_foreign_fields(relation, folder) if relation.is_foreign else infer_fields(relation, folder)
+    def infer(relation: Relation) -> tuple[Field, ...] | Relation:
+        return infer_foreign(relation, folder) if relation.is_foreign else infer_fields(relation, folder)
 
     try:
         compiled = compile_script(script, "q.sql", infer, Programs().outputs)

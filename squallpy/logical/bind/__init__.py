@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from squallpy.frontend.statements import CreateView, Existing, Statement
     from squallpy.logical.bind.matrix_ddl import Outputs
 
-Infer = Callable[[Relation], tuple[Field, ...]]
+Infer = Callable[[Relation], tuple[Field, ...] | Relation]
+"""Gives the columns of a relation that lists none, or the whole relation where its source tells a key, too."""
 SESSION_HINT = "write it at the prompt of `squall`, after squall -c, or in Session.sql of Python"
 
 
@@ -147,7 +148,9 @@ def complete(relation: Relation, infer: Infer) -> Relation:
     if relation.fields:
         return relation
     try:
-        fields = infer(relation)
+        inferred = infer(relation)
+        found = inferred if isinstance(inferred, Relation) else replace(relation, fields=inferred)
+        fields = found.fields
         if not relation.is_foreign and (taken := next((f.name for f in fields if f.metadata), None)):
             message = f'the column "{taken}" of the files has a name that tells where a row is from'
             raise SquallError("SQ2007", message, hint="list the other columns after the name")
@@ -155,7 +158,7 @@ def complete(relation: Relation, infer: Infer) -> Relation:
             check_timestamp(relation.timestamp, fields, relation.span)
     except SquallError as error:
         raise error.at(relation.span) from None
-    return replace(relation, fields=fields)
+    return found
 
 
 def check_fields(relation: Relation) -> Relation:

@@ -185,7 +185,8 @@ class LatestRows:
 
     def difference(self, pool: Pool, rows: pa.RecordBatch, names: Dictionary) -> tuple[pa.RecordBatch, Delta]:
         """Return what goes and comes by the rows of a batch, and the delta of the pool that replaces them."""
-        rows, keys = self._last(rows, names)
+        keys = self._keys(rows, names)
+        rows, keys = self._last(self._completed(rows, keys, pool, names), keys)
         there = np.asarray(rows[MULT], np.int64) > 0 if MULT in rows.schema.names else np.ones(len(rows), np.bool_)
         new = np.where(there[:, None], self._record.pack(rows, names), 0)
         old = pool.get(keys)
@@ -200,9 +201,34 @@ class LatestRows:
         columns = (encode(from_arrow(rows.column(c.name), c.type), c, len(rows), names) for c in self.keys)
         return np.column_stack([*columns]) if len(rows) else np.empty((0, len(self.keys)), np.int64)
 
-    def _last(self, rows: pa.RecordBatch, names: Dictionary) -> tuple[pa.RecordBatch, Words]:
+    def _completed(self, rows: pa.RecordBatch, keys: Words, pool: Pool, names: Dictionary) -> pa.RecordBatch:
+        """Take values that are not told from the row before of the same key, in the batch or as it is kept.
+
+        The bits of `__mult` from the second on mark them by the numbers of their fields.
+        """
+        marks = np.asarray(rows[MULT], np.int64) if MULT in rows.schema.names else np.ones(len(rows), np.int64)
+        if not (marks > 1).any():
+            return rows
+        order = np.lexsort(keys.T)
+        begins = np.append(True, (keys[order[1:]] != keys[order[:-1]]).any(axis=1))
+        firsts = np.maximum.accumulate(np.where(begins, np.arange(len(rows)), 0))
+        for field in self._record.fields:
+            lacks = (marks > 1) & (marks >> (1 + self.relation.fields.index(field)) & 1 != 0)
+            if not lacks.any():
+                continue
+            known = np.maximum.accumulate(np.where(lacks[order], -1, np.arange(len(rows))))
+            before = np.empty(len(rows), np.int64)
+            before[order] = np.where(known >= firsts, order[known], -1)
+            kept = np.flatnonzero(before < 0)
+            before[kept] = len(rows) + np.arange(len(kept))
+            at, column = rows.schema.get_field_index(field.name), rows.column(field.name)
+            values = self._record.unpack(field, pool.get(np.ascontiguousarray(keys[kept])), names)
+            filled = pa.concat_arrays([column, values.cast(column.type)]).take(pa.array(before))
+            rows = rows.set_column(at, rows.schema.field(at), filled)
+        return rows
+
+    def _last(self, rows: pa.RecordBatch, keys: Words) -> tuple[pa.RecordBatch, Words]:
         """Select the last row of each key, and return them with their keys."""
-        keys = self._keys(rows, names)
         order = np.lexsort(keys.T)  # NB: stable, so that the last of equal keys came last
         is_last = np.append((keys[order[1:]] != keys[order[:-1]]).any(axis=1), np.ones(min(1, len(rows)), np.bool_))
         last = np.sort(order[is_last])

@@ -16,6 +16,7 @@ from typing import IO
 
 from squallpy.base.errors import SquallError
 from squallpy.base.local_paths import local_path
+from squallpy.catalog.connectors import CONNECTORS, load_connector
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.sink_spec import FINAL, FORMATS, SinkSpec
 from squallpy.logical.nodes import Query
@@ -82,6 +83,9 @@ class Outputs:
                 stream.close()
 
     def _destination(self, sink: SinkSpec, identity: str, resumed: bool) -> Destination:
+        if sink.format in CONNECTORS:
+            made: Destination = load_connector(sink.format).open_sink(sink, identity, resumed)
+            return made
         if sink.format not in FORMATS:
             from squallpy.runtime.sinks.python_sink import PythonSink  # NB: imports PySpark
 

@@ -111,22 +111,38 @@ class Arrivals:
 
     def _arrived(self, starts: Mapping[str, Offset], batch: int) -> dict[str, Span]:
         """Ask every stream for its part of the rows, then for what others have left; each batch begins with another."""
-        if self.trigger.once:
-            return {name: (start, self.streams[name].latest(start, Limit())) for name, start in starts.items()}
         names, first = list(starts), batch % max(1, len(starts))  # NB: or few rows would all be of the first streams
-        ends, left, more = dict(starts), self.batch_rows, [*names[first:], *names[:first]]
-        for part in (-(-self.batch_rows // max(1, len(starts))), self.batch_rows):
+        groups = self._by_log([*names[first:], *names[:first]])
+        if self.trigger.once:
+            latest = {group: self.streams[group[0]].latest(starts[group[0]], Limit()) for group in groups}
+            return {name: (starts[name], end) for group, end in latest.items() for name in group}
+        ends, left, more = dict(starts), self.batch_rows, groups
+        for part in (-(-self.batch_rows // max(1, len(groups))), self.batch_rows):
             asked, more = more, []
-            for name in asked:
+            for group in asked:
                 if left <= 0:
                     break
-                source, start, limit = self.streams[name], ends[name], Limit(rows=min(left, part))
-                ends[name] = end = source.latest(start, limit)
-                is_counted = end != start and source.is_counted
-                taken = sum(each.rows or 0 for each in source.split(start, end, 1)) if is_counted else 0
+                start, limit = ends[group[0]], Limit(rows=min(left, part))
+                end = self.streams[group[0]].latest(start, limit)
+                ends |= dict.fromkeys(group, end)
+                taken = sum(self._count(name, start, end) for name in group)
                 left -= taken
-                more += [name] if taken == limit.rows else []  # NB: who had less has no more
+                more += [group] if taken == limit.rows else []  # NB: who had less has no more
         return {name: (start, ends[name]) for name, start in starts.items()}
+
+    def _by_log(self, names: list[str]) -> list[tuple[str, ...]]:
+        """Group streams that are read from one log."""
+        found = dict[object, list[str]]()
+        for name in names:
+            log = self.streams[name].shared_log
+            found.setdefault(name if log is None else log, []).append(name)
+        return [tuple(group) for group in found.values()]
+
+    def _count(self, name: str, start: Offset, end: Offset) -> int:
+        """Count the rows between two places, as far as they are known."""
+        source = self.streams[name]
+        is_counted = end != start and source.is_counted
+        return sum(each.rows or 0 for each in source.split(start, end, 1)) if is_counted else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from squallpy.catalog.relation import MULT, Field, Relation
+from squallpy.catalog.relation import MULT, OPERATION, Field, Relation
 from squallpy.runtime.formats.change_operations import decode_tombstones
 from squallpy.runtime.formats.debezium import Envelopes
 from squallpy.runtime.formats.file_rows import FileRows
@@ -44,7 +44,9 @@ def read_part(
 def _with_tombstones(piece: FileRows, relation: Relation, tombstone: Field, fields: tuple[Field, ...]) -> FileRows:
     """Put multiplicities in the place of the last column; rows that are no tombstones have all NOT NULL columns."""
     table, told = piece.table.remove_column(len(fields)), piece.table.column(len(fields))
-    if tombstone.path[-1]:
+    if tombstone.name == OPERATION:
+        mult = told
+    elif tombstone.path[-1]:
         mult = decode_tombstones(told, tombstone.name, piece.wrong)
     else:
         mult = pc.if_else(told.is_valid(), 1, -1)

@@ -154,6 +154,14 @@ class ForeignSource(Source):
     def rows(self) -> int:
         return self.inner.rows
 
+    @property
+    def shared_log(self) -> object | None:
+        return self.inner.shared_log
+
+    @property
+    def needs_folder(self) -> bool:
+        return self.inner.needs_folder
+
     def begin(self, folder: str | None, ends: bool) -> None:
         self._call("begin", lambda: self.inner.begin(folder, ends))
 

@@ -97,9 +97,23 @@ class Source(ABC):
         """True if rows that were there when the run began are still on their way."""
         return False
 
+    @property
+    def shared_log(self) -> object | None:
+        """The log that other sources are read from, too: a batch reads all of them between the same two places."""
+        return None
+
+    @property
+    def needs_folder(self) -> bool:
+        """True if a run that nobody resumes needs a folder, too."""
+        return False
+
     def begin(self, folder: str | None, ends: bool) -> None:
-        """Begin a run: `folder` may keep what a source wants to know again, and `ends` says that what is there now is
-        enough."""
+        """Begin a run.
+
+        Args:
+            folder: Where a source may keep what the next run has to know; None if there is no next run.
+            ends: What is there now is enough.
+        """
         return
 
     def check(self, columns: Sequence[str]) -> None:

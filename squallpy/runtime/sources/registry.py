@@ -1,16 +1,18 @@
 """Sources by the name after USING that are no files: adapters, and those that packages bring as entry points.
 
-open_foreign(relation, base)          →   ForeignSource         USING python, or a name in the group `squallpy.sources`
-infer_foreign_fields(relation, base)  →   its columns, where the script lists none
+open_foreign(relation, base)   →   ForeignSource: USING python, a connector, or a name in the group `squallpy.sources`
+infer_foreign(relation, base)  →   the relation with its columns, where the script lists none
 """
 
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from squallpy.base.entry_points import SOURCES, load
 from squallpy.base.errors import SquallError
+from squallpy.catalog.connectors import CONNECTORS, load_connector
 from squallpy.catalog.format_options import ADAPTERS, PUSHED, SOCKET
 from squallpy.catalog.relation import Field, Relation
 from squallpy.runtime.formats.arrow_rows import fields_of
@@ -23,12 +25,19 @@ OpenSpark = Callable[[Relation], tuple[str, Source]]
 """Opens a stream of Spark's, with its name."""
 
 
-def open_foreign(relation: Relation, base: Path, open_spark: OpenSpark) -> ForeignSource:
+def open_foreign(
+    relation: Relation, base: Path, open_spark: OpenSpark, shared: dict[Any, Any] | None = None
+) -> ForeignSource:
     """Open the source of a relation; modules beside the script, in the folder `base`, are found. SQ4002, SQ4008.
 
-    `open_spark` opens streams of Spark's.
+    Args:
+        open_spark: Opens streams of Spark's.
+        shared: What sources of one run have in common, such as the connection that several are read from.
     """
     try:
+        if relation.format in CONNECTORS:
+            source = load_connector(relation.format).open_source(relation, {} if shared is None else shared)
+            return ForeignSource(relation, relation.format, source)
         if relation.format == "spark":
             return ForeignSource(relation, *open_spark(relation))
         if relation.format == SOCKET:
@@ -44,8 +53,15 @@ def open_foreign(relation: Relation, base: Path, open_spark: OpenSpark) -> Forei
         raise error.at(relation.span) from error.__cause__
 
 
-def infer_foreign_fields(relation: Relation, base: Path) -> tuple[Field, ...]:
-    """Infer the columns of a relation that is declared without; SQ4002 if its source does not tell them."""
+def infer_foreign(relation: Relation, base: Path) -> Relation:
+    """Infer the columns of a relation that is declared without, and its key; SQ4002 if its source tells none."""
+    if relation.format not in CONNECTORS:
+        return replace(relation, fields=_infer_fields(relation, base))
+    fields, key = load_connector(relation.format).infer(relation)
+    return replace(relation, fields=fields, primary_key=key).with_changes
+
+
+def _infer_fields(relation: Relation, base: Path) -> tuple[Field, ...]:
     if relation.format in ADAPTERS and "class" in relation.options:
         from squallpy.runtime.sources.python_source import python_fields
 

@@ -102,6 +102,10 @@ class SparkStream(RowSource):
     def is_behind(self) -> bool:
         return self._ends and not self._is_over
 
+    @property
+    def needs_folder(self) -> bool:
+        return True
+
     def begin(self, folder: str | None, ends: bool) -> None:
         assert folder is not None, "on Spark there is always a folder"
         self._folder, self._ends = join_path(folder, f"stream-{zlib.crc32(self._relation.name.encode()):08x}"), ends
