@@ -203,6 +203,9 @@ class PostgresWriter:
     def abort(self, messages: list[Any], batch: int) -> None:
         """Leave the transaction, of which nothing counts."""
 
+    def for_tasks(self) -> None:
+        """Return nothing: the rows of a batch are one transaction, of one connection."""
+
     def _prepare(self, connection: Connection) -> None:
         """Make the table, or compare it with the result; begin anew where that was said."""
         sink = self._sink
