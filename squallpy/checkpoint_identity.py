@@ -92,6 +92,8 @@ def _how_read(relation: Relation) -> list[tuple[str, str]]:
         "dead_letter",
         "host",
         "port",
+        "endpoint",
+        "token_env",
         *INTERVALS,
         *passed_options(relation.format, relation.options),
     )

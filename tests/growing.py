@@ -1,15 +1,18 @@
 """Sources that grow while runs over them are killed: what each committed batch answers is what DuckDB does.
 
-A world has a folder into which files fall, a file that grows, a data source and a generator over lines, and on Spark a
-stream of Spark's; its query reads all of them. After each kill the sources are known as far as the last committed batch
-has read them, by the log of offsets; the changes up to that batch have to add up to DuckDB's answer over that.
+A world has a folder into which files fall, a file that grows, a data source and a generator over lines, an address to
+which rows are POSTed, and on Spark a stream of Spark's; its query reads all of them. After each kill the sources are
+known as far as the last committed batch has read them, by the log of offsets; the changes up to that batch have to add
+up to DuckDB's answer over that. What was POSTed and answered for is in the spool, and each request whole or not at all.
 """
 
 import csv
+import http.client
 import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -21,6 +24,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 LINES = "tests.sources.lines_source"
 SCRIPT = f"""
@@ -29,6 +33,7 @@ CREATE STREAM b (key INT, value VARCHAR) USING csv OPTIONS (path 'b.csv', watch 
 CREATE STREAM c (key INT, value VARCHAR) USING python OPTIONS (class '{LINES}.LimitedLines', file 'FOLDER/c.csv');
 CREATE STREAM d (key INT, value VARCHAR) USING python OPTIONS (generator '{LINES}.generated', file 'FOLDER/d.csv');
 CREATE STREAM e (key INT, value VARCHAR) USING python OPTIONS (class '{LINES}.SimpleLines', file 'FOLDER/e.csv');
+CREATE STREAM g (key INT, value VARCHAR) USING http OPTIONS (port 'PORT', format 'csv');
 SPARK
 SELECT key, COUNT(*) AS n, MAX(value) AS m FROM (ALL) GROUP BY key;
 """
@@ -48,10 +53,13 @@ class World:
         (folder / "a").mkdir()
         for name in "bcde":
             (folder / f"{name}.csv").touch()
-        streams = "abcde" + ("f" if backend == "spark" else "")
+        streams = "abcdeg" + ("f" if backend == "spark" else "")
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        self.pushed, self.pending = list[str](), list[str]()  # lines that were answered for, and that were not
         each = (f"SELECT key, value FROM {name}" if name != "f" else F_ROWS for name in streams)
         text = SCRIPT.replace("SPARK", SPARK if "f" in streams else "").replace("ALL", " UNION ALL ".join(each))
-        (folder / "q.sql").write_text(text.replace("FOLDER", str(folder)))
+        (folder / "q.sql").write_text(text.replace("FOLDER", str(folder)).replace("PORT", str(self.port)))
         self.run: subprocess.Popen[str] | None = None
 
     def start(self, rows: int) -> None:
@@ -76,9 +84,12 @@ class World:
 
     def grow(self) -> None:
         """Let rows come to a source, at times half a line."""
-        name, rows = self.draw.choice("aabcde"), self.draw.randrange(1, 9)
+        name, rows = self.draw.choice("aabcdeg"), self.draw.randrange(1, 9)
         lines = [f"{self.draw.randrange(5)},{self.draw.randrange(1000)}\n" for _ in range(rows)]
         self.number += 1
+        if name == "g":
+            self.push(lines)
+            return
         if name == "a":
             draft = self.folder / f"draft-{self.number}"
             draft.write_text("".join(lines))
@@ -90,6 +101,30 @@ class World:
                 file.write(line[:cut])
                 file.flush()
                 file.write(line[cut:])
+
+    def push(self, lines: list[str]) -> None:
+        """POST lines, if anybody listens."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request("POST", "/g", "".join(lines), {"Content-Type": "text/csv"})
+            answer = connection.getresponse()
+            answer.read()
+            self.pushed += lines if answer.status == 200 else []
+        except ConnectionRefusedError:
+            return
+        except (OSError, http.client.HTTPException):
+            self.pending = lines
+        finally:
+            connection.close()
+
+    def settle(self) -> None:
+        """Find out which lines are in the spool: all that were answered for, and the others whole or not at all."""
+        prefix, spooled = f"{zlib.crc32(b'g'):08x}-", 0
+        for path in (self.folder / "kept" / "spool").glob(f"{prefix}*"):
+            with pa.ipc.open_file(pa.BufferReader(path.read_bytes()[:-4])) as reader:
+                spooled = max(spooled, int(path.name.removeprefix(prefix)) + len(reader.read_all()))
+        assert spooled in (len(self.pushed), len(self.pushed) + len(self.pending)), "each is there once"
+        self.pushed, self.pending = (self.pushed + self.pending)[:spooled], []
 
     def live(self, seconds: float) -> None:
         """Let rows come for a while."""
@@ -113,13 +148,14 @@ class World:
         os.killpg(self.run.pid, signal.SIGKILL)
         self.run.communicate()
         self.run = None
+        self.settle()
         return victim
 
     def end(self, patience: float = 180) -> None:
         """Let the run read all that has come, as long as it goes on, and stop it."""
         assert self.run
         until, found = time.monotonic() + patience, dict[str, int]()
-        wanted = {name: len(self.rows(name)) for name in "abcde"}
+        wanted = {name: len(self.rows(name)) for name in "abcdeg"}
         while found != wanted:
             assert self.run.poll() is None, f"the run has ended: {self.run.communicate()[1]}"
             assert time.monotonic() < until, f"{found} of {wanted}"
@@ -172,6 +208,8 @@ class World:
         """Read the first rows of a source, or all."""
         if name == "f":
             return [(n % 5, str(n)) for n in range(count or 0)]
+        if name == "g":
+            return parsed("".join(self.pushed))[:count]
         if name == "a" and count is None:
             return [row for file in (self.folder / "a").iterdir() for row in parsed(file.read_text())]
         found = self._seen(name) if name == "a" else parsed((self.folder / f"{name}.csv").read_text())

@@ -13,17 +13,20 @@ ADAPTERS = {"python": ("class", "generator"), "spark": ("format", "class")}
 """Sources that are adapters, each with options of which it needs one; it gets all that are not ours."""
 SOCKET = "socket"
 """The source of lines that a server sends, in a format of LINES."""
+HTTP = "http"
+"""The source of rows that are POSTed, in a format of LINES or as Arrow."""
 LINES = ("csv", "json")
+ARROW = "arrow"
 PLANNED = ("kafka", "delta", "iceberg")
 
 OPTIONS: dict[str, str] = {
     "path": "files: file, folder or glob, local or any Arrow filesystem",
     "header": "csv: the first line names the columns (true or false)",
-    "delimiter": "csv and socket: what separates fields",
-    "sep": "csv and socket: the same as delimiter",
-    "quote": "csv and socket: the quote character",
-    "escape": "csv and socket: the escape character",
-    "null": "csv and socket: the text that means NULL",
+    "delimiter": "csv, socket and http: what separates fields",
+    "sep": "csv, socket and http: the same as delimiter",
+    "quote": "csv, socket and http: the quote character",
+    "escape": "csv, socket and http: the escape character",
+    "null": "csv, socket and http: the text that means NULL",
     "encoding": "csv: UTF-8, UTF-16, ISO-8859-1, … where no byte order mark tells",
     "charset": "csv: the same as encoding",
     "compression": "csv and json: gzip, bz2, zstd, lz4 or none, where no suffix tells (.gz, .bz2, .zst, .lz4)",
@@ -36,18 +39,21 @@ OPTIONS: dict[str, str] = {
     "spool": "sources: whether rows are kept in the checkpoint, for they cannot be read twice (true or false)",
     "idle_timeout": "the time without rows after which a stream holds back no windows of others: '30 seconds'",
     "close_after": "the time without rows after which event time goes on by itself, so that windows close: '1 minute'",
-    "host": "socket: the name or address of the server that sends lines",
-    "port": "socket: the port of the server",
-    "format": "socket: of what format lines are, csv (the default) or json",
+    "host": "socket and http: the server that sends lines, or the name or address to which rows are POSTed (127.0.0.1)",
+    "port": "socket and http: the port of the server, or of that address",
+    "format": "socket and http: the format of lines, csv (the default of sockets) or json (that of http), or arrow",
+    "endpoint": "http: the path at the address, by default '/' and the name of the stream",
+    "token_env": "http: the environment variable with the token that is asked for, as Authorization: Bearer TOKEN",
     "maxfilespertrigger": "files: the most files that a batch begins to read of a watched folder",
 }
-_GENERAL = [name for name, about in OPTIONS.items() if not about.startswith(("csv", "files:", "socket:"))]
+_GENERAL = [name for name, about in OPTIONS.items() if not about.startswith(("csv", "files:", "socket", "http:"))]
 _KINDS = {
     "csv": ("csv",),
-    "csv and socket": ("csv", SOCKET),
+    "csv, socket and http": ("csv", SOCKET, HTTP),
     "csv and json": ("csv", "json"),
     "files": FORMATS,
-    "socket": (SOCKET,),
+    "socket and http": (SOCKET, HTTP),
+    "http": (HTTP,),
 }
 DEAD_LETTER = "dead-letter"
 STORED = "stored"
@@ -62,7 +68,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "on_error": ("fail", "skip", DEAD_LETTER),
     "watch": ("true", "false"),
     "spool": ("true", "false"),
-    "format": LINES,
+    "format": (*LINES, ARROW),
 }
 INTERVALS = ("idle_timeout", "close_after")
 PORTS = range(1, 1 << 16)
@@ -72,7 +78,7 @@ NUMBERS = ("maxfilespertrigger",)
 def check_format(name: str) -> str:
     """Return the format in lower case; SQ7002 if it is no format of files, no adapter, and none that a package
     brings."""
-    known = (*FORMATS, SOCKET, *ADAPTERS, *CONNECTORS, PUSHED)
+    known = (*FORMATS, SOCKET, HTTP, *ADAPTERS, *CONNECTORS, PUSHED)
     if name.lower() in known or name.lower() in (brought := names_of(SOURCES)):
         return name.lower()
     if name.lower() in PLANNED:
@@ -82,20 +88,21 @@ def check_format(name: str) -> str:
 
 
 def row_format(format: str, options: Mapping[str, str]) -> str:
-    """Return the format of rows: that of the lines of a socket."""
-    return options.get("format", LINES[0]) if format == SOCKET else format
+    """Return the format of rows: that of the lines of a socket, or of what is POSTed."""
+    defaults = {SOCKET: "csv", HTTP: "json"}
+    return options.get("format", defaults[format]) if format in defaults else format
 
 
 def required_options(format: str) -> tuple[str, ...]:
     """List the options of which a format needs one."""
     if format in CONNECTORS:
         return REQUIRED
-    return ("path",) if format in FORMATS else ("port",) if format == SOCKET else ADAPTERS.get(format, ())
+    return ("path",) if format in FORMATS else ("port",) if format in (SOCKET, HTTP) else ADAPTERS.get(format, ())
 
 
 def is_ours(name: str, format: str) -> bool:
     """True if an option is not passed on to a source that others have written."""
-    return format in (*FORMATS, SOCKET) or name in _GENERAL or name in ADAPTERS.get(format, ())
+    return format in (*FORMATS, SOCKET, HTTP) or name in _GENERAL or name in ADAPTERS.get(format, ())
 
 
 def passed_options(format: str, options: Mapping[str, str]) -> dict[str, str]:
@@ -143,11 +150,13 @@ def _check_own(format: str, key: str, value: str) -> tuple[str, str]:
     if name == "path" and not value:
         raise SquallError("SQ7002", f'option "{key}" is empty', hint="name a file, a folder or a glob")
     name = ALIASES.get(name, name)
-    choices = CHOICES.get(name)
+    choices = LINES if (format, name) == (SOCKET, "format") else CHOICES.get(name)
     if choices and value.lower() not in choices:
         raise SquallError("SQ7002", f'option "{key}" cannot be "{value}"', hint=nearest(value, choices))
     if name in NUMBERS and not (value.isdecimal() and int(value) > 0):
         raise SquallError("SQ7002", f'option "{key}" cannot be "{value}"', hint="a number of at least 1")
+    if name == "endpoint" and not value.startswith("/"):
+        raise SquallError("SQ7002", f'option "{key}" cannot be "{value}"', hint="a path such as '/clicks'")
     if name == "port" and not (value.isdecimal() and int(value) in PORTS):
         raise SquallError("SQ7002", f'option "{key}" cannot be "{value}"', hint="a number from 1 to 65535")
     if name in INTERVALS and parse_interval(value) is None:

@@ -10,8 +10,10 @@ from squallpy.base.errors import Span, SquallError, nearest
 from squallpy.base.types import Kind, Shape, Type, nested_type
 from squallpy.catalog.catalog import qualify_name
 from squallpy.catalog.format_options import (
+    ARROW,
     DEAD_LETTER,
     FORMATS,
+    HTTP,
     INTERVALS,
     OPTIONS,
     SOCKET,
@@ -97,9 +99,9 @@ def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
         why = f'column "{nested.name}" is {nested.type}, for which csv has no values'
         raise SquallError("SQ3001", why, name_span, "declare it VARCHAR, or use json or parquet")
     stream = kind.children[0].type == "STREAM"
-    if format == SOCKET:
+    if format in (SOCKET, HTTP):
         with at(name_span):
-            check_socket(kept, stream)
+            check_received(format, kept, stream)
     if stored and not stream:
         raise SquallError("SQ7002", "a TABLE does not change and is not STORED", name_span, "leave it out")
     if (kept.get("op") or kept.get("changelog")) and not stream:
@@ -123,14 +125,18 @@ def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
     return CreateRelation(relation.with_changes if fields else relation, name_span)
 
 
-def check_socket(options: Mapping[str, str], stream: bool) -> None:
-    """Raise SQ7002 for a socket without a host, as a TABLE, or with options of csv beside JSON."""
+def check_received(format: str, options: Mapping[str, str], stream: bool) -> None:
+    """Raise SQ7002 for a socket without a host, what is received as a TABLE, or options of csv beside other formats."""
+    what, rows = "a socket" if format == SOCKET else "http", row_format(format, options)
     if not stream:
-        raise SquallError("SQ7002", "a TABLE does not change and is not read from a socket", hint="declare a STREAM")
-    if "host" not in options:
+        raise SquallError("SQ7002", f"a TABLE does not change and is not read from {what}", hint="declare a STREAM")
+    if format == SOCKET and "host" not in options:
         raise SquallError("SQ7002", "a socket needs a host", hint="write OPTIONS (host 'localhost')")
-    if options.get("format") == "json" and (option := next((o for o in options if OPTIONS[o].startswith("csv")), None)):
-        raise SquallError("SQ7002", f'option "{option}" is for csv, not for json', hint="remove it")
+    if rows != "csv" and (option := next((o for o in options if OPTIONS.get(o, "").startswith("csv")), None)):
+        raise SquallError("SQ7002", f'option "{option}" is for csv, not for {rows}', hint="remove it")
+    if rows == ARROW and options.get("on_error", "fail") != "fail":
+        hint = "leave it out: a request with rows that cannot be read is refused as a whole"
+        raise SquallError("SQ7002", f"on_error '{options['on_error']}' is for csv and json, not for {ARROW}", hint=hint)
 
 
 def check_dead_letters(options: Mapping[str, str]) -> None:

@@ -205,10 +205,10 @@ def fault_lines_that_cannot_be_read(tmp_path: Path, servers: list[Server]) -> No
         ("STREAM r (k INT) USING socket OPTIONS (port '70000')", 'SQ7002 .* option "port" cannot be "70000"'),
         ("STREAM r (k INT) USING socket OPTIONS (format 'avro')", 'SQ7002 .* option "format" cannot be "avro"'),
         ("STREAM r (k INT) USING socket OPTIONS (watch 'true')", 'SQ7002 .* option "watch" is for files, not'),
-        ("STREAM r (k INT) USING csv OPTIONS (port '1')", 'SQ7002 .* option "port" is for socket, not for csv'),
+        ("STREAM r (k INT) USING csv OPTIONS (port '1')", 'SQ7002 .* option "port" is for socket and http, not'),
         ("TABLE r (k INT) USING socket OPTIONS (host 'h', port '1')", "SQ7002 .* declare a STREAM"),
         ("STREAM r USING socket OPTIONS (host 'h', port '1')", "SQ4002 .* tells no columns"),
-        ("STREAM r (_offset BIGINT) USING socket OPTIONS (host 'h', port '1')", "SQ3001 .* _offset of a socket"),
+        ("STREAM r (_offset BIGINT) USING socket OPTIONS (host 'h', port '1')", "SQ3001 .* _offset of the socket"),
         (
             "STREAM r (k INT) USING socket OPTIONS (host 'h', port '1', sep ';', format 'json')",
             'SQ7002 .* option "delimiter" is for csv, not for json',

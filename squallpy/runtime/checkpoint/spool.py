@@ -7,10 +7,12 @@ spool.commit({"row": 60})             files of rows before 60 go
     5c77f6e3-0     rows 0 … 59, as Arrow's IPC format with a checksum; in its metadata the source's offset behind them
 
 A source is asked for more only when all that it has brought is in batches, so that a spool is no longer than what one
-call brings. Its last file stays: by that, a run that is resumed knows where the source was.
+call brings; one to which rows are pushed has them written at once (`take`). The last file stays: by that, a run that
+is resumed knows where the source was.
 """
 
 import json
+import threading
 import zlib
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -22,7 +24,7 @@ import pyarrow as pa
 from squallpy.runtime.checkpoint.checksummed_record import damaged_error
 from squallpy.runtime.checkpoint.durable_folder import open_durable
 from squallpy.runtime.formats.counted_table import concat_tables
-from squallpy.runtime.sources.protocol import Limit, Offset, Source
+from squallpy.runtime.sources.protocol import Backlog, Limit, Offset, Source
 from squallpy.runtime.sources.source import RowSource
 
 _END = b"squallpy.end"
@@ -48,11 +50,20 @@ class SpooledSource(RowSource):
         self._firsts, self._stop = list[int](), 0
         self._at: Offset | None = None
         self._held = dict[int, pa.Table]()  # by first row, where there is no folder
+        self._times, self._read_to = dict[int, float](), 0
+        self._lock: threading.RLock | None = threading.RLock()  # NB: rows that are pushed are written by other threads
         if folder is not None:
             self._restore()
+        source.attach(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_source": None}
+        with self._locked:
+            return self.__dict__ | {"_source": None, "_lock": None, "_times": {}, "_firsts": [*self._firsts]}
+
+    @property
+    def _locked(self) -> "threading.RLock":
+        assert self._lock, "tasks do not write"
+        return self._lock
 
     @property
     def source(self) -> Source:
@@ -79,9 +90,33 @@ class SpooledSource(RowSource):
         self.source.check(columns)
 
     def latest(self, start: Offset, limit: Limit) -> Offset:
+        self._read_to = start["row"]
         if self._stop <= start["row"]:
             self._take(limit)
-        return super().latest(start, limit)
+        end = super().latest(start, limit)
+        self._read_to = end["row"]
+        return end
+
+    @property
+    def ahead(self) -> int:
+        return self._stop - self._read_to
+
+    def take(self) -> None:
+        self._take(Limit())
+
+    def committed(self, start: Offset, end: Offset) -> float | None:
+        with self._locked:
+            return self._since(start["row"]) if start != end else None
+
+    def backlog(self, end: Offset) -> Backlog:
+        with self._locked:
+            waits, rows = self.source.backlog(end) or Backlog(0), self._stop - end["row"]
+            return Backlog(rows + waits.rows, self._since(end["row"]) if rows else waits.since)
+
+    def _since(self, row: int) -> float | None:
+        """Find when a row was committed at the source, if that is known."""
+        found = bisect_right(self._firsts, row) - 1
+        return self._times.get(self._firsts[found]) if found >= 0 else None
 
     def read(self, start: int, stop: int, columns: tuple[str, ...]) -> pa.Table:
         tables = list[pa.Table]()
@@ -99,11 +134,13 @@ class SpooledSource(RowSource):
         return self._firsts[0] if self._firsts else 0
 
     def commit(self, end: Offset) -> None:
-        while not self.is_stored and len(self._firsts) > 1 and self._firsts[1] <= end["row"]:
-            first = self._firsts.pop(0)
-            self._held.pop(first, None)
-            if self._folder is not None:
-                open_durable(self._folder).delete(f"{self._key}{first}")
+        with self._locked:
+            while not self.is_stored and len(self._firsts) > 1 and self._firsts[1] <= end["row"]:
+                first = self._firsts.pop(0)
+                self._held.pop(first, None)
+                self._times.pop(first, None)
+                if self._folder is not None:
+                    open_durable(self._folder).delete(f"{self._key}{first}")
 
     def close(self) -> None:
         self.source.close()
@@ -117,19 +154,20 @@ class SpooledSource(RowSource):
 
     def _take(self, limit: Limit) -> None:
         """Take what the source has, and write it down before the source may forget it."""
-        if self._at is None:
-            self._at = self.source.initial()
-        end = self.source.latest(self._at, limit)
-        if end == self._at:
-            return
-        tables = [each.read(tuple(self._columns)) for each in self.source.split(self._at, end, 1)]
-        wanted = {name.lower() for name in self._columns}
-        rows = concat_tables(tables).combine_chunks() if tables else pa.table({})
-        rows = rows.select([name for name in rows.column_names if name.lower() in wanted])
-        self._add(rows, end)
-        self.source.commit(end)
+        with self._locked:
+            if self._at is None:
+                self._at = self.source.initial()
+            end = self.source.latest(self._at, limit)
+            if end == self._at:
+                return
+            tables = [each.read(tuple(self._columns)) for each in self.source.split(self._at, end, 1)]
+            wanted = {name.lower() for name in self._columns}
+            rows = concat_tables(tables).combine_chunks() if tables else pa.table({})
+            rows = rows.select([name for name in rows.column_names if name.lower() in wanted])
+            self._add(rows, end, self.source.committed(self._at, end))
+            self.source.commit(end)
 
-    def _add(self, rows: pa.Table, end: Offset) -> None:
+    def _add(self, rows: pa.Table, end: Offset, since: float | None) -> None:
         """Add a file of rows; one without rows is replaced by the next."""
         if self._folder is None:
             self._held[self._stop] = rows
@@ -141,9 +179,11 @@ class SpooledSource(RowSource):
             data = sink.getvalue()
             parts = data, zlib.crc32(data).to_bytes(_CRC, "big")
             name = f"{self._key}{self._stop}"
-            open_durable(self._folder, "spool").create(name, lambda file: [file.write(part) for part in parts])
+            durable = open_durable(self._folder, f"spool-{self._key}")
+            durable.create(name, lambda file: [file.write(part) for part in parts])
         if self._stop not in self._firsts:
             self._firsts.append(self._stop)
+        self._times |= {} if since is None else {self._stop: since}
         self._at, self._stop = end, self._stop + len(rows)
 
     def _open(self, first: int) -> pa.Table:

@@ -3,7 +3,7 @@
 protocol        what a source is, as a stranger implements it
 foreign_source  those of strangers, kept to it; registry finds them by the name after USING
 python_source   data sources that are written for PySpark
-received_source rows that come once, of a generator or a socket
+received_source rows that come once, of a generator or a socket; http_source those that are POSTed, to a push_server
 
 Files are rows by number: any range of any columns, at any time, in any process.
 

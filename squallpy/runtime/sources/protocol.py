@@ -59,6 +59,19 @@ class Slice(Protocol):
         ...
 
 
+class Spool(Protocol):
+    """A place where rows of a source that cannot be read twice are written."""
+
+    @property
+    def ahead(self) -> int:
+        """The number of rows there that no batch has read."""
+        ...
+
+    def take(self) -> None:
+        """Write down what the source has, at once; may be called by any thread."""
+        ...
+
+
 class Source(ABC):
     """A relation as the driver sees it. A class that derives from this one has to define three methods."""
 
@@ -114,6 +127,10 @@ class Source(ABC):
             folder: Where a source may keep what the next run has to know; None if there is no next run.
             ends: What is there now is enough.
         """
+        return
+
+    def attach(self, spool: Spool) -> None:
+        """Begin to be spooled: a source to which rows are pushed may have them written before it is asked for more."""
         return
 
     def check(self, columns: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from squallpy.base.entry_points import SOURCES, load
 from squallpy.base.errors import SquallError
 from squallpy.catalog.connectors import CONNECTORS, load_connector
-from squallpy.catalog.format_options import ADAPTERS, PUSHED, SOCKET
+from squallpy.catalog.format_options import ADAPTERS, HTTP, PUSHED, SOCKET
 from squallpy.catalog.relation import Field, Relation
 from squallpy.runtime.formats.arrow_rows import fields_of
 from squallpy.runtime.sources.foreign_source import ForeignSource, described
@@ -44,6 +44,10 @@ def open_foreign(
             from squallpy.runtime.sources.socket_source import SocketSource
 
             return SocketSource.open(relation)
+        if relation.format == HTTP:
+            from squallpy.runtime.sources.http_source import open_http
+
+            return open_http(relation)
         if relation.format == PUSHED:
             return ForeignSource(relation, f"of rows pushed to {relation.name}", PushedRows())
         if relation.format == "python":
@@ -66,7 +70,7 @@ def _infer_fields(relation: Relation, base: Path) -> tuple[Field, ...]:
         from squallpy.runtime.sources.python_source import python_fields
 
         return python_fields(relation, base)
-    if relation.format in (SOCKET, *ADAPTERS, PUSHED):
+    if relation.format in (SOCKET, HTTP, *ADAPTERS, PUSHED):
         schema = None
     else:
         with closing(_create(relation)) as source:
