@@ -13,7 +13,7 @@ from squallpy.base.recursion import run_deep
 from squallpy.base.settings import JoinOperator, Settings
 from squallpy.catalog.relation import Relation
 from squallpy.logical.bind import Script
-from squallpy.logical.nodes import Query
+from squallpy.logical.nodes import Query, titles_of
 from squallpy.logical.plan_interning import PlanInterner
 from squallpy.maintain.lowering.lower_query import lower
 from squallpy.maintain.relational.materialise import materialise
@@ -35,7 +35,7 @@ class CompiledProgram:
     """Queries at every stage up to their trigger program, wherever its views will be.
 
     Args:
-        results: The number of each query's result in the program: queries that differ only in names have one.
+        results: The number of each query's output in the program: queries that differ only in names have one.
     """
 
     queries: tuple[Query, ...]
@@ -43,6 +43,11 @@ class CompiledProgram:
     results: tuple[int, ...]
     lowered: Lowered
     program: Program
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """The queries that each output of the program is printed for; none where there is one query."""
+        return titles_of(self.queries, self.results)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,8 @@ class CompiledQuery(CompiledProgram):
 
     def is_printed_by_partitions(self, place: int) -> bool:
         """True if partitions keep the result of the query at a place, and print its changes."""
-        return self.plan.results[self.results[place]].name in self.plan.partitioned
+        _, result = self.program.printed[self.results[place]]
+        return result.name in self.plan.partitioned
 
 
 def to_program(
@@ -86,13 +92,14 @@ def results_apart(compiled: CompiledProgram, apart: Collection[int]) -> Mapping[
     Those are keys of the sink, if one has any: rows with one key are changes of each other.
     """
     found, program = dict[str, tuple[int, ...]](), compiled.program
-    for number, (view, output) in enumerate(zip(program.results, program.outputs, strict=True)):
-        printing = [at for at, result in enumerate(compiled.results) if result == number]
-        whole = output.single or output.limit is not None or output.offset
+    for number, view in enumerate(program.results):
+        printing = [at for at, output in enumerate(compiled.results) if program.result_of[output] == number]
+        outputs = [program.outputs[compiled.results[at]] for at in printing]
+        whole = any(output.single or output.limit is not None or output.offset for output in outputs)
         if whole or not apart or not {*printing} <= {*apart}:
             continue
         keys = [*view.keys]
-        for query in (compiled.queries[at] for at in printing):
+        for query, output in zip((compiled.queries[at] for at in printing), outputs, strict=True):
             if query.sink and query.sink.key is not None:
                 columns = dict(zip(query.names, (expr for _, expr in output.items), strict=True))
                 of_sink = [columns[name] for name in query.sink.key]

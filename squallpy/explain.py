@@ -31,7 +31,7 @@ def program_stage_text(compiled: CompiledProgram, stage: str) -> str:
         case "calculus":
             return lowered_text(compiled.lowered)
         case "triggers":
-            return triggers_text(compiled.program)
+            return triggers_text(compiled.program, compiled.titles)
         case "viewtree":
             return view_trees_text(compiled.lowered)
     raise AssertionError(stage)

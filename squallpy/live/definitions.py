@@ -311,11 +311,12 @@ class Definitions:
         assert isinstance(statement, Select)
         return fields_of(self.query(statement.query))
 
-    def explained(self, explain: Explain) -> Query:
-        """Return the query that EXPLAIN shows: as written, or that of a materialized view."""
+    def explained(self, explain: Explain) -> tuple[Query, list[Query]]:
+        """Return the query that EXPLAIN shows, as written or of a materialized view, and those it is compiled with."""
         if explain.query:
-            return self.query(explain.query)
-        return self.maintained(explain.name, explain.span).query
+            return (query := self.query(explain.query)), [query]
+        queries = [each.query for each in self.entries.maintained.values()]
+        return self.maintained(explain.name, explain.span).query, queries
 
     def reads_streams(self, query: SelectText) -> bool:
         """True if a query reads streams themselves, not by a materialized view."""

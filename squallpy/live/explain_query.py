@@ -5,6 +5,7 @@ from squallpy.compiler import Compiler
 from squallpy.explain import LISTS, PLACED, STAGES, Tracer, list_passes, program_stage_text, stage_text
 from squallpy.frontend.statements import Explain
 from squallpy.logical.nodes import Query
+from squallpy.physical.explain_text import triggers_text
 
 
 def stage_of(explain: Explain) -> str:
@@ -17,7 +18,10 @@ def stage_of(explain: Explain) -> str:
 
 
 def explain_query(compiler: Compiler, query: Query, stage: str) -> str:
-    """Show a query at a stage of its compilation, among what was declared before it."""
+    """Show a query at a stage of its compilation, among what was declared before it.
+
+    The triggers are those of all queries of the compiler's script, as far as this one needs them.
+    """
     if stage == "passes":
         return list_passes()
     if stage == "trace":
@@ -25,5 +29,10 @@ def explain_query(compiler: Compiler, query: Query, stage: str) -> str:
         compiler.to_program(query, observer=tracer)
         return tracer.text
     if stage not in PLACED and not (compiler.script.matrices or compiler.script.programs):
-        return program_stage_text(compiler.to_program(query), stage)
+        if stage != "triggers":
+            return program_stage_text(compiler.to_program(query), stage)
+        queries = compiler.script.queries
+        compiled = compiler.to_program(*queries)
+        only = compiled.results[queries.index(query)] if len(queries) > 1 else None
+        return triggers_text(compiled.program, compiled.titles, only)
     return stage_text(compiler.compile([query], 1, {}), stage)

@@ -180,8 +180,8 @@ class LiveSession:
             case Describe(name, span):
                 return Outcome("DESCRIBE", describe(self.columns(name, span)))
             case Explain():
-                stage, shown = stage_of(statement), known.explained(statement)
-                text = explain_query(self._compiler.compiler(known.catalog, [shown]), shown, stage)
+                stage, (shown, queries) = stage_of(statement), known.explained(statement)
+                text = explain_query(self._compiler.compiler(known.catalog, queries), shown, stage)
                 return Outcome("EXPLAIN", text=text)
             case Subscribe(name, span, with_snapshot):
                 return Outcome("SUBSCRIBE", subscription=self.subscribe(name, with_snapshot, span=span))

@@ -3,7 +3,7 @@
 Limit(Sort(Project(Filter(Aggregate(Filter(Join(Scan, Scan)))))))
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, ClassVar, cast
@@ -417,6 +417,23 @@ class Query:
     def is_printed(self) -> bool:
         """True for a SELECT of a script, whose rows the user asks for."""
         return self.sink is None and not self.view
+
+    @property
+    def name(self) -> str:
+        """The name of its view or sink, else one made of its number."""
+        return self.view or (self.sink.name if self.sink else f"query{self.number}")
+
+
+def titles_of(queries: Sequence[Query], outputs: Sequence[int]) -> tuple[str, ...]:
+    """Name the queries that each output of a program is printed for; none where there is one query.
+
+    Args:
+        outputs: The number of each query's output.
+    """
+    if len(queries) == 1:
+        return ()
+    named = list(zip(outputs, queries, strict=True))
+    return tuple(", ".join(q.name for of, q in named if of == output) for output in range(1 + max(outputs)))
 
 
 def nodes(plan: Node) -> Iterator[Node]:

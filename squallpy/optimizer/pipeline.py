@@ -15,6 +15,7 @@ from squallpy.optimizer.calculus.maintain_threshold_intervals import maintain_th
 from squallpy.optimizer.calculus.prune_columns import prune_columns
 from squallpy.optimizer.calculus.push_tests_into_scalars import push_tests_into_scalars
 from squallpy.optimizer.calculus.rewrite_extremes import rewrite_extremes
+from squallpy.optimizer.calculus.share_results import share_results
 from squallpy.optimizer.calculus.split_range_disjunctions import split_range_disjunctions
 from squallpy.optimizer.pass_manager import FunctionPass, Pass, RulePass, node_pass
 from squallpy.optimizer.plan import push_filters, simplify_outer_joins, simplify_predicates
@@ -38,6 +39,7 @@ from squallpy.optimizer.plan.split_aggregates import split_aggregates
 from squallpy.optimizer.plan.window_functions.expand import expand_window_functions
 from squallpy.optimizer.program.inline_auxiliary import inline_auxiliary
 from squallpy.optimizer.program.schedule_statements import schedule
+from squallpy.optimizer.program.share_products import share_products
 from squallpy.program.trigger_program import Lowered, Program
 
 PLAN_PASSES: tuple[Pass[Node], ...] = (
@@ -217,8 +219,13 @@ CALCULUS_PASSES: tuple[Pass[Lowered], ...] = (
     ),
     FunctionPass(
         "split_range_disjunctions",
-        "last, when all comparisons are known: a range of a sorted index costs a logarithm, a disjunction a scan",
+        "when all comparisons are known: a range of a sorted index costs a logarithm, a disjunction a scan",
         split_range_disjunctions,
+    ),
+    FunctionPass(
+        "share_results",
+        "last, when all results are known: those of a view and of queries over it are often equal but for their output",
+        share_results,
     ),
 )
 
@@ -227,6 +234,11 @@ PROGRAM_PASSES: tuple[Pass[Program], ...] = (
         "inline_auxiliary",
         "when all readers of a view are known: a row that is computed from its group's sums need not be stored",
         lambda program, _: inline_auxiliary(program),
+    ),
+    FunctionPass(
+        "share_products",
+        "when statements are final but for their order: those of a view and of queries over it join the same",
+        lambda program, _: share_products(program),
     ),
     FunctionPass(
         "schedule",

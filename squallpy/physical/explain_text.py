@@ -1,6 +1,6 @@
 """Texts of physical plans: `squall explain triggers`, `physical` and `stages`."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from squallpy.base.rings import Payload
 from squallpy.physical.explain_partitioning import component_lines, join_lines, place_text, send_text
@@ -9,13 +9,24 @@ from squallpy.physical.plan import Derive, FilterStep, Let, Lookup, Plan, PoolPl
 from squallpy.physical.planner import place
 from squallpy.physical.statement_cost import costs
 from squallpy.program.explain_text import program_text
+from squallpy.program.restrict import restrict, users_of_views
 from squallpy.program.trigger_program import Program
 from squallpy.program.variable_names import Names
 
 
-def triggers_text(program: Program) -> str:
-    """Show the trigger program, with the cost of each statement for one tuple of its delta."""
-    return program_text(program, costs(place(program, 1, {})))
+def triggers_text(program: Program, titles: Sequence[str] = (), only: int | None = None) -> str:
+    """Show the trigger program, with the cost of each statement for one tuple of its delta.
+
+    Args:
+        titles: The queries that each output is printed for; none where there is one query.
+        only: The number of the output that is shown, with what it is maintained from; None: all.
+    """
+    users = users_of_views(program, titles)
+    if only is not None:
+        result = program.printed[only][1]
+        titles = [title for (_, view), title in zip(program.printed, titles, strict=False) if view is result]
+        program = restrict(program, {result.name})
+    return program_text(program, costs(place(program, 1, {})), titles, users)
 
 
 def plan_text(plan: Plan, with_components: bool = True) -> str:

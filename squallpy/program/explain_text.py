@@ -5,9 +5,10 @@ ON UPDATE R BY ΔR
   Q(b)       += Sum_[b](ΔR(b) ⋈ M_ST(b))
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from textwrap import indent
+from types import MappingProxyType
 
 from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Call, Column, Expr, Literal
@@ -17,6 +18,8 @@ from squallpy.program.output_spec import Measure, OutputSpec
 from squallpy.program.trigger_program import Lowered, Program, Statement, Trigger
 from squallpy.program.variable_names import WIDTH, Names
 from squallpy.program.views import Ref, View
+
+NOBODY: Mapping[str, str] = MappingProxyType({})
 
 
 def lane_text(lane: Lane, names: Names) -> str:
@@ -149,9 +152,13 @@ def fold(line: str) -> str:
     return "\n".join(lines)
 
 
-def views_text(program: Program) -> str:
-    lines = [f"{head(v)} := {definition(v)}" for v in program.views]
-    text = "VIEWS\n" + indent("\n".join(_align(lines)), "  ")
+def views_text(program: Program, users: Mapping[str, str]) -> str:
+    """Write the views and auxiliary relations, and which `users` have a view in common."""
+    lines = _align([f"{head(v)} := {definition(v)}" for v in program.views])
+    for at, view in enumerate(program.views):
+        if ", " in (names := users.get(view.name, "")):
+            lines[at] += f"    -- shared by {names}"
+    text = "VIEWS\n" + indent("\n".join(lines), "  ")
     auxiliary = "\n".join(aux.text for aux in program.auxiliary)
     text += f"\n\nAUXILIARY\n{indent(auxiliary, '  ')}" if auxiliary else ""
     parts = "\n".join(f"{r.name.upper()} := {r.parts}" for r in program.relations if r.parts)
@@ -162,17 +169,23 @@ def measure_text(measure: Measure, view: View) -> str:
     return f"{measure.column.name} := {measure.text(view.name)}"
 
 
-def program_text(program: Program, costs: Sequence[Sequence[str]] = ()) -> str:
-    """Write views, triggers with the costs of statements, and the result, as `squall explain triggers` prints them."""
+def program_text(
+    program: Program, costs: Sequence[Sequence[str]] = (), titles: Sequence[str] = (), users: Mapping[str, str] = NOBODY
+) -> str:
+    """Write views, triggers with the costs of statements, and the result, as `squall explain triggers` prints them.
+
+    Args:
+        titles: The queries that each output is printed for; none where there is one query.
+        users: The queries that each view is kept for, if there are several.
+    """
     auxiliary = {aux.relation.name: aux for aux in program.auxiliary}
     priced = zip(program.triggers, costs or [()] * len(program.triggers), strict=True)
     triggers = [trigger_text(t, auxiliary.get(t.relation.name), each) for t, each in priced]
-    several = len(program.outputs) > 1
-    results = [
-        f"RESULT{f' {view.name}' if several else ''}\n{indent(_output_text(output, view), '  ')}"
-        for output, view in zip(program.outputs, program.results, strict=True)
-    ]
-    return "\n\n".join([views_text(program), *triggers, *results]) + "\n"
+    heads = [f" {view.name}" if len(program.outputs) > 1 else "" for _, view in program.printed]
+    heads = [f"{head} of {title}" for head, title in zip(heads, titles, strict=True)] if titles else heads
+    texts = (_output_text(output, view) for output, view in program.printed)
+    results = [f"RESULT{head}\n{indent(text, '  ')}" for head, text in zip(heads, texts, strict=True)]
+    return "\n\n".join([views_text(program, users), *triggers, *results]) + "\n"
 
 
 def _output_text(output: OutputSpec, result: View) -> str:

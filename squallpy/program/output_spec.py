@@ -1,11 +1,12 @@
 """The output of a view: its aggregates, HAVING, the SELECT list, ORDER BY and LIMIT."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from squallpy.functions.aggregate.entries import Maintenance
 from squallpy.functions.registry import AGGREGATE_OPERATIONS
-from squallpy.logical.expressions import Column, Expr
+from squallpy.logical.expressions import Column, Expr, substitute
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,3 +93,21 @@ class OutputSpec:
 
         measures = tuple(replace(m, value=moved(m.value), present=moved(m.present)) for m in self.measures)
         return replace(self, measures=measures, count=lanes[self.count])
+
+    def with_columns(self, renamed: Mapping[int, Column]) -> "OutputSpec":
+        """Replace keys of the view by id, for a view that calls them otherwise."""
+
+        def moved(expr: Expr) -> Expr:
+            return substitute(expr, {**renamed})
+
+        key = self.aggregated_key
+        orders = (tuple((renamed.get(k.id, k), down, nulls) for k, down, nulls in m.order) for m in self.measures)
+        return replace(
+            self,
+            measures=tuple(replace(m, order=order) for m, order in zip(self.measures, orders, strict=True)),
+            having=self.having and moved(self.having),
+            items=tuple((name, moved(expr)) for name, expr in self.items),
+            order=tuple((moved(expr), down, nulls) for expr, down, nulls in self.order),
+            times=self.times and moved(self.times),
+            aggregated_key=key and renamed.get(key.id, key),
+        )

@@ -3,10 +3,11 @@
 restrict(program, {"Q2"})   →   the statements of Q2 and of the views that they read, with their triggers
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from squallpy.catalog.relation import COMPUTED, Relation
+from squallpy.program.output_spec import OutputSpec
 from squallpy.program.trigger_program import Program, Statement, Trigger
 from squallpy.program.views import Ref, View
 
@@ -35,9 +36,8 @@ def restrict_above(program: Program, wanted: Collection[str], held: Collection[s
     deltas = tuple(View(held_delta(view.name), view.keys, view.terms) for view in given)
     adding = (_adding(view, delta) for view, delta in zip(given, deltas, strict=True))
     views = tuple(view for view in program.views if view.name in needed)
-    outputs = tuple(o for o, view in zip(program.outputs, program.results, strict=True) if view.name in needed)
     triggers = (Trigger(HELD, deltas, tuple(adding)), *found.triggers)
-    return Program(views, triggers, outputs, found.auxiliary)
+    return Program(views, triggers, *_outputs(program, needed), found.auxiliary)
 
 
 def held_delta(view: str) -> str:
@@ -58,10 +58,25 @@ def _cut(program: Program, needed: Collection[str], auxiliary: Collection[str]) 
             read = {ref.name for s in statements for ref in s.refs}
             deltas = tuple(delta for delta in trigger.deltas if delta.name in read)
             triggers.append(replace(trigger, deltas=deltas, statements=statements))
-    outputs = tuple(o for o, view in zip(program.outputs, program.results, strict=True) if view.name in needed)
     views = tuple(view for view in program.views if view.name in needed)
     made = tuple(aux for aux in program.auxiliary if aux.relation.name in auxiliary)
-    return Program(views, tuple(triggers), outputs, made)
+    return Program(views, tuple(triggers), *_outputs(program, needed), made)
+
+
+def _outputs(program: Program, needed: Collection[str]) -> tuple[tuple[OutputSpec, ...], tuple[int, ...]]:
+    """Keep the outputs of some results, with the numbers that these then have."""
+    names = [view.name for view in program.results if view.name in needed]
+    kept = [(output, names.index(view.name)) for output, view in program.printed if view.name in names]
+    return tuple(output for output, _ in kept), tuple(number for _, number in kept)
+
+
+def users_of_views(program: Program, titles: Sequence[str]) -> dict[str, str]:
+    """Name the outputs that each view is kept for, by their titles."""
+    found = dict[str, list[str]]()
+    for (_, result), title in zip(program.printed, titles, strict=False):
+        for name in _closure(program, {result.name})[0]:
+            found.setdefault(name, []).append(title)
+    return {name: ", ".join(some) for name, some in found.items()}
 
 
 def _closure(program: Program, wanted: Collection[str], held: Collection[str] = ()) -> tuple[set[str], set[str]]:

@@ -71,23 +71,33 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Compiled queries: their views, those of the results first, their triggers, how the rows of each result are
-    printed, and their auxiliary relations, innermost first."""
+    """Compiled queries: their views, those of the results first, their triggers, how rows of results are printed, and
+    their auxiliary relations, innermost first.
+
+    Args:
+        result_of: The number of the result that each output prints.
+    """
 
     views: tuple[View, ...]
     triggers: tuple[Trigger, ...]
     outputs: tuple[OutputSpec, ...]
+    result_of: tuple[int, ...]
     auxiliary: tuple[AuxiliaryRelation, ...] = ()
 
     @property
     def results(self) -> tuple[View, ...]:
         """The views that the queries ask for."""
-        return self.views[: len(self.outputs)]
+        return self.views[: 1 + max(self.result_of, default=-1)]
 
     @property
     def stored(self) -> tuple[View, ...]:
         """The views that they are computed from."""
-        return self.views[len(self.outputs) :]
+        return self.views[len(self.results) :]
+
+    @property
+    def printed(self) -> tuple[tuple[OutputSpec, View], ...]:
+        """Each output with the result that it prints."""
+        return tuple((output, self.views[of]) for output, of in zip(self.outputs, self.result_of, strict=True))
 
     @property
     def relations(self) -> tuple[Relation, ...]:
@@ -98,12 +108,16 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """Queries in the ring calculus: the view of each and how it is printed, and the auxiliary relations of all.
+    """Queries in the ring calculus: their views and how these are printed, and the auxiliary relations of all.
 
     These are given innermost first. Nothing is materialised yet.
+
+    Args:
+        result_of: The number of the view that each output prints.
     """
 
     views: tuple[View, ...]
     outputs: tuple[OutputSpec, ...]
+    result_of: tuple[int, ...]
     relations: tuple[Relation, ...]
     auxiliary: tuple[AuxiliaryRelation, ...] = ()

@@ -7,19 +7,20 @@ these a program that replaces another finds the views that it need not fill.
 """
 
 import hashlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from typing import Any
 
 from squallpy.base.errors import Span
 from squallpy.catalog.relation import Relation
-from squallpy.logical.expressions import Column
+from squallpy.logical.expressions import Column, Expr, substitute
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
+from squallpy.program.calculus import Lane, rename_factor, variables
 from squallpy.program.components import prune
 from squallpy.program.trigger_program import Program, Statement
-from squallpy.program.views import Ref, View
+from squallpy.program.views import Ref, View, rename_ref
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +64,10 @@ class ViewIdentities:
         self._deltas = {delta.name: delta for trigger in program.triggers for delta in trigger.deltas}
         self._statements = defaultdict[str, list[tuple[Relation, Statement]]](list)
         for trigger in program.triggers:
+            sums = Counter(statement.target for statement in trigger.statements)
+            partial = {s.target: s for s in trigger.statements if s.partial and sums[s.target] == 1}
             for statement in trigger.statements:
-                self._statements[statement.target].append((trigger.relation, statement))
+                self._statements[statement.target].append((trigger.relation, _inlined(statement, partial)))
         self._known = dict[tuple[str, int], str]()
 
     def view(self, name: str) -> tuple[str, ...]:
@@ -98,19 +101,20 @@ class ViewIdentities:
     def _statement(self, relation: Relation, statement: Statement, lane: int) -> str:
         text = _Text(self)
         parts = [self.relation(relation), text.of(statement.keys)]
-        parts += [self._ref(text, ref, ref.picks[lane] if ref.picks else -1) for ref in statement.refs]
-        return " ".join((*parts, text.of(statement.filters), text.of(statement.lanes[lane])))
+        read = [(self._source(ref, ref.picks[lane] if ref.picks else -1), ref) for ref in statement.refs]
+        for known, ref in (*read[:1], *sorted(read[1:], key=lambda each: each[0])):
+            row = ref.row and (ref.row.fields, ref.row.is_before)
+            parts.append(f"{known}{text.of(ref.variables)}{text.of(row)}{ref.is_after}")
+        factors = statement.lanes[lane]
+        return " ".join((*parts, *sorted(map(text.of, statement.filters)), "⟨", *sorted(map(text.of, factors or ()))))
 
-    def _ref(self, text: "_Text", ref: Ref, lane: int) -> str:
+    def _source(self, ref: Ref, lane: int) -> str:
+        """Return the identity of what is read, whatever its variables."""
         if ref.name in self._deltas:
-            known = self._delta(self._deltas[ref.name], lane)
-        elif ref.row:
-            known = self.auxiliary(ref.row.relation)
-        else:
-            known = self._lane(ref.name, lane) if lane >= 0 else " ".join(self.lanes_or_keys(ref.name))
-        return (
-            f"{known}{text.of(ref.variables)}{text.of(ref.row and (ref.row.fields, ref.row.is_before))}{ref.is_after}"
-        )
+            return self._delta(self._deltas[ref.name], lane)
+        if ref.row:
+            return self.auxiliary(ref.row.relation)
+        return self._lane(ref.name, lane) if lane >= 0 else " ".join(self.lanes_or_keys(ref.name))
 
     def lanes_or_keys(self, name: str) -> tuple[str, ...]:
         """Return the identities of a view of whose records only the keys are read."""
@@ -134,6 +138,28 @@ class ViewIdentities:
         if relation.name in self._auxiliary:
             return self.auxiliary(relation.name)
         return f"{relation.name} {_Text(self).of(relation.parts)}" if relation.parts else relation.name
+
+
+def _inlined(statement: Statement, partial: Mapping[str, Statement]) -> Statement:
+    """Read what a partial product is made of instead of it: whether statements share one does not matter.
+
+    P(k) := Sum_[k](ΔA(k, j) ⋈ M_B(j));  Q(x) += Sum_[x](P(x))   →   Q(x) += Sum_[x](ΔA(x, j) ⋈ M_B(j))
+    """
+    first, *others = statement.refs
+    product = partial.get(first.name)
+    if product is None:
+        return statement
+    inside = {v for ref in product.refs for v in ref.bound_variables}.union(*map(variables, product.filters))
+    keys = {key.id: v for key, v in zip(product.keys, first.variables, strict=True)}
+    names: dict[int, Expr] = {v.id: keys.get(v.id, replace(v, id=-1 - v.id)) for v in inside}
+    filters = (*(rename_factor(factor, names) for factor in product.filters), *statement.filters)
+    refs, lanes = [rename_ref(ref, names) for ref in product.refs], list[Lane | None]()
+    for number, lane in enumerate(statement.lanes):
+        inner = None if lane is None else product.lanes[first.picks[number]]
+        lanes.append(None if inner is None else (*(substitute(f, names) for f in inner), *(lane or ())))
+    picked = (tuple(ref.picks[p] if p >= 0 else -1 for p in first.picks) if ref.picks else () for ref in refs)
+    whole = (*(replace(ref, picks=own) for ref, own in zip(refs, picked, strict=True)), *others)
+    return replace(statement, refs=whole, filters=filters, lanes=tuple(lanes))
 
 
 class _Text:

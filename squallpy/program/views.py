@@ -2,10 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from squallpy.base.rings import LaneRing, Ring
-from squallpy.logical.expressions import Column
+from squallpy.logical.expressions import Column, Expr
 from squallpy.program.calculus import Factor, Lane, Rel, ring
 
 
@@ -87,3 +87,15 @@ class Ref:
     def bound_variables(self) -> tuple[Column, ...]:
         """All variables that it binds."""
         return (*self.variables, *(v for _, v in self.row.fields)) if self.row else self.variables
+
+
+def rename_ref(ref: Ref, names: Mapping[int, Expr]) -> Ref:
+    """Replace the variables of a use; `names` are columns by the ids of those that they replace."""
+
+    def name(v: Column) -> Column:
+        found = names.get(v.id, v)
+        assert isinstance(found, Column)
+        return found
+
+    row = ref.row and replace(ref.row, fields=tuple((title, name(v)) for title, v in ref.row.fields))
+    return replace(ref, variables=tuple(map(name, ref.variables)), row=row)

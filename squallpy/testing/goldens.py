@@ -86,15 +86,14 @@ def explain_code(script: Path) -> str:
 
 
 def pass_fixture(text: str) -> str:
-    """Bring the fixture of a pass up to date: `-- NAME`, a query over `streams.sql`, its plan before and after.
+    """Bring the fixture of a pass up to date: `-- NAME`, queries over `streams.sql`, their plan before and after.
 
     The first step of that name is shown.
     """
     head, sql = text.split("\n\n")[0].strip().split("\n", 1)
     script = f"{STREAMS.read_text()}\n{sql}"
-    (query,) = compile_script(script, "q.sql", lambda relation: ()).queries
     tracer = Tracer()
-    to_program(query, observer=tracer)
+    to_program(*compile_script(script, "q.sql", lambda relation: ()).queries, observer=tracer)
     step = next((step for step in tracer.steps if step.name == head.removeprefix("-- ")), None)
     if step is None:
         return f"{head}\n{sql}\n\nis not changed by it\n"

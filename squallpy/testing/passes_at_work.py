@@ -21,6 +21,7 @@ from squallpy.testing.step_tests import list_step_tests, read_steps
 AT_WORK = Path(__file__).parents[2] / "tests" / "passes" / "at_work.list"
 MOST = 6
 # NB: the view in which LAG looks rows up by their key, and which a broken key shows, is made by a pass
+OF_SEVERAL = ("share_results",)  # passes that have work only where a script has several queries
 NEEDS_ITS_PASSES = {"key_broken_lag"}
 
 
@@ -38,7 +39,8 @@ class _Changes(Observer):
 def list_switches() -> list[str]:
     """List what `--set passes=-NAME` can switch off: all rules, and the passes that have none."""
     optional = (each for _, passes in ALL for each in passes if not each.is_required)
-    return list(dict.fromkeys(name for each in optional for name in each.rules or (each.name,)))
+    names = dict.fromkeys(name for each in optional for name in each.rules or (each.name,))
+    return [name for name in names if name not in OF_SEVERAL]
 
 
 @cache

@@ -10,10 +10,10 @@ from squallpy.catalog.catalog import Entry, View
 from squallpy.catalog.relation import CONSTANT, Field, Relation
 from squallpy.catalog.sink_spec import SinkSpec
 from squallpy.live.snapshot_query import fields_of
-from squallpy.logical.nodes import Query
+from squallpy.logical.nodes import Query, titles_of
 from squallpy.physical.explain_text import triggers_text
 from squallpy.physical.plan import Plan
-from squallpy.web.plan_graph import plan_graph, query_names
+from squallpy.web.plan_graph import plan_graph
 
 
 def describe(
@@ -38,15 +38,15 @@ def describe(
         "entries": [*_entries(entries)],
         "views": [*_views(queries)],
         "graph": plan_graph(plan, queries) if plan else {"nodes": [], "edges": []},
-        "triggers": _triggers(plan) if plan else "",
+        "triggers": _triggers(plan, queries) if plan else "",
         "partitions": plan.partitions if plan else 0,
         "settings": [*_settings(settings)],
     }
 
 
-def _triggers(plan: Plan) -> str:
+def _triggers(plan: Plan, queries: tuple[Query, ...]) -> str:
     """Show the trigger program, that of matrices first."""
-    text = triggers_text(plan.program)
+    text = triggers_text(plan.program, titles_of(queries, [output for output, _ in plan.printed]))
     if plan.matrices is None:
         return text
     from squallpy.physical.matrix.explain_text import matrix_stage_text  # NB: only plans with matrices import it
@@ -68,9 +68,9 @@ def _entries(entries: Iterable[Entry]) -> Iterable[Mapping[str, Any]]:
 
 
 def _views(queries: tuple[Query, ...]) -> Iterable[Mapping[str, Any]]:
-    for name, query in zip(query_names(queries), queries, strict=True):
+    for query in queries:
         kind = "view" if query.view else "sink" if query.sink else "query"
-        yield {"name": name, "kind": kind, "columns": _columns(fields_of(query)), "query": query.text}
+        yield {"name": query.name, "kind": kind, "columns": _columns(fields_of(query)), "query": query.text}
 
 
 def _columns(fields: Iterable[Field]) -> list[tuple[str, str]]:

@@ -16,7 +16,6 @@ from squallpy.runtime.observers.report import BatchReport, RunSummary
 from squallpy.runtime.sources.source_report import SourceReport
 from squallpy.web.catalogue import describe
 from squallpy.web.monitored import Rows
-from squallpy.web.plan_graph import query_names
 from squallpy.web.recorder import Recorder
 
 LIMIT = 64
@@ -121,7 +120,7 @@ class MonitoredRun(Observer):
     def on_query_started(self, start: QueryStart) -> None:
         self.recorder.usage = start.usage
         self.recorder.on_query_started(start)
-        self._queries, self._names = tuple(start.queries), query_names(tuple(start.queries))
+        self._queries, self._names = tuple(start.queries), [query.name for query in start.queries]
         self._start = start
 
     def on_query_progress(self, report: BatchReport) -> None:

@@ -22,11 +22,6 @@ def plan_graph(plan: Plan, queries: tuple[Query, ...]) -> Json:
     return {"nodes": [*_nodes(plan, queries)], "edges": [*_edges(plan)]}
 
 
-def query_names(queries: tuple[Query, ...]) -> list[str]:
-    """Name queries as people know them: by their view or sink, else by their number."""
-    return [q.view or (q.sink.name if q.sink else f"query{n}") for n, q in enumerate(queries, 1)]
-
-
 def _nodes(plan: Plan, queries: tuple[Query, ...]) -> Iterator[Json]:
     program, made = plan.program, {aux.relation.name: aux for aux in plan.program.auxiliary}
     components = {view: str(component) for component, views in plan.components for view in views}
@@ -38,9 +33,10 @@ def _nodes(plan: Plan, queries: tuple[Query, ...]) -> Iterator[Json]:
             kind = "stream" if relation.stream else "table"
             text = f"{relation.name}({', '.join(field.name for field in relation.fields)})"
             yield {"id": f"relation {relation.name}", "kind": kind, "name": relation.name, "text": text}
-    printed = [number for number, _ in plan.printed] or [*range(len(queries))]
+    outputs = [number for number, _ in plan.printed] or [*range(len(queries))]
+    printed = [program.result_of[output] for output in outputs]
     for number, view in enumerate(program.results):
-        names = [name for of, name in zip(printed, query_names(queries), strict=False) if of == number]
+        names = [query.name for of, query in zip(printed, queries, strict=False) if of == number]
         text = f"{head(view)} := {definition(view)}"
         name = ", ".join(names) or view.name
         yield {"id": view.name, "kind": "result", "name": name, "pool": view.name, "text": text}

@@ -336,6 +336,21 @@ def beside(work: Callable[[], object]) -> None:
     assert not thread.is_alive()
 
 
+def test_explain_says_who_shares_a_view() -> None:
+    session = LiveSession()
+    [
+        *session.execute(
+            STREAMS + "CREATE MATERIALIZED VIEW sums AS SELECT r.b, SUM(w) AS x FROM r JOIN s USING (b) GROUP BY b"
+        )
+    ]
+    [*session.execute("CREATE MATERIALIZED VIEW large AS SELECT b FROM sums WHERE x > 3 ORDER BY x LIMIT 2")]
+    [*session.execute("CREATE MATERIALIZED VIEW other AS SELECT COUNT(*) AS n FROM s")]
+    shown, alone = (outcome.text or "" for name in ("sums", "other") for outcome in session.execute(f"EXPLAIN {name}"))
+    assert "    -- shared by sums, large" in shown and "other" not in shown
+    assert "RESULT Q1 of sums" in shown and "RESULT Q1 of large\n  SUM(w)" in shown
+    assert "shared" not in alone and "ΔR" not in alone
+
+
 def test_queries_are_answered_while_a_view_fills(monkeypatch: pytest.MonkeyPatch) -> None:
     """They read what is in force; nobody sees the view that is not."""
     session, seen, fill = LiveSession(), list[object](), Filling.run

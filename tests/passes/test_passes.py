@@ -51,10 +51,11 @@ def differential_both_sides(rule: str, tmp_path: Path) -> None:
     draw, stored = Random(rule), {name: list[Row]() for name in FIELDS}
     for batch in range(6):
         changes = {name: rows(draw, FIELDS[name], stored[name]) for name in FIELDS}
-        optimised, *others = [side.push(changes) for side in sides]
-        result, *results = [side.result() for side in sides]
-        assert not any(difference(optimised, other) for other in others), f"changes of batch {batch}"
-        assert not any(difference(result, other) for other in results), f"after batch {batch}"
+        optimised, *others = [side.push_all(changes) for side in sides]
+        results, *other_results = [side.results() for side in sides]
+        for other, other_result in zip(others, other_results, strict=True):
+            assert not any(map(difference, optimised, other)), f"changes of batch {batch}"
+            assert not any(map(difference, results, other_result)), f"after batch {batch}"
 
 
 def rows(draw: Random, fields: str, stored: list[Row]) -> pa.Table:

@@ -11,7 +11,7 @@ from squallpy.logical.bind import compile_script
 from squallpy.physical.planner import place
 from squallpy.runtime.messages.deltas import Delta
 from squallpy.runtime.result import top_n
-from squallpy.runtime.result.result import Result, result_layout
+from squallpy.runtime.result.result import Results, result_layout
 from squallpy.runtime.state.state_store import Store, StoreLayout
 from squallpy.runtime.triggers.stage_executor import StageExecutor, store_layout
 
@@ -42,7 +42,7 @@ def property_shown_rows_are_the_first_of_all(sql: str, spare: int, monkeypatch: 
 
     for seed in range(8):
         draw, rows, shown = Random(seed), [], Counter()
-        feeder, stage, result = Feeder(plan.feeds[0], 1), StageExecutor(plan, plan.stages[0]), Result(plan)
+        feeder, stage, result = Feeder(plan.feeds[0], 1), StageExecutor(plan, plan.stages[0]), Results(plan)
         store = Store(StoreLayout((*store_layout(plan).pools, *result_layout(plan).pools)))
         for batch in range(20):
             changes = []
@@ -53,11 +53,12 @@ def property_shown_rows_are_the_first_of_all(sql: str, spare: int, monkeypatch: 
                     rows.append((draw.randrange(40), draw.randrange(90)))
                     changes.append((*rows[-1], 1))
             (change,), _ = stage.apply(store, feeder(table(changes), store.dictionary))
-            said = result.apply(store, [Delta("Q", change.keys, change.words)], batch == 0)
+            (said,) = result.apply(store, [Delta("Q", change.keys, change.words)], batch == 0)
             assert said is not None
             shown.subtract(said.deletes.to_pylist() and map(tuple, (r.values() for r in said.deletes.to_pylist())))
             shown.update(map(tuple, (r.values() for r in said.inserts.to_pylist())))
-            assert +shown == Counter(map(tuple, (r.values() for r in result.final(store).to_pylist())))
+            (final,) = result.final(store)
+            assert +shown == Counter(map(tuple, (r.values() for r in final.to_pylist())))
             assert min(shown.values(), default=0) >= 0
 
 

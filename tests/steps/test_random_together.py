@@ -24,6 +24,12 @@ ENGINES: dict[str, Callable[[], MemoryEngine]] = {
     "killed, then on others": partial(MovedEngine, 2, kills=0.05),
 }
 
+OVER = (  # queries over another one, as over a view
+    "SELECT * FROM ({}) q LIMIT 3;",
+    "SELECT COUNT(*) AS n FROM ({}) q;",
+    "SELECT DISTINCT * FROM ({}) q;",
+    "SELECT q.* FROM ({}) q, r0 WHERE r0.c0 IS NOT NULL;",
+)
 LONG = ("plain", "durable", "three partitions")  # only by `make long`
 
 
@@ -36,7 +42,8 @@ def differential_random_queries_together(name: str, case: Case, seed: int) -> No
         path.write_text(case.text())
         steps = read_steps(path)
         *streams, one, two, three = steps.script.splitlines()
-        queries = [one, two, three, (one, two, three)[seed % 3]]
+        again = (one, two, three)[seed % 3]
+        queries = [one, two, three, again, OVER[seed % len(OVER)].format(again.removesuffix(";"))]
         try:
             together = start(ENGINES[name](), [*streams, *queries], Path(folder) / "all")
             alone = [start(VolatileEngine(), [*streams, q], Path(folder) / str(i)) for i, q in enumerate(queries)]

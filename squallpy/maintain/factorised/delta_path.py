@@ -21,10 +21,10 @@ from squallpy.logical.expressions import Column
 from squallpy.maintain.factorised import view_tree
 from squallpy.maintain.factorised.join_graph import Leaf
 from squallpy.maintain.factorised.leaf_sources import Source
-from squallpy.maintain.relational.view_registry import Registry
 from squallpy.program.calculus import Assign, Lane, lift
 from squallpy.program.components import Component, prune
 from squallpy.program.trigger_program import Statement
+from squallpy.program.view_registry import Registry
 from squallpy.program.views import Monomial, Ref, View
 
 Signature = tuple[tuple[int, ...], tuple[int, ...]]

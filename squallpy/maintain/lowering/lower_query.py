@@ -39,7 +39,8 @@ def lower(
     names = (result_name(number, len(queries)) for number in range(1, len(queries) + 1))
     lowered = [_lower(query, name, blocks) for query, name in zip(queries, names, strict=True)]
     views, outputs = zip(*lowered, strict=True)
-    return Lowered(views, outputs, tuple(blocks.relations.values()), tuple(blocks.auxiliary.relations))
+    numbers = tuple(range(len(views)))
+    return Lowered(views, outputs, numbers, tuple(blocks.relations.values()), tuple(blocks.auxiliary.relations))
 
 
 def _lower(query: Query, name: str, blocks: SumOfBlocks) -> tuple[View, OutputSpec]:

@@ -23,12 +23,12 @@ from squallpy.base.settings import MOST_STATEMENTS
 from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Column
 from squallpy.maintain.relational.delta_rules import delta, monomials, telescope
-from squallpy.maintain.relational.view_registry import Registry
 from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.calculus import Prod, Sum, Values
 from squallpy.program.components import Component, MixedVersionsError, Split, split
 from squallpy.program.trigger_program import Lowered, Program, Statement, Trigger
+from squallpy.program.view_registry import Registry
 from squallpy.program.views import Monomial, Ref, View, index_atoms
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _materialise(lowered: Lowered, apart: frozenset[Joined], most: int) -> Progr
         if statements:
             triggers.append(Trigger(relation, deltas.views, tuple(statements)))
     stored = (*views.values(), *(view for tree in factorised for view in tree.views))
-    return Program(stored, tuple(triggers), lowered.outputs, auxiliary)
+    return Program(stored, tuple(triggers), lowered.outputs, lowered.result_of, auxiliary)
 
 
 def _too_many_statements(statements: int, most: int) -> SquallError:

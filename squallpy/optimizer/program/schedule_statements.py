@@ -32,7 +32,8 @@ T = TypeVar("T", bound=Hashable)
 
 def schedule(program: Program) -> Program:
     """Order the statements of each trigger."""
-    numbers = count(1)
+    made = sum(statement.partial for trigger in program.triggers for statement in trigger.statements)
+    numbers = count(made + 1)
     return replace(program, triggers=tuple(_schedule_trigger(trigger, numbers) for trigger in program.triggers))
 
 

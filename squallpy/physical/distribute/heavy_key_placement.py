@@ -53,7 +53,7 @@ def _are_unique(program: Program, places: Placements, names: list[str]) -> bool:
 
 def _hashed_groups(program: Program, places: Placements) -> list[list[str]]:
     """Group the hashed views of rows by the equality that hashes them."""
-    results = [view for view, output in zip(program.results, program.outputs, strict=True) if output.repeat]
+    results = [view for output, view in program.printed if output.repeat]
     terms = [term for view in results for term in view.terms]
     equal = {field: same for term in terms for same in _equated_fields(term) for field in same}
     found: dict[EquatedFields, list[str]] = {}

@@ -84,17 +84,13 @@ class DirectBatch:
 
     def __init__(self, plan: Plan, compiled: CompiledPlan, store: Store, ways: Sequence[int]) -> None:
         self._store, self._ways = store, ways
-        self._sums = {
-            delta.name: Pool(len(delta.keys), payload)
-            for feed in plan.feeds
-            for delta, payload in zip(feed.deltas, feed.payloads, strict=True)
-        }
+        self._sums = {d.name: Pool(len(d.keys), d.payload, d.slices, orders=d.orders) for d in plan.deltas}
         self._changes = [Pool(len(result.keys), result.payload) for result in plan.results]
         self._names = [result.name for result in plan.results]
         auxiliary = {feed.relation.name: (feed, feed.auxiliary) for feed in plan.feeds if feed.auxiliary}
         sources = {aux.source.name: aux.source for _, aux in auxiliary.values()}
         self._touched = {name: Pool(len(source.keys), source.payload) for name, source in sources.items()}
-        pools = dict[str, Container](store) | dict(zip(self._names, self._changes, strict=True))
+        pools = {**store, **self._sums} | dict[str, Container](zip(self._names, self._changes, strict=True))
         pools |= {touched_name(name): pool for name, pool in self._touched.items()}
         self._maintainers = {name: open_maintainer(feed, aux) for name, (feed, aux) in auxiliary.items()}
         self._runs, self._derivations = compiled.runs(), compiled.derivations()
@@ -118,7 +114,7 @@ class DirectBatch:
         self._all_groups = [group for feed in self._feeds for group in feed.groups]
         self._of_texts = [group for group in self._all_groups if group.code.texts]
         targets = {name: as_pool(pools[name]) for run in self._runs.values() for name in run.code.targets}
-        self._pools = [*targets.values(), *self._sums.values(), *(store.pool(name) for name in self._names)]
+        self._pools = [*(targets | self._sums).values(), *(store.pool(name) for name in self._names)]
         self._lay_out()
         columns = {pool.name: pool.keys for pool in plan.pools}
         watched = {view for run in self._runs.values() for view, _ in run.code.unique} & columns.keys()

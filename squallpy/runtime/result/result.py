@@ -1,6 +1,6 @@
-"""Results: the top-level view of each query on the driver, and the rows that are printed from it.
+"""Results: the top-level views of queries on the driver, and the rows that are printed of them, in one way or several.
 
-Each batch brings the change ΔQ of a view; its result answers with the printed rows that went and that came.
+Each batch brings the change ΔQ of a view; each of its outputs answers with the printed rows that went and that came.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from squallpy.base.rings import Payload, Ring
 from squallpy.logical.expressions import Column, Literal
-from squallpy.physical.plan import Plan
+from squallpy.physical.plan import Plan, PoolPlan
+from squallpy.program.output_spec import OutputSpec
 from squallpy.runtime.evaluate.expression_compiler import compile_expression
 from squallpy.runtime.evaluate.vectors import Frame, full
 from squallpy.runtime.kernels.batch_driver import ADDED, COMPARED, LISTED, SKIPPED
@@ -105,7 +106,7 @@ Wanted = bool | Sequence[bool]
 
 
 class Results:
-    """The printed rows of a plan's queries, of which several may have one result.
+    """The printed rows of a plan's queries, of which several may have one output, and several outputs one result.
 
     Args:
         wanted: The changes of batches are wanted, not only the results.
@@ -113,51 +114,58 @@ class Results:
     """
 
     def __init__(self, plan: Plan, wanted: Wanted = True, partitioned: bool = False) -> None:
-        self._each = [Result(plan, number) for number in range(len(plan.results))]
-        self._kept = {n for n, each in enumerate(self._each) if (each.name in plan.partitioned) is partitioned}
-        self._queries = plan.printed or [(n, tuple(each.schema.names)) for n, each in enumerate(self._each)]
-        asked = [wanted] * len(self._queries) if isinstance(wanted, bool) else wanted
-        self._wanted = {number for (number, _), yes in zip(self._queries, asked, strict=True) if yes}
-        self._wanted_tops = [number for number in self._wanted if self._each[number].is_cut]
-        self.schemas = tuple(_named(self._each[n].schema.empty_table(), names).schema for n, names in self._queries)
-        self._shown = [(n, names, self._each[n].schema.names != [*names]) for n, names in self._queries]
+        program = plan.program
+        self._outputs = [
+            Output(output, plan.results[of]) for output, of in zip(program.outputs, program.result_of, strict=True)
+        ]
+        own = {n for n, pool in enumerate(plan.results) if (pool.name in plan.partitioned) is partitioned}
+        self._kept = {number for number, of in enumerate(program.result_of) if of in own}
+        queries = plan.printed or [(n, tuple(each.schema.names)) for n, each in enumerate(self._outputs)]
+        asked = [wanted] * len(queries) if isinstance(wanted, bool) else wanted
+        printed = {n: self._outputs[n] for (n, _), yes in zip(queries, asked, strict=True) if yes and n in self._kept}
+        self._wanted_tops = [output for output in printed.values() if output.is_cut]
+        self._results = [
+            Result(plan, number, {n: output for n, output in printed.items() if program.result_of[n] == number})
+            for number in range(len(plan.results))
+        ]
+        self._own_results = [self._results[number] for number in sorted(own)]
+        self._queries = queries
+        self.schemas = tuple(_named(self._outputs[n].schema.empty_table(), names).schema for n, names in queries)
+        self._shown = [(n, names, self._outputs[n].schema.names != [*names]) for n, names in queries]
         self._shows_all = [(n, renames) for n, _, renames in self._shown] == [
-            (n, False) for n in range(len(self._each))
+            (n, False) for n in range(len(self._outputs))
         ]
 
     def prepare(self, store: Store) -> None:
         """Look at what is printed before a batch that changes results by itself."""
-        for number in self._wanted_tops:
-            self._each[number].prepare(store)
+        for output in self._wanted_tops:
+            output.head(store)
 
     @property
     def ways(self) -> tuple[int, ...]:
         """Ways in which the driver of compiled batches may apply the change of each result."""
-        return tuple(each.way(n in self._wanted) for n, each in enumerate(self._each))
+        return tuple(each.way for each in self._results)
 
     def apply(self, store: Store, changes: Sequence[Delta | NotedRows], first: bool) -> tuple[Changes | None, ...]:
         """Add changes, some from each partition, to the views; the printed rows of each query that went and came.
 
         `first`: nothing has been printed before this batch.
         """
-        found = list[Changes | None]()
-        for number, each in enumerate(self._each):
-            if number not in self._kept:
-                found.append(None)
-                continue
-            own = changes if len(self._each) == 1 else [change for change in changes if change.name == each.name]
-            found.append(each.apply(store, own, first, number in self._wanted))
+        found = dict[int, Changes]()
+        for each in self._own_results:
+            own = changes if len(self._results) == 1 else [change for change in changes if change.name == each.name]
+            found |= each.apply(store, own, first)
         if self._shows_all:
-            return tuple(found)
+            return tuple(map(found.get, range(len(self._outputs))))
         return tuple(
-            (some := found[number]) and (some.renamed(names) if renames else some)
+            (some := found.get(number)) and (some.renamed(names) if renames else some)
             for number, names, renames in self._shown
         )
 
     @property
     def duplicates(self) -> int:
         """Rows of the last batch that broke a PRIMARY KEY."""
-        return sum(each.duplicates for each in self._each)
+        return sum(each.duplicates for each in self._results)
 
     def table(self, store: Store, query: int, equal: Equal = NO_TESTS) -> pa.Table:
         """List all printed rows of a query, in order and cut to its limit.
@@ -169,12 +177,12 @@ class Results:
         return _named(self._final(number, store, equal), names)
 
     def _final(self, number: int, store: Store, equal: Equal = NO_TESTS) -> pa.Table:
-        each = self._each[number]
-        return each.final(store, equal) if number in self._kept else each.schema.empty_table()
+        output = self._outputs[number]
+        return output.final(store, equal) if number in self._kept else output.schema.empty_table()
 
     def final(self, store: Store) -> tuple[pa.Table, ...]:
         """List all printed rows of each query, in order and cut to its limit; none where partitions keep them."""
-        found = [self._final(number, store) for number in range(len(self._each))]
+        found = [self._final(number, store) for number in range(len(self._outputs))]
         return tuple(_named(found[number], names) for number, names in self._queries)
 
 
@@ -183,98 +191,139 @@ def _named(rows: pa.Table, names: Sequence[str]) -> pa.Table:
 
 
 class Result:
-    """The printed rows of one of a plan's results."""
+    """One of a plan's results, of which some outputs are printed in each batch.
 
-    def __init__(self, plan: Plan, number: int = 0) -> None:
-        output, result = plan.program.outputs[number], plan.results[number]
-        self.name, self._output, self._pool, self._keeps_results = result.name, output, result, plan.keeps_results
-        self._printer = Printer(output, result)
-        self._scratch = Pool(len(result.keys), result.payload)
-        self._groups = Pool(len(result.keys), Payload((Ring.COUNT,)))
+    Args:
+        printed: Those outputs, by number.
+    """
+
+    def __init__(self, plan: Plan, number: int, printed: "Mapping[int, Output]") -> None:
+        pool = plan.results[number]
+        self.name, self._pool, self._keeps_results, self._printed = pool.name, pool, plan.keeps_results, printed
+        self._scratch = Pool(len(pool.keys), pool.payload)
         unique = next((view for view in plan.unique if view.view == self.name), None)
-        self._check = KeyCheck(unique, result.keys) if unique and plan.keeps_results else None
+        self._check = KeyCheck(unique, pool.keys) if unique and plan.keeps_results else None
         self.duplicates = 0
         """Rows of the last batch that broke a PRIMARY KEY."""
+
+    @property
+    def way(self) -> int:
+        """The way in which the driver of compiled batches may apply changes (`batch_driver`)."""
+        if self._check:
+            return SKIPPED
+        return ADDED if not self._printed else COMPARED if self._keeps_results else LISTED
+
+    def apply(self, store: Store, changes: Sequence[Delta | NotedRows], first: bool) -> dict[int, Changes]:
+        """Add changes, one from each partition, to the view; by output, the printed rows that went and came.
+
+        `first`: nothing has been printed before this batch.
+        """
+        if changes and isinstance(noted := changes[0], NotedRows):
+            return {n: output.noted(noted, store, self._keeps_results) for n, output in self._printed.items()}
+        return self._add([change for change in changes if isinstance(change, Delta)], store, first)
+
+    def _add(self, changes: Sequence[Delta], store: Store, first: bool) -> dict[int, Changes]:
+        pool = store.pool(self.name)
+        keys, words = self._merge(changes)
+        if not self._pool.keys and not len(keys):
+            keys, words = _no_rows(self._pool)
+        if self._check:
+            self._check.note(pool, keys, words)
+        printed = self._apply(store, keys, words, first)
+        self.duplicates = self._check.duplicates(pool, store.dictionary) if self._check else 0
+        return printed
+
+    def _apply(self, store: Store, keys: Words, words: Words, first: bool) -> dict[int, Changes]:
+        pool, printed = store.pool(self.name), self._printed
+        if not printed:
+            pool.upsert(keys, words)
+            return {}
+        if not len(keys) and not first:
+            return {n: output.nothing for n, output in printed.items()}
+        if not self._keeps_results:
+            keys, words = keys.copy(), words.copy()  # NB: they stand in memory that the next batch uses
+            return {n: output.grown(keys, words, store.dictionary) for n, output in printed.items()}
+        olds = {n: None if first else output.head(store) for n, output in printed.items() if output.is_cut}
+        before = pool.get(keys) if len(olds) < len(printed) else None
+        pool.upsert(keys, words)
+        after = pool.get(keys)
+        found = {n: printed[n].moved(store, old, keys, after) for n, old in olds.items()}
+        if before is not None:
+            keys, words = np.concatenate([keys, keys]), np.concatenate([before, after])
+            others = {n: output for n, output in printed.items() if not output.is_cut}
+            found |= {n: output.compared(keys, words, first, store.dictionary) for n, output in others.items()}
+        return found
+
+    def _merge(self, changes: Sequence[Delta]) -> tuple[Words, Words]:
+        """Merge changes of a group from several partitions."""
+        if len(changes) == 1:
+            return changes[0].keys, changes[0].words
+        self._scratch.clear()
+        for change in changes:
+            self._scratch.upsert(change.keys, change.words)
+        return self._scratch.rows()
+
+
+def _no_rows(pool: PoolPlan) -> tuple[Words, Words]:
+    """Make the one group that a view without keys has, also over nothing."""
+    return np.empty((1, 0), np.int64), np.zeros((1, pool.payload.width), np.int64)
+
+
+class Output:
+    """The printed rows of one output of a result."""
+
+    def __init__(self, output: OutputSpec, pool: PoolPlan) -> None:
+        self._output, self._pool = output, pool
+        self._printer = Printer(output, pool)
+        self._groups = Pool(len(pool.keys), Payload((Ring.COUNT,)))
         self.schema = self._printer.schema
-        self._nothing = Changes((self.schema.empty_table(), self.schema.empty_table()))
+        self.nothing = Changes((self.schema.empty_table(), self.schema.empty_table()))
         cut = (output.limit is not None or output.offset) and not output.single
-        self._top = TopK(self._printer, self.name, len(result.keys), output.offset, output.limit) if cut else None
+        self._top = TopK(self._printer, pool.name, len(pool.keys), output.offset, output.limit) if cut else None
 
     @property
     def is_cut(self) -> bool:
         """True if only the first groups are printed."""
         return self._top is not None
 
-    def way(self, wanted: bool) -> int:
-        """Choose the way in which the driver of compiled batches may apply changes (`batch_driver`)."""
-        if self._check:
-            return SKIPPED
-        return ADDED if not wanted else COMPARED if self._keeps_results else LISTED
+    def head(self, store: Store) -> Head:
+        """Return the printed groups of one that is cut, before a batch."""
+        assert self._top
+        return self._top.before(store)
 
-    def apply(
-        self, store: Store, changes: Sequence[Delta | NotedRows], first: bool, wanted: bool = True
-    ) -> Changes | None:
-        """Add changes, one from each partition, to the view; the printed rows that went and came, if `wanted`.
+    def noted(self, rows: NotedRows, store: Store, with_old: bool) -> Changes:
+        """Print a change that is done.
 
-        `first`: nothing has been printed before this batch.
+        Args:
+            with_old: What groups were before has been noted, too.
         """
-        if changes and isinstance(noted := changes[0], NotedRows):
-            return self._noted(noted, store) if wanted else None
-        return self._add([change for change in changes if isinstance(change, Delta)], store, first, wanted)
-
-    def prepare(self, store: Store) -> None:
-        """Look at the printed groups before a batch that changes the view by itself, if that is needed afterwards."""
-        if self._top:
-            self._top.before(store)
-
-    def _noted(self, rows: NotedRows, store: Store) -> Changes:
-        """Print a change that is done."""
         names = store.dictionary
         if not rows.count:
-            return self._nothing
+            return self.nothing
         width, broad = len(self._pool.keys), self._pool.payload.width
         if self._top:
             keys, words = rows.take(width, broad, 2)
-            old = self._top.before(store)
-            new = self._top.after(store, keys, words[len(keys) :])
-            return self._nothing if new is old else self._moves(old, new, store.dictionary)
-        if self._keeps_results:
+            return self.moved(store, self._top.before(store), keys, words[len(keys) :])
+        if with_old:
             return self._later(names, lambda names: self._pairs(*rows.take(width, broad, 2), names))
-        return self._later(names, lambda names: (self._nothing.deletes, self._come(*rows.take(width, broad, 1), names)))
+        return self._later(names, lambda names: (self.nothing.deletes, self._come(*rows.take(width, broad, 1), names)))
+
+    def moved(self, store: Store, old: Head | None, keys: Words, words: Words) -> Changes:
+        """Print the change of the first groups, when some groups have these payloads now."""
+        assert self._top
+        new = self._top.after(store, keys, words)
+        return self.nothing if new is old else self._moves(old, new, store.dictionary)
+
+    def compared(self, keys: Words, words: Words, first: bool, names: Dictionary) -> Changes:
+        """Print the change of groups, given as they were, then as they are."""
+        return self._later(names, lambda names: self._compared(keys, words, first, names))
+
+    def grown(self, keys: Words, words: Words, names: Dictionary) -> Changes:
+        """Print the new rows of a result that is not stored."""
+        return self._later(names, lambda names: (self.nothing.deletes, self._come(keys, words, names)))
 
     def _pairs(self, keys: Words, words: Words, names: Dictionary) -> Tables:
         return self._compared(np.concatenate([keys, keys]), words, False, names)
-
-    def _add(self, changes: Sequence[Delta], store: Store, first: bool, wanted: bool) -> Changes | None:
-        pool = store.pool(self.name)
-        keys, words = self._merge(changes)
-        if self._output.single and not len(keys):
-            keys, words = np.empty((1, 0), np.int64), np.zeros((1, self._pool.payload.width), np.int64)
-        if self._check:
-            self._check.note(pool, keys, words)
-        printed = self._apply(store, keys, words, first, wanted)
-        self.duplicates = self._check.duplicates(pool, store.dictionary) if self._check else 0
-        return printed
-
-    def _apply(self, store: Store, keys: Words, words: Words, first: bool, wanted: bool) -> Changes | None:
-        pool = store.pool(self.name)
-        if not wanted:
-            pool.upsert(keys, words)
-            return None
-        if not len(keys) and not first:
-            return self._nothing
-        if self._top:
-            old = None if first else self._top.before(store)
-            pool.upsert(keys, words)
-            new = self._top.after(store, keys, pool.get(keys))
-            return self._nothing if new is old else self._moves(old, new, store.dictionary)
-        if not self._keeps_results:
-            keys, words = keys.copy(), words.copy()  # NB: they stand in memory that the next batch uses
-            return self._later(store.dictionary, lambda names: (self._nothing.deletes, self._come(keys, words, names)))
-        before = pool.get(keys)
-        pool.upsert(keys, words)
-        keys, words = np.concatenate([keys, keys]), np.concatenate([before, pool.get(keys)])
-        return self._later(store.dictionary, lambda names: self._compared(keys, words, first, names))
 
     def _later(self, names: Dictionary, rows: Callable[[Dictionary], Tables]) -> Changes:
         """Let rows be printed when they are read, under the present numbers of strings."""
@@ -302,22 +351,13 @@ class Result:
             frame = frame.pick(np.repeat(np.arange(len(keys)), times))
         return self._printer.table(frame)
 
-    def _merge(self, changes: Sequence[Delta]) -> tuple[Words, Words]:
-        """Merge changes of a group from several partitions."""
-        if len(changes) == 1:
-            return changes[0].keys, changes[0].words
-        self._scratch.clear()
-        for change in changes:
-            self._scratch.upsert(change.keys, change.words)
-        return self._scratch.rows()
-
     def final(self, store: Store, equal: Equal = NO_TESTS) -> pa.Table:
         """List all printed rows, in order and cut to the limit; perhaps only those with some values."""
-        keys, words = store[self.name].rows()
+        keys, words = store[self._pool.name].rows()
         if equal and (rows := self._find(store, equal)) is not None:
             keys, words = keys[rows], words[rows]
         if self._output.single and not len(keys):
-            keys, words = np.empty((1, 0), np.int64), np.zeros((1, self._pool.payload.width), np.int64)
+            keys, words = _no_rows(self._pool)
         frame = self._printer.frame(keys, words, store.dictionary)
         times = self._printer.times(frame, words)
         rows = np.repeat(np.arange(len(keys)), times)
@@ -341,9 +381,9 @@ class Result:
         if not wanted:
             return None
         if len(wanted) == len(places):
-            slots = store.pool(self.name).probe(np.array([[wanted[place] for place in range(len(places))]]))
+            slots = store.pool(self._pool.name).probe(np.array([[wanted[place] for place in range(len(places))]]))
             return slots[slots >= 0]
-        keys = store[self.name].rows()[0]
+        keys = store[self._pool.name].rows()[0]
         return np.flatnonzero(np.logical_and.reduce([keys[:, place] == value for place, value in wanted.items()]))
 
     def _moves(self, old: Head | None, new: Head, names: Dictionary) -> Changes:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from squallpy.base.types import BOOLEAN, INT
 from squallpy.catalog.relation import Field, Relation
 from squallpy.logical.expressions import Call, Column, Expr
-from squallpy.maintain.relational.canonical_form import spell
 from squallpy.program.calculus import Assign, Cmp, Factor, Rel, rename_factor, variables
+from squallpy.program.canonical_form import spell
 from squallpy.program.components import Component, prune
 
 RELATIONS = [Relation(name, tuple(Field(f, INT) for f in "abc"), True, "csv") for name in "rs"]
