@@ -17,7 +17,7 @@ from squallpy.base.index_order import Order
 from squallpy.base.types import Kind
 from squallpy.logical.expressions import Column, columns, conjunction
 from squallpy.logical.monotonicity import FALLING, RISING, direction
-from squallpy.physical.plan import FilterStep, Let, Lookup, Range, Step, Update
+from squallpy.physical.plan import FilterStep, Let, Lookup, PoolPlan, Range, Step, Update
 from squallpy.physical.unique_keys import (
     certain_keys,
     few_record_views,
@@ -47,8 +47,14 @@ class Indexes:
     """The secondary indexes of each view or delta that statements turned out to need, and the views read by record."""
 
     slices: dict[str, list[tuple[int, ...]]] = field(default_factory=dict)
+    groups: dict[str, tuple[int, ...]] = field(default_factory=dict)
     orders: dict[str, list[Order]] = field(default_factory=dict)
     records: set[str] = field(default_factory=set)
+
+    def group(self, view: str, positions: tuple[int, ...]) -> int:
+        """Let the view's own index be by those keys, which leave one record, and return −1; else the slice by them."""
+        self.records.add(view)
+        return -1 if self.groups.setdefault(view, positions) == positions else self.slice(view, positions)
 
     def slice(self, view: str, positions: tuple[int, ...]) -> int:
         """Find or add the slice by those keys, and return its number."""
@@ -68,10 +74,11 @@ class Indexes:
             return len(known) - 1
         return next(i for i, o in enumerate(known) if replace(o, descending=False, extents=False) == plain)
 
-    def of(self, view: str) -> tuple[tuple[tuple[int, ...], ...], tuple[Order, ...], bool]:
-        """List all slices and sorted indexes, and whether these are enough."""
-        orders = tuple(self.orders.get(view, ()))
-        return tuple(self.slices.get(view, ())), orders, bool(orders) and view not in self.records
+    def add_to(self, pool: PoolPlan) -> PoolPlan:
+        """Give a view its indexes."""
+        view, orders = pool.name, tuple(self.orders.get(pool.name, ()))
+        is_ordered, slices = bool(orders) and view not in self.records, tuple(self.slices.get(view, ()))
+        return PoolPlan(view, pool.keys, pool.payload, slices, orders, is_ordered, self.groups.get(view, ()))
 
 
 class ViewFacts:
@@ -267,7 +274,7 @@ def _lookup(path: _AccessPath, bound: set[Column], indexes: Indexes) -> Lookup:
     if method in ("one", "few"):
         method = "slice" if bound_keys else "scan"
     if method == "slice":
-        index = indexes.slice(ref.name, equal)
+        index = (indexes.group if path.method == "one" else indexes.slice)(ref.name, equal)
     elif range:
         ranged = ref.variables.index(range.variable)
         first = (ranged, *path.search.then) if path.search else (ranged,)

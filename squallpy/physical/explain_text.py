@@ -89,10 +89,11 @@ def payload_text(payload: Payload) -> str:
 
 def pool_text(pool: PoolPlan) -> str:
     names = Names(pool.keys)
+    group = f" index({', '.join(names(pool.keys[i]) for i in pool.group)})" if pool.group else ""
     slices = "".join(f" slice({', '.join(names(pool.keys[i]) for i in s)})" for s in pool.slices)
     orders = "".join(f" sorted({', '.join(names(pool.keys[i]) for i in o.columns)})" for o in pool.orders)
     alone = " only" if pool.is_ordered else ""
-    return f"{pool.name}({names.list(pool.keys)}) {payload_text(pool.payload)}{slices}{alone}{orders}"
+    return f"{pool.name}({names.list(pool.keys)}) {payload_text(pool.payload)}{group}{slices}{alone}{orders}"
 
 
 def update_text(update: Update) -> str:

@@ -27,7 +27,12 @@ from squallpy.program.views import Row, View
 
 @dataclass(frozen=True, slots=True)
 class PoolPlan:
-    """A view as a pool: its key variables, payload and indexes; `is_ordered` if it is only its sorted indexes."""
+    """A view as a pool: its key variables, payload and indexes.
+
+    Args:
+        is_ordered: It is only its sorted indexes.
+        group: Positions of the keys that its own index is by, if not all.
+    """
 
     name: str
     keys: tuple[Column, ...]
@@ -35,6 +40,7 @@ class PoolPlan:
     slices: tuple[tuple[int, ...], ...] = ()
     orders: tuple[Order, ...] = ()
     is_ordered: bool = False
+    group: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +57,9 @@ class Lookup:
     """A join step: find the records of `source` that agree with bound variables, and bind the others.
 
     Args:
-        method: probe (all keys bound), slice (some, by slice `index`) or scan (none); over sorted index `index`, range
-            (the records of a range), nearest (the one next to the bound), highest (the one with the greatest or least
-            value) or sum (their sum, for none of their other variables is read).
+        method: probe (all keys bound), slice (some, by slice `index`, −1: the group) or scan (none); over sorted index
+            `index`, range (the records of a range), nearest (the one next to the bound), highest (the one with the
+            greatest or least value) or sum (their sum, for none of their other variables is read).
         bound: Key positions with the variables that they equal.
         binds: Key positions with the variables that they bind.
         live: The variables that later steps read.

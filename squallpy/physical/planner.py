@@ -355,7 +355,7 @@ class _PlanBuilder:
     def plan(self, reading: Stage, stages: tuple[Stage, ...], places: Placements, partitions: int) -> Plan:
         """Assemble the plan of these stages."""
         passing = self.passing
-        planned = {name: PoolPlan(name, p.keys, p.payload, *self.indexes.of(name)) for name, p in self._pools.items()}
+        planned = {name: self.indexes.add_to(pool) for name, pool in self._pools.items()}
         deltas = tuple(pool for name, pool in planned.items() if name in passing)
         where = tuple((name, _placement_value(place)) for name, place in places.items())
         results = tuple(planned[view.name] for view in self._program.results)

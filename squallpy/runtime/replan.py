@@ -181,7 +181,7 @@ def all_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
 def _is_same(old: PoolLayout, new: PoolLayout, held: Held) -> bool:
     """True if a pool can serve as another as it is."""
     whole = not held.lanes or held.lanes == tuple(range(len(old.payload.rings)))
-    shapes = ((x.key_width, x.payload, x.slices, x.orders, x.ordered, x.listed) for x in (old, new))
+    shapes = ((x.key_width, x.payload, x.slices, x.group, x.orders, x.ordered, x.listed) for x in (old, new))
     return whole and len(set(shapes)) == 1
 
 

@@ -16,7 +16,6 @@ from squallpy.base.index_order import Order
 from squallpy.base.rings import Payload, Ring
 from squallpy.runtime.kernels.payload_columns import fill_reals, integers, pack, unpack
 from squallpy.runtime.kernels.pool import Pool
-from squallpy.runtime.kernels.pool_records import hashes_of
 from squallpy.runtime.kernels.row_list import RowList
 from squallpy.runtime.kernels.sorted_pool import SortedPool
 from squallpy.runtime.kernels.view_container import HASHES
@@ -99,10 +98,11 @@ def go_on(pool: Any, model: Model, batch: Batch | None) -> None:
 
 
 @settings(max_examples=200, deadline=None)
-@given(histories())
-def property_pool_equals_dictionary(history: History) -> None:
+@given(histories(), st.booleans())
+def property_pool_equals_dictionary(history: History, is_grouped: bool) -> None:
     width, rings, slices, batches = history
-    pool, model = Pool(width, Payload(rings), slices), {}
+    by, sliced = (slices[:1], slices[1:]) if is_grouped else ((), slices)
+    pool, model = Pool(width, Payload(rings), sliced, group=(*by, ())[0]), {}
     for batch in batches:
         go_on(pool, model, batch)
         assert len(pool) == len(model)
@@ -153,7 +153,7 @@ def check_lookups(pool: Pool) -> None:
     assert slots == [keys.index(key) if key in keys else -1 for key in wanted]
     words = [pool.words[slot].tolist() if slot >= 0 else [0] * pool.payload.width for slot in slots]
     assert pool.get(matrix(wanted, pool.key_width)).tolist() == words
-    for index, columns in enumerate(pool.slices):
+    for index, columns in ((-1, pool.group), *enumerate(pool.slices)):
         bound = list(product(DOMAIN, repeat=len(columns)))[:64]
         rows, slots = pool.slice(index, matrix(bound, len(columns)))
         assert list(zip(rows.tolist(), slots.tolist(), strict=True)) == [
@@ -194,10 +194,12 @@ def property_growth_keeps_everything() -> None:
     assert np.array_equal(pool.keys, left)
 
 
-def property_crowded_tables_take_turns() -> None:
+@pytest.mark.parametrize("group", [(), (1,)])
+def property_crowded_tables_take_turns(group: tuple[int, ...]) -> None:
     """Keys that come and go within a chunk, in tables as full as they get, against numpy."""
     random = np.random.default_rng(3)
-    pool, totals = Pool(2, Payload((Ring.COUNT,)), ((1,), (0, 1))), np.zeros(2400, np.int64)
+    pool = Pool(2, Payload((Ring.COUNT,)), ((1,), (0, 1)), group=group)
+    totals = np.zeros(2400, np.int64)
     for _ in range(60):
         picked, signs = random.integers(0, 2400, 3000), random.integers(-1, 2, (3000, 1))
         pool.upsert(np.stack([picked, picked % 600], axis=1), signs)
@@ -266,6 +268,7 @@ ORDER = Order((1, 0), 1)
 COUNTED = Payload((Ring.COUNT,))
 KINDS: dict[str, Callable[[], Any]] = {
     "hashes": lambda: Pool(2, COUNTED),
+    "hashes of a group": lambda: Pool(2, COUNTED, group=(0,)),
     "order": lambda: Pool(2, COUNTED, orders=(ORDER,)),
     "order alone": lambda: SortedPool(2, COUNTED, (ORDER,)),
 }
@@ -286,8 +289,8 @@ def property_all_is_gone_through_share_by_share(kind: str, cuts: list[int], rows
         again = pool.select_copied(changed, reached, low)
         share, words = pool.copy_fraction(reached, low, high)
         if not pool.sorted:
-            hashes = hashes_of(share)
-            assert np.all((low <= hashes) & (hashes < high))
+            assert not len(pool.select_copied(share, reached, low))
+            assert high == HASHES or len(pool.select_copied(share, reached, high)) == len(share)
         copy.fill(share, words, high)
         copy.fill(changed[again], changes[again], high)
         reached = share[-1:] if len(share) else reached

@@ -30,6 +30,7 @@ SAMPLE = (
     "join_texts",
     # PRIMARY KEYs that data break
     "key_broken",
+    "key_broken_join",
     # expressions: predicates of three values, decimals beside 64 bits, errors that the kernels tell
     "three_valued",
     "decimals_at_64_bits",

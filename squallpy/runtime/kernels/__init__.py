@@ -5,6 +5,7 @@
     memory_regions · memory_area · memory_prefault                growable regions, whole data structures in them
     view_container · pool · sorted_pool · row_list                views
     pool_layout · pool_records · postings · buddy_allocator       what a pool is made of
+    group_index                                                   lookups by a key among the columns of a pool
     sorted_index (tree)                                           sorted indexes of pools, with sums of ranges
     payload_columns · payload_arithmetic · payload_products       lanes of views
     statement_steps · batch_expressions · radix_sort              statements over pools; rows of Arrow batches

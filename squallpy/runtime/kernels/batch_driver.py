@@ -12,8 +12,8 @@ from numba import types
 from numba.core.cgutils import alloca_once
 
 from squallpy.runtime.kernels import pool_layout as at
+from squallpy.runtime.kernels.group_index import hash_record
 from squallpy.runtime.kernels.hash_index import LOW, home, seek, table_of
-from squallpy.runtime.kernels.hashing import hash_row
 from squallpy.runtime.kernels.intrinsics import load, operation, store
 from squallpy.runtime.kernels.kernel_compiler import Vector, address, called, kernel, making
 from squallpy.runtime.kernels.memory_area import HEAD
@@ -154,7 +154,7 @@ def _get(frame: Vector, keys: int, out: int, count: int) -> None:
     table, shape = table_of(frame[places])
     for row in range(count):
         key, words = keys + 8 * row * width, out + 8 * row * broad
-        h = hash_row(key, width)
+        h = hash_record(frame, key)
         position = seek(table, shape, home(h, shape), h, key, width, frame[places + at.KEYS], 8 * width)
         if position >= 0:
             record = (load(table, position) & LOW) - 1

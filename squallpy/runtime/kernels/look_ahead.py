@@ -6,7 +6,7 @@ from squallpy.runtime.kernels import pool_layout as at
 from squallpy.runtime.kernels.buddy_allocator import block_at
 from squallpy.runtime.kernels.c_functions import c_function
 from squallpy.runtime.kernels.hash_index import LOW, ask, is_of, peek, table_of
-from squallpy.runtime.kernels.hashing import hash_picked, hash_row
+from squallpy.runtime.kernels.hashing import hash_picked
 from squallpy.runtime.kernels.intrinsics import load, load32, prefetch, store
 from squallpy.runtime.kernels.kernel_compiler import Vector, address, inlined
 from squallpy.runtime.kernels.memory_area import HEAD
@@ -43,7 +43,7 @@ def _ask_ahead(where: int, s: int, keys: int, width: int, columns: int, rows: in
     for row in range(rows):
         for i in range(own):
             store(room, i, load(keys + 8 * row * width, (columns >> (4 * i)) & 15))
-        h = hash_picked(room, address(frame) + 8 * (picks + 1), frame[picks]) if s >= 0 else hash_row(room, own)
+        h = hash_picked(room, address(frame) + 8 * (picks + 1), frame[picks])
         frame[scratch + row] = h
         frame[scratch + at.CHUNK + row] = ask(table, shape, h)
     for row in range(rows):

@@ -20,6 +20,7 @@ import numpy as np
 from squallpy.base.index_order import Order
 from squallpy.base.rings import Payload
 from squallpy.runtime.kernels import pool_layout
+from squallpy.runtime.kernels.group_index import group_records
 from squallpy.runtime.kernels.hash_index import FIRST, HEADER, MOST, OF, SIZE, begin_growing, wider
 from squallpy.runtime.kernels.memory_area import CONSTANTS, Area
 from squallpy.runtime.kernels.memory_regions import HEAP, Storage, Words
@@ -51,7 +52,8 @@ class Pool(OrderedContainer):
     """A map from keys, rows of `key_width` int64, to elements of `payload`'s ring; zero elements are not kept.
 
     Slots number the records 0 … len − 1 without holes, in an order that depends on the calls alone; they hold until the
-    next `upsert` or `clear`. `slices` are key columns to look up by; `orders` are of sorted indexes.
+    next `upsert` or `clear`. `slices` are key columns to look up by, `group` those that its own index is by, if not
+    all, on which few records agree; `orders` are of sorted indexes.
     """
 
     def __init__(
@@ -62,19 +64,32 @@ class Pool(OrderedContainer):
         storage: Storage = HEAP,
         name: str = "pool",
         orders: tuple[Order, ...] = (),
+        group: tuple[int, ...] = (),
     ) -> None:
         assert payload.width > 0, "a payload has at least one lane"
-        assert all(0 <= column < key_width for columns in slices for column in columns), "a slice is by key columns"
+        assert all(0 <= column < key_width for columns in (*slices, group) for column in columns), (
+            "a slice is by key columns"
+        )
         self.key_width, self.payload, self.slices = key_width, payload, slices
         regions = {"index": _BIRTH, "keys": _BIRTH, "words": _BIRTH}
-        bounds: list[int] = []
-        for s, columns in enumerate(slices):
-            regions |= {f"{part}{s}": _BIRTH for part in ("index", "arena", "where")}
+        self.group = group or tuple(range(key_width))
+        bounds = list[int]()
+        for columns in (self.group, *slices):
             bounds += [len(columns), *columns, *[0] * (key_width - len(columns))]
+        for s in range(len(slices)):
+            regions |= {f"{part}{s}": _BIRTH for part in ("index", "arena", "where")}
         rings = [ring.code for ring in payload.rings]
         start = pool_layout.RINGS + len(rings)
         places = start + len(bounds)
-        fixed = [key_width, payload.width, len(rings), len(slices), places, start, places + 2 * len(regions)]
+        fixed = [
+            key_width,
+            payload.width,
+            len(rings),
+            len(slices),
+            places,
+            start + 1 + key_width,
+            places + 2 * len(regions),
+        ]
         assert CONSTANTS + len(fixed) == pool_layout.RINGS
         self._area = Area(
             storage,
@@ -141,7 +156,12 @@ class Pool(OrderedContainer):
         return get_records(self._area.current(), keys)
 
     def slice(self, index: int, bound: Words) -> tuple[Words, Words]:
-        """List all pairs (row of `bound`, slot) that agree on the columns of slice `index`; rows ascend, then slots."""
+        """List all pairs (row of `bound`, slot) that agree on the columns of slice `index`, of the group if that is −1.
+
+        Rows ascend, then slots.
+        """
+        if index < 0:
+            return group_records(self._area.current(), bound)
         assert bound.shape[1] == len(self.slices[index])
         return slice_records(self._area.current(), index, bound)
 
@@ -154,7 +174,7 @@ class Pool(OrderedContainer):
     def select_copied(self, keys: Words, reached: Words, low: int) -> Words:
         if self.sorted or low == HASHES:
             return super().select_copied(keys, reached, low)
-        return np.flatnonzero(hashes_of(keys) < low)
+        return np.flatnonzero(hashes_of(self._area.current(), keys) < low)
 
     def fill(self, keys: Words, words: Words, high: int) -> None:
         if not self.sorted:  # filled in the order of hashes, a small index would be crowded at its beginning

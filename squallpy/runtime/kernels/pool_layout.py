@@ -8,7 +8,7 @@ PAYLOAD: Final = 2  # words in a payload
 LANES: Final = 3  # lanes in a payload
 SLICES: Final = 4  # secondary indexes
 PLACES: Final = 5  # where (address, words) of the regions begin: index, keys, words, then three for each slice
-BOUNDS: Final = 6  # where the slices' columns begin: for each slice how many, then which, in KEY + 1 words
+BOUNDS: Final = 6  # where the slices' columns begin, behind the index's: how many, then which, in KEY + 1 words each
 SCRATCH: Final = 7  # where the scratch begins: a chunk's hashes and positions, twice that for who comes or goes, a key
 RINGS: Final = 8  # ring of each lane, from here
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from squallpy.runtime.kernels import pool_layout as at
 from squallpy.runtime.kernels.cofactor_lifting import lift_payload
+from squallpy.runtime.kernels.group_index import hash_record
 from squallpy.runtime.kernels.hash_index import (
     HIGH,
     LOW,
@@ -30,7 +31,6 @@ from squallpy.runtime.kernels.hash_index import (
     wipe,
     wipe_all,
 )
-from squallpy.runtime.kernels.hashing import hash_row
 from squallpy.runtime.kernels.intrinsics import load, prefetch, store
 from squallpy.runtime.kernels.kernel_compiler import (
     GIVEN_MATRIX,
@@ -60,7 +60,7 @@ def drop(frame: Vector, position: int, record: int, count: int) -> None:
     unlink(frame, record)
     last = count - 1
     if record != last:
-        other = seek_number(table, shape, hash_row(keys + last * wide, frame[at.KEY]), last)
+        other = seek_number(table, shape, hash_record(frame, keys + last * wide), last)
         store(table, other, (load(table, other) & HIGH) | (record + 1))
         copy(keys + record * wide, keys + last * wide, frame[at.KEY])
         copy(words + record * broad, words + last * broad, frame[at.PAYLOAD])
@@ -74,7 +74,7 @@ def _ask(frame: Vector, base: int, row: int, rows: int) -> None:
     (table, shape), keys, words = table_of(frame[places]), frame[places + at.KEYS], frame[places + at.WORDS]
     scratch = frame[at.SCRATCH]
     for j in range(rows):
-        h = hash_row(base + (row + j) * 8 * key, key)
+        h = hash_record(frame, base + (row + j) * 8 * key)
         frame[scratch + j] = h
         frame[scratch + at.CHUNK + j] = ask(table, shape, h)
     for j in range(rows):
@@ -115,7 +115,7 @@ def _ask_leaving(frame: Vector, given: int, rows: int, count: int) -> None:
                 frame[leaving + n], frame[leaving + n + 1] = record, last
                 n += 2
     for i in range(1, n, 2):
-        h = hash_row(keys + frame[leaving + i] * wide, frame[at.KEY])
+        h = hash_record(frame, keys + frame[leaving + i] * wide)
         ask(table, shape, h)
     if n > 0:
         ask_unlink(frame, leaving, n)
@@ -246,13 +246,13 @@ def records_between(frame: Vector, low: int, high: int) -> Words:
     return out[:n].copy()
 
 
-@kernel(f"{VECTOR}({GIVEN_MATRIX})")
-def hashes_of(rows: Vector) -> Words:
+@kernel(f"{VECTOR}({VECTOR}, {GIVEN_MATRIX})")
+def hashes_of(frame: Vector, rows: Vector) -> Words:
     """Compute the 32-bit hashes by which records with these keys are in order."""
     width = rows.shape[1]
     base, out = address(rows), np.empty(rows.shape[0], np.int64)
     for row in range(len(out)):
-        out[row] = (hash_row(base + row * 8 * width, width) >> 32) & LOW
+        out[row] = (hash_record(frame, base + row * 8 * width) >> 32) & LOW
     return out
 
 
@@ -266,7 +266,7 @@ def clear_records(frame: Vector) -> None:
         wipe_all(frame[places])
     else:
         for record in range(count):
-            wipe(table, shape, hash_row(keys + record * 8 * key, key))
+            wipe(table, shape, hash_record(frame, keys + record * 8 * key))
         settle(frame[places])
     unlink_all(frame, count)
     store(head, at.COUNT, 0)

@@ -17,6 +17,7 @@ from numba import carray  # type: ignore[attr-defined]
 from squallpy.base.rings.cofactor import PLAIN, POWERS
 from squallpy.runtime.kernels import pool_layout as at
 from squallpy.runtime.kernels.cofactor_products import add_product, settle, workspace
+from squallpy.runtime.kernels.group_index import grouped
 from squallpy.runtime.kernels.intrinsics import load, pointer, store
 from squallpy.runtime.kernels.kernel_compiler import (
     GIVEN_MATRIX,
@@ -145,7 +146,7 @@ def _found(frame: Vector, kind: int, index: int, given: Vector) -> tuple[Words, 
     if kind == PROBE:
         return _among(probed(frame, given))
     if kind == SLICE:
-        return sliced(frame, index, given)
+        return sliced(frame, index, given) if index >= 0 else grouped(frame, given)
     return _crossed(given.shape[0], load(frame[HEAD], at.COUNT))
 
 

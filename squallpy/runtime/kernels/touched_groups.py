@@ -7,8 +7,8 @@ from typing import Final
 
 from squallpy.runtime.kernels import pool_layout as at
 from squallpy.runtime.kernels.c_functions import c_function
+from squallpy.runtime.kernels.group_index import hash_record
 from squallpy.runtime.kernels.hash_index import HIGH, LOW, full, home, insert, seek, table_of
-from squallpy.runtime.kernels.hashing import hash_row
 from squallpy.runtime.kernels.intrinsics import load, store
 from squallpy.runtime.kernels.kernel_compiler import GIVEN_MATRIX, VECTOR, Vector, address, inlined, kernel
 from squallpy.runtime.kernels.memory_area import HEAD
@@ -34,12 +34,13 @@ def _note(touched: Vector, source: Vector, keys: int, first: int, rows: int) -> 
             store(head, at.COUNT, count)
             return row
         key = keys + 8 * row * width
-        h = hash_row(key, width)
+        h = hash_record(touched, key)
         position = seek(table, shape, home(h, shape), h, key, width, own, 8 * width)
         if position >= 0:
             continue
         insert(table, shape, ~position, (h & HIGH) | (count + 1))
         copy(own + 8 * count * width, key, width)
+        h = hash_record(source, key)
         found = seek(other, form, home(h, form), h, key, width, source[there + at.KEYS], 8 * width)
         if found >= 0:
             copy(

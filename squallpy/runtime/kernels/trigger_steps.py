@@ -15,8 +15,9 @@ from squallpy.runtime.kernels.batch_expressions import part_of_date
 from squallpy.runtime.kernels.buddy_allocator import block_at
 from squallpy.runtime.kernels.c_functions import CFunction, c_function
 from squallpy.runtime.kernels.dictionary import COUNT, NEEDED, copy_bytes, same_bytes
+from squallpy.runtime.kernels.group_index import MANY, group_length, group_of, group_record, hash_record
 from squallpy.runtime.kernels.hash_index import HIGH, LOW, after, full, home, insert, is_behind, seek, table_of
-from squallpy.runtime.kernels.hashing import hash_bytes, hash_row
+from squallpy.runtime.kernels.hashing import hash_bytes
 from squallpy.runtime.kernels.intrinsics import load, load8, load32, operation, pointer, store
 from squallpy.runtime.kernels.kernel_compiler import Vector, address, called, inlined, making
 from squallpy.runtime.kernels.memory_area import HEAD
@@ -33,6 +34,8 @@ __all__ = [  # what printed code imports
 ]  # fmt: skip
 
 _kernel: Any = upsert_records
+_group: Any = group_record
+_group_record: Any = called(_group.py_func)
 _upsert_rows: Any = called(_kernel.py_func)  # NB: the kernel itself is compiled for the types of its signature alone
 
 # Where `ArrowArray` of Arrow's C data interface has what, in words.
@@ -145,7 +148,7 @@ def _find(where: int, key: int, _b: int, _c: int, _d: int, _e: int) -> int:
     frame = frame_at(where)
     places, width = frame[at.PLACES], frame[at.KEY]
     table, shape = table_of(frame[places])
-    h = hash_row(key, width)
+    h = hash_record(frame, key)
     position = seek(table, shape, home(h, shape), h, key, width, frame[places + at.KEYS], 8 * width)
     return (load(table, position) & LOW) - 1 if position >= 0 else -1
 
@@ -166,7 +169,7 @@ def _enter(where: int, key: int, grow: int, pool: int, _d: int, _e: int) -> int:
     frame = frame_at(where)
     head, places, width, broad = frame[HEAD], frame[at.PLACES], frame[at.KEY], frame[at.PAYLOAD]
     table, shape = table_of(frame[places])
-    h = hash_row(key, width)
+    h = hash_record(frame, key)
     position = seek(table, shape, home(h, shape), h, key, width, frame[places + at.KEYS], 8 * width)
     if position >= 0:
         return (load(table, position) & LOW) - 1
@@ -203,7 +206,7 @@ def _remove(where: int, key: int, _b: int, _c: int, _d: int, _e: int) -> int:
     frame = frame_at(where)
     head, places, width = frame[HEAD], frame[at.PLACES], frame[at.KEY]
     table, shape = table_of(frame[places])
-    h, count = hash_row(key, width), load(head, at.COUNT)
+    h, count = hash_record(frame, key), load(head, at.COUNT)
     position = seek(table, shape, home(h, shape), h, key, width, frame[places + at.KEYS], 8 * width)
     drop(frame, position, (load(table, position) & LOW) - 1, count)
     store(head, at.COUNT, count - 1)
@@ -236,19 +239,26 @@ def count_of(frame: Vector) -> int:
 
 @inlined
 def slice_of(frame: Vector, s: int, key: int, steps: int) -> int:
-    """Find the records that agree with the key at an address on the columns of a slice: their entry, −1 if none."""
+    """Find the entry of the records that agree with the key at an address on the columns of a slice; −1 if none do.
+
+    Args:
+        s: The number of the slice; −1: the columns of the pool's own index.
+    """
     return call(load(steps, SLICE), address(frame), s, key, 0, 0, 0)
 
 
 @c_function(6)
 def _slice_of(where: int, s: int, key: int, _c: int, _d: int, _e: int) -> int:
     """Find the entry of a slice."""
-    return entry_of(frame_at(where), s, key)
+    frame = frame_at(where)
+    return entry_of(frame, s, key) if s >= 0 else group_of(frame, key, hash_record(frame, key))
 
 
 @inlined
 def length_of(frame: Vector, s: int, entry: int) -> int:
     """Return how many records an entry of a slice has."""
+    if s < 0:
+        return group_length(entry)
     if entry < 0:
         return 0
     if entry >= ALONE:
@@ -259,6 +269,8 @@ def length_of(frame: Vector, s: int, entry: int) -> int:
 @inlined
 def record_of(frame: Vector, s: int, entry: int, i: int) -> int:
     """Return record number `i` of an entry of a slice."""
+    if s < 0:
+        return _group_record(frame, entry, i) if entry >= MANY else entry - ALONE
     if entry >= ALONE:
         return entry - ALONE
     arena = frame[frame[at.PLACES] + at.SLICE + s * at.SLICE_STRIDE + at.ARENA]

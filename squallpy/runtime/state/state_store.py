@@ -61,6 +61,7 @@ class PoolLayout:
     numbered: tuple[StringCells, ...] = ()
     ordered: bool = False
     listed: bool = False
+    group: tuple[int, ...] = ()
 
     def open(self, storage: Storage) -> Container:
         """Make the pool, or open what storage has of it."""
@@ -69,7 +70,7 @@ class PoolLayout:
             return SortedPool(self.key_width, self.payload, self.orders, storage, name)
         if self.listed:
             return RowList(self.key_width, self.payload, storage, name)
-        return Pool(self.key_width, self.payload, self.slices, storage, name, self.orders)
+        return Pool(self.key_width, self.payload, self.slices, storage, name, self.orders, self.group)
 
     def __post_init__(self) -> None:
         assert "/" not in self.name and self.name not in ("", "dictionary"), f"{self.name!r} cannot name a pool's files"

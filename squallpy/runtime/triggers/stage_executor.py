@@ -44,7 +44,7 @@ def driver_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
 
 def _view_layouts(plan: Plan, names: Collection[str]) -> tuple[PoolLayout, ...]:
     return tuple(
-        PoolLayout(p.name, len(p.keys), p.payload, p.slices, p.orders, numbered(p.keys), p.is_ordered)
+        PoolLayout(p.name, len(p.keys), p.payload, p.slices, p.orders, numbered(p.keys), p.is_ordered, group=p.group)
         for p in plan.pools
         if p.name in names
     )
@@ -64,7 +64,11 @@ def store_layout(plan: Plan) -> StoreLayout:
     views = _view_layouts(plan, {pool.name for pool in plan.pools} - plan.driver_pools)
     twice = {line.view: PoolName(line.view, Role.OTHER_GRID) for line in plan.on_grid if not line.key}
     second = [replace(view, name=twice[view.name]) for view in views if view.name in twice]
-    plain = [replace(view, slices=(), orders=(), ordered=False, listed=True) for view in views if view.name in twice]
+    plain = [
+        replace(view, slices=(), group=(), orders=(), ordered=False, listed=True)
+        for view in views
+        if view.name in twice
+    ]
     changed = [replace(view, name=PoolName(view.name, Role.CHANGES)) for view in plain]
     reached = [replace(view, name=PoolName(view.name, Role.REACHED), payload=COUNTS) for view in plain]
     latest = [rows.layout for rows in latest_rows(plan).values()]
@@ -118,7 +122,7 @@ class StageExecutor:
         indexed = {step.source for u in updates for step in u.steps if isinstance(step, Lookup)}
         targets = {u.target for u in updates}
         self._scratch = {  # deltas that are looked up, and those that are added up here
-            d.name: Pool(len(d.keys), d.payload, d.slices, orders=d.orders)
+            d.name: Pool(len(d.keys), d.payload, d.slices, orders=d.orders, group=d.group)
             for d in plan.deltas
             if d.name in indexed | targets
         }
