@@ -333,10 +333,32 @@ class Definitions:
 
     def statements(self) -> tuple[str, ...]:
         """Write the definitions as statements, each behind those of what it reads."""
+        return tuple(self._by_name().values())
+
+    def put_in_order(self, bind: Callable[[Sequence[str]], Sequence[Query]]) -> None:
+        """Put queries in the order of these statements, so that their program is that of a session that is restored.
+
+        Where names are made by counting, as those of parts of relations, all are bound anew, as such a session does.
+
+        Args:
+            bind: Binds the queries of statements by themselves.
+        """
+        catalog, kept = self.catalog, self.entries.maintained
+        if not (catalog.parts or catalog.matrices or catalog.programs):
+            self.entries.maintained = {name: kept[name] for name in self._by_name() if name in kept}
+            return
+        bound = dict[str, Maintained]()
+        for query in bind(self.statements()):
+            known = kept[query.name.lower()]
+            number, sink = known.query.number, known.query.sink
+            bound[query.name.lower()] = replace(known, query=replace(query, number=number, sink=sink))
+        self.entries.maintained = bound
+
+    def _by_name(self) -> dict[str, str]:
         found = dict[str, str]()
         for name in self.catalog.entries:
             self._write(name, found)
-        return tuple(found.values())
+        return found
 
     def _write(self, name: str, found: dict[str, str]) -> None:
         entry = self.catalog.entries[name]

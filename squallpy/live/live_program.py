@@ -23,6 +23,7 @@ from squallpy.logical.nodes import Query
 from squallpy.physical.plan import Plan
 from squallpy.physical.planner import place
 from squallpy.program.trigger_program import Program
+from squallpy.program.view_identity import ViewIdentities
 from squallpy.runtime.batch.delivery import Delivery
 from squallpy.runtime.checkpoint.lease import Lease
 from squallpy.runtime.checkpoint.offset_log import OffsetLog
@@ -49,12 +50,17 @@ Save = Callable[[int, int, int], None]
 
 @dataclass(frozen=True)
 class Running:
-    """Compiled queries at work."""
+    """Compiled queries at work.
+
+    Args:
+        identities: Those of the program's views, as far as they are known.
+    """
 
     compiled: CompiledQuery
     executor: LiveExecutor
     input: Input
     delivery: Delivery
+    identities: ViewIdentities
     log: OffsetLog | None = None
 
     @property
@@ -106,7 +112,8 @@ class LiveProgram:
         if not queries:
             return None
         compiled = self.compile(queries, self._partitions)
-        return Pending(compiled, Replan(self.running.plan, compiled.plan) if self.running else None)
+        running = self.running
+        return Pending(compiled, Replan(running.plan, compiled.plan, running.identities) if running else None)
 
     @property
     def _partitions(self) -> int:
@@ -169,7 +176,8 @@ class LiveProgram:
             self._introduce(queries, new, sinks, executor)
             save(number, self.batches, compiled.plan.partitions)
         self._close()
-        self._run(queries, Running(compiled, executor, given, self._delivery(queries, sinks), log))
+        identities = replan.identities if replan else ViewIdentities(compiled.program)
+        self._run(queries, Running(compiled, executor, given, self._delivery(queries, sinks), identities, log))
 
     def _close(self) -> None:
         if self.running:
@@ -273,7 +281,8 @@ class LiveProgram:
         given = self._arrivals(compiled, log.write, decided)
         executor = self.backend.open(compiled.plan, given, location, self.settings)
         self._introduce(queries, sinks.keys(), sinks, executor, rows=False)
-        self._run(queries, Running(compiled, executor, given, self._delivery(queries, sinks), log))
+        identities = ViewIdentities(compiled.program)
+        self._run(queries, Running(compiled, executor, given, self._delivery(queries, sinks), identities, log))
 
     def _place(self, program: Program) -> Plan:
         return with_whole_rows(place(program, 1, {}, compensated=self.settings.fivm_sums == "compensated"))

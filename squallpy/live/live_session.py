@@ -9,7 +9,6 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,7 @@ from squallpy.frontend.statement_texts import list_statements
 from squallpy.frontend.statements import CreateView, Describe, Explain, Pause, Select, Set, Show, Statement, Subscribe
 from squallpy.live.backend import Backend, LocalBackend, temporary_checkpoint
 from squallpy.live.definitions import Definitions
-from squallpy.live.entries import Entries, Maintained, sinks_of
+from squallpy.live.entries import Entries, sinks_of
 from squallpy.live.explain_query import explain_query, stage_of
 from squallpy.live.host import Host, Services
 from squallpy.live.live_program import LiveProgram
@@ -212,7 +211,7 @@ class LiveSession:
         if self._restores:
             return
         if has_changed:
-            self._bind_anew()
+            self._definitions.put_in_order(self._compiler.bind)
             kept = [*self._definitions.entries.maintained.values()]
             self._change([each.query for each in kept], sinks_of(kept))
             return
@@ -242,16 +241,6 @@ class LiveSession:
                 pending.close()
         self._work.set()
 
-    def _bind_anew(self) -> None:
-        """Bind all queries as a session that is restored does, so that their program is that of the definitions."""
-        bound = dict[str, Maintained]()
-        for query in self._compiler.bind(self._definitions.statements()):
-            name = query.view or (query.sink.name if query.sink else "")
-            known = self._definitions.entries.maintained[name.lower()]
-            number, sink = known.query.number, known.query.sink
-            bound[name.lower()] = replace(known, query=replace(query, number=number, sink=sink))
-        self._definitions.entries.maintained = bound
-
     def _save(self, generation: int, batches: int, partitions: int) -> None:
         """Put a generation of the checkpoint in force, with the definitions."""
         if self._checkpoint:
@@ -274,7 +263,7 @@ class LiveSession:
             for statement in parse_script(text, "session"):
                 self.execute_statement(statement, text)
         self._restores = False
-        self._bind_anew()
+        self._definitions.put_in_order(self._compiler.bind)
         kept = [*self._definitions.entries.maintained.values()]
         self.program.resume([each.query for each in kept], sinks_of(kept), self._save)
         self._publish()

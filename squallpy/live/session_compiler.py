@@ -52,7 +52,7 @@ class SessionCompiler:
         binder = self.binder()
         for text in statements:
             for statement in parse_script(text, "session"):
-                binder.bind(statement)
+                binder.bind(statement, is_checked=True)
         return binder.script.queries
 
     def compiler(self, catalog: Catalog, queries: Sequence[Query]) -> Compiler:

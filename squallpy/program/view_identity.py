@@ -31,15 +31,14 @@ class Held:
     lanes: tuple[int, ...]
 
 
-def held_views(program: Program, before: Program) -> dict[str, Held]:
+def held_views(ours: "ViewIdentities", before: "ViewIdentities") -> dict[str, Held]:
     """Find the views of a program whose rows a view of the one before holds, under the same keys in the same order."""
-    ours, theirs = ViewIdentities(program), ViewIdentities(before)
     known = defaultdict[str, list[tuple[str, int]]](list)
-    for view in before.views:
-        for lane, identity in enumerate(theirs.view(view.name)):
+    for view in before.program.views:
+        for lane, identity in enumerate(before.view(view.name)):
             known[identity].append((view.name, lane))
     found = dict[str, Held]()
-    for view in program.views:
+    for view in ours.program.views:
         lanes = [dict(known[identity]) for identity in ours.view(view.name)]
         holders = [name for name in lanes[0] if all(name in each for each in lanes)]
         if holders:
@@ -47,18 +46,18 @@ def held_views(program: Program, before: Program) -> dict[str, Held]:
     return found
 
 
-def held_auxiliary(program: Program, before: Program) -> dict[str, str]:
+def held_auxiliary(ours: "ViewIdentities", before: "ViewIdentities") -> dict[str, str]:
     """Find the auxiliary relations of a program whose rows are those of one of the program before, by name."""
-    ours, theirs = ViewIdentities(program), ViewIdentities(before)
-    known = {theirs.auxiliary(aux.relation.name): aux.relation.name for aux in before.auxiliary}
-    names = (aux.relation.name for aux in program.auxiliary)
+    known = {before.auxiliary(aux.relation.name): aux.relation.name for aux in before.program.auxiliary}
+    names = (aux.relation.name for aux in ours.program.auxiliary)
     return {name: known[identity] for name in names if (identity := ours.auxiliary(name)) in known}
 
 
 class ViewIdentities:
-    """The identities of the views and auxiliary relations of a program."""
+    """The identities of the views and auxiliary relations of a program, each computed when it is first asked for."""
 
     def __init__(self, program: Program) -> None:
+        self.program = program
         self._views = {view.name: view for view in program.views}
         self._auxiliary = {aux.relation.name: aux for aux in program.auxiliary}
         self._deltas = {delta.name: delta for trigger in program.triggers for delta in trigger.deltas}
@@ -68,7 +67,7 @@ class ViewIdentities:
             partial = {s.target: s for s in trigger.statements if s.partial and sums[s.target] == 1}
             for statement in trigger.statements:
                 self._statements[statement.target].append((trigger.relation, _inlined(statement, partial)))
-        self._known = dict[tuple[str, int], str]()
+        self._known, self._known_deltas = dict[tuple[str, int], str](), dict[tuple[str, int], str]()
 
     def view(self, name: str) -> tuple[str, ...]:
         """Return the identity of each lane of a view."""
@@ -84,7 +83,7 @@ class ViewIdentities:
     def _of(self, name: str, lane: int, text: Any) -> str:
         if (name, lane) not in self._known:
             self._known[name, lane] = "itself"  # NB: a view that is read by what changes it
-            self._known[name, lane] = hashlib.sha256(text().encode()).hexdigest()[:24]
+            self._known[name, lane] = _digest(text())
         return self._known[name, lane]
 
     def _lane_text(self, name: str, lane: int) -> str:
@@ -111,7 +110,9 @@ class ViewIdentities:
     def _source(self, ref: Ref, lane: int) -> str:
         """Return the identity of what is read, whatever its variables."""
         if ref.name in self._deltas:
-            return self._delta(self._deltas[ref.name], lane)
+            if (ref.name, lane) not in self._known_deltas:
+                self._known_deltas[ref.name, lane] = _digest(self._delta(self._deltas[ref.name], lane))
+            return self._known_deltas[ref.name, lane]
         if ref.row:
             return self.auxiliary(ref.row.relation)
         return self._lane(ref.name, lane) if lane >= 0 else " ".join(self.lanes_or_keys(ref.name))
@@ -138,6 +139,10 @@ class ViewIdentities:
         if relation.name in self._auxiliary:
             return self.auxiliary(relation.name)
         return f"{relation.name} {_Text(self).of(relation.parts)}" if relation.parts else relation.name
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
 def _inlined(statement: Statement, partial: Mapping[str, Statement]) -> Statement:

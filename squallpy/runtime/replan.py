@@ -19,7 +19,7 @@ from squallpy.physical.plan import Plan
 from squallpy.physical.planner import place
 from squallpy.program.restrict import HELD, held_delta, restrict, restrict_above
 from squallpy.program.trigger_program import Program
-from squallpy.program.view_identity import Held, held_auxiliary, held_views
+from squallpy.program.view_identity import Held, ViewIdentities, held_auxiliary, held_views
 from squallpy.runtime.auxiliary.maintainer import begin
 from squallpy.runtime.ingest.upserts import latest_rows
 from squallpy.runtime.kernels.dictionary import Dictionary
@@ -35,10 +35,20 @@ _OF_AUXILIARY = (Role.EXTREMES, Role.SKYLINE, Role.INTERVALS, Role.SPANS, Role.C
 
 @dataclass(frozen=True)
 class Replan:
-    """A change from the plan of some queries to that of others."""
+    """A change from the plan of some queries to that of others.
+
+    Args:
+        known: The identities of the old plan's views, if some are known.
+    """
 
     old: Plan
     new: Plan
+    known: ViewIdentities | None = None
+
+    @cached_property
+    def identities(self) -> ViewIdentities:
+        """The identities of the new plan's views."""
+        return ViewIdentities(self.new.program)
 
     @cached_property
     def held(self) -> Mapping[str, Held]:
@@ -46,12 +56,13 @@ class Replan:
         layouts = {layout.name: layout for layout in all_layouts(self.old)}
         mine, found = {layout.name: layout for layout in all_layouts(self.new)}, dict[str, Held]()
         pools = {p.name: p for p in (*self.old.pools, *self.old.results)}
-        for name, held in held_views(self.new.program, self.old.program).items():
+        ours, before = self.identities, self.known or ViewIdentities(self.old.program)
+        for name, held in held_views(ours, before).items():
             if held.view in pools and name in mine:
                 rings = tuple(layouts[held.view].payload.rings[lane] for lane in held.lanes)
                 if rings == mine[name].payload.rings:
                     found[name] = held
-        for name, was in held_auxiliary(self.new.program, self.old.program).items():
+        for name, was in held_auxiliary(ours, before).items():
             found |= {PoolName(name, role): Held(PoolName(was, role), ()) for role in _OF_AUXILIARY}
         for clock in self.new.clocks.values():
             if self.old.clocks.get(clock.name) == clock:

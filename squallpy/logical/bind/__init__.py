@@ -61,8 +61,12 @@ class ScriptBinder:
         self._infer, self._outputs, self._evaluate = infer, outputs, evaluate
         self.catalog, self._queries = Catalog(), list[Query]()
 
-    def bind(self, statement: "Statement") -> None:
-        """Declare what a statement declares, and bind its query."""
+    def bind(self, statement: "Statement", is_checked: bool = False) -> None:
+        """Declare what a statement declares, and bind its query.
+
+        Args:
+            is_checked: It was bound before, so that a view has no mistakes to be found.
+        """
         from squallpy.frontend.statements import (
             CreateMatrix,
             CreateOrder,
@@ -79,7 +83,7 @@ class ScriptBinder:
             case CreateRelation(relation, existing=existing):
                 self._declare(check_fields(complete(relation, self._infer)), existing)
             case CreateView(alters=False):
-                self._bind_view(statement)
+                self._bind_view(statement, is_checked)
             case CreateMatrix():
                 catalog.add(bind_matrix(catalog, statement))
             case CreateProgram():
@@ -107,16 +111,16 @@ class ScriptBinder:
         bound = bind_top(self.catalog, query, len(self._queries) + 1, self._evaluate)
         return replace(bound, view=view.name, names=view.columns or bound.names) if view else bound
 
-    def view(self, created: "CreateView") -> View:
+    def view(self, created: "CreateView", is_checked: bool = False) -> View:
         """Bind the query of a view for its mistakes."""
         from squallpy.logical.bind.table_functions import expand
 
         expand(self.catalog, created.query, self._outputs)
         view = View(created.name, created.columns, created.query, created.span, created.is_materialized)
-        return replace(view, checked=check_view(self.catalog, view, self._evaluate))
+        return view if is_checked else replace(view, checked=check_view(self.catalog, view, self._evaluate))
 
-    def _bind_view(self, created: "CreateView") -> None:
-        view = self.view(created)
+    def _bind_view(self, created: "CreateView", is_checked: bool) -> None:
+        view = self.view(created, is_checked)
         if self._declare(view, created.existing) and view.is_materialized:
             self._queries.append(self.query(created.query, view))
 
