@@ -5,7 +5,7 @@ DEVELOP := .venv/developed
 # NB: a process that compiles to bytecode all that it imports takes 2 s of processor time for it
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup run demo check test ibis long passes compiled cluster wheel fuzz plans bench bench-joins bench-matrix bench-fivm bench-compile table clean
+.PHONY: help setup run demo check test ibis long passes compiled connectors cluster wheel fuzz plans bench bench-joins bench-matrix bench-fivm bench-compile bench-sources table clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ passes: setup  ## each step test without each pass and rule that changes its pla
 compiled: setup  ## each step test with its triggers compiled; `make test` has a sample
 	$(BIN)/python -m pytest -m compiled
 
+connectors: setup  ## faults, kills and long runs of sources and sinks of servers: KILLS=100 for as many
+	$(BIN)/python -m pytest tests/connectors -m "connectors or (long and not spark)" -n 0
+
 cluster: setup  ## whole runs whose masters, workers and drivers are killed, most on a standalone cluster: KILLS=300 for as many
 	$(BIN)/python -m pytest -m cluster -n 0
 
@@ -77,6 +80,9 @@ bench-fivm: setup  ## cofactor matrices maintained over joins, beside C++ by han
 
 bench-compile: setup  ## processor time of a short run, and of compiling queries that repeat a construct
 	$(BIN)/python -m bench.compile_time
+
+bench-sources: setup  ## changes of PostgreSQL a second into a query, and how soon a change is in a sink
+	$(BIN)/python -m bench.sources
 
 table: setup  ## Table 1 of the paper beside ours: 22 + 13 queries, hours; it goes on where it was
 	$(BIN)/python -m bench.table1.run

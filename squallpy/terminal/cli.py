@@ -380,3 +380,28 @@ def doctor(context: click.Context) -> None:
         click.echo(finding)
     if not all(finding.ok for finding in findings):
         context.exit(NO_ENGINE)
+
+
+@squall.group(short_help="List or drop replication slots that runs have left at PostgreSQL.")
+def slots() -> None:
+    """List or drop replication slots that runs have left at PostgreSQL; names of ours begin with squall."""
+
+
+@slots.command("list", short_help="List the slots of a database, with the bytes of its log that they hold.")
+@click.argument("url")
+def list_slots(url: str) -> None:
+    """List the slots of a database, with the bytes of its log that they hold: squall slots list postgresql://h/db"""
+    from squallpy.terminal.slots_command import show_slots
+
+    show_slots(url)
+
+
+@slots.command("drop", short_help="Drop a slot that no run uses.")
+@click.argument("url")
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def drop_slot(url: str, name: str, yes: bool) -> None:
+    """Drop a slot that no run uses: a run whose checkpoint needs it cannot go on."""
+    from squallpy.terminal.slots_command import drop
+
+    drop(url, name, yes)

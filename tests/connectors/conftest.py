@@ -1,6 +1,9 @@
 """One PostgreSQL for the tests of a process."""
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -8,10 +11,13 @@ from tests.connectors.servers import PostgresServer
 
 
 @pytest.fixture(scope="session")
-def running_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
-    server = PostgresServer(tmp_path_factory.mktemp("postgres"))
-    yield server
-    server.stop()
+def running_postgres() -> Iterator[PostgresServer]:
+    # NB: not where pytest has its folders, which it closes to others: the server has a user of its own
+    place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with TemporaryDirectory(prefix="squallpy-postgres-", dir=place, ignore_cleanup_errors=True) as folder:
+        server = PostgresServer(Path(folder))
+        yield server
+        server.stop()
 
 
 @pytest.fixture

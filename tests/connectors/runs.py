@@ -1,6 +1,7 @@
 """Runs of scripts in this process, and what their batches say."""
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -59,3 +60,45 @@ def run(
     )  # fmt: skip
     session.run(options, answers, stop)
     return answers
+
+
+class Running:
+    """A run in a thread, until it is left."""
+
+    def __init__(
+        self, text: str, checkpoint: Path | None = None, answers: Answers | None = None, backend: str = "local"
+    ) -> None:
+        self.answers = answers or Answers()
+        self.error: Exception | None = None
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(text, checkpoint, backend), daemon=True)
+
+    def _run(self, text: str, checkpoint: Path | None, backend: str) -> None:
+        try:
+            run(text, self.answers, checkpoint, trigger="as-it-comes", stop=self._stop, backend=backend)
+        except Exception as error:
+            self.error = error
+
+    def __enter__(self) -> "Running":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+
+    def wait_for(self, is_there: Callable[[], bool], seconds: float = 30) -> None:
+        """Wait until something is so; raises what has ended the run before."""
+        until = time.monotonic() + seconds
+        while not is_there():
+            if self.error:
+                raise self.error
+            assert time.monotonic() < until, self.answers.rows
+            time.sleep(0.01)
+
+    def ended(self, seconds: float = 30) -> Exception:
+        """Return the error with which the run ends."""
+        self._thread.join(seconds)
+        assert self.error, self.answers.rows
+        return self.error

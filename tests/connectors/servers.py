@@ -45,9 +45,6 @@ class PostgresServer:
             self.port = free.getsockname()[1]
         if self._user:
             about = pwd.getpwnam(self._user)
-            for each in (folder, *folder.parents):  # NB: it has to be able to look through them
-                if each.owner() == "root" and str(each) != "/" and each.stat().st_mode & 0o077 == 0:
-                    each.chmod(0o711)
             os.chown(folder, about.pw_uid, about.pw_gid)
         self._call("initdb", "-D", str(self._data), "-A", "trust", "-U", "postgres", "-N", "--locale=C", "-E", "UTF8")
         self.process: subprocess.Popen[bytes] | None = None

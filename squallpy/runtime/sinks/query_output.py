@@ -28,7 +28,8 @@ class QueryOutput:
         has_changes, self._schema = self._mode in (CHANGES, UPSERT), schema
         self._table = table_maker(self._mode, schema.names, self._spec.key or ())
         written, added = (change_schema(schema), ADDED) if has_changes else (schema, 0)
-        self._writer = self._destination.writer(written, added)
+        with self._telling():
+            self._writer = self._destination.writer(written, added)
 
     def batch(self, number: int, deletes: pa.Table | None, inserts: pa.Table | None) -> None:
         self._batches = number + 1

@@ -81,6 +81,11 @@ class PostgresStream(Source):
     def is_behind(self) -> bool:
         return self._log.is_behind
 
+    def check(self, columns: Sequence[str]) -> None:
+        fields = (field for field in self._relation.fields if field.name in columns)
+        found = (self._table.column(field.path[0]) for field in fields)
+        self._member.read |= frozenset(column.name for column in found if column)
+
     def begin(self, folder: str | None, ends: bool) -> None:
         self._log.begin(self._relation.name, folder, ends)
 

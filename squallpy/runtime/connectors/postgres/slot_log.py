@@ -12,10 +12,11 @@ that is killed before begins anew. Streams are at the same place, so that no bat
 
 import json
 import zlib
-from collections import deque
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
+from operator import attrgetter
 from time import monotonic, sleep
 from typing import Any
 
@@ -28,7 +29,7 @@ from squallpy.base.events import INFO, SOURCES, log_event
 from squallpy.runtime.checkpoint.checksummed_record import read_record, write_record
 from squallpy.runtime.checkpoint.durable_folder import open_durable
 from squallpy.runtime.connectors.postgres.connection import Connection, Server, asking, pause
-from squallpy.runtime.connectors.postgres.pgoutput import Changes
+from squallpy.runtime.connectors.postgres.pgoutput import Changes, Layout
 from squallpy.runtime.connectors.postgres.snapshot import Pieces, copy_table
 from squallpy.runtime.connectors.postgres.tables import NOT_FOLLOWED, Table, check_followed, find_table
 from squallpy.runtime.connectors.postgres.wal_receiver import Transaction, WalReceiver, slot_error
@@ -44,7 +45,8 @@ class Member:
     """A stream that is read from a log.
 
     Args:
-        columns: Those of the table that are read, by its own names.
+        columns: Those of the table that are declared, by its own names.
+        read: Those of them that queries read.
         committed: The place up to which its batches are durable.
     """
 
@@ -54,6 +56,7 @@ class Member:
     key: tuple[str, ...]
     table: Table
     is_begun: bool = False
+    read: frozenset[str] = frozenset()
     committed: Offset = field(default_factory=dict)
 
 
@@ -71,8 +74,9 @@ class SlotLog:
         self._ends, self._wanted = False, 0
         self._receiver: WalReceiver | None = None
         self._record: dict[str, Any] | None = None
-        self._waiting, self._held = deque[Transaction](), 0
+        self._waiting, self._rows_so_far = list[Transaction](), 0
         self._reached, self._noted = 0, monotonic()
+        self._checked = list[Layout]()  # what has been compared with the columns that are read
         self._dropped = 0  # pieces of the snapshot, from the first on
 
     # streams
@@ -114,18 +118,16 @@ class SlotLog:
         if start["row"] < total:
             return {"row": total if rows is None else min(total, start["row"] + rows), "lsn": start["lsn"]}
         self._pull()
-        end, count = start["lsn"], 0
-        for transaction in self._waiting:
-            if transaction.end <= start["lsn"] or not self._touches(transaction):
-                continue
-            if rows is not None and count >= rows:
+        end, first = start["lsn"], self._place(start)
+        for at in range(first, len(self._waiting)):
+            transaction = self._waiting[at]
+            if rows is not None and self._rows_before(at) - self._rows_before(first) >= rows:
                 break
             if problem := self._problem(transaction):
                 if end != start["lsn"]:
                     break
                 raise problem
             end = transaction.end
-            count += sum(len(c.messages) for parts in transaction.changes.values() for c in parts)
         if end == start["lsn"]:
             self._check()
             self._let_go()
@@ -169,20 +171,22 @@ class SlotLog:
         while self._dropped < len(self._pieces) and self._pieces[self._dropped][2] <= row:
             self._store.drop([self._pieces[self._dropped][0]["name"]])
             self._dropped += 1
-        while self._waiting and self._waiting[0].end <= place:
-            self._release(self._waiting.popleft())
+        if done := bisect_right(self._waiting, place, key=_end):
+            assert self._receiver
+            self._receiver.released(sum(each.size for each in self._waiting[:done]))
+            del self._waiting[:done]
         if self._receiver and row >= self._total:
             self._receiver.confirm(place)
 
     def committed_at(self, start: Offset, end: Offset) -> float | None:
         """Return when the first transaction between two places was committed."""
-        return next((each.committed for each in self._between(start, end) if self._touches(each)), None)
+        return next((each.committed for each in self._between(start, end)), None)
 
     def backlog(self, end: Offset) -> tuple[int, float | None]:
         """Count the changes that have come behind a place, and tell since when the first waits."""
-        rest = [each for each in self._waiting if each.end > end["lsn"] and self._touches(each)]
-        count = sum(len(c.messages) for each in rest for parts in each.changes.values() for c in parts)
-        return max(0, self._total - end["row"]) + count, rest[0].committed if rest else None
+        at = self._place(end)
+        since = self._waiting[at].committed if at < len(self._waiting) else None
+        return max(0, self._total - end["row"]) + self._rows_so_far - self._rows_before(at), since
 
     @property
     def waits_for(self) -> str:
@@ -323,7 +327,8 @@ class SlotLog:
             return self.server.replicate()
 
     def _open_receiver(self, is_temporary: bool, connection: PGconn | None) -> None:
-        self._receiver = WalReceiver(self.server, self.slot, self.publication, is_temporary, connection)
+        tables = [member.table.oid for member in self._members.values()]
+        self._receiver = WalReceiver(self.server, self.slot, self.publication, tables, is_temporary, connection)
         try:
             self._receiver.start()
         except psycopg.Error as error:
@@ -364,6 +369,8 @@ class SlotLog:
         assert self._receiver
         self._reached = self._receiver.reached  # NB: read first, so that all before it is among what is taken
         for transaction in self._receiver.take():
+            self._rows_so_far += transaction.rows
+            transaction.rows_so_far = self._rows_so_far
             self._waiting.append(transaction)
 
     def _check(self) -> None:
@@ -382,13 +389,18 @@ class SlotLog:
             assert self._receiver
             self._receiver.wait(0.05)
 
-    def _between(self, start: Offset, end: Offset) -> list[Transaction]:
-        return [each for each in self._waiting if start["lsn"] < each.end <= end["lsn"]]
+    def _place(self, offset: Offset) -> int:
+        """Find the first transaction behind a place."""
+        return bisect_right(self._waiting, offset["lsn"], key=_end)
 
-    def _touches(self, transaction: Transaction) -> bool:
-        """True if a transaction changes a table that is read."""
-        tables = {member.table.oid for member in self._members.values()}
-        return not tables.isdisjoint(transaction.changes) or not tables.isdisjoint(transaction.truncated)
+    def _rows_before(self, at: int) -> int:
+        """Count the changes before a transaction."""
+        if at < len(self._waiting):
+            return self._waiting[at].rows_so_far - self._waiting[at].rows
+        return self._rows_so_far
+
+    def _between(self, start: Offset, end: Offset) -> list[Transaction]:
+        return self._waiting[self._place(start) : self._place(end)]
 
     def _problem(self, transaction: Transaction) -> SquallError | None:
         """Find what keeps a transaction from being read: a table was truncated, or a column that is read has gone."""
@@ -400,36 +412,36 @@ class SlotLog:
                 return SquallError(NOT_FOLLOWED, message, hint=f"{ANEW}; DELETE FROM tells each row")
             was = self._record["layouts"][member.name]["columns"]
             for part in transaction.changes.get(member.table.oid, ()):
+                if any(part.layout is each for each in self._checked):
+                    continue
                 now = dict(
                     zip(part.layout.names, zip(part.layout.types, part.layout.modifiers, strict=True), strict=True)
                 )
-                for name, (oid, modifier) in was.items():
+                for name, (oid, modifier) in ((name, was[name]) for name in was if name in member.read):
                     if name not in now:
                         message = f'the column "{name}" of {member.table} is there no more {where}'
                         return SquallError(NOT_FOLLOWED, message, hint=f"the batch before is whole; {ANEW}")
                     if now[name] != (oid, modifier):
                         message = f'the column "{name}" of {member.table} has another type {where}'
                         return SquallError(NOT_FOLLOWED, message, hint=f"the batch before is whole; {ANEW}")
+                self._checked.append(part.layout)
         return None
-
-    def _release(self, transaction: Transaction) -> None:
-        assert self._receiver
-        self._receiver.released(transaction.size)
 
     def _let_go(self) -> None:
         """Let the slot move over what others have changed, when nothing of ours is on its way."""
         record, now = self._record, monotonic()
         assert record and self._receiver
-        for each in [each for each in self._waiting if not self._touches(each)]:
-            self._waiting.remove(each)
-            self._release(each)
-        if self._waiting or now - self._noted < NOTE or self._reached <= record["moved"]:
+        is_due = self._receiver.is_asked or now - self._noted >= NOTE
+        if self._waiting or not is_due or self._reached <= record["moved"]:
             return
         if any(not m.committed or m.committed["row"] < self._total for m in self._members.values() if m.is_begun):
             return
         self._noted, record["moved"] = now, self._reached
         self._write(record)
         self._receiver.confirm(self._reached)
+
+
+_end = attrgetter("end")
 
 
 def _number(place: str) -> int:

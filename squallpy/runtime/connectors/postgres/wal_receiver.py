@@ -13,6 +13,7 @@ import struct
 import threading
 import time
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import psycopg
@@ -32,9 +33,15 @@ HELD = 128 << 20  # bytes of messages received ahead; then the server waits
 
 @dataclass(slots=True)
 class Transaction:
-    """A committed transaction: where it ends in the log, when it was committed, what it has changed by table."""
+    """A committed transaction: where it ends in the log, when it was committed, what it has changed by table.
+
+    Args:
+        rows: The number of its changes, and behind it the number of all up to it.
+    """
 
     end: int = 0
+    rows: int = 0
+    rows_so_far: int = 0
     committed: float = 0.0
     changes: dict[int, list[Changes]] = field(default_factory=dict)
     truncated: set[int] = field(default_factory=set)
@@ -51,20 +58,28 @@ class WalReceiver:
     """
 
     def __init__(
-        self, server: Server, slot: str, publication: str, is_temporary: bool, connection: PGconn | None
+        self,
+        server: Server,
+        slot: str,
+        publication: str,
+        tables: Collection[int],
+        is_temporary: bool,
+        connection: PGconn | None,
     ) -> None:
-        self.server, self._slot, self._publication = server, slot, publication
+        self.server, self._slot, self._publication, self._tables = server, slot, publication, frozenset(tables)
         self._is_temporary, self._connection = is_temporary, connection
         self._received, self._lock = deque[Transaction](), threading.Condition()
         self._held = self._confirmed = 0
         self.reached = 0
         """The place up to which everything has been received."""
         self.error: SquallError | None = None
+        self.is_asked = False
+        """True if the server asks what is confirmed, as before it ends: it waits for all to be."""
         self.is_away = False
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
         self._layouts = dict[int, Layout]()
-        self._open = Transaction()
+        self._open, self._is_open = Transaction(), False
 
     def start(self) -> None:
         """Begin to receive, in a thread; SQ8010 if the server refuses it."""
@@ -87,7 +102,7 @@ class WalReceiver:
 
     def confirm(self, place: int) -> None:
         """Let the server forget what lies before a place."""
-        self._confirmed = max(self._confirmed, place)
+        self._confirmed, self.is_asked = max(self._confirmed, place), False
 
     def wait(self, seconds: float) -> None:
         """Wait for more, or an error."""
@@ -169,7 +184,7 @@ class WalReceiver:
         """Receive messages of one connection; psycopg.OperationalError when it ends."""
         connection = self._connection
         assert connection
-        self._open, said, confirmed = Transaction(), 0.0, 0
+        self._open, self._is_open, said, confirmed = Transaction(), False, 0.0, 0
         after = self.reached  # NB: a new connection begins where the server knows, which is before what was received
         poll = select.poll()
         poll.register(connection.socket, select.POLLIN)
@@ -200,9 +215,10 @@ class WalReceiver:
             kind = message[0]
             if kind == ord("k"):
                 end, _, wants_answer = struct.unpack(">QQB", bytes(message[1:18]))
-                if self._open.size == 0:
+                if not self._is_open:
                     self._reach(end)
-                said = 0.0 if wants_answer else said
+                if wants_answer:
+                    self.is_asked, said = True, 0.0
             elif kind == ord("w"):
                 self._read(bytes(message[25:]), after)
 
@@ -214,8 +230,11 @@ class WalReceiver:
     def _read(self, message: bytes, after: int) -> None:
         """Take a message of the plugin to the transaction in work."""
         kind, work = message[0], self._open
+        self._is_open = kind != pgoutput.COMMIT
         if kind in (pgoutput.INSERT, pgoutput.UPDATE, pgoutput.DELETE):
             oid = int.from_bytes(message[1:5], "big")
+            if oid not in self._tables:
+                return
             parts = work.changes.get(oid)
             if parts is None:
                 parts = work.changes[oid] = []
@@ -224,11 +243,12 @@ class WalReceiver:
                 parts.append(Changes(layout, []))
             parts[-1].messages.append(message)
             work.size += len(message) + 100  # NB: what Python adds
+            work.rows += 1
         elif kind == pgoutput.COMMIT:
             _, end, micros = struct.unpack_from(">QQq", message, 2)
             work.end, work.committed = end, EPOCH + micros / 1e6
             self._open = Transaction()
-            if end > after:
+            if end > after and (work.rows or work.truncated):
                 with self._lock:
                     self._received.append(work)
                     self._held += work.size
@@ -239,8 +259,7 @@ class WalReceiver:
                 self._layouts[layout.oid] = layout
         elif kind == pgoutput.TRUNCATE:
             (count,) = struct.unpack_from(">I", message, 1)
-            work.truncated |= {*struct.unpack_from(f">{count}I", message, 6)}
-            work.size += 1
+            work.truncated |= self._tables.intersection(struct.unpack_from(f">{count}I", message, 6))
 
     def _reach(self, place: int) -> None:
         with self._lock:

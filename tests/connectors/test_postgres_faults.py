@@ -1,0 +1,279 @@
+"""What PostgreSQL, its tables and its slots may have wrong: each is told in one line, and nothing is skipped."""
+
+import logging
+from collections import Counter
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from squallpy.base.errors import SquallError
+from tests.connectors.runs import Running, run
+from tests.connectors.servers import PostgresServer
+
+pytestmark = pytest.mark.connectors
+T = "CREATE TABLE t (id int PRIMARY KEY, v int, w text)"
+PUBLICATION = "CREATE PUBLICATION squall FOR TABLE t"
+ROWS = "INSERT INTO t SELECT g, g % 3, 'x' FROM generate_series(1, 30) g"
+
+
+def stream(
+    server: PostgresServer,
+    columns: str = "",
+    options: str = "",
+    query: str = "SELECT v, COUNT(*) AS n FROM t GROUP BY v",
+) -> str:
+    return f"CREATE STREAM t {columns} USING postgres OPTIONS (url '{server.url}'{options}); {query};"
+
+
+def sink(server: PostgresServer, options: str = "mode 'upsert'") -> str:
+    query = "SELECT v, COUNT(*) AS n FROM t GROUP BY v"
+    return stream(server, query=f"CREATE SINK s USING postgres OPTIONS (url '{server.url}', {options}) AS {query}")
+
+
+def refused(text: str, checkpoint: Path | None = None) -> str:
+    with pytest.raises(SquallError) as caught:
+        run(text, checkpoint=checkpoint)
+    assert caught.value.span
+    return str(caught.value)
+
+
+@pytest.fixture
+def table(postgres: PostgresServer) -> PostgresServer:
+    postgres.execute(T, PUBLICATION, ROWS)
+    return postgres
+
+
+# before anything is read
+
+
+NOTHING = "ALTER TABLE t REPLICA IDENTITY NOTHING"
+FULL = "run ALTER TABLE public.t REPLICA IDENTITY FULL;"
+PARTITIONED = (
+    "CREATE TABLE t (id int PRIMARY KEY, v int) PARTITION BY HASH (id)",
+    "CREATE TABLE t0 PARTITION OF t FOR VALUES WITH (MODULUS 1, REMAINDER 0)",
+)
+
+
+@pytest.mark.parametrize(
+    ("statements", "columns", "says"),
+    [
+        ([T], "", 'there is no publication "squall", run CREATE PUBLICATION squall FOR TABLE public.t;'),
+        ([T, "CREATE PUBLICATION squall"], "", "run ALTER PUBLICATION squall ADD TABLE public.t;"),
+        ([T, PUBLICATION, NOTHING], "", "NOTHING, so that old rows are not told, run ALTER TABLE public.t REPLICA"),
+        (["CREATE TABLE t (id int, v int)", PUBLICATION], "", f"no primary key, so that old rows are not told, {FULL}"),
+        ([T, PUBLICATION], "(id INT, v INT)", f"the stream has no PRIMARY KEY, {FULL}, or declare PRIMARY KEY (id)"),
+        ([T, PUBLICATION], "(id INT, v INT PRIMARY KEY)", "the primary key of public.t is (id), not (v)"),
+        ([], "(id INT PRIMARY KEY, v INT)", 'has no table "t"'),
+        ([T, PUBLICATION], "(id INT PRIMARY KEY, v INT, z INT)", 'has no column "z"'),
+        ([T, PUBLICATION], "(id INT PRIMARY KEY, v INT, w INT)", "column \"w\": 'x' is not a valid INT"),
+        ([*PARTITIONED, PUBLICATION], "", "run ALTER PUBLICATION squall SET (publish_via_partition_root = true);"),
+    ],
+)
+def fault_before_the_first_row(postgres: PostgresServer, statements: list[str], columns: str, says: str) -> None:
+    postgres.execute("SELECT 1", *statements)
+    if "w INT" in columns:
+        postgres.execute(ROWS)
+    text = stream(postgres, columns, query="SELECT * FROM t")
+    assert says in refused(text)
+    assert not postgres.execute("SELECT 1 FROM pg_replication_slots WHERE NOT temporary")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ("slotname 'x'", 'unknown option "slotname" of postgres, did you mean "slot.name"?'),
+        ("changelog 'upsert'", 'option "changelog" is not for postgres, which tells what comes and goes'),
+        ("snapshot.mode 'sometimes'", 'option "snapshot.mode" cannot be "sometimes"'),
+        ("password '${env:NOT_THERE}'", "the environment has no variable NOT_THERE, export NOT_THERE=…"),
+        ("password '${file:/not/there}'", "the secret in /not/there cannot be read: no such file or directory"),
+        ("connect_timeout 'soon'", 'option "connect_timeout" cannot be "soon", an interval above 0'),
+        ("table ' '", 'option "table" is empty'),
+    ],
+)
+def fault_of_options(options: str, says: str) -> None:
+    assert says in refused(
+        f"CREATE STREAM t USING postgres OPTIONS (url 'postgresql://h', {options}); SELECT 1 FROM t;"
+    )
+
+
+def test_a_server_that_is_not_there_is_waited_for(postgres: PostgresServer) -> None:
+    url = "postgresql://me:secret@127.0.0.1:9/shop"
+    said = refused(f"CREATE STREAM t USING postgres OPTIONS (url '{url}', connect_timeout '200 ms'); SELECT 1 FROM t;")
+    assert "SQ8010" in said and "PostgreSQL at 127.0.0.1:9/shop cannot be reached" in said and "may pass" in said
+    assert "secret" not in said.replace("'postgresql://me:secret@", "")
+    unknown = postgres.url.removesuffix("postgres") + "nobody"
+    said = refused(f"CREATE STREAM t USING postgres OPTIONS (url '{unknown}'); SELECT 1 FROM t;")
+    assert 'database "nobody" does not exist' in said and "a retry does not help" in said
+
+
+def fault_slots(table: PostgresServer, tmp_path: Path) -> None:
+    """A slot that is there, is in use, or has gone."""
+    text, kept = stream(table), tmp_path / "kept"
+    table.execute("SELECT pg_create_logical_replication_slot('squall', 'pgoutput')")
+    assert 'the replication slot "squall"' in (said := refused(text, kept)) and "is there already" in said
+    assert "squall slots drop URL squall" in said
+    table.execute("SELECT pg_drop_replication_slot('squall')")
+    with Running(text, kept) as running:
+        running.wait_for(lambda: running.answers.batches > 0)
+        assert "is there already" in refused(text, tmp_path / "other")
+    run(text, checkpoint=kept)
+    table.execute("SELECT pg_drop_replication_slot('squall')")
+    said = refused(text, kept)
+    assert "SQ4009" in said and "is gone: changes since" in said and "another checkpoint" in said
+
+
+def fault_a_slot_that_goes_in_a_run(table: PostgresServer, tmp_path: Path) -> None:
+    with Running(stream(table), tmp_path / "kept") as running:
+        running.wait_for(lambda: running.answers.batches > 0)
+        with psycopg.connect(table.url, autocommit=True) as connection:
+            done = False
+            while not done:  # NB: the run takes its slot again when its connection is cut
+                connection.execute("SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE active")
+                try:
+                    connection.execute("SELECT pg_drop_replication_slot('squall')")
+                    done = True
+                except psycopg.errors.ObjectInUse:
+                    pass
+        assert 'the replication slot "squall"' in str(error := running.ended()) and "is gone" in str(error)
+
+
+def fault_a_server_that_keeps_too_little(table: PostgresServer, tmp_path: Path) -> None:
+    """A log without changes of rows, and one that is cut before it was read."""
+    table.stop()
+    table.start(wal_level="replica")
+    assert "wal_level is replica, run ALTER SYSTEM SET wal_level = logical;" in refused(stream(table))
+    table.stop()
+    table.start(max_slot_wal_keep_size="1MB")
+    run(stream(table), checkpoint=tmp_path / "kept")
+    for _ in range(4):
+        table.execute("INSERT INTO t SELECT COALESCE(MAX(id), 0) + 1 FROM t", "SELECT pg_switch_wal()", "CHECKPOINT")
+    said = refused(stream(table), tmp_path / "kept")
+    table.stop()
+    table.start()
+    assert "SQ4009" in said and "has lost changes since" in said and "max_slot_wal_keep_size" in said
+
+
+# in a run
+
+
+GONE = 'the column "v" of public.t is there no more at'
+
+
+@pytest.mark.parametrize(
+    ("statements", "says"),
+    [
+        (["TRUNCATE t"], "public.t was truncated at"),
+        (["ALTER TABLE t DROP COLUMN v", "INSERT INTO t VALUES (100, 'y')"], GONE),
+        (["ALTER TABLE t RENAME COLUMN v TO u", "INSERT INTO t VALUES (100, 1, 'y')"], GONE),
+        (["ALTER TABLE t ALTER COLUMN v TYPE bigint", "DELETE FROM t WHERE id = 1"], "of public.t has another type at"),
+    ],
+)
+def fault_changes_of_tables(table: PostgresServer, tmp_path: Path, statements: list[str], says: str) -> None:
+    """The batch before is whole, and the same command stops at the same place."""
+    text = stream(table, "(id INT PRIMARY KEY, v INT)")
+    answers = run(text, checkpoint=tmp_path / "kept")
+    assert answers.rows == Counter([(0, 10), (1, 10), (2, 10)])
+    with Running(text, tmp_path / "kept", answers) as running:
+        running.wait_for(lambda: bool(table.execute("SELECT 1 FROM pg_stat_replication")))
+        table.execute("INSERT INTO t VALUES (99, 0, 'x')", *statements)
+        assert says in str(error := running.ended()) and "SQ4009" in str(error)
+    assert answers.rows == Counter([(0, 11), (1, 10), (2, 10)])
+    if "TRUNCATE t" in statements:
+        assert says in refused(text, tmp_path / "kept")
+
+
+def test_a_column_that_is_added_is_not_read(table: PostgresServer, tmp_path: Path) -> None:
+    answers = run(stream(table), checkpoint=tmp_path / "kept")
+    table.execute(
+        "ALTER TABLE t ADD COLUMN x int DEFAULT 5", "INSERT INTO t VALUES (99, 0, 'x', 7)", "UPDATE t SET x = 8"
+    )
+    table.execute("ALTER TABLE t DROP COLUMN w")
+    table.execute("DELETE FROM t WHERE id = 1")
+    assert run(stream(table), answers, tmp_path / "kept").rows == Counter({(0, 11): 1, (1, 9): 1, (2, 10): 1})
+
+
+def test_a_server_that_goes_away_is_waited_for(
+    table: PostgresServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Source and sink go on when it is back, and tell it once."""
+    caplog.set_level(logging.WARNING, "squallpy")
+    with Running(sink(table), tmp_path / "kept") as running:
+        running.wait_for(lambda: len(table.execute("SELECT 1 FROM pg_tables WHERE tablename = 's'")) == 1)
+        running.wait_for(lambda: Counter(table.execute("SELECT v, n FROM s")) == Counter([(0, 10), (1, 10), (2, 10)]))
+        for end in (table.stop, table.kill):
+            end()
+            table.start()
+            table.execute("UPDATE t SET v = v + 1")
+            found = Counter(table.execute("SELECT v, COUNT(*) FROM t GROUP BY v"))
+            running.wait_for(lambda found=found: Counter(table.execute("SELECT v, n FROM s")) == found)  # type: ignore[misc]
+    events = Counter(record.getMessage() for record in caplog.records)
+    assert 2 <= events["server is away"] <= 4 and events["server is back"] >= 2
+
+
+def test_a_stream_without_a_checkpoint_leaves_no_slot(table: PostgresServer) -> None:
+    run(stream(table))
+    assert not table.execute("SELECT 1 FROM pg_replication_slots WHERE NOT temporary")
+
+
+# sinks
+
+
+def fault_sinks_that_have_rows(table: PostgresServer, tmp_path: Path) -> None:
+    answer = [(0, 10), (1, 10), (2, 10)]
+    run(sink(table), checkpoint=tmp_path / "1")
+    assert sorted(table.execute("SELECT * FROM s")) == answer
+    table.execute("SELECT pg_drop_replication_slot('squall')")
+    said = refused(sink(table), tmp_path / "2")
+    assert "SQ7005" in said and "has 1 batches of this query, and this run begins anew" in said
+    table.execute("DROP TABLE squall_commits", "INSERT INTO s VALUES (9, 9)")
+    assert "has rows, and this run begins anew" in refused(sink(table), tmp_path / "3")
+    run(sink(table, "mode 'upsert', existing 'keep'"), checkpoint=tmp_path / "4")
+    assert sorted(table.execute("SELECT * FROM s")) == [*answer, (9, 9)]
+    table.execute("SELECT pg_drop_replication_slot('squall')")
+    run(sink(table, "mode 'upsert', existing 'replace'"), checkpoint=tmp_path / "5")
+    assert sorted(table.execute("SELECT * FROM s")) == answer
+
+
+@pytest.mark.parametrize(
+    ("made", "says"),
+    [
+        ("CREATE TABLE s (v int PRIMARY KEY)", 'has no column "n", run ALTER TABLE public.s ADD COLUMN "n" bigint;'),
+        ("CREATE TABLE s (v int, n bigint)", "has no unique key (v), by which mode 'upsert' replaces rows"),
+        ("CREATE TABLE s (v int PRIMARY KEY, n bigint CHECK (n < 5))", "batch 0 cannot be written to s of"),
+        ("CREATE TABLE s (v int PRIMARY KEY, n smallint CHECK (n < 5))", 'violates check constraint "s_n_check"'),
+        ("CREATE VIEW s AS SELECT 1 AS v, 2 AS n WHERE false", "has no unique key"),
+    ],
+)  # fmt: skip
+def fault_tables_of_sinks(table: PostgresServer, tmp_path: Path, made: str, says: str) -> None:
+    table.execute(made)
+    assert says in refused(sink(table), tmp_path / "kept")
+    if "CHECK" in made:  # NB: what is mended goes on
+        table.execute("ALTER TABLE s DROP CONSTRAINT s_n_check")
+        run(sink(table), checkpoint=tmp_path / "kept")
+        assert sorted(table.execute("SELECT * FROM s")) == [(0, 10), (1, 10), (2, 10)]
+
+
+def test_modes_of_sinks(table: PostgresServer, tmp_path: Path) -> None:
+    query = "SELECT v, COUNT(*) AS n FROM t GROUP BY v"
+    of = f"USING postgres OPTIONS (url '{table.url}', mode"
+    text = stream(table, query=f"CREATE SINK c {of} 'changes') AS {query}")
+    run(text, checkpoint=tmp_path / "kept")
+    table.execute("DELETE FROM t WHERE v = 1", "UPDATE t SET v = NULL WHERE v = 2")
+    run(text, checkpoint=tmp_path / "kept")
+    rows = table.execute("SELECT v, n, SUM(CASE op WHEN '+' THEN 1 ELSE -1 END) FROM c GROUP BY v, n")
+    assert Counter({row[:2]: row[2] for row in rows if row[2]}) == Counter([(0, 10), (None, 10)])
+    table.execute("CREATE TABLE numbers AS SELECT g AS k, g * 1.5 AS x FROM generate_series(1, 5) g")
+    once = f"CREATE TABLE n USING postgres OPTIONS (url '{table.url}', table 'numbers');"
+    run(f"{once} CREATE SINK f {of} 'final') AS SELECT k, x, k % 2 = 0 AS even FROM n;")
+    assert table.execute("SELECT SUM(k), SUM(x), COUNT(*) FILTER (WHERE even) FROM f") == [(15, 22.5, 2)]
+    run(f"{once} CREATE SINK a {of} 'append') AS SELECT k, x FROM n;")
+    assert table.execute("SELECT COUNT(*) FROM a") == [(5,)]
+
+
+def test_null_is_a_key(table: PostgresServer, tmp_path: Path) -> None:
+    for statement in ("UPDATE t SET v = NULL WHERE v = 1", "UPDATE t SET v = NULL WHERE v = 2", "UPDATE t SET v = 7"):
+        run(sink(table), checkpoint=tmp_path / "kept")
+        table.execute(statement)
+    run(sink(table), checkpoint=tmp_path / "kept")
+    assert table.execute("SELECT * FROM s") == [(7, 30)]
