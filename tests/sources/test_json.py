@@ -3,16 +3,19 @@
 import json
 from decimal import Decimal
 from pathlib import Path
+from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from squallpy.base.errors import SquallError
-from squallpy.base.types import BIGINT, BOOLEAN, DOUBLE, INT, TIMESTAMP, VARCHAR, Type, decimal
+from squallpy.base.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, VARCHAR, Type, decimal
 from squallpy.catalog.relation import Field, Relation
-from squallpy.runtime.formats.skipped_rows import skipped
+from squallpy.runtime.formats import json_reader, json_template
+from squallpy.runtime.formats.skipped_rows import SkippedRows, skipped
 from squallpy.runtime.sources.source import FileSource, infer_fields, open_source
 
 
@@ -143,3 +146,67 @@ def property_texts_are_those_of_python(tmp_path_factory: pytest.TempPathFactory,
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     found = read(tmp_path_factory.mktemp("json"), lines, {"a": VARCHAR, "b": VARCHAR})
     assert found == [(text(row.get("a")), text(row.get("b"))) for row in rows]
+
+
+SPELLED = [
+    "0", "-0", "7", "-12", "1.5", "-0.25", "1e3", "1E-2", "1.50", "123456789012", "99999999999999999999", "12345.678",
+    "null", "true", "false", '"x"', '""', '"7"', '" 7"', '"a,b"', '"é€😀"', '"a b"', '"true"', '"null"', '"2024-05-01"',
+    '"a\\"b"', '"a\\n"', "01", "+1", ".5", "1.", "nan", "Infinity", "0x1f", "tru", "nul", "-", "1e", "[1]", "{}",
+    '"\t"', "''", '"2024-05-01 10:11:12"', '"2024-05-01T10:11:12.123456Z"', '"2024-5-1"', '"2024-02-30"',
+    '"10:00"', "20240501",
+    '"2024-05-01 10:11"', '"2024-05-01T10:11:12+02:00"', '"0001-01-01"', '"99999-01-01"', '"2024-05-01 "',
+    '"now"', '"2024"',
+]  # fmt: skip
+EVEN = [text for text in SPELLED if text not in ("[1]", "{}")]
+TYPES = {"a": BIGINT, "b": INT, "c": DOUBLE, "d": decimal(7, 2), "e": VARCHAR, "f": BOOLEAN, "g": (VARCHAR, "o.g")}
+TYPES |= {"x": DATE, "y": TIMESTAMP}
+
+
+@pytest.mark.parametrize(
+    ("text", "is_alike"),
+    [
+        ('{"k": 1, "o": {"s": "a"}}\n{"k": null, "o": {"s": "b"}}\n', True),
+        ('{"k": 1, "o": {"s": "a"}}\n{"k": 2,"o": {"s": "b"}}\n', False),
+        ('{"k": 1, "o": {"s": "a"}}\n{"k": 2, "o": {"s": "\\n"}}\n', False),
+        ('{"k": 1, "o": {"s": "a"}}\n{"k": 2, "o": null}\n', False),
+        ('{"k": 1, "k": 2}\n{"k": 1, "k": 2}\n', False),
+        ('{"k": [1]}\n{"k": [2]}\n', False),
+    ],
+)
+def test_lines_of_one_shape_are_parsed_as_csv(text: str, is_alike: bool) -> None:
+    found = json_template.parse_alike(text.encode(), 2, {("k",): pa.int64(), ("o", "s"): pa.string()})
+    assert (found is not None) is is_alike
+
+
+@settings(max_examples=10 * settings().max_examples)
+@given(seed=st.integers(0, 1 << 30))
+def differential_lines_of_one_shape_are_as_each_for_itself(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Whether Arrow parses them as csv or as JSON: the same rows, and the same faults."""
+    draw, folder = Random(seed), tmp_path_factory.mktemp("json")
+    names, gap = draw.sample([*"abcdefxyz"], draw.randrange(1, 7)), draw.choice(["", " "])
+    odd, few = draw.choice([0.0, 0.02, 0.3]), draw.sample(EVEN, draw.randrange(1, 6))
+
+    def line() -> str:
+        known = SPELLED if draw.random() < odd else few
+        given = [f'"{name}":{gap}{draw.choice(known)}' for name in names]
+        nested = f'"o":{gap}{{"g":{gap}{draw.choice(known)},{gap}"h":{gap}{draw.choice(known)}}}'
+        given += [nested] if shape == "nested" else []
+        if draw.random() < odd:
+            return draw.choice(["{}", "null", f"{{{','.join(given[:1])}}}", "  ", "{" + ", ".join(given) + " }"])
+        return "{" + f",{gap}".join(given) + "}"
+
+    shape = draw.choice(["flat", "nested"])
+    end = draw.choice(["\n", "\r\n", "\n\n"])
+    text = "".join(line() + end for _ in range(draw.randrange(1, 9)))
+    (folder / "r.json").write_text(text, newline="")
+    fields = {name: TYPES[name] for name in draw.sample([*TYPES], draw.randrange(8))}
+    found = _read_all(folder, fields)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(json_reader, "parse_alike", lambda *_: None)
+        assert found == _read_all(folder, fields), (text, fields)
+
+
+def _read_all(folder: Path, fields: dict[str, Any]) -> tuple[str, SkippedRows]:
+    source = opened(folder, fields, on_error="dead-letter", dead_letter="letters.jsonl")
+    table = source.read(0, source.rows, tuple(fields))
+    return repr(table.to_pylist()), skipped(table)

@@ -21,8 +21,10 @@ from squallpy.base.types import BIGINT, VARCHAR
 from squallpy.catalog.relation import MULT, Field
 from squallpy.runtime.formats.change_operations import columns_of_change, decode_op
 from squallpy.runtime.formats.counted_table import table_without_columns
+from squallpy.runtime.formats.csv import parsed_type
 from squallpy.runtime.formats.csv_dialect import Dialect
 from squallpy.runtime.formats.indexed_text import IndexedText
+from squallpy.runtime.formats.json_template import parse_alike
 from squallpy.runtime.formats.nested_values import arrow_of
 from squallpy.runtime.formats.relation_files import File, reason
 from squallpy.runtime.formats.type_conversion import PROGRESS, Problem, conform, sql_type
@@ -75,10 +77,11 @@ class JsonPart(IndexedText):
     ) -> tuple[pa.Table, int]:
         change = [Field(name, VARCHAR) for name in columns_of_change(op)]
         wanted = [*change, *fields]
+        raw = _parse_alike(data, wanted, stop - start)
         try:
-            if _has_others(data, stop - start):
+            if raw is None and _has_others(data, stop - start):
                 raise pa.ArrowInvalid("a line is no object")
-            raw = _parse(data, wanted)
+            raw = _parse(data, wanted) if raw is None else raw
             if len(raw) != stop - start:
                 raise pa.ArrowInvalid("a line has no row, or several")
         except pa.ArrowException:
@@ -100,6 +103,17 @@ def _has_others(data: bytes, rows: int) -> bool:
 def _reading(data: bytes) -> arrow_json.ReadOptions:
     """Read all in one block, as a row has to be in one."""
     return arrow_json.ReadOptions(use_threads=False, block_size=len(data) + 1)
+
+
+def _parse_alike(data: bytes, fields: Sequence[Field], rows: int) -> pa.Table | None:
+    """Parse fields of lines that are alike, numbered; None if they are not, or a value is not simple."""
+    types = {field.path: parsed_type(field) for field in fields if not field.type.nested}
+    if len(types) < len(fields) or not all(map(all, types)):
+        return None
+    try:
+        return parse_alike(data, rows, types)
+    except pa.ArrowException:
+        return None
 
 
 def _parse(data: bytes, fields: Sequence[Field]) -> pa.Table:
