@@ -1,19 +1,23 @@
 """Compiled triggers beside the generic kernels, and what becomes of a cache or a compiler that fails."""
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from random import Random
+from shutil import rmtree
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from squallpy.codegen.program import PlanCode
 from squallpy.runtime import shadow
 from squallpy.runtime.batch.direct_batch import DirectBatch
 from squallpy.runtime.compiled import background, code_cache, functions
-from squallpy.runtime.compiled.code_cache import load_code
+from squallpy.runtime.compiled.code_cache import load_cached, load_code
 from squallpy.runtime.compiled.functions import CompiledPlan, CompiledRun
 from squallpy.runtime.kernels.view_container import Container
 from squallpy.runtime.local_executor import LocalExecutor
@@ -293,7 +297,56 @@ def fault_damaged_code_is_made_anew(pattern: str, tmp_path: Path) -> None:
     load_code(ONE, tmp_path)
     for path in tmp_path.glob(pattern):
         path.write_bytes(b"damaged")
+    module = load_cached(ONE, tmp_path)
+    assert module is None or module.one(4) == 5  # the source alone is written anew
     assert load_code(ONE, tmp_path).one(4) == 5
+
+
+def fault_code_of_another_version_or_processor_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    others = {
+        "numba.__version__": "0.1",
+        "squallpy.runtime.kernels.kernel_compiler.source_stamp": lambda file: b"other kernels",
+        "numba.core.codegen.JITCPUCodegen.magic_tuple": lambda self: ("another", "processor", ""),
+    }
+    for name, value in others.items():
+        load_code(ONE, tmp_path)
+        assert load_cached(ONE, tmp_path)
+        with monkeypatch.context() as other:
+            other.setattr(name, value)
+            assert load_cached(ONE, tmp_path) is None
+            assert load_code(ONE, tmp_path).one(4) == 5
+            assert load_cached(ONE, tmp_path)
+
+
+def fault_two_processes_that_compile_the_same_share_it(tmp_path: Path) -> None:
+    line = [sys.executable, "-m", "squallpy.runtime.compiled.code_cache", str(code_cache.write_code(ONE, tmp_path))]
+    processes = [subprocess.Popen(line) for _ in range(2)]
+    assert load_code(ONE, tmp_path).one(4) == 5
+    assert [process.wait() for process in processes] == [0, 0]
+    assert load_cached(ONE, tmp_path) and not list(tmp_path.glob("__pycache__/*.tmp*"))
+
+
+def fault_a_folder_that_nobody_can_write_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SQUALLPY_CODE_DIR", str(tmp_path))
+    code_cache.code_folder.cache_clear()
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    own = code_cache.code_folder()
+    code_cache.code_folder.cache_clear()
+    assert own.parent != tmp_path and load_code(ONE, own).one(4) == 5
+    rmtree(own)
+
+
+def fault_a_background_compiler_without_room_is_told_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(text: str, folder: Path) -> Path:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(background, "write_code", fail)
+    monkeypatch.setattr(background, "WORTH", 0.0)
+    compiler = background.BackgroundCompiler(PlanCode((), (), (), ()))
+    assert compiler.note(1.0) is None and compiler.note(1.0) is None
+    assert [each.message for each in caplog.records] == ["not compiled"]
 
 
 def fault_a_folder_of_somebody_else_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -84,7 +84,9 @@ class DirectBatch:
 
     def __init__(self, plan: Plan, compiled: CompiledPlan, store: Store, ways: Sequence[int]) -> None:
         self._store, self._ways = store, ways
-        self._sums = {d.name: Pool(len(d.keys), d.payload, d.slices, orders=d.orders) for d in plan.deltas}
+        self._sums = {
+            d.name: Pool(len(d.keys), d.payload, d.slices, orders=d.orders, group=d.group) for d in plan.deltas
+        }
         self._changes = [Pool(len(result.keys), result.payload) for result in plan.results]
         self._names = [result.name for result in plan.results]
         auxiliary = {feed.relation.name: (feed, feed.auxiliary) for feed in plan.feeds if feed.auxiliary}

@@ -33,10 +33,10 @@ class BackgroundCompiler:
         if self._is_done or self._spent < WORTH:
             return None
         if self._process is None:
-            path, place = write_code(self._code.text, code_folder()), str(_PACKAGE)
-            line = [sys.executable, "-m", "squallpy.runtime.compiled.code_cache", str(path)]
             nothing = subprocess.DEVNULL
             try:
+                path, place = write_code(self._code.text, code_folder()), str(_PACKAGE)
+                line = [sys.executable, "-m", "squallpy.runtime.compiled.code_cache", str(path)]
                 self._process = subprocess.Popen(line, cwd=place, stdin=nothing, stdout=nothing, stderr=nothing)
             except OSError as error:
                 self._fail(str(error))
@@ -53,7 +53,11 @@ class BackgroundCompiler:
         if status := self._process.wait():
             self._fail(f"the compiler ended with {status}")
             return None
-        module = load_cached(self._code.text)
+        try:
+            module = load_cached(self._code.text)
+        except OSError as error:
+            self._fail(str(error))
+            return None
         if module is None:
             self._fail("nothing was compiled")
             return None

@@ -1,10 +1,11 @@
 """Printed code as modules, whose machine code is kept on disk by text, version and processor.
 
 numba keeps what it compiles beside the source, with the processor and its own version; that the kernels which a module
-calls are as they were, `kernel_compiler` looks. So a folder of modules is all there is. It is this user's alone, for
-who can write there decides what runs here.
+calls are as they were, `kernel_compiler` looks. So a folder of modules is all there is, of which processes may share
+each. It is this user's alone, for who can write there decides what runs here.
 """
 
+import atexit
 import contextlib
 import os
 import stat
@@ -14,10 +15,11 @@ from functools import cache
 from hashlib import sha256
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from shutil import rmtree
 from types import ModuleType
 
 from squallpy.base.errors import SquallError
-from squallpy.runtime.kernels.kernel_compiler import KERNELS, Kernel
+from squallpy.runtime.kernels.kernel_compiler import KERNELS, Kernel, NotCached
 
 
 def load_code(text: str, folder: Path | None = None) -> ModuleType:
@@ -29,9 +31,17 @@ def load_code(text: str, folder: Path | None = None) -> ModuleType:
 
 
 def load_cached(text: str, folder: Path | None = None) -> ModuleType | None:
-    """Make a module of printed code if the disk has its functions compiled; None otherwise."""
+    """Make a module of printed code if the disk has its functions compiled for this processor; None otherwise."""
     path = write_code(text, folder or code_folder())
-    return _load(path) if all(each.is_cached for each in _module(path)[1]) else None
+    try:
+        return _compiled(path, only_cached=True)
+    except NotCached:
+        return None
+    except (SquallError, MemoryError):
+        raise
+    except Exception:  # NB: as in `_load`
+        _forget(path)
+        return None
 
 
 def _load(path: Path) -> ModuleType:
@@ -40,16 +50,21 @@ def _load(path: Path) -> ModuleType:
     except (SquallError, MemoryError):
         raise
     except Exception:  # NB: numba reads its files with pickle, which may raise anything
-        for found in path.parent.glob(f"__pycache__/{path.stem}*"):
-            with contextlib.suppress(OSError):
-                found.unlink()
+        _forget(path)
         return _compiled(path)
 
 
-def _compiled(path: Path) -> ModuleType:
+def _forget(path: Path) -> None:
+    """Remove what is compiled of a module."""
+    for found in path.parent.glob(f"__pycache__/{path.stem}*"):
+        with contextlib.suppress(OSError):
+            found.unlink()
+
+
+def _compiled(path: Path, only_cached: bool = False) -> ModuleType:
     module, functions = _module(path)
     for each in functions:
-        each.load()
+        each.load(only_cached)
     return module
 
 
@@ -94,7 +109,9 @@ def code_folder() -> Path:
             return folder
     except OSError:
         pass
-    return Path(tempfile.mkdtemp(prefix="squallpy-triggers-"))
+    own = tempfile.mkdtemp(prefix="squallpy-triggers-")
+    atexit.register(rmtree, own, ignore_errors=True)
+    return Path(own)
 
 
 if __name__ == "__main__":  # as `background` starts it

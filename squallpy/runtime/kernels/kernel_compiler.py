@@ -70,6 +70,10 @@ def _imported(file: Path, root: Path) -> frozenset[Path]:
 _LOADING = RLock()
 
 
+class NotCached(Exception):
+    """A kernel that the disk cache does not have for this processor, these sources and numba's version."""
+
+
 class Kernel:
     """An entry point that is not compiled yet.
 
@@ -83,12 +87,16 @@ class Kernel:
         self._dispatcher, self._signature = dispatcher, signature
         dispatcher._compile_for_args = self._first_call
 
-    def load(self) -> None:
-        """Take it from the disk cache, or compile it and put it there; nothing if that is done."""
+    def load(self, only_cached: bool = False) -> None:
+        """Take it from the disk cache, or compile it and put it there; nothing if that is done.
+
+        Args:
+            only_cached: Raise NotCached where it would be compiled.
+        """
         with _LOADING:
             if "_compile_for_args" in vars(self._dispatcher):
                 self._index()
-                self._dispatcher._cache.load_overload = self._cached
+                self._dispatcher._cache.load_overload = self._demand if only_cached else self._cached
                 self._dispatcher.compile(self._signature)
                 self._dispatcher.disable_compile()
                 del self._dispatcher._compile_for_args
@@ -112,6 +120,12 @@ class Kernel:
         """
         rtsys.initialize(target)
         return self._dispatcher._cache._load_overload(signature, target)
+
+    def _demand(self, signature: Any, target: Any) -> Any:
+        """Take the code from the disk cache; raises NotCached."""
+        if (found := self._cached(signature, target)) is None:
+            raise NotCached(self.name)
+        return found
 
     def _first_call(self, *_: Any) -> Any:
         """Answer the dispatcher, which has no code for the types of its arguments: with what it is to call."""
