@@ -134,6 +134,13 @@ class World:
             # NB: some sources bring three rows a batch, of which there are fewer in a second on Spark
             time.sleep(self.draw.uniform(0, 1.0 if self.backend == "spark" else 0.1))
 
+    def live_until_a_batch(self, patience: float = 120) -> None:
+        """Let rows come until the run has committed something: on a busy machine it takes long to begin."""
+        until, before = time.monotonic() + patience, self._record("batch", "0")
+        while time.monotonic() < until and self._record("batch", "0") == before:
+            assert self.run and self.run.poll() is None, "the run has ended"
+            self.live(0.2)
+
     def kill(self) -> str:
         """Kill the driver with all its processes, or on Spark the JVM or a Python worker; say which."""
         assert self.run
@@ -268,7 +275,9 @@ def campaign(folder: Path, backend: str, kills: int, seed: int, pause: tuple[flo
     world, killed = World(folder, backend, seed), Counter[str]()
     for _ in range(kills):
         world.start(world.draw.choice([1, 10, 1000]))
-        world.live(world.draw.uniform(*pause))
+        if begins := world.draw.random() < 0.7:
+            world.live_until_a_batch()
+        world.live(world.draw.uniform(*((0.0, 2.0) if begins else pause)))
         killed[world.kill()] += 1
         world.check()
     world.start(1000)

@@ -295,14 +295,27 @@ class Plan:
 
     @property
     def joins(self) -> dict[int, str]:
-        """Distribution of the joins of each stage that has any, by its number: hash, grid, or keys with grids."""
-        adaptive, found = {view.view for view in self.on_grid}, dict[int, str]()
+        """Distribution of the joins of each stage that has any, by its number.
+
+        It is hash, keys with grids, grid, or fixed, a grid that does not adapt.
+        """
+        adaptive, found, fixed = {view.view for view in self.on_grid}, dict[int, str](), self.fixed_sides.keys()
         for number, stage in enumerate(self.stages):
             updates = [step for step in stage.steps if isinstance(step, Update)]
             read = {step.source for update in updates for step in update.steps if isinstance(step, Lookup)}
             if read:
-                found[number] = ("grid" if self.grid else "keys") if read & adaptive else "hash"
+                found[number] = "fixed" if read & fixed else "hash"
+                if read & adaptive:
+                    found[number] = "grid" if self.grid else "keys"
         return found
+
+    @property
+    def fixed_sides(self) -> dict[str, Side]:
+        """The views on a grid that does not adapt, with their sides."""
+        sides = {"by rows of the grid": Side.R, "by columns of the grid": Side.S}  # NB: marks of placements
+        on_grid = {view.view for view in self.on_grid}
+        found = {name: sides[place] for name, place in self.places if isinstance(place, str) and place in sides}
+        return {name: side for name, side in found.items() if name not in on_grid}
 
     @property
     def windows(self) -> dict[str, WindowSpec]:

@@ -5,6 +5,7 @@ import threading
 import urllib.error
 import urllib.request
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -179,7 +180,7 @@ class Start:
     """What a metrics' observer reads of the start of a query."""
 
     def __init__(self, joins: dict[int, str]) -> None:
-        self.joins = joins
+        self.plan = SimpleNamespace(joins=joins, partitions=2, grid=None)
 
 
 class StopWhenIdle(Observer):

@@ -19,15 +19,25 @@ that are constant or collinear, "singular" has their number by its label.
 If a join is on a grid, "mapping" is its (n, m), "ilf" the tuples of a joiner, "ilf_ratio" the ratio of its bytes to
 those under the best mapping, "busiest" the ratio of the largest joiner to the mean in the grid, "epoch" the number of
 completed migrations, "migrated" the completed fraction of a running one (null: none runs), "copied" the tuples that
-joiners sent each other. Under Hybrid, "heavy_keys" have grids of their own.
+joiners sent each other. Under Hybrid, "heavy_keys" have grids of their own. On several partitions, "joins" has for each
+join, under any operator, its "mapping", by group, the tuples of its most loaded joiner ("ilf") and the "ratio" of that
+to the best.
+
+"sources" has for each source of streams without end its "freshness", the seconds from the commit of the batch's first
+row at the source until it was visible, and what is unread there, in rows and as the age of the first of them
+("lag_rows", "lag_seconds").
 """
 
 import json
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
+from time import time
 from typing import Any
 
 from squallpy.base.errors import SquallError
-from squallpy.runtime.observers.protocol import Observer
+from squallpy.runtime.observers.join_loads import JoinLoads
+from squallpy.runtime.observers.protocol import Observer, QueryStart
 from squallpy.runtime.observers.report import LEFT_OUT, BatchReport, JoinReport
 from squallpy.runtime.sinks.output_file import AppendedFile
 
@@ -42,18 +52,25 @@ class Metrics(Observer):
     A resumed run adds those that the file lacks, any other run starts it over.
     """
 
-    def __init__(self, path: Path, resumed: bool = False) -> None:
-        self._file = AppendedFile(path)
+    def __init__(self, path: Path, resumed: bool = False, wall: Callable[[], float] = time) -> None:
+        self._file, self._wall, self._joins, self._is_endless = AppendedFile(path), wall, JoinLoads(None), False
         before = self._file.read() if resumed else b""
         whole = before[: before.rfind(b"\n") + 1]  # NB: a crash may have cut the last line short
         self._recorded_batches = _recorded(path, whole)
         self._file.rewrite(whole)
 
+    def on_query_started(self, start: QueryStart) -> None:
+        is_spread = start.plan is not None and start.plan.partitions > 1
+        self._joins, self._is_endless = JoinLoads(start.plan if is_spread else None), start.batches is None
+
     def on_query_progress(self, report: BatchReport) -> None:
+        joins = self._joins.note(report)
         if report.number in self._recorded_batches:
             return
         self._recorded_batches.add(report.number)
-        self._file.append(f"{json.dumps(metrics_line(report))}\n".encode())
+        line = metrics_line(report) | ({"joins": [asdict(join) for join in joins]} if joins else {})
+        line |= {"sources": source_figures(report, self._wall())} if self._is_endless else {}
+        self._file.append(f"{json.dumps(line)}\n".encode())
 
     def close(self) -> None:
         """Close the file."""
@@ -72,6 +89,20 @@ def metrics_line(report: BatchReport) -> dict[str, Any]:
     line |= {name: value for name in _OF_A_JOIN if (value := getattr(join, name)) is not None}
     line |= {name: value for name in ("matrices", "singular") if (value := getattr(report, name)) is not None}
     return line | ({"rebuilt": report.rebuilt} if report.rebuilt else {})  # partitions that had lost their state
+
+
+def source_figures(report: BatchReport, now: float) -> dict[str, dict[str, float | None]]:
+    """Say how fresh a batch is and how far behind, by source; None for what is not known."""
+    found = dict[str, dict[str, float | None]]()
+    for name, about in report.sources.items():
+        unread = about.backlog
+        since = unread.since if unread and unread.rows else None
+        found[name] = {
+            "freshness": None if about.committed is None else max(0.0, now - about.committed),
+            "lag_rows": unread.rows if unread else None,
+            "lag_seconds": max(0.0, now - since) if since else 0.0 if unread and not unread.rows else None,
+        }
+    return found
 
 
 def _recorded(path: Path, lines: bytes) -> set[int]:

@@ -4,15 +4,15 @@ docs/operations.md lists them. Counters begin at 0 with the process.
 """
 
 import threading
-from collections import Counter
 from collections.abc import Callable, Mapping
 from time import monotonic, time
 from typing import TYPE_CHECKING
 
 from squallpy import __version__
+from squallpy.runtime.observers.join_loads import JoinLoads
 from squallpy.runtime.observers.prometheus_text import Family, Histogram, exposition
 from squallpy.runtime.observers.protocol import Observer, QueryStart
-from squallpy.runtime.observers.report import LEFT_OUT, BatchReport, JoinReport, RunSummary
+from squallpy.runtime.observers.report import LEFT_OUT, BatchReport, RunSummary
 
 if TYPE_CHECKING:
     from squallpy.runtime.sources.source_report import SourceReport
@@ -36,8 +36,7 @@ class Prometheus(Observer):
         self._lock = threading.Lock()
         self._seen, self._failed, self._ended = clock(), "", False
         self._unread_since = dict[str, float]()
-        self._received = dict[str, Counter[str]]()
-        self._joins: Mapping[int, str] = {}
+        self._joins = JoinLoads(None)
         self._epoch: int | None = None
         self._families: list[Family | Histogram] = []
         self._make_families()
@@ -109,9 +108,8 @@ class Prometheus(Observer):
 
     def on_query_started(self, start: QueryStart) -> None:
         with self._lock:
-            self._joins = start.joins
+            self._joins = JoinLoads(start.plan)
             self._seen, self._epoch = self._clock(), None
-            self._received = {str(number): Counter() for number in start.joins}
             self._note_joins(BatchReport())
 
     def on_query_progress(self, report: BatchReport) -> None:
@@ -140,8 +138,7 @@ class Prometheus(Observer):
                 if more:
                     family.add(more)
             self._note_backlogs(report.sources)
-            if report.received or report.join:
-                self._note_joins(report)
+            self._note_joins(report)
 
     def on_query_idle(self, sources: "Mapping[str, SourceReport]") -> None:
         with self._lock:
@@ -173,26 +170,14 @@ class Prometheus(Observer):
                 self._lag_seconds.set(0, source=source)
 
     def _note_joins(self, report: BatchReport) -> None:
-        """Note the load of each join: by its policy on a grid, else by the rows that its partitions were sent so far.
-
-        By hash, or alone, the best load of a joiner is the mean.
-        """
-        join = report.join or JoinReport()
-        for stage, kind in self._joins.items():
-            labels = {"stage": stage, "kind": kind}
-            rows = self._received[str(stage)]
-            rows.update(report.received.get(str(stage), {}))
-            factor = max(rows.values()) * len(rows) / sum(rows.values()) if any(rows.values()) else 1.0
-            mapping: object = [1, max(1, len(rows))]
-            if kind == "grid" and join.mapping:
-                mapping, factor = join.mapping, (join.ilf_ratio or 1.0) * (join.busiest or 1.0)
-            elif kind == "keys" and join.busiest is not None:
-                factor = join.busiest
-            self._load.set(factor, **labels)
-            groups = mapping if isinstance(mapping, list) and isinstance(mapping[0], list) else [mapping]
-            for group, (high, wide) in enumerate(groups):
+        """Note the load of each join."""
+        for join in self._joins.note(report):
+            labels = {"stage": join.stage, "kind": join.kind}
+            self._load.set(join.ratio, **labels)
+            for group, (high, wide) in enumerate(join.mapping):
                 self._mapping.set(high, **labels, group=group, side="rows")
                 self._mapping.set(wide, **labels, group=group, side="columns")
-        if join.epoch is not None:
-            before, self._epoch = self._epoch, join.epoch
-            self._migrations.add(join.epoch - before if before is not None else 0)
+        epoch = report.join.epoch if report.join else None
+        if epoch is not None:
+            before, self._epoch = self._epoch, epoch
+            self._migrations.add(epoch - before if before is not None else 0)

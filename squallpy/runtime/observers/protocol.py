@@ -35,11 +35,6 @@ class QueryStart:
     result: "Callable[[int], pa.Table] | None" = None
     usage: Callable[[], Mapping[str, Mapping[str, int]]] = dict
 
-    @property
-    def joins(self) -> Mapping[int, str]:
-        """The distribution of the joins of each stage, by its number: hash, grid or keys."""
-        return self.plan.joins if self.plan else {}
-
 
 class Observer:
     """An observer that ignores all that it is told; others override what they look at.

@@ -1,0 +1,82 @@
+"""Loads of joiners: for each join of a plan its mapping, and the input-load factor of its most loaded joiner.
+
+Under any operator: SHJ by hash is one row of joiners; StaticMid and StaticOpt have the grid that they began with;
+Dynamic, Hybrid and groups report theirs with each batch.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from squallpy.physical.joins.mapping import Side, find_best_mapping
+from squallpy.physical.plan import Plan
+from squallpy.runtime.observers.report import BatchReport, JoinReport
+
+
+@dataclass(frozen=True, slots=True)
+class JoinLoad:
+    """The load of a join's joiners so far.
+
+    Args:
+        stage: The stage in which it is evaluated.
+        kind: hash; keys, some of which have grids; grid, which adapts; or fixed, a grid that does not.
+        mapping: Rows and columns of joiners, of each group.
+        ilf: Tuples that the most loaded joiner was sent, or on a grid that adapts holds.
+        ratio: Its load by that of the best mapping with an equal share for each.
+    """
+
+    stage: int
+    kind: str
+    mapping: tuple[tuple[int, int], ...]
+    ilf: float
+    ratio: float
+
+
+class JoinLoads:
+    """The joins of a plan while batches are reported."""
+
+    def __init__(self, plan: Plan | None) -> None:
+        self._plan, self._joins = plan, plan.joins if plan else {}
+        self._received = {stage: Counter[str]() for stage in self._joins}
+        self._read = Counter[str]()
+
+    def note(self, report: BatchReport) -> Sequence[JoinLoad]:
+        """Take in a batch, and return the loads after it."""
+        self._read.update(report.read_rows)
+        for stage, rows in self._received.items():
+            rows.update(report.received.get(str(stage), {}))
+        return [self._load(stage, kind, report.join or JoinReport()) for stage, kind in self._joins.items()]
+
+    def _load(self, stage: int, kind: str, join: JoinReport) -> JoinLoad:
+        rows = self._received[stage]
+        most, total = max(rows.values(), default=0), sum(rows.values())
+        skew = most * len(rows) / total if total else 1.0
+        assert self._plan
+        if kind == "grid" and join.mapping:
+            ratio = (join.ilf_ratio or 1.0) * (join.busiest or 1.0)
+            return JoinLoad(stage, kind, _pairs(join.mapping), join.ilf or 0.0, ratio)
+        if kind == "fixed" and self._plan.grid:
+            mapping = self._plan.grid.mapping
+            r, s = (self._rows(side) for side in Side)
+            best = find_best_mapping(mapping.joiners, r, s, mapping)
+            load, least = (r / each.rows + s / each.columns for each in (mapping, best))
+            ratio = skew * (load / least if least else 1.0)
+            return JoinLoad(stage, kind, ((mapping.rows, mapping.columns),), most, ratio)
+        skew = join.busiest if kind == "keys" and join.busiest is not None else skew
+        return JoinLoad(stage, kind, ((1, self._plan.partitions),), most, skew)
+
+    def _rows(self, side: Side) -> int:
+        """Count the rows read of the largest relation that brings tuples to a side of a grid that is fixed."""
+        assert self._plan
+        views = {view.name: view for view in self._plan.program.views}
+        brought = [views[name] for name, at in self._plan.fixed_sides.items() if at is side]
+        windows = {name: window.stream for name, window in self._plan.windows.items()}
+        names = [windows.get(atom.relation.name, atom.relation.name) for view in brought for atom in view.atoms]
+        return max((self._read[name] for name in names), default=0)
+
+
+def _pairs(mapping: Sequence[int] | Sequence[Sequence[int]]) -> tuple[tuple[int, int], ...]:
+    """List the mapping of each group."""
+    groups: list[Any] = [each for each in mapping if not isinstance(each, int)] or [mapping]
+    return tuple((int(high), int(wide)) for high, wide in groups)

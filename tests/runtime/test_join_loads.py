@@ -1,0 +1,72 @@
+"""Every join has a mapping and an input-load factor in metrics, whatever its operator."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from squallpy.runtime.observers.join_loads import JoinLoads
+from squallpy.runtime.observers.metrics import source_figures
+from squallpy.runtime.observers.report import BatchReport
+from squallpy.runtime.sources.protocol import Backlog
+from squallpy.runtime.sources.source_report import SourceReport
+from squallpy.testing.engines import PartitionedEngine
+
+BAND, EQUAL = "ABS(r.k - s.k) <= 3", "r.k = s.k"
+SCRIPT = """
+CREATE STREAM r (k BIGINT, a BIGINT) USING csv OPTIONS (path 'r');
+CREATE STREAM s (k BIGINT, b BIGINT) USING csv OPTIONS (path 's');
+SELECT a, b FROM r JOIN s ON ON_;
+"""
+
+
+@pytest.mark.parametrize(
+    ("on", "partitions", "settings", "kind", "mapping"),
+    [
+        (EQUAL, 4, {"join_operator": "SHJ"}, "hash", [(1, 4)]),
+        (BAND, 4, {"join_operator": "StaticMid"}, "fixed", [(2, 2)]),
+        (BAND, 4, {"join_operator": "StaticOpt"}, "fixed", [(2, 2)]),
+        (BAND, 4, {"join_operator": "Dynamic"}, "grid", [(4, 1)]),
+        (BAND, 6, {"join_operator": "Dynamic", "join_groups": True}, "grid", [(4, 1), (2, 1)]),
+        (EQUAL, 4, {"join_operator": "Hybrid"}, "keys", [(1, 4)]),
+    ],
+)
+def test_every_join_operator(
+    tmp_path: Path, on: str, partitions: int, settings: dict[str, Any], kind: str, mapping: list[tuple[int, int]]
+) -> None:
+    engine, draw = PartitionedEngine(partitions, **settings), np.random.default_rng(3)
+    engine.start(SCRIPT.replace("ON_", on), tmp_path, {})
+    loads, many, few = JoinLoads(engine._compiled.plan), 0, 0
+    for _ in range(4):
+        counts = {"r": 400, "s": 20}
+        many, few = many + counts["r"], few + counts["s"]
+        pushed = {
+            name: pa.table({"k": draw.integers(0, 500, count), other: np.arange(count)})
+            for (name, count), other in zip(counts.items(), "ab", strict=True)
+        }
+        engine.push(pushed)
+        (load,) = loads.note(BatchReport.of({**engine.stats, **getattr(engine, "figures", {})}))
+    assert (load.kind, [*load.mapping]) == (kind, mapping)
+    if kind == "fixed":  # a grid of 2 × 2 is (R/2 + S/2) / (R/4 + S) from the best, and joiners are nearly even
+        least = many / 4 + few
+        assert (many + few) / 2 <= load.ilf <= 1.2 * (many + few) / 2
+        assert (many + few) / 2 / least <= load.ratio <= 1.2 * (many + few) / 2 / least
+    else:
+        assert load.ilf >= (many + few) / partitions / 2 and 1.0 <= load.ratio < 1.6
+
+
+def test_how_far_behind_sources_are() -> None:
+    report = BatchReport(
+        sources={
+            "a": SourceReport(committed=90.0, backlog=Backlog(5, 95.0)),
+            "b": SourceReport(committed=99.5, backlog=Backlog(0)),
+            "c": SourceReport(),
+        }
+    )
+    assert source_figures(report, 100.0) == {
+        "a": {"freshness": 10.0, "lag_rows": 5, "lag_seconds": 5.0},
+        "b": {"freshness": 0.5, "lag_rows": 0, "lag_seconds": 0.0},
+        "c": {"freshness": None, "lag_rows": None, "lag_seconds": None},
+    }
