@@ -92,7 +92,7 @@ def metrics_line(report: BatchReport) -> dict[str, Any]:
 
 
 def source_figures(report: BatchReport, now: float) -> dict[str, dict[str, float | None]]:
-    """Say how fresh a batch is and how far behind, by source; None for what is not known."""
+    """List how fresh a batch is and how far behind, by source; None for what is not known."""
     found = dict[str, dict[str, float | None]]()
     for name, about in report.sources.items():
         unread = about.backlog
