@@ -303,15 +303,15 @@ class Output:
         width, broad = len(self._pool.keys), self._pool.payload.width
         if self._top:
             keys, words = rows.take(width, broad, 2)
-            return self.moved(store, self._top.before(store), keys, words[len(keys) :])
+            return self.moved(store, self._top.before(store), keys, words[len(keys) :], words[: len(keys)])
         if with_old:
             return self._later(names, lambda names: self._pairs(*rows.take(width, broad, 2), names))
         return self._later(names, lambda names: (self.nothing.deletes, self._come(*rows.take(width, broad, 1), names)))
 
-    def moved(self, store: Store, old: Head | None, keys: Words, words: Words) -> Changes:
-        """Print the change of the first groups, when some groups have these payloads now."""
+    def moved(self, store: Store, old: Head | None, keys: Words, words: Words, before: Words | None = None) -> Changes:
+        """Print the change of the first groups, when some groups have these payloads now, and perhaps had those."""
         assert self._top
-        new = self._top.after(store, keys, words)
+        new = self._top.after(store, keys, words, before)
         return self.nothing if new is old else self._moves(old, new, store.dictionary)
 
     def compared(self, keys: Words, words: Words, first: bool, names: Dictionary) -> Changes:

@@ -57,15 +57,23 @@ class TopK:
         assert self._head is not None
         return self._head
 
-    def after(self, store: Store, changed: Words, payloads: Words | None = None) -> Head:
+    def after(self, store: Store, changed: Words, payloads: Words | None = None, before: Words | None = None) -> Head:
         """Return the printed groups of the store after the groups `changed`, each named once, have changed.
 
         Args:
             payloads: What they have now, if that is known.
+            before: What they had, if that is known.
         """
         if self._limit is None or not self._knows(store):
             self._sort_all(store)
         else:
+            if payloads is not None and before is not None:  # which known groups were not behind the bar
+                moved = self._may_be_near(changed, payloads) | self._may_be_near(changed, before)
+                if moved is not True:
+                    changed, payloads = changed[moved], payloads[moved]
+            if not len(changed):
+                assert self._head is not None
+                return self._head
             known = self._known.probe(changed) >= 0
             others = changed[~known & self._may_be_near(changed, payloads)]
             others = others[self._near(store, others)]
