@@ -1,12 +1,16 @@
 """What PostgreSQL, its tables and its slots may have wrong: each is told in one line, and nothing is skipped."""
 
 import logging
+import time
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
 import pytest
 
+import squallpy
+from squallpy.api.session import Session
 from squallpy.base.errors import SquallError
 from tests.connectors.runs import Running, run
 from tests.connectors.servers import PostgresServer
@@ -277,3 +281,49 @@ def test_null_is_a_key(table: PostgresServer, tmp_path: Path) -> None:
         table.execute(statement)
     run(sink(table), checkpoint=tmp_path / "kept")
     assert table.execute("SELECT * FROM s") == [(7, 30)]
+
+
+def fault_a_slot_that_was_moved(table: PostgresServer, tmp_path: Path) -> None:
+    """Changes that somebody else has taken are missed, and those of other tables are not."""
+    run(stream(table), checkpoint=tmp_path / "kept")
+    table.execute("CREATE TABLE others AS SELECT 1 AS x", "INSERT INTO t VALUES (99, 0, 'x')")
+    table.execute("SELECT pg_replication_slot_advance('squall', pg_current_wal_lsn())")
+    table.execute("INSERT INTO t VALUES (100, 0, 'x')")
+    assert "is told no more: its slot has moved on" in refused(stream(table), tmp_path / "kept")
+
+
+def test_a_session(table: PostgresServer, tmp_path: Path) -> None:
+    """Views of a session follow tables; what a stream that is STORED has read is there for views that come later."""
+
+    def follow(session: Session, view: str, query: str) -> None:
+        wanted, until = sorted(table.execute(query)), time.monotonic() + 30
+        while sorted(session.query(f"SELECT * FROM {view}").to_arrow().to_pylist(), key=str) != sorted(
+            [dict(zip(("v", "n"), row, strict=True)) for row in wanted], key=str
+        ):
+            assert time.monotonic() < until
+            session.run_until_caught_up()
+
+    counts, sums = "SELECT v, COUNT(*) AS n FROM t GROUP BY v", "SELECT v, SUM(id) AS n FROM t GROUP BY v"
+    with closing(squallpy.connect(checkpoint=tmp_path / "kept")) as session:
+        session.sql(f"CREATE STREAM t USING postgres OPTIONS (url '{table.url}') STORED")
+        session.sql(f"CREATE MATERIALIZED VIEW a AS {counts}")
+        follow(session, "a", counts)
+        table.execute("DELETE FROM t WHERE v = 2", "UPDATE t SET w = 'y', v = 9 WHERE id = 1")
+        follow(session, "a", counts)
+        session.sql(f"CREATE MATERIALIZED VIEW b AS {sums}")
+        follow(session, "b", sums)
+    table.execute("INSERT INTO t VALUES (77, 7, 'z')")
+    with closing(squallpy.connect(checkpoint=tmp_path / "kept")) as session:
+        follow(session, "a", counts)
+        follow(session, "b", sums)
+    table.execute("SELECT pg_drop_replication_slot('squall')")
+    with closing(squallpy.connect()) as session:
+        session.sql(f"CREATE STREAM t USING postgres OPTIONS (url '{table.url}')")
+        session.sql(f"CREATE MATERIALIZED VIEW a AS {counts}")
+        follow(session, "a", counts)
+        session.sql(f"CREATE MATERIALIZED VIEW b AS {sums}")  # NB: what no batch has read yet is there
+        table.execute("INSERT INTO t VALUES (78, 7, 'z')")
+        follow(session, "a", counts)
+        follow(session, "b", sums)
+        with pytest.raises(SquallError, match="create views before rows come"):
+            session.sql("CREATE MATERIALIZED VIEW c AS SELECT MAX(id) AS n FROM t")

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from squallpy.base.errors import SquallError
+from squallpy.catalog.format_options import STORED
 from squallpy.catalog.relation import OPERATION, Field, Relation
 from squallpy.runtime.connectors.postgres.connection import Server, asking
 from squallpy.runtime.connectors.postgres.pgoutput import Changes, LogFault, decode
@@ -60,6 +61,11 @@ class PostgresStream(Source):
         self._columns = tuple(column.name for column in names if column)
         self._member = Member(relation.name, _written(relation), self._columns, relation.primary_key, table)
         log.add(self._member)
+
+    @property
+    def is_replayable(self) -> bool:
+        """True unless what was read is kept for views that come later."""
+        return self._relation.options.get(STORED) != "true"
 
     @property
     def schema(self) -> pa.Schema:

@@ -76,6 +76,7 @@ class SlotLog:
         self._record: dict[str, Any] | None = None
         self._waiting, self._rows_so_far = list[Transaction](), 0
         self._reached, self._noted = 0, monotonic()
+        self._gone = 0  # the place before which the slot tells no changes any more
         self._checked = list[Layout]()  # what has been compared with the columns that are read
         self._dropped = 0  # pieces of the snapshot, from the first on
 
@@ -136,6 +137,7 @@ class SlotLog:
     def changes(self, name: str, start: Offset, end: Offset) -> list[Changes]:
         """Return what transactions between two places have changed of a stream's table."""
         self._await(end["lsn"])
+        self._check_kept(name, start)
         oid, found = self._members[name].table.oid, list[Changes]()
         for transaction in self._between(start, end):
             for part in transaction.changes.get(oid, ()):
@@ -148,6 +150,8 @@ class SlotLog:
     def snapshot(self, name: str, start: Offset, end: Offset) -> list[tuple[str, int, int]]:
         """Return the pieces of a stream's table that lie between two places: their names, and rows of them."""
         self._begun()
+        if start["row"] < min(end["row"], self._pieces[self._dropped - 1][2] if self._dropped else 0):
+            self._check_kept(name, {"lsn": -1})
         found = list[tuple[str, int, int]]()
         for piece, first, stop in self._pieces:
             low, high = max(first, start["row"]), min(stop, end["row"])
@@ -177,6 +181,7 @@ class SlotLog:
             del self._waiting[:done]
         if self._receiver and row >= self._total:
             self._receiver.confirm(place)
+            self._gone = max(self._gone, place)
 
     def committed_at(self, start: Offset, end: Offset) -> float | None:
         """Return when the first transaction between two places was committed."""
@@ -250,7 +255,8 @@ class SlotLog:
                 for member in self._members.values():
                     pieces += self._copy(connection, member, conditions[member.name], len(pieces))
         layouts = {m.name: self._layout(m) for m in self._members.values()}
-        record = {"slot": name, "complete": True, "lsn": place, "pieces": pieces, "layouts": layouts, "moved": place}
+        record = {"slot": name, "complete": True, "lsn": place, "pieces": pieces, "layouts": layouts}
+        record |= {"from": place, "moved": place}
         self._write(record)
         log_event(SOURCES, INFO, "slot made", slot=name, server=str(self.server), rows=sum(p["rows"] for p in pieces))
         self._open_receiver(is_temporary, replication)
@@ -308,7 +314,8 @@ class SlotLog:
         if found[1] == "lost":
             message = f"{where} has lost changes since {found[0]}: the server kept no more than max_slot_wal_keep_size"
             raise SquallError(NOT_FOLLOWED, message, hint=ANEW)
-        self._confirmed_there = _number(found[0])
+        confirmed = _number(found[0])
+        self._gone = known["from"] if known["from"] < confirmed <= known["moved"] else confirmed
         self._wait_until_free(connection)
         self._open_receiver(False, None)
 
@@ -389,6 +396,12 @@ class SlotLog:
             assert self._receiver
             self._receiver.wait(0.05)
 
+    def _check_kept(self, name: str, start: Offset) -> None:
+        """Raise SQ4009 if changes behind a place are told no more."""
+        if start["lsn"] < self._gone:
+            message = f"what {name} was before {_text(self._gone)} is told no more: its slot has moved on"
+            raise SquallError(NOT_FOLLOWED, message, hint=f"{ANEW}; in a session, create views before rows come")
+
     def _place(self, offset: Offset) -> int:
         """Find the first transaction behind a place."""
         return bisect_right(self._waiting, offset["lsn"], key=_end)
@@ -436,7 +449,9 @@ class SlotLog:
             return
         if any(not m.committed or m.committed["row"] < self._total for m in self._members.values() if m.is_begun):
             return
-        self._noted, record["moved"] = now, self._reached
+        self._noted = now
+        record["from"] = min(m.committed["lsn"] for m in self._members.values() if m.is_begun)
+        record["moved"] = self._reached
         self._write(record)
         self._receiver.confirm(self._reached)
 
