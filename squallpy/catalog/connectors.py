@@ -19,14 +19,18 @@ class Connector:
 
     Args:
         module: Where its functions are: `infer`, `open_source` and `open_sink`.
+        needed: The option without which there is no place to read from or write to.
         source: Options of streams and tables; those of `tables` are for both.
         sink: Options of sinks.
+        follows: The option that with 'true' lets rows tell changes; none: they always do.
     """
 
     module: str
+    needed: str
     source: Mapping[str, str]
     tables: tuple[str, ...]
     sink: Mapping[str, str]
+    follows: str = ""
 
 
 _SERVER = {
@@ -36,9 +40,14 @@ _SERVER = {
     "password": "the password: '${env:NAME}' or '${file:/run/secrets/name}'",
     "connect_timeout": "how long to wait for a server that is away when the run begins: '30 seconds'",
 }
+_EXISTING = {"existing": "what becomes of rows that are there when a run begins anew: keep or replace"}
+_LAKE = {"path": "the folder of the table, local or s3://, gs://, abfss://, …"}
+STORAGE = "storage."
+"""The beginning of options that are passed on to the storage of tables, such as storage.aws_region."""
 CONNECTORS: Mapping[str, Connector] = {
     "postgres": Connector(
         "squallpy.runtime.connectors.postgres.connector",
+        "url",
         {
             **_SERVER,
             "slot.name": "the replication slot, one for all streams of a script that name it",
@@ -46,23 +55,45 @@ CONNECTORS: Mapping[str, Connector] = {
             "snapshot.mode": "initial: first the rows that are there; never: only changes from now on",
         },
         tuple(_SERVER),
-        {**_SERVER, "existing": "what becomes of rows that are there when a run begins anew: keep or replace"},
-    )
+        {**_SERVER, **_EXISTING},
+    ),
+    "delta": Connector(
+        "squallpy.runtime.connectors.delta.connector",
+        "path",
+        {
+            **_LAKE,
+            "readchangefeed": "whether updates and deletes are followed, too (true or false)",
+            "startingversion": "the first version whose changes are read; without it, all rows come first",
+        },
+        tuple(_LAKE),
+        {**_LAKE, **_EXISTING},
+        follows="readchangefeed",
+    ),
 }
-CHOICES: Mapping[str, tuple[str, ...]] = {"snapshot.mode": ("initial", "never"), "existing": ("keep", "replace")}
-REQUIRED = ("url",)
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "snapshot.mode": ("initial", "never"),
+    "existing": ("keep", "replace"),
+    "readchangefeed": ("true", "false"),
+}
 CHANGES = ("op", "changelog", "tombstone")
 """Options that say how rows tell changes, which servers tell by themselves."""
 
 
 def load_connector(format: str) -> Any:
     """Import the functions of a connector; SQ8009 without the package that it needs."""
-    return import_module(CONNECTORS[format].module)  # NB: a room above those that ask for it
+    try:
+        return import_module(CONNECTORS[format].module)  # NB: a room above those that ask for it
+    except ModuleNotFoundError as error:
+        message = f"USING {format} needs the package {str(error.name).partition('.')[0]}"
+        raise SquallError("SQ8009", message, hint=f"install it: pip install 'squallpy[{format}]'") from None
 
 
 def check_connector_option(format: str, key: str, value: str, known: Mapping[str, str]) -> tuple[str, str]:
     """Check an option of a connector, of those that are known, and return its name and value; SQ7002."""
     name = key.lower()
+    if "path" in known and name.startswith(STORAGE):
+        resolve(value)
+        return name, value
     if name not in known:
         raise SquallError("SQ7002", f'unknown option "{key}" of {format}', hint=nearest(key, known))
     if not value.strip():
@@ -73,5 +104,7 @@ def check_connector_option(format: str, key: str, value: str, known: Mapping[str
         raise SquallError(
             "SQ7002", f'option "{key}" cannot be "{value}"', hint="an interval above 0, such as '30 seconds'"
         )
+    if name == "startingversion" and not value.isdecimal():
+        raise SquallError("SQ7002", f'option "{key}" cannot be "{value}"', hint="the number of a version")
     resolve(value)
     return name, value.lower() if name in CHOICES else value

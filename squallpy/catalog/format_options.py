@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from squallpy.base.batch_trigger import parse_interval
 from squallpy.base.entry_points import SOURCES, load, names_of
 from squallpy.base.errors import SquallError, nearest
-from squallpy.catalog.connectors import CHANGES, CONNECTORS, REQUIRED, check_connector_option
+from squallpy.catalog.connectors import CHANGES, CONNECTORS, check_connector_option
 
 FORMATS = ("csv", "json", "parquet", "avro")
 """Formats of files."""
@@ -17,7 +17,7 @@ HTTP = "http"
 """The source of rows that are POSTed, in a format of LINES or as Arrow."""
 LINES = ("csv", "json")
 ARROW = "arrow"
-PLANNED = ("kafka", "delta", "iceberg")
+PLANNED = ("kafka", "iceberg")
 
 OPTIONS: dict[str, str] = {
     "path": "files: file, folder or glob, local or any Arrow filesystem",
@@ -96,7 +96,7 @@ def row_format(format: str, options: Mapping[str, str]) -> str:
 def required_options(format: str) -> tuple[str, ...]:
     """List the options of which a format needs one."""
     if format in CONNECTORS:
-        return REQUIRED
+        return (CONNECTORS[format].needed,)
     return ("path",) if format in FORMATS else ("port",) if format in (SOCKET, HTTP) else ADAPTERS.get(format, ())
 
 

@@ -242,7 +242,10 @@ class Relation:
         """The relation with how a server tells changes: by PRIMARY KEY if it has one, else by whole old rows."""
         if self.format not in CONNECTORS or not self.stream:
             return self
+        follows = CONNECTORS[self.format].follows
         told = {"changelog": "upsert", "tombstone": OPERATION} if self.primary_key else {"op": OPERATION}
+        if follows:
+            told = {"op": OPERATION} if self.options.get(follows) == "true" else {}
         kept = {name: value for name, value in self.options.items() if name not in CHANGES}
         return replace(self, options=kept | told)
 

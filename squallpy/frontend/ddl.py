@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from squallpy.base.errors import Span, SquallError, nearest
 from squallpy.base.types import Kind, Shape, Type, nested_type
 from squallpy.catalog.catalog import qualify_name
+from squallpy.catalog.connectors import CONNECTORS
 from squallpy.catalog.format_options import (
     ARROW,
     DEAD_LETTER,
@@ -102,6 +103,11 @@ def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
     if format in (SOCKET, HTTP):
         with at(name_span):
             check_received(format, kept, stream)
+    if format in CONNECTORS and not stream:
+        connector = CONNECTORS[format]
+        if follows := next((name for name in kept if name in connector.source and name not in connector.tables), None):
+            message = f'option "{follows}" is for a STREAM, and a TABLE is read once'
+            raise SquallError("SQ7002", message, name_span, "declare a STREAM, or remove it")
     if stored and not stream:
         raise SquallError("SQ7002", "a TABLE does not change and is not STORED", name_span, "leave it out")
     if (kept.get("op") or kept.get("changelog")) and not stream:

@@ -1,7 +1,7 @@
 """CREATE SINK, as parsed by `grammar/script.lark`, → SinkSpec."""
 
 from squallpy.base.errors import Span, SquallError
-from squallpy.catalog.connectors import CONNECTORS, REQUIRED
+from squallpy.catalog.connectors import CONNECTORS
 from squallpy.catalog.sink_spec import FINAL, FORMATS, PYTHON, UPSERT, SinkSpec, check_sink_format, check_sink_option
 from squallpy.frontend.ddl import at, name_of, token_span, written_options
 from squallpy.frontend.grammars import Parsed
@@ -18,7 +18,7 @@ def read_sink(script: ScriptText, name: str, span: Span, format_name: Parsed, op
             option, value = check_sink_option(format, written, value, given)
         given[option], spans[option] = value, place
     needed = "path" if format in FORMATS else "class" if format == PYTHON else None
-    needed = REQUIRED[0] if format in CONNECTORS else needed
+    needed = CONNECTORS[format].needed if format in CONNECTORS else needed
     if needed and needed not in (option.lower() for option in given):
         raise SquallError("SQ7002", f'sink "{name}" has no {needed}', span, f"write OPTIONS ({needed} '...')")
     mode, key = given.pop("mode", None), given.pop("key", None)

@@ -5,11 +5,13 @@ import sys
 import click
 
 from squallpy.base.errors import SquallError
+from squallpy.catalog.connectors import load_connector
 from squallpy.terminal.say import say
 
 
 def show_slots(url: str) -> None:
-    """Print the slots of a database that are ours."""
+    """Print the slots of a database that are ours; SQ8009 without psycopg."""
+    load_connector("postgres")
     from squallpy.runtime.connectors.postgres.connection import Server
     from squallpy.runtime.connectors.postgres.slots import list_slots
 
@@ -21,6 +23,7 @@ def show_slots(url: str) -> None:
 
 def drop(url: str, name: str, is_sure: bool) -> None:
     """Drop a slot, after a question on a terminal; SQ7004 without one and without --yes."""
+    load_connector("postgres")
     from squallpy.runtime.connectors.postgres.connection import Server
     from squallpy.runtime.connectors.postgres.slots import drop_slot
 

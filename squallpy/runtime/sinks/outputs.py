@@ -84,7 +84,7 @@ class Outputs:
 
     def _destination(self, sink: SinkSpec, identity: str, resumed: bool) -> Destination:
         if sink.format in CONNECTORS:
-            made: Destination = load_connector(sink.format).open_sink(sink, identity, resumed)
+            made: Destination = load_connector(sink.format).open_sink(self._in_place(sink), identity, resumed)
             return made
         if sink.format not in FORMATS:
             from squallpy.runtime.sinks.python_sink import PythonSink  # NB: imports PySpark
@@ -99,6 +99,16 @@ class Outputs:
         compact = sink.options.get("compact")
         wanted = Manifest(format.suffix, mode, identity)
         return BatchFiles(target, format, wanted, int(compact) if compact else None, resumed)
+
+    def _in_place(self, sink: SinkSpec) -> SinkSpec:
+        """Find the folder of a connector's sink from that of the script."""
+        try:
+            path = local_path(sink.options.get("path", ""))
+        except ValueError:
+            path = None
+        if path is None or "path" not in sink.options:
+            return sink
+        return replace(sink, options={**sink.options, "path": str((self._base / path).absolute())})
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from typing import Any
 
 from squallpy.base.entry_points import SOURCES, load
 from squallpy.base.errors import SquallError
+from squallpy.base.local_paths import local_path
 from squallpy.catalog.connectors import CONNECTORS, load_connector
 from squallpy.catalog.format_options import ADAPTERS, HTTP, PUSHED, SOCKET
 from squallpy.catalog.relation import Field, Relation
@@ -36,7 +37,8 @@ def open_foreign(
     """
     try:
         if relation.format in CONNECTORS:
-            source = load_connector(relation.format).open_source(relation, {} if shared is None else shared)
+            located = _located(relation, base)
+            source = load_connector(relation.format).open_source(located, {} if shared is None else shared)
             return ForeignSource(relation, relation.format, source)
         if relation.format == "spark":
             return ForeignSource(relation, *open_spark(relation))
@@ -61,8 +63,20 @@ def infer_foreign(relation: Relation, base: Path) -> Relation:
     """Infer the columns of a relation that is declared without, and its key; SQ4002 if its source tells none."""
     if relation.format not in CONNECTORS:
         return replace(relation, fields=_infer_fields(relation, base))
-    fields, key = load_connector(relation.format).infer(relation)
+    fields, key = load_connector(relation.format).infer(_located(relation, base))
     return replace(relation, fields=fields, primary_key=key).with_changes
+
+
+def _located(relation: Relation, base: Path) -> Relation:
+    """Find the folder of a relation from that of its script, else from the working directory."""
+    try:
+        path = local_path(relation.options.get("path", ""))
+    except ValueError:
+        return relation
+    if path is None or "path" not in relation.options:
+        return relation
+    found = next((each for each in (base / path, Path.cwd() / path) if each.exists()), base / path)
+    return replace(relation, options={**relation.options, "path": str(found.absolute())})
 
 
 def _infer_fields(relation: Relation, base: Path) -> tuple[Field, ...]:

@@ -11,17 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+import psycopg
+from psycopg import conninfo, pq
+from psycopg.pq.abc import PGconn
+
 from squallpy.base.batch_trigger import parse_interval
 from squallpy.base.errors import SquallError
 from squallpy.base.secrets import resolve
-
-try:
-    import psycopg
-    from psycopg import conninfo, pq
-    from psycopg.pq.abc import PGconn
-except ImportError:
-    hint = "install it: pip install 'squallpy[postgres]'"
-    raise SquallError("SQ8009", "USING postgres needs the package psycopg", hint=hint) from None
 
 T = TypeVar("T")
 PATIENCE = 30.0  # seconds for a server that is away when a run begins

@@ -1,0 +1,104 @@
+"""Versions of a Delta table: their files, and what each has added.
+
+place = Place.of({"path": "s3://lake/orders", "storage.aws_region": "eu-west-1"})
+place.table(7)            →   the DeltaTable as of version 7
+place.added(6, 7)         →   {7: ("part-0001.parquet",)}      SQ4009 if a version took rows away
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
+
+import pyarrow.fs as pafs
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.fs import DeltaStorageHandler
+
+from squallpy.base.errors import SquallError, shorten
+from squallpy.base.local_paths import local_path
+from squallpy.base.secrets import resolve
+from squallpy.catalog.connectors import STORAGE
+
+NOT_FOLLOWED = "SQ4009"
+FEED = "delta.enableChangeDataFeed"
+
+
+@dataclass(frozen=True)
+class Place:
+    """The place of a table. Secrets are looked up where it is read.
+
+    Args:
+        storage: Options of the storage, as they are written.
+    """
+
+    path: str
+    storage: Mapping[str, str]
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> "Place":
+        """Read the options of a connector."""
+        path = options["path"]
+        try:
+            local = local_path(path)
+        except ValueError:
+            local = None
+        storage = {name.removeprefix(STORAGE): each for name, each in options.items() if name.startswith(STORAGE)}
+        return cls(path if local is None else str(Path(local).absolute()), storage)
+
+    def __str__(self) -> str:
+        return self.path
+
+    @property
+    def secrets(self) -> dict[str, str] | None:
+        """The options of the storage, with secrets."""
+        return {name: resolve(value) for name, value in self.storage.items()} or None
+
+    def table(self, version: int | None = None) -> DeltaTable:
+        """Open the table, as of a version; SQ4001 if there is none, SQ4009 if the version is gone."""
+        try:
+            return DeltaTable(self.path, version=version, storage_options=self.secrets)
+        except TableNotFoundError:
+            raise SquallError(
+                "SQ4001", f"there is no Delta table at {self}", hint="write one, or mend the path"
+            ) from None
+        except DeltaError as error:
+            if version is None:
+                raise self.fault(error) from None
+            raise self.gone(version, version) from None
+
+    def added(self, table: DeltaTable, first: int, last: int) -> dict[int, tuple[str, ...]]:
+        """List the files that some versions have added; SQ4009 if one took rows away or is gone."""
+        files = pafs.PyFileSystem(DeltaStorageHandler.from_table(table._table, self.secrets))
+        found = dict[int, tuple[str, ...]]()
+        for version in range(first, last + 1):
+            try:
+                with files.open_input_file(f"_delta_log/{version:020}.json") as source:
+                    actions = [json.loads(line) for line in source.read().splitlines() if line.strip()]
+            except (FileNotFoundError, OSError):
+                raise self.gone(version, last) from None
+            if any(each["remove"].get("dataChange", True) for each in actions if "remove" in each):
+                message = f"version {version} of {self} deletes or updates rows"
+                hint = "readChangeFeed 'true' follows them; a stream without it reads what is appended"
+                raise SquallError(NOT_FOLLOWED, message, hint=hint)
+            adds = (each["add"] for each in actions if "add" in each)
+            found[version] = tuple(unquote(each["path"]) for each in adds if each.get("dataChange", True))
+        return found
+
+    def gone(self, first: int, last: int) -> SquallError:
+        """Describe versions that are there no more."""
+        which = f"version {first}" if first == last else f"versions {first} to {last}"
+        message = f"{which} of {self} cannot be read any more: vacuumed, or its log was cleaned up"
+        return SquallError(
+            NOT_FOLLOWED, message, hint="begin anew with another checkpoint: it reads the table as it is"
+        )
+
+    def fault(self, error: Exception) -> SquallError:
+        """Describe in one line what the storage says."""
+        return SquallError("SQ8010", f"{self} cannot be read: {one_line(error)}", hint="run the same command again")
+
+
+def one_line(error: Exception) -> str:
+    """Return what an error says, in one line."""
+    return shorten(" ".join(str(error).split())) if len(str(error)) > 300 else " ".join(str(error).split())

@@ -1,0 +1,182 @@
+"""Results and changes in a Delta table, each batch one commit with an application transaction: exactly once.
+
+{"txn": {"appId": "squall-totals/3f0c91…", "version": 41}}     batches up to 41 are in the table
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError
+
+from squallpy.base.errors import SquallError
+from squallpy.catalog.sink_spec import FINAL, UPSERT, SinkSpec
+from squallpy.runtime.connectors.delta.delta_log import Place, one_line
+from squallpy.runtime.sinks.change_table import DELETE
+from squallpy.runtime.sinks.protocol import SinkWriter
+
+TRIES = 5  # attempts of a commit that others come before
+
+
+def open_sink(spec: SinkSpec, identity: str, resumed: bool) -> "DeltaSink":
+    """Take the table of a sink; SQ7005 if it has rows that are not of this run."""
+    return DeltaSink(spec, Place.of(spec.options), identity, resumed)
+
+
+class DeltaSink:
+    """A Delta table to which a query writes."""
+
+    def __init__(self, spec: SinkSpec, place: Place, identity: str, resumed: bool) -> None:
+        assert spec.mode
+        self.spec, self.mode, self.place = spec, spec.mode, place
+        self.application = f"squall-{spec.name}/{identity[:32]}"
+        existing, self.replaces, self.known = spec.options.get("existing"), False, -1
+        self.forgets = False
+        table = self.table()
+        if table is None:
+            return
+        known = table.transaction_version(self.application)
+        if resumed:
+            self.known = -1 if known is None else known
+            return
+        if existing is None and (known is not None or table.count()):
+            what = "has rows" if known is None else f"has {known + 1:,} batches of this query"
+            hint = "write existing 'replace' to delete them, or existing 'keep'"
+            raise SquallError("SQ7005", f"{self} {what}, and this run begins anew", spec.place("path"), hint)
+        self.replaces, self.forgets = existing == "replace", known is not None
+
+    def __str__(self) -> str:
+        return f"the Delta table {self.place}"
+
+    def table(self) -> DeltaTable | None:
+        """Open the table; None if there is none."""
+        try:
+            return self.place.table()
+        except SquallError as error:
+            if error.code == "SQ4001":
+                return None
+            raise
+
+    def writer(self, schema: pa.Schema, added: int) -> SinkWriter:
+        return DeltaWriter(self, schema, added)
+
+    def finish(self) -> None:
+        """End the run: all batches are committed."""
+
+    def close(self) -> None:
+        """Leave the table."""
+
+
+class DeltaWriter:
+    """The writer of a Delta table."""
+
+    def __init__(self, sink: DeltaSink, schema: pa.Schema, added: int) -> None:
+        self._sink, self._schema = sink, schema
+        own = pa.schema([*schema][added if sink.mode == UPSERT else 0 :])
+        self._own = pa.schema([field.with_type(_stored(field.type)).remove_metadata() for field in own])
+        self._batch: pa.Table | None = None
+        self._prepare()
+
+    def write(self, rows: Iterator[pa.RecordBatch], batch: int) -> None:
+        self._batch = pa.Table.from_batches(rows, self._schema)
+
+    def commit(self, messages: list[Any], batch: int) -> None:
+        sink, rows = self._sink, self._batch
+        assert rows is not None
+        if batch <= sink.known:
+            return
+        if len(rows) or sink.mode == FINAL:
+            self._retrying(lambda table: self._store(table, rows, batch), batch)
+        sink.known, self._batch = batch, None
+
+    def abort(self, messages: list[Any], batch: int) -> None:
+        """Leave files that no commit names, which VACUUM deletes."""
+
+    def for_tasks(self) -> None:
+        """Return nothing: rows of a batch are one commit, of the driver."""
+
+    def _prepare(self) -> None:
+        """Make the table, or compare its columns with the result; delete its rows where that was said."""
+        sink = self._sink
+        table = sink.table()
+        if table is None:
+            DeltaTable.create(sink.place.path, self._own, storage_options=sink.place.secrets)
+            return
+        there = {field.name for field in table.schema().fields}
+        if missing := [name for name in self._own.names if name not in there]:
+            hint = f"run ALTER TABLE delta.`{sink.place}` ADD COLUMNS ({missing[0]} …);"
+            raise SquallError("SQ7005", f'{sink} has no column "{missing[0]}"', hint=hint)
+        if sink.replaces and sink.mode != FINAL:
+            table.delete()
+        if sink.forgets:
+            write_deltalake(table, self._own.empty_table(), mode="append", commit_properties=self._numbered(-1))
+
+    def _retrying(self, work: Callable[[DeltaTable], None], batch: int) -> None:
+        """Commit a batch, again if another writer was first; SQ7006 for what a retry does not help."""
+        sink = self._sink
+        for attempt in range(TRIES):
+            table = sink.place.table()
+            known = table.transaction_version(sink.application)
+            if known is not None and known >= batch:
+                return
+            try:
+                work(table)
+                return
+            except CommitFailedError as error:
+                reason: Exception = error
+                time.sleep(0.1 * 2**attempt)
+            except (DeltaError, OSError, pa.ArrowInvalid, ValueError) as error:
+                reason = error
+                break
+        message = f"batch {batch:,} cannot be written to {sink}: {one_line(reason)}"
+        raise SquallError("SQ7006", message, sink.spec.span, "the batch before is whole")
+
+    def _store(self, table: DeltaTable, rows: pa.Table, batch: int) -> None:
+        properties = self._numbered(batch)
+        if self._sink.mode == UPSERT:
+            self._merge(table, rows, properties)
+            return
+        write_deltalake(
+            table,
+            _cast(rows, self._own),
+            mode="overwrite" if self._sink.mode == FINAL and self._sink.replaces else "append",
+            commit_properties=properties,
+        )
+
+    def _numbered(self, batch: int) -> CommitProperties:
+        """Return what makes a commit that of a batch."""
+        return CommitProperties(app_transactions=[Transaction(self._sink.application, batch)])
+
+    def _merge(self, table: DeltaTable, rows: pa.Table, properties: CommitProperties) -> None:
+        """Delete, update and insert by key in one commit."""
+        names, key = self._own.names, self._sink.spec.key or ()
+        own = _cast(rows.select(names), self._own)
+        source = own.append_column("__squall_op", rows.column("op"))
+        is_null = {name: bool(rows.column(name).null_count) for name in key}
+        equal = (
+            f"({_at('t', n)} = {_at('s', n)} OR ({_at('t', n)} IS NULL AND {_at('s', n)} IS NULL))"
+            if is_null[n]
+            else f"{_at('t', n)} = {_at('s', n)}"
+            for n in key
+        )
+        values, gone = {f"`{n}`": _at("s", n) for n in names}, f"s.__squall_op = '{DELETE}'"
+        table.merge(
+            source, " AND ".join(equal) or "true", source_alias="s", target_alias="t", commit_properties=properties
+        ).when_matched_delete(gone).when_matched_update(values, f"NOT ({gone})").when_not_matched_insert(
+            values, f"NOT ({gone})"
+        ).execute()
+
+
+def _at(alias: str, name: str) -> str:
+    return f"{alias}.`{name}`"
+
+
+def _stored(type: pa.DataType) -> pa.DataType:
+    """Return the type in which values are stored: times in UTC, which every reader knows."""
+    return pa.timestamp("us", "UTC") if pa.types.is_timestamp(type) else type
+
+
+def _cast(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    return pa.table([column.cast(f.type) for column, f in zip(rows.columns, schema, strict=True)], schema=schema)

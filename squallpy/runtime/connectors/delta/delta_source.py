@@ -1,0 +1,227 @@
+"""Streams and tables of Delta as sources.
+
+open_source(relation, shared)   →   DeltaStream   the rows of a version, then what each later one has changed
+                                    DeltaTableSource   the rows of the last version, once
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake.exceptions import DeltaError
+
+from squallpy.base.errors import SquallError
+from squallpy.catalog.relation import OPERATION, Field, Relation
+from squallpy.runtime.connectors.delta.delta_log import FEED, NOT_FOLLOWED, Place
+from squallpy.runtime.formats.arrow_rows import fields_of
+from squallpy.runtime.formats.counted_table import concat_tables
+from squallpy.runtime.sources.protocol import Limit, Offset, Slice, Source
+from squallpy.runtime.sources.source import cut
+
+MOST = 100  # versions of a batch
+TYPE, VERSION = "_change_type", "_commit_version"
+COMES = ("insert", "update_postimage")
+
+
+def infer(relation: Relation) -> tuple[tuple[Field, ...], tuple[str, ...]]:
+    """Infer the columns of a relation that lists none."""
+    return fields_of(_schema(Place.of(relation.options))), relation.primary_key
+
+
+def open_source(relation: Relation, shared: dict[Any, Any]) -> Source:
+    """Open a stream or a table; SQ4001, SQ4009."""
+    place = Place.of(relation.options)
+    if not relation.stream:
+        return DeltaTableSource(place)
+    follows = relation.options.get("readchangefeed") == "true"
+    table = place.table()
+    if follows and table.metadata().configuration.get(FEED) != "true":
+        message = f"{place} has no change data feed"
+        hint = f"run ALTER TABLE delta.`{place}` SET TBLPROPERTIES ({FEED} = true);"
+        raise SquallError(NOT_FOLLOWED, message, hint=hint)
+    first = relation.options.get("startingversion")
+    return DeltaStream(place, follows, None if first is None else int(first))
+
+
+class _DeltaRows(Source):
+    """Rows of a Delta table."""
+
+    is_counted = False
+
+    def __init__(self, place: Place) -> None:
+        self.place, self._table = place, place.table()
+        self._known = _schema(place)
+
+    def _files(self, version: int) -> list[str]:
+        """List the files of a version, in one order."""
+        return sorted(each.path for each in _dataset(self.place, version).get_fragments())
+
+    def _slices(self, version: int, files: Sequence[str], tasks: int, told: bool) -> "list[Slice]":
+        ends = [*(cut(0, len(files), number, tasks) for number in range(tasks)), len(files)]
+        return [FileSlice(self.place, version, tuple(files[a:b]), told) for a, b in pairwise(ends) if a < b]
+
+
+class DeltaStream(_DeltaRows):
+    """A table whose versions are followed.
+
+    Args:
+        follows: Rows that go are told by the change data feed; else only rows that are appended are read.
+        first: The version whose changes are read first; None: the rows that are there come before.
+    """
+
+    def __init__(self, place: Place, follows: bool, first: int | None) -> None:
+        super().__init__(place)
+        self._follows, self._first, self._ends = follows, first, False
+        self._last: int | None = None
+        self._added = dict[int, tuple[str, ...]]()
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._known.append(pa.field(OPERATION, pa.int64())) if self._follows else self._known
+
+    def begin(self, folder: str | None, ends: bool) -> None:
+        self._last = self._table.version() if ends else None
+
+    def initial(self) -> Offset:
+        """Return the place before the first rows: those of a version, or the changes behind the one before."""
+        if self._first is not None:
+            return {"version": self._first - 1, "read": 1}
+        return {"version": self._table.version(), "read": 0}
+
+    def latest(self, start: Offset, limit: Limit) -> Offset:
+        if not start["read"]:
+            return {"version": start["version"], "read": 1}
+        try:
+            self._table.update_incremental()
+        except DeltaError as error:
+            raise self.place.fault(error) from None
+        newest = self._table.version()
+        last = newest if self._last is None else min(self._last, newest)
+        last = last if limit.rows is None else min(last, start["version"] + MOST)
+        if last <= start["version"]:
+            return start
+        if not self._follows:
+            self._added |= self.place.added(self._table, start["version"] + 1, last)
+        return {"version": last, "read": 1}
+
+    def split(self, start: Offset, end: Offset, tasks: int) -> Sequence[Slice]:
+        if not start["read"]:
+            return self._slices(start["version"], self._files(start["version"]), tasks, self._follows)
+        first, last = start["version"] + 1, end["version"]
+        if self._follows:
+            ends = [first + cut(0, last + 1 - first, number, tasks) for number in range(tasks)]
+            return [FeedSlice(self.place, a, b - 1) for a, b in pairwise([*ends, last + 1]) if a < b]
+        missing = [version for version in range(first, last + 1) if version not in self._added]
+        if missing:
+            self._added |= self.place.added(self._table, first, last)
+        files = [file for version in range(first, last + 1) for file in self._added[version]]
+        return self._slices(last, files, tasks, False)
+
+    def commit(self, end: Offset) -> None:
+        self._added = {version: files for version, files in self._added.items() if version > end["version"]}
+
+
+class DeltaTableSource(_DeltaRows):
+    """The rows of the version that is the last when a run begins."""
+
+    is_bounded = True
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._known
+
+    def initial(self) -> Offset:
+        return {"version": -1}
+
+    def latest(self, start: Offset, limit: Limit) -> Offset:
+        return {"version": self._table.version()}
+
+    def split(self, start: Offset, end: Offset, tasks: int) -> Sequence[Slice]:
+        return self._slices(end["version"], self._files(end["version"]), tasks, False)
+
+
+@dataclass(frozen=True, slots=True)
+class FileSlice:
+    """The rows of some files of a version."""
+
+    place: Place
+    version: int
+    files: tuple[str, ...]
+    is_told: bool
+
+    @property
+    def rows(self) -> None:
+        """No number: it is known when they are read."""
+
+    def read(self, columns: tuple[str, ...]) -> pa.Table:
+        dataset = _dataset(self.place, self.version)
+        fragments = {each.path: each for each in dataset.get_fragments()}
+        names = _names(dataset.schema.names, columns, self.place, self.version)
+        try:
+            tables = [fragments[file].to_table(schema=dataset.schema, columns=names) for file in self.files]
+        except (KeyError, FileNotFoundError, OSError):
+            raise self.place.gone(self.version, self.version) from None
+        found = concat_tables(tables)
+        return found.append_column(OPERATION, pa.array(np.ones(len(found), np.int64))) if self.is_told else found
+
+
+@dataclass(frozen=True, slots=True)
+class FeedSlice:
+    """Changes of some versions, as the change data feed tells them."""
+
+    place: Place
+    first: int
+    last: int
+
+    @property
+    def rows(self) -> None:
+        """No number: it is known when they are read."""
+
+    def read(self, columns: tuple[str, ...]) -> pa.Table:
+        table = self.place.table(self.last)
+        names = _names([f.name for f in table.schema().fields], columns, self.place, self.last)
+        try:
+            feed = pa.table(table.load_cdf(self.first, self.last, columns=[*names, TYPE, VERSION]))
+        except (DeltaError, pa.ArrowInvalid) as error:
+            if "version" in str(error) or "not found" in str(error).lower():
+                raise self.place.gone(self.first, self.last) from None
+            raise self.place.fault(error) from None
+        feed = pa.table([_plain(column) for column in feed.columns], feed.schema.names)
+        comes = pc.is_in(feed[TYPE], pa.array(COMES, feed.schema.field(TYPE).type))
+        told = feed.append_column(OPERATION, pc.if_else(comes, pa.scalar(1, pa.int64()), pa.scalar(-1, pa.int64())))
+        return told.sort_by([(VERSION, "ascending"), (OPERATION, "ascending")]).select([*names, OPERATION])
+
+
+def _schema(place: Place) -> pa.Schema:
+    return _dataset(place, None).schema
+
+
+def _dataset(place: Place, version: int | None) -> Any:
+    """Return a version as a dataset of Arrow; SQ3001 for features that it cannot read."""
+    table = place.table(version)
+    try:
+        return table.to_pyarrow_dataset()
+    except Exception as error:
+        message = f"{place} has a feature that is not supported: {' '.join(str(error).split())}"
+        raise SquallError(
+            "SQ3001", message, hint="a table without deletion vectors and column mapping is read"
+        ) from None
+
+
+def _names(known: Sequence[str], wanted: Sequence[str], place: Place, version: int) -> list[str]:
+    """Find columns by name, in any case; SQ4009 for one that is there no more."""
+    names = {name.lower(): name for name in known}
+    for name in wanted:
+        if name != OPERATION and name.lower() not in names:
+            message = f'the column "{name}" of {place} is there no more in version {version}'
+            raise SquallError(NOT_FOLLOWED, message, hint="the batch before is whole")
+    return [names[name.lower()] for name in wanted if name != OPERATION]
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Convert views of strings to strings, which more of Arrow's functions know."""
+    return column.cast(pa.string()) if pa.types.is_string_view(column.type) else column

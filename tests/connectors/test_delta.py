@@ -1,0 +1,210 @@
+"""Delta tables in and out: after each version, the answer is DuckDB's over the table as it was then."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from squallpy.base.errors import SquallError
+from tests.connectors.runs import Answers, Row, run
+from tests.growing import ROOT
+from tests.marks import long
+
+FEED = {"delta.enableChangeDataFeed": "true"}
+SCHEMA = pa.schema([
+    ("k", pa.int64()), ("part", pa.int32()), ("name", pa.string()), ("x", pa.decimal128(12, 2)),
+    ("moment", pa.timestamp("us", "UTC")),
+])  # fmt: skip
+QUERY = "SELECT name, part, COUNT(*) AS n, SUM(x) AS x, MAX(moment) AS moment FROM r GROUP BY name, part"
+
+
+class World:
+    """A Delta table that changes."""
+
+    def __init__(self, folder: Path, seed: int, feed: bool = True) -> None:
+        self.folder, self.draw = folder, random.Random(seed)
+        write_deltalake(
+            folder, SCHEMA.empty_table(), partition_by=["part"] if seed % 2 else None,
+            configuration=FEED if feed else {},
+        )  # fmt: skip
+
+    def append(self) -> None:
+        rows = [self._row(self.draw.randrange(50)) for _ in range(self.draw.randrange(1, 9))]
+        write_deltalake(self.folder, pa.Table.from_pylist(rows, SCHEMA), mode="append")
+
+    def change(self) -> None:
+        """Append, update, delete, merge, or put files together."""
+        table, k = DeltaTable(self.folder), self.draw.randrange(50)
+        match self.draw.randrange(6):
+            case 0 | 1:
+                self.append()
+            case 2:
+                table.update(updates={"x": "x + 1", "name": f"'n{k % 3}'"}, predicate=f"k < {k}")
+            case 3:
+                table.delete(f"k = {k} OR name IS NULL")
+            case 4:
+                rows = pa.Table.from_pylist([self._row(n) for n in {*range(k, k + 5)}], SCHEMA)
+                table.merge(rows, "t.k = s.k AND t.part = s.part", "s", "t").when_matched_update_all(
+                ).when_not_matched_insert_all().execute()  # fmt: skip
+            case _:
+                table.optimize.compact()
+
+    def answer(self) -> Counter[Row]:
+        return answer_of(DeltaTable(self.folder).to_pyarrow_table())
+
+    def _row(self, k: int) -> dict[str, Any]:
+        draw = self.draw
+        moment = draw.choice([None, 1_700_000_000_000_000 + draw.randrange(10**12)])
+        return {"k": k, "part": k % 3, "name": draw.choice([None, "a", "b"]), "x": draw.randrange(99), "moment": moment}
+
+
+def answer_of(r: pa.Table) -> Counter[Row]:
+    """Ask DuckDB over the rows of a version."""
+    plain = r.set_column(4, "moment", r.column("moment").cast(pa.timestamp("us")))
+    with duckdb.connect() as database:
+        database.register("r", plain)
+        return Counter(database.execute(QUERY).fetchall())
+
+
+def script(world: World, options: str, sink: str = "") -> str:
+    out = f"CREATE SINK s USING delta OPTIONS (path '{sink}', mode 'upsert') AS {QUERY};" if sink else ""
+    return f"CREATE STREAM r USING delta OPTIONS (path '{world.folder}'{options}); {out} {QUERY};"
+
+
+def written(folder: Path) -> Counter[Row]:
+    table = DeltaTable(folder).to_pyarrow_table().select(["name", "part", "n", "x", "moment"])
+    plain = table.set_column(4, "moment", table.column("moment").cast(pa.timestamp("us")))
+    return Counter(tuple(row.values()) for row in plain.to_pylist())
+
+
+@pytest.mark.parametrize("seed", [1, *map(long, (0, *range(2, 12)))])
+def oracle_random_versions(tmp_path: Path, seed: int) -> None:
+    world, answers = World(tmp_path / "r", seed), Answers()
+    for _ in range(4):
+        world.change()
+    for _ in range(4):
+        text = script(world, ", readChangeFeed 'true'", str(tmp_path / "s"))
+        run(text, answers, tmp_path / "kept")
+        assert answers.rows == world.answer() == written(tmp_path / "s")
+        for _ in range(world.draw.randrange(5)):
+            world.change()
+
+
+@pytest.mark.spark
+@pytest.mark.connectors
+def oracle_versions_on_spark(tmp_path: Path) -> None:
+    world, answers = World(tmp_path / "r", 3), Answers()
+    for _ in range(2):
+        for _ in range(4):
+            world.change()
+        text = script(world, ", readChangeFeed 'true'", str(tmp_path / "s"))
+        run(text, answers, tmp_path / "kept", backend="spark")
+        assert answers.rows == world.answer() == written(tmp_path / "s")
+
+
+def test_appends_and_tables(tmp_path: Path) -> None:
+    """Without the feed what is appended is read, files that are put together are not, and a delete is refused."""
+    world, answers = World(tmp_path / "r", 1, feed=False), Answers()
+    for _ in range(3):
+        world.append()
+        run(script(world, ""), answers, tmp_path / "kept")
+        assert answers.rows == world.answer()
+        DeltaTable(world.folder).optimize.compact()
+    text = f"CREATE TABLE r USING delta OPTIONS (path '{world.folder}'); {QUERY};"
+    assert run(text).rows == world.answer()
+    first = run(script(world, ", startingVersion '5'")).rows
+    assert first != world.answer() and sum(row[2] for row in first) < sum(row[2] for row in world.answer())
+    DeltaTable(world.folder).delete("k < 1000")
+    with pytest.raises(
+        SquallError, match=r"SQ4009 .*version [0-9]+ of .*/r deletes or updates rows, readChangeFeed 'true'"
+    ):
+        run(script(world, ""), answers, tmp_path / "kept")
+
+
+def test_what_is_wrong_with_tables(tmp_path: Path) -> None:
+    with pytest.raises(SquallError, match=r"SQ4001 script.sql:1:15: there is no Delta table at .*/nothing"):
+        run(f"CREATE STREAM r USING delta OPTIONS (path '{tmp_path}/nothing'); SELECT * FROM r;")
+    with pytest.raises(SquallError, match='option "startingVersion" cannot be "first", the number of a version'):
+        run("CREATE STREAM r USING delta OPTIONS (path 'r', startingVersion 'first'); SELECT * FROM r;")
+    with pytest.raises(SquallError, match='option "readchangefeed" is for a STREAM, and a TABLE is read once'):
+        run("CREATE TABLE r USING delta OPTIONS (path 'r', readChangeFeed 'true'); SELECT * FROM r;")
+    world = World(tmp_path / "r", 1, feed=False)
+    with pytest.raises(SquallError, match=r"has no change data feed, run ALTER TABLE delta.`.*` SET TBLPROPERTIES"):
+        run(script(world, ", readChangeFeed 'true'"))
+    world = World(tmp_path / "q", 1)
+    world.append()
+    run(script(world, ", readChangeFeed 'true'"), checkpoint=tmp_path / "kept")
+    world.append()
+    DeltaTable(world.folder).update(updates={"x": "x + 1"})
+    shutil.rmtree(world.folder / "_change_data")
+    with pytest.raises(SquallError, match=r"SQ4009 .*versions 2 to 3 of .*/q cannot be read any more: vacuumed"):
+        run(script(world, ", readChangeFeed 'true'"), checkpoint=tmp_path / "kept")
+
+
+def test_sinks_that_have_rows(tmp_path: Path) -> None:
+    world, sink = World(tmp_path / "r", 1), str(tmp_path / "s")
+    world.append()
+    text = script(world, "", sink)
+    run(text, checkpoint=tmp_path / "1")
+    with pytest.raises(SquallError, match=r"SQ7005 .*has 1 batches of this query, and this run begins anew"):
+        run(text, checkpoint=tmp_path / "2")
+    replaced = text.replace("mode 'upsert'", "mode 'upsert', existing 'replace'")
+    world.append()
+    answers = run(replaced, checkpoint=tmp_path / "3")
+    assert written(tmp_path / "s") == world.answer()
+    world.append()
+    run(replaced, answers, tmp_path / "3")
+    assert written(tmp_path / "s") == world.answer()
+    changes = f"CREATE SINK s USING delta OPTIONS (path '{tmp_path}/c', mode 'changes') AS {QUERY};"
+    text = f"CREATE STREAM r USING delta OPTIONS (path '{world.folder}'); {changes}"
+    for _ in range(2):
+        run(text, checkpoint=tmp_path / "4")  # NB: all of its queries have sinks
+        world.append()
+    rows = Counter[Row]()
+    for batch, op, *row in (tuple(r.values()) for r in DeltaTable(tmp_path / "c").to_pyarrow_table().to_pylist()):
+        assert batch in (0, 1)
+        rows[tuple(row)] += 1 if op == "+" else -1
+    assert {row[:4] for row, count in rows.items() if count} == {row[:4] for row in _before(world)}
+
+
+def _before(world: World) -> Counter[Row]:
+    table = DeltaTable(world.folder)
+    return answer_of(DeltaTable(world.folder, version=table.version() - 1).to_pyarrow_table())
+
+
+@pytest.mark.connectors
+def fault_kills(tmp_path: Path) -> None:
+    world = World(tmp_path / "r", 5)
+    (tmp_path / "q.sql").write_text(
+        script(world, ", readChangeFeed 'true'", str(tmp_path / "s")).rpartition("; ")[0] + ";"
+    )
+    command = [sys.executable, "-m", "squallpy.terminal", "run", "q.sql", "--backend", "local", "--checkpoint", "kept"]
+    for last in [*[False] * int(os.environ.get("KILLS", "5")), True]:
+        running = subprocess.Popen(
+            command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE
+        )
+        until = time.monotonic() + (60 if last else world.draw.uniform(1.0, 4.0))
+        while time.monotonic() < until and not (last and _is_done(world, tmp_path / "s")):
+            if not last:
+                world.change()
+                time.sleep(0.05)
+            assert running.poll() is None, running.communicate()[1]
+        os.kill(running.pid, signal.SIGKILL)
+        running.communicate()
+    assert written(tmp_path / "s") == world.answer()
+
+
+def _is_done(world: World, sink: Path) -> bool:
+    time.sleep(0.2)
+    return DeltaTable.is_deltatable(str(sink)) and written(sink) == world.answer()
