@@ -8,6 +8,7 @@ import pyarrow as pa
 from squallpy.runtime.local_executor import Printed
 from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.result.result import NO_TESTS, Equal
+from squallpy.runtime.result.result_scan import RowScan
 from squallpy.runtime.sources.input import Step
 
 
@@ -31,6 +32,10 @@ class LiveExecutor(Protocol):
 
     def result(self, query: int, equal: Equal = NO_TESTS) -> pa.Table:
         """Return the printed result of a query as of the last batch (`Results.table`)."""
+        ...
+
+    def scan(self, query: int, equal: Equal = NO_TESTS) -> RowScan:
+        """Begin to list the rows of one query as of the last batch (`Results.scan`)."""
         ...
 
     @property

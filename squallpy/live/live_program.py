@@ -2,15 +2,13 @@
 
 program.change(queries)     between two batches: what is new is filled from what was read, what nobody reads is dropped
 program.step()              one batch
-program.table(query)        the printed result of a query as of the last batch
+program.scan(query)         the printed rows of a query as of the last batch
 """
 
 import threading
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-
-import pyarrow as pa
 
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
@@ -35,6 +33,7 @@ from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.replan import Replan, with_whole_rows
 from squallpy.runtime.reshard import Reshard, spread_state
 from squallpy.runtime.result.result import NO_TESTS, Equal
+from squallpy.runtime.result.result_scan import RowScan
 from squallpy.runtime.session_input import Log, SessionInput
 from squallpy.runtime.sinks.protocol import Sink
 from squallpy.runtime.sources.arrivals import Decision
@@ -304,8 +303,8 @@ class LiveProgram:
         self.input.commit(input, step, report.open_rows)
         return replace(report, number=step.number, seconds=perf_counter() - started)
 
-    def table(self, query: Query, equal: Equal = NO_TESTS) -> pa.Table:
-        """Return the printed result of a query as of the last batch.
+    def scan(self, query: Query, equal: Equal = NO_TESTS) -> RowScan:
+        """Begin to list the printed rows of a query as of the last batch.
 
         Args:
             equal: Values that columns of the wanted rows have, by position; others may be left out.
@@ -313,7 +312,7 @@ class LiveProgram:
         numbers = [each.number for each in self.queries]
         if self.running is None or query.number not in numbers:
             raise SquallError("SQ2001", f"{query.view} is being filled", hint="read it when CREATE has come back")
-        return self.running.executor.result(numbers.index(query.number), equal)
+        return self.running.executor.scan(numbers.index(query.number), equal)
 
     @property
     def usage(self) -> Mapping[str, Mapping[str, int]]:

@@ -34,6 +34,7 @@ from squallpy.live.host import Host, Services
 from squallpy.live.live_program import LiveProgram
 from squallpy.live.outcome import Outcome
 from squallpy.live.pushed_tables import pushed_table
+from squallpy.live.read_rows import read_rows
 from squallpy.live.session_compiler import SessionCompiler
 from squallpy.live.session_sink import SessionSink
 from squallpy.live.show import describe, show
@@ -45,6 +46,7 @@ from squallpy.runtime.checkpoint.durable_folder import join_path
 from squallpy.runtime.checkpoint.session_checkpoint import SessionCheckpoint, SessionRecord
 from squallpy.runtime.observers.protocol import Observer, Observers
 from squallpy.runtime.observers.report import BatchReport
+from squallpy.runtime.result.result_scan import RowScan
 from squallpy.runtime.session_input import SessionInput
 from squallpy.runtime.sinks.protocol import Sink
 
@@ -383,12 +385,23 @@ class LiveSession:
 
     def table(self, name: str, span: Span | None = None) -> pa.Table:
         """Return the rows of a materialized view as of the last batch."""
-        with self.lock:
-            return self.program.table(self._known.maintained(name, span).query)
+        return self.numbered_table(name, span)[1]
+
+    def numbered_table(self, name: str, span: Span | None = None) -> tuple[int, pa.Table]:
+        """Return the number of the last batch, and the rows of a materialized view as of it."""
+        last = 0
+
+        def begin() -> list[RowScan]:
+            nonlocal last
+            last = self.program.batches - 1
+            return [self.program.scan(self._known.maintained(name, span).query)]
+
+        (rows,) = read_rows(lambda: self.lock, begin)
+        return last, rows
 
     def select(self, query: SelectText) -> pa.Table:
         """Answer an ad hoc query over views, as of the last batch; batches wait only while their rows are read."""
-        return answer(query, lambda: self._known, self.settings, self.base, self.program.table, self.lock)
+        return answer(query, lambda: self._known, self.settings, self.base, self.program.scan, self.lock)
 
     @property
     def _known(self) -> Definitions:
@@ -437,8 +450,8 @@ class LiveSession:
             kind = NewestChange if newest else Subscription
             reader = kind(found.name, lambda: newest or self.is_running, limit or LIMIT)
             if with_snapshot:
-                rows = self.program.table(found.query)
-                reader.put(ViewChange(self.program.batches - 1, rows.slice(0, 0), rows))
+                last, rows = self.numbered_table(name, span)
+                reader.put(ViewChange(last, rows.slice(0, 0), rows))
             assert isinstance(found.sink, ViewSink)
             found.sink.subscribe(reader)
             return reader
@@ -460,10 +473,9 @@ class LiveSession:
 
     def stats(self, name: str) -> Mapping[str, Any]:
         """Return figures of a view: its rows, and the records and bytes of the views that it is maintained from."""
+        last, rows = self.numbered_table(name)
         with self.lock:
-            query = self._known.maintained(name).query
-            rows = len(self.program.table(query))
-            return {"batches": self.program.batches, "rows": rows, "views": self.program.usage}
+            return {"batches": last + 1, "rows": len(rows), "views": self.program.usage}
 
     def _set(self, statement: Set) -> Outcome:
         before = self._given

@@ -21,6 +21,7 @@ from squallpy.catalog.sink_spec import SinkSpec
 from squallpy.checkpoint_identity import columns_read
 from squallpy.compiler import Compiler
 from squallpy.frontend.query import SelectText, tables_read
+from squallpy.live.read_rows import read_rows
 from squallpy.logical.bind import Script, bind_top
 from squallpy.logical.expressions import Call, Column, Literal, conjuncts
 from squallpy.logical.nodes import Filter, Query, Scan, nodes
@@ -28,6 +29,7 @@ from squallpy.runtime.evaluate.constant_evaluation import fold_constant
 from squallpy.runtime.evaluate.text_column_casts import column_type
 from squallpy.runtime.local_executor import LocalExecutor
 from squallpy.runtime.result.result import Equal
+from squallpy.runtime.result.result_scan import RowScan
 from squallpy.runtime.session_input import History
 from squallpy.runtime.sources import open_source
 from squallpy.runtime.sources.input import Input, whole
@@ -51,7 +53,7 @@ def answer(
     known: "Callable[[], Definitions]",
     settings: Settings,
     base: Path,
-    read: Callable[[Query, Equal], pa.Table],
+    scan: Callable[[Query, Equal], RowScan],
     lock: AbstractContextManager[Any],
 ) -> pa.Table:
     """Answer a query, whose rows are read under a lock, by the definitions that are in force then."""
@@ -67,7 +69,7 @@ def answer(
 
         with suppress(_Changed):
             catalog, views = definitions.catalog, definitions.entries.views
-            return SnapshotQueries(catalog, settings, base, views, read, hold).run(text)
+            return SnapshotQueries(catalog, settings, base, views, scan, hold).run(text)
 
 
 @dataclass(frozen=True)
@@ -77,15 +79,15 @@ class SnapshotQueries:
     Args:
         base: The folder from which the paths of static tables start.
         views: The queries of materialized views, by lower name.
-        read: Returns the rows of one as of the last batch, perhaps only those with some values.
-        hold: Keeps all of them as of one batch.
+        scan: Begins to list the rows of one as of the last batch, perhaps only those with some values.
+        hold: Keeps batches from being applied.
     """
 
     catalog: Catalog
     settings: Settings
     base: Path
     views: Mapping[str, Query]
-    read: Callable[[Query, Equal], pa.Table]
+    scan: Callable[[Query, Equal], RowScan]
     hold: Callable[[], AbstractContextManager[None]]
 
     def run(self, text: SelectText) -> pa.Table:
@@ -94,12 +96,11 @@ class SnapshotQueries:
         query = self._bind(text)
         script = Script(self._relations, (query,))
         compiled = Compiler(script, self.settings, {}).compile([query], 1, {})
-        sources, rows = dict[str, Source](), dict[str, pa.Table]()
-        with self.hold():
-            for relation in compiled.relations:
-                if relation.format == SNAPSHOT:
-                    wanted = wanted_values(compiled.optimised[0], relation)
-                    rows[relation.name] = self.read(self.views[relation.name.lower()], wanted)
+        sources = dict[str, Source]()
+        read = [relation for relation in compiled.relations if relation.format == SNAPSHOT]
+        asked = [(self.views[r.name.lower()], wanted_values(compiled.optimised[0], r)) for r in read]
+        found = read_rows(self.hold, lambda: [self.scan(query, wanted) for query, wanted in asked])
+        rows = {relation.name: table for relation, table in zip(read, found, strict=True)}
         for relation in compiled.relations:
             if relation.format == SNAPSHOT:
                 sources[relation.name] = TableSource(_typed(rows[relation.name], relation))

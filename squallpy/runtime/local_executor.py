@@ -22,6 +22,7 @@ from squallpy.runtime.matrix.matrix_stage import MatrixStage, compute, open_matr
 from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.replan import all_layouts
 from squallpy.runtime.result.result import NO_TESTS, Changes, Equal, Results, Wanted, result_layout
+from squallpy.runtime.result.result_scan import RowScan
 from squallpy.runtime.shadow import Applied, Shadow
 from squallpy.runtime.sources.input import Input, Step, arriving
 from squallpy.runtime.state.state_store import Store, StoreLayout
@@ -182,11 +183,16 @@ class LocalExecutor:
         """Do nothing: nothing is resumed."""
 
     def close(self) -> None:
-        """Do nothing: nothing runs beside batches."""
+        """End scans, whose state somebody else has from now on."""
+        self._results.end_scans()
 
     def result(self, query: int, equal: Equal = NO_TESTS) -> pa.Table:
         """Return the printed result of one query as of the last batch (`Results.table`)."""
         return self._results.table(self.store, query, equal)
+
+    def scan(self, query: int, equal: Equal = NO_TESTS) -> RowScan:
+        """Begin to list the rows of one query as of the last batch (`Results.scan`)."""
+        return self._results.scan(self.store, query, equal)
 
     def holder(self, pool: str) -> Store:
         """Return the store that has a pool."""
@@ -275,11 +281,16 @@ class DurableLocalExecutor:
         return self._publisher.results.final(self._result.store())
 
     def close(self) -> None:
-        """Do nothing: nothing runs beside batches."""
+        """End scans, whose state somebody else has from now on."""
+        self._publisher.results.end_scans()
 
     def result(self, query: int, equal: Equal = NO_TESTS) -> pa.Table:
         """Return the printed result of one query as of the last batch (`Results.table`)."""
         return self._publisher.results.table(self._result.store(), query, equal)
+
+    def scan(self, query: int, equal: Equal = NO_TESTS) -> RowScan:
+        """Begin to list the rows of one query as of the last batch (`Results.scan`)."""
+        return self._publisher.results.scan(self._result.store(), query, equal)
 
     @property
     def usage(self) -> dict[str, dict[str, int]]:

@@ -1,6 +1,7 @@
 """Printed columns of the result view's keys and payloads: measures, HAVING, the SELECT list, ORDER BY."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.payload_columns import unpack
 from squallpy.runtime.messages.deltas import decode
 
+NO_TEXTS: Mapping[int, Vec] = MappingProxyType({})
 _Terms = tuple[tuple[int, int], ...]  # coefficients and lanes of a sum
 
 
@@ -57,8 +59,12 @@ class Printer:
         self.in_key_order = _in_key_order(output, pool)
         self.first_order = _first_order(output, pool)
 
-    def frame(self, keys: Words, words: Words, names: Dictionary) -> Groups:
-        """Build the frame of key columns and measures."""
+    def frame(self, keys: Words, words: Words, names: Dictionary, texts: Mapping[int, Vec] = NO_TEXTS) -> Groups:
+        """Build the frame of key columns and measures.
+
+        Args:
+            texts: Key columns that are decoded already, by place.
+        """
         sums = dict[_Terms, Any]()
 
         def total(terms: _Terms) -> Any:
@@ -68,10 +74,16 @@ class Printer:
 
         def load(id: int) -> Vec:
             if (place := self._places.get(id)) is not None:
+                if place in texts:
+                    return texts[place]
                 return decode(np.ascontiguousarray(keys[:, place]), self._keys[place], names)
             return self._measure(self._measures[id], total)
 
-        return Groups(keys, load, lambda rows: self.frame(keys.take(rows, axis=0), words.take(rows, axis=0), names))
+        def pick(rows: Words) -> Groups:
+            some = {place: take(vec, rows) for place, vec in texts.items()} if texts else NO_TEXTS
+            return self.frame(keys.take(rows, axis=0), words.take(rows, axis=0), names, some)
+
+        return Groups(keys, load, pick)
 
     def count(self, words: Words) -> Words:
         """Read the number of rows of each group."""

@@ -76,8 +76,7 @@ class MonitoredSession:
         return self.recorder.metrics.exposition()
 
     def rows(self, view: str) -> Rows:
-        with self._session.lock:
-            return Rows(self.batch, self._session.table(view))
+        return Rows(*self._session.numbered_table(view))
 
     def changes(self, view: str) -> Subscription:
         return self._session.subscribe(view, limit=LIMIT)

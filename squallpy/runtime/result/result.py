@@ -22,7 +22,8 @@ from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.messages.deltas import Delta, encode
-from squallpy.runtime.output_rows import Printer
+from squallpy.runtime.output_rows import NO_TEXTS, Printer
+from squallpy.runtime.result.result_scan import PIECE, CopiedRows, ResultScan, RowScan, Texts
 from squallpy.runtime.result.top_n import Head, TopK
 from squallpy.runtime.sinks.written_changes import WrittenChanges
 from squallpy.runtime.state.state_store import Store, StoreLayout
@@ -128,6 +129,7 @@ class Results:
             Result(plan, number, {n: output for n, output in printed.items() if program.result_of[n] == number})
             for number in range(len(plan.results))
         ]
+        self._result_of = [self._results[of] for of in program.result_of]
         self._own_results = [self._results[number] for number in sorted(own)]
         self._queries = queries
         self.schemas = tuple(_named(self._outputs[n].schema.empty_table(), names).schema for n, names in queries)
@@ -176,6 +178,19 @@ class Results:
         number, names = self._queries[query]
         return _named(self._final(number, store, equal), names)
 
+    def scan(self, store: Store, query: int, equal: Equal = NO_TESTS) -> RowScan:
+        """Begin to list the rows of a query (`table`), so that batches may go on meanwhile where these are many."""
+        number, names = self._queries[query]
+        output, result = self._outputs[number], self._result_of[number]
+        if equal or output.is_cut or number not in self._kept or len(store.pool(result.name)) <= PIECE:
+            return CopiedRows(self.table(store, query, equal))
+        return result.scan(store, output, names)
+
+    def end_scans(self) -> None:
+        """End all scans, whose rows cannot be had any more."""
+        for each in self._results:
+            each.end_scans()
+
     def _final(self, number: int, store: Store, equal: Equal = NO_TESTS) -> pa.Table:
         output = self._outputs[number]
         return output.final(store, equal) if number in self._kept else output.schema.empty_table()
@@ -205,6 +220,7 @@ class Result:
         self._check = KeyCheck(unique, pool.keys) if unique and plan.keeps_results else None
         self.duplicates = 0
         """Rows of the last batch that broke a PRIMARY KEY."""
+        self._scans = list[ResultScan]()
 
     @property
     def way(self) -> int:
@@ -219,8 +235,39 @@ class Result:
         `first`: nothing has been printed before this batch.
         """
         if changes and isinstance(noted := changes[0], NotedRows):
+            if self._scans and noted.count:
+                self._note(store.pool(self.name), noted)
             return {n: output.noted(noted, store, self._keeps_results) for n, output in self._printed.items()}
         return self._add([change for change in changes if isinstance(change, Delta)], store, first)
+
+    def scan(self, store: Store, output: "Output", names: Sequence[str]) -> RowScan:
+        """Begin to list all rows that an output prints, under some names, while batches go on."""
+        pool, dictionary = store.pool(self.name), store.dictionary
+
+        def listed(keys: Words, words: Words, texts: Texts) -> pa.Table:
+            return _named(output.listed(dictionary, keys, words, texts), names)
+
+        def end(scan: ResultScan) -> None:
+            self._scans = [each for each in self._scans if each is not scan]
+
+        scan = ResultScan(self._pool.keys, pool, dictionary, listed, output.is_ordered, end)
+        self._scans.append(scan)
+        return scan
+
+    def end_scans(self) -> None:
+        """End all scans, whose rows cannot be had any more."""
+        for scan in self._scans:
+            scan.is_valid = False
+        self._scans = []
+
+    def _note(self, pool: Pool, rows: NotedRows) -> None:
+        """Tell scans which groups have changed."""
+        if self.way != COMPARED:
+            self.end_scans()
+            return
+        keys, words = rows.take(len(self._pool.keys), self._pool.payload.width, 2)
+        for scan in self._scans:
+            scan.note(pool, keys, words[: len(keys)], words[len(keys) :])
 
     def _add(self, changes: Sequence[Delta], store: Store, first: bool) -> dict[int, Changes]:
         pool = store.pool(self.name)
@@ -235,7 +282,7 @@ class Result:
 
     def _apply(self, store: Store, keys: Words, words: Words, first: bool) -> dict[int, Changes]:
         pool, printed = store.pool(self.name), self._printed
-        if not printed:
+        if not printed and not self._scans:
             pool.upsert(keys, words)
             return {}
         if not len(keys) and not first:
@@ -244,9 +291,12 @@ class Result:
             keys, words = keys.copy(), words.copy()  # NB: they stand in memory that the next batch uses
             return {n: output.grown(keys, words, store.dictionary) for n, output in printed.items()}
         olds = {n: None if first else output.head(store) for n, output in printed.items() if output.is_cut}
-        before = pool.get(keys) if len(olds) < len(printed) else None
+        before = pool.get(keys) if self._scans or len(olds) < len(printed) else None
         pool.upsert(keys, words)
         after = pool.get(keys)
+        for scan in self._scans:
+            assert before is not None
+            scan.note(pool, keys, before, after)
         found = {n: printed[n].moved(store, old, keys, after) for n, old in olds.items()}
         if before is not None:
             keys, words = np.concatenate([keys, keys]), np.concatenate([before, after])
@@ -285,6 +335,11 @@ class Output:
     def is_cut(self) -> bool:
         """True if only the first groups are printed."""
         return self._top is not None
+
+    @property
+    def is_ordered(self) -> bool:
+        """True if rows are printed in one order."""
+        return bool(self._output.order)
 
     def head(self, store: Store) -> Head:
         """Return the printed groups of one that is cut, before a batch."""
@@ -353,13 +408,25 @@ class Output:
 
     def final(self, store: Store, equal: Equal = NO_TESTS) -> pa.Table:
         """List all printed rows, in order and cut to the limit; perhaps only those with some values."""
+        if self._top and not equal:
+            head = self._top.before(store)
+            frame = self._printer.frame(head.keys, head.words, store.dictionary)
+            return self._printer.table(frame.pick(np.repeat(np.arange(len(head.keys)), head.times)))
         keys, words = store[self._pool.name].rows()
         if equal and (rows := self._find(store, equal)) is not None:
             keys, words = keys[rows], words[rows]
+        else:
+            keys, words = keys.copy(), words.copy()  # NB: what is printed may be their memory
         if self._output.single and not len(keys):
             keys, words = _no_rows(self._pool)
-        frame = self._printer.frame(keys, words, store.dictionary)
+        return self.listed(store.dictionary, keys, words)
+
+    def listed(self, names: Dictionary, keys: Words, words: Words, texts: Texts = NO_TEXTS) -> pa.Table:
+        """Print groups in order, cut to the limit."""
+        frame = self._printer.frame(keys, words, names, texts)
         times = self._printer.times(frame, words)
+        if not self._output.order and not self._top and (times == 1).all():
+            return self._printer.table(frame)
         rows = np.repeat(np.arange(len(keys)), times)
         if self._output.order or self._top:
             rows = self._printer.sort_rows(frame, rows)

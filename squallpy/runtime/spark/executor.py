@@ -22,6 +22,7 @@ from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
 from squallpy.runtime.formats.file_rows import READ
 from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.result.result import NO_TESTS, BatchChanges, Changes, Equal, Wanted, result_layout
+from squallpy.runtime.result.result_scan import RowScan
 from squallpy.runtime.sinks.part_writer import PartWriter
 from squallpy.runtime.sinks.written_changes import WrittenChanges, WrittenPart
 from squallpy.runtime.sources.input import Input
@@ -137,6 +138,14 @@ class SparkExecutor:
     def result(self, query: int, equal: Equal = NO_TESTS) -> pa.Table:
         """Return the printed result of one query as of the last batch (`Results.table`)."""
         return self._publisher.results.table(self._result.store(), query, equal)
+
+    def scan(self, query: int, equal: Equal = NO_TESTS) -> RowScan:
+        """Begin to list the rows of one query as of the last batch (`Results.scan`)."""
+        return self._publisher.results.scan(self._result.store(), query, equal)
+
+    def end_scans(self) -> None:
+        """End scans, whose state somebody else has from now on."""
+        self._publisher.results.end_scans()
 
     @property
     def usage(self) -> dict[str, dict[str, int]]:

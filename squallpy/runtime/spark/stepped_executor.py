@@ -17,6 +17,7 @@ from squallpy.physical.plan import Plan
 from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
 from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.result.result import NO_TESTS, BatchChanges, Changes, Equal
+from squallpy.runtime.result.result_scan import RowScan
 from squallpy.runtime.sources.input import Batches, Input, Span, Step
 from squallpy.runtime.sources.stream_times import Times
 from squallpy.runtime.spark.executor import SparkExecutor
@@ -116,6 +117,7 @@ class SteppedSparkExecutor:
 
     def close(self) -> None:
         """End Spark's loop after the batch in work."""
+        self._executor.end_scans()
         self._stop.set()
         self._delivered.release()
         if self._thread:
@@ -124,6 +126,10 @@ class SteppedSparkExecutor:
     def result(self, query: int, equal: Equal = NO_TESTS) -> pa.Table:
         """Return the printed result of one query as of the last batch (`Results.table`)."""
         return self._executor.result(query, equal)
+
+    def scan(self, query: int, equal: Equal = NO_TESTS) -> RowScan:
+        """Begin to list the rows of one query as of the last batch (`Results.scan`)."""
+        return self._executor.scan(query, equal)
 
     @property
     def usage(self) -> Mapping[str, Mapping[str, int]]:
