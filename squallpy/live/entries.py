@@ -44,6 +44,11 @@ class Entries:
         """The queries of materialized views, by lower name."""
         return {name: each.query for name, each in self.maintained.items() if each.is_view}
 
+    @property
+    def view_sinks(self) -> list[ViewSink]:
+        """The takers of changes of materialized views."""
+        return [each.sink for each in self.maintained.values() if isinstance(each.sink, ViewSink)]
+
     def readers(self, catalog: Catalog, name: str) -> list[str]:
         """Name the views, sinks and queries that read an entry themselves, in their order."""
         plain = {e.name: tables_read(e.query) for e in catalog.entries.values() if isinstance(e, View)}

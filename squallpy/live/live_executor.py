@@ -38,6 +38,10 @@ class LiveExecutor(Protocol):
         """Begin to list the rows of one query as of the last batch (`Results.scan`)."""
         ...
 
+    def end_scans(self) -> None:
+        """End scans, whose rows cannot be had any more."""
+        ...
+
     @property
     def usage(self) -> Mapping[str, Mapping[str, int]]:
         """Records and bytes by pool."""

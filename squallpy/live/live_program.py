@@ -182,6 +182,11 @@ class LiveProgram:
         if self.running:
             self.running.executor.close()
 
+    def end_scans(self) -> None:
+        """End scans of results, whose rows cannot be had any more."""
+        if self.running:
+            self.running.executor.end_scans()
+
     def close(self) -> None:
         """End what runs; state stays where it is."""
         self._close()

@@ -307,9 +307,9 @@ class LiveSession:
 
     def _fail(self, error: Exception) -> None:
         self._error = error
-        for each in self.entries.maintained.values():
-            if isinstance(each.sink, ViewSink):
-                each.sink.fail(error)
+        self.program.end_scans()
+        for sink in self.entries.view_sinks:
+            sink.fail(error)
 
     def _check(self) -> None:
         if self._closed:
@@ -358,9 +358,8 @@ class LiveSession:
                 self._work.wait(POLL)
 
     def _wake(self) -> None:
-        for each in [*self.entries.maintained.values()]:
-            if isinstance(each.sink, ViewSink):
-                each.sink.wake()
+        for sink in self.entries.view_sinks:
+            sink.wake()
 
     def close(self) -> None:
         """End all: those who are attached, subscriptions, sinks, sources."""

@@ -155,6 +155,7 @@ class LocalExecutor:
         )
         if state is not self.store:
             self.store, self._shadow = state, None
+            self._results.end_scans()
             self._use(None)
         return done
 
@@ -182,9 +183,13 @@ class LocalExecutor:
     def commit(self) -> None:
         """Do nothing: nothing is resumed."""
 
-    def close(self) -> None:
-        """End scans, whose state somebody else has from now on."""
+    def end_scans(self) -> None:
+        """End scans, whose rows cannot be had any more."""
         self._results.end_scans()
+
+    def close(self) -> None:
+        """Let somebody else have the state."""
+        self.end_scans()
 
     def result(self, query: int, equal: Equal = NO_TESTS) -> pa.Table:
         """Return the printed result of one query as of the last batch (`Results.table`)."""
@@ -280,9 +285,13 @@ class DurableLocalExecutor:
     def final(self) -> tuple[pa.Table, ...]:
         return self._publisher.results.final(self._result.store())
 
-    def close(self) -> None:
-        """End scans, whose state somebody else has from now on."""
+    def end_scans(self) -> None:
+        """End scans, whose rows cannot be had any more."""
         self._publisher.results.end_scans()
+
+    def close(self) -> None:
+        """Let somebody else have the state."""
+        self.end_scans()
 
     def result(self, query: int, equal: Equal = NO_TESTS) -> pa.Table:
         """Return the printed result of one query as of the last batch (`Results.table`)."""

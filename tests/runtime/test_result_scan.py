@@ -11,6 +11,7 @@ import pytest
 
 from squallpy.catalog.relation import MULT
 from squallpy.live.read_rows import read_rows
+from squallpy.runtime.local_executor import LocalExecutor
 from squallpy.runtime.result import result, result_scan
 from squallpy.runtime.result.result_scan import ResultScan, RowScan
 from squallpy.testing.compare_rows import difference
@@ -111,3 +112,15 @@ def test_rows_that_were_read_stay_as_they_were(tmp_path: Path) -> None:
     read, count = world.engine.result(), len(world.rows)
     world.step(40)
     assert read.to_pylist() == [{"n": count}] != world.engine.result().to_pylist()
+
+
+def test_the_first_rows_of_one_that_is_told_of_no_change(tmp_path: Path) -> None:
+    """Its memory of them is not up to date."""
+    world = World(VolatileEngine(), "SELECT k, SUM(v) AS s FROM r GROUP BY k ORDER BY s DESC, k LIMIT 2", tmp_path, 4)
+    plan, input = world.engine._compiled.plan, world.engine._executor.input  # type: ignore[attr-defined]
+    unheard = LocalExecutor(plan, input, with_changes=False)
+    unheard.step()
+    for _ in range(6):
+        world.step(20)
+        unheard.step()
+        assert unheard.final()[0].to_pylist() == world.engine.result().to_pylist()

@@ -1,6 +1,6 @@
 """Checkpoints of sessions: the definitions and the state of what they keep fresh, which change together.
 
-    session         {"format": 1, "generation": 3, "statements": ["CREATE STREAM …", …], "settings": {…}}
+    session         {"format": 2, "generation": 3, "statements": ["CREATE STREAM …", …], "settings": {…}}
     3/batch         the number of committed batches
     3/offsets       how far sources were read
     3/partition-0   state partitions …                              3/result
@@ -20,7 +20,7 @@ from squallpy.runtime.checkpoint.checksummed_record import damaged_error, read_r
 from squallpy.runtime.checkpoint.state_folders import MADE_FOR, StateLocation, initialise, state_location
 
 _RECORD = "session"
-_FORMAT = 1
+_FORMAT = 2
 NONE = 0
 """The generation of a session that keeps nothing fresh."""
 

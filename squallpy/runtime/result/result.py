@@ -124,6 +124,8 @@ class Results:
         queries = plan.printed or [(n, tuple(each.schema.names)) for n, each in enumerate(self._outputs)]
         asked = [wanted] * len(queries) if isinstance(wanted, bool) else wanted
         printed = {n: self._outputs[n] for (n, _), yes in zip(queries, asked, strict=True) if yes and n in self._kept}
+        for output in printed.values():
+            output.is_followed = True
         self._wanted_tops = [output for output in printed.values() if output.is_cut]
         self._results = [
             Result(plan, number, {n: output for n, output in printed.items() if program.result_of[n] == number})
@@ -329,6 +331,8 @@ class Output:
         self.schema = self._printer.schema
         self.nothing = Changes((self.schema.empty_table(), self.schema.empty_table()))
         cut = (output.limit is not None or output.offset) and not output.single
+        self.is_followed = False
+        """True if it is told of each change, so that its first groups are known."""
         self._top = TopK(self._printer, pool.name, len(pool.keys), output.offset, output.limit) if cut else None
 
     @property
@@ -408,7 +412,7 @@ class Output:
 
     def final(self, store: Store, equal: Equal = NO_TESTS) -> pa.Table:
         """List all printed rows, in order and cut to the limit; perhaps only those with some values."""
-        if self._top and not equal:
+        if self._top and self.is_followed:
             head = self._top.before(store)
             frame = self._printer.frame(head.keys, head.words, store.dictionary)
             return self._printer.table(frame.pick(np.repeat(np.arange(len(head.keys)), head.times)))

@@ -144,7 +144,7 @@ class SparkExecutor:
         return self._publisher.results.scan(self._result.store(), query, equal)
 
     def end_scans(self) -> None:
-        """End scans, whose state somebody else has from now on."""
+        """End scans, whose rows cannot be had any more."""
         self._publisher.results.end_scans()
 
     @property

@@ -117,11 +117,15 @@ class SteppedSparkExecutor:
 
     def close(self) -> None:
         """End Spark's loop after the batch in work."""
-        self._executor.end_scans()
+        self.end_scans()
         self._stop.set()
         self._delivered.release()
         if self._thread:
             self._thread.join()
+
+    def end_scans(self) -> None:
+        """End scans, whose rows cannot be had any more."""
+        self._executor.end_scans()
 
     def result(self, query: int, equal: Equal = NO_TESTS) -> pa.Table:
         """Return the printed result of one query as of the last batch (`Results.table`)."""
