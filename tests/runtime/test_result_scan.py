@@ -119,7 +119,6 @@ def test_the_first_rows_of_one_that_is_told_of_no_change(tmp_path: Path) -> None
     world = World(VolatileEngine(), "SELECT k, SUM(v) AS s FROM r GROUP BY k ORDER BY s DESC, k LIMIT 2", tmp_path, 4)
     plan, input = world.engine._compiled.plan, world.engine._executor.input  # type: ignore[attr-defined]
     unheard = LocalExecutor(plan, input, with_changes=False)
-    unheard.step()
     for _ in range(6):
         world.step(20)
         unheard.step()
