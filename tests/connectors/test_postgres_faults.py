@@ -1,18 +1,23 @@
 """What PostgreSQL, its tables and its slots may have wrong: each is told in one line, and nothing is skipped."""
 
 import logging
+import threading
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import psycopg
+import pyarrow as pa
 import pytest
 
 import squallpy
 from squallpy.api.session import Session
 from squallpy.base.errors import SquallError
-from tests.connectors.runs import Running, run
+from squallpy.runtime.connectors.postgres import slot_log
+from tests.connectors.runs import Answers, Row, Running, run
 from tests.connectors.servers import PostgresServer
 
 pytestmark = pytest.mark.connectors
@@ -327,3 +332,60 @@ def test_a_session(table: PostgresServer, tmp_path: Path) -> None:
         follow(session, "b", sums)
         with pytest.raises(SquallError, match="create views before rows come"):
             session.sql("CREATE MATERIALIZED VIEW c AS SELECT MAX(id) AS n FROM t")
+
+
+def test_a_copy_that_was_not_completed_begins_anew(
+    table: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that dies while it copies leaves a slot, which the next one drops: rows are neither twice nor missing."""
+    copied = slot_log.copy_table
+
+    def dies(*words: Any) -> Iterator[pa.Table]:
+        yield next(copied(*words))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(slot_log, "copy_table", dies)
+    with pytest.raises(KeyboardInterrupt):
+        run(stream(table), checkpoint=tmp_path / "kept")
+    assert table.execute("SELECT slot_name FROM pg_replication_slots") == [("squall",)]
+    monkeypatch.undo()
+    table.execute("DELETE FROM t WHERE id <= 3")
+    answers = run(stream(table), checkpoint=tmp_path / "kept", rows=7)
+    assert answers.rows == Counter([(0, 9), (1, 9), (2, 9)]) and answers.batches == 4
+
+
+def test_a_copy_goes_on_where_a_run_was_stopped(table: PostgresServer, tmp_path: Path) -> None:
+    """Changes come behind all rows of the copy, also when the run is another."""
+
+    def stop_after(count: int) -> Callable[[Counter[Row]], None]:
+        stop.clear()
+        return lambda rows: stop.set() if answers.batches >= count else None
+
+    stop, answers = threading.Event(), Answers()
+    for count in (1, 3):
+        answers._on_batch = stop_after(count)
+        run(stream(table), answers, tmp_path / "kept", rows=7, stop=stop, trigger="as-it-comes")
+        assert sum(row[1] for row in answers.rows) == 7 * count
+        table.execute(f"DELETE FROM t WHERE id = {count}", f"INSERT INTO t VALUES ({100 + count}, 5, 'x')")
+    run(stream(table), answers, tmp_path / "kept", rows=7)
+    assert answers.rows == Counter(table.execute("SELECT v, COUNT(*) FROM t GROUP BY v"))
+
+
+def test_values_that_a_column_cannot_have(table: PostgresServer, tmp_path: Path) -> None:
+    table.execute("CREATE TABLE d (id int PRIMARY KEY, day date)", "ALTER PUBLICATION squall ADD TABLE d")
+    table.execute("INSERT INTO d VALUES (1, 'infinity'), (2, '2024-01-01')")
+    text = f"CREATE STREAM d USING postgres OPTIONS (url '{table.url}'); SELECT id, day FROM d;"
+    assert "column \"day\": 'infinity' is not a valid DATE" in refused(text)
+    skipping = text.replace("')", "', on_error 'skip')")
+    answers = run(skipping, checkpoint=tmp_path / "kept")
+    table.execute("INSERT INTO d VALUES (3, '-infinity'), (4, '2024-01-02')")
+    assert [row[0] for row in sorted(run(skipping, answers, tmp_path / "kept").rows)] == [2, 4]
+
+
+def test_publications_of_some_rows_and_columns(table: PostgresServer, tmp_path: Path) -> None:
+    table.execute("CREATE PUBLICATION few FOR TABLE t (id, v) WHERE (id > 10)")
+    text = stream(table, "(id INT PRIMARY KEY, v INT)", ", publication.name 'few'", "SELECT COUNT(*) AS n FROM t")
+    answers = run(text, checkpoint=tmp_path / "kept")
+    assert answers.rows == Counter([(20,)])
+    table.execute("INSERT INTO t VALUES (5000, 1, 'x')", "UPDATE t SET v = 9 WHERE id < 15")
+    assert run(text, answers, tmp_path / "kept").rows == Counter([(21,)])
