@@ -50,11 +50,17 @@ if [ "${1:-run}" = run ]; then
     .venv/bin/python -m squallpy.runtime.kernels common
     touch .venv/installed
 else
-    # NB: tests of connectors need its server; without the right to install it they are skipped
-    if ! ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1 && [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then
-        say "installing PostgreSQL"
-        apt-get update -qq
-        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql > /dev/null
+    # NB: tests of connectors need these servers; without the right to install them they are skipped
+    if [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then
+        missing=
+        ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1 || missing=postgresql
+        command -v mvn > /dev/null || missing="$missing maven"
+        if [ -n "$missing" ]; then
+            say "installing$(printf ' %s' $missing)"
+            apt-get update -qq
+            # shellcheck disable=SC2086
+            DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing > /dev/null
+        fi
     fi
     say "installing packages for development"
     install --group dev

@@ -23,6 +23,7 @@ class Connector:
         source: Options of streams and tables; those of `tables` are for both.
         sink: Options of sinks.
         follows: The option that with 'true' lets rows tell changes; none: they always do.
+        tells: Rows tell changes by themselves; else options say how, as for files.
     """
 
     module: str
@@ -31,6 +32,7 @@ class Connector:
     tables: tuple[str, ...]
     sink: Mapping[str, str]
     follows: str = ""
+    tells: bool = True
 
 
 _SERVER = {
@@ -69,11 +71,35 @@ CONNECTORS: Mapping[str, Connector] = {
         {**_LAKE, **_EXISTING},
         follows="readchangefeed",
     ),
+    "kafka": Connector(
+        "squallpy.runtime.connectors.kafka.connector",
+        "kafka.bootstrap.servers",
+        {
+            "kafka.bootstrap.servers": "the brokers: 'host:9092,other:9092'",
+            "subscribe": "the topic",
+            "startingoffsets": "where a run without a checkpoint begins: earliest or latest",
+            "format": "the format of messages: json, or debezium-json for its envelopes",
+            "connect_timeout": _SERVER["connect_timeout"],
+        },
+        (),
+        {},
+        tells=False,
+    ),
 }
+BROKERS = "kafka."
+"""The beginning of options that are passed on to the client of Kafka, such as kafka.security.protocol."""
+JAVA = {
+    "kafka.sasl.jaas.config": "write kafka.sasl.username and kafka.sasl.password",
+    "kafka.ssl.truststore.location": "write kafka.ssl.ca.location, a file in PEM",
+    "kafka.ssl.keystore.location": "write kafka.ssl.certificate.location and kafka.ssl.key.location, files in PEM",
+}
+"""Options of Java's client that have no counterpart, with what to write."""
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "snapshot.mode": ("initial", "never"),
     "existing": ("keep", "replace"),
     "readchangefeed": ("true", "false"),
+    "startingoffsets": ("earliest", "latest"),
+    "format": ("json", "debezium-json"),
 }
 CHANGES = ("op", "changelog", "tombstone")
 """Options that say how rows tell changes, which servers tell by themselves."""
@@ -92,6 +118,11 @@ def check_connector_option(format: str, key: str, value: str, known: Mapping[str
     """Check an option of a connector, of those that are known, and return its name and value; SQ7002."""
     name = key.lower()
     if "path" in known and name.startswith(STORAGE):
+        resolve(value)
+        return name, value
+    if "subscribe" in known and name.startswith(BROKERS):
+        if name in JAVA:
+            raise SquallError("SQ7002", f'option "{key}" is of Java\'s client', hint=JAVA[name])
         resolve(value)
         return name, value
     if name not in known:

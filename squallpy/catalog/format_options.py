@@ -17,7 +17,7 @@ HTTP = "http"
 """The source of rows that are POSTed, in a format of LINES or as Arrow."""
 LINES = ("csv", "json")
 ARROW = "arrow"
-PLANNED = ("kafka", "iceberg")
+PLANNED = ("iceberg",)
 
 OPTIONS: dict[str, str] = {
     "path": "files: file, folder or glob, local or any Arrow filesystem",
@@ -89,7 +89,7 @@ def check_format(name: str) -> str:
 
 def row_format(format: str, options: Mapping[str, str]) -> str:
     """Return the format of rows: that of the lines of a socket, or of what is POSTed."""
-    defaults = {SOCKET: "csv", HTTP: "json"}
+    defaults = {SOCKET: "csv", HTTP: "json", "kafka": "json"}
     return options.get("format", defaults[format]) if format in defaults else format
 
 
@@ -115,7 +115,7 @@ def check_option(format: str, key: str, value: str, given: Mapping[str, str]) ->
 
     Raises SQ7002 if the key is unknown, not for the format or given before, or the value is not one of its choices.
     """
-    if format in CONNECTORS and key.lower() in CHANGES:
+    if format in CONNECTORS and CONNECTORS[format].tells and key.lower() in CHANGES:
         message = f'option "{key}" is not for {format}, which tells what comes and goes'
         raise SquallError("SQ7002", message, hint="remove it")
     if format in CONNECTORS and key.lower() not in _GENERAL:

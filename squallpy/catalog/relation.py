@@ -240,7 +240,7 @@ class Relation:
     @property
     def with_changes(self) -> "Relation":
         """The relation with how a server tells changes: by PRIMARY KEY if it has one, else by whole old rows."""
-        if self.format not in CONNECTORS or not self.stream:
+        if self.format not in CONNECTORS or not self.stream or not CONNECTORS[self.format].tells:
             return self
         follows = CONNECTORS[self.format].follows
         told = {"changelog": "upsert", "tombstone": OPERATION} if self.primary_key else {"op": OPERATION}

@@ -70,7 +70,9 @@ class SinkSpec:
 
 def check_sink_format(name: str) -> str:
     """Return the format of a sink in lower case; SQ7002 if there is none of that name."""
-    known = (*FORMATS, *CONNECTORS, PYTHON)
+    known = (*FORMATS, *(each for each, connector in CONNECTORS.items() if connector.sink), PYTHON)
+    if name.lower() in CONNECTORS and name.lower() not in known:
+        raise SquallError("SQ3001", f"USING {name} for a sink is not supported yet", hint="it can be read")
     if name.lower() not in known:
         from squallpy.base.entry_points import SINKS, names_of  # NB: 0.02 s
 

@@ -82,6 +82,8 @@ def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
         format = check_format(name_of(source))
     kept = read_options(script, format, options) if options else {}
     kept |= {STORED: "true"} if stored else {}
+    if kept.get("format") == "debezium-json":
+        kept |= {"format": "json", "changelog": "debezium"}
     with at(name_span):
         name_changes(kept)
     needed = required_options(format)

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.connectors.servers import PostgresServer
+from tests.connectors.servers import KafkaServer, PostgresServer
 
 
 @pytest.fixture(scope="session")
@@ -18,6 +18,14 @@ def running_postgres() -> Iterator[PostgresServer]:
         server = PostgresServer(Path(folder))
         yield server
         server.stop()
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[KafkaServer]:
+    with TemporaryDirectory(prefix="squallpy-kafka-", ignore_cleanup_errors=True) as folder:
+        server = KafkaServer(Path(folder))
+        yield server
+        server.kill()
 
 
 @pytest.fixture

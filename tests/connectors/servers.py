@@ -9,17 +9,106 @@ import socket
 import subprocess
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import psycopg
 import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
+KAFKA = "4.1.0"
+POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>squallpy.tests</groupId><artifactId>broker</artifactId><version>1</version><packaging>pom</packaging>
+<dependencies><dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{KAFKA}</version>
+</dependency></dependencies></project>"""
 PLACES = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/local/bin")
 SETTINGS = {
     "wal_level": "logical", "max_replication_slots": "32", "max_wal_senders": "32", "listen_addresses": "127.0.0.1",
     "fsync": "off", "max_connections": "60", "shared_buffers": "64MB", "wal_sender_timeout": "10s",
 }  # fmt: skip
+
+
+def missing(why: str) -> NoReturn:
+    """Skip a test whose server is not there, or fail it in CI."""
+    if os.environ.get("CI") or os.environ.get("SQUALLPY_SERVERS") == "required":
+        pytest.fail(why)
+    pytest.skip(why)
+
+
+def find_kafka() -> Path:
+    """Return the folder of the jars of a broker, which Maven brings; skips the test without Java or Maven."""
+    place = Path.home() / ".cache" / "squallpy-tests" / f"kafka-{KAFKA}"
+    if not place.exists():
+        if not shutil.which("mvn") or not shutil.which("java"):
+            missing("Kafka's broker needs Java and Maven (Debian: apt-get install maven)")
+        draft = place.with_name(f"{place.name}.{os.getpid()}")
+        draft.mkdir(parents=True)
+        (draft / "pom.xml").write_text(POM)
+        command = ["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={draft}"]
+        made = subprocess.run(command, cwd=draft, capture_output=True, text=True)
+        if made.returncode:
+            missing(f"Maven does not bring Kafka's broker: {made.stdout[-500:]}")
+        draft.rename(place)
+    return place
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])
+
+
+class KafkaServer:
+    """A broker of Kafka, which is its own controller."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._java = folder, ["java", "-Xmx512m", "-cp", f"{find_kafka()}/*"]
+        port, controller = free_port(), free_port()
+        self.address = f"127.0.0.1:{port}"
+        settings = {
+            "process.roles": "broker,controller", "node.id": "1", "log.dirs": f"{folder}/logs",
+            "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller}",
+            "listeners": f"PLAINTEXT://{self.address},CONTROLLER://127.0.0.1:{controller}",
+            "advertised.listeners": f"PLAINTEXT://{self.address}", "controller.listener.names": "CONTROLLER",
+            "offsets.topic.replication.factor": "1", "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1", "group.initial.rebalance.delay.ms": "0",
+            "auto.create.topics.enable": "false", "log.retention.check.interval.ms": "500",
+        }  # fmt: skip
+        (folder / "server.properties").write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        id = subprocess.check_output(
+            [*self._java, "kafka.tools.StorageTool", "random-uuid"], text=True, stderr=subprocess.DEVNULL
+        )
+        words = ["kafka.tools.StorageTool", "format", "--standalone", "-t", id.split()[-1], "-c", "server.properties"]
+        subprocess.run(
+            [*self._java, *words], cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        self.process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        log = open(self._folder / "log", "ab")  # noqa: SIM115
+        command = [*self._java, "kafka.Kafka", "server.properties"]
+        self.process = subprocess.Popen(command, cwd=self._folder, stdout=log, stderr=log)
+        self.admin = AdminClient({"bootstrap.servers": self.address, "log_level": 0})
+        until = time.monotonic() + 90
+        while True:
+            with suppress(KafkaException):
+                self.admin.list_topics(timeout=2)
+                return
+            assert self.process.poll() is None and time.monotonic() < until, (self._folder / "log").read_text()
+
+    def kill(self) -> None:
+        """Let it die as of a crash."""
+        assert self.process
+        self.process.kill()
+        self.process.wait(60)
+
+    def create(self, topic: str, partitions: int) -> None:
+        """Create a topic."""
+        for future in self.admin.create_topics([NewTopic(topic, partitions, 1)]).values():
+            future.result(30)
 
 
 def find_postgres() -> Path:
@@ -29,10 +118,7 @@ def find_postgres() -> Path:
     for folder in folders:
         if (folder / "initdb").exists() and (folder / "postgres").exists():
             return folder
-    why = "PostgreSQL is not installed (Debian: apt-get install postgresql)"
-    if os.environ.get("CI") or os.environ.get("SQUALLPY_SERVERS") == "required":
-        pytest.fail(why)
-    pytest.skip(why)
+    missing("PostgreSQL is not installed (Debian: apt-get install postgresql)")
 
 
 class PostgresServer:
@@ -41,8 +127,7 @@ class PostgresServer:
     def __init__(self, folder: Path) -> None:
         self._programs, self._data = find_postgres(), folder / "data"
         self._user = "postgres" if os.getuid() == 0 else None  # NB: it refuses to run as root
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         if self._user:
             about = pwd.getpwnam(self._user)
             os.chown(folder, about.pw_uid, about.pw_gid)

@@ -16,7 +16,7 @@ import pytest
 import squallpy
 from squallpy.api.session import Session
 from squallpy.base.errors import SquallError
-from squallpy.runtime.connectors.postgres import slot_log
+from squallpy.runtime.connectors.postgres import slot_log, snapshot
 from tests.connectors.runs import Answers, Row, Running, run
 from tests.connectors.servers import PostgresServer
 
@@ -338,7 +338,7 @@ def test_a_copy_that_was_not_completed_begins_anew(
     table: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run that dies while it copies leaves a slot, which the next one drops: rows are neither twice nor missing."""
-    copied = slot_log.copy_table
+    copied = snapshot.copy_table
 
     def dies(*words: Any) -> Iterator[pa.Table]:
         yield next(copied(*words))

@@ -39,7 +39,7 @@ def open_foreign(
         if relation.format in CONNECTORS:
             located = _located(relation, base)
             source = load_connector(relation.format).open_source(located, {} if shared is None else shared)
-            return ForeignSource(relation, relation.format, source)
+            return source if isinstance(source, ForeignSource) else ForeignSource(relation, relation.format, source)
         if relation.format == "spark":
             return ForeignSource(relation, *open_spark(relation))
         if relation.format == SOCKET:
