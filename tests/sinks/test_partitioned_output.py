@@ -18,6 +18,7 @@ from squallpy.base.settings import Settings
 from squallpy.catalog.sink_spec import SinkSpec
 from squallpy.physical.plan import Plan
 from squallpy.runtime.sinks.outputs import Outputs
+from squallpy.runtime.sinks.part_writer import PartWriter
 from squallpy.runtime.sinks.query_output import QueryOutput
 from squallpy.session import RunOptions, Session
 from squallpy.testing.ignoring_sink import IgnoringSink
@@ -178,3 +179,20 @@ def test_a_result_that_somebody_else_prints_is_the_drivers() -> None:
     both = STREAMS + "SELECT a, COUNT(*) AS n FROM r GROUP BY a; SELECT a AS x, COUNT(*) AS y FROM r GROUP BY a;"
     assert plan_of(both, 0).partitioned == ()
     assert plan_of(both, 0, 1).partitioned == ("Q",)
+
+
+def test_on_a_cluster_the_driver_writes_what_other_hosts_may_not_reach() -> None:
+    rows, nothing = pa.table({"k": [1]}), SCHEMA.empty_table()
+
+    class Written:
+        def write(self, rows: pa.Table, batch: int, partition: int) -> str:
+            return "written"
+
+    for target, is_one, by_task in (
+        (Path("out"), True, True),
+        (Path("out"), False, False),
+        ("s3://b/out", False, True),
+    ):
+        spec = SinkSpec("o", "csv", {}, "changes", target=target)
+        writer = PartWriter(0, spec, ["k"], Written(), least=1).on_hosts(is_one)
+        assert (writer(7, 0, nothing, rows).message == "written") is by_task

@@ -5,7 +5,7 @@ driver    output.commit(7, parts)              one commit of all
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -32,6 +32,10 @@ class PartWriter:
     names: Sequence[str]
     writer: TaskWriter | None
     least: int
+
+    def on_hosts(self, is_one: bool) -> "PartWriter":
+        """Leave it to the driver to write what other hosts may not reach: folders of its own, and classes beside it."""
+        return self if is_one or isinstance(self.spec.target, str) else replace(self, writer=None)
 
     def __call__(self, batch: int, partition: int, deletes: pa.Table, inserts: pa.Table) -> WrittenPart:
         """Write the rows that went and came at a partition; SQ7005 or SQ7006 if that fails."""

@@ -110,7 +110,7 @@ class SparkExecutor:
             is_here = (cluster.session.sparkContext.master or "").startswith("local")
             splits = 1 if reads and is_here and not self._plan.matrices else self._splits
             feed, stages = coordinator.stages(splits, self._trace)
-            stages.writers = self.writers
+            stages.writers = {query: writer.on_hosts(is_here) for query, writer in self.writers.items()}
             job = StreamJob(
                 self._input.batches.batches, splits, self._plan.partitions, feed, stages, ticks,
                 self._plan.stages_of_partitions, committed.batches,
