@@ -89,6 +89,7 @@ def _how_read(relation: Relation) -> list[tuple[str, str]]:
     where = (
         "path",
         "maxfilespertrigger",
+        "maxbytespertrigger",
         "dead_letter",
         "host",
         "port",

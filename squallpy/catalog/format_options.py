@@ -45,6 +45,7 @@ OPTIONS: dict[str, str] = {
     "endpoint": "http: the path at the address, by default '/' and the name of the stream",
     "token_env": "http: the environment variable with the token that is asked for, as Authorization: Bearer TOKEN",
     "maxfilespertrigger": "files: the most files that a batch begins to read of a watched folder",
+    "maxbytespertrigger": "files: about the most bytes of a watched folder that a batch reads",
 }
 _GENERAL = [name for name, about in OPTIONS.items() if not about.startswith(("csv", "files:", "socket", "http:"))]
 _KINDS = {
@@ -72,7 +73,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
 }
 INTERVALS = ("idle_timeout", "close_after")
 PORTS = range(1, 1 << 16)
-NUMBERS = ("maxfilespertrigger",)
+NUMBERS = ("maxfilespertrigger", "maxbytespertrigger")
 
 
 def check_format(name: str) -> str:

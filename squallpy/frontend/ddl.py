@@ -120,9 +120,10 @@ def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
     files = kept if format in FORMATS else {}  # NB: options of other sources are theirs
     if files.get("watch") == "true" and not stream:
         raise SquallError("SQ7002", "a TABLE does not change and is not watched", name_span, "declare a STREAM")
-    if "maxfilespertrigger" in files and files.get("watch") != "true":
-        message = "maxFilesPerTrigger is for a stream that is watched"
-        raise SquallError("SQ7002", message, name_span, "write OPTIONS (watch 'true')")
+    for limit in ("maxFilesPerTrigger", "maxBytesPerTrigger") if files.get("watch") != "true" else ():
+        if limit.lower() in files:
+            message = f"{limit} is for a stream that is watched"
+            raise SquallError("SQ7002", message, name_span, "write OPTIONS (watch 'true')")
     with at(name_span):
         check_times(kept, format, stream, column)
         check_dead_letters(kept)

@@ -23,4 +23,5 @@ def catch_up(session: OpenSession, name: str = "", is_left: Callable[[], bool] =
 def _takes_all(session: OpenSession) -> bool:
     """True if a batch that is not full has all that was there: a source is no files, and none is limited."""
     relations = [r for r in session.catalog.relations.values() if r.stream]
-    return any(r.is_foreign for r in relations) and not any("maxfilespertrigger" in r.options for r in relations)
+    limits = {"maxfilespertrigger", "maxbytespertrigger"}
+    return any(r.is_foreign for r in relations) and not any(limits & r.options.keys() for r in relations)

@@ -65,6 +65,20 @@ def test_files_come_when_they_come(tmp_path: Path) -> None:
     assert folder.end == {"row": 4}
 
 
+def test_a_batch_ends_by_bytes(tmp_path: Path) -> None:
+    """About as many as are asked for, by the average of a file's rows, and at least a row; by rows and files, too."""
+    folder = Folder(tmp_path, maxbytespertrigger="30")
+    folder.write("a.csv", "".join(f"{i},xx\n" for i in range(8)))  # 5 bytes a row
+    folder.write("b.csv", "".join(f"{i},{'y' * 56}\n" for i in range(8, 10)))  # 59
+    assert folder.read(rows=5) == [0, 1, 2, 3, 4]
+    assert folder.read() == [5, 6, 7]
+    assert [folder.read() for _ in range(3)] == [[8], [9], []]
+    folder.write("a.csv", "".join(f"{i},{'z' * 11}\n" for i in range(10, 14)), "a")  # 14 each, 8 on average
+    assert [folder.read() for _ in range(3)] == [[10, 11, 12], [13], []]
+    both = Folder(tmp_path, maxbytespertrigger="1000", maxfilespertrigger="1")
+    assert [len(both.read()) for _ in range(3)] == [2, 12, 0]  # the file that changed last comes last
+
+
 def test_pieces_that_were_read_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files grow, and are known again, also those that are not open any more."""
     monkeypatch.setattr(watched_files, "OPEN", 3)

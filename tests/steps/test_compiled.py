@@ -24,9 +24,8 @@ SAMPLE = (
     "delete_first_join",
     "delete_first_self",
     "empty_batches",
-    # lookups: probes, slices, scans, of a stream with itself
+    # lookups: probes, slices, scans
     "join_cross",
-    "join_self_chain",
     "join_texts",
     # PRIMARY KEYs that data break
     "key_broken",

@@ -382,6 +382,10 @@ def fault_changes_of_two_queries_on_stdout(mode: tuple[str, ...], room: Path, sq
             "STREAM t (a INT) USING csv OPTIONS (path 't', maxFilesPerTrigger '5')",
             "maxFilesPerTrigger is for a stream that is watched",
         ),
+        (
+            "STREAM t (a INT) USING csv OPTIONS (path 't', maxbytespertrigger '5')",
+            "maxBytesPerTrigger is for a stream that is watched",
+        ),
     ],
 )
 def fault_options_of_a_watched_stream(room: Path, squall: Squall, declaration: str, message: str) -> None:

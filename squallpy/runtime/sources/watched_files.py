@@ -92,7 +92,21 @@ class WatchedFiles(Source):
         if (most := self.relation.options.get("maxfilespertrigger")) is not None:
             first = bisect_right(self._starts, start["row"]) - 1
             end = min(end, self._starts[min(first + int(most), len(self._pieces))])
+        if (size := self.relation.options.get("maxbytespertrigger")) is not None:
+            end = min(end, self._row_within(start["row"], int(size)))
         return {"row": end}
+
+    def _row_within(self, start: int, size: int) -> int:
+        """Find the row up to which about so many bytes are, at least one row, by the average of each file's rows."""
+        row, left = start, float(size)
+        for number in range(bisect_right(self._starts, start) - 1, len(self._pieces)):
+            piece = self._pieces[number]
+            average = piece.file.size / piece.stop
+            rows = self._starts[number + 1] - row
+            if rows * average > left:
+                return max(row + int(left / average), start + 1)
+            row, left = row + rows, left - rows * average
+        return row
 
     def split(self, start: Offset, end: Offset, tasks: int) -> Sequence[RowRange]:
         first = bisect_right(self._starts, start["row"]) - 1
