@@ -48,3 +48,15 @@ class Kept(IgnoringSink):
                     rows.remove(change[2:])
             rows += [change[2:] for change in self.changes[number] if change[0] == "+"]
         return sorted(rows)
+
+
+class Mortal(Kept):
+    """Changes and a result; dies when rows come, if it is told to."""
+
+    dies = False
+
+    def batch(self, number: int, deletes: Any, inserts: Any) -> None:
+        if self.dies and len(inserts):
+            self.dies = False
+            raise Killed
+        super().batch(number, deletes, inserts)

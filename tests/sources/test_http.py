@@ -18,22 +18,10 @@ from squallpy.base.settings import Settings
 from squallpy.live.live_session import LiveSession
 from squallpy.runtime.checkpoint import spool
 from squallpy.session import RunOptions, Session
-from tests.kept import Kept, Killed
+from tests.kept import Kept, Killed, Mortal
 
 COLUMNS, QUERY = "k INT, v VARCHAR", "SELECT k, COUNT(*) AS n, MAX(v) AS m FROM r GROUP BY k"
 NDJSON, CSV, ARROW = "application/x-ndjson", "text/csv", "application/vnd.apache.arrow.stream"
-
-
-class Mortal(Kept):
-    """A sink that may die when rows come."""
-
-    dies = False
-
-    def batch(self, number: int, deletes: Any, inserts: Any) -> None:
-        if self.dies and len(inserts):
-            self.dies = False
-            raise Killed
-        super().batch(number, deletes, inserts)
 
 
 class World:

@@ -15,7 +15,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
 from squallpy.live.live_session import LiveSession
 from squallpy.session import RunOptions, Session
-from tests.kept import Kept, Killed
+from tests.kept import Kept, Killed, Mortal
 
 COLUMNS, QUERY = "k INT, v VARCHAR", "SELECT k, COUNT(*) AS n, MAX(v) AS m FROM r GROUP BY k"
 
@@ -67,18 +67,6 @@ class UntilFound(threading.Event):
         if self.sink.kept_rows == self.wanted or not self.looks:
             self.set()
         return super().wait(0.01)
-
-
-class Mortal(Kept):
-    """A sink that may die when rows come."""
-
-    dies = False
-
-    def batch(self, number: int, deletes: Any, inserts: Any) -> None:
-        if self.dies and len(inserts):
-            self.dies = False
-            raise Killed
-        super().batch(number, deletes, inserts)
 
 
 class World:

@@ -16,19 +16,18 @@ import threading
 import zlib
 from bisect import bisect_right
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
 
 from squallpy.runtime.checkpoint.checksummed_record import damaged_error
 from squallpy.runtime.checkpoint.durable_folder import open_durable
+from squallpy.runtime.checkpoint.durable_table import read_again, read_table, write_table
 from squallpy.runtime.formats.counted_table import concat_tables
 from squallpy.runtime.sources.protocol import Backlog, Limit, Offset, Source
 from squallpy.runtime.sources.source import RowSource
 
 _END = b"squallpy.end"
-_CRC = 4  # bytes of a checksum at the end of a file
 
 
 class SpooledSource(RowSource):
@@ -173,21 +172,15 @@ class SpooledSource(RowSource):
             self._held[self._stop] = rows
         else:
             about = {_END: json.dumps(end).encode()}
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_file(sink, rows.schema.with_metadata(about)) as writer:
-                writer.write_table(rows.replace_schema_metadata(about))
-            data = sink.getvalue()
-            parts = data, zlib.crc32(data).to_bytes(_CRC, "big")
-            name = f"{self._key}{self._stop}"
-            durable = open_durable(self._folder, f"spool-{self._key}")
-            durable.create(name, lambda file: [file.write(part) for part in parts])
+            name, told = f"{self._key}{self._stop}", rows.replace_schema_metadata(about)
+            write_table(self._folder, name, told, f"spool-{self._key}")
         if self._stop not in self._firsts:
             self._firsts.append(self._stop)
         self._times |= {} if since is None else {self._stop: since}
         self._at, self._stop = end, self._stop + len(rows)
 
     def _open(self, first: int) -> pa.Table:
-        return self._held[first] if self._folder is None else _read(self._folder, f"{self._key}{first}")
+        return self._held[first] if self._folder is None else read_again(self._folder, f"{self._key}{first}")
 
     def _restore(self) -> None:
         """Take up the rows that an earlier run has written."""
@@ -195,15 +188,5 @@ class SpooledSource(RowSource):
         names = open_durable(self._folder).list("")
         self._firsts = sorted(int(name[len(self._key) :]) for name in names if name.startswith(self._key))
         if self._firsts:
-            last = _read.__wrapped__(self._folder, f"{self._key}{self._firsts[-1]}")  # NB: one without rows is replaced
+            last = read_table(self._folder, f"{self._key}{self._firsts[-1]}")  # NB: one without rows is replaced
             self._stop, self._at = self._firsts[-1] + len(last), json.loads(last.schema.metadata[_END])
-
-
-@lru_cache(maxsize=4)  # NB: a file of rows does not change, and successive batches read the same one
-def _read(folder: str, name: str) -> pa.Table:
-    """Read a file of rows; SQ6005 if it is damaged."""
-    data = open_durable(folder).read(name)
-    if data is None or zlib.crc32(memoryview(data)[:-_CRC]) != int.from_bytes(data[-_CRC:], "big"):
-        raise damaged_error(name, folder)
-    with pa.ipc.open_file(pa.BufferReader(memoryview(data)[:-_CRC])) as reader:
-        return reader.read_all()

@@ -5,23 +5,20 @@ copy_table(connection, …)        yields tables of text, some megabytes each
 """
 
 import io
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 import pyarrow as pa
 import pyarrow.csv as csv
 from psycopg import sql
 
-from squallpy.runtime.checkpoint.checksummed_record import damaged_error
 from squallpy.runtime.checkpoint.durable_folder import open_durable
+from squallpy.runtime.checkpoint.durable_table import read_again, write_table
 from squallpy.runtime.connectors.postgres.connection import Connection
 from squallpy.runtime.connectors.postgres.pgoutput import plain_texts
 from squallpy.runtime.connectors.postgres.tables import Table
 
 PIECE = 16 << 20  # bytes of CSV that are parsed at once
-_CRC = 4
 
 
 @dataclass
@@ -41,12 +38,7 @@ class Pieces:
         if self.folder is None:
             self.held[name] = rows
             return
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_file(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
-            writer.write_table(rows)
-        data = sink.getvalue()
-        parts = data, zlib.crc32(data).to_bytes(_CRC, "big")
-        open_durable(self.folder, "snapshot").create(self.prefix + name, lambda file: [file.write(p) for p in parts])
+        write_table(self.folder, self.prefix + name, rows, "snapshot", compression="lz4")
 
     def slice(self, name: str, start: int, stop: int) -> "PieceSlice":
         """Select rows of a piece, to be read by any process."""
@@ -85,16 +77,7 @@ class PieceSlice:
         """Read the rows; SQ6005 if the piece is damaged."""
         if self.table is not None:
             return self.table
-        return _read(self.folder, self.name).slice(self.start, self.stop - self.start)
-
-
-@lru_cache(maxsize=2)  # NB: a piece does not change, and successive batches read the same one
-def _read(folder: str, name: str) -> pa.Table:
-    data = open_durable(folder).read(name)
-    if data is None or zlib.crc32(memoryview(data)[:-_CRC]) != int.from_bytes(data[-_CRC:], "big"):
-        raise damaged_error(name, folder)
-    with pa.ipc.open_file(pa.BufferReader(memoryview(data)[:-_CRC])) as reader:
-        return reader.read_all()
+        return read_again(self.folder, self.name).slice(self.start, self.stop - self.start)
 
 
 def copy_table(
