@@ -36,11 +36,11 @@ class RowScan(Protocol):
         ...
 
     def end(self) -> None:
-        """Let batches change what they will, between two of them."""
+        """Give up copying: batches need not note any more what they change."""
         ...
 
     def table(self) -> pa.Table:
-        """Print them, while batches go on; they have to be copied, and the scan has to be ended and valid."""
+        """Print them, while batches go on; they have to be copied, and the scan has to be valid."""
         ...
 
 
@@ -102,13 +102,15 @@ class ResultScan:
 
     def copy(self) -> bool:
         """Copy a piece of them, between two batches; True if there are more."""
-        self._check()
-        stop = min(self._left, len(self._pool))
-        self._left = max(0, stop - PIECE)
-        if self.is_valid and self._left < stop:
+        if self._left:
+            self._check()
+            stop = min(self._left, len(self._pool)) if self.is_valid else 0
+            self._left = max(0, stop - PIECE)
             keys, words = self._pool.rows()
             self._pieces.append(self._copied(keys[self._left : stop], words[self._left : stop]))
-        return self.is_valid and self._left > 0
+        if not self._left:
+            self.end()  # NB: its rows are printed without a hold, so that no batch may note any more
+        return self._left > 0
 
     def note(self, pool: Pool, keys: Words, before: Words, after: Words) -> None:
         """Note groups that a batch has changed, each once, with their payloads before and after."""
@@ -129,7 +131,7 @@ class ResultScan:
         return keys, words, texts
 
     def end(self) -> None:
-        """Let batches change what they will, between two of them."""
+        """Give up copying: batches need not note any more what they change."""
         self._ended(self)
 
     def table(self) -> pa.Table:
