@@ -45,8 +45,8 @@ class CompiledProgram:
     program: Program
 
     @property
-    def titles(self) -> tuple[str, ...]:
-        """The queries that each output of the program is printed for; none where there is one query."""
+    def titles(self) -> tuple[tuple[str, ...], ...]:
+        """The queries that each output of the program is printed for; nothing where there is one query."""
         return titles_of(self.queries, self.results)
 
 

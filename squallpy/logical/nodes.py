@@ -424,8 +424,8 @@ class Query:
         return self.view or (self.sink.name if self.sink else f"query{self.number}")
 
 
-def titles_of(queries: Sequence[Query], outputs: Sequence[int]) -> tuple[str, ...]:
-    """Name the queries that each output of a program is printed for; none where there is one query.
+def titles_of(queries: Sequence[Query], outputs: Sequence[int]) -> tuple[tuple[str, ...], ...]:
+    """Name the queries that each output of a program is printed for; nothing where there is one query.
 
     Args:
         outputs: The number of each query's output.
@@ -433,7 +433,7 @@ def titles_of(queries: Sequence[Query], outputs: Sequence[int]) -> tuple[str, ..
     if len(queries) == 1:
         return ()
     named = list(zip(outputs, queries, strict=True))
-    return tuple(", ".join(q.name for of, q in named if of == output) for output in range(1 + max(outputs)))
+    return tuple(tuple(q.name for of, q in named if of == output) for output in range(1 + max(outputs)))
 
 
 def nodes(plan: Node) -> Iterator[Node]:

@@ -14,11 +14,11 @@ from squallpy.program.trigger_program import Program
 from squallpy.program.variable_names import Names
 
 
-def triggers_text(program: Program, titles: Sequence[str] = (), only: int | None = None) -> str:
+def triggers_text(program: Program, titles: Sequence[Sequence[str]] = (), only: int | None = None) -> str:
     """Show the trigger program, with the cost of each statement for one tuple of its delta.
 
     Args:
-        titles: The queries that each output is printed for; none where there is one query.
+        titles: The queries that each output is printed for; nothing where there is one query.
         only: The number of the output that is shown, with what it is maintained from; None: all.
     """
     users = users_of_views(program, titles)

@@ -8,7 +8,7 @@ that they share. Payloads live in a product of rings, so a value term is a vecto
 aggregate, each lane a product of scalar factors (none: 1). A NULL factor counts as 0, a BOOLEAN one as 0 or 1.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from squallpy.base.rings import Cofactor, LaneRing, Ring
@@ -113,21 +113,22 @@ def variables(term: Term) -> frozenset[Column]:
             return frozenset(keys) | variables(inner)
 
 
+def rename_column(v: Column, names: Mapping[int, Expr]) -> Column:
+    """Replace a variable; `names` are columns by the ids of those that they replace."""
+    found = names.get(v.id, v)
+    assert isinstance(found, Column)
+    return found
+
+
 def rename_factor(factor: Factor, names: dict[int, Expr]) -> Factor:
     """Replace the variables of a factor; `names` are columns by the ids of those that they replace."""
-
-    def name(v: Column) -> Column:
-        found = substitute(v, names)
-        assert isinstance(found, Column)
-        return found
-
     match factor:
         case Rel(_, fields):
-            return replace(factor, fields=tuple((title, name(v)) for title, v in fields))
+            return replace(factor, fields=tuple((title, rename_column(v, names)) for title, v in fields))
         case Cmp(predicate):
             return Cmp(substitute(predicate, names))
         case Assign(variable, value):
-            return Assign(name(variable), substitute(value, names))
+            return Assign(rename_column(variable, names), substitute(value, names))
 
 
 def solutions(factor: Factor) -> Iterator[tuple[tuple[Cmp, ...], Assign]]:

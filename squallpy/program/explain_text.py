@@ -19,7 +19,7 @@ from squallpy.program.trigger_program import Lowered, Program, Statement, Trigge
 from squallpy.program.variable_names import WIDTH, Names
 from squallpy.program.views import Ref, View
 
-NOBODY: Mapping[str, str] = MappingProxyType({})
+NOBODY: Mapping[str, Sequence[str]] = MappingProxyType({})
 
 
 def lane_text(lane: Lane, names: Names) -> str:
@@ -152,12 +152,12 @@ def fold(line: str) -> str:
     return "\n".join(lines)
 
 
-def views_text(program: Program, users: Mapping[str, str]) -> str:
+def views_text(program: Program, users: Mapping[str, Sequence[str]]) -> str:
     """Write the views and auxiliary relations, and which `users` have a view in common."""
     lines = _align([f"{head(v)} := {definition(v)}" for v in program.views])
     for at, view in enumerate(program.views):
-        if ", " in (names := users.get(view.name, "")):
-            lines[at] += f"    -- shared by {names}"
+        if len(names := users.get(view.name, ())) > 1:
+            lines[at] += f"    -- shared by {', '.join(names)}"
     text = "VIEWS\n" + indent("\n".join(lines), "  ")
     auxiliary = "\n".join(aux.text for aux in program.auxiliary)
     text += f"\n\nAUXILIARY\n{indent(auxiliary, '  ')}" if auxiliary else ""
@@ -170,19 +170,22 @@ def measure_text(measure: Measure, view: View) -> str:
 
 
 def program_text(
-    program: Program, costs: Sequence[Sequence[str]] = (), titles: Sequence[str] = (), users: Mapping[str, str] = NOBODY
+    program: Program,
+    costs: Sequence[Sequence[str]] = (),
+    titles: Sequence[Sequence[str]] = (),
+    users: Mapping[str, Sequence[str]] = NOBODY,
 ) -> str:
     """Write views, triggers with the costs of statements, and the result, as `squall explain triggers` prints them.
 
     Args:
-        titles: The queries that each output is printed for; none where there is one query.
+        titles: The queries that each output is printed for; nothing where there is one query.
         users: The queries that each view is kept for, if there are several.
     """
     auxiliary = {aux.relation.name: aux for aux in program.auxiliary}
     priced = zip(program.triggers, costs or [()] * len(program.triggers), strict=True)
     triggers = [trigger_text(t, auxiliary.get(t.relation.name), each) for t, each in priced]
     heads = [f" {view.name}" if len(program.outputs) > 1 else "" for _, view in program.printed]
-    heads = [f"{head} of {title}" for head, title in zip(heads, titles, strict=True)] if titles else heads
+    heads = [f"{head} of {', '.join(names)}" for head, names in zip(heads, titles, strict=True)] if titles else heads
     texts = (_output_text(output, view) for output, view in program.printed)
     results = [f"RESULT{head}\n{indent(text, '  ')}" for head, text in zip(heads, texts, strict=True)]
     return "\n\n".join([views_text(program, users), *triggers, *results]) + "\n"

@@ -70,13 +70,17 @@ def _outputs(program: Program, needed: Collection[str]) -> tuple[tuple[OutputSpe
     return tuple(output for output, _ in kept), tuple(number for _, number in kept)
 
 
-def users_of_views(program: Program, titles: Sequence[str]) -> dict[str, str]:
-    """Name the outputs that each view is kept for, by their titles."""
+def users_of_views(program: Program, titles: Sequence[Sequence[str]]) -> dict[str, list[str]]:
+    """Name the queries that each view is kept for.
+
+    Args:
+        titles: The queries that each output is printed for; nothing where there is one query.
+    """
     found = dict[str, list[str]]()
     for (_, result), title in zip(program.printed, titles, strict=False):
         for name in _closure(program, {result.name})[0]:
-            found.setdefault(name, []).append(title)
-    return {name: ", ".join(some) for name, some in found.items()}
+            found.setdefault(name, []).extend(title)
+    return found
 
 
 def _closure(program: Program, wanted: Collection[str], held: Collection[str] = ()) -> tuple[set[str], set[str]]:

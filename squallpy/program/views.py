@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from squallpy.base.rings import LaneRing, Ring
 from squallpy.logical.expressions import Column, Expr
-from squallpy.program.calculus import Factor, Lane, Rel, ring
+from squallpy.program.calculus import Factor, Lane, Rel, rename_column, ring
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +91,5 @@ class Ref:
 
 def rename_ref(ref: Ref, names: Mapping[int, Expr]) -> Ref:
     """Replace the variables of a use; `names` are columns by the ids of those that they replace."""
-
-    def name(v: Column) -> Column:
-        found = names.get(v.id, v)
-        assert isinstance(found, Column)
-        return found
-
-    row = ref.row and replace(ref.row, fields=tuple((title, name(v)) for title, v in ref.row.fields))
-    return replace(ref, variables=tuple(map(name, ref.variables)), row=row)
+    row = ref.row and replace(ref.row, fields=tuple((title, rename_column(v, names)) for title, v in ref.row.fields))
+    return replace(ref, variables=tuple(rename_column(v, names) for v in ref.variables), row=row)
