@@ -44,6 +44,13 @@ _SERVER = {
 }
 _EXISTING = {"existing": "what becomes of rows that are there when a run begins anew: keep or replace"}
 _LAKE = {"path": "the folder of the table, local or s3://, gs://, abfss://, …"}
+_CATALOG = {
+    "catalog.uri": "the catalog: https://…, thrift://…, sqlite:///file.db, postgresql+psycopg2://…",
+    "table": "the table with its namespace: 'shop.orders'",
+    "connect_timeout": _SERVER["connect_timeout"],
+}
+CATALOG = "catalog."
+"""The beginning of options that are passed on to catalogs, such as catalog.warehouse."""
 STORAGE = "storage."
 """The beginning of options that are passed on to the storage of tables, such as storage.aws_region."""
 CONNECTORS: Mapping[str, Connector] = {
@@ -71,6 +78,14 @@ CONNECTORS: Mapping[str, Connector] = {
         {**_LAKE, **_EXISTING},
         follows="readchangefeed",
     ),
+    "iceberg": Connector(
+        "squallpy.runtime.connectors.iceberg.connector",
+        "catalog.uri",
+        _CATALOG,
+        tuple(_CATALOG),
+        {**_CATALOG, **_EXISTING},
+        tells=False,
+    ),
     "kafka": Connector(
         "squallpy.runtime.connectors.kafka.connector",
         "kafka.bootstrap.servers",
@@ -88,6 +103,7 @@ CONNECTORS: Mapping[str, Connector] = {
 }
 BROKERS = "kafka."
 """The beginning of options that are passed on to the client of Kafka, such as kafka.security.protocol."""
+_PASSED = {"path": STORAGE, "catalog.uri": CATALOG}
 JAVA = {
     "kafka.sasl.jaas.config": "write kafka.sasl.username and kafka.sasl.password",
     "kafka.ssl.truststore.location": "write kafka.ssl.ca.location, a file in PEM",
@@ -117,7 +133,7 @@ def load_connector(format: str) -> Any:
 def check_connector_option(format: str, key: str, value: str, known: Mapping[str, str]) -> tuple[str, str]:
     """Check an option of a connector, of those that are known, and return its name and value; SQ7002."""
     name = key.lower()
-    if "path" in known and name.startswith(STORAGE):
+    if any(place in known and name.startswith(passed) for place, passed in _PASSED.items()):
         resolve(value)
         return name, value
     if "subscribe" in known and name.startswith(BROKERS):

@@ -17,7 +17,6 @@ HTTP = "http"
 """The source of rows that are POSTed, in a format of LINES or as Arrow."""
 LINES = ("csv", "json")
 ARROW = "arrow"
-PLANNED = ("iceberg",)
 
 OPTIONS: dict[str, str] = {
     "path": "files: file, folder or glob, local or any Arrow filesystem",
@@ -82,9 +81,6 @@ def check_format(name: str) -> str:
     known = (*FORMATS, SOCKET, HTTP, *ADAPTERS, *CONNECTORS, PUSHED)
     if name.lower() in known or name.lower() in (brought := names_of(SOURCES)):
         return name.lower()
-    if name.lower() in PLANNED:
-        hint = f"on Spark write USING spark OPTIONS (format '{name.lower()}', …)"
-        raise SquallError("SQ3001", f"USING {name} is not supported yet", hint=hint)
     raise SquallError("SQ7002", f'unknown format "{name}"', hint=nearest(name, (*known, *brought)))
 
 

@@ -13,6 +13,7 @@ from squallpy.session import Session
 PACKAGES = {
     "postgres": ("psycopg", "url"),
     "delta": ("deltalake", "path"),
+    "iceberg": ("pyiceberg", "catalog.uri"),
     "kafka": ("confluent_kafka", "kafka.bootstrap.servers"),
 }
 

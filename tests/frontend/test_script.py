@@ -81,7 +81,7 @@ ERRORS = {
     "SELECT SUBSTRING(s FROM FOR 3) FROM r": 'SQ1001 q.sql:1:25: unexpected "FOR", expected an expression',
     "TRUNCATE TABLE x": "SQ3001 q.sql:1:1: TRUNCATE is not supported",
     "CREATE TABLE z USING orc OPTIONS (path 'x')": (
-        'SQ7002 q.sql:1:22: unknown format "orc", known: avro, csv, delta, http, json, kafka, parquet'
+        'SQ7002 q.sql:1:22: unknown format "orc", known: avro, csv, delta, http, iceberg, json, kafka'
     ),
     "CREATE STREAM z USING csv OPTIONS (pth 'x')": 'SQ7002 q.sql:1:36: unknown option "pth", did you mean "path"?',
     "CREATE STREAM z USING csv OPTIONS (path 'x', header 'y')": 'SQ7002 q.sql:1:46: option "header" cannot be "y"',

@@ -1,0 +1,130 @@
+"""Catalogs of Iceberg and their tables: settings with secrets, waiting for one that is away, errors in one line.
+
+place = Place.of({"catalog.uri": "https://lake/", "catalog.token": "${env:TOKEN}", "table": "shop.orders"})
+place.table()            →   the table, after `connect_timeout` at most; SQ4001 if there is none
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeVar
+
+from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+from pyiceberg.table import Table
+
+from squallpy.base.batch_trigger import parse_interval
+from squallpy.base.errors import SquallError, shorten
+from squallpy.base.secrets import resolve
+from squallpy.catalog.connectors import CATALOG
+
+T = TypeVar("T")
+NOT_FOLLOWED = "SQ4009"
+NAME = "default"  # the name of a catalog whose options say none, which is pyiceberg's
+PATIENCE = 30.0  # seconds for a catalog that is away when a run begins
+PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)  # seconds between attempts; the last is repeated
+_PASSING = {
+    "ConnectionError", "Timeout", "OperationalError", "InterfaceError", "ServerError", "ServiceUnavailableError",
+    "TooManyRequestsError", "CommitStateUnknownException",
+}  # fmt: skip
+"""Names of errors, of the catalog's client or its driver, that a retry may mend."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A table of a catalog. Secrets are looked up where the catalog is opened.
+
+    Args:
+        settings: Those of the catalog, as they are written.
+        name: The table with its namespace.
+    """
+
+    settings: tuple[tuple[str, str], ...]
+    name: str
+    patience: float = PATIENCE
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> "Place":
+        """Read the options of a connector; SQ7002 for a table that is not named with its namespace."""
+        settings = ((name.removeprefix(CATALOG), each) for name, each in options.items() if name.startswith(CATALOG))
+        table = options.get("table", "")
+        if "." not in table.strip("."):
+            raise SquallError("SQ7002", "the table is not named with its namespace", hint="such as table 'shop.orders'")
+        return cls(tuple(sorted(settings)), table, parse_interval(options.get("connect_timeout", "")) or PATIENCE)
+
+    def __str__(self) -> str:
+        return f"the Iceberg table {self.name}"
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog, opened once in a process."""
+        return _open(self.settings)
+
+    def find(self, patience: float = 0.0) -> Table | None:
+        """Open the table, after waiting for a catalog that is away; None if there is none. SQ8010."""
+        try:
+            return self.patiently(lambda: self.catalog.load_table(self.name), patience)
+        except (NoSuchTableError, NoSuchNamespaceError):
+            return None
+
+    def table(self, patience: float = 0.0) -> Table:
+        """Open the table; SQ4001 if there is none."""
+        found = self.find(patience)
+        if found is None:
+            raise SquallError("SQ4001", f"there is no Iceberg table {self.name}", hint="make one, or mend the name")
+        return found
+
+    def patiently(self, ask: Callable[[], T], patience: float) -> T:
+        """Ask the catalog, again while it is away; SQ8010 after some seconds, and at once if a retry cannot help."""
+        until, tries = time.monotonic() + patience, 0
+        while True:
+            try:
+                return ask()
+            except (SquallError, NoSuchTableError, NoSuchNamespaceError):
+                raise
+            except Exception as error:
+                if not is_passing(error) or time.monotonic() >= until:
+                    raise self.fault(error) from None
+            time.sleep(min(pause(tries), max(0.0, until - time.monotonic())))
+            tries += 1
+
+    def gone(self, what: str) -> SquallError:
+        """Describe snapshots that are there no more."""
+        message = f"{what} of {self.name} cannot be read any more: expired, or rolled back"
+        return SquallError(
+            NOT_FOLLOWED, message, hint="begin anew with another checkpoint: it reads the table as it is"
+        )
+
+    def fault(self, error: Exception) -> SquallError:
+        """Describe in one line what the catalog or the storage says."""
+        if is_passing(error):
+            hint = "it may pass: run the same command again when the catalog is there"
+        else:
+            hint = "a retry does not help before that is mended"
+        return SquallError("SQ8010", f"{self} cannot be read: {one_line(error)}", hint=hint)
+
+
+@lru_cache(maxsize=16)
+def _open(settings: tuple[tuple[str, str], ...]) -> Catalog:
+    """Open a catalog; uris have secrets as they are written there."""
+    known = {name: resolve(value, in_url=name == "uri" and not value.startswith("${")) for name, value in settings}
+    return load_catalog(known.pop("name", NAME), **known)
+
+
+def is_passing(error: Exception) -> bool:
+    """True if the same may succeed later: the catalog is away, or too busy."""
+    if "(sqlite3." in str(error) and "locked" not in str(error):  # NB: a file, which does not come back by itself
+        return False
+    return bool(_PASSING & {each.__name__ for each in type(error).__mro__})
+
+
+def pause(tries: int) -> float:
+    """Return the seconds to wait after a number of failed attempts."""
+    return PAUSES[min(tries, len(PAUSES) - 1)]
+
+
+def one_line(error: Exception) -> str:
+    """Return what an error says, in one line and without the links of its driver."""
+    said = " ".join(str(error).partition("(Background on this error")[0].split()) or type(error).__name__
+    return shorten(said) if len(said) > 300 else said

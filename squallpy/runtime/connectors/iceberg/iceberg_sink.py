@@ -1,0 +1,211 @@
+"""Results and changes in an Iceberg table, each batch one commit that has its number: exactly once.
+
+squall.totals/3f0c91… = 41     a property of the table, set by the commit: batches up to 41 are there
+squall.batch = 41              in the summaries of its snapshots, which expire
+"""
+
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.exceptions import CommitFailedException, NamespaceAlreadyExistsError, ValidationException
+from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression, In, IsNaN, IsNull, Or, Reference
+from pyiceberg.table import Table, Transaction
+
+from squallpy.base.errors import SquallError
+from squallpy.base.events import SOURCES, WARNING, log_event
+from squallpy.catalog.sink_spec import FINAL, UPSERT, SinkSpec
+from squallpy.runtime.connectors.iceberg.catalogs import Place, is_passing, one_line, pause
+from squallpy.runtime.sinks.change_table import DELETE, INSERT
+from squallpy.runtime.sinks.protocol import SinkWriter
+from squallpy.runtime.sinks.upsert_table import number_rows
+
+TRIES = 5  # attempts of a commit that others come before
+NONE = "-1"  # the number of a query that has written no batch
+
+
+def open_sink(spec: SinkSpec, identity: str, resumed: bool) -> "IcebergSink":
+    """Take the table of a sink; SQ7005 if it has rows that are not of this run."""
+    return IcebergSink(spec, Place.of(spec.options), identity, resumed)
+
+
+class IcebergSink:
+    """An Iceberg table to which a query writes."""
+
+    def __init__(self, spec: SinkSpec, place: Place, identity: str, resumed: bool) -> None:
+        assert spec.mode
+        self.spec, self.mode, self.place = spec, spec.mode, place
+        self.application = f"squall.{spec.name}/{identity[:32]}"
+        existing, self.replaces, self.known = spec.options.get("existing"), False, -1
+        self.forgets, self.keeps = False, existing == "keep"
+        table = place.find(place.patience)
+        if table is None:
+            return
+        known = table.properties.get(self.application, NONE)
+        if resumed:
+            self.known = int(known)
+            return
+        has_rows = table.current_snapshot() is not None and table.scan().count() > 0
+        if existing is None and (known != NONE or has_rows):
+            what = "has rows" if known == NONE else f"has {int(known) + 1:,} batches of this query"
+            hint = "write existing 'replace' to delete them, or existing 'keep'"
+            raise SquallError("SQ7005", f"{self} {what}, and this run begins anew", spec.place("table"), hint)
+        self.replaces, self.forgets = existing == "replace", known != NONE
+
+    def __str__(self) -> str:
+        return str(self.place)
+
+    def writer(self, schema: pa.Schema, added: int) -> SinkWriter:
+        return IcebergWriter(self, schema, added)
+
+    def finish(self) -> None:
+        """End the run: all batches are committed."""
+
+    def close(self) -> None:
+        """Leave the table."""
+
+
+class IcebergWriter:
+    """The writer of an Iceberg table."""
+
+    def __init__(self, sink: IcebergSink, schema: pa.Schema, added: int) -> None:
+        self._sink, self._schema = sink, schema
+        own = pa.schema([*schema][added if sink.mode == UPSERT else 0 :])
+        self._own = pa.schema([pa.field(field.name, _stored(field.type)) for field in own])
+        self._batch: pa.Table | None = None
+        self._prepare()
+
+    def write(self, rows: Iterator[pa.RecordBatch], batch: int) -> None:
+        self._batch = pa.Table.from_batches(rows, self._schema)
+
+    def commit(self, messages: list[Any], batch: int) -> None:
+        sink, rows = self._sink, self._batch
+        assert rows is not None
+        if batch <= sink.known:
+            return
+        if len(rows) or sink.mode == FINAL:
+            self._retrying(rows, batch)
+        sink.known, self._batch = batch, None
+
+    def abort(self, messages: list[Any], batch: int) -> None:
+        """Leave files that no commit names, which are deleted with orphan files."""
+
+    def for_tasks(self) -> None:
+        """Return nothing: rows of a batch are one commit, of the driver."""
+
+    def _prepare(self) -> None:
+        """Make the table, or compare its columns with the result; delete its rows where that was said."""
+        sink, place = self._sink, self._sink.place
+        table = place.find(place.patience)
+        if table is None:
+            table = place.patiently(self._create, place.patience)
+        there = {field.name: field.type for field in table.schema().as_arrow()}
+        if missing := [name for name in self._own.names if name not in there]:
+            hint = f"run ALTER TABLE {place.name} ADD COLUMN {missing[0]} …;"
+            raise SquallError("SQ7005", f'{sink} has no column "{missing[0]}"', sink.spec.place("table"), hint)
+        self._own = pa.schema([pa.field(name, there[name]) for name in self._own.names])
+        if sink.forgets or (sink.replaces and sink.mode != FINAL):
+            with table.transaction() as work, warnings.catch_warnings(action="ignore"):
+                if sink.replaces and sink.mode != FINAL:
+                    work.delete(AlwaysTrue())
+                work.set_properties({sink.application: NONE})
+
+    def _create(self) -> Table:
+        place = self._sink.place
+        namespace = place.catalog.namespace_from(place.name)
+        with suppress(NamespaceAlreadyExistsError):  # NB: another was first
+            place.catalog.create_namespace_if_not_exists(namespace)
+        return place.catalog.create_table_if_not_exists(place.name, self._own)
+
+    def _retrying(self, rows: pa.Table, batch: int) -> None:
+        """Commit a batch: again if another writer was first, and while the catalog is away; else SQ7006."""
+        sink, conflicts, tries = self._sink, 0, 0
+        while True:
+            try:
+                table = sink.place.catalog.load_table(sink.place.name)
+                if int(table.properties.get(sink.application, NONE)) < batch:
+                    with warnings.catch_warnings(action="ignore"):
+                        self._store(table, rows, batch)
+                return
+            except (CommitFailedException, ValidationException) as error:
+                reason: Exception = error
+                conflicts += 1
+                if conflicts == TRIES:
+                    break
+            except Exception as error:
+                reason = error
+                if not is_passing(error):
+                    break
+                if not tries:
+                    log_event(SOURCES, WARNING, "server is away", server=str(sink.place), reason=one_line(error))
+            time.sleep(pause(tries))
+            tries += 1
+        message = f"batch {batch:,} cannot be written to {sink}: {one_line(reason)}"
+        raise SquallError("SQ7006", message, sink.spec.span, "the batch before is whole")
+
+    def _store(self, table: Table, rows: pa.Table, batch: int) -> None:
+        """Write a batch with its number in one commit."""
+        sink = self._sink
+        summary = {"squall.query": sink.application, "squall.batch": str(batch)}
+        work = Transaction(table)
+        taken: BooleanExpression = AlwaysFalse()
+        if sink.mode == UPSERT:
+            rows, taken = self._merged(table, rows)
+        elif sink.mode == FINAL and sink.replaces:
+            taken = AlwaysTrue()
+        work.overwrite(_cast(rows.select(self._own.names), self._own), taken, summary)
+        work.set_properties({sink.application: str(batch)})
+        work.commit_transaction()
+
+    def _merged(self, table: Table, rows: pa.Table) -> tuple[pa.Table, BooleanExpression]:
+        """Find which rows of a table a batch takes, by one column of the key, and what is written in their place.
+
+        Rows that are alike in that column, and not in the others of the key, are written again.
+        """
+        key = self._sink.spec.key or ()
+        arrives = rows.filter(pc.not_equal(rows.column("op"), DELETE)).select(self._own.names)
+        known = rows if self._sink.keeps else rows.filter(pc.not_equal(rows.column("op"), INSERT))
+        known = _cast(known.select(self._own.names), self._own)
+        if not key:
+            return arrives, AlwaysTrue()
+        if not len(known):
+            return arrives, AlwaysFalse()
+        by = max(key, key=lambda name: pc.count_distinct(known.column(name), "all").as_py())
+        taken = _one_of(by, known.column(by))
+        arrives = _cast(arrives, self._own)
+        if len(key) > 1:
+            there = table.scan(taken, selected_fields=tuple(self._own.names)).to_arrow().select(self._own.names)
+            there = _cast(there, self._own)
+            groups = number_rows(pa.concat_tables([there, known]), [self._own.names.index(name) for name in key])
+            stays = ~np.isin(groups[: len(there)], groups[len(there) :])
+            arrives = pa.concat_tables([there.filter(pa.array(stays)), arrives])
+        return arrives, taken
+
+
+def _one_of(name: str, values: pa.ChunkedArray) -> BooleanExpression:
+    """Make the test whether a column has one of some values, NULL and NaN among them."""
+    column, test = Reference(name), cast(BooleanExpression, AlwaysFalse())
+    if values.null_count:
+        test = Or(test, IsNull(term=column))
+    if pa.types.is_floating(values.type):
+        is_nan = pc.fill_null(pc.is_nan(values), False)
+        test = Or(test, IsNaN(term=column)) if pc.any(is_nan).as_py() else test
+        values = values.filter(pc.invert(is_nan))
+    distinct = pc.unique(values.drop_null()).to_pylist()
+    return Or(test, In(term=column, values=distinct)) if distinct else test
+
+
+def _stored(type: pa.DataType) -> pa.DataType:
+    """Return a type that Iceberg has: integers of 32 bits at least, times in microseconds."""
+    if pa.types.is_integer(type) and type.bit_width < 32:
+        return pa.int32()
+    return pa.timestamp("us", type.tz) if pa.types.is_timestamp(type) else type
+
+
+def _cast(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    return pa.table([column.cast(f.type) for column, f in zip(rows.columns, schema, strict=True)], schema=schema)
