@@ -80,4 +80,4 @@ def nearest(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=1, cutoff=0.5)
     if close:
         return f'did you mean "{next(n for n in names if n.lower() == close[0])}"?'
-    return f"known: {', '.join(names)}" if 0 < len(names) <= 12 else ""
+    return f"known: {', '.join(names)}" if 0 < len(names) <= 14 else ""
