@@ -7,8 +7,10 @@ program.scan(query)         the printed rows of a query as of the last batch
 
 import threading
 from collections.abc import Callable, Container, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from time import perf_counter
+from typing import Any
 
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
@@ -17,6 +19,7 @@ from squallpy.compiler import CompiledQuery
 from squallpy.live.backend import Backend
 from squallpy.live.filling import Filling
 from squallpy.live.live_executor import LiveExecutor
+from squallpy.live.view_filling import ViewFilling
 from squallpy.logical.nodes import Query
 from squallpy.physical.plan import Plan
 from squallpy.physical.planner import place
@@ -30,7 +33,7 @@ from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
 from squallpy.runtime.local_executor import DurableLocalExecutor, LocalExecutor
 from squallpy.runtime.observers.protocol import Observer
 from squallpy.runtime.observers.report import BatchReport
-from squallpy.runtime.replan import Replan, with_whole_rows
+from squallpy.runtime.replan import Filled, Replan, with_whole_rows
 from squallpy.runtime.reshard import Reshard, spread_state
 from squallpy.runtime.result.result import NO_TESTS, Equal
 from squallpy.runtime.result.result_scan import RowScan
@@ -43,6 +46,7 @@ from squallpy.runtime.state.state_store import Store
 
 Compile = Callable[[Sequence[Query], int], CompiledQuery]
 """Compiles queries together, for a number of partitions."""
+Hold = Callable[[], AbstractContextManager[Any]]
 Save = Callable[[int, int, int], None]
 """Puts a generation of so many partitions, begun after a number of batches, in force together with the definitions."""
 
@@ -74,11 +78,20 @@ class Pending:
     compiled: CompiledQuery
     replan: Replan | None
     filling: Filling | None = None
+    """New views that are computed from streams."""
+    above: ViewFilling | None = None
+    """New views that are computed from views that are held, and pools of those in another layout."""
 
     def run(self) -> None:
         """Read what was read, while batches go on."""
-        if self.filling:
-            self.filling.run()
+        for each in (self.filling, self.above):
+            if each:
+                each.run()
+
+    def finish(self) -> Filled | None:
+        """Return what is computed, as of the last batch; None if there is nothing."""
+        above = self.above.finish() if self.above else None
+        return replace(above or Filled(None), store=self.filling.finish(), same=0) if self.filling else above
 
     def close(self) -> None:
         """Let sources forget what they have kept for it."""
@@ -118,8 +131,12 @@ class LiveProgram:
     def _partitions(self) -> int:
         return self.backend.partitions(self.settings)
 
-    def begin_filling(self, pending: Pending) -> None:
-        """Begin to compute what the queries so far do not hold, between two batches; SQ6009 if rows of it are gone."""
+    def begin_filling(self, pending: Pending, hold: Hold) -> None:
+        """Begin to compute what the queries so far do not hold, between two batches; SQ6009 if rows of it are gone.
+
+        Args:
+            hold: Keeps batches from being applied.
+        """
         replan, compiled = pending.replan, pending.compiled
         if compiled.plan.matrices:
             if self.checkpoint:
@@ -128,6 +145,8 @@ class LiveProgram:
             pending.filling = Filling(compiled.plan, self.input, compiled.relations, columns_read(compiled))
             return
         program = replan.fill if replan else compiled.program
+        if replan and self._holder and (replan.plan_above or (replan.laid_out_anew and self.checkpoint is None)):
+            pending.above = ViewFilling(replan, self._holder, hold, copies=self.checkpoint is None)
         if program is None or (replan and replan.plan_above and self._holder):
             return
         plan = self._place(program)
@@ -152,14 +171,12 @@ class LiveProgram:
             self.input.forget(())
             return
         compiled, replan = pending.compiled, pending.replan
-        filled = pending.filling.finish() if pending.filling else None
-        if filled is None and replan and replan.fill and self._holder:
-            filled = replan.fill_from(self._holder)
+        filled = pending.finish()
         new = {query.number for query in queries} - {query.number for query in self.queries}
         if self.checkpoint is None:
             log, given = None, self._arrivals(compiled, lambda _: None)
             matrices = pending.filling.matrices(given, self.batches) if pending.filling else None
-            store = replan.carry(self._store, filled) if replan and not matrices else filled
+            store = replan.carry(self._store, filled) if replan and not matrices else filled.store if filled else None
             executor: LiveExecutor = LocalExecutor(
                 compiled.plan, given, store=store, number=self.batches, matrices=matrices
             )
@@ -237,7 +254,7 @@ class LiveProgram:
         location: StateLocation,
         compiled: CompiledQuery,
         replan: Replan | None,
-        filled: Store | None,
+        filled: Filled | None,
         log_before: OffsetLog | None,
     ) -> OffsetLog:
         """Write the state that new queries begin with at a location."""
@@ -245,10 +262,10 @@ class LiveProgram:
         if replan and checkpoint.current:
             done = Committed(checkpoint.current.durable)
             reshard = Reshard(replan.old, replan.new, self.batches, done.facts or {}, {}, replan.held)
-            facts = reshard(checkpoint.current, location, filled)
+            facts = reshard(checkpoint.current, location, filled.store if filled else None)
         else:
-            assert filled is not None
-            spread_state(compiled.plan, filled).write(location, self.batches)
+            assert filled is not None and filled.store is not None
+            spread_state(compiled.plan, filled.store).write(location, self.batches)
         log = self._log(compiled, location)
         if log_before:
             log.take_over(log_before)

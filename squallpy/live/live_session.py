@@ -232,7 +232,7 @@ class LiveSession:
         try:
             if pending:
                 with self.lock:
-                    self.program.begin_filling(pending)
+                    self.program.begin_filling(pending, lambda: self.lock)
                 pending.run()
             with self.lock:
                 self._check()

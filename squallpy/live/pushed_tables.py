@@ -68,7 +68,7 @@ def arrow_table(rows: Any, where: str) -> pa.Table:
         ):
             names = dict.fromkeys(name for row in rows for name in row)
             return pa.table({str(name): _column([row.get(name) for row in rows]) for name in names})
-    except (pa.ArrowException, TypeError, ValueError) as error:
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         why = " ".join(str(error).split())
         raise SquallError("SQ4004", f"the rows {where} are no table: {shorten(why)}") from None
     message = f"a {type(rows).__name__} was {where}"
@@ -81,7 +81,7 @@ def _column(values: Any) -> Any:
         return values
     try:
         return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
         return pa.array([None if value is None else str(value) for value in values])
 
 

@@ -32,17 +32,28 @@ class Held:
 
 
 def held_views(ours: "ViewIdentities", before: "ViewIdentities") -> dict[str, Held]:
-    """Find the views of a program whose rows a view of the one before holds, under the same keys in the same order."""
+    """Find the views of a program whose rows a view of the one before holds, under the same keys in the same order.
+
+    Where several views hold the same rows, each serves one first: that of its name, if there is one.
+    """
     known = defaultdict[str, list[tuple[str, int]]](list)
     for view in before.program.views:
         for lane, identity in enumerate(before.view(view.name)):
             known[identity].append((view.name, lane))
-    found = dict[str, Held]()
+    holders = dict[str, dict[str, tuple[int, ...]]]()
     for view in ours.program.views:
         lanes = [dict(known[identity]) for identity in ours.view(view.name)]
-        holders = [name for name in lanes[0] if all(name in each for each in lanes)]
-        if holders:
-            found[view.name] = Held(holders[0], tuple(each[holders[0]] for each in lanes))
+        names = (name for name in lanes[0] if all(name in each for each in lanes))
+        holders[view.name] = {name: tuple(each[name] for each in lanes) for name in names}
+    taken = {name for name, theirs in holders.items() if name in theirs}
+    found = dict[str, Held]()
+    for name, theirs in holders.items():
+        if theirs:
+            chosen = (
+                name if name in theirs else next((each for each in theirs if each not in taken), next(iter(theirs)))
+            )
+            taken.add(chosen)
+            found[name] = Held(chosen, theirs[chosen])
     return found
 
 

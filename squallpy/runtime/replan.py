@@ -8,7 +8,7 @@ What is filled is computed beside the running queries, in one partition, by a pr
 those that they are maintained from.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -17,18 +17,18 @@ import numpy as np
 from squallpy.base.rings import Payload
 from squallpy.physical.plan import Plan
 from squallpy.physical.planner import place
-from squallpy.program.restrict import HELD, held_delta, restrict, restrict_above
+from squallpy.program.restrict import restrict, restrict_above
 from squallpy.program.trigger_program import Program
 from squallpy.program.view_identity import Held, ViewIdentities, held_auxiliary, held_views
 from squallpy.runtime.auxiliary.maintainer import begin
 from squallpy.runtime.ingest.upserts import latest_rows
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
-from squallpy.runtime.messages.deltas import Delta
-from squallpy.runtime.result.result import Results, result_layout
+from squallpy.runtime.kernels.view_container import Container
+from squallpy.runtime.result.result import result_layout
 from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.state_store import PoolLayout, Store, StoreLayout
-from squallpy.runtime.triggers.stage_executor import StageExecutor, store_layout
+from squallpy.runtime.triggers.stage_executor import store_layout
 
 _OF_AUXILIARY = (Role.EXTREMES, Role.SKYLINE, Role.INTERVALS, Role.SPANS, Role.COEFFICIENTS, Role.BOUND)
 
@@ -122,51 +122,76 @@ class Replan:
         plan = place(program, 1, {}) if program else None
         return plan if plan and self.has_payloads_of(plan) else None
 
-    def fill_from(self, holder: Callable[[str], Store]) -> Store:
-        """Compute what is missing from the records of views that are held, by `plan_above`.
+    @cached_property
+    def adopted(self) -> Mapping[str, str]:
+        """The pools of the new plan that pools of the old one become as they are, by name."""
+        layouts, found = {layout.name: layout for layout in all_layouts(self.old)}, dict[str, str]()
+        for layout in all_layouts(self.new):
+            held = self.held.get(layout.name)
+            if held and held.view not in found.values() and _is_same(layouts[held.view], layout, held.lanes):
+                found[layout.name] = held.view  # NB: two views may have equal rows
+        return found
 
-        Args:
-            holder: Returns the store that has a pool of the old plan.
-        """
-        assert self.plan_above
-        plan = self.plan_above
-        plan = replace(plan, feeds=tuple(feed for feed in plan.feeds if feed.relation is not HELD))
-        layouts = {layout.name: layout for layout in all_layouts(self.old)}
-        store, results = Store(StoreLayout(all_layouts(plan))), Results(plan, wanted=False)
-        deltas = list[Delta]()
-        for delta in plan.program.triggers[0].deltas:
-            name = delta.name.removeprefix(held_delta(""))
-            held = self.held[name]
-            old = holder(held.view)
-            words = lanes_of(held, layouts[held.view].payload, old[held.view].rows()[1])
-            keys, words = renumbered(store, store.layout_of(name), old[held.view].rows()[0], words, old.dictionary)
-            deltas.append(Delta(delta.name, keys, words))
-        changed, _ = StageExecutor(plan, plan.stages[0]).apply(store, deltas)
-        results.apply(store, changed, True)
-        return store
+    @property
+    def laid_out_anew(self) -> Mapping[str, Held]:
+        """The pools of the new plan that are copied from pools of the old one, as they are laid out in another way."""
+        listed = {layout.name for layout in all_layouts(self.new) if layout.listed}
+        return {name: held for name, held in self.held.items() if name not in self.adopted and name not in listed}
 
     def has_payloads_of(self, plan: Plan) -> bool:
         """True if the pools of a plan of part of the new program have the payloads that they have in the new plan."""
         payloads = {pool.name: pool.payload for pool in (*self.new.pools, *self.new.results)}
         return all(payloads[pool.name] == pool.payload for pool in (*plan.pools, *plan.results))
 
-    def carry(self, old: Store, filled: Store | None) -> Store:
+    def carry(self, old: Store, filled: "Filled | None") -> Store:
         """Make the state of the new plan, of one partition, from that of the old one, which is used up."""
-        new, adopted = Store(StoreLayout(all_layouts(self.new)), dictionary=old.dictionary), set[str]()
+        new, layouts = Store(StoreLayout(all_layouts(self.new)), dictionary=old.dictionary), old.layout.pools
         for layout in new.layout.pools:
-            held = self.held.get(layout.name)
-            if held and held.view in old:
-                was = next(each for each in old.layout.pools if each.name == held.view)
-                if _is_same(was, layout, held) and held.view not in adopted:  # NB: two views may have equal rows
-                    new.adopt(layout.name, old[held.view])
-                    adopted.add(held.view)
-                    continue
+            name, held = layout.name, self.held.get(layout.name)
+            if (was := self.adopted.get(name)) and was in old:
+                new.adopt(name, old[was])
+            elif held and held.view in old and not (filled and filled.copies and name in filled.copies):
                 keys, words = old[held.view].rows()
-                new[layout.name].upsert(np.array(keys), lanes_of(held, was.payload, words))
-            elif filled and layout.name in filled:
-                add_records(new, layout, *filled[layout.name].rows(), filled.dictionary)
+                payload = next(each.payload for each in layouts if each.name == held.view)
+                new[name].upsert(np.array(keys), lanes_of(held, payload, words))
+            elif filled:
+                filled.give(new, layout)
         begin(new)
         return new
+
+
+@dataclass(frozen=True)
+class Filled:
+    """Pools of a new plan that are computed beside the old one.
+
+    Args:
+        store: Those that are missing.
+        copies: Those that are held, in the layout that they get.
+        same: Strings, from the first one on, that have the number that they have in the old plan's state.
+    """
+
+    store: Store | None
+    copies: Store | None = None
+    same: int = 0
+
+    def give(self, new: Store, layout: PoolLayout) -> None:
+        """Let a store have a pool, as it is if that can be."""
+        name = layout.name
+        for mine in (self.copies, self.store):
+            if mine and name in mine:
+                if _is_same(mine.layout_of(name), layout) and self._has_same_numbers(layout, mine[name]):
+                    new.adopt(name, mine[name])
+                else:
+                    add_records(new, layout, *mine[name].rows(), mine.dictionary)
+                return
+
+    def _has_same_numbers(self, layout: PoolLayout, pool: Container) -> bool:
+        """True if all strings of a pool have the numbers that they have in the old plan's state."""
+        for numbered in layout.numbered:
+            column, cells = numbered(*pool.rows())
+            if len(cells) and column[cells].max() - numbered.first >= self.same:
+                return False
+        return True
 
 
 def with_whole_rows(plan: Plan) -> Plan:
@@ -189,9 +214,9 @@ def all_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
     return (*result_layout(plan).pools, *store_layout(plan).pools)
 
 
-def _is_same(old: PoolLayout, new: PoolLayout, held: Held) -> bool:
-    """True if a pool can serve as another as it is."""
-    whole = not held.lanes or held.lanes == tuple(range(len(old.payload.rings)))
+def _is_same(old: PoolLayout, new: PoolLayout, lanes: tuple[int, ...] = ()) -> bool:
+    """True if a pool can serve as another as it is, with all of its lanes or these."""
+    whole = not lanes or lanes == tuple(range(len(old.payload.rings)))
     shapes = ((x.key_width, x.payload, x.slices, x.group, x.orders, x.ordered, x.listed) for x in (old, new))
     return whole and len(set(shapes)) == 1
 

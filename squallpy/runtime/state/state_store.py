@@ -92,7 +92,7 @@ class Store(Mapping[str, Container]):
 
     def __init__(self, layout: StoreLayout, storage: Storage = HEAP, *, dictionary: Dictionary | None = None) -> None:
         self.layout = layout
-        self.dictionary = dictionary or Dictionary(storage)
+        self.dictionary = Dictionary(storage) if dictionary is None else dictionary
         self._pools = {pool.name: pool.open(storage) for pool in layout.pools}
         self.blocks = {block.name: MatrixBlock(block, storage) for block in layout.blocks}
         self._seen = 0
