@@ -7,7 +7,7 @@ from squallpy.catalog.catalog import Catalog, View
 from squallpy.catalog.sink_spec import SinkSpec
 from squallpy.frontend.query import SelectText, tables_read
 from squallpy.live.session_sink import SessionSink
-from squallpy.live.subscription import ViewSink
+from squallpy.live.subscription import Subscription, ViewSink
 from squallpy.logical.nodes import Query
 from squallpy.runtime.sinks.protocol import Sink
 
@@ -31,6 +31,17 @@ class Maintained:
     sink: ViewSink | SessionSink
     spec: SinkSpec | None = None
     is_view: bool = True
+
+    @property
+    def view_sink(self) -> ViewSink:
+        """The taker of its changes, of a view."""
+        assert isinstance(self.sink, ViewSink)
+        return self.sink
+
+    def read_by(self, reader: Subscription) -> "Maintained":
+        """Let a reader have the changes of the view from now on; it may have had others before."""
+        self.view_sink.subscribe(reader)
+        return self
 
 
 @dataclass

@@ -34,19 +34,18 @@ from squallpy.live.host import Host, Services
 from squallpy.live.live_program import LiveProgram
 from squallpy.live.outcome import Outcome
 from squallpy.live.pushed_tables import pushed_table
-from squallpy.live.read_rows import read_rows
+from squallpy.live.read_rows import read_view
 from squallpy.live.session_compiler import SessionCompiler
 from squallpy.live.session_sink import SessionSink
 from squallpy.live.show import describe, show
 from squallpy.live.snapshot_query import answer
-from squallpy.live.subscription import LIMIT, NewestChange, Subscription, ViewChange, ViewSink
+from squallpy.live.subscription import LIMIT, NewestChange, Subscription, ViewChange, closed_by_errors
 from squallpy.logical.nodes import Query
 from squallpy.runtime.checkpoint.checkpoint import hold_lease
 from squallpy.runtime.checkpoint.durable_folder import join_path
 from squallpy.runtime.checkpoint.session_checkpoint import SessionCheckpoint, SessionRecord
 from squallpy.runtime.observers.protocol import Observer, Observers
 from squallpy.runtime.observers.report import BatchReport
-from squallpy.runtime.result.result_scan import RowScan
 from squallpy.runtime.session_input import SessionInput
 from squallpy.runtime.sinks.protocol import Sink
 
@@ -388,15 +387,7 @@ class LiveSession:
 
     def numbered_table(self, name: str, span: Span | None = None) -> tuple[int, pa.Table]:
         """Return the number of the last batch, and the rows of a materialized view as of it."""
-        last = 0
-
-        def begin() -> list[RowScan]:
-            nonlocal last
-            last = self.program.batches - 1
-            return [self.program.scan(self._known.maintained(name, span).query)]
-
-        (rows,) = read_rows(lambda: self.lock, begin)
-        return last, rows
+        return read_view(self.program, self.lock, lambda: self._known.maintained(name, span))
 
     def select(self, query: SelectText) -> pa.Table:
         """Answer an ad hoc query over views, as of the last batch; batches wait only while their rows are read."""
@@ -444,23 +435,24 @@ class LiveSession:
         Args:
             newest: Only the newest one waits, and its reader waits for it also while batches are applied by hand.
         """
-        with self.lock:
-            found = self._known.maintained(name, span)
-            kind = NewestChange if newest else Subscription
-            reader = kind(found.name, lambda: newest or self.is_running, limit or LIMIT)
+        found = self._known.maintained(name, span)
+        kind = NewestChange if newest else Subscription
+        reader = kind(found.name, lambda: newest or self.is_running, limit or LIMIT)
+        with closed_by_errors(reader):
             if with_snapshot:
-                last, rows = self.numbered_table(name, span)
-                reader.put(ViewChange(last, rows.slice(0, 0), rows))
-            assert isinstance(found.sink, ViewSink)
-            found.sink.subscribe(reader)
-            return reader
+                last, rows = read_view(
+                    self.program, self.lock, lambda: self._known.maintained(name, span).read_by(reader)
+                )
+                reader.put_first(ViewChange(last, rows.slice(0, 0), rows))
+            else:
+                with self.lock:
+                    self._known.maintained(name, span).read_by(reader)
+        return reader
 
     def on_change(self, name: str, callback: Callable[[Any], None]) -> None:
         """Call a function with each change of a view, in the thread that applies the batch."""
         with self.lock:
-            sink = self._known.maintained(name).sink
-            assert isinstance(sink, ViewSink)
-            sink.call(callback)
+            self._known.maintained(name).view_sink.call(callback)
 
     def columns(self, name: str, span: Span | None = None) -> tuple[Field, ...]:
         """Return the columns of a stream, table or view."""

@@ -1,5 +1,6 @@
 """Rows of views as of one batch, while batches go on: a lock is held for a piece at a time."""
 
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from time import sleep
@@ -7,6 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from squallpy.live.entries import Maintained
+from squallpy.live.live_program import LiveProgram
 from squallpy.runtime.result.result_scan import RowScan
 
 TRIES = 3
@@ -38,6 +41,23 @@ def read_rows(
         if all(scan.is_valid for scan in scans):
             return [scan.table() for scan in scans]
     raise AssertionError("a scan that is copied under one hold is valid")
+
+
+def read_view(program: LiveProgram, lock: threading.RLock, begin: Callable[[], Maintained]) -> tuple[int, pa.Table]:
+    """Return the number of the last batch, and the rows of a materialized view as of it.
+
+    Args:
+        begin: Returns the view before any other batch, perhaps several times: the rows are those of the last time.
+    """
+    last = 0
+
+    def scans() -> list[RowScan]:
+        nonlocal last
+        last = program.batches - 1
+        return [program.scan(begin().query)]
+
+    (rows,) = read_rows(lambda: lock, scans)
+    return last, rows
 
 
 def _copy(scans: Sequence[RowScan], whole: bool = False) -> bool:

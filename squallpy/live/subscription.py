@@ -8,6 +8,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -87,6 +88,17 @@ class Subscription(ChangeReader):
                 self._queue.append(change)
             self._arrived.notify_all()
 
+    def begin(self) -> None:
+        """Forget the changes that wait: those are wanted that come from now on."""
+        with self._arrived:
+            self._queue.clear()
+
+    def put_first(self, change: ViewChange) -> None:
+        """Add the change that those which wait are behind."""
+        with self._arrived:
+            self._queue.appendleft(change)
+            self._arrived.notify_all()
+
     def fail(self, error: Exception) -> None:
         """End it with an error, behind the changes that wait."""
         with self._arrived:
@@ -124,6 +136,16 @@ class Subscription(ChangeReader):
             self._arrived.notify_all()
 
 
+@contextmanager
+def closed_by_errors(reader: Subscription) -> Iterator[None]:
+    """End a subscription that nobody gets, as it cannot begin."""
+    try:
+        yield
+    except BaseException:
+        reader.close()
+        raise
+
+
 class NewestChange(Subscription):
     """A reader of changes who only wants to know that there are some, and so is never behind."""
 
@@ -147,7 +169,10 @@ class ViewSink:
         return bool(self._readers or self._callbacks)
 
     def subscribe(self, reader: Subscription) -> None:
-        self._readers.append(reader)
+        """Let a reader have the changes from now on; it may have had others before."""
+        reader.begin()
+        if reader not in self._readers:
+            self._readers.append(reader)
 
     def call(self, callback: Callable[[ViewChange], None]) -> None:
         self._callbacks.append(callback)

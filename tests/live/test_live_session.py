@@ -14,11 +14,12 @@ import pytest
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
 from squallpy.compiler import Compiler
-from squallpy.live import snapshot_query
+from squallpy.live import read_rows, snapshot_query
 from squallpy.live.filling import Filling
 from squallpy.live.live_session import LiveSession
 from squallpy.live.session_sink import SessionSink
 from squallpy.program.explain_text import program_text
+from squallpy.runtime.result import result, result_scan
 from squallpy.testing.compare_rows import difference
 
 STREAMS = """
@@ -418,3 +419,30 @@ def test_batches_and_statements_wait_for_no_query_that_compiles(alters: bool, mo
     monkeypatch.setattr(snapshot_query, "Compiler", Slow)
     found = answer(session, "SELECT x.a FROM v AS x JOIN v AS y ON x.a = y.a")
     assert found == [{"a": 8 if alters else 7}] and next(times) == (2 if alters else 1)
+
+
+def test_batches_go_on_while_a_snapshot_is_read_for_a_subscription(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their changes are behind it, those alone that it does not have."""
+    session, more = LiveSession(), iter([3, 1, 4, 1, 5])
+    for module in (result, result_scan):
+        monkeypatch.setattr(module, "PIECE", 2)
+    [*session.execute("CREATE STREAM r (a INT) USING pushed; CREATE MATERIALIZED VIEW v AS SELECT a FROM r")]
+    session.push("r", {"a": [*range(10, 20)]})
+    session.step()
+
+    def meanwhile(_: float) -> None:
+        session.push("r", {"a": [next(more)]})
+        session.step()
+
+    monkeypatch.setattr(read_rows, "sleep", meanwhile)
+    first, *others = session.subscribe("v", with_snapshot=True)
+    assert sorted(first.inserts["a"].to_pylist()) == [*range(10, 20)] and not len(first.deletes)
+    found = [(each.number - first.number, each.inserts["a"].to_pylist()) for each in others]
+    assert found == [(1, [3]), (2, [1]), (3, [4]), (4, [1])]
+        (1, [3]),
+        (2, [1]),
+        (3, [4]),
+        (4, [1]),
+    ]
+    with pytest.raises(SquallError, match="SQ2001"):
+        session.subscribe("w", with_snapshot=True)
