@@ -439,10 +439,5 @@ def test_batches_go_on_while_a_snapshot_is_read_for_a_subscription(monkeypatch: 
     assert sorted(first.inserts["a"].to_pylist()) == [*range(10, 20)] and not len(first.deletes)
     found = [(each.number - first.number, each.inserts["a"].to_pylist()) for each in others]
     assert found == [(1, [3]), (2, [1]), (3, [4]), (4, [1])]
-        (1, [3]),
-        (2, [1]),
-        (3, [4]),
-        (4, [1]),
-    ]
     with pytest.raises(SquallError, match="SQ2001"):
         session.subscribe("w", with_snapshot=True)
