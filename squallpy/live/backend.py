@@ -5,9 +5,11 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Protocol
 
 from squallpy.base.settings import Settings
+from squallpy.codegen.program import PlanCode
 from squallpy.live.live_executor import LiveExecutor
 from squallpy.physical.plan import Plan
 from squallpy.runtime.checkpoint.state_folders import StateLocation
+from squallpy.runtime.compiled.functions import CompiledPlan, compile_plan
 from squallpy.runtime.local_executor import DurableLocalExecutor
 from squallpy.runtime.sources.input import Input
 
@@ -27,7 +29,18 @@ class Backend(Protocol):
         """True if state may be in memory alone, of a session without a checkpoint."""
         ...
 
-    def open(self, plan: Plan, input: Input, location: StateLocation, settings: Settings) -> LiveExecutor:
+    def compile(self, plan: Plan, settings: Settings) -> CompiledPlan | PlanCode | None:
+        """Compile the triggers of a plan as the setting `compile` has it."""
+        ...
+
+    def open(
+        self,
+        plan: Plan,
+        input: Input,
+        location: StateLocation,
+        settings: Settings,
+        code: CompiledPlan | PlanCode | None,
+    ) -> LiveExecutor:
         """Open an executor where the state of a location stands."""
         ...
 
@@ -44,8 +57,18 @@ class LocalBackend:
     def partitions(self, settings: Settings) -> int:
         return 1
 
-    def open(self, plan: Plan, input: Input, location: StateLocation, settings: Settings) -> LiveExecutor:
-        return DurableLocalExecutor(plan, input, location)
+    def compile(self, plan: Plan, settings: Settings) -> CompiledPlan | PlanCode | None:
+        return compile_plan(plan, settings.compile)
+
+    def open(
+        self,
+        plan: Plan,
+        input: Input,
+        location: StateLocation,
+        settings: Settings,
+        code: CompiledPlan | PlanCode | None,
+    ) -> LiveExecutor:
+        return DurableLocalExecutor(plan, input, location, compiled=code)
 
     def close(self) -> None:
         """Do nothing."""
@@ -67,7 +90,17 @@ class SparkBackend:
     def partitions(self, settings: Settings) -> int:
         return settings.partitions
 
-    def open(self, plan: Plan, input: Input, location: StateLocation, settings: Settings) -> LiveExecutor:
+    def compile(self, plan: Plan, settings: Settings) -> None:
+        """Compile nothing: workers interpret."""
+
+    def open(
+        self,
+        plan: Plan,
+        input: Input,
+        location: StateLocation,
+        settings: Settings,
+        code: CompiledPlan | PlanCode | None,
+    ) -> LiveExecutor:
         from squallpy.runtime.spark.stepped_executor import SteppedSparkExecutor
 
         return SteppedSparkExecutor(plan, input, location, self._running(), settings.splits, "session")

@@ -15,6 +15,7 @@ from typing import Any
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
 from squallpy.checkpoint_identity import columns_read
+from squallpy.codegen.program import PlanCode
 from squallpy.compiler import CompiledQuery
 from squallpy.live.backend import Backend
 from squallpy.live.filling import Filling
@@ -30,6 +31,7 @@ from squallpy.runtime.checkpoint.lease import Lease
 from squallpy.runtime.checkpoint.offset_log import OffsetLog
 from squallpy.runtime.checkpoint.session_checkpoint import SessionCheckpoint
 from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
+from squallpy.runtime.compiled.functions import CompiledPlan
 from squallpy.runtime.local_executor import DurableLocalExecutor, LocalExecutor
 from squallpy.runtime.observers.protocol import Observer
 from squallpy.runtime.observers.report import BatchReport
@@ -73,10 +75,15 @@ class Running:
 
 @dataclass
 class Pending:
-    """Queries that are compiled, on their way to be kept fresh."""
+    """Queries that are compiled, on their way to be kept fresh.
+
+    Args:
+        code: Their triggers as the setting `compile` has it.
+    """
 
     compiled: CompiledQuery
     replan: Replan | None
+    code: CompiledPlan | PlanCode | None
     filling: Filling | None = None
     """New views that are computed from streams."""
     above: ViewFilling | None = None
@@ -125,7 +132,8 @@ class LiveProgram:
             return None
         compiled = self.compile(queries, self._partitions)
         running = self.running
-        return Pending(compiled, Replan(running.plan, compiled.plan, running.identities) if running else None)
+        replan = Replan(running.plan, compiled.plan, running.identities) if running else None
+        return Pending(compiled, replan, self.backend.compile(compiled.plan, self.settings))
 
     @property
     def _partitions(self) -> int:
@@ -178,7 +186,7 @@ class LiveProgram:
             matrices = pending.filling.matrices(given, self.batches) if pending.filling else None
             store = replan.carry(self._store, filled) if replan and not matrices else filled.store if filled else None
             executor: LiveExecutor = LocalExecutor(
-                compiled.plan, given, store=store, number=self.batches, matrices=matrices
+                compiled.plan, given, store=store, number=self.batches, compiled=pending.code, matrices=matrices
             )
             self._introduce(queries, new, sinks, executor)
             save(0, self.batches, 1)
@@ -188,7 +196,7 @@ class LiveProgram:
                 self.checkpoint, location, compiled, replan, filled, self.running.log if self.running else None
             )
             given = self._arrivals(compiled, log.write)
-            executor = self.backend.open(compiled.plan, given, location, self.settings)
+            executor = self.backend.open(compiled.plan, given, location, self.settings, pending.code)
             self._introduce(queries, new, sinks, executor)
             save(number, self.batches, compiled.plan.partitions)
         self._close()
@@ -300,7 +308,8 @@ class LiveProgram:
             log, decided = self._move(self.checkpoint, location, compiled, replan, None, log), None
             save(number, self.batches, self._partitions)
         given = self._arrivals(compiled, log.write, decided)
-        executor = self.backend.open(compiled.plan, given, location, self.settings)
+        code = self.backend.compile(compiled.plan, self.settings)
+        executor = self.backend.open(compiled.plan, given, location, self.settings, code)
         self._introduce(queries, sinks.keys(), sinks, executor, rows=False)
         identities = ViewIdentities(compiled.program)
         self._run(queries, Running(compiled, executor, given, self._delivery(queries, sinks), identities, log))

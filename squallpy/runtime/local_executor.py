@@ -173,8 +173,11 @@ class LocalExecutor:
                     if not go_on:
                         return
         finally:
-            if self._compiler:
-                self._compiler.stop()
+            self._stop_compiler()
+
+    def _stop_compiler(self) -> None:
+        if self._compiler:
+            self._compiler.stop()
 
     def final(self) -> tuple[pa.Table, ...]:
         """Return the printed result of each query as of the last batch."""
@@ -189,6 +192,7 @@ class LocalExecutor:
 
     def close(self) -> None:
         """Let somebody else have the state."""
+        self._stop_compiler()
         self.end_scans()
 
     def result(self, query: int, equal: Equal = NO_TESTS) -> pa.Table:
@@ -279,8 +283,11 @@ class DurableLocalExecutor:
                 if not go_on:
                     return
         finally:
-            if self._compiler:
-                self._compiler.stop()
+            self._stop_compiler()
+
+    def _stop_compiler(self) -> None:
+        if self._compiler:
+            self._compiler.stop()
 
     def final(self) -> tuple[pa.Table, ...]:
         return self._publisher.results.final(self._result.store())
@@ -291,6 +298,7 @@ class DurableLocalExecutor:
 
     def close(self) -> None:
         """Let somebody else have the state."""
+        self._stop_compiler()
         self.end_scans()
 
     def result(self, query: int, equal: Equal = NO_TESTS) -> pa.Table:

@@ -1,6 +1,8 @@
 """Sessions: views come and go between batches, and each has the rows that DuckDB has, after every batch."""
 
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from itertools import count
@@ -19,6 +21,8 @@ from squallpy.live.filling import Filling
 from squallpy.live.live_session import LiveSession
 from squallpy.live.session_sink import SessionSink
 from squallpy.program.explain_text import program_text
+from squallpy.runtime.compiled import background, functions
+from squallpy.runtime.local_executor import LocalExecutor
 from squallpy.runtime.result import result, result_scan
 from squallpy.testing.compare_rows import difference
 
@@ -142,6 +146,54 @@ def oracle_views_come_and_go(seed: int) -> None:
     while world.views:
         world.drop()
     assert not world.session.program.usage
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("seed", range(WORLDS))
+def oracle_compiled_views_come_and_go(seed: int) -> None:
+    """Also with the code of each program compiled."""
+    World(seed, LiveSession(Settings(compile="wait"))).run(12)
+
+
+def test_compiled_batches_of_pushed_rows() -> None:
+    """Code is called for a batch as soon as a view is there, also over state that was carried from another program."""
+    session, total = LiveSession(Settings(compile="wait")), 0
+    [*session.execute("CREATE STREAM r (a BIGINT, v INT) USING pushed STORED")]
+    for view, group in (("v", "a"), ("w", "v")):
+        query = f"SELECT {group} AS a, SUM(v) AS x FROM r GROUP BY {group}"
+        [*session.execute(f"CREATE MATERIALIZED VIEW {view} AS {query}")]
+        for batch in range(3):
+            total += batch
+            session.push("r", {"a": [1, 2, 3], "v": [batch] * 3})
+            session.step()
+        running = session.program.running
+        assert running and isinstance(running.executor, LocalExecutor) and running.executor._direct
+        assert not difference(session.table("v"), [(a, total) for a in (1, 2, 3)])
+    assert not difference(session.table("w"), [(v, 6 * v) for v in range(3)])
+
+
+def test_the_compiler_ends_with_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "WORTH", 0.0)
+    monkeypatch.setattr(background, "load_cached", lambda _: None)
+    monkeypatch.setattr(functions, "load_cached", lambda _: None)
+    started, popen = list[subprocess.Popen[bytes]](), subprocess.Popen
+
+    def start(*_: object, **given: Any) -> subprocess.Popen[bytes]:
+        started.append(popen([sys.executable, "-c", "import time; time.sleep(60)"]))
+        return started[-1]
+
+    session = LiveSession(Settings(compile="background"))
+    [
+        *session.execute(
+            "CREATE STREAM r (a BIGINT) USING pushed; CREATE MATERIALIZED VIEW v AS SELECT SUM(a) AS x FROM r"
+        )
+    ]
+    session.push("r", {"a": [1]})
+    with monkeypatch.context() as patched:
+        patched.setattr(subprocess, "Popen", start)
+        session.step()
+    session.close()
+    assert [process.poll() for process in started] == [-9]
 
 
 @pytest.mark.parametrize(
