@@ -22,6 +22,7 @@ class Connector:
         needed: The option without which there is no place to read from or write to.
         source: Options of streams and tables; those of `tables` are for both.
         sink: Options of sinks.
+        keyed: Rows of sinks have a key in each mode, if one is named.
         follows: The option that with 'true' lets rows tell changes; none: they always do.
         tells: Rows tell changes by themselves; else options say how, as for files.
     """
@@ -33,6 +34,7 @@ class Connector:
     sink: Mapping[str, str]
     follows: str = ""
     tells: bool = True
+    keyed: bool = False
 
 
 _SERVER = {
@@ -43,6 +45,10 @@ _SERVER = {
     "connect_timeout": "how long to wait for a server that is away when the run begins: '30 seconds'",
 }
 _EXISTING = {"existing": "what becomes of rows that are there when a run begins anew: keep or replace"}
+_BROKERS = {
+    "kafka.bootstrap.servers": "the brokers: 'host:9092,other:9092'",
+    "connect_timeout": _SERVER["connect_timeout"],
+}
 _LAKE = {"path": "the folder of the table, local or s3://, gs://, abfss://, …"}
 _CATALOG = {
     "catalog.uri": "the catalog: https://…, thrift://…, sqlite:///file.db, postgresql+psycopg2://…",
@@ -90,15 +96,21 @@ CONNECTORS: Mapping[str, Connector] = {
         "squallpy.runtime.connectors.kafka.connector",
         "kafka.bootstrap.servers",
         {
-            "kafka.bootstrap.servers": "the brokers: 'host:9092,other:9092'",
+            **_BROKERS,
             "subscribe": "the topic",
             "startingoffsets": "where a run without a checkpoint begins: earliest or latest",
             "format": "the format of messages: json, or debezium-json for its envelopes",
-            "connect_timeout": _SERVER["connect_timeout"],
         },
         (),
-        {},
+        {
+            **_BROKERS,
+            **_EXISTING,
+            "topic": "the topic",
+            "format": "the format of messages: json",
+            "key.format": "the format of keys: text, of one column, or json",
+        },
         tells=False,
+        keyed=True,
     ),
 }
 BROKERS = "kafka."
@@ -116,7 +128,10 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "readchangefeed": ("true", "false"),
     "startingoffsets": ("earliest", "latest"),
     "format": ("json", "debezium-json"),
+    "key.format": ("text", "json"),
 }
+SINK_FORMATS = ("json",)
+"""Formats of messages that are written."""
 CHANGES = ("op", "changelog", "tombstone")
 """Options that say how rows tell changes, which servers tell by themselves."""
 
@@ -136,7 +151,7 @@ def check_connector_option(format: str, key: str, value: str, known: Mapping[str
     if any(place in known and name.startswith(passed) for place, passed in _PASSED.items()):
         resolve(value)
         return name, value
-    if "subscribe" in known and name.startswith(BROKERS):
+    if "kafka.bootstrap.servers" in known and name.startswith(BROKERS):
         if name in JAVA:
             raise SquallError("SQ7002", f'option "{key}" is of Java\'s client', hint=JAVA[name])
         resolve(value)
@@ -145,8 +160,9 @@ def check_connector_option(format: str, key: str, value: str, known: Mapping[str
         raise SquallError("SQ7002", f'unknown option "{key}" of {format}', hint=nearest(key, known))
     if not value.strip():
         raise SquallError("SQ7002", f'option "{key}" is empty', hint=known[name])
-    if name in CHOICES and value.lower() not in CHOICES[name]:
-        raise SquallError("SQ7002", f'option "{key}" cannot be "{value}"', hint=nearest(value, CHOICES[name]))
+    choices = SINK_FORMATS if name == "format" and "topic" in known else CHOICES.get(name)
+    if choices and value.lower() not in choices:
+        raise SquallError("SQ7002", f'option "{key}" cannot be "{value}"', hint=nearest(value, choices))
     if name == "connect_timeout" and parse_interval(value) is None:
         raise SquallError(
             "SQ7002", f'option "{key}" cannot be "{value}"', hint="an interval above 0, such as '30 seconds'"
@@ -154,4 +170,4 @@ def check_connector_option(format: str, key: str, value: str, known: Mapping[str
     if name == "startingversion" and not value.isdecimal():
         raise SquallError("SQ7002", f'option "{key}" cannot be "{value}"', hint="the number of a version")
     resolve(value)
-    return name, value.lower() if name in CHOICES else value
+    return name, value.lower() if choices else value

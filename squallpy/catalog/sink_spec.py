@@ -39,7 +39,7 @@ class SinkSpec:
     Args:
         options: Those of its format; `mode` and `key` are fields.
         mode: One of MODES; None: final where the input has an end, else changes.
-        key: Columns that tell rows apart, for mode upsert.
+        key: Columns that tell rows apart, for mode upsert; where rows are messages, those of their keys.
         spans: The places of options, by name.
         target: The path on this host, or URI, if it is not that of the options, which is relative to the script.
     """
@@ -70,9 +70,7 @@ class SinkSpec:
 
 def check_sink_format(name: str) -> str:
     """Return the format of a sink in lower case; SQ7002 if there is none of that name."""
-    known = (*FORMATS, *(each for each, connector in CONNECTORS.items() if connector.sink), PYTHON)
-    if name.lower() in CONNECTORS and name.lower() not in known:
-        raise SquallError("SQ3001", f"USING {name} for a sink is not supported yet", hint="it can be read")
+    known = (*FORMATS, *CONNECTORS, PYTHON)
     if name.lower() not in known:
         from squallpy.base.entry_points import SINKS, names_of  # NB: 0.02 s
 

@@ -20,7 +20,7 @@ def bind_sink(sink: SinkSpec, query: Query) -> SinkSpec:
     if sink.mode == APPEND and (operator := retracting_operator(query.plan)):
         message = f"mode 'append' only adds rows, and {operator}"
         raise SquallError("SQ3001", message, sink.place("mode"), "write mode 'changes' or 'upsert'")
-    return replace(sink, key=_key(sink, query)) if sink.mode == UPSERT else sink
+    return replace(sink, key=_key(sink, query)) if sink.mode == UPSERT or sink.key else sink
 
 
 def _key(sink: SinkSpec, query: Query) -> tuple[str, ...]:

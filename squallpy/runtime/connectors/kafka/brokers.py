@@ -4,25 +4,39 @@ brokers = Brokers.of({"kafka.bootstrap.servers": "h:9092", "kafka.sasl.password"
 consumer = brokers.consumer()      one that reads committed messages only, and no offsets of groups
 """
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from squallpy.base.batch_trigger import parse_interval
 from squallpy.base.errors import SquallError
 from squallpy.base.secrets import resolve
 from squallpy.catalog.connectors import BROKERS
 
+Client = TypeVar("Client")
 PATIENCE = 30.0  # seconds for brokers that are away when a run begins
-_OURS = {
-    "group.id": "squallpy",  # NB: the client asks for one; no offset is committed to it
+PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0)  # seconds between attempts; the last is repeated
+GROUP = "squallpy"  # NB: the client asks for one; no offset is committed to it
+_SILENT = logging.Logger("librdkafka")  # NB: it has no handler, and no parent: what it says is told by errors, too
+_SILENT.addHandler(logging.NullHandler())
+_QUIET = {"log_level": "0", "logger": _SILENT}
+_READS = {
     "enable.auto.commit": "false",
     "enable.partition.eof": "true",
     "auto.offset.reset": "error",
-    "log_level": "0",
     "queued.max.messages.kbytes": "16384",
 }
+_WRITES = {
+    "linger.ms": "5",
+    "retry.backoff.ms": "10",  # NB: a transaction begins with a retry, while brokers end the one before
+    "partitioner": "murmur2_random",
+    "transaction.timeout.ms": "60000",
+}
+"""Settings of producers, with the partitions that clients in Java choose for keys."""
 
 
 @dataclass(frozen=True)
@@ -41,21 +55,74 @@ class Brokers:
     def __str__(self) -> str:
         return dict(self.settings)["bootstrap.servers"]
 
-    def consumer(self) -> Consumer:
+    @property
+    def timeout(self) -> float:
+        """The seconds after which brokers give a transaction up."""
+        return float(dict(self.settings).get("transaction.timeout.ms", _WRITES["transaction.timeout.ms"])) / 1000
+
+    def consumer(self, group: str = GROUP) -> Consumer:
         """Make a consumer; SQ7002 for a setting that the client does not know."""
-        settings = {"isolation.level": "read_committed"} | {n: resolve(v) for n, v in self.settings} | _OURS
-        try:
-            return Consumer(settings)
-        except KafkaException as error:
-            raise SquallError("SQ7002", f"the client of Kafka refuses its settings: {said(error)}") from None
+        return self._made(Consumer, {"isolation.level": "read_committed"}, _READS | {"group.id": group})
+
+    def producer(self, transactional: str, delivered: Callable[[KafkaError | None, object], None]) -> Producer:
+        """Make a producer of transactions, which tells what becomes of messages."""
+        return self._made(Producer, _WRITES, {"transactional.id": transactional, "on_delivery": delivered})
+
+    def admin(self) -> AdminClient:
+        """Make a client that makes topics and deletes records."""
+        return self._made(AdminClient, {}, {})
+
+    def marks(self, consumer: Consumer, topic: str, partition: int, patience: float) -> tuple[int, int]:
+        """Return the first offset of a partition, and that behind the last message that is committed."""
+        found = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=patience)
+        if found is None:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        low, high = found
+        return low, high
 
     def fault(self, error: KafkaException) -> SquallError:
         """Describe in one line what the brokers say, or that they say nothing."""
         hint = "it may pass: run the same command again when they are there"
+        hint = hint if is_passing(kafka_error(error)) else "a retry does not help before that is mended"
         return SquallError("SQ8010", f"Kafka at {self} cannot be reached: {said(error)}", hint=hint)
 
+    def _made(
+        self, kind: Callable[[dict[str, Any]], Client], usual: Mapping[str, Any], ours: Mapping[str, Any]
+    ) -> Client:
+        """Make a client: usual settings, those of options, and ours, which options do not change."""
+        try:
+            return kind({**usual, **{name: resolve(value) for name, value in self.settings}, **ours, **_QUIET})
+        except KafkaException as error:
+            raise SquallError("SQ7002", f"the client of Kafka refuses its settings: {said(error)}") from None
 
-def said(error: KafkaException) -> str:
+
+def kafka_error(error: KafkaException) -> KafkaError:
+    """Return what an exception tells."""
+    inner = error.args[0] if error.args else None
+    return inner if isinstance(inner, KafkaError) else KafkaError(KafkaError.UNKNOWN, said(error))
+
+
+def is_passing(error: KafkaError) -> bool:
+    """True if the same may succeed later: brokers are away, or a transaction was given up."""
+    return bool(error.retriable() or error.txn_requires_abort() or error.code() in _PASSING)
+
+
+def pause(tries: int) -> float:
+    """Return the seconds to wait after a number of failed attempts."""
+    return PAUSES[min(tries, len(PAUSES) - 1)]
+
+
+_PASSING = (
+    KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT, KafkaError._TIMED_OUT_QUEUE,
+    KafkaError._MSG_TIMED_OUT, KafkaError._PURGE_INFLIGHT, KafkaError._PURGE_QUEUE, KafkaError._STATE,
+    KafkaError._RESOLVE, KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.INVALID_TXN_STATE, KafkaError.INVALID_PRODUCER_ID_MAPPING, KafkaError.CONCURRENT_TRANSACTIONS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE, KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.NOT_COORDINATOR,
+    KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_ENOUGH_REPLICAS,
+)  # fmt: skip
+
+
+def said(error: KafkaException | KafkaError) -> str:
     """Return what an error says, in one line."""
-    inner = error.args[0] if error.args else error
+    inner = error.args[0] if isinstance(error, KafkaException) and error.args else error
     return " ".join(str(inner.str() if isinstance(inner, KafkaError) else inner).split())

@@ -21,7 +21,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from squallpy.base.errors import SquallError
 from squallpy.base.events import SOURCES, WARNING, log_event
 from squallpy.catalog.relation import Field, Relation
-from squallpy.runtime.connectors.kafka.brokers import Brokers, said
+from squallpy.runtime.connectors.kafka.brokers import Brokers, is_passing, said
 from squallpy.runtime.sources.protocol import Backlog, Limit, Offset, Slice, Source
 from squallpy.runtime.sources.received_lines import LineSource, check_columns_of_lines, line_table
 from squallpy.runtime.sources.source import cut
@@ -124,12 +124,7 @@ class KafkaStream(Source):
         return self._known
 
     def _marks(self, partition: int) -> tuple[int, int]:
-        """Return the first offset of a partition, and that behind the last message that is committed."""
-        found = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), timeout=LOOK)
-        if found is None:
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-        low, high = found
-        return low, high
+        return self._brokers.marks(self._consumer, self._topic, partition, LOOK)
 
     def _lost(self, partition: str, what: str) -> SquallError:
         hint = "nothing is skipped: begin anew with another checkpoint"
@@ -199,11 +194,8 @@ class PartitionReader:
             elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
                 text = f"offsets of partition {self._partition} of the topic {self._topic} are gone"
                 raise SquallError(LOST, text, hint="nothing is skipped: begin anew with another checkpoint")
-            elif not error.retriable() and error.code() not in _PASSING:
+            elif not is_passing(error):
                 raise KafkaException(error)
-
-
-_PASSING = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT)
 
 
 @lru_cache(maxsize=64)  # NB: those of a process; a consumer takes a tenth of a second to find its brokers

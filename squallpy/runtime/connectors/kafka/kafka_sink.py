@@ -1,0 +1,253 @@
+"""Results and changes in a topic of Kafka, each batch one transaction: exactly once for readers of what is committed.
+
+    group squall-totals, partition 0 of the topic   {"batch": 41, "query": "3f0c91…", "run": "77ab…"}
+
+The number of a batch is the metadata of an offset that its transaction commits, and no record of the topic. After any
+fault a new producer of the same transactional.id ends what the one before had begun, and the metadata say what counts.
+"""
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
+
+from squallpy.base.errors import SquallError
+from squallpy.base.events import SOURCES, WARNING, log_event
+from squallpy.catalog.sink_spec import UPSERT, SinkSpec
+from squallpy.runtime.connectors.kafka.brokers import Brokers, is_passing, kafka_error, pause, said
+from squallpy.runtime.connectors.kafka.encoding import Encoding, Message
+from squallpy.runtime.sinks.protocol import SinkWriter
+
+NONE = -1  # the number of the last batch where there is none
+LOOK = 10.0  # seconds for an answer
+SLICE, QUEUED = 10_000, 50_000  # messages handed over at once, and that may wait for the brokers
+COMPACTED = {"cleanup.policy": "compact,delete", "retention.ms": "-1", "retention.bytes": "-1"}
+"""Settings of a topic that has the last message of each key: nothing goes by age, and records can be deleted."""
+
+
+def open_sink(spec: SinkSpec, identity: str, resumed: bool) -> "KafkaSink":
+    """Take the topic of a sink; SQ7005 if it has records that are not of this run."""
+    sink = KafkaSink(spec, Brokers.of(spec.options), identity, resumed)
+    sink.begin()
+    return sink
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """The last batch of a topic, with the query and the run that have written it."""
+
+    batch: int
+    query: str
+    run: str
+
+
+class KafkaSink:
+    """A topic to which a query writes.
+
+    Args:
+        identity: That of the query, which its commits have.
+        resumed: The run goes on where another stopped.
+    """
+
+    def __init__(self, spec: SinkSpec, brokers: Brokers, identity: str, resumed: bool) -> None:
+        assert spec.mode
+        self.spec, self.mode, self.resumed, self._brokers = spec, spec.mode, resumed, brokers
+        self.topic = spec.options.get("topic", spec.name)
+        self.committed = Commit(NONE, identity[:32], uuid4().hex)
+        self.is_known = True  # what the topic has is known
+        self._existing = spec.options.get("existing")
+        self._group = f"squall-{spec.name}"
+        self._consumer: Consumer = brokers.consumer(self._group)
+        self._admin = brokers.admin()
+        self._producer: Producer | None = None
+        self._refused: KafkaError | None = None
+
+    def __str__(self) -> str:
+        return f"the topic {self.topic} of Kafka at {self._brokers}"
+
+    def writer(self, schema: pa.Schema, added: int) -> SinkWriter:
+        return KafkaWriter(self, Encoding.of(self.spec, schema, added))
+
+    def finish(self) -> None:
+        """End the run: all batches are committed."""
+
+    def close(self) -> None:
+        """Leave the brokers."""
+        self._consumer.close()
+
+    def begin(self) -> None:
+        """Make a topic that is not there, compare what is there with what this run knows, and fence those before."""
+        until, tries = time.monotonic() + self._brokers.patience, 0
+        while True:
+            try:
+                has_records = self._has_records()
+                if not self.resumed:
+                    self._check(has_records, self._last())
+                self._take_over()
+                if not self.resumed and has_records and self._existing == "replace":
+                    self._clear()
+                self._transaction([], self.committed)
+                return
+            except KafkaException as error:
+                if not is_passing(kafka_error(error)) or time.monotonic() >= until:
+                    raise self._brokers.fault(error) from None
+            time.sleep(pause(tries))
+            tries += 1
+
+    def store(self, messages: list[Message], batch: int) -> None:
+        """Write a batch and its number in one transaction, again as long as brokers are away; SQ7006 for what a retry
+        does not help."""
+        commit, tries, is_away = replace(self.committed, batch=batch), 0, False
+        while self.committed.batch < batch:
+            try:
+                if self._producer is None:
+                    self._go_on()
+                    continue
+                self._transaction(messages, commit)
+                self.committed = commit
+            except KafkaException as error:
+                self._producer, reason = None, self._refused or kafka_error(error)
+                if not is_passing(reason):
+                    message = f"batch {batch:,} cannot be written to {self}: {said(reason)}"
+                    raise SquallError("SQ7006", message, self.spec.span, "the batch before is whole") from None
+                if not is_away:
+                    log_event(SOURCES, WARNING, "server is away", server=str(self._brokers), reason=said(reason))
+                is_away = True
+                time.sleep(pause(tries))
+                tries += 1
+        if is_away:
+            log_event(SOURCES, WARNING, "server is back", server=str(self._brokers), sink=self.spec.name)
+
+    def _has_records(self) -> bool:
+        """True if the topic has records; it is made if it is not there."""
+        topic = self._admin.list_topics(self.topic, timeout=LOOK).topics[self.topic]
+        if topic.error is not None and topic.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            made = NewTopic(self.topic, -1, -1, config=COMPACTED if self.mode == UPSERT else {})
+            try:
+                self._admin.create_topics([made])[self.topic].result(LOOK)
+            except KafkaException as error:
+                if kafka_error(error).code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise
+            return False
+        if topic.error is not None:
+            raise KafkaException(topic.error)
+        self._spans = {p: self._marks(p) for p in topic.partitions}
+        return any(low < high for low, high in self._spans.values())
+
+    def _marks(self, partition: int) -> tuple[int, int]:
+        return self._brokers.marks(self._consumer, self.topic, partition, LOOK)
+
+    def _check(self, has_records: bool, last: Commit | None) -> None:
+        """Raise SQ7005 for what is there, unless `existing` says what to do."""
+        has_batches = last is not None and last.batch > NONE
+        if self._existing or not (has_records or has_batches):
+            return
+        what = f"has {last.batch + 1:,} batches of this query" if last and has_batches else "has records"
+        hint = "write existing 'replace' to delete them, or existing 'keep'"
+        raise SquallError("SQ7005", f"{self} {what}, and this run begins anew", self.spec.place("topic"), hint)
+
+    def _take_over(self) -> None:
+        """End producers before this one with their transactions, and take note of what they have committed."""
+        self._producer = self._made()
+        last = self._last()
+        if not self.resumed:
+            return
+        if last is not None and last.query != self.committed.query:
+            message = f"another query has written to {self} since"
+            raise SquallError("SQ7005", message, self.spec.place("topic"), "begin anew with another checkpoint")
+        self.is_known = last is not None or self._existing == "keep"
+        self.committed = replace(self.committed, batch=NONE if last is None else last.batch)
+
+    def _go_on(self) -> None:
+        """Go on after a fault; SQ7005 if another run has taken over."""
+        producer, last = self._made(), self._last()
+        if last is None or last.run != self.committed.run:
+            what = f"another run has taken over {self}" if last else f"{self} has lost its batches: it was made anew"
+            raise SquallError("SQ7005", what, self.spec.place("topic"))
+        self._producer, self.committed = producer, last
+
+    def _made(self) -> Producer:
+        """Make a producer, which fences those before."""
+        producer = self._brokers.producer(f"{self._group}-{self.topic}", self._delivered)
+        self._refused = None
+        producer.init_transactions(LOOK)
+        return producer
+
+    def _last(self) -> Commit | None:
+        """Read the last batch that is committed; None if nothing is known of it."""
+        (found,) = self._consumer.committed([TopicPartition(self.topic, 0)], timeout=LOOK)
+        if found.error:
+            raise KafkaException(found.error)
+        try:
+            return Commit(**json.loads(found.metadata)) if found.metadata else None
+        except (ValueError, TypeError):
+            message = f"the group {self._group} has offsets of {self} that are not of a sink"
+            raise SquallError("SQ7005", message, self.spec.place("topic"), "rename the sink") from None
+
+    def _clear(self) -> None:
+        """Delete the records of the topic."""
+        ends = [TopicPartition(self.topic, p, high) for p, (low, high) in self._spans.items() if low < high]
+        for future in self._admin.delete_records(ends).values():
+            try:
+                future.result(LOOK)
+            except KafkaException as error:
+                if kafka_error(error).code() != KafkaError.POLICY_VIOLATION:
+                    raise
+                message = f"the records of {self} cannot be deleted, for its cleanup.policy is compact alone"
+                hint = "set compact,delete with retention.ms -1, or delete the topic"
+                raise SquallError("SQ7005", message, self.spec.place("existing"), hint) from None
+
+    def _transaction(self, messages: list[Message], commit: Commit) -> None:
+        """Write messages and what makes them count, all or nothing."""
+        producer, place = self._producer, TopicPartition(self.topic, 0, commit.batch + 1, json.dumps(asdict(commit)))
+        assert producer
+        producer.begin_transaction()
+        for at in range(0, len(messages), SLICE):
+            while len(producer) > QUEUED:
+                producer.poll(0.1)
+            for key, value in messages[at : at + SLICE]:
+                producer.produce(self.topic, value, key)
+            producer.poll(0)
+        producer.send_offsets_to_transaction([place], self._consumer.consumer_group_metadata(), LOOK)
+        producer.commit_transaction(self._brokers.timeout)
+
+    def _delivered(self, error: KafkaError | None, message: object) -> None:
+        """Note why a message was refused first: of its transaction, librdkafka says less."""
+        if error is not None and self._refused is None and error.code() != KafkaError._PURGE_QUEUE:
+            self._refused = error
+
+
+class KafkaWriter:
+    """The writer of a topic."""
+
+    def __init__(self, sink: KafkaSink, encoding: Encoding) -> None:
+        self._sink, self._encoding = sink, encoding
+        self._batch: pa.Table | None = None
+
+    def write(self, rows: Iterator[pa.RecordBatch], batch: int) -> None:
+        self._batch = pa.Table.from_batches(rows, self._encoding.schema)
+
+    def commit(self, messages: list[Any], batch: int) -> None:
+        sink, rows = self._sink, self._batch
+        assert rows is not None
+        if batch <= sink.committed.batch:
+            return
+        if not sink.is_known and batch > 0:
+            message = f"{sink} has no batches, and the checkpoint has given {batch:,}"
+            hint = "begin anew with both, or write existing 'keep' if it is whole"
+            raise SquallError("SQ7005", message, sink.spec.place("topic"), hint)
+        if len(rows):
+            sink.store(self._encoding.messages(rows, batch), batch)
+        self._batch = None
+
+    def abort(self, messages: list[Any], batch: int) -> None:
+        """Leave the transaction, of which nothing counts."""
+
+    def for_tasks(self) -> None:
+        """Return nothing: the rows of a batch are one transaction, of one producer."""
