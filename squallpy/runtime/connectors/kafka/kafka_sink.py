@@ -165,12 +165,18 @@ class KafkaSink:
         self.committed = replace(self.committed, batch=NONE if last is None else last.batch)
 
     def _go_on(self) -> None:
-        """Go on after a fault; SQ7005 if another run has taken over."""
-        producer, last = self._made(), self._last()
+        """Go on after a fault; SQ7005 if another run has taken over, which is left alone."""
+        self._check_run(self._last())
+        producer = self._made()
+        self.committed = self._check_run(self._last())
+        self._producer = producer
+
+    def _check_run(self, last: Commit | None) -> Commit:
+        """Raise SQ7005 if the last batch is not of this run."""
         if last is None or last.run != self.committed.run:
             what = f"another run has taken over {self}" if last else f"{self} has lost its batches: it was made anew"
             raise SquallError("SQ7005", what, self.spec.place("topic"))
-        self._producer, self.committed = producer, last
+        return last
 
     def _made(self) -> Producer:
         """Make a producer, which fences those before."""

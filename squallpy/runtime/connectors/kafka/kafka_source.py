@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -52,7 +53,7 @@ class KafkaStream(Source):
     is_counted = False
 
     def __init__(self, brokers: Brokers, topic: str, begins: str) -> None:
-        self._brokers, self._topic, self._begins = brokers, topic, begins
+        self._brokers, self._topic, self._begins, self._id = brokers, topic, begins, uuid4().hex
         self._consumer: Consumer = brokers.consumer()
         self._known, self._looked = list[int](), 0.0
         self._ends: dict[str, int] | None = None
@@ -95,7 +96,7 @@ class KafkaStream(Source):
         spans = [(p, start["offsets"].get(p, 0), stop) for p, stop in end["offsets"].items()]
         spans = [span for span in spans if span[1] < span[2]]
         ends = [*(cut(0, len(spans), number, tasks) for number in range(tasks)), len(spans)]
-        return [KafkaSlice(self._brokers, self._topic, tuple(spans[a:b])) for a, b in pairwise(ends) if a < b]
+        return [KafkaSlice(self._brokers, self._topic, self._id, tuple(spans[a:b])) for a, b in pairwise(ends) if a < b]
 
     def backlog(self, end: Offset) -> Backlog | None:
         marks = [self._consumer.get_watermark_offsets(TopicPartition(self._topic, p), cached=True) for p in self._known]
@@ -133,10 +134,15 @@ class KafkaStream(Source):
 
 @dataclass(frozen=True, slots=True)
 class KafkaSlice:
-    """Messages of some partitions, each from an offset to before another."""
+    """Messages of some partitions, each from an offset to before another.
+
+    Args:
+        stream: The stream whose readers go on: those of another, also in this process, are at other places.
+    """
 
     brokers: Brokers
     topic: str
+    stream: str
     spans: tuple[tuple[str, int, int], ...]
 
     @property
@@ -146,7 +152,7 @@ class KafkaSlice:
     def read(self, columns: tuple[str, ...]) -> pa.Table:
         lines = list[bytes]()
         for partition, start, stop in self.spans:
-            lines += _reader(self.brokers, self.topic, int(partition)).read(start, stop)
+            lines += _reader(self.brokers, self.topic, int(partition), self.stream).read(start, stop)
         return line_table(lines)
 
 
@@ -161,8 +167,9 @@ class PartitionReader:
     def read(self, start: int, stop: int) -> list[bytes]:
         """Read the messages from an offset to before another; SQ4009 if they are gone, SQ8010 if none come."""
         if start != self._at:
-            self._rest, self._at = [], -1
+            self._rest = []
             self.consumer.assign([TopicPartition(self._topic, self._partition, start)])
+        self._at = -1  # NB: an error leaves messages that came unread
         found, until, reached = list[bytes](), time.monotonic() + PATIENCE, start
         while True:
             some, self._rest = self._rest, []
@@ -199,7 +206,7 @@ class PartitionReader:
 
 
 @lru_cache(maxsize=64)  # NB: those of a process; a consumer takes a tenth of a second to find its brokers
-def _reader(brokers: Brokers, topic: str, partition: int) -> PartitionReader:
+def _reader(brokers: Brokers, topic: str, partition: int, stream: str) -> PartitionReader:
     return PartitionReader(brokers, topic, partition)
 
 
