@@ -16,6 +16,7 @@ from squallpy.runtime.formats.counted_table import concat_tables
 from squallpy.runtime.formats.csv_dialect import Dialect
 from squallpy.runtime.formats.file_rows import FileRows
 from squallpy.runtime.formats.line_index import EVERY, Index, Scan, build_index, extend_index
+from squallpy.runtime.formats.read_ahead import BYTES, PARSED, ROWS, ParsedRows
 from squallpy.runtime.formats.relation_files import File
 from squallpy.runtime.formats.type_conversion import Problem
 
@@ -85,6 +86,56 @@ class IndexedText(ABC):
         if start >= stop:
             types = {f.name: column_type(f.type) for f in fields} | ({MULT: pa.int64()} if op else {})
             return FileRows(pa.schema(list(types.items())).empty_table())
+        found = self._read_ahead(start, stop, fields, op, with_checksum) if self.file.path else None
+        return found or self._read(start, stop, fields, op, with_checksum)
+
+    def _read_ahead(
+        self, start: int, stop: int, fields: tuple[Field, ...], op: str | None, with_checksum: bool
+    ) -> FileRows | None:
+        """Read few rows of many that are parsed together; None if they have to be parsed by themselves."""
+        key = (self.file, self.dialect, fields, op)
+        parsed = PARSED.find(key, start, stop)
+        if parsed is None:
+            last = min(self.rows, start + min(ROWS, BYTES * self.index.rows // max(1, self.index.size)))
+            if stop >= last or 2 * (stop - start) > ROWS:  # NB: of a file that grows, all that is there is read
+                return None
+            parsed = self._parse_ahead(start, last, fields, op)
+            PARSED.keep(key, parsed)
+        else:
+            self.file.check()
+        rows = parsed.part(start, stop)
+        if rows is None or not with_checksum:
+            return rows
+        begin, end = self._span(parsed, start, stop)
+        sum = checksum(parsed.text[begin:end], parsed.offset + begin)
+        return replace(rows, checksums={"": self._with_header(sum, start)})
+
+    def _parse_ahead(self, start: int, stop: int, fields: tuple[Field, ...], op: str | None) -> ParsedRows:
+        """Parse rows that are given out later; errors wait for the rows that have them."""
+        wrong: dict[int, Problem] = {}
+        text, offset = self._text(start + self.dialect.header, stop + self.dialect.header)
+        rows = None
+        try:
+            table, images = self._parse_piece(self.index.encoding.utf8(text), start, stop, fields, op, wrong)
+            rows = None if images or len(table) != stop - start else FileRows(table, wrong)
+        except SquallError:
+            pass
+        return ParsedRows(start, stop, rows, text, offset, (start, 0))
+
+    def _span(self, parsed: ParsedRows, start: int, stop: int) -> tuple[int, int]:
+        """Find where rows begin and end in the text that they were parsed from."""
+        row, place = parsed.place if parsed.place[0] <= start else (parsed.first, 0)
+        begin = self._find(parsed.text, place, start - row)
+        end = self._find(parsed.text, begin, stop - start) if stop < parsed.stop else len(parsed.text)
+        parsed.place = stop, end
+        return begin, end
+
+    def _with_header(self, sum: int, start: int) -> int:
+        """Add the header's checksum to that of rows that begin with the first."""
+        is_first = start == 0 and self.dialect.header
+        return add_checksums(sum, checksum(*self._text(0, 1))) if is_first else sum
+
+    def _read(self, start: int, stop: int, fields: tuple[Field, ...], op: str | None, with_checksum: bool) -> FileRows:
         wrong: dict[int, Problem] = {}
         tables, sum, images = [], 0, 0
         for first, last in self._pieces(start, stop):
@@ -95,9 +146,8 @@ class IndexedText(ABC):
             images += more
             wrong.update({first - start + row: problem for row, problem in found.items()})
             sum = add_checksums(sum, checksum(text, at)) if with_checksum else 0
-        if with_checksum and start == 0 and self.dialect.header:
-            sum = add_checksums(sum, checksum(*self._text(0, 1)))
-        return FileRows(concat_tables(tables), wrong, {"": sum} if with_checksum else {}, images)
+        sums = {"": self._with_header(sum, start)} if with_checksum else {}
+        return FileRows(concat_tables(tables), wrong, sums, images)
 
     @abstractmethod
     def _parse_piece(
