@@ -22,7 +22,7 @@ class Connector:
         needed: The option without which there is no place to read from or write to.
         source: Options of streams and tables; those of `tables` are for both.
         sink: Options of sinks.
-        keyed: Rows of sinks have a key in each mode, if one is named.
+        messages: Rows are messages: in each mode they may have a key, and dead letters are messages, too.
         follows: The option that with 'true' lets rows tell changes; none: they always do.
         tells: Rows tell changes by themselves; else options say how, as for files.
     """
@@ -34,7 +34,7 @@ class Connector:
     sink: Mapping[str, str]
     follows: str = ""
     tells: bool = True
-    keyed: bool = False
+    messages: bool = False
 
 
 _SERVER = {
@@ -100,6 +100,8 @@ CONNECTORS: Mapping[str, Connector] = {
             "subscribe": "the topic",
             "startingoffsets": "where a run without a checkpoint begins: earliest or latest",
             "format": "the format of messages: json, or debezium-json for its envelopes",
+            "key": "the columns that are in keys of messages",
+            "key.format": "the format of keys: text, of one column, or json",
         },
         (),
         {
@@ -110,7 +112,7 @@ CONNECTORS: Mapping[str, Connector] = {
             "key.format": "the format of keys: text, of one column, or json",
         },
         tells=False,
-        keyed=True,
+        messages=True,
     ),
 }
 BROKERS = "kafka."

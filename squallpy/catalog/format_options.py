@@ -33,7 +33,7 @@ OPTIONS: dict[str, str] = {
     "changelog": "how rows tell changes: append, op (as op 'op' does), upsert (by PRIMARY KEY) or debezium",
     "tombstone": "changelog 'upsert': the column that says which rows delete their key",
     "on_error": "what to do with a row that cannot be read: fail, skip or dead-letter",
-    "dead_letter": "on_error 'dead-letter': the file that gets such rows' places and reasons, as JSON lines",
+    "dead_letter": "on_error 'dead-letter': the file that gets such rows' places and reasons (as JSON), or the topic",
     "watch": "files: whether files and lines that come later are read, too (true or false)",
     "spool": "sources: whether rows are kept in the checkpoint, for they cannot be read twice (true or false)",
     "idle_timeout": "the time without rows after which a stream holds back no windows of others: '30 seconds'",

@@ -240,8 +240,11 @@ class Relation:
     @property
     def with_changes(self) -> "Relation":
         """The relation with how a server tells changes: by PRIMARY KEY if it has one, else by whole old rows."""
-        if self.format not in CONNECTORS or not self.stream or not CONNECTORS[self.format].tells:
+        if self.format not in CONNECTORS or not self.stream:
             return self
+        if not CONNECTORS[self.format].tells:
+            is_upsert = self.options.get("changelog") == "upsert"
+            return replace(self, options={"tombstone": OPERATION, **self.options}) if is_upsert else self
         follows = CONNECTORS[self.format].follows
         told = {"changelog": "upsert", "tombstone": OPERATION} if self.primary_key else {"op": OPERATION}
         if follows:

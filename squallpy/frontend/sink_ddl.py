@@ -22,7 +22,7 @@ def read_sink(script: ScriptText, name: str, span: Span, format_name: Parsed, op
     if needed and needed not in (option.lower() for option in given):
         raise SquallError("SQ7002", f'sink "{name}" has no {needed}', span, f"write OPTIONS ({needed} '...')")
     mode, key = given.pop("mode", None), given.pop("key", None)
-    is_keyed = mode == UPSERT or (format in CONNECTORS and CONNECTORS[format].keyed)
+    is_keyed = mode == UPSERT or (format in CONNECTORS and CONNECTORS[format].messages)
     if key is not None and not is_keyed:
         raise SquallError("SQ7002", "option \"key\" is for mode 'upsert'", spans["key"], "remove it")
     if "compact" in given and mode == FINAL:

@@ -18,7 +18,7 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-KAFKA = "4.1.0"
+KAFKA, PASSWORD = "4.1.0", "geheim"
 POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
 <groupId>squallpy.tests</groupId><artifactId>broker</artifactId><version>1</version><packaging>pom</packaging>
 <dependencies><dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{KAFKA}</version>
@@ -64,13 +64,29 @@ class KafkaServer:
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._java = folder, ["java", "-Xmx512m", "-cp", f"{find_kafka()}/*"]
-        port, controller = free_port(), free_port()
-        self.address = f"127.0.0.1:{port}"
+        self.address, self.sasl, self.tls, controller = (f"127.0.0.1:{free_port()}" for _ in range(4))
+        names = {"PLAINTEXT": self.address, "SASL": self.sasl, "TLS": self.tls}
+        advertised = ",".join(f"{name}://{address}" for name, address in names.items())
+        self.certificate = folder / "certificate.pem"
+        key = f"{folder}/key.pem"
+        words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=squallpy", "-addext"]
+        files = ["subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", str(self.certificate)]
+        subprocess.run(["openssl", *words, *files], check=True, stderr=subprocess.DEVNULL)
+        (folder / "server.pem").write_text(Path(key).read_text() + self.certificate.read_text())
+        login, scram = "org.apache.kafka.common.security", "listener.name.sasl.scram-sha-256.sasl.jaas.config"
         settings = {
             "process.roles": "broker,controller", "node.id": "1", "log.dirs": f"{folder}/logs",
-            "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller}",
-            "listeners": f"PLAINTEXT://{self.address},CONTROLLER://127.0.0.1:{controller}",
-            "advertised.listeners": f"PLAINTEXT://{self.address}", "controller.listener.names": "CONTROLLER",
+            "controller.quorum.bootstrap.servers": controller, "controller.listener.names": "CONTROLLER",
+            "listeners": f"{advertised},CONTROLLER://{controller}", "advertised.listeners": advertised,
+            "inter.broker.listener.name": "PLAINTEXT",
+            "listener.security.protocol.map":
+                "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL:SASL_PLAINTEXT,TLS:SSL",
+            "listener.name.sasl.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+            "listener.name.sasl.plain.sasl.jaas.config":
+                f'{login}.plain.PlainLoginModule required user_ann="{PASSWORD}";',
+            scram: f"{login}.scram.ScramLoginModule required;",
+            "listener.name.tls.ssl.keystore.type": "PEM",
+            "listener.name.tls.ssl.keystore.location": f"{folder}/server.pem",
             "offsets.topic.replication.factor": "1", "transaction.state.log.replication.factor": "1",
             "transaction.state.log.min.isr": "1", "group.initial.rebalance.delay.ms": "0",
             "auto.create.topics.enable": "false", "log.retention.check.interval.ms": "500",
@@ -80,6 +96,7 @@ class KafkaServer:
             [*self._java, "kafka.tools.StorageTool", "random-uuid"], text=True, stderr=subprocess.DEVNULL
         )
         words = ["kafka.tools.StorageTool", "format", "--standalone", "-t", id.split()[-1], "-c", "server.properties"]
+        words += ["--add-scram", f"SCRAM-SHA-256=[name=ann,password={PASSWORD}]"]
         subprocess.run(
             [*self._java, *words], cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )

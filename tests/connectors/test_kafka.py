@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import NewPartitions  # type: ignore[attr-defined]
 
 from squallpy.base.errors import SquallError
+from tests.connectors.kafka_topics import messages
 from tests.connectors.runs import Answers, Row, Running, run
-from tests.connectors.servers import KafkaServer
+from tests.connectors.servers import PASSWORD, KafkaServer
 
 pytestmark = pytest.mark.connectors
 COLUMNS = "(id INT PRIMARY KEY, k INT, v INT)"
@@ -122,7 +123,100 @@ def fault_what_is_gone_or_wrong(kafka: KafkaServer, tmp_path: Path) -> None:
     send(kafka, "short", [{"id": n, "k": 1, "v": n} for n in range(10)])
     for future in kafka.admin.delete_records([TopicPartition("short", 0, 15)]).values():
         future.result(30)
-    with pytest.raises(SquallError, match=r"SQ4009 .*partition 0 of the topic short offsets 10 to 14 are gone"):
+    with pytest.raises(SquallError, match=r"SQ4009 .*the topic short, partition 0: offsets 10 to 14 are gone"):
         run(script(kafka, "short"), checkpoint=tmp_path / "kept")
     for future in kafka.admin.delete_topics(["short"]).values():
         future.result(30)
+    kafka.create("short", 1)
+    send(kafka, "short", [{"id": n, "k": 1, "v": n} for n in range(30)])
+    with pytest.raises(SquallError, match=r"SQ4009 .*the topic short, another topic of this name was made since"):
+        run(script(kafka, "short"), checkpoint=tmp_path / "kept")
+
+
+def test_keys_and_tombstones(kafka: KafkaServer, tmp_path: Path) -> None:
+    """A message without a value deletes its key, which is text, or an object; columns may be in keys alone."""
+    for topic, format, key in (
+        ("text", "", str),
+        ("object", ", key.format 'json'", lambda id: json.dumps({"id": id})),
+        ("debezium-key", ", key.format 'json'", lambda id: json.dumps({"schema": {}, "payload": {"id": id}})),
+    ):
+        kafka.create(topic, 2)
+        producer = Producer({"bootstrap.servers": kafka.address})
+        for in_value in (True, False):
+            rows = {n: {"k": n % 2, "v": n} for n in range(12)}
+            for id, row in rows.items():
+                producer.produce(topic, json.dumps({"id": id, **row} if in_value else row), key(id))
+            for id in (3, 4, 99):
+                producer.produce(topic, None, key(id))
+                rows.pop(id, None)
+            assert producer.flush(30) == 0
+            options = f", changelog 'upsert'{format}" + ("" if in_value else ", key 'id'")
+            name = tmp_path / f"{topic}-{in_value}"
+            answers = run(script(kafka, topic, options, COLUMNS), checkpoint=name, rows=5)
+            assert answers.rows == answer(rows.values()), (topic, in_value)
+    kafka.create("no-key", 1)
+    producer.produce("no-key", None, "none")
+    assert producer.flush(30) == 0
+    place = "kafka topic no-key, partition 0, offset 0: "
+    for format, says in (("", f"SQ4004 .*{place}.*'none' is not"), (", key.format 'json'", f"SQ4003 .*{place}the key")):
+        with pytest.raises(SquallError, match=says):
+            run(script(kafka, "no-key", f", changelog 'upsert'{format}", COLUMNS))
+    texts = "CREATE STREAM r (name VARCHAR PRIMARY KEY, v INT) USING kafka OPTIONS (kafka.bootstrap.servers "
+    texts += f"'{kafka.address}', subscribe 'names', changelog 'upsert', key 'name'); SELECT name, v FROM r;"
+    kafka.create("names", 1)
+    for text, some in (("ann", '{"v": 1}'), ('"b"\n', '{"v": 2}'), ("7", "{}"), ("ann", None)):
+        producer.produce("names", some, text)
+    assert producer.flush(30) == 0
+    assert run(texts).rows == Counter([('"b"\n', 2), ("7", None)])
+
+
+def test_dead_letters_are_messages(kafka: KafkaServer, tmp_path: Path) -> None:
+    kafka.create("letters", 1)
+    options = ", on_error 'dead-letter', dead_letter 'letters-dlq'"
+    answers = Answers()
+    for _ in range(2):
+        send(kafka, "letters", [{"id": n, "k": 1, "v": value} for n, value in enumerate((5, "many", 6))])
+        run(script(kafka, "letters", options), answers, tmp_path / "kept")
+    assert answers.rows == Counter([(1, 4, 22)])
+    found = [*messages(kafka, "letters-dlq")]
+    assert [message.key() for message in found] == [b"1", b"1"]
+    assert [json.loads(message.value() or b"")["v"] for message in found] == ["many", "many"]
+    about = dict(found[0].headers() or [])
+    assert (about["squall.partition"], about["squall.offset"], about["squall.code"]) == (b"0", b"1", b"SQ4004")
+    assert about["squall.reason"] == b"column \"v\": 'many' is not a valid INT"
+
+
+def test_offsets_of_a_group(kafka: KafkaServer, tmp_path: Path) -> None:
+    kafka.create("grouped", 1)
+    send(kafka, "grouped", [{"id": n, "k": 1, "v": n} for n in range(10)])
+    run(script(kafka, "grouped", ", kafka.group.id 'shop'"), checkpoint=tmp_path / "kept")
+    reader = Consumer({"bootstrap.servers": kafka.address, "group.id": "shop"})
+    (place,) = reader.committed([TopicPartition("grouped", 0)], timeout=30)
+    reader.close()
+    assert place.offset == 10
+
+
+def test_tls_and_sasl(kafka: KafkaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kafka.create("secured", 1)
+    send(kafka, "secured", [{"id": n, "k": 1, "v": n} for n in range(3)])
+    monkeypatch.setenv("KAFKA_PASSWORD", PASSWORD)
+    login = ", kafka.sasl.username 'ann', kafka.sasl.password '${env:KAFKA_PASSWORD}', connect_timeout '5 seconds'"
+    tls = f", kafka.security.protocol 'SSL', kafka.ssl.ca.location '{kafka.certificate}'"
+    plain = f", kafka.security.protocol 'SASL_PLAINTEXT', kafka.sasl.mechanism 'PLAIN'{login}"
+    for name, options, address in (
+        ("plain", plain, kafka.sasl),
+        ("scram", plain.replace("'PLAIN'", "'SCRAM-SHA-256'"), kafka.sasl),
+        ("tls", tls, kafka.tls),
+    ):
+        text = script(kafka, "secured", options).removesuffix(f"{QUERY};").replace(kafka.address, address)
+        sink = f"kafka.bootstrap.servers '{address}', topic 'secured-{name}', mode 'upsert'{options}"
+        run(f"{text} CREATE SINK s USING kafka OPTIONS ({sink}) AS {QUERY};", checkpoint=tmp_path / name)
+        assert [json.loads(m.value() or b"") for m in messages(kafka, f"secured-{name}")] == [{"k": 1, "n": 3, "v": 3}]
+    kept = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    assert kept and not any(PASSWORD.encode() in data for data in kept)
+    monkeypatch.setenv("KAFKA_PASSWORD", "wrong")
+    with pytest.raises(SquallError, match=r"SQ8010 .*Authentication failed.*a retry does not help"):
+        run(script(kafka, "secured", plain).replace(kafka.address, kafka.sasl))
+    with pytest.raises(SquallError, match=r"SQ8010 .*certificate verify failed.*a retry does not help"):
+        strange = tls.replace(f", kafka.ssl.ca.location '{kafka.certificate}'", ", connect_timeout '3 seconds'")
+        run(script(kafka, "secured", strange).replace(kafka.address, kafka.tls))

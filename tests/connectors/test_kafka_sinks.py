@@ -7,14 +7,13 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from squallpy.base.errors import SquallError
+from tests.connectors.kafka_topics import messages
 from tests.connectors.runs import Row, Running, run
 from tests.connectors.servers import KafkaServer
 from tests.connectors.test_kafka import COLUMNS, QUERY, answer, send
@@ -29,25 +28,6 @@ def script(kafka: KafkaServer, topic: str, options: str = "mode 'upsert'", query
     return (
         f"CREATE STREAM r {COLUMNS} USING kafka OPTIONS {source}; CREATE SINK s USING kafka OPTIONS {sink} AS {query};"
     )
-
-
-def messages(kafka: KafkaServer, topic: str) -> Iterator[Message]:
-    """Read the committed messages of a topic, from each partition in order."""
-    reader = Consumer({
-        "bootstrap.servers": kafka.address, "group.id": "tests", "isolation.level": "read_committed",
-        "auto.offset.reset": "earliest", "enable.partition.eof": True, "log_level": 0,
-    })  # fmt: skip
-    partitions = sorted(reader.list_topics(topic, timeout=30).topics[topic].partitions)
-    reader.assign([TopicPartition(topic, p, 0) for p in partitions])
-    while partitions:
-        message = reader.poll(60)
-        assert message is not None, "the broker says nothing"  # NB: a tombstone is as long as nothing
-        if message.error():
-            assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
-            partitions.remove(message.partition())
-        else:
-            yield message
-    reader.close()
 
 
 def compacted(kafka: KafkaServer, topic: str) -> Counter[Row]:

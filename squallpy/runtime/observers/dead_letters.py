@@ -2,7 +2,8 @@
 
     {"batch": 7, "stream": "r", "file": "in/1.csv", "line": 5, "code": "SQ4004", "reason": "v is empty"}
 
-Each is written once, before its batch is committed: a resumed run removes those of the batches that it repeats.
+Each is written once, before its batch is committed: a resumed run removes those of the batches that it repeats. Those
+of messages are messages, in a topic that keeps the number of the batch.
 """
 
 import json
@@ -12,6 +13,7 @@ from typing import Any
 
 from squallpy.base.errors import SquallError
 from squallpy.base.local_paths import output_path
+from squallpy.catalog.connectors import CONNECTORS, load_connector
 from squallpy.catalog.relation import Relation
 from squallpy.runtime.observers.protocol import Observer
 from squallpy.runtime.observers.report import BatchReport
@@ -22,10 +24,16 @@ class DeadLetters(Observer):
     """An observer that adds the dead letters of each batch to the files of their streams, which it makes."""
 
     def __init__(self, relations: Iterable[Relation], base: Path, resumed: bool) -> None:
+        named = {relation.name: relation for relation in relations if "dead_letter" in relation.options}
+        self._topics = {
+            name: load_connector(relation.format).open_dead_letters(relation, resumed)
+            for name, relation in named.items()
+            if relation.format in CONNECTORS and CONNECTORS[relation.format].messages
+        }
         self._paths = {
-            relation.name: base / output_path(path, "dead_letter")
-            for relation in relations
-            if (path := relation.options.get("dead_letter"))
+            name: base / output_path(relation.options["dead_letter"], "dead_letter")
+            for name, relation in named.items()
+            if name not in self._topics
         }
         self._files = {file: AppendedFile(file) for file in dict.fromkeys(self._paths.values())}
         self._begun = False
@@ -37,13 +45,16 @@ class DeadLetters(Observer):
             self._begun = True
             self._drop_repeated(report.number)
         for stream, letters in sorted(report.dead_letters.items()):
+            if stream in self._topics:
+                self._topics[stream].write(report.number, [json.loads(each) for each in sorted(letters)])
+                continue
             told = ({"batch": report.number, "stream": stream} | json.loads(each) for each in sorted(letters))
             self._files[self._paths[stream]].append(_text(told))
 
     def close(self) -> None:
-        """Close the files."""
-        for file in self._files.values():
-            file.close()
+        """Close the files and topics."""
+        for each in (*self._files.values(), *self._topics.values()):
+            each.close()
 
     def _drop_repeated(self, number: int) -> None:
         """Drop the letters from a batch on, which are repeated."""

@@ -45,7 +45,7 @@ def _with_tombstones(piece: FileRows, relation: Relation, tombstone: Field, fiel
     """Put multiplicities in the place of the last column; rows that are no tombstones have all NOT NULL columns."""
     table, told = piece.table.remove_column(len(fields)), piece.table.column(len(fields))
     if tombstone.name == OPERATION:
-        mult = told
+        mult = pc.fill_null(told, 1)  # NB: of messages only tombstones say
     elif tombstone.path[-1]:
         mult = decode_tombstones(told, tombstone.name, piece.wrong)
     else:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -277,13 +277,21 @@ class FileSource(RowSource):
         return mark_skipped(take_rows(table, good), SkippedRows(len(rows), examples, letters))
 
 
+@runtime_checkable
+class Placed(Protocol):
+    """A part that knows more of where a row is than its number."""
+
+    def place(self, row: int) -> Mapping[str, Any]: ...
+
+
 def _letter(part: SourceFile, row: int, problem: Problem) -> str:
     """Write a dead letter: the place of a row, as its file and line, or number, and the reason."""
     file = part.file.display_name
     place = part.location(row).removeprefix(file)
     kind = "line" if place.startswith(":") else "row"
     number = place.removeprefix(":").removeprefix(", row ")
-    about: dict[str, Any] = {"file": file, kind: int(number) if number.isdecimal() else row + 1}
+    at = part.place(row) if isinstance(part, Placed) else {kind: int(number) if number.isdecimal() else row + 1}
+    about: dict[str, Any] = {"file": file, **at}
     return json.dumps(about | {"code": problem.code, "reason": problem.text}, ensure_ascii=False)
 
 

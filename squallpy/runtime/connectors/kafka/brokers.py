@@ -56,6 +56,11 @@ class Brokers:
         return dict(self.settings)["bootstrap.servers"]
 
     @property
+    def group(self) -> str:
+        """The group that options name, whose offsets follow the run."""
+        return dict(self.settings).get("group.id", GROUP)
+
+    @property
     def timeout(self) -> float:
         """The seconds after which brokers give a transaction up."""
         return float(dict(self.settings).get("transaction.timeout.ms", _WRITES["transaction.timeout.ms"])) / 1000
@@ -68,9 +73,10 @@ class Brokers:
         """Make a producer of transactions, which tells what becomes of messages."""
         return self._made(Producer, _WRITES, {"transactional.id": transactional, "on_delivery": delivered})
 
-    def admin(self) -> AdminClient:
-        """Make a client that makes topics and deletes records."""
-        return self._made(AdminClient, {}, {})
+    def admin(self) -> "Admin":
+        """Make a client that describes and makes topics."""
+        heard = list[KafkaError]()
+        return Admin(self._made(AdminClient, {}, {"error_cb": heard.append}), heard)
 
     def marks(self, consumer: Consumer, topic: str, partition: int, patience: float) -> tuple[int, int]:
         """Return the first offset of a partition, and that behind the last message that is committed."""
@@ -80,11 +86,12 @@ class Brokers:
         low, high = found
         return low, high
 
-    def fault(self, error: KafkaException) -> SquallError:
+    def fault(self, error: KafkaException | KafkaError) -> SquallError:
         """Describe in one line what the brokers say, or that they say nothing."""
+        reason = kafka_error(error)
         hint = "it may pass: run the same command again when they are there"
-        hint = hint if is_passing(kafka_error(error)) else "a retry does not help before that is mended"
-        return SquallError("SQ8010", f"Kafka at {self} cannot be reached: {said(error)}", hint=hint)
+        hint = hint if is_passing(reason) else "a retry does not help before that is mended"
+        return SquallError("SQ8010", f"Kafka at {self} cannot be reached: {said(reason)}", hint=hint)
 
     def _made(
         self, kind: Callable[[dict[str, Any]], Client], usual: Mapping[str, Any], ours: Mapping[str, Any]
@@ -96,9 +103,26 @@ class Brokers:
             raise SquallError("SQ7002", f"the client of Kafka refuses its settings: {said(error)}") from None
 
 
-def kafka_error(error: KafkaException) -> KafkaError:
+@dataclass(frozen=True)
+class Admin:
+    """A client that describes and makes topics, with what it has heard of its connections."""
+
+    client: AdminClient
+    _heard: list[KafkaError]
+
+    def reason(self, error: KafkaException) -> KafkaError:
+        """Return why there is no answer: what is wrong with connections, rather than that time is up."""
+        self.client.poll(0)
+        told = [each for each in self._heard if each.code() != KafkaError._ALL_BROKERS_DOWN]
+        self._heard.clear()
+        if not is_passing(found := kafka_error(error)):
+            return found
+        return next((each for each in told if not is_passing(each)), told[-1] if told else found)
+
+
+def kafka_error(error: KafkaException | KafkaError) -> KafkaError:
     """Return what an exception tells."""
-    inner = error.args[0] if error.args else None
+    inner = error if isinstance(error, KafkaError) else error.args[0] if error.args else None
     return inner if isinstance(inner, KafkaError) else KafkaError(KafkaError.UNKNOWN, said(error))
 
 

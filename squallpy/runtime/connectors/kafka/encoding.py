@@ -16,8 +16,8 @@ from squallpy.runtime.formats.json_lines import json_rows
 from squallpy.runtime.formats.text_columns import cells
 from squallpy.runtime.sinks.change_table import DELETE
 
-Message = tuple[bytes | None, bytes | None]
-"""The key and the value of a message."""
+Message = tuple[bytes | None, bytes | None, list[tuple[str, str | bytes | None]]]
+"""The key, the value and the headers of a message."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,9 @@ class Encoding:
         """Encode the rows of a batch, in their order."""
         keys, values = self._keys(rows, batch), objects(rows.select(self.values))
         if self.spec.mode != UPSERT:
-            return list(zip(keys, values, strict=True))
+            return [(key, value, []) for key, value in zip(keys, values, strict=True)]
         went = (op == DELETE for op in rows.column("op").to_pylist())
-        return [(key, None if gone else value) for key, value, gone in zip(keys, values, went, strict=True)]
+        return [(key, None if gone else value, []) for key, value, gone in zip(keys, values, went, strict=True)]
 
     def _keys(self, rows: pa.Table, batch: int) -> Sequence[bytes | None] | Iterator[bytes]:
         if not self.key:

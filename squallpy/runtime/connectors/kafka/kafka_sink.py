@@ -6,9 +6,10 @@ The number of a batch is the metadata of an offset that its transaction commits,
 fault a new producer of the same transactional.id ends what the one before had begun, and the metadata say what counts.
 """
 
+import base64
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 from uuid import uuid4
@@ -19,9 +20,11 @@ from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
 from squallpy.base.errors import SquallError
 from squallpy.base.events import SOURCES, WARNING, log_event
-from squallpy.catalog.sink_spec import UPSERT, SinkSpec
+from squallpy.catalog.relation import Relation
+from squallpy.catalog.sink_spec import APPEND, UPSERT, SinkSpec
 from squallpy.runtime.connectors.kafka.brokers import Brokers, is_passing, kafka_error, pause, said
 from squallpy.runtime.connectors.kafka.encoding import Encoding, Message
+from squallpy.runtime.connectors.kafka.messages import KEY, VALUE
 from squallpy.runtime.sinks.protocol import SinkWriter
 
 NONE = -1  # the number of the last batch where there is none
@@ -36,6 +39,15 @@ def open_sink(spec: SinkSpec, identity: str, resumed: bool) -> "KafkaSink":
     sink = KafkaSink(spec, Brokers.of(spec.options), identity, resumed)
     sink.begin()
     return sink
+
+
+def open_dead_letters(relation: Relation, resumed: bool) -> "DeadLetterTopic":
+    """Take the topic of messages that cannot be read."""
+    options = {"topic": relation.options["dead_letter"], "existing": "keep"}
+    spec = SinkSpec(f"{relation.name}-dead-letters", relation.format, options, APPEND, span=relation.span)
+    sink = KafkaSink(spec, Brokers.of(relation.options), "", resumed)
+    sink.begin()
+    return DeadLetterTopic(sink)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +107,9 @@ class KafkaSink:
                 self._transaction([], self.committed)
                 return
             except KafkaException as error:
-                if not is_passing(kafka_error(error)) or time.monotonic() >= until:
-                    raise self._brokers.fault(error) from None
+                reason = self._admin.reason(error)
+                if not is_passing(reason) or time.monotonic() >= until:
+                    raise self._brokers.fault(reason) from None
             time.sleep(pause(tries))
             tries += 1
 
@@ -126,11 +139,11 @@ class KafkaSink:
 
     def _has_records(self) -> bool:
         """True if the topic has records; it is made if it is not there."""
-        topic = self._admin.list_topics(self.topic, timeout=LOOK).topics[self.topic]
+        topic = self._admin.client.list_topics(self.topic, timeout=LOOK).topics[self.topic]
         if topic.error is not None and topic.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             made = NewTopic(self.topic, -1, -1, config=COMPACTED if self.mode == UPSERT else {})
             try:
-                self._admin.create_topics([made])[self.topic].result(LOOK)
+                self._admin.client.create_topics([made])[self.topic].result(LOOK)
             except KafkaException as error:
                 if kafka_error(error).code() != KafkaError.TOPIC_ALREADY_EXISTS:
                     raise
@@ -199,7 +212,7 @@ class KafkaSink:
     def _clear(self) -> None:
         """Delete the records of the topic."""
         ends = [TopicPartition(self.topic, p, high) for p, (low, high) in self._spans.items() if low < high]
-        for future in self._admin.delete_records(ends).values():
+        for future in self._admin.client.delete_records(ends).values():
             try:
                 future.result(LOOK)
             except KafkaException as error:
@@ -217,8 +230,8 @@ class KafkaSink:
         for at in range(0, len(messages), SLICE):
             while len(producer) > QUEUED:
                 producer.poll(0.1)
-            for key, value in messages[at : at + SLICE]:
-                producer.produce(self.topic, value, key)
+            for key, value, headers in messages[at : at + SLICE]:
+                producer.produce(self.topic, value, key, headers=headers)
             producer.poll(0)
         producer.send_offsets_to_transaction([place], self._consumer.consumer_group_metadata(), LOOK)
         producer.commit_transaction(self._brokers.timeout)
@@ -257,3 +270,24 @@ class KafkaWriter:
 
     def for_tasks(self) -> None:
         """Return nothing: the rows of a batch are one transaction, of one producer."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterTopic:
+    """The topic of messages that cannot be read, as they were, with their place and what is wrong as headers."""
+
+    sink: KafkaSink
+
+    def write(self, batch: int, letters: Sequence[Mapping[str, Any]]) -> None:
+        """Write the letters of a batch, unless they are there."""
+        self.sink.store([_as_message(letter) for letter in letters], batch)
+
+    def close(self) -> None:
+        """Leave the brokers."""
+        self.sink.close()
+
+
+def _as_message(letter: Mapping[str, Any]) -> Message:
+    key, value = (letter[name] and base64.b64decode(letter[name]) for name in (KEY, VALUE))
+    about = {name: text for name, text in letter.items() if name not in (KEY, VALUE)}
+    return key, value, [(f"squall.{name}", str(text)) for name, text in about.items()]

@@ -1,32 +1,37 @@
 """Topics of Kafka as sources.
 
-open_source(relation, shared)    →   LineSource over a KafkaStream
-stream.initial()                 →   {"offsets": {"0": 0, "1": 0}}       the first offset of each partition
+open_source(relation, shared)    →   MessageSource over a KafkaStream
+stream.initial()                 →   {"offsets": {"0": 0, "1": 0}, "topic": "9b7a…"}    the first of each partition
 stream.split(start, end, 2)      →   slices that tasks read, each with a consumer of its own
 
-Only committed messages are read, unless kafka.isolation.level says otherwise. Offsets are in the checkpoint, not those
-of a group. Messages without a value are left out.
+Only committed messages are read, unless kafka.isolation.level says otherwise. Offsets are in the checkpoint, and those
+of a group follow them. Messages without a value are left out where they delete nothing.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
 
 from squallpy.base.errors import SquallError
 from squallpy.base.events import SOURCES, WARNING, log_event
 from squallpy.catalog.relation import Field, Relation
-from squallpy.runtime.connectors.kafka.brokers import Brokers, is_passing, said
+from squallpy.runtime.connectors.kafka.brokers import GROUP, Brokers, is_passing, kafka_error, said
+from squallpy.runtime.connectors.kafka.messages import SCHEMA, MessageSource
 from squallpy.runtime.sources.protocol import Backlog, Limit, Offset, Slice, Source
-from squallpy.runtime.sources.received_lines import LineSource, check_columns_of_lines, line_table
+from squallpy.runtime.sources.received_lines import check_columns_of_lines
 from squallpy.runtime.sources.source import cut
 
+Read = tuple[int, bytes | None, bytes | None]
+"""The offset, the key and the value of a message."""
 LOST = "SQ4009"
 LOOK, PATIENCE = 10.0, 60.0  # seconds for an answer; for messages that are known to be there
 RENEWED = 1.0  # seconds after which partitions are looked for again
@@ -43,8 +48,8 @@ def open_source(relation: Relation, shared: dict[Any, Any]) -> Source:
         raise SquallError("SQ7002", "a TABLE does not change and is not read from Kafka", hint="declare a STREAM")
     topic = relation.options.get("subscribe", relation.name)
     check_columns_of_lines(relation, f"the topic {topic}")
-    stream = KafkaStream(Brokers.of(relation.options), topic, relation.options.get("startingoffsets", "earliest"))
-    return LineSource(relation, f"kafka topic {topic}", stream)
+    stream = KafkaStream(Brokers.of(relation.options), topic, relation)
+    return MessageSource(relation, f"kafka topic {topic}", stream)
 
 
 class KafkaStream(Source):
@@ -52,9 +57,13 @@ class KafkaStream(Source):
 
     is_counted = False
 
-    def __init__(self, brokers: Brokers, topic: str, begins: str) -> None:
-        self._brokers, self._topic, self._begins, self._id = brokers, topic, begins, uuid4().hex
-        self._consumer: Consumer = brokers.consumer()
+    def __init__(self, brokers: Brokers, topic: str, relation: Relation) -> None:
+        self._brokers, self._topic, self._id = brokers, topic, uuid4().hex
+        self._begins = relation.options.get("startingoffsets", "earliest")
+        self._has_tombstones = relation.tombstone is not None
+        self._consumer: Consumer = brokers.consumer(brokers.group)
+        self._admin = brokers.admin()
+        self._topic_id = ""
         self._known, self._looked = list[int](), 0.0
         self._ends: dict[str, int] | None = None
         self._is_away = False
@@ -69,67 +78,88 @@ class KafkaStream(Source):
 
     def initial(self) -> Offset:
         which = 0 if self._begins == "earliest" else 1
-        return {"offsets": {str(p): self._marks(p)[which] for p in self._known}}
+        return self._offset({str(p): self._marks(p)[which] for p in self._known})
 
     def latest(self, start: Offset, limit: Limit) -> Offset:
         try:
             marks = {str(p): self._marks(p) for p in self._partitions(LOOK)}
         except KafkaException as error:
+            reason = self._admin.reason(error)
             if not self._is_away:
-                log_event(SOURCES, WARNING, "server is away", server=str(self._brokers), reason=said(error))
+                log_event(SOURCES, WARNING, "server is away", server=str(self._brokers), reason=said(reason))
             self._is_away = True
             return start
         if self._is_away:
             log_event(SOURCES, WARNING, "server is back", server=str(self._brokers))
         self._is_away = False
+        if start.get("topic", self._topic_id) != self._topic_id:
+            raise self._lost("another topic of this name was made since: the messages are gone")
         first = {p: start["offsets"].get(p, low) for p, (low, _) in marks.items()}
         last = {p: high if self._ends is None else min(high, self._ends.get(p, 0)) for p, (_, high) in marks.items()}
         for p, at in first.items():
             low, high = marks[p]
             if at < low:
-                raise self._lost(p, f"offsets {at:,} to {low - 1:,} are gone: the topic keeps them no longer")
+                raise self._lost(
+                    f"partition {p}: offsets {at:,} to {low - 1:,} are gone: the topic keeps them no longer"
+                )
             if at > high:
-                raise self._lost(p, f"ends at offset {high:,}, before {at:,}, where it was: the topic is another one")
-        return {"offsets": _within(first, last, limit.rows)}
+                raise self._lost(
+                    f"partition {p} ends at offset {high:,}, before {at:,}, where it was: it is another one"
+                )
+        return self._offset(_within(first, last, limit.rows))
 
     def split(self, start: Offset, end: Offset, tasks: int) -> Sequence[Slice]:
         spans = [(p, start["offsets"].get(p, 0), stop) for p, stop in end["offsets"].items()]
         spans = [span for span in spans if span[1] < span[2]]
         ends = [*(cut(0, len(spans), number, tasks) for number in range(tasks)), len(spans)]
-        return [KafkaSlice(self._brokers, self._topic, self._id, tuple(spans[a:b])) for a, b in pairwise(ends) if a < b]
+        return [
+            KafkaSlice(self._brokers, self._topic, self._id, tuple(spans[a:b]), self._has_tombstones)
+            for a, b in pairwise(ends)
+            if a < b
+        ]
 
     def backlog(self, end: Offset) -> Backlog | None:
         marks = [self._consumer.get_watermark_offsets(TopicPartition(self._topic, p), cached=True) for p in self._known]
         found = zip(self._known, marks, strict=True)
         return Backlog(sum(max(0, high - end["offsets"].get(str(p), high)) for p, (_, high) in found))
 
+    def commit(self, end: Offset) -> None:
+        """Tell the group how far the run is, which tools show; without one, nobody."""
+        if self._brokers.group != GROUP:
+            places = [TopicPartition(self._topic, int(p), at) for p, at in end["offsets"].items()]
+            self._consumer.commit(offsets=places, asynchronous=True)
+
     def close(self) -> None:
         self._consumer.close()
         _reader.cache_clear()
+
+    def _offset(self, offsets: Mapping[str, int]) -> Offset:
+        return {"offsets": offsets, "topic": self._topic_id}
 
     def _partitions(self, patience: float) -> list[int]:
         """List the partitions of the topic, anew from time to time."""
         if self._known and time.monotonic() < self._looked + RENEWED:
             return self._known
+        asked = self._admin.client.describe_topics(TopicCollection([self._topic]), request_timeout=patience)
         try:
-            topic = self._consumer.list_topics(self._topic, timeout=patience).topics[self._topic]
+            topic = asked[self._topic].result()
         except KafkaException as error:
+            if kafka_error(error).code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                message = f'Kafka at {self._brokers} has no topic "{self._topic}"'
+                raise SquallError("SQ4001", message) from None
             if self._known:
                 raise
-            raise self._brokers.fault(error) from None
-        if topic.error is not None:
-            if topic.error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
-                raise SquallError("SQ4001", f'Kafka at {self._brokers} has no topic "{self._topic}"')
-            raise KafkaException(topic.error)
-        self._known, self._looked = sorted(topic.partitions), time.monotonic()
+            raise self._brokers.fault(self._admin.reason(error)) from None
+        self._known, self._looked = sorted(each.id for each in topic.partitions), time.monotonic()
+        self._topic_id = str(topic.topic_id)
         return self._known
 
     def _marks(self, partition: int) -> tuple[int, int]:
         return self._brokers.marks(self._consumer, self._topic, partition, LOOK)
 
-    def _lost(self, partition: str, what: str) -> SquallError:
+    def _lost(self, what: str) -> SquallError:
         hint = "nothing is skipped: begin anew with another checkpoint"
-        return SquallError(LOST, f"partition {partition} of the topic {self._topic} {what}", hint=hint)
+        return SquallError(LOST, f"the topic {self._topic}, {what}", hint=hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,16 +174,20 @@ class KafkaSlice:
     topic: str
     stream: str
     spans: tuple[tuple[str, int, int], ...]
+    has_tombstones: bool
 
     @property
     def rows(self) -> None:
         """No number: offsets have gaps, and messages may be of transactions that were aborted."""
 
     def read(self, columns: tuple[str, ...]) -> pa.Table:
-        lines = list[bytes]()
+        tables = [SCHEMA.empty_table()]
         for partition, start, stop in self.spans:
-            lines += _reader(self.brokers, self.topic, int(partition), self.stream).read(start, stop)
-        return line_table(lines)
+            number = int(partition)
+            found = _reader(self.brokers, self.topic, number, self.stream).read(start, stop, self.has_tombstones)
+            offsets, keys, values = zip(*found, strict=True) if found else ((), (), ())
+            tables.append(pa.table([keys, values, [number] * len(keys), offsets], schema=SCHEMA))
+        return pa.concat_tables(tables)
 
 
 class PartitionReader:
@@ -162,47 +196,45 @@ class PartitionReader:
     def __init__(self, brokers: Brokers, topic: str, partition: int) -> None:
         self._brokers, self._topic, self._partition = brokers, topic, partition
         self.consumer = brokers.consumer()
-        self._at, self._rest = -1, list[tuple[int, bytes | None]]()
+        self._at, self._rest = -1, list[Read]()
 
-    def read(self, start: int, stop: int) -> list[bytes]:
+    def read(self, start: int, stop: int, has_tombstones: bool) -> list[Read]:
         """Read the messages from an offset to before another; SQ4009 if they are gone, SQ8010 if none come."""
         if start != self._at:
             self._rest = []
             self.consumer.assign([TopicPartition(self._topic, self._partition, start)])
         self._at = -1  # NB: an error leaves messages that came unread
-        found, until, reached = list[bytes](), time.monotonic() + PATIENCE, start
+        found, until, reached = list[Read](), time.monotonic() + PATIENCE, start
+        some, end = self._rest, start
         while True:
-            some, self._rest = self._rest, []
-            for number, (at, value) in enumerate(some):
-                if at >= stop:
-                    self._rest = some[number:]
-                    break
-                reached = max(reached, at + 1)
-                if value is not None:
-                    found.append(value.replace(b"\n", b" ").replace(b"\r", b" "))
+            cut = bisect_left(some, stop, key=itemgetter(0)) if some and some[-1][0] >= stop else len(some)
+            some, self._rest = some[:cut], some[cut:]
+            found += some if has_tombstones else (each for each in some if each[2] is not None)
+            reached = max(reached, end, some[-1][0] + 1 if some else 0)
             if self._rest or reached >= stop:
                 self._at = stop
                 return found
             if time.monotonic() > until:
                 raise self._brokers.fault(KafkaException(KafkaError(KafkaError._TIMED_OUT)))
-            self._rest = [*self._receive()]
+            some, end = self._receive()
 
-    def _receive(self) -> Iterator[tuple[int, bytes | None]]:
-        """Receive what has come; where the partition ends counts as a message before that has no value.
+    def _receive(self) -> tuple[list[Read], int]:
+        """Receive messages, and where the partition ends, if that is reached.
 
         NB: transactions that do not count, and their marks, have offsets and bring nothing else.
         """
+        found, end = list[Read](), 0
         for message in self.consumer.consume(10_000, timeout=0.2):
-            error, at = message.error(), message.offset() or 0
-            if error is None:
-                yield at, message.value()
+            if (error := message.error()) is None:
+                found.append((message.offset() or 0, message.key(), message.value()))
             elif error.code() == KafkaError._PARTITION_EOF:
-                yield at - 1, None
+                end = message.offset() or 0
             elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
-                text = f"offsets of partition {self._partition} of the topic {self._topic} are gone"
+                text = f"the topic {self._topic}, partition {self._partition}: offsets are gone"
                 raise SquallError(LOST, text, hint="nothing is skipped: begin anew with another checkpoint")
             elif not is_passing(error):
                 raise KafkaException(error)
+        return found, end
 
 
 @lru_cache(maxsize=64)  # NB: those of a process; a consumer takes a tenth of a second to find its brokers
