@@ -156,6 +156,8 @@ def print_measure(
         return Value(word, None, *bounds(column.type))
     if measure.function not in ("sum", "avg") or (measure.function == "sum" and not fits):
         raise NotCompilable(f"{measure.function.upper()} of a group")
+    if rings[lane] not in (Ring.COUNT, Ring.EXACT):
+        raise NotCompilable(f"{column}, a sum of doubles of a group")
     count, known = names(f"{column.name}_count"), names(f"{column.name}_known")
     lines(f"{count} = load({payload}, {offsets[_lane(measure.present)]})")
     lines(f"{known} = 1 if {count} != 0 else 0")

@@ -103,10 +103,27 @@ class RowExpressions:
 
     def product(self, factors: tuple[Expr, ...]) -> Value:
         """Print a product in which NULL is 0."""
-        if any(factor.type.kind is Kind.DOUBLE for factor in factors):
-            raise NotCompilable("a sum of doubles")
         values = [Value(v.code, None, v.least, v.most) for v in map(self.value, factors)]
         return reduce(lambda a, b: self._arithmetic("*", a, b, ""), values) if values else _literal(1)
+
+    def real_product(self, factors: tuple[Expr, ...], times: Value | None) -> str:
+        """Print a product as a double, and behind a comma how often it counts: never if a factor is NULL or FALSE.
+
+        Args:
+            times: How often the row counts; None: once.
+        """
+        product, counts = "", [] if times is None else [times.code]
+        for factor in factors:
+            value = self.value(factor)
+            counts += [value.known] if value.known else []
+            if factor.type.kind is Kind.BOOLEAN:
+                counts.append(value.code)
+                continue
+            if not factor.type.is_exact and factor.type.kind is not Kind.DOUBLE:
+                raise NotCompilable(f"{factor}, a factor of doubles")
+            code = f"real_of({value.code}, {real_word(1.0)})" if factor.type.is_exact else value.code
+            product = self._name(f"real_multiply({product}, {code})") if product else code
+        return f"{product}, {' * '.join(counts) or 1}"
 
     def times(self, value: Value, times: Value) -> Value:
         """Print a value so many times."""
@@ -166,6 +183,9 @@ class RowExpressions:
 
     def _real(self, call: Call) -> Value:
         """Print arithmetic of doubles; a quotient by 0 is NULL."""
+        if call.name == "negate":
+            a = self.value(call.args[0])
+            return self._let(f"{a.code} ^ LEAST_WORD", a.known, call, *bounds(call.type))
         if call.name not in _REAL or any(arg.type.kind is not Kind.DOUBLE for arg in call.args):
             raise NotCompilable(f"{call}, of doubles")
         a, b = map(self.value, call.args)

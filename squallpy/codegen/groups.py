@@ -42,7 +42,7 @@ ARROW: Final = {  # the buffers that a column is read from, by the kind of its t
 
 RESERVED: Final = {
     "given", "steps", "batch", "first", "rows", "row", "dictionary", "sums", "key", "short_texts", "fits", "record",
-    "words", "left", "load", "load8", "address", "load32", "store", "range",
+    "words", "left", "load", "load8", "address", "load32", "store", "range", "add_double",
 }  # fmt: skip
 
 
@@ -100,13 +100,21 @@ class GroupBody(ABC):
         self._row = row = RowExpressions(self.body, self.names, self._load, self._load_text)
         self._filter_and_compute([f for f in term.body if isinstance(f, Assign | Cmp)])
         keys = [self._key(key) for key in self.delta.keys]
-        values = [row.product(lane) for lane in term.lanes if lane is not None]
-        if times:
-            count = times()
-            values = [row.times(value, count) for value in values]
+        sums = [lane for lane in term.lanes if lane is not None]
+        values = [row.product(lane) if ring <= Ring.EXACT else None for lane, ring in zip(sums, rings, strict=True)]
+        count = times() if times else None
+        codes = [
+            row.real_product(lane, count) if value is None else (row.times(value, count) if count else value).code
+            for lane, value in zip(sums, values, strict=True)
+        ]
         self.body("if fits == 0:")
         self.body("    return -1")
-        self._add(keys, list(zip((v.code for v in values), rings, self.payload.offsets, strict=True)))
+        self._add(keys, list(zip(codes, rings, self.payload.offsets, strict=True)))
+
+    @property
+    def _in_locals(self) -> bool:
+        """True if sums are in locals: of one key alone, and none of doubles."""
+        return not self.delta.keys and all(ring in (Ring.COUNT, Ring.EXACT) for ring in self.payload.rings)
 
     @abstractmethod
     def _load(self, column: Column) -> Value: ...
@@ -173,8 +181,8 @@ class GroupBody(ABC):
         return f"({value.code} if {value.known} else LEAST_WORD)" if value.known else value.code
 
     def _add(self, keys: list[str], lanes: list[tuple[str, Ring, int]]) -> None:
-        """Print how values are added to the payload of a key, in locals if there is one key alone."""
-        if not keys:
+        """Print how values are added to the payload of a key, or to locals."""
+        if self._in_locals:
             for value, ring, at in lanes:
                 if ring is Ring.COUNT:
                     self.body(f"sum_{at} += {value}")
@@ -194,11 +202,11 @@ class GroupBody(ABC):
     def _text(self) -> str:
         lines = Lines()
         self._head(lines)
-        if not self.delta.keys:
+        if self._in_locals:
             lines(f"{' = '.join(f'sum_{i}' for i in range(self.payload.width))} = 0")
         self._rows(lines)
         lines.lines += self.body.lines
-        if not self.delta.keys:
+        if self._in_locals:
             lines(f"if {' | '.join(f'sum_{i}' for i in range(self.payload.width))} != 0:")
             with lines.block("    record = enter(sums, key, steps, 0)"):
                 lines("if record < 0:")
@@ -321,11 +329,16 @@ def add_lanes(lines: Lines, lanes: Iterable[tuple[str, Ring, int]], where: str) 
     """Print how words are added to a payload; `left` is then 0 if nothing is left of what is changed.
 
     Args:
-        lanes: Words of COUNT and EXACT lanes (of these one, sign-extended, or two with a comma), rings and offsets.
+        lanes: Words of COUNT and EXACT lanes (of these one, sign-extended, or two with a comma), of others doubles and,
+            behind a comma, multiplicities; rings and offsets.
         where: The address of the payload.
     """
     left = []
     for value, ring, at in lanes:
+        if ring >= Ring.REAL:
+            left.append(f"left_{at}")
+            lines(f"left_{at} = add_double({where} + {8 * at}, {value}, {ring.code}, steps)")
+            continue
         lo, _, hi = value.partition(", ")
         names = [f"lane_{at + i}" for i in range(ring.words)]
         if ring is Ring.COUNT:
@@ -340,8 +353,8 @@ def add_lanes(lines: Lines, lanes: Iterable[tuple[str, Ring, int]], where: str) 
 
 
 def scalar_rings(payload: Payload) -> list[Ring]:
-    """List the rings of a payload of counts and exact sums; raises NotCompilable."""
-    rings = [ring for ring in payload.rings if isinstance(ring, Ring) and ring <= Ring.EXACT]
+    """List the rings of a payload of counts and sums; raises NotCompilable."""
+    rings = [ring for ring in payload.rings if isinstance(ring, Ring)]
     if len(rings) < len(payload.rings):
         raise NotCompilable(f"⟨{', '.join(ring.name for ring in payload.rings)}⟩")
     return rings

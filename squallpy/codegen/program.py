@@ -30,6 +30,7 @@ entry = kernel("int64(int64)")
 _REAL_STEPS = (
     *("mean_of", "ordinal", "real_add", "real_divide", "real_key", "real_multiply", "real_of", "real_subtract"),
 )
+_LANE_STEPS = ("add_double", "combine_count", "combine_lane")
 _TEXT_STEPS = ("begins_with", "leading", "same_text", "search", "size_of", "start_of", "text_bytes")
 _STEPS = (  # what printed code imports, if it has it
     *("add_fits", "add_rows", "bit", "count_of", "enter", "exact_add", "exact_multiply", "find", "first_of"),
@@ -110,6 +111,8 @@ class PlanCode:
         reals = "".join(f"\n    {step}," for step in _REAL_STEPS if step in used)
         texts = f"from squallpy.runtime.kernels.text_steps import ({of_texts}\n)\n" if of_texts else ""
         texts += f"from squallpy.runtime.kernels.real_steps import ({reals}\n)\n" if reals else ""
+        lanes = "".join(f"\n    {step}," for step in _LANE_STEPS if step in used)
+        texts += f"from squallpy.runtime.kernels.real_lanes import ({lanes}\n)\n" if lanes else ""
         texts += "from squallpy.runtime.kernels.look_ahead import ask_ahead\n" if "ask_ahead" in used else ""
         texts += "from squallpy.runtime.kernels.touched_groups import note_rows\n" if "note_rows" in used else ""
         compiler = "address, called, kernel" if "address" in used else "called, kernel"
@@ -126,7 +129,20 @@ class PlanCode:
 def print_plan(plan: Plan) -> PlanCode:
     """Print what can be of a plan of one partition."""
     names, refused = (
-        Names({*_STEPS, *_TEXT_STEPS, *_REAL_STEPS, "note_rows", "ask_ahead", "entry", "called", "kernel", "address"}),
+        Names(
+            {
+                *_STEPS,
+                *_TEXT_STEPS,
+                *_REAL_STEPS,
+                *_LANE_STEPS,
+                "note_rows",
+                "ask_ahead",
+                "entry",
+                "called",
+                "kernel",
+                "address",
+            }
+        ),
         list[tuple[str, str]](),
     )
     groups = list[GroupCode]()

@@ -25,6 +25,7 @@ from squallpy.physical.explain_text import update_text
 from squallpy.physical.plan import AuxiliaryPlan, FilterStep, Let, Lookup, PoolPlan, Update
 from squallpy.program.views import Row
 
+_COUNTED, _TIMES = 4, 8  # of `payload_products.kind_of`
 OUTCOME_ROWS: Final = 1024  # rows that a statement adds together
 _OPERATORS = dict(zip(COMPARISONS, ("==", "!=", "<", "<=", ">", ">="), strict=True))
 _RESERVED = {
@@ -304,6 +305,10 @@ class _Statement:
             times = prod(factor.value for factor in constants if isinstance(factor, Literal))
             picked = ((p, picks[lane], where) for p, picks, where in given if picks)
             factors = [(scalar_rings(p)[pick], p.offsets[pick], where) for p, pick, where in picked]
+            if ring >= Ring.REAL:
+                place = f"out_words + {8 * target.payload.width} * added + {8 * at}"
+                lanes.append((self._real_product(ring, factors, times, place), ring, at))
+                continue
             lanes.append((self._product(ring, factors, times), ring, at))
         changes = [word for value, _, _ in lanes for word in value.split(", ")]
         if not changes:
@@ -313,8 +318,10 @@ class _Statement:
             for i, key in enumerate(self.update.keys):
                 self.body(f"store(out_keys, {width} * added + {i}, {self.words[key.id]})")
             given_words = {at + i: word for value, _, at in lanes for i, word in enumerate(value.split(", "))}
+            there = {at + i for _, ring, at in lanes if ring >= Ring.REAL for i in range(ring.words)}
             for i in range(broad):
-                self.body(f"store(out_words, {broad} * added + {i}, {given_words.get(i, '0')})")
+                if i not in there:
+                    self.body(f"store(out_words, {broad} * added + {i}, {given_words.get(i, '0')})")
             self.body("added += 1")
             with self.body.block(f"if added == {OUTCOME_ROWS}:"):
                 if target.name in self.watched:
@@ -324,6 +331,24 @@ class _Statement:
                 self.body("if result < 0:")
                 self.body("    return result")
                 self.body("added, repeats = 0, repeats | result")
+
+    def _real_product(self, ring: Ring, factors: list[tuple[Ring, int, str]], times: int, place: str) -> str:
+        """Print a product of sums of doubles and counts, at the place where it is added from. Returns its words."""
+        own = [f"{where} + {8 * at}" for kind, at, where in factors if kind is ring]
+        counts = [f"load({where}, {at})" for kind, at, where in factors if kind is Ring.COUNT]
+        if len(own) + len(counts) < len(factors) or (len(own) > 1 and ring is Ring.REAL):
+            raise NotCompilable(f"a product of {', '.join(kind.name for kind, _, _ in factors)}")
+        out = self.names("real")
+        self.body(f"{out} = {place}")
+        for n, factor in enumerate(own):
+            self.body(f"combine_lane({out}, {factor}, {ring + (_TIMES if n else 0)}, steps)")
+        if counts or times != 1 or not own:
+            count = " * ".join([*counts, *([f"({times})"] if times != 1 or not counts else [])])
+            self.body(f"combine_count({out}, {count}, {ring + _COUNTED + (_TIMES if own else 0)}, steps)")
+        words = [self.names("word") for _ in range(ring.words)]
+        for i, word in enumerate(words):
+            self.body(f"{word} = load({out}, {i})")
+        return ", ".join(words)
 
     def _product(self, ring: Ring, factors: list[tuple[Ring, int, str]], times: int) -> str:
         """Print a product of lanes: a sum times a count is cheap, so counts come last. Returns its words.

@@ -27,6 +27,7 @@ from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.look_ahead import ASK_AHEAD
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.real_lanes import REAL_STEPS, ROOM
 from squallpy.runtime.kernels.text_steps import NAMES
 from squallpy.runtime.kernels.touched_groups import NOTE_ROWS
 from squallpy.runtime.kernels.trigger_steps import STEPS
@@ -55,7 +56,7 @@ class Steps:
         grow = int(ctypes.cast(self._called, ctypes.c_void_p).value or 0)
         self._room = np.empty(room, np.int64)
         steps = [grow, *(step.address for step in STEPS), self._room.ctypes.data, 0, NOTE_ROWS.address]
-        steps.append(ASK_AHEAD.address)
+        steps += [ASK_AHEAD.address, *(step.address for step in REAL_STEPS), *[0] * ROOM]
         self._table = np.array(steps, np.int64)
         self.address = self._table.ctypes.data
 
