@@ -16,7 +16,7 @@ from tests.web.conftest import SCRIPT, Site
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright drives the browser: pip install playwright")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 TABS = ("overview", "plan", "triggers", "views", "joins", "events", "settings")
-WAIT = 10_000  # milliseconds
+WAIT = 30_000  # milliseconds
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium: apt-get install chromium")
 
 
