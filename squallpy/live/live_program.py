@@ -7,10 +7,8 @@ program.scan(query)         the printed rows of a query as of the last batch
 
 import threading
 from collections.abc import Callable, Container, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import Any
 
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
@@ -19,6 +17,7 @@ from squallpy.codegen.program import PlanCode
 from squallpy.compiler import CompiledQuery
 from squallpy.live.backend import Backend
 from squallpy.live.filling import Filling
+from squallpy.live.generation import Generation, Hold, open_log
 from squallpy.live.live_executor import LiveExecutor
 from squallpy.live.view_filling import ViewFilling
 from squallpy.logical.nodes import Query
@@ -36,19 +35,16 @@ from squallpy.runtime.local_executor import DurableLocalExecutor, LocalExecutor
 from squallpy.runtime.observers.protocol import Observer
 from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.replan import Filled, Replan, with_whole_rows
-from squallpy.runtime.reshard import Reshard, spread_state
 from squallpy.runtime.result.result import NO_TESTS, Equal
 from squallpy.runtime.result.result_scan import RowScan
 from squallpy.runtime.session_input import Log, SessionInput
 from squallpy.runtime.sinks.protocol import Sink
 from squallpy.runtime.sources.arrivals import Decision
 from squallpy.runtime.sources.input import Input
-from squallpy.runtime.sources.watched_files import WatchedFiles
 from squallpy.runtime.state.state_store import Store
 
 Compile = Callable[[Sequence[Query], int], CompiledQuery]
 """Compiles queries together, for a number of partitions."""
-Hold = Callable[[], AbstractContextManager[Any]]
 Save = Callable[[int, int, int], None]
 """Puts a generation of so many partitions, begun after a number of batches, in force together with the definitions."""
 
@@ -88,6 +84,8 @@ class Pending:
     """New views that are computed from streams."""
     above: ViewFilling | None = None
     """New views that are computed from views that are held, and pools of those in another layout."""
+    generation: Generation | None = None
+    """The state in a checkpoint, if it is made beside batches."""
 
     def run(self) -> None:
         """Read what was read, while batches go on."""
@@ -100,10 +98,16 @@ class Pending:
         above = self.above.finish() if self.above else None
         return replace(above or Filled(None), store=self.filling.finish(), same=0) if self.filling else above
 
+    def move(self, hold: Hold) -> None:
+        """Write the state in a checkpoint, while batches go on."""
+        if self.generation:
+            self.generation.run(hold)
+
     def close(self) -> None:
         """Let sources forget what they have kept for it."""
-        if self.filling:
-            self.filling.close()
+        for each in (self.filling, self.generation):
+            if each:
+                each.close()
 
 
 @dataclass
@@ -125,6 +129,7 @@ class LiveProgram:
     """The number of batches so far; batch 0 is that of static tables, before any row of a stream."""
     queries: tuple[Query, ...] = ()
     running: Running | None = field(default=None, init=False)
+    _beside: Generation | None = field(default=None, init=False)
 
     def prepare(self, queries: Sequence[Query]) -> Pending | None:
         """Compile queries that are to be kept fresh; None for none."""
@@ -179,10 +184,10 @@ class LiveProgram:
             self.input.forget(())
             return
         compiled, replan = pending.compiled, pending.replan
-        filled = pending.finish()
         new = {query.number for query in queries} - {query.number for query in self.queries}
         if self.checkpoint is None:
             log, given = None, self._arrivals(compiled, lambda _: None)
+            filled = pending.finish()
             matrices = pending.filling.matrices(given, self.batches) if pending.filling else None
             store = replan.carry(self._store, filled) if replan and not matrices else filled.store if filled else None
             executor: LiveExecutor = LocalExecutor(
@@ -191,17 +196,21 @@ class LiveProgram:
             self._introduce(queries, new, sinks, executor)
             save(0, self.batches, 1)
         else:
-            number, location = self.checkpoint.begin()
-            log = self._move(
-                self.checkpoint, location, compiled, replan, filled, self.running.log if self.running else None
-            )
-            given = self._arrivals(compiled, log.write)
-            executor = self.backend.open(compiled.plan, given, location, self.settings, pending.code)
+            generation = pending.generation or self._begin(self.checkpoint, pending, pending.finish(), self._log)
+            generation.catch_up()
+            log, given = generation.log, self._arrivals(compiled, generation.log.write)
+            executor = generation.executor(given)
             self._introduce(queries, new, sinks, executor)
-            save(number, self.batches, compiled.plan.partitions)
+            save(generation.number, self.batches, compiled.plan.partitions)
+            generation.is_in_force = True
         self._close()
         identities = replan.identities if replan else ViewIdentities(compiled.program)
         self._run(queries, Running(compiled, executor, given, self._delivery(queries, sinks), identities, log))
+
+    def end(self, pending: Pending) -> None:
+        """Forget queries on their way, which are kept fresh now or cannot be."""
+        self._beside = None
+        pending.close()
 
     def _close(self) -> None:
         if self.running:
@@ -226,6 +235,10 @@ class LiveProgram:
     def _run(self, queries: Sequence[Query], running: Running) -> None:
         self.queries, self.running = tuple(queries), running
         self.input.forget(running.compiled.relations)
+
+    @property
+    def _log(self) -> OffsetLog | None:
+        return self.running.log if self.running else None
 
     @property
     def _store(self) -> Store:
@@ -256,34 +269,23 @@ class LiveProgram:
                     found = executor.result(number)
                     sinks[query.number].batch(self.batches - 1, found.slice(0, 0), found)
 
-    def _move(
-        self,
-        checkpoint: SessionCheckpoint,
-        location: StateLocation,
-        compiled: CompiledQuery,
-        replan: Replan | None,
-        filled: Filled | None,
-        log_before: OffsetLog | None,
-    ) -> OffsetLog:
-        """Write the state that new queries begin with at a location."""
-        facts = None
-        if replan and checkpoint.current:
-            done = Committed(checkpoint.current.durable)
-            reshard = Reshard(replan.old, replan.new, self.batches, done.facts or {}, {}, replan.held)
-            facts = reshard(checkpoint.current, location, filled.store if filled else None)
-        else:
-            assert filled is not None and filled.store is not None
-            spread_state(compiled.plan, filled.store).write(location, self.batches)
-        log = self._log(compiled, location)
-        if log_before:
-            log.take_over(log_before)
-        log.write(Decision(self.batches - 1, self.input.spans(compiled.relations), self.input.times))
-        Committed(location.durable).commit(self.batches, facts)
-        return log
+    def begin_generation(self, pending: Pending) -> None:
+        """Begin to write the state of new queries in the checkpoint, between two batches, if others go on beside."""
+        executor = self.running.executor if self.running else None
+        if self.checkpoint and isinstance(executor, DurableLocalExecutor):
+            pending.generation = self._begin(self.checkpoint, pending, pending.finish(), self._log)
+            pending.generation.begin_beside(executor)
+            self._beside = pending.generation
 
-    def _log(self, compiled: CompiledQuery, location: StateLocation) -> OffsetLog:
-        streams = {r.name: self.input.open(r) for r in compiled.relations if r.stream}
-        return OffsetLog(location.durable, {n: s for n, s in streams.items() if isinstance(s, WatchedFiles)})
+    def _begin(
+        self, checkpoint: SessionCheckpoint, pending: Pending, filled: Filled | None, before: OffsetLog | None
+    ) -> Generation:
+        compiled, settings = pending.compiled, self.settings
+
+        def open(input: Input, location: StateLocation) -> LiveExecutor:
+            return self.backend.open(compiled.plan, input, location, settings, pending.code)
+
+        return Generation(checkpoint, compiled, pending.replan, filled, self.batches, self.input, before, open)
 
     def resume(self, queries: Sequence[Query], sinks: Mapping[int, Sink], save: Save) -> None:
         """Go on with the queries that the checkpoint is of, where it stands, perhaps on other partitions."""
@@ -294,7 +296,7 @@ class LiveProgram:
             return
         partitions = self.checkpoint.record.partitions
         compiled = self.compile(queries, partitions)
-        log, done = self._log(compiled, location), Committed(location.durable)
+        log, done = open_log(compiled, location, self.input), Committed(location.durable)
         self.input.check(compiled.relations, columns_read(compiled))  # NB: before it is known which files were read
         decided = log.restore()
         assert decided, "a generation is begun with its offsets"
@@ -303,10 +305,11 @@ class LiveProgram:
         self.input.times = decided.times
         if partitions != self._partitions:
             before, compiled = compiled, self.compile(queries, self._partitions)
-            number, location = self.checkpoint.begin()
-            replan = Replan(before.plan, compiled.plan)
-            log, decided = self._move(self.checkpoint, location, compiled, replan, None, log), None
-            save(number, self.batches, self._partitions)
+            pending = Pending(compiled, Replan(before.plan, compiled.plan), None)
+            generation = self._begin(self.checkpoint, pending, None, log)
+            log, location, decided = generation.log, generation.location, None
+            generation.write()
+            save(generation.number, self.batches, self._partitions)
         given = self._arrivals(compiled, log.write, decided)
         code = self.backend.compile(compiled.plan, self.settings)
         executor = self.backend.open(compiled.plan, given, location, self.settings, code)
@@ -332,6 +335,8 @@ class LiveProgram:
         self.input.took(step.spans, step.times)
         self.batches = executor.next
         self.input.commit(input, step, report.open_rows)
+        if self._beside:
+            self._beside.note(step)
         return replace(report, number=step.number, seconds=perf_counter() - started)
 
     def scan(self, query: Query, equal: Equal = NO_TESTS) -> RowScan:

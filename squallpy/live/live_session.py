@@ -30,6 +30,7 @@ from squallpy.live.backend import Backend, LocalBackend, temporary_checkpoint
 from squallpy.live.definitions import Definitions
 from squallpy.live.entries import Entries, sinks_of
 from squallpy.live.explain_query import explain_query, stage_of
+from squallpy.live.fair_lock import FairLock
 from squallpy.live.host import Host, Services
 from squallpy.live.live_program import LiveProgram
 from squallpy.live.outcome import Outcome
@@ -104,7 +105,7 @@ class LiveSession:
         self.program = LiveProgram(
             self.settings, self._input, self._compile, self.observers, backend, self._checkpoint, lease
         )
-        self.lock, self._statements = threading.RLock(), threading.RLock()  # of batches, and of definitions
+        self.lock, self._statements = FairLock(), threading.RLock()  # of batches, and of definitions
         self._thread: threading.Thread | None = None
         self._stopping, self._work = threading.Event(), threading.Event()
         self._error: Exception | None = None
@@ -233,13 +234,17 @@ class LiveSession:
                 with self.lock:
                     self.program.begin_filling(pending, lambda: self.lock)
                 pending.run()
+                with self.lock:
+                    self.program.begin_generation(pending)
+                pending.move(lambda: self.lock)
             with self.lock:
                 self._check()
                 self.program.change(queries, pending, sinks, self._save)
                 self._publish()
         finally:
             if pending:
-                pending.close()
+                with self.lock:
+                    self.program.end(pending)
         self._work.set()
 
     def _save(self, generation: int, batches: int, partitions: int) -> None:

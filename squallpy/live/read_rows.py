@@ -1,6 +1,5 @@
 """Rows of views as of one batch, while batches go on: a lock is held for a piece at a time."""
 
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from time import sleep
@@ -9,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from squallpy.live.entries import Maintained
+from squallpy.live.fair_lock import FairLock
 from squallpy.live.live_program import LiveProgram
 from squallpy.runtime.result.result_scan import RowScan
 
@@ -32,7 +32,7 @@ def read_rows(
                 scans += begin()
                 more = _copy(scans, whole=attempt == TRIES)
             while more:
-                sleep(0)  # NB: who waits for the lock is let in
+                sleep(0)  # NB: others have the interpreter now
                 with hold():
                     more = _copy(scans)
         finally:
@@ -43,7 +43,7 @@ def read_rows(
     raise AssertionError("a scan that is copied under one hold is valid")
 
 
-def read_view(program: LiveProgram, lock: threading.RLock, begin: Callable[[], Maintained]) -> tuple[int, pa.Table]:
+def read_view(program: LiveProgram, lock: FairLock, begin: Callable[[], Maintained]) -> tuple[int, pa.Table]:
     """Return the number of the last batch, and the rows of a materialized view as of it.
 
     Args:

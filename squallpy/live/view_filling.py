@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from time import sleep
 from typing import Any
 
 import numpy as np
@@ -23,12 +22,14 @@ from squallpy.runtime.kernels.payload_products import negated
 from squallpy.runtime.messages.deltas import Delta
 from squallpy.runtime.replan import Filled, Replan, all_layouts, lanes_of
 from squallpy.runtime.result.result import Results
-from squallpy.runtime.state.mirrors import PIECE, DictionaryMirror, PoolMirror, Records
+from squallpy.runtime.state.mirrors import DictionaryMirror, PoolMirror, Records
 from squallpy.runtime.state.state_store import PoolLayout, Store, StoreLayout
 from squallpy.runtime.triggers.stage_executor import StageExecutor
 
 ROUNDS = 5
 """Times that what batches have changed meanwhile is applied before the last one, between two batches."""
+PIECE = 1 << 15
+"""Records that are applied at once: few enough for the caches."""
 _NONE = np.empty(0, np.int64)
 
 
@@ -121,7 +122,6 @@ class ViewFilling:
         for copy in copies:
             more = True
             while more:
-                sleep(0)  # NB: who waits for the lock is let in
                 with self._hold():
                     more = copy()
         for _ in range(ROUNDS):
@@ -177,13 +177,19 @@ class ViewFilling:
 
     def _all_of(self, source: _Source) -> Iterator[Delta]:
         numbers = self._numbers(source)
-        return (source.delta(piece, numbers) for piece in source.mirror.pieces)
+        return (source.delta(some, numbers) for piece in source.mirror.pieces for some in _parts(piece))
 
     def _changes_of(self, source: _Source, went: Records, came: Records) -> Iterator[Delta]:
         numbers = self._numbers(source)
-        for (keys, words), is_gone in ((went, True), (came, False)):
-            for first in range(0, len(keys), PIECE):
-                yield source.delta((keys[first : first + PIECE], words[first : first + PIECE]), numbers, is_gone)
+        for records, is_gone in ((went, True), (came, False)):
+            yield from (source.delta(some, numbers, is_gone) for some in _parts(records))
 
     def _numbers(self, source: _Source) -> Words:
         return self._mirrors[id(self._names_of(source))].numbers() if source.layout.numbered else _NONE
+
+
+def _parts(records: Records) -> Iterator[Records]:
+    """Cut records into pieces that are applied at once."""
+    keys, words = records
+    for first in range(0, len(keys), PIECE):
+        yield keys[first : first + PIECE], words[first : first + PIECE]

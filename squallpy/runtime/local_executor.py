@@ -229,7 +229,7 @@ class DurableLocalExecutor:
         assert plan.partitions == 1
         self._compiler = BackgroundCompiler(compiled) if isinstance(compiled, PlanCode) else None
         compiled = compiled if isinstance(compiled, CompiledPlan) else None
-        self._plan, self._input, self._trace = plan, input, trace
+        self._plan, self.input, self._trace = plan, input, trace
         self._sender, self._publisher = Sender(plan, trace, compiled), Publisher(plan, with_changes, trace)
         self._matrices = open_matrices(plan, input, location)
         self.schemas = self._publisher.results.schemas
@@ -241,10 +241,10 @@ class DurableLocalExecutor:
 
     def step(self, step: Step | None = None) -> tuple[Printed, BatchReport]:
         """Apply the next batch, which may be given, exactly once: one that was applied returns the output of then."""
-        started, step = perf_counter(), step or self._input.step(self.next)
+        started, step = perf_counter(), step or self.input.step(self.next)
         with self._trace("feed"):
             computed = compute(self._plan, self._matrices, step, self._trace)
-            sent = self._sender.messages(0, self._input.whole(step), computed=computed)
+            sent = self._sender.messages(0, self.input.whole(step), computed=computed)
             messages = [message for _, message in sent]
         with self._trace("apply"):
             for stage in range(self._plan.stages_of_partitions - 1):
@@ -273,13 +273,13 @@ class DurableLocalExecutor:
         """Apply all batches that are not done, or until `on_batch` says stop or `stop` is set; `begin` first."""
         begin()
         try:
-            for step in arriving(self._input, self.next, stop or threading.Event()):
+            for step in arriving(self.input, self.next, stop or threading.Event()):
                 if step is None:
                     continue
                 changes, report = self.step(step)
                 go_on = on_batch(step.number, changes, report)
                 self.commit()
-                self._input.commit(step, report.open_rows)
+                self.input.commit(step, report.open_rows)
                 if not go_on:
                     return
         finally:
@@ -313,6 +313,15 @@ class DurableLocalExecutor:
     def usage(self) -> dict[str, dict[str, int]]:
         """Records and bytes by pool (`Store.usage`)."""
         return self._node.store().usage() | self._result.store().usage()
+
+    def keep_log(self, keeps: bool) -> None:
+        """Take no snapshots while somebody reads the log."""
+        self._node.keeps_log = self._result.keeps_log = keeps
+
+    def open_state(self) -> None:
+        """Read the state now, and not with the next batch."""
+        self._node.store()
+        self._result.store()
 
     def holder(self, pool: str) -> Store:
         """Return the store that has a pool."""

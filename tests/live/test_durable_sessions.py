@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,12 +15,13 @@ import pytest
 import squallpy
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
+from squallpy.live.generation import Generation
 from squallpy.live.live_session import LiveSession
 from squallpy.runtime.checkpoint import durable_folder
 from squallpy.runtime.checkpoint.checkpoint import hold_lease
 from squallpy.testing.compare_rows import difference
 from tests.kept import Killed
-from tests.live.test_live_session import OVER_VIEWS, QUERIES
+from tests.live.test_live_session import OVER_VIEWS, QUERIES, beside
 
 STREAMS = """
 CREATE STREAM r (a BIGINT, b BIGINT, v BIGINT) USING json OPTIONS (path 'r/', watch 'true', op 'op');
@@ -122,12 +124,63 @@ class World:
 
 @pytest.mark.parametrize("seed", range(WORLDS))
 def fault_sessions_killed_at_any_write(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(seed, tmp_path, monkeypatch)
+    """Also while batches go on beside the state of a view that comes or goes."""
+    world, catch_up = World(seed, tmp_path, monkeypatch), Generation.catch_up
+    turns = count()
+
+    def behind_a_batch(generation: Generation) -> int:
+        if generation.begun_beside and next(turns) % 4 < 3:
+            world.push()
+            world.session.step()
+        return catch_up(generation)
+
+    monkeypatch.setattr(Generation, "catch_up", behind_a_batch)
     for _ in range(8):
         world.push()
         world.killed(world.act)
         world.check()
     world.session.close()
+
+
+def test_batches_go_on_while_the_state_of_another_generation_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What they have read is in it when it is in force, also what their sources and their log would have forgotten."""
+    session, write, pushed = LiveSession(checkpoint=str(tmp_path / "kept")), Generation.write, list[int]()
+    assert session._checkpoint
+    session._checkpoint._snapshot_bytes = 0
+    [*session.execute("CREATE STREAM r (a BIGINT) USING pushed; CREATE STREAM s (b BIGINT) USING pushed")]
+    [*session.execute("CREATE MATERIALIZED VIEW v AS SELECT SUM(a) AS total FROM r")]
+    [*session.execute("CREATE MATERIALIZED VIEW w AS SELECT a % 3 AS g, COUNT(*) AS n FROM r GROUP BY a % 3")]
+
+    def push_and_step(times: int = 1) -> None:
+        for _ in range(times):
+            pushed.append(len(pushed))
+            session.push("r", {"a": [pushed[-1]]})
+            assert session.step()
+
+    def slow(generation: Generation) -> None:
+        beside(lambda: push_and_step(6))
+        write(generation)
+        beside(push_and_step)
+
+    monkeypatch.setattr(Generation, "write", slow)
+    push_and_step(4)
+    for statement in (
+        "CREATE MATERIALIZED VIEW x AS SELECT SUM(n) AS n FROM w",
+        "CREATE MATERIALIZED VIEW y AS SELECT COUNT(b) AS n FROM s",
+        "DROP VIEW w CASCADE",
+    ):
+        many = len(pushed)
+        [*session.execute(statement)]
+        assert len(pushed) == many + 7
+        for name, column, wanted in (("v", "total", sum(pushed)), ("x", "n", len(pushed)), ("y", "n", 0)):
+            if name in session.entries.views:
+                assert session.table(name)[column].to_pylist() == [wanted]
+        push_and_step()
+    session.close()
+    with squallpy.connect(checkpoint=str(tmp_path / "kept")) as s:
+        assert s.view("v").to_pylist() == [{"total": sum(pushed)}]
 
 
 def test_views_are_there_after_a_restart_and_go_on(tmp_path: Path) -> None:

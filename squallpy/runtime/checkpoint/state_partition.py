@@ -91,6 +91,8 @@ class StatePartition:
         """How the last `apply` came by its state, if it had to rebuild it from anything."""
         self._written: SnapshotReport | None = None
         self._seconds = 0.0
+        self.keeps_log = False
+        """True while somebody else reads what is durable: no snapshot is taken, which would drop some of it."""
         with reporting_no_room(durable):
             local.mkdir(parents=True, exist_ok=True)
 
@@ -157,7 +159,7 @@ class StatePartition:
         with self._writing("mark"):
             head = head.copy(step=step, dirty=False, logged=logged).write(self._head)
         self._fault("after clean")
-        if is_last and logged > self._snapshot_every and logged > store.live_nbytes:
+        if is_last and not self.keeps_log and logged > max(self._snapshot_every, store.live_nbytes):
             with self._writing("snapshot"):
                 self._snapshot(head, store)
         return output

@@ -13,8 +13,8 @@ from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.sorted_pool import SortedPool
 from squallpy.runtime.kernels.view_container import Container
 
-PIECE = 1 << 15
-"""Records, or strings, that are copied at once: less than a millisecond."""
+PIECE = 1 << 17
+"""Records, or strings, that are copied at once: some milliseconds."""
 
 Records = tuple[Words, Words]
 """Keys and payloads."""
