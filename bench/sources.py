@@ -3,11 +3,13 @@
 python -m bench.sources                  200,000 changes; 20 seconds at 1,000 rows/s
 python -m bench.sources --changes 1000000 --seconds 60
 
-PostgreSQL is started in a temporary folder. Its changes are there before they are read: what is measured is reading
-and maintaining, with a checkpoint, without the time that a run takes to resume.
+PostgreSQL is started in a temporary folder. A run with a checkpoint has resumed, and its server's sender is stopped
+while pgbench makes the changes: what is measured is receiving, reading and maintaining them when it goes on.
 """
 
 import argparse
+import os
+import signal
 import subprocess
 import threading
 from collections.abc import Callable
@@ -19,6 +21,8 @@ from time import monotonic, perf_counter, sleep
 import psycopg
 
 from squallpy.base.batch_trigger import BatchTrigger
+from squallpy.runtime.observers.protocol import Observer
+from squallpy.runtime.observers.report import BatchReport
 from squallpy.session import RunOptions, Session
 from squallpy.testing.ignoring_sink import IgnoringSink
 from tests.connectors.servers import PostgresServer, find_postgres
@@ -35,11 +39,27 @@ QUERIES = {
 }
 
 
-def run(text: str, backend: str, checkpoint: Path, trigger: str, stop: threading.Event | None = None) -> None:
+class Counter(Observer):
+    """An observer that counts the rows that batches have read."""
+
+    rows = 0
+
+    def on_query_progress(self, report: BatchReport) -> None:
+        self.rows += report.tuples
+
+
+def run(
+    text: str,
+    backend: str,
+    kept: Path,
+    trigger: str,
+    stop: threading.Event | None = None,
+    observer: Observer | None = None,
+) -> None:
     options = RunOptions(
-        backend=backend, trigger=BatchTrigger.parse(trigger), changes=True, final=False, checkpoint=str(checkpoint)
+        backend=backend, trigger=BatchTrigger.parse(trigger), changes=True, final=False, checkpoint=str(kept)
     )
-    Session(Path("bench.sql"), text=text).run(options, IgnoringSink(), stop)
+    Session(Path("bench.sql"), text=text).run(options, IgnoringSink(), stop, observer=observer)
 
 
 def pgbench(server: PostgresServer, *words: str) -> None:
@@ -56,13 +76,21 @@ def throughput(server: PostgresServer, folder: Path, changes: int, backend: str,
     text = STREAMS.format(of=f"USING postgres OPTIONS (url '{server.url}')") + QUERIES[name]
     kept = folder / f"{backend}-{name}"
     run(text, backend, kept, "available-now")
-    begin = perf_counter()
-    run(text, backend, kept, "available-now")
-    resumed = perf_counter() - begin
+    pgbench(server, "-n", "-c", "1", "-t", "10")
+    counter, stop, streams = Counter(), threading.Event(), text.count("FROM pgbench") + text.count("JOIN pgbench")
+    running = threading.Thread(target=run, args=(text, backend, kept, "as-it-comes", stop, counter))
+    running.start()
+    wait_for(lambda: counter.rows == 10 * streams)
+    (sender,) = (pid for (pid,) in server.execute("SELECT pid FROM pg_stat_replication"))
+    os.kill(sender, signal.SIGSTOP)
     pgbench(server, "-n", "-c", "4", "-t", str(changes // 16))  # NB: four changes each
+    os.kill(sender, signal.SIGCONT)
     begin = perf_counter()
-    run(text, backend, kept, "available-now")
-    return changes / (perf_counter() - begin - resumed)
+    wait_for(lambda: counter.rows == (10 + changes // 16 * 4) * streams)
+    seconds = perf_counter() - begin
+    stop.set()
+    running.join()
+    return changes / seconds
 
 
 def latency(server: PostgresServer, folder: Path, seconds: int, backend: str) -> list[float]:
@@ -98,7 +126,7 @@ def has_commits(server: PostgresServer) -> bool:
 
 
 def wait_for(is_there: Callable[[], bool]) -> None:
-    until = monotonic() + 120
+    until = monotonic() + 300
     while not is_there():
         assert monotonic() < until
         sleep(0.05)
@@ -114,6 +142,7 @@ def main() -> None:
         Path(folder).chmod(0o711)  # NB: the server may have a user of its own
         (place := Path(folder) / "server").mkdir()
         server = PostgresServer(place)
+        server.execute("ALTER SYSTEM SET wal_sender_timeout = 0", "SELECT pg_reload_conf()")
         for backend in given.backends:
             for name in QUERIES:
                 found = throughput(server, Path(folder), given.changes, backend, name)

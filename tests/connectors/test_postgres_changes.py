@@ -146,7 +146,7 @@ def oracle_random_changes(postgres: PostgresServer, tmp_path: Path, seed: int) -
 @pytest.mark.connectors
 @pytest.mark.spark
 def oracle_random_changes_on_spark(postgres: PostgresServer, tmp_path: Path) -> None:
-    changes_are_followed(postgres, tmp_path, 7, rounds=1, backend="spark")
+    changes_are_followed(postgres, tmp_path, 7, rounds=2, backend="spark")
 
 
 def test_values_of_all_types(postgres: PostgresServer, tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Protocol
 
+import pyarrow as pa
+
 from squallpy.runtime.sources.foreign_source import ForeignSlice, SourceFault, name_batch
 from squallpy.runtime.sources.protocol import Limit, Offset, Slice, Source
 from squallpy.runtime.sources.stream_times import Times
@@ -146,8 +148,12 @@ class Input:
             self.sources[name].commit(end)
 
     def row_counts(self, step: Step) -> dict[str, int]:
-        """Count the rows that a batch reads of each relation, as far as they are known before."""
-        return row_counts(self.whole(step))
+        """Count the rows that a batch reads of each relation, as far as they are known before.
+
+        NB: only sources that count are asked: others may have forgotten the rows of a batch that is durable.
+        """
+        counted = {name: span for name, span in step.spans.items() if self.sources[name].is_counted}
+        return row_counts(self.whole(replace(step, spans=counted)))
 
 
 def whole(source: Source) -> Span:
@@ -183,16 +189,26 @@ class _Unpickler(pickle.Unpickler):
         return self._known[name]
 
 
+_LARGE = 1 << 14  # bytes of slices that are worth compressing: each task is sent those of all
+
+
 def encode_slices(slices: Sequence[Slices], sources: Mapping[str, Source]) -> str:
     """Encode the slices of all tasks; sources that the tasks have by name are not repeated."""
     sink = io.BytesIO()
     _Pickler(sink, {id(source): name for name, source in sources.items()}).dump(tuple(slices))
-    return base64.b64encode(sink.getvalue()).decode()
+    data, size = sink.getvalue(), len(sink.getvalue())
+    if size <= _LARGE:
+        return f"0:{base64.b64encode(data).decode()}"
+    return f"{size}:{base64.b64encode(pa.compress(data, 'zstd', asbytes=True)).decode()}"
 
 
 def decode_slices(text: str, sources: Mapping[str, Source]) -> tuple[Slices, ...]:
     """Decode the slices of all tasks, over the same sources."""
-    found: tuple[Slices, ...] = _Unpickler(io.BytesIO(base64.b64decode(text)), sources).load()
+    size, _, packed = text.partition(":")
+    data = base64.b64decode(packed)
+    if size != "0":
+        data = pa.decompress(data, int(size), "zstd", asbytes=True)
+    found: tuple[Slices, ...] = _Unpickler(io.BytesIO(data), sources).load()
     return found
 
 

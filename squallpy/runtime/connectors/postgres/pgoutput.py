@@ -12,6 +12,7 @@ has the value (`runtime/ingest/upserts.py`).
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -59,10 +60,19 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """I, U and D messages of one table with one layout, in order."""
+    """I, U and D messages of one table with one layout, in order. Tasks are sent them as one string of bytes."""
 
     layout: Layout
     messages: list[bytes]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        lengths = np.fromiter(map(len, self.messages), np.int32, len(self.messages))
+        return _cut_messages, (self.layout, b"".join(self.messages), lengths)
+
+
+def _cut_messages(layout: Layout, data: bytes, lengths: npt.NDArray[np.int32]) -> Changes:
+    ends = [0, *np.cumsum(lengths).tolist()]
+    return Changes(layout, [data[a:b] for a, b in pairwise(ends)])
 
 
 @dataclass(frozen=True, slots=True)
