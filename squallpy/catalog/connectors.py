@@ -48,6 +48,10 @@ _EXISTING = {"existing": "what becomes of rows that are there when a run begins 
 _BROKERS = {
     "kafka.bootstrap.servers": "the brokers: 'host:9092,other:9092'",
     "connect_timeout": _SERVER["connect_timeout"],
+    "schema.registry.url": "the schema registry of messages of Avro: 'http://host:8081'",
+    "schema.registry.basic.auth.user.info": "the user and the password of the registry: 'ann:${env:NAME}'",
+    "schema.registry.ssl.ca.location": "the file with the authority by which the registry is known",
+    "avro.schema": "the schema of all values, without a registry: as JSON, or '${file:orders.avsc}'",
 }
 _LAKE = {"path": "the folder of the table, local or s3://, gs://, abfss://, …"}
 _CATALOG = {
@@ -99,17 +103,17 @@ CONNECTORS: Mapping[str, Connector] = {
             **_BROKERS,
             "subscribe": "the topic",
             "startingoffsets": "where a run without a checkpoint begins: earliest or latest",
-            "format": "the format of messages: json, or debezium-json for its envelopes",
+            "format": "the format of messages: json or avro, debezium-json or debezium-avro for envelopes",
             "key": "the columns that are in keys of messages",
-            "key.format": "the format of keys: text, of one column, or json",
+            "key.format": "the format of keys: text, of one column, json or avro",
         },
         (),
         {
             **_BROKERS,
             **_EXISTING,
             "topic": "the topic",
-            "format": "the format of messages: json",
-            "key.format": "the format of keys: text, of one column, or json",
+            "format": "the format of messages: json or avro",
+            "key.format": "the format of keys: text, of one column, json or avro",
         },
         tells=False,
         messages=True,
@@ -124,15 +128,17 @@ JAVA = {
     "kafka.ssl.keystore.location": "write kafka.ssl.certificate.location and kafka.ssl.key.location, files in PEM",
 }
 """Options of Java's client that have no counterpart, with what to write."""
+DEBEZIUM = {"debezium-json": "json", "debezium-avro": "avro"}
+"""Formats of envelopes, with those in which they are written."""
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "snapshot.mode": ("initial", "never"),
     "existing": ("keep", "replace"),
     "readchangefeed": ("true", "false"),
     "startingoffsets": ("earliest", "latest"),
-    "format": ("json", "debezium-json"),
-    "key.format": ("text", "json"),
+    "format": ("json", "avro", *DEBEZIUM),
+    "key.format": ("text", "json", "avro"),
 }
-SINK_FORMATS = ("json",)
+SINK_FORMATS = ("json", "avro")
 """Formats of messages that are written."""
 CHANGES = ("op", "changelog", "tombstone")
 """Options that say how rows tell changes, which servers tell by themselves."""

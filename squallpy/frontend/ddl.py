@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from squallpy.base.errors import Span, SquallError, nearest
 from squallpy.base.types import Kind, Shape, Type, nested_type
 from squallpy.catalog.catalog import qualify_name
-from squallpy.catalog.connectors import CONNECTORS
+from squallpy.catalog.connectors import CONNECTORS, DEBEZIUM
 from squallpy.catalog.format_options import (
     ARROW,
     DEAD_LETTER,
@@ -82,8 +82,8 @@ def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
         format = check_format(name_of(source))
     kept = read_options(script, format, options) if options else {}
     kept |= {STORED: "true"} if stored else {}
-    if kept.get("format") == "debezium-json":
-        kept |= {"format": "json", "changelog": "debezium"}
+    if enveloped := DEBEZIUM.get(kept.get("format", "")):
+        kept |= {"format": enveloped, "changelog": "debezium"}
     with at(name_span):
         name_changes(kept)
     needed = required_options(format)
@@ -116,7 +116,7 @@ def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
         what = "op column" if kept.get("op") else "changelog"
         raise SquallError("SQ7002", f"a TABLE does not change and has no {what}", name_span, "declare a STREAM")
     with at(name_span):
-        check_changes(kept, rows, read)
+        check_changes(kept, "json" if format in CONNECTORS else rows, read)  # NB: messages of Avro are enveloped, too
     files = kept if format in FORMATS else {}  # NB: options of other sources are theirs
     if files.get("watch") == "true" and not stream:
         raise SquallError("SQ7002", "a TABLE does not change and is not watched", name_span, "declare a STREAM")

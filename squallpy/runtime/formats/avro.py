@@ -84,7 +84,7 @@ class AvroPart(BlockedFile):
         return sum
 
 
-def _library() -> ModuleType:
+def library() -> ModuleType:
     """Import fastavro; SQ8009 if it is not installed."""
     try:
         import fastavro
@@ -97,7 +97,7 @@ def _library() -> ModuleType:
 @lru_cache(maxsize=256)
 def _layout(file: File) -> _Layout:
     """Read the schema of a file, and where its blocks are, once in a process."""
-    avro, source = _library(), file.open()
+    avro, source = library(), file.open()
     try:
         with source:
             if source.read(len(MAGIC)) != MAGIC:
@@ -112,17 +112,17 @@ def _layout(file: File) -> _Layout:
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise SquallError("SQ4002", f"{file.display_name} has values and no records, so that it has no columns")
     named = dict[str, Any]()
-    columns = [(f["name"], _arrow_type(f["type"], named)) for f in schema["fields"]]
+    columns = [(f["name"], arrow_type(f["type"], named)) for f in schema["fields"]]
     whole = pa.schema([(name, type or pa.dense_union([])) for name, type in columns])  # NB: it has no SQL type
     blocks = tuple((offset, size) for offset, size, rows in found if rows)
     header = found[0][0] if found else file.size
-    return _Layout(whole, avro.parse_schema(_without_logical(schema)), header, blocks, tuple(n for *_, n in found if n))
+    return _Layout(whole, avro.parse_schema(without_logical(schema)), header, blocks, tuple(n for *_, n in found if n))
 
 
-def _arrow_type(schema: Any, named: dict[str, Any]) -> pa.DataType | None:
+def arrow_type(schema: Any, named: dict[str, Any]) -> pa.DataType | None:
     """Choose the Arrow type of a schema; None if there is none, as for unions of other types than numbers and null."""
     if isinstance(schema, list):
-        return _union([_arrow_type(each, named) for each in schema if each != "null"])
+        return _union([arrow_type(each, named) for each in schema if each != "null"])
     if isinstance(schema, str):
         return PLAIN.get(schema) or named.get(schema)
     kind, logical = schema["type"], schema.get("logicalType")
@@ -132,18 +132,18 @@ def _arrow_type(schema: Any, named: dict[str, Any]) -> pa.DataType | None:
         return TIMES[logical]
     match kind:
         case "record":
-            inner = [(f["name"], _arrow_type(f["type"], named)) for f in schema["fields"]]
+            inner = [(f["name"], arrow_type(f["type"], named)) for f in schema["fields"]]
             found = pa.struct(inner) if all(type for _, type in inner) else None
         case "array":
-            element = _arrow_type(schema["items"], named)
+            element = arrow_type(schema["items"], named)
             return element and pa.list_(element)
         case "map":
-            value = _arrow_type(schema["values"], named)
+            value = arrow_type(schema["values"], named)
             return value and pa.map_(pa.string(), value)
         case "enum" | "fixed":
             found = pa.string() if kind == "enum" else pa.binary(schema["size"])
         case _:
-            return _arrow_type(kind, named)
+            return arrow_type(kind, named)
     named[schema["name"]] = found
     return found
 
@@ -159,18 +159,18 @@ def _union(types: Sequence[pa.DataType | None]) -> pa.DataType | None:
     return pa.int64() if all(pa.types.is_integer(type) for type in types) else pa.float64()
 
 
-def _without_logical(schema: Any) -> Any:
+def without_logical(schema: Any) -> Any:
     """Drop logical types, except of decimals, so that times are the numbers that Arrow knows, in any year."""
     if isinstance(schema, list):
-        return [_without_logical(each) for each in schema]
+        return [without_logical(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
     kept = {key: value for key, value in schema.items() if key != "logicalType" or value == "decimal"}
     for key in ("type", "items", "values"):
         if key in kept:
-            kept[key] = _without_logical(kept[key])
+            kept[key] = without_logical(kept[key])
     if "fields" in kept:
-        kept["fields"] = [_without_logical(field) for field in kept["fields"]]
+        kept["fields"] = [without_logical(field) for field in kept["fields"]]
     return {key: value for key, value in kept.items() if not key.startswith("__")}
 
 
@@ -192,7 +192,7 @@ def _checksum(file: File, block: int) -> int:
 @lru_cache(maxsize=BLOCKS)
 def _decoded(file: File, block: int, fields: tuple[Field, ...], op: str | None) -> DecodedRows:
     """Decode a block; SQ4001 if it is damaged."""
-    avro, layout = _library(), _layout(file)
+    avro, layout = library(), _layout(file)
     try:
         (found,) = avro.block_reader(io.BytesIO(_block(file, block)))
         records = [avro.schemaless_reader(found.bytes_, layout.plain, None) for _ in range(found.num_records)]

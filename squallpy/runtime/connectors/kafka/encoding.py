@@ -1,4 +1,4 @@
-"""Rows as messages: a key, and a value as JSON; a row that goes has none, which makes its message a tombstone.
+"""Rows as messages: a key, and a value as JSON or Avro; a row that goes has none, which makes its message a tombstone.
 
 mode upsert   −(ann, 3)              →   ann: nothing
               u(bob, 4)              →   bob: {"name": "bob", "n": 4}
@@ -12,6 +12,8 @@ import pyarrow as pa
 
 from squallpy.base.errors import SquallError
 from squallpy.catalog.sink_spec import UPSERT, SinkSpec
+from squallpy.runtime.connectors.kafka.avro_messages import AVRO, AvroFormat
+from squallpy.runtime.connectors.kafka.avro_rows import AvroRows
 from squallpy.runtime.formats.json_lines import json_rows
 from squallpy.runtime.formats.text_columns import cells
 from squallpy.runtime.sinks.change_table import DELETE
@@ -29,6 +31,8 @@ class Encoding:
         values: The columns of values.
         key: The columns of keys; none: messages have no key.
         is_text: A key is the text of its column, else an object.
+        avro_key: Makes keys of rows, if they are Avro.
+        avro_value: Makes values of rows, if they are Avro.
     """
 
     spec: SinkSpec
@@ -36,17 +40,27 @@ class Encoding:
     values: tuple[str, ...]
     key: tuple[str, ...]
     is_text: bool
+    avro_key: AvroRows | None = None
+    avro_value: AvroRows | None = None
 
     @classmethod
-    def of(cls, spec: SinkSpec, schema: pa.Schema, added: int) -> "Encoding":
+    def of(cls, spec: SinkSpec, topic: str, schema: pa.Schema, added: int) -> "Encoding":
         """Choose the encoding that a declaration says, of rows with so many columns in front."""
         key = spec.key or ()
         values = schema.names[added if spec.mode == UPSERT else 0 :]
-        return cls(spec, schema, tuple(values), key, len(key) == 1 and spec.options.get("key.format", "text") == "text")
+        formats = {"key": spec.options.get("key.format", "text"), "value": spec.options.get("format", "json")}
+        avro = AvroFormat.of(spec.options) if AVRO in formats.values() else None
+        made = dict[str, AvroRows]()
+        for part, names in (("key", key), ("value", values)):
+            if formats[part] == AVRO and avro and names:
+                made[part] = AvroRows.of(spec, topic, part, pa.schema([schema.field(name) for name in names]), avro)
+        is_text = len(key) == 1 and formats["key"] == "text"
+        return cls(spec, schema, tuple(values), key, is_text, made.get("key"), made.get("value"))
 
     def messages(self, rows: pa.Table, batch: int) -> list[Message]:
         """Encode the rows of a batch, in their order."""
-        keys, values = self._keys(rows, batch), objects(rows.select(self.values))
+        keys, own = self._keys(rows, batch), rows.select(self.values)
+        values = self.avro_value.records(own) if self.avro_value else objects(own)
         if self.spec.mode != UPSERT:
             return [(key, value, []) for key, value in zip(keys, values, strict=True)]
         went = (op == DELETE for op in rows.column("op").to_pylist())
@@ -55,6 +69,8 @@ class Encoding:
     def _keys(self, rows: pa.Table, batch: int) -> Sequence[bytes | None] | Iterator[bytes]:
         if not self.key:
             return [None] * len(rows)
+        if self.avro_key:
+            return self.avro_key.records(rows.select(self.key))
         if not self.is_text:
             return objects(rows.select(self.key))
         (name,) = self.key

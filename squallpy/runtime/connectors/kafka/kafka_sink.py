@@ -84,7 +84,7 @@ class KafkaSink:
         return f"the topic {self.topic} of Kafka at {self._brokers}"
 
     def writer(self, schema: pa.Schema, added: int) -> SinkWriter:
-        return KafkaWriter(self, Encoding.of(self.spec, schema, added))
+        return KafkaWriter(self, Encoding.of(self.spec, self.topic, schema, added))
 
     def finish(self) -> None:
         """End the run: all batches are committed."""

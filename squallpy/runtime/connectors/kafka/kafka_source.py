@@ -25,7 +25,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.events import SOURCES, WARNING, log_event
 from squallpy.catalog.relation import Field, Relation
 from squallpy.runtime.connectors.kafka.brokers import GROUP, Brokers, is_passing, kafka_error, said
-from squallpy.runtime.connectors.kafka.messages import SCHEMA, MessageSource
+from squallpy.runtime.connectors.kafka.messages import SCHEMA, MessageSource, avro_of
 from squallpy.runtime.sources.protocol import Backlog, Limit, Offset, Slice, Source
 from squallpy.runtime.sources.received_lines import check_columns_of_lines
 from squallpy.runtime.sources.source import cut
@@ -48,6 +48,7 @@ def open_source(relation: Relation, shared: dict[Any, Any]) -> Source:
         raise SquallError("SQ7002", "a TABLE does not change and is not read from Kafka", hint="declare a STREAM")
     topic = relation.options.get("subscribe", relation.name)
     check_columns_of_lines(relation, f"the topic {topic}")
+    avro_of(relation)
     stream = KafkaStream(Brokers.of(relation.options), topic, relation)
     return MessageSource(relation, f"kafka topic {topic}", stream)
 

@@ -1,4 +1,4 @@
-"""Messages as rows: values as JSON lines, with columns that are in keys, and tombstones.
+"""Messages as rows: values as JSON lines or Avro, with columns that are in keys, and tombstones.
 
 key 7, value {"v": 5}   with key 'id'           →   {"id": 7, "v": 5}
 key 7, no value         changelog 'upsert'      →   {"id": 7, "__op": -1}
@@ -11,15 +11,21 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from squallpy.base.errors import shorten
-from squallpy.catalog.relation import OPERATION, Field, Relation
+from squallpy.base.types import VARCHAR
+from squallpy.catalog.relation import MULT, OPERATION, Field, Relation
+from squallpy.runtime.connectors.kafka.avro_messages import AVRO, AvroFormat
+from squallpy.runtime.formats.change_operations import columns_of_change, decode_op
+from squallpy.runtime.formats.counted_table import table_without_columns
 from squallpy.runtime.formats.file_rows import FileRows
-from squallpy.runtime.formats.type_conversion import Problem
-from squallpy.runtime.sources.foreign_source import ForeignSource
+from squallpy.runtime.formats.type_conversion import Problem, note_nulls
+from squallpy.runtime.sources.foreign_source import ArrowPart, ForeignSource
 from squallpy.runtime.sources.received_lines import ReceivedLines
 from squallpy.runtime.sources.source import SourceFile
 
@@ -36,8 +42,21 @@ class MessageSource(ForeignSource):
     def asked(self, columns: Sequence[str]) -> tuple[str, ...]:
         return COLUMNS
 
+    @cached_property
+    def avro(self) -> AvroFormat | None:
+        """The schemas of values or keys; None without Avro."""
+        return avro_of(self.relation)
+
     def part(self, raw: pa.Table, first: int) -> SourceFile:
-        return MessagePart.of_json(self.relation, self.name, raw)
+        if self.relation.row_format == AVRO and self.avro:
+            return AvroPart.of_avro(self.relation, self.name, raw, self.avro)
+        return MessagePart.of_json(self.relation, self.name, raw, self.avro)
+
+
+def avro_of(relation: Relation) -> AvroFormat | None:
+    """Find the schemas of Avro in values or keys; None if neither are. SQ7002 if options name none."""
+    options = relation.options
+    return AvroFormat.of(options) if AVRO in (relation.row_format, options.get("key.format")) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +72,11 @@ class MessagePart(ReceivedLines):
     wrong: Mapping[int, Problem] = field(default_factory=dict)
 
     @staticmethod
-    def of_json(relation: Relation, name: str, raw: pa.Table) -> "MessagePart":
+    def of_json(relation: Relation, name: str, raw: pa.Table, avro: AvroFormat | None) -> "MessagePart":
         """Parse values as JSON."""
-        wrong, values = dict[int, Problem](), raw.column(VALUE).to_pylist()
-        keys = KeyReader.of(relation)
+        wrong, values, keys = dict[int, Problem](), raw.column(VALUE).to_pylist(), KeyReader.of(relation, avro)
         if keys.in_rows or None in values:
-            both = enumerate(zip(raw.column(KEY).to_pylist(), values, strict=True))
-            values = [keys.line(key, value, row, wrong) for row, (key, value) in both]
+            values = keys.lines(raw.column(KEY).to_pylist(), values, wrong)
         lines = ReceivedLines.of(relation, name, [_one_line(value) for value in values], 0)
         return MessagePart(lines.lines, 0, lines.unclosed, raw, wrong)
 
@@ -83,11 +100,70 @@ class MessagePart(ReceivedLines):
         return self.raw.column(column)[row].as_py()
 
 
+_NONE = AvroFormat(None)
+
+
+@dataclass(frozen=True, slots=True)
+class AvroPart(MessagePart):
+    """Messages of Avro as a part of a source; lines are what keys tell, if that is needed."""
+
+    avro: AvroFormat = _NONE
+    keys: "KeyReader | None" = None
+
+    @staticmethod
+    def of_avro(relation: Relation, name: str, raw: pa.Table, avro: AvroFormat) -> "AvroPart":
+        """Read keys, where they tell something."""
+        wrong, values, keys = dict[int, Problem](), raw.column(VALUE), KeyReader.of(relation, avro)
+        if not keys.in_rows and not values.null_count:
+            return AvroPart(ArrowPart(name, raw), 0, frozenset(), raw, wrong, avro)
+        objects = (None if is_null else b"{}" for is_null in values.is_null().to_pylist())
+        lines = keys.lines(raw.column(KEY).to_pylist(), [*objects], wrong)
+        told = ReceivedLines.of(replace(relation, options={**relation.options, "format": "json"}), name, lines, 0)
+        return AvroPart(told.lines, 0, frozenset(), raw, wrong, avro, keys)
+
+    def check(self, fields: tuple[Field, ...], op: str | None) -> None:
+        """Do nothing: each message has its schema."""
+
+    def check_read(self, fields: Sequence[Field]) -> None:
+        """Do nothing: each message has its schema."""
+
+    def read(
+        self, start: int, stop: int, fields: tuple[Field, ...], op: str | None, with_checksum: bool = False
+    ) -> FileRows:
+        raw, wrong, keys = self.raw.slice(start, stop - start), dict[int, Problem](), self.keys
+        change = [Field(name, VARCHAR) for name in columns_of_change(op)]
+        found = self.avro.columns(raw.column(VALUE), [*change, *fields], wrong)
+        told, columns = found[: len(change)], found[len(change) :]
+        if keys is not None:
+            loose = tuple(replace(field, nullable=True, nested=()) for field in fields)
+            there = MessagePart.read(self, start, stop, loose, None)
+            wrong |= there.wrong
+            is_gone = raw.column(VALUE).is_null()
+            for i, field in enumerate(fields):
+                if field not in keys.fields:
+                    columns[i] = pc.coalesce(there.table.column(i), columns[i])
+                elif keys.in_rows:
+                    columns[i] = there.table.column(i)
+                else:
+                    columns[i] = pc.if_else(is_gone, there.table.column(i), columns[i])
+        for column, field in zip(columns, fields, strict=True):
+            if not field.nullable and column.null_count:
+                note_nulls(column.is_null(), field, wrong)
+        names, images = [field.name for field in fields], 0
+        if op:
+            operations = decode_op(*told, name=op, wrong=wrong)
+            columns, names = [*columns, operations.multiplicities], [*names, MULT]
+            images = 0 if operations.images is None else int(operations.images.sum())
+        table = pa.table(columns, names) if columns else table_without_columns(stop - start)
+        return FileRows(table, wrong, images=images)
+
+
 @dataclass(frozen=True, slots=True)
 class KeyReader:
     """A reader of keys.
 
     Args:
+        avro: The schemas of keys that are Avro.
         fields: The columns that are in keys, or of tombstones only.
         in_rows: The columns of rows are in keys, too.
         is_text: A key is the text of one column, else an object.
@@ -98,9 +174,10 @@ class KeyReader:
     in_rows: bool
     is_text: bool
     gone: bytes
+    avro: AvroFormat | None = None
 
     @staticmethod
-    def of(relation: Relation) -> "KeyReader":
+    def of(relation: Relation, avro: AvroFormat | None = None) -> "KeyReader":
         """Choose the columns that options name, or those of the PRIMARY KEY."""
         names = [name.strip().lower() for name in relation.options.get("key", "").split(",") if name.strip()]
         wanted = names or [name.lower() for name in relation.primary_key]
@@ -108,7 +185,20 @@ class KeyReader:
         is_text = len(fields) == 1 and relation.options.get("key.format", "text") == "text"
         told = relation.options.get("tombstone", OPERATION)
         gone = _GONE if told == OPERATION else json.dumps(told).encode() + b': "true"'
-        return KeyReader(fields, bool(names), is_text, gone)
+        is_avro = relation.options.get("key.format") == AVRO
+        return KeyReader(fields, bool(names), is_text, gone, avro if is_avro else None)
+
+    def lines(
+        self, keys: Sequence[bytes | None], values: Sequence[bytes | None], wrong: dict[int, Problem]
+    ) -> list[bytes]:
+        """Write messages as lines; faults of keys are noted."""
+        found = keys if self.avro is None else [*map(self._as_json, self.avro.records(keys))]
+        return [self.line(key, value, row, wrong) for row, (key, value) in enumerate(zip(found, values, strict=True))]
+
+    def _as_json(self, record: Any) -> bytes | None:
+        """Write a key of Avro as JSON; one value is that of the one column."""
+        named = {self.fields[0].path[0]: record} if record is not None and not isinstance(record, dict) else record
+        return None if named is None else json.dumps(named, default=str).encode()
 
     def line(self, key: bytes | None, value: bytes | None, row: int, wrong: dict[int, Problem]) -> bytes:
         """Write a message as a line; a fault of its key is noted."""

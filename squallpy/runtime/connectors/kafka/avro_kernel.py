@@ -1,0 +1,111 @@
+"""Records of Avro, decoded to columns by a program of their schema.
+
+code      instructions of three numbers: what is read, the column that gets it or −1, and what the instruction needs
+words     for each column and row: a number or its bits, where a text begins, the low half of a decimal
+lengths   for each column and row: how long a text is, the high half of a decimal
+"""
+
+from typing import Any
+
+import numpy as np
+
+from squallpy.runtime.formats.line_index import BYTES
+from squallpy.runtime.kernels.kernel_compiler import GIVEN_VECTOR, MATRIX, kernel
+
+LONG, BYTE_STRING, DECIMAL, UNION, BOOLEAN, FLOAT, DOUBLE, FIXED, FIXED_DECIMAL, PRESENT, JUMP, END = range(12)
+
+
+@kernel(
+    f"int64({BYTES}, {GIVEN_VECTOR}, {GIVEN_VECTOR}, {GIVEN_VECTOR}, {GIVEN_VECTOR}, {MATRIX}, {MATRIX},"
+    " uint8[:, ::1], uint8[::1])"
+)
+def decode(
+    data: Any, starts: Any, ends: Any, code: Any, jumps: Any, words: Any, lengths: Any, valid: Any, wrong: Any
+) -> int:
+    """Decode records, mark values that are there and records that are none, and return how many are none."""
+    faults = 0
+    for row in range(len(starts)):
+        at, end, pc, is_good = starts[row], ends[row], 0, True
+        while is_good:
+            op, column, extra = code[pc], code[pc + 1], code[pc + 2]
+            pc += 3
+            number = np.int64(0)
+            if op < 4:  # it begins with a number
+                bits, shift, byte = np.uint64(0), np.uint64(0), np.uint64(128)
+                while byte >= np.uint64(128):
+                    if at >= end or shift > np.uint64(63):
+                        is_good = False
+                        break
+                    byte = np.uint64(data[at])
+                    at += 1
+                    bits |= (byte & np.uint64(127)) << shift
+                    shift += np.uint64(7)
+                number = np.int64(bits >> np.uint64(1)) ^ -np.int64(bits & np.uint64(1))
+                if not is_good:
+                    break
+            if op == 0:
+                if extra and not 0 <= number < extra:  # it is none of the symbols of an enum
+                    is_good = False
+                elif column >= 0:
+                    words[column, row] = number
+                    valid[column, row] = 1
+            elif op == 3:
+                if number < 0 or number >= column:
+                    is_good = False
+                else:
+                    pc = jumps[extra + number]
+            elif op == 10:
+                pc = extra
+            elif op == 9:
+                valid[column, row] = 1
+            elif op == 11:
+                is_good = at == end
+                break
+            else:
+                size = number
+                if op == 4:
+                    size = np.int64(1)
+                elif op == 5:
+                    size = np.int64(4)
+                elif op == 6:
+                    size = np.int64(8)
+                elif op >= 7:
+                    size = extra
+                if size < 0 or size > end - at or ((op == 2 or op == 8) and size > 16):
+                    is_good = False
+                    break
+                if column >= 0:
+                    valid[column, row] = 1
+                    if op == 1 or op == 7:
+                        words[column, row], lengths[column, row] = at, size
+                    elif op == 2 or op == 8:
+                        fill = np.uint64(0)
+                        if size > 0 and data[at] >= 128:
+                            fill = ~np.uint64(0)
+                        low, high = fill, fill
+                        for i in range(at, at + size):
+                            high = (high << np.uint64(8)) | (low >> np.uint64(56))
+                            low = (low << np.uint64(8)) | np.uint64(data[i])
+                        words[column, row], lengths[column, row] = np.int64(low), np.int64(high)
+                    else:
+                        bits = np.uint64(0)
+                        for i in range(size):
+                            bits |= np.uint64(data[at + i]) << np.uint64(8 * i)
+                        words[column, row] = np.int64(bits)
+                at += size
+        if not is_good:
+            wrong[row] = 1
+            faults += 1
+    return faults
+
+
+@kernel(f"int64({BYTES}, {GIVEN_VECTOR}, {GIVEN_VECTOR}, uint8[::1])")
+def gather(data: Any, starts: Any, lengths: Any, out: Any) -> int:
+    """Copy parts of bytes one behind the other, and return the bytes that were copied."""
+    size = 0
+    for row in range(len(starts)):
+        at = starts[row]
+        for i in range(lengths[row]):
+            out[size] = data[at + i]
+            size += 1
+    return size

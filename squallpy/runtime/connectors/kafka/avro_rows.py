@@ -1,0 +1,77 @@
+"""Rows as records of Avro, of a schema that is made of their columns.
+
+k INT, s DECIMAL(12,2)   →   {"type": "record", "fields": [{"name": "k", "type": ["null", "int"], …}, …], …}
+"""
+
+import io
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from squallpy.base.errors import SquallError
+from squallpy.catalog.sink_spec import SinkSpec
+from squallpy.runtime.connectors.kafka.avro_messages import AvroFormat
+from squallpy.runtime.formats.avro import library
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+
+@dataclass(frozen=True)
+class AvroRows:
+    """The encoding of rows as records.
+
+    Args:
+        parsed: The schema as fastavro has it.
+        head: The bytes before each record.
+    """
+
+    parsed: Any
+    head: bytes
+
+    @classmethod
+    def of(cls, spec: SinkSpec, topic: str, part: str, schema: pa.Schema, avro: AvroFormat) -> "AvroRows":
+        """Choose the schema of values or keys, and its number in the registry; SQ7005 for a name that Avro has not."""
+        if avro.registry is None:
+            return cls(library().parse_schema(json.loads(avro.schema)), b"")
+        for name in schema.names:
+            if not _NAME.match(name):
+                message = f'"{name}" is no name of a field of Avro'
+                raise SquallError("SQ7005", message, spec.place("format"), "rename it in the query: … AS …")
+        fields = [{"name": f.name, "type": ["null", _avro_type(f.type)], "default": None} for f in schema]
+        name = re.sub(r"[^A-Za-z0-9_]", "_", f"{topic}_{part}")
+        made = {"type": "record", "name": name if _NAME.match(name) else f"_{name}", "fields": fields}
+        number = avro.registry.register(f"{topic}-{part}", json.dumps(made))
+        return cls(library().parse_schema(made), b"\0" + number.to_bytes(4, "big"))
+
+    def records(self, rows: pa.Table) -> Iterator[bytes]:
+        """Encode rows."""
+        write = library().schemaless_writer
+        numbered = [c.cast(_number(c.type)) if pa.types.is_temporal(c.type) else c for c in rows.columns]
+        for row in pa.table(numbered, rows.column_names).to_pylist():
+            out = io.BytesIO(self.head)
+            out.seek(len(self.head))
+            write(out, self.parsed, row)
+            yield out.getvalue()
+
+
+def _number(type: pa.DataType) -> pa.DataType:
+    return pa.int32() if type.bit_width == 32 else pa.int64()
+
+
+def _avro_type(type: pa.DataType) -> Any:
+    """Name the type of Avro that holds the values of a column; what is nested is JSON."""
+    if pa.types.is_decimal(type):
+        return {"type": "bytes", "logicalType": "decimal", "precision": type.precision, "scale": type.scale}
+    if pa.types.is_date(type):
+        return {"type": "int", "logicalType": "date"}
+    if pa.types.is_timestamp(type):
+        return {"type": "long", "logicalType": "timestamp-micros"}
+    if pa.types.is_integer(type):
+        return "int" if type.bit_width <= 32 else "long"
+    if pa.types.is_floating(type):
+        return "double"
+    return "boolean" if pa.types.is_boolean(type) else "string"
