@@ -21,8 +21,9 @@ from squallpy.runtime.compiled import background, code_cache, functions
 from squallpy.runtime.compiled.code_cache import load_cached, load_code
 from squallpy.runtime.compiled.functions import CompiledPlan, CompiledRun
 from squallpy.runtime.kernels.view_container import Container
-from squallpy.runtime.local_executor import LocalExecutor
-from squallpy.runtime.sources.input import Input, Slices
+from squallpy.runtime.local_executor import LocalExecutor, Printed
+from squallpy.runtime.observers.report import BatchReport
+from squallpy.runtime.sources.input import Input, Slices, Step
 from squallpy.testing.engines import LocalEngine, VolatileEngine
 from squallpy.testing.memory_source import MemorySource, PushedBatches
 from tests.marks import long
@@ -53,17 +54,16 @@ def rows(draw: Random, count: int, largest: int = 9, deletes: bool = True) -> di
 
 
 @pytest.mark.parametrize("deletes", [long(True), False])
-def differential_compiled_triggers(deletes: bool, tmp_path: Path) -> None:
-    """Also a batch with products that have no room in 64 bits, which the generic evaluators do in between.
-
-    Without deletes there is no ledger, and a batch is compiled code alone.
-    """
+def differential_compiled_triggers(deletes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also a batch with products that have no room in 64 bits, which the generic evaluators do in between; deletes of
+    rows that are not there are counted."""
     script = SCRIPT if deletes else SCRIPT.replace(", op 'op'", "")
     engines = [VolatileEngine(compile="wait"), VolatileEngine()]
     for number, engine in enumerate(engines):
         (tmp_path / str(number)).mkdir()
         engine.start(script, tmp_path / str(number), {})
-    assert (engines[0]._executor._direct is None) == deletes
+    assert engines[0]._executor._direct
+    reports = [note_reports(engine._executor, monkeypatch) for engine in engines]
     draw = Random(0)
     for batch in range(5):
         pushed = rows(draw, 3000 if batch == 1 else 300, 2**62 if batch == 3 else 9, deletes)
@@ -71,6 +71,21 @@ def differential_compiled_triggers(deletes: bool, tmp_path: Path) -> None:
         assert len(found[0]) and sorted_rows(found[0]) == sorted_rows(found[1])
     assert sorted_rows(engines[0].result()) == sorted_rows(engines[1].result())
     assert engines[0].row_counts() == engines[1].row_counts()
+    counted = [[(r.tuples, r.unmatched, r.duplicates, r.skipped) for r in some] for some in reports]
+    assert counted[0] == counted[1] and any(report.unmatched for report in reports[0]) == deletes
+
+
+def note_reports(executor: LocalExecutor, monkeypatch: pytest.MonkeyPatch) -> list[BatchReport]:
+    """List the reports of batches from now on."""
+    reports, step = list[BatchReport](), executor.step
+
+    def noting(given: Step | None = None) -> tuple[Printed, BatchReport]:
+        done = step(given)
+        reports.append(done[1])
+        return done
+
+    monkeypatch.setattr(executor, "step", noting)
+    return reports
 
 
 TEXTS = """CREATE STREAM r (k INT NOT NULL, s VARCHAR) USING csv OPTIONS (path 'r', op 'op');
@@ -117,7 +132,7 @@ def differential_compiled_sums_of_doubles(op: str, tmp_path: Path) -> None:
         (tmp_path / str(number)).mkdir()
         engine.start(REAL_SUMS.format(op=op), tmp_path / str(number), {})
     code = engines[0]._code
-    assert isinstance(code, CompiledPlan) and not code.code.refused and bool(engines[0]._executor._direct) == (not op)
+    assert isinstance(code, CompiledPlan) and not code.code.refused and engines[0]._executor._direct
     draw, seen = Random(0), list[tuple[object, ...]]()
 
     def double() -> float | None:

@@ -1,7 +1,7 @@
 """A batch of a plan that is compiled whole, in one process: from Arrow to the changes of results, by one call.
 
-What a plan may have besides, ledgers, windows, upserts, matrices, auxiliary relations, is up to `Sender` and
-`StageExecutor`, and so is a batch for which compiled code has no answer: nothing was changed then.
+What a plan may have besides, windows, upserts, matrices, auxiliary relations, is up to `Sender` and `StageExecutor`,
+and so is a batch for which compiled code has no answer: nothing was changed then.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,6 +26,7 @@ from squallpy.runtime.compiled.functions import (
 from squallpy.runtime.evaluate.kernel_runner import Batch
 from squallpy.runtime.formats.counted_table import concat_tables, one_batch
 from squallpy.runtime.formats.file_rows import ReadStats
+from squallpy.runtime.ingest.feed import LedgerEntries
 from squallpy.runtime.kernels import batch_driver as at
 from squallpy.runtime.kernels.batch_driver import drive
 from squallpy.runtime.kernels.memory_regions import Words
@@ -39,6 +40,7 @@ from squallpy.runtime.sources.protocol import Slice
 from squallpy.runtime.sources.replay import RowBatches
 from squallpy.runtime.sources.source import RowRange, RowSource
 from squallpy.runtime.state.state_store import Store
+from squallpy.runtime.time.unmatched_deletes import book
 from squallpy.runtime.triggers.duplicate_keys import KeyCheck
 
 Changed = list[Delta | NotedRows]
@@ -53,12 +55,19 @@ class _Feed:
     columns: tuple[str, ...]
     groups: list[CompiledGroup]
     place: int
+    ledger: LedgerEntries | None
     batch: Batch | None = None
 
     def use(self, batch: Batch) -> bool:
         """Take the rows of a batch; False if a group cannot read them."""
         self.batch = batch if all(group.fits(batch.schema) for group in self.groups) else None
         return self.batch is not None
+
+    def entries(self, begin: int, count: int) -> list[Delta]:
+        """List what rows of the batch change in the ledger, if there is one."""
+        if self.ledger is None or self.batch is None:
+            return []
+        return [delta for _, delta in self.ledger(self.batch.table.slice(begin, count))]
 
 
 class _Room:
@@ -112,7 +121,8 @@ class DirectBatch:
             made = [found for delta in feed.deltas if (found := compiled.group(delta.name))]
             for group in made:
                 group.bind(self._sums[group.code.delta], store.dictionary)
-            self._feeds.append(_Feed(feed.relation.name, feed.fields, made, at.ENTRIES + at.FEED * number))
+            ledger = LedgerEntries(feed, 1) if feed.relation.name in plan.ledgers else None
+            self._feeds.append(_Feed(feed.relation.name, feed.fields, made, at.ENTRIES + at.FEED * number, ledger))
         self._all_groups = [group for feed in self._feeds for group in feed.groups]
         self._of_texts = [group for group in self._all_groups if group.code.texts]
         targets = {name: as_pool(pools[name]) for run in self._runs.values() for name in run.code.targets}
@@ -156,7 +166,7 @@ class DirectBatch:
     @staticmethod
     def of(plan: Plan, compiled: CompiledPlan | None, store: Store, ways: Sequence[int]) -> "DirectBatch | None":
         """Make it if all that a batch of the plan needs is compiled."""
-        if compiled is None or compiled.code.refused or plan.matrices or plan.clocks or plan.ledgers:
+        if compiled is None or compiled.code.refused or plan.matrices or plan.clocks:
             return None
         relations, steps = [feed.relation for feed in plan.sources], plan.stages[0].steps
         plain = all(r.parts is None and not r.is_computed and not r.source.is_keyed for r in relations)
@@ -172,7 +182,7 @@ class DirectBatch:
             first: Nothing was printed before.
         """
         part, sums = AggregatedPart([], [], {"tuples": 0, "skipped": 0, "read_rows": {}}), ReadStats()
-        words = self._words
+        words, entries = self._words, list[Delta]()
         for feed in self._feeds:
             words[feed.place + 2] = 0
             if some := slices.get(feed.name):
@@ -191,10 +201,16 @@ class DirectBatch:
                 if batch is not feed.batch and not feed.use(batch):
                     return None
                 words[feed.place], words[feed.place + 1], words[feed.place + 2] = batch.address, begin, count
+                entries += feed.entries(begin, count)
         changed = self._drive(first)
         if changed is None:
             return None
-        return changed, add_stats(part.stats, sums.stats) | {"unmatched": 0, "late": 0, "duplicates": self._check()}
+        noted = {"unmatched": self._book(entries), "late": 0, "duplicates": self._check()}
+        return changed, add_stats(part.stats, sums.stats) | noted
+
+    def _book(self, entries: Sequence[Delta]) -> int:
+        """Book the rows of change streams, and count the deletes of rows that are not there."""
+        return sum(book(self._store.pool(each.name), each.keys, each.words) for each in entries)
 
     def resident_rows(self, input: Input) -> RowBatches | None:
         """Tell how batches are cut, if all that they read is in memory; then `over_rows` applies them."""
@@ -209,22 +225,25 @@ class DirectBatch:
 
     def over_rows(self, ranges: Mapping[str, tuple[int, int]]) -> tuple[Changed, BatchReport] | None:
         """Apply a batch, not the first, of rows that are in memory."""
-        words, counts = self._words, list[int]()
+        words, counts, entries = self._words, list[int](), list[Delta]()
         for feed in self._feeds:
             begin, stop = ranges.get(feed.name, (0, 0))
             words[feed.place + 1] = begin
             words[feed.place + 2] = count = stop - begin
             counts.append(count)
+            entries += feed.entries(begin, count) if count and feed.ledger else ()
         changed = self._drive(False)
         if changed is None:
             return None
-        counts.append(self._check())
+        counts += [self._check(), self._book(entries)]
         key = tuple(counts)
         if key not in self._reports:
             if len(self._reports) >= _REPORTS:
                 self._reports.clear()
             read = {feed.name: rows for feed, rows in zip(self._feeds, counts, strict=False) if rows}
-            self._reports[key] = BatchReport(tuples=sum(read.values()), read_rows=read, duplicates=counts[-1])
+            duplicates, unmatched = counts[-2:]
+            tuples = sum(read.values())
+            self._reports[key] = BatchReport(tuples=tuples, read_rows=read, duplicates=duplicates, unmatched=unmatched)
         return changed, self._reports[key]
 
     def _drive(self, first: bool) -> Changed | None:

@@ -31,8 +31,7 @@ class Feeder:
     """A feed made runnable. Not shared between threads: it reuses its scratch pools."""
 
     def __init__(self, feed: Feed, partitions: int, compiled: CompiledPlan | None = None) -> None:
-        self.feed = feed
-        self._partitions = partitions
+        self.feed, self.ledger = feed, LedgerEntries(feed, partitions)
         self.columns = columns_of(feed.relation, feed.fields)
         self._types = {f.name: f.type for f in feed.relation.fields}
         deltas = zip(feed.deltas, feed.payloads, strict=True)
@@ -51,20 +50,29 @@ class Feeder:
         found = (Delta(g.name, *g(len(table), read, mult, dictionary, batch)) for g in self._groups)
         return [delta for delta in found if len(delta.keys)]
 
-    def ledger(self, table: pa.RecordBatch) -> list[tuple[int, Delta]]:
-        """List the inserts and deletes of a change stream, each with the fixed partition of its row."""
+
+class LedgerEntries:
+    """The entries that batches of a change stream make in its ledger."""
+
+    def __init__(self, feed: Feed, partitions: int) -> None:
+        self._feed, self._partitions = feed, partitions
+        self.name = PoolName(feed.relation.name, Role.LEDGER)
+        self._types = {f.name: f.type for f in feed.relation.fields}
+
+    def __call__(self, table: pa.RecordBatch) -> list[tuple[int, Delta]]:
+        """List the inserts and deletes of a batch, each with the fixed partition of its row."""
         mult = _multiplicities(table)
-        if not self.feed.relation.has_ledger or mult is None:
+        if not self._feed.relation.has_ledger or mult is None:
             return []
         keys, words = entries(self._hashes(table), mult)
-        name, place = PoolName(self.feed.relation.name, Role.LEDGER), keys[:, 0] % self._partitions
-        parts = ((p, Delta(name, keys[place == p], words[place == p])) for p in range(self._partitions))
+        place = keys[:, 0] % self._partitions
+        parts = ((p, Delta(self.name, keys[place == p], words[place == p])) for p in range(self._partitions))
         return [(p, delta) for p, delta in parts if len(delta.keys)]
 
     def _hashes(self, table: pa.RecordBatch) -> Words:
         """Hash each tuple by a pure function of its contents, so that a retried batch is booked alike."""
         hashed: list[Any] = []
-        for name in self.feed.fields:
+        for name in self._feed.fields:
             column, type = table.column(name), self._types[name]
             if type.kind is Kind.VARCHAR:
                 hashed.append(column)
