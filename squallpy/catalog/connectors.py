@@ -118,10 +118,24 @@ CONNECTORS: Mapping[str, Connector] = {
         tells=False,
         messages=True,
     ),
+    "webhook": Connector(
+        "squallpy.runtime.connectors.webhook.connector",
+        "url",
+        {},
+        (),
+        {
+            "url": "where rows are POSTed: https://example.org/hook",
+            "request.rows": "the most rows of a request",
+            "timeout": "how long to wait for an answer: '30 seconds'",
+            "connect_timeout": _SERVER["connect_timeout"],
+        },
+    ),
 }
+HEADER = "header."
+"""The beginning of options that are headers of requests, such as header.authorization."""
 BROKERS = "kafka."
 """The beginning of options that are passed on to the client of Kafka, such as kafka.security.protocol."""
-_PASSED = {"path": STORAGE, "catalog.uri": CATALOG}
+_PASSED = {"path": STORAGE, "catalog.uri": CATALOG, "request.rows": HEADER}
 JAVA = {
     "kafka.sasl.jaas.config": "write kafka.sasl.username and kafka.sasl.password",
     "kafka.ssl.truststore.location": "write kafka.ssl.ca.location, a file in PEM",
@@ -171,10 +185,12 @@ def check_connector_option(format: str, key: str, value: str, known: Mapping[str
     choices = SINK_FORMATS if name == "format" and "topic" in known else CHOICES.get(name)
     if choices and value.lower() not in choices:
         raise SquallError("SQ7002", f'option "{key}" cannot be "{value}"', hint=nearest(value, choices))
-    if name == "connect_timeout" and parse_interval(value) is None:
+    if name in ("connect_timeout", "timeout") and parse_interval(value) is None:
         raise SquallError(
             "SQ7002", f'option "{key}" cannot be "{value}"', hint="an interval above 0, such as '30 seconds'"
         )
+    if name == "request.rows" and not (value.isdecimal() and int(value) > 0):
+        raise SquallError("SQ7002", f'option "{key}" cannot be "{value}"', hint="a number of at least 1")
     if name == "startingversion" and not value.isdecimal():
         raise SquallError("SQ7002", f'option "{key}" cannot be "{value}"', hint="the number of a version")
     resolve(value)

@@ -78,7 +78,8 @@ NUMBERS = ("maxfilespertrigger", "maxbytespertrigger")
 def check_format(name: str) -> str:
     """Return the format in lower case; SQ7002 if it is no format of files, no adapter, and none that a package
     brings."""
-    known = (*FORMATS, SOCKET, HTTP, *ADAPTERS, *CONNECTORS, PUSHED)
+    sources = (each for each, connector in CONNECTORS.items() if connector.source)
+    known = (*FORMATS, SOCKET, HTTP, *ADAPTERS, *sources, PUSHED)
     if name.lower() in known or name.lower() in (brought := names_of(SOURCES)):
         return name.lower()
     raise SquallError("SQ7002", f'unknown format "{name}"', hint=nearest(name, (*known, *brought)))

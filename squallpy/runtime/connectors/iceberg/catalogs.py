@@ -18,12 +18,12 @@ from squallpy.base.batch_trigger import parse_interval
 from squallpy.base.errors import SquallError, shorten
 from squallpy.base.secrets import resolve
 from squallpy.catalog.connectors import CATALOG
+from squallpy.runtime.connectors.backoff import pause
 
 T = TypeVar("T")
 NOT_FOLLOWED = "SQ4009"
 NAME = "default"  # the name of a catalog whose options say none, which is pyiceberg's
 PATIENCE = 30.0  # seconds for a catalog that is away when a run begins
-PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)  # seconds between attempts; the last is repeated
 _PASSING = {
     "ConnectionError", "Timeout", "OperationalError", "InterfaceError", "ServerError", "ServiceUnavailableError",
     "TooManyRequestsError", "CommitStateUnknownException",
@@ -117,11 +117,6 @@ def is_passing(error: Exception) -> bool:
     if "(sqlite3." in str(error) and "locked" not in str(error):  # NB: a file, which does not come back by itself
         return False
     return bool(_PASSING & {each.__name__ for each in type(error).__mro__})
-
-
-def pause(tries: int) -> float:
-    """Return the seconds to wait after a number of failed attempts."""
-    return PAUSES[min(tries, len(PAUSES) - 1)]
 
 
 def one_line(error: Exception) -> str:

@@ -20,7 +20,8 @@ from pyiceberg.table import Table, Transaction
 from squallpy.base.errors import SquallError
 from squallpy.base.events import SOURCES, WARNING, log_event
 from squallpy.catalog.sink_spec import FINAL, UPSERT, SinkSpec
-from squallpy.runtime.connectors.iceberg.catalogs import Place, is_passing, one_line, pause
+from squallpy.runtime.connectors.backoff import pause
+from squallpy.runtime.connectors.iceberg.catalogs import Place, is_passing, one_line
 from squallpy.runtime.sinks.change_table import DELETE, INSERT
 from squallpy.runtime.sinks.protocol import SinkWriter
 from squallpy.runtime.sinks.upsert_table import number_rows

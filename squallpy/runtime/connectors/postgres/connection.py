@@ -18,10 +18,10 @@ from psycopg.pq.abc import PGconn
 from squallpy.base.batch_trigger import parse_interval
 from squallpy.base.errors import SquallError
 from squallpy.base.secrets import resolve
+from squallpy.runtime.connectors.backoff import pause
 
 T = TypeVar("T")
 PATIENCE = 30.0  # seconds for a server that is away when a run begins
-PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)  # seconds between attempts; the last is repeated
 SETTINGS = "-c timezone=UTC -c datestyle=ISO -c intervalstyle=postgres -c extra_float_digits=1 -c bytea_output=hex"
 _PASSING = ("08", "40", "53300", "55006", "57P01", "57P02", "57P03")  # classes and codes of what a retry may mend
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -95,11 +95,6 @@ class Server:
                     raise self.error(error) from None
             time.sleep(min(pause(tries), max(0.0, until - time.monotonic())))
             tries += 1
-
-
-def pause(tries: int) -> float:
-    """Return the seconds to wait after a number of failed attempts."""
-    return PAUSES[min(tries, len(PAUSES) - 1)]
 
 
 def is_passing(error: psycopg.Error) -> bool:

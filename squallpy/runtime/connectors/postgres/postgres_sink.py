@@ -18,7 +18,8 @@ from psycopg import sql
 from squallpy.base.errors import SquallError
 from squallpy.base.events import SOURCES, WARNING, first_line, log_event
 from squallpy.catalog.sink_spec import FINAL, UPSERT, SinkSpec
-from squallpy.runtime.connectors.postgres.connection import Connection, Server, asking, is_passing, pause
+from squallpy.runtime.connectors.backoff import pause
+from squallpy.runtime.connectors.postgres.connection import Connection, Server, asking, is_passing
 from squallpy.runtime.connectors.postgres.tables import Table, describe, split_name
 from squallpy.runtime.formats.csv_writer import csv_rows
 from squallpy.runtime.formats.text_columns import code_of

@@ -28,7 +28,8 @@ from squallpy.base.errors import SquallError
 from squallpy.base.events import INFO, SOURCES, log_event
 from squallpy.runtime.checkpoint.checksummed_record import read_record, write_record
 from squallpy.runtime.checkpoint.durable_folder import open_durable
-from squallpy.runtime.connectors.postgres.connection import Connection, Server, asking, pause
+from squallpy.runtime.connectors.backoff import pause
+from squallpy.runtime.connectors.postgres.connection import Connection, Server, asking
 from squallpy.runtime.connectors.postgres.pgoutput import Changes, Layout
 from squallpy.runtime.connectors.postgres.snapshot import Pieces, copy_table
 from squallpy.runtime.connectors.postgres.tables import NOT_FOLLOWED, Table, check_followed, find_table

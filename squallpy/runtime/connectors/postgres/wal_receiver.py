@@ -22,8 +22,9 @@ from psycopg.pq.abc import PGconn
 
 from squallpy.base.errors import SquallError
 from squallpy.base.events import SOURCES, WARNING, first_line, log_event
+from squallpy.runtime.connectors.backoff import pause
 from squallpy.runtime.connectors.postgres import pgoutput
-from squallpy.runtime.connectors.postgres.connection import Server, is_passing, pause
+from squallpy.runtime.connectors.postgres.connection import Server, is_passing
 from squallpy.runtime.connectors.postgres.pgoutput import Changes, Layout
 
 EPOCH = 946_684_800  # 2000-01-01 in Unix time
