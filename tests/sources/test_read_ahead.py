@@ -3,6 +3,7 @@
 from pathlib import Path
 from random import Random
 
+import pyarrow as pa
 import pytest
 
 from squallpy.base.errors import SquallError
@@ -13,6 +14,9 @@ from squallpy.runtime.formats.csv import CsvPart
 from squallpy.runtime.formats.indexed_text import IndexedText
 from squallpy.runtime.formats.read_ahead import ReadAhead
 from squallpy.runtime.sources import open_source
+from squallpy.runtime.sources.foreign_source import ForeignSource
+from squallpy.runtime.sources.protocol import Limit
+from squallpy.runtime.sources.pushed_rows import PushedRows
 
 FIELDS = (Field("k", INT, nullable=False), Field("v", decimal(6, 2)), Field("s", VARCHAR))
 OP = "op"
@@ -74,3 +78,19 @@ def test_parsed_rows_of_few_files_are_kept() -> None:
     for number in range(100):
         kept.keep(number, read_ahead.ParsedRows(0, 1, None, b"", 0, (0, 0)))
     assert [*kept.files] == [*range(68, 100)]
+
+
+def test_pushed_rows_are_checked_when_they_have_another_schema() -> None:
+    pushed = PushedRows()
+    source = ForeignSource(Relation("r", FIELDS, True, "pushed", {}), "rows", pushed)
+    place = source.initial()
+    good = pa.table({"k": [1], "v": ["2.5"], "s": ["é"]})
+    for rows in (good, good, good.set_column(0, "k", pa.array([0], pa.date32()))):
+        pushed.push(rows)
+        place, start = source.latest(place, Limit()), place
+        (read,) = source.split(start, place, 1)
+        if rows is good:
+            assert read.read(("k", "s")).to_pylist() == [{"k": 1, "s": "é"}]
+            continue
+        with pytest.raises(SquallError, match=r'SQ4002 .*column "k" is date32'):
+            read.read(("k", "s"))

@@ -40,7 +40,7 @@ from squallpy.runtime.sources.protocol import Slice
 from squallpy.runtime.sources.replay import RowBatches
 from squallpy.runtime.sources.source import RowRange, RowSource
 from squallpy.runtime.state.state_store import Store
-from squallpy.runtime.time.unmatched_deletes import book
+from squallpy.runtime.time.unmatched_deletes import book_entries
 from squallpy.runtime.triggers.duplicate_keys import KeyCheck
 
 Changed = list[Delta | NotedRows]
@@ -210,7 +210,7 @@ class DirectBatch:
 
     def _book(self, entries: Sequence[Delta]) -> int:
         """Book the rows of change streams, and count the deletes of rows that are not there."""
-        return sum(book(self._store.pool(each.name), each.keys, each.words) for each in entries)
+        return sum(book_entries(self._store.pool(each.name), each.keys, each.words) for each in entries)
 
     def resident_rows(self, input: Input) -> RowBatches | None:
         """Tell how batches are cut, if all that they read is in memory; then `over_rows` applies them."""

@@ -21,10 +21,11 @@ from squallpy.runtime.kernels.content_hash import from_zero, hash_columns
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.payload_columns import pack_decimal128
+from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.messages.deltas import Delta, encode, rank_of
 from squallpy.runtime.messages.grouping import Grouping
 from squallpy.runtime.state.pool_names import PoolName, Role
-from squallpy.runtime.time.unmatched_deletes import entries
+from squallpy.runtime.time.unmatched_deletes import COUNTS, entries
 
 
 class Feeder:
@@ -58,13 +59,14 @@ class LedgerEntries:
         self._feed, self._partitions = feed, partitions
         self.name = PoolName(feed.relation.name, Role.LEDGER)
         self._types = {f.name: f.type for f in feed.relation.fields}
+        self._scratch = Pool(1, COUNTS)
 
     def __call__(self, table: pa.RecordBatch) -> list[tuple[int, Delta]]:
         """List the inserts and deletes of a batch, each with the fixed partition of its row."""
         mult = _multiplicities(table)
         if not self._feed.relation.has_ledger or mult is None:
             return []
-        keys, words = entries(self._hashes(table), mult)
+        keys, words = entries(self._hashes(table), mult, self._scratch)
         place = keys[:, 0] % self._partitions
         parts = ((p, Delta(self.name, keys[place == p], words[place == p])) for p in range(self._partitions))
         return [(p, delta) for p, delta in parts if len(delta.keys)]

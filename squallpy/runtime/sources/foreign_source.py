@@ -128,6 +128,14 @@ class ForeignSource(Source):
     name: str
     inner: Source = field(repr=False)
     cut: tuple[Offset, Offset] | None = field(default=None, init=False, repr=False)
+    checked: dict[tuple[str, ...], pa.Schema] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """The schema of rows that were last read, by the columns that were asked for."""
+
+    def is_checked(self, schema: pa.Schema, columns: tuple[str, ...]) -> bool:
+        """True if rows of that schema were read before, so that they fit the relation."""
+        known = self.checked.get(columns)
+        return known is not None and known.equals(schema)
+
     slices: dict[int, "list[ForeignSlice]"] = field(default_factory=dict, init=False, repr=False)
     """The slices of what was cut last, by their number."""
 
@@ -269,7 +277,9 @@ class ForeignSlice:
         except Exception as error:
             raise SourceFault(name, f"raised {described(error, 'read')}", self.batch, relation.span) from error
         part = self.source.part(raw, first)
-        check_rows(replace(relation, fields=read), part, columns)
+        if not (isinstance(part, ArrowPart) and self.source.is_checked(raw.schema, columns)):
+            check_rows(replace(relation, fields=read), part, columns)
+            self.source.checked[columns] = raw.schema
         try:
             return FileSource(relation, (part,), first_row=first).read(0, len(raw), columns)
         except SquallError as error:

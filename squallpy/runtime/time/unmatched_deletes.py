@@ -29,14 +29,19 @@ def ledger_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
     )
 
 
-def entries(hashes: Words, mult: Words) -> tuple[Words, Words]:
+def entries(hashes: Words, mult: Words, scratch: Pool | None = None) -> tuple[Words, Words]:
     """List the changes of a batch for its ledger, without rows that cancel out."""
-    return sum_changes([(hashes.reshape(-1, 1), mult.reshape(-1, 1))])
+    return sum_changes([(hashes.reshape(-1, 1), mult.reshape(-1, 1))], scratch)
 
 
-def sum_changes(changes: Sequence[tuple[Words, Words]]) -> tuple[Words, Words]:
-    """Sum changes of counts, keys (n, K) and counts (n, 1) each, by key; those that cancel out are left out."""
-    pool = Pool(changes[0][0].shape[1], COUNTS)
+def sum_changes(changes: Sequence[tuple[Words, Words]], scratch: Pool | None = None) -> tuple[Words, Words]:
+    """Sum changes of counts, keys (n, K) and counts (n, 1) each, by key; those that cancel out are left out.
+
+    Args:
+        scratch: A pool for it; None: one that is made, which takes as long as small changes.
+    """
+    pool = Pool(changes[0][0].shape[1], COUNTS) if scratch is None else scratch
+    pool.clear()
     for keys, counts in changes:
         pool.upsert(np.ascontiguousarray(keys), np.ascontiguousarray(counts))
     keys, counts = pool.rows()
@@ -45,7 +50,11 @@ def sum_changes(changes: Sequence[tuple[Words, Words]]) -> tuple[Words, Words]:
 
 def book(ledger: Pool, keys: Words, words: Words) -> int:
     """Book the changes, of a row perhaps by several readers, and count the deletes of rows that are not there."""
-    keys, words = entries(keys, words)
+    return book_entries(ledger, *entries(keys, words))
+
+
+def book_entries(ledger: Pool, keys: Words, words: Words) -> int:
+    """Book changes of distinct rows, and count the deletes of rows that are not there."""
     before = _debts(ledger, keys)
     ledger.upsert(keys, words)
     return int(np.maximum(_debts(ledger, keys) - before, 0).sum())
