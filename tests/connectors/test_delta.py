@@ -14,7 +14,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, TableFeatures, write_deltalake
 
 from squallpy.base.errors import SquallError
 from tests.connectors.runs import Answers, Row, run
@@ -150,6 +150,26 @@ def test_what_is_wrong_with_tables(tmp_path: Path) -> None:
     shutil.rmtree(world.folder / "_change_data")
     with pytest.raises(SquallError, match=r"SQ4009 .*versions 2 to 3 of .*/q cannot be read any more: vacuumed"):
         run(script(world, ", readChangeFeed 'true'"), checkpoint=tmp_path / "kept")
+
+
+def fault_deletion_vectors(tmp_path: Path) -> None:
+    """A table that may have deletion vectors is neither read nor merged into: rows that went would be there."""
+    world = World(tmp_path / "r", 1, feed=False)
+    world.append()
+    feature = TableFeatures.DeletionVectors
+    DeltaTable(world.folder).alter.add_feature(feature, allow_protocol_versions_increase=True)
+    says = (
+        "SQ3001 .*/r has deletionVectors, with which it cannot be read, run ALTER TABLE delta.`.*/r` DROP FEATURE del"
+    )
+    for kind in ("STREAM", "TABLE"):
+        with pytest.raises(SquallError, match=says):
+            run(script(world, "").replace("STREAM", kind))
+    other = World(tmp_path / "q", 1, feed=False)
+    other.append()
+    sink = f"CREATE SINK s USING delta OPTIONS (path '{world.folder}', mode 'upsert', key 'k', existing 'keep')"
+    query = "SELECT k, MAX(x) AS x FROM r GROUP BY k"
+    with pytest.raises(SquallError, match=says):
+        run(f"CREATE STREAM r USING delta OPTIONS (path '{other.folder}'); {sink} AS {query};")
 
 
 def test_sinks_that_have_rows(tmp_path: Path) -> None:

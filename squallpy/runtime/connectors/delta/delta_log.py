@@ -22,6 +22,8 @@ from squallpy.base.secrets import resolve
 from squallpy.catalog.connectors import STORAGE
 
 NOT_FOLLOWED = "SQ4009"
+UNREAD = frozenset({"deletionVectors", "columnMapping"})
+"""Features of tables that the reader of data files does not know, so that rows that went would be there."""
 FEED = "delta.enableChangeDataFeed"
 
 
@@ -85,6 +87,14 @@ class Place:
             adds = (each["add"] for each in actions if "add" in each)
             found[version] = tuple(unquote(each["path"]) for each in adds if each.get("dataChange", True))
         return found
+
+    def unread(self, table: DeltaTable) -> SquallError | None:
+        """Describe features of a table with which it cannot be read; None if it has none of them."""
+        features = sorted(UNREAD.intersection(table.protocol().reader_features or ()))
+        if not features:
+            return None
+        message = f"{self} has {', '.join(features)}, with which it cannot be read"
+        return SquallError("SQ3001", message, hint=f"run ALTER TABLE delta.`{self}` DROP FEATURE {features[0]};")
 
     def gone(self, first: int, last: int) -> SquallError:
         """Describe versions that are there no more."""

@@ -37,6 +37,8 @@ class DeltaSink:
         table = self.table()
         if table is None:
             return
+        if fault := place.unread(table):
+            raise fault
         known = table.transaction_version(self.application)
         if resumed:
             self.known = -1 if known is None else known

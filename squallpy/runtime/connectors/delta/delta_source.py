@@ -206,10 +206,7 @@ def _dataset(place: Place, version: int | None) -> Any:
     try:
         return table.to_pyarrow_dataset()
     except Exception as error:
-        message = f"{place} has a feature that is not supported: {' '.join(str(error).split())}"
-        raise SquallError(
-            "SQ3001", message, hint="a table without deletion vectors and column mapping is read"
-        ) from None
+        raise place.unread(table) or place.fault(error) from None
 
 
 def _names(known: Sequence[str], wanted: Sequence[str], place: Place, version: int) -> list[str]:

@@ -120,7 +120,7 @@ class WebhookSink:
             log_event(SOURCES, WARNING, "server is back", server=str(self), sink=self.spec.name)
 
     def _post(self, body: bytes, key: str) -> tuple[int, str, float]:
-        """Send a request once, and return the status, the first line of the answer, and how long the server asks to wait."""
+        """Send a request once, and return the status, the first line of the answer, and the seconds it asks to wait."""
         connection = self._connect()
         connection.request("POST", self._target, body, self._headers | {"idempotency-key": key})
         answer = connection.getresponse()
