@@ -144,7 +144,13 @@ def oracle_numbered_schemas(kafka: KafkaServer, registry: SchemaRegistry, tmp_pa
                 rows[id] = row
                 some.append((key, record((ROW, FLAT)[which], {"ID": id, "other": ["x"], **row}, numbers[which])))
         send(kafka, topic, some)
-        run(script(kafka, topic, options), answers, tmp_path / "kept", rows=25, backend=backend)
+        run(
+            script(kafka, topic, options),
+            answers,
+            tmp_path / "kept",
+            rows=25 if backend == "local" else None,
+            backend=backend,
+        )
         assert answers.rows == answer(rows.values()), turn
 
 

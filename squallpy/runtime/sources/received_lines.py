@@ -81,8 +81,15 @@ class ReceivedLines:
     def of(relation: Relation, name: str, lines: Sequence[bytes], first: int) -> "ReceivedLines":
         """Parse lines, each for itself: a row has no line ends."""
         unclosed = _unclosed(lines, Dialect.of(relation.options)) if relation.row_format == "csv" else frozenset[int]()
-        data = _HEAD + _joined([b"-" if i in unclosed else line for i, line in enumerate(lines)] if unclosed else lines)
-        text = _Text("", len(data), 0, name, data=data)
+        data = _joined([b"-" if i in unclosed else line for i, line in enumerate(lines)] if unclosed else lines)
+        return ReceivedLines.of_text(relation, name, data, first, unclosed)
+
+    @staticmethod
+    def of_text(
+        relation: Relation, name: str, data: bytes, first: int, unclosed: frozenset[int] = frozenset()
+    ) -> "ReceivedLines":
+        """Parse lines that are joined."""
+        text = _Text("", HEAD + len(data), 0, name, data=_HEAD + data)
         part = open_part(replace(relation, format=relation.row_format), text)
         return ReceivedLines(part, first, unclosed)
 

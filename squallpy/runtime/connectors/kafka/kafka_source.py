@@ -9,15 +9,14 @@ of a group follow them. Messages without a value are left out where they delete 
 """
 
 import time
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from operator import itemgetter
 from typing import Any
 from uuid import uuid4
 
+import numpy as np
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
 
@@ -25,13 +24,11 @@ from squallpy.base.errors import SquallError
 from squallpy.base.events import SOURCES, WARNING, log_event
 from squallpy.catalog.relation import Field, Relation
 from squallpy.runtime.connectors.kafka.brokers import GROUP, Brokers, is_passing, kafka_error, said
-from squallpy.runtime.connectors.kafka.messages import SCHEMA, MessageSource, avro_of
+from squallpy.runtime.connectors.kafka.messages import OFFSET, SCHEMA, VALUE, MessageSource, avro_of
 from squallpy.runtime.sources.protocol import Backlog, Limit, Offset, Slice, Source
 from squallpy.runtime.sources.received_lines import check_columns_of_lines
 from squallpy.runtime.sources.source import cut
 
-Read = tuple[int, bytes | None, bytes | None]
-"""The offset, the key and the value of a message."""
 LOST = "SQ4009"
 LOOK, PATIENCE = 10.0, 60.0  # seconds for an answer; for messages that are known to be there
 RENEWED = 1.0  # seconds after which partitions are looked for again
@@ -184,11 +181,10 @@ class KafkaSlice:
     def read(self, columns: tuple[str, ...]) -> pa.Table:
         tables = [SCHEMA.empty_table()]
         for partition, start, stop in self.spans:
-            number = int(partition)
-            found = _reader(self.brokers, self.topic, number, self.stream).read(start, stop, self.has_tombstones)
-            offsets, keys, values = zip(*found, strict=True) if found else ((), (), ())
-            tables.append(pa.table([keys, values, [number] * len(keys), offsets], schema=SCHEMA))
-        return pa.concat_tables(tables)
+            tables.append(_reader(self.brokers, self.topic, int(partition), self.stream).read(start, stop))
+        table = pa.concat_tables(tables)
+        values = table.column(VALUE)
+        return table if self.has_tombstones or not values.null_count else table.filter(values.is_valid())
 
 
 class PartitionReader:
@@ -197,45 +193,50 @@ class PartitionReader:
     def __init__(self, brokers: Brokers, topic: str, partition: int) -> None:
         self._brokers, self._topic, self._partition = brokers, topic, partition
         self.consumer = brokers.consumer()
-        self._at, self._rest = -1, list[Read]()
+        self._at, self._rest = -1, SCHEMA.empty_table()
 
-    def read(self, start: int, stop: int, has_tombstones: bool) -> list[Read]:
+    def read(self, start: int, stop: int) -> pa.Table:
         """Read the messages from an offset to before another; SQ4009 if they are gone, SQ8010 if none come."""
         if start != self._at:
-            self._rest = []
+            self._rest = SCHEMA.empty_table()
             self.consumer.assign([TopicPartition(self._topic, self._partition, start)])
         self._at = -1  # NB: an error leaves messages that came unread
-        found, until, reached = list[Read](), time.monotonic() + PATIENCE, start
+        found, until, reached = list[pa.Table](), time.monotonic() + PATIENCE, start
         some, end = self._rest, start
         while True:
-            cut = bisect_left(some, stop, key=itemgetter(0)) if some and some[-1][0] >= stop else len(some)
-            some, self._rest = some[:cut], some[cut:]
-            found += some if has_tombstones else (each for each in some if each[2] is not None)
-            reached = max(reached, end, some[-1][0] + 1 if some else 0)
-            if self._rest or reached >= stop:
+            offsets = some.column(OFFSET).to_numpy()
+            cut = int(np.searchsorted(offsets, stop))
+            found.append(some.slice(0, cut))
+            self._rest = some.slice(cut)
+            reached = max(reached, end, int(offsets[-1]) + 1 if len(offsets) else 0)
+            if reached >= stop:
                 self._at = stop
-                return found
+                return pa.concat_tables(found)
             if time.monotonic() > until:
                 raise self._brokers.fault(KafkaException(KafkaError(KafkaError._TIMED_OUT)))
             some, end = self._receive()
 
-    def _receive(self) -> tuple[list[Read], int]:
+    def _receive(self) -> tuple[pa.Table, int]:
         """Receive messages, and where the partition ends, if that is reached.
 
-        NB: transactions that do not count, and their marks, have offsets and bring nothing else.
+        NB: transactions that do not count, and their marks, have offsets and bring nothing else. Columns are lists of
+        their own, as a tuple for each message is one more that Python's collector looks at again and again.
         """
-        found, end = list[Read](), 0
-        for message in self.consumer.consume(10_000, timeout=0.2):
-            if (error := message.error()) is None:
-                found.append((message.offset() or 0, message.key(), message.value()))
-            elif error.code() == KafkaError._PARTITION_EOF:
+        came, end = self.consumer.consume(10_000, timeout=0.2), 0
+        for message in [each for each in came if each.error() is not None]:
+            error = message.error()
+            assert error is not None
+            if error.code() == KafkaError._PARTITION_EOF:
                 end = message.offset() or 0
             elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
                 text = f"the topic {self._topic}, partition {self._partition}: offsets are gone"
                 raise SquallError(LOST, text, hint="nothing is skipped: begin anew with another checkpoint")
             elif not is_passing(error):
                 raise KafkaException(error)
-        return found, end
+        good = [each for each in came if each.error() is None]
+        keys, values = [each.key() for each in good], [each.value() for each in good]
+        columns = [keys, values, [self._partition] * len(good), [each.offset() for each in good]]
+        return pa.table(columns, schema=SCHEMA), end
 
 
 @lru_cache(maxsize=64)  # NB: those of a process; a consumer takes a tenth of a second to find its brokers

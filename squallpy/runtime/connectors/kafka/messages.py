@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -74,11 +75,12 @@ class MessagePart(ReceivedLines):
     @staticmethod
     def of_json(relation: Relation, name: str, raw: pa.Table, avro: AvroFormat | None) -> "MessagePart":
         """Parse values as JSON."""
-        wrong, values, keys = dict[int, Problem](), raw.column(VALUE).to_pylist(), KeyReader.of(relation, avro)
-        if keys.in_rows or None in values:
-            values = keys.lines(raw.column(KEY).to_pylist(), values, wrong)
-        lines = ReceivedLines.of(relation, name, [_one_line(value) for value in values], 0)
-        return MessagePart(lines.lines, 0, lines.unclosed, raw, wrong)
+        wrong, values, keys = dict[int, Problem](), raw.column(VALUE), KeyReader.of(relation, avro)
+        if keys.in_rows or values.null_count:
+            lines = keys.lines(raw.column(KEY).to_pylist(), values.to_pylist(), wrong)
+            values = pa.chunked_array([pa.array(lines, pa.binary())])
+        part = ReceivedLines.of_text(relation, name, _text_of(values), 0)
+        return MessagePart(part.lines, 0, part.unclosed, raw, wrong)
 
     def location(self, row: int) -> str:
         return f"{self.file.display_name}, partition {self._at(PARTITION, row)}, offset {self._at(OFFSET, row)}"
@@ -236,5 +238,14 @@ class KeyReader:
         return json.dumps(found, ensure_ascii=False)[1:-1].encode() if isinstance(found, dict) and found else None
 
 
-def _one_line(value: bytes) -> bytes:
-    return value.replace(b"\n", b" ").replace(b"\r", b" ") if b"\n" in value or b"\r" in value else value
+def _text_of(values: pa.ChunkedArray) -> bytes:
+    """Join values, each as one line."""
+    whole = pa.concat_arrays([*values.chunks, pa.array([], pa.binary())])
+    ended = pc.binary_join_element_wise(whole, b"", b"\n")
+    _, offsets, data = ended.buffers()
+    if not len(ended) or data is None:
+        return b""
+    text: bytes = data[: np.frombuffer(offsets, np.int32)[len(ended)]].to_pybytes()
+    if text.count(b"\n") == len(values) and b"\r" not in text:
+        return text
+    return b"".join(line.replace(b"\n", b" ").replace(b"\r", b" ") + b"\n" for line in whole.to_pylist())
