@@ -176,10 +176,24 @@ class RowExpressions:
             return self._let(f"part_of_date({a.code}, {_PARTS.index(name)})", a.known, call, 0, 9999)
         if name == "negate" and call.type.is_exact:
             return self._arithmetic("-", _literal(0), self.value(args[0]), str(call))
+        if name == "abs" and call.type.is_exact:
+            a = self._magnitude(args[0])
+            return self._let(f"abs({a.code})", a.known, call, 0, max(-a.least, a.most))
+        if name == "%" and call.type.is_integer and all(arg.type.is_integer for arg in args):
+            a, b = map(self._magnitude, args)
+            known, divides = self._both(a, b), f"1 if {b.code} != 0 else 0"
+            known = self._name(f"{known} & ({divides})" if known else divides)
+            rest = self._name(f"abs({a.code}) % max(abs({b.code}), 1)")
+            return self._let(f"{rest} if {a.code} >= 0 else -{rest}", known, call, *bounds(call.type))
         if name in _ARITHMETIC and (call.type.is_exact or call.type.kind in YEARS):
             value = self._arithmetic(_ARITHMETIC[name], self.value(args[0]), self.value(args[1]), str(call))
             return self._within(value, *YEARS[call.type.kind]) if call.type.kind in YEARS else value
         raise NotCompilable(f"{call.name} in {call}")
+
+    def _magnitude(self, expr: Expr) -> Value:
+        """Print a value that has an absolute value."""
+        value = self.value(expr)
+        return self._within(value, 1 - _LIMIT, _LIMIT - 1) if value.least <= -_LIMIT else value
 
     def _real(self, call: Call) -> Value:
         """Print arithmetic of doubles; a quotient by 0 is NULL."""

@@ -42,7 +42,7 @@ ARROW: Final = {  # the buffers that a column is read from, by the kind of its t
 
 RESERVED: Final = {
     "given", "steps", "batch", "first", "rows", "row", "dictionary", "sums", "key", "short_texts", "fits", "record",
-    "words", "left", "load", "load8", "address", "load32", "store", "range", "add_double",
+    "words", "left", "load", "load8", "address", "load32", "store", "range", "add_double", "abs", "max",
 }  # fmt: skip
 
 

@@ -30,7 +30,7 @@ OUTCOME_ROWS: Final = 1024  # rows that a statement adds together
 _OPERATORS = dict(zip(COMPARISONS, ("==", "!=", "<", "<=", ">", ">="), strict=True))
 _RESERVED = {
     "given", "steps", "rows", "row", "keys", "words", "target", "pool", "load", "store", "range", "find", "added",
-    "out_keys", "out_words", "repeats", "result", "address", "touched", "noting", "ask_ahead", "min",
+    "out_keys", "out_words", "repeats", "result", "address", "touched", "noting", "ask_ahead", "min", "max", "abs",
 }  # fmt: skip
 
 

@@ -157,6 +157,28 @@ def differential_compiled_sums_of_doubles(op: str, tmp_path: Path) -> None:
     assert engines[0].row_counts() == engines[1].row_counts()
 
 
+REMAINDERS = """CREATE STREAM r (a INT NOT NULL, b BIGINT, c BIGINT NOT NULL) USING csv OPTIONS (path 'r');
+SELECT a % 3 AS k, SUM(a % c) AS x, SUM(b % c) AS y, SUM(c % b) AS z, SUM(ABS(a)) AS p, COUNT(ABS(a) % 2 = 1) AS n
+FROM r GROUP BY a % 3;"""
+
+
+def differential_compiled_remainders(tmp_path: Path) -> None:
+    """Of both signs, by 0, of NULL, and of the least integer, whose absolute value has no room."""
+    engines = [VolatileEngine(compile="wait"), VolatileEngine()]
+    for number, engine in enumerate(engines):
+        (tmp_path / str(number)).mkdir()
+        engine.start(REMAINDERS, tmp_path / str(number), {})
+    code = engines[0]._code
+    assert isinstance(code, CompiledPlan) and not code.code.refused
+    draw = Random(0)
+    for least in (-5, -(2**63), -7):
+        a = [draw.randrange(-9, 9) for _ in range(200)]
+        b, c = ([draw.choice([*some, 0, least, 2**63 - 1, *range(-6, 6)]) for _ in a] for some in ([None], [3]))
+        pushed = {"r": pa.table({"a": a, "b": b, "c": c})}
+        found = [engine.push(pushed) for engine in engines]
+        assert len(found[0]) and sorted_rows(found[0]) == sorted_rows(found[1])
+
+
 OVER = """CREATE STREAM r (k INT NOT NULL, s VARCHAR, v BIGINT) USING csv OPTIONS (path 'r');
 CREATE STREAM t (k INT NOT NULL, w INT NOT NULL) USING csv OPTIONS (path 't');
 CREATE VIEW sums AS SELECT r.k, SUM(v * w) AS x FROM r JOIN t ON r.k = t.k GROUP BY r.k;
