@@ -14,9 +14,10 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
+from runpy import run_path
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
@@ -25,6 +26,7 @@ from squallpy.terminal.cli import main
 ROOT = Path(__file__).resolve().parents[2]
 _BLOCK = re.compile(r"(?:^`([^`\n]+)`:\n\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(r"^\$ (.*)$", re.MULTILINE)
+_SCRIPT = re.compile(r"python (\w+\.py)")
 _SQUALL = re.compile(r"((?:\w+=\S* )*)squall ([^|<>&;]*)")
 
 
@@ -62,6 +64,8 @@ class Console:
             return "".join(process.communicate(timeout=60)[0] for process in self._running)
         if found := _SQUALL.fullmatch(command):
             return self._squall(found[2].split(), dict(each.split("=", 1) for each in found[1].split()))
+        if found := _SCRIPT.fullmatch(command):
+            return self._here(lambda: run_path(found[1], run_name="__main__"))
         line = command.removesuffix("&")
         process = subprocess.Popen(
             ["bash", "-c", _PROGRAM.sub(lambda m: _PROGRAMS[m[0]], line)],
@@ -76,13 +80,17 @@ class Console:
 
     def _squall(self, arguments: list[str], environment: Mapping[str, str]) -> str:
         """Run the command in this process, as on a terminal of which the output is read line by line."""
-        shown = io.BytesIO()
-        out, err = (kind(shown, encoding="utf-8", write_through=True) for kind in (io.TextIOWrapper, _Terminal))
-        around = patch.dict(os.environ, {"TERM": "dumb", **environment})
         # NB: a session of Spark's that other tests have started would be used
         alone = patch("pyspark.SparkContext._active_spark_context", None)
-        with chdir(self._folder), around, alone, redirect_stdout(out), redirect_stderr(err):
-            main(arguments)
+        with patch.dict(os.environ, {"TERM": "dumb", **environment}), alone:
+            return self._here(lambda: main(arguments))
+
+    def _here(self, run: Callable[[], object]) -> str:
+        """Run a function in the folder, and return what it prints."""
+        shown = io.BytesIO()
+        out, err = (kind(shown, encoding="utf-8", write_through=True) for kind in (io.TextIOWrapper, _Terminal))
+        with chdir(self._folder), redirect_stdout(out), redirect_stderr(err):
+            run()
         return shown.getvalue().decode()
 
     def _plain(self, text: str) -> str:

@@ -122,7 +122,7 @@ def test_one_answer(name: str, window: str, folder: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", [long("SQL"), "by hand"])
+@pytest.mark.parametrize("name", [long("SQL"), long("by hand")])
 def test_one_answer_on_spark(name: str, folder: Path) -> None:
     """In a process of its own, as this one may have a session of Spark's."""
     window = "RANGE 5 MIN"

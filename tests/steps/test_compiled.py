@@ -17,7 +17,6 @@ FILES = list_step_tests()
 SAMPLE = (
     # keys: texts, NULLs, decimals and integers without room, of many types, none at all
     "group_by",
-    "null_key",
     "keys_wide_types",
     "bigint_least_join",
     # multiplicities that come and go, batches without rows
