@@ -1,15 +1,16 @@
-"""Views that come and go over stored rows, and ad hoc queries: `python -m bench.sessions [ROWS]`.
+"""Views that come and go over stored rows, and ad hoc queries: `python -m bench.sessions [ROWS [CHECKPOINT]]`.
 
 A stream of pushed rows, STORED, with a view of one record for each row. Views are added, filled from the stream or from
 the view that is there; one is dropped; the view is asked ad hoc. Seconds, and seconds of processor time, are printed,
-and the 99th percentile of batches of 10,000 rows, alone and while another view is filled.
+and of batches of 10,000 rows, at most twenty a second, the 99th percentile and the longest, alone and while a view
+comes or goes.
 """
 
 import sys
 import threading
 from collections.abc import Callable
 from os import getloadavg
-from time import perf_counter, process_time
+from time import perf_counter, process_time, sleep
 
 import numpy as np
 import pyarrow as pa
@@ -17,11 +18,16 @@ import pyarrow as pa
 import squallpy
 from squallpy import Session
 
-CHUNK, BATCH = 100_000, 10_000
+CHUNK, BATCH, PAUSE = 100_000, 10_000, 0.05
 ADDED = {
     "sums by group, from the stream": "SELECT g, COUNT(*) AS n, SUM(v) AS total FROM r GROUP BY g",
     "extremes by group, from the stream": "SELECT g, MAX(v) AS most FROM r GROUP BY g",
     "one row, from the view": "SELECT COUNT(*) AS n, SUM(total) AS total FROM byk",
+}
+BESIDE = {
+    "a view added from the stream": "CREATE MATERIALIZED VIEW w0 AS SELECT g, SUM(v) AS total FROM r GROUP BY g",
+    "a view added from the view": "CREATE MATERIALIZED VIEW w1 AS SELECT MAX(total) AS most, SUM(n) AS n FROM byk",
+    "one dropped": "DROP VIEW w0",
 }
 ASKED = {
     "a record by its key": "SELECT * FROM byk WHERE k = 4711",
@@ -43,22 +49,33 @@ def timed(what: str, act: Callable[[], object]) -> None:
     print(f"{what:45} {perf_counter() - start:8.3f} s, processor {process_time() - processor:8.3f} s", flush=True)
 
 
-def percentile_of_batches(s: Session, act: Callable[[], object], first: int, least: int = 50) -> float:
-    """Apply batches while something is done in another thread, and return the 99th percentile of their seconds."""
-    worker, random, seconds = threading.Thread(target=act), np.random.default_rng(first), list[float]()
+def batches_beside(s: Session, what: str, act: Callable[[], object], first: int, least: int = 50) -> int:
+    """Apply batches while something is done in another thread, and print their seconds; returns the next key."""
+    random, seconds, ended = np.random.default_rng(first), list[float](), list[float]()
+    start = perf_counter()
+
+    def work() -> None:
+        act()
+        ended.append(perf_counter() - start)
+
+    worker = threading.Thread(target=work)
     worker.start()
     while worker.is_alive() or len(seconds) < least:
         s.push("r", rows(first + BATCH * len(seconds), BATCH, random))
-        start = perf_counter()
+        begun = perf_counter()
         s.step()
-        seconds.append(perf_counter() - start)
+        seconds.append(perf_counter() - begun)
+        sleep(max(0.0, PAUSE - seconds[-1]))
     worker.join()
-    return float(np.percentile(seconds, 99))
+    high, longest = 1e3 * float(np.percentile(seconds, 99)), 1e3 * max(seconds)
+    took = f"{ended[0]:.2f} s, {len(seconds)} batches"
+    print(f"{what:45} {took}: 99th percentile {high:.1f} ms, longest {longest:.1f} ms", flush=True)
+    return first + BATCH * len(seconds)
 
 
-def main(count: int) -> None:
+def main(count: int, checkpoint: str | None) -> None:
     random = np.random.default_rng(1)
-    with squallpy.connect(settings={"batch_rows": CHUNK}) as s:
+    with squallpy.connect(checkpoint=checkpoint, settings={"batch_rows": CHUNK}) as s:
         s.stream("r", schema={"k": "BIGINT", "g": "INT", "v": "BIGINT"}, stored=True)
         s.sql("CREATE MATERIALIZED VIEW byk AS SELECT k, COUNT(*) AS n, SUM(v) AS total FROM r GROUP BY k")
         print(f"load {getloadavg()[0]:.1f}, {count:,} rows")
@@ -76,11 +93,10 @@ def main(count: int) -> None:
             create = f"CREATE MATERIALIZED VIEW v{number} AS {query}"
             timed(f"added: {what}", lambda create=create: s.sql(create))  # type: ignore[misc]
         timed("dropped", lambda: s.sql("DROP VIEW v0"))
-        alone = percentile_of_batches(s, lambda: None, count)
-        query = "CREATE MATERIALIZED VIEW w AS SELECT g, SUM(v) AS total FROM r GROUP BY g"
-        beside = percentile_of_batches(s, lambda: s.sql(query), 2 * count)
-        print(f"99th percentile of batches: {1e3 * alone:.1f} ms, while a view is filled {1e3 * beside:.1f} ms")
+        first = batches_beside(s, "batches alone", lambda: None, count)
+        for what, statement in BESIDE.items():
+            first = batches_beside(s, f"batches beside: {what}", lambda given=statement: s.sql(given), first)  # type: ignore[misc]
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000_000)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000_000, sys.argv[2] if len(sys.argv) > 2 else None)
