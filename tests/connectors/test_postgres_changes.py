@@ -8,6 +8,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from squallpy.base.errors import SquallError
 from tests.connectors.runs import Answers, Row, run
 from tests.connectors.servers import PostgresServer
 from tests.marks import long
@@ -147,6 +148,12 @@ def oracle_random_changes(postgres: PostgresServer, tmp_path: Path, seed: int) -
 @pytest.mark.spark
 def oracle_random_changes_on_spark(postgres: PostgresServer, tmp_path: Path) -> None:
     changes_are_followed(postgres, tmp_path, 7, rounds=2, backend="spark")
+    text = script(postgres.url, columns=False).replace("mode 'upsert'", "mode 'upsert', existing 'keep'")
+    with pytest.raises(SquallError, match=r'SQ4009 script.sql:.*"squall" of .* is there already, of another run'):
+        run(text, checkpoint=tmp_path / "other", backend="spark")
+    postgres.execute("SELECT pg_drop_replication_slot('squall')")
+    with pytest.raises(SquallError, match=r'SQ4009 script.sql:.*"squall" of .* is gone: changes since .* are lost'):
+        run(script(postgres.url), checkpoint=tmp_path / "kept", backend="spark")
 
 
 def test_values_of_all_types(postgres: PostgresServer, tmp_path: Path) -> None:
