@@ -142,6 +142,13 @@ JAVA = {
     "kafka.ssl.keystore.location": "write kafka.ssl.certificate.location and kafka.ssl.key.location, files in PEM",
 }
 """Options of Java's client that have no counterpart, with what to write."""
+OURS = {
+    "kafka.auto.offset.reset": "write startingOffsets; offsets that are gone are an error",
+    "kafka.enable.auto.commit": "write kafka.group.id: its offsets follow the run",
+    "kafka.enable.partition.eof": "leave it out",
+    "kafka.transactional.id": "it is squall-SINK-TOPIC: rename the sink",
+}
+"""Options of the client that are chosen here, with what to write."""
 DEBEZIUM = {"debezium-json": "json", "debezium-avro": "avro"}
 """Formats of envelopes, with those in which they are written."""
 CHOICES: Mapping[str, tuple[str, ...]] = {
@@ -176,6 +183,9 @@ def check_connector_option(format: str, key: str, value: str, known: Mapping[str
     if "kafka.bootstrap.servers" in known and name.startswith(BROKERS):
         if name in JAVA:
             raise SquallError("SQ7002", f'option "{key}" is of Java\'s client', hint=JAVA[name])
+        if name in OURS or (name == "kafka.group.id" and "topic" in known):
+            hint = OURS.get(name, "it is squall-SINK: rename the sink")
+            raise SquallError("SQ7002", f'option "{key}" cannot be chosen', hint=hint)
         resolve(value)
         return name, value
     if name not in known:

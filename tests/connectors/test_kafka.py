@@ -104,6 +104,7 @@ def fault_what_is_gone_or_wrong(kafka: KafkaServer, tmp_path: Path) -> None:
     for option, says in (
         ("kafka.sasl.jaas.config 'x'", "is of Java's client, write kafka.sasl.username and kafka.sasl.password"),
         ("kafka.no.such.thing 'x'", "SQ7002 .*the client of Kafka refuses its settings: No such configuration"),
+        ("kafka.enable.auto.commit 'true'", 'option "kafka.enable.auto.commit" cannot be chosen, write kafka.group.id'),
         ("startingOffsets 'middle'", 'option "startingOffsets" cannot be "middle"'),
     ):
         with pytest.raises(SquallError, match=says):

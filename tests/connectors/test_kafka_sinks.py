@@ -147,6 +147,8 @@ def fault_what_cannot_be_written(kafka: KafkaServer, tmp_path: Path) -> None:
     with pytest.raises(SquallError, match=r"SQ7006 .*batch 0 cannot be written to the topic large-out .*too large"):
         run(long.replace(", changelog 'upsert'", "").replace(" PRIMARY KEY", ""))
     for options, says in (
+        ("mode 'upsert', kafka.group.id 'x'", 'option "kafka.group.id" cannot be chosen, it is squall-SINK'),
+        ("mode 'upsert', kafka.transactional.id 'x'", 'option "kafka.transactional.id" cannot be chosen'),
         ("mode 'upsert', format 'xml'", 'option "format" cannot be "xml"'),
         ("mode 'upsert', key.format 'xml'", 'option "key.format" cannot be "xml"'),
         ("mode 'changes', key 'nothing'", 'SQ2003 .*the query has no column "nothing"'),

@@ -5,6 +5,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, INT, VARCHAR
 from squallpy.catalog.relation import MULT, Field, Relation
+from squallpy.runtime.formats.debezium import Envelopes
+from squallpy.runtime.formats.json_reader import _parse_alike, _parse_lines
 from squallpy.runtime.formats.skipped_rows import skipped
 from squallpy.runtime.sources.source import FileSource, open_source
 
@@ -128,3 +131,29 @@ def property_all_that_a_table_went_through(tmp_path_factory: pytest.TempPathFact
         if mult > 0:
             last[values[0]] = str(dict(zip(("id", "s", "v"), values, strict=True)))
     assert sorted(last.values()) == expected
+
+
+def oracle_envelopes_of_one_shape() -> None:
+    """Lines that are parsed together have the values that each has by itself."""
+    draw, together = Random(1), 0
+    fields = (Field("id", INT, False), Field("k", BIGINT), Field("t", VARCHAR))
+
+    def row() -> dict[str, Any]:
+        return {"id": draw.randrange(9), "k": draw.choice([None, 5]), "t": draw.choice([None, "x"])}
+
+    for _ in range(200):
+        kinds, is_within = draw.choice([(0,), (1,), (2,), (3,), (0, 1, 2, 3)]), draw.random() < 0.3
+        lines = list[bytes]()
+        for _ in range(draw.randrange(1, 5)):
+            kind = draw.choice(kinds)
+            images = {"before": (None, row(), row(), 5)[kind], "after": (row(), row(), None, row())[kind]}
+            envelope = {**images, "op": draw.choice("cud")}
+            lines.append(json.dumps({"payload": envelope} if is_within else envelope).encode())
+        data = b"\n".join(lines) + b"\n"
+        for columns in (Envelopes(fields, ("id",)).columns, Envelopes(fields).columns):
+            if (found := _parse_alike(data, columns, len(lines))) is not None:
+                together += 1
+                apart = _parse_lines(data, columns, len(lines), {})
+                texts = [column.cast(pa.string()).to_pylist() for column in found.columns]
+                assert texts == [column.to_pylist() for column in apart.columns]
+    assert together > 200

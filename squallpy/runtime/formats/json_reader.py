@@ -24,7 +24,7 @@ from squallpy.runtime.formats.counted_table import table_without_columns
 from squallpy.runtime.formats.csv import parsed_type
 from squallpy.runtime.formats.csv_dialect import Dialect
 from squallpy.runtime.formats.indexed_text import IndexedText
-from squallpy.runtime.formats.json_template import parse_alike
+from squallpy.runtime.formats.json_template import parse_alike, template_of
 from squallpy.runtime.formats.nested_values import arrow_of
 from squallpy.runtime.formats.relation_files import File, reason
 from squallpy.runtime.formats.type_conversion import PROGRESS, Problem, conform, sql_type
@@ -106,14 +106,33 @@ def _reading(data: bytes) -> arrow_json.ReadOptions:
 
 
 def _parse_alike(data: bytes, fields: Sequence[Field], rows: int) -> pa.Table | None:
-    """Parse fields of lines that are alike, numbered; None if they are not, or a value is not simple."""
-    types = {field.path: parsed_type(field) for field in fields if not field.type.nested}
-    if len(types) < len(fields) or not all(map(all, types)):
+    """Parse fields of lines that are alike, numbered; None if they are not, or a value is not simple.
+
+    Where all lines have a plain value, there is nothing within it: {"before": null, …} has no before.id.
+    """
+    made = template_of(data[: data.find(b"\n") + 1 or len(data)].strip())
+    if made is None or any(field.type.nested for field in fields):
+        return None
+    same = dict[int, pa.Array]()
+    for i, field in enumerate(fields):
+        *around, last = field.path
+        if not last:
+            is_object = any(len(path) > len(around) and [*path[: len(around)]] == around for path in made.paths)
+            same[i] = pa.repeat("true", rows) if is_object else pa.nulls(rows, pa.string())
+        elif any(field.path[: len(path)] == path for path in made.paths if len(path) < len(field.path)):
+            same[i] = pa.nulls(rows, parsed_type(field))
+    rest = [(i, field) for i, field in enumerate(fields) if i not in same]
+    types = {field.path: parsed_type(field) for _, field in rest}
+    if len(types) < len(rest) or not all(map(all, types)):
         return None
     try:
-        return parse_alike(data, rows, types)
+        found = parse_alike(data, rows, types)
     except pa.ArrowException:
         return None
+    if found is None or not same:
+        return found
+    columns = same | {i: found.column(at) for at, (i, _) in enumerate(rest)}
+    return pa.table([columns[i] for i in range(len(fields))], [str(i) for i in range(len(fields))])
 
 
 def _parse(data: bytes, fields: Sequence[Field]) -> pa.Table:
