@@ -2,16 +2,23 @@
 
 import json
 import random
+import threading
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import NewPartitions  # type: ignore[attr-defined]
 
+import squallpy
 from squallpy.base.errors import SquallError
+from squallpy.live.live_session import LiveSession
+from squallpy.runtime.connectors.kafka.kafka_source import PartitionReader
+from squallpy.runtime.sources.foreign_source import ForeignSource
 from tests.connectors.kafka_topics import messages
 from tests.connectors.runs import Answers, Row, Running, run
 from tests.connectors.servers import PASSWORD, KafkaServer
@@ -195,6 +202,36 @@ def test_offsets_of_a_group(kafka: KafkaServer, tmp_path: Path) -> None:
     (place,) = reader.committed([TopicPartition("grouped", 0)], timeout=30)
     reader.close()
     assert place.offset == 10
+
+
+def test_threads_read_beside_each_other(kafka: KafkaServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A view is filled in a thread of its own while batches go on: neither takes the messages of the other."""
+    kafka.create("watched", 1)
+    send(kafka, "watched", [{"id": n, "k": 0, "v": 1} for n in range(60)])
+    found, both, receive = dict[int, list[int]](), threading.Barrier(2), PartitionReader._receive
+
+    def together(reader: PartitionReader) -> tuple[pa.Table, int]:
+        with suppress(threading.BrokenBarrierError):
+            both.wait(5)
+        return receive(reader)
+
+    with squallpy.connect() as s:
+        s.sql(script(kafka, "watched"))
+        assert isinstance(s._session, LiveSession)
+        source = s._session._input.sources["r"]
+        assert isinstance(source, ForeignSource)
+
+        def read(start: int) -> None:
+            (part,) = source.split({"offsets": {"0": start}}, {"offsets": {"0": start + 30}}, 1)
+            found[start] = part.read(("id",))["id"].to_pylist()
+
+        monkeypatch.setattr(PartitionReader, "_receive", together)
+        threads = [threading.Thread(target=read, args=(start,)) for start in (0, 30)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert found == {0: [*range(30)], 30: [*range(30, 60)]}
 
 
 def test_tls_and_sasl(kafka: KafkaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ Only committed messages are read, unless kafka.isolation.level says otherwise. O
 of a group follow them. Messages without a value are left out where they delete nothing.
 """
 
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -165,7 +166,8 @@ class KafkaSlice:
     """Messages of some partitions, each from an offset to before another.
 
     Args:
-        stream: The stream whose readers go on: those of another, also in this process, are at other places.
+        stream: The stream whose readers go on: those of another, also in this process, are at other places; so are
+            those of another thread, in which a view is filled.
     """
 
     brokers: Brokers
@@ -181,7 +183,8 @@ class KafkaSlice:
     def read(self, columns: tuple[str, ...]) -> pa.Table:
         tables = [SCHEMA.empty_table()]
         for partition, start, stop in self.spans:
-            tables.append(_reader(self.brokers, self.topic, int(partition), self.stream).read(start, stop))
+            reader = _reader(self.brokers, self.topic, int(partition), self.stream, threading.get_ident())
+            tables.append(reader.read(start, stop))
         table = pa.concat_tables(tables)
         values = table.column(VALUE)
         return table if self.has_tombstones or not values.null_count else table.filter(values.is_valid())
@@ -240,7 +243,7 @@ class PartitionReader:
 
 
 @lru_cache(maxsize=64)  # NB: those of a process; a consumer takes a tenth of a second to find its brokers
-def _reader(brokers: Brokers, topic: str, partition: int, stream: str) -> PartitionReader:
+def _reader(brokers: Brokers, topic: str, partition: int, stream: str, thread: int) -> PartitionReader:
     return PartitionReader(brokers, topic, partition)
 
 
