@@ -7,6 +7,7 @@ from threading import RLock
 from typing import Any
 
 from numba.core.ccallback import CFunc
+from numba.core.runtime.nrt import rtsys
 from numba.core.sigutils import normalize_signature
 
 from squallpy.runtime.kernels.kernel_compiler import source_stamp
@@ -28,7 +29,14 @@ class CFunction:
         with _LOADING:
             made = _compiler(self._function, _signature(f"int64({', '.join(['int64'] * self._words)})"), {}, {})
             made.enable_caching()
-            made._cache._cache_file._source_stamp = source_stamp(Path(self._function.__code__.co_filename))
+            cache = made._cache
+            cache._cache_file._source_stamp = source_stamp(Path(self._function.__code__.co_filename))
+
+            def load_cached(signature: Any, target: Any) -> Any:
+                rtsys.initialize(target)
+                return cache._load_overload(signature, target)
+
+            cache.load_overload = load_cached  # NB: as of kernels; numba's own imports all that it can compile (0.2 s)
             made.compile()
             self._made = made  # NB: it owns the code
             return int(made.address)
