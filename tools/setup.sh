@@ -55,6 +55,7 @@ else
         missing=
         ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1 || missing=postgresql
         command -v mvn > /dev/null || missing="$missing maven"
+        command -v openssl > /dev/null || missing="$missing openssl"  # certificates of test servers
         if [ -n "$missing" ]; then
             say "installing$(printf ' %s' $missing)"
             apt-get update -qq

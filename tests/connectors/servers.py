@@ -39,6 +39,8 @@ def missing(why: str) -> NoReturn:
 
 def find_kafka() -> Path:
     """Return the folder of the jars of a broker, which Maven brings; skips the test without Java or Maven."""
+    if not shutil.which("openssl"):
+        missing("the certificate of Kafka's broker needs openssl (Debian: apt-get install openssl)")
     place = Path.home() / ".cache" / "squallpy-tests" / f"kafka-{KAFKA}"
     if not place.exists():
         if not shutil.which("mvn") or not shutil.which("java"):
