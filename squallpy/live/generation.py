@@ -66,6 +66,7 @@ class Generation:
     begun_beside: DurableLocalExecutor | None = field(default=None, init=False)
     """The executor in force, if batches go on with it."""
     is_in_force: bool = field(default=False, init=False)
+    _read: Input = field(init=False)
     _steps: deque[Step] = field(default_factory=deque, init=False)
 
     def __post_init__(self) -> None:
@@ -85,6 +86,8 @@ class Generation:
         self.begun_beside = executor
         executor.keep_log(True)
         self.input.hold(self._streams)
+        sources = self.input.check(self.compiled.relations, columns_read(self.compiled))
+        self._read = Input(sources, History((), {}), keyed(self.compiled.relations))
 
     def note(self, step: Step) -> None:
         """Take note of a batch of the generation in force."""
@@ -119,8 +122,7 @@ class Generation:
         Args:
             hold: Keeps batches from being applied.
         """
-        sources = self.input.check(self.compiled.relations, columns_read(self.compiled))
-        executor = self.executor(Input(sources, History((), {}), keyed(self.compiled.relations)))
+        executor = self.executor(self._read)
         assert isinstance(executor, DurableLocalExecutor)
         executor.open_state()
         for _ in range(ROUNDS):

@@ -18,6 +18,7 @@ from squallpy.runtime.sinks.change_table import DELETE
 from squallpy.runtime.sinks.protocol import SinkWriter
 
 TRIES = 5  # attempts of a commit that others come before
+NONE = -1  # the number of a query that has written no batch
 
 
 def open_sink(spec: SinkSpec, identity: str, resumed: bool) -> "DeltaSink":
@@ -32,22 +33,35 @@ class DeltaSink:
         assert spec.mode
         self.spec, self.mode, self.place = spec, spec.mode, place
         self.application = f"squall-{spec.name}/{identity[:32]}"
-        existing, self.replaces, self.known = spec.options.get("existing"), False, -1
-        self.forgets = False
+        existing, self.replaces, self.known = spec.options.get("existing"), False, NONE
         table = self.table()
         if table is None:
             return
         if fault := place.unread(table):
             raise fault
         known = table.transaction_version(self.application)
+        known = NONE if known is None else known
         if resumed:
-            self.known = -1 if known is None else known
+            self.known = known
             return
-        if existing is None and (known is not None or table.count()):
-            what = "has rows" if known is None else f"has {known + 1:,} batches of this query"
+        if existing is None and (known != NONE or table.count()):
+            what = "has rows" if known == NONE else f"has {known + 1:,} batches of this query"
             hint = "write existing 'replace' to delete them, or existing 'keep'"
             raise SquallError("SQ7005", f"{self} {what}, and this run begins anew", spec.place("path"), hint)
-        self.replaces, self.forgets = existing == "replace", known is not None
+        self.replaces = existing == "replace"
+        self._begin_anew(table, self.replaces and self.mode != FINAL, known != NONE)
+
+    def _begin_anew(self, table: DeltaTable, clears: bool, forgets: bool) -> None:
+        """Delete rows, and forget batches: a run that is killed then begins like any other."""
+        if clears:
+            table.delete()
+        if forgets:
+            nothing = pa.schema(table.schema().to_arrow()).empty_table()
+            write_deltalake(table, nothing, mode="append", commit_properties=self.numbered(NONE))
+
+    def numbered(self, batch: int) -> CommitProperties:
+        """Return what makes a commit that of a batch."""
+        return CommitProperties(app_transactions=[Transaction(self.application, batch)])
 
     def __str__(self) -> str:
         return f"the Delta table {self.place}"
@@ -100,7 +114,7 @@ class DeltaWriter:
         """Return nothing: rows of a batch are one commit, of the driver."""
 
     def _prepare(self) -> None:
-        """Make the table, or compare its columns with the result; delete its rows where that was said."""
+        """Make the table, or compare its columns with the result."""
         sink = self._sink
         table = sink.table()
         if table is None:
@@ -110,10 +124,6 @@ class DeltaWriter:
         if missing := [name for name in self._own.names if name not in there]:
             hint = f"run ALTER TABLE delta.`{sink.place}` ADD COLUMNS ({missing[0]} …);"
             raise SquallError("SQ7005", f'{sink} has no column "{missing[0]}"', hint=hint)
-        if sink.replaces and sink.mode != FINAL:
-            table.delete()
-        if sink.forgets:
-            write_deltalake(table, self._own.empty_table(), mode="append", commit_properties=self._numbered(-1))
 
     def _retrying(self, work: Callable[[DeltaTable], None], batch: int) -> None:
         """Commit a batch, again if another writer was first; SQ7006 for what a retry does not help."""
@@ -136,7 +146,7 @@ class DeltaWriter:
         raise SquallError("SQ7006", message, sink.spec.span, "the batch before is whole")
 
     def _store(self, table: DeltaTable, rows: pa.Table, batch: int) -> None:
-        properties = self._numbered(batch)
+        properties = self._sink.numbered(batch)
         if self._sink.mode == UPSERT:
             self._merge(table, rows, properties)
             return
@@ -146,10 +156,6 @@ class DeltaWriter:
             mode="overwrite" if self._sink.mode == FINAL and self._sink.replaces else "append",
             commit_properties=properties,
         )
-
-    def _numbered(self, batch: int) -> CommitProperties:
-        """Return what makes a commit that of a batch."""
-        return CommitProperties(app_transactions=[Transaction(self._sink.application, batch)])
 
     def _merge(self, table: DeltaTable, rows: pa.Table, properties: CommitProperties) -> None:
         """Delete, update and insert by key in one commit."""

@@ -43,7 +43,7 @@ class IcebergSink:
         self.spec, self.mode, self.place = spec, spec.mode, place
         self.application = f"squall.{spec.name}/{identity[:32]}"
         existing, self.replaces, self.known = spec.options.get("existing"), False, -1
-        self.forgets, self.keeps = False, existing == "keep"
+        self.keeps = existing == "keep"
         table = place.find(place.patience)
         if table is None:
             return
@@ -56,7 +56,16 @@ class IcebergSink:
             what = "has rows" if known == NONE else f"has {int(known) + 1:,} batches of this query"
             hint = "write existing 'replace' to delete them, or existing 'keep'"
             raise SquallError("SQ7005", f"{self} {what}, and this run begins anew", spec.place("table"), hint)
-        self.replaces, self.forgets = existing == "replace", known != NONE
+        self.replaces = existing == "replace"
+        self._begin_anew(table, has_rows and self.replaces and self.mode != FINAL, known != NONE)
+
+    def _begin_anew(self, table: Table, clears: bool, forgets: bool) -> None:
+        """Delete rows, and forget batches: a run that is killed then begins like any other."""
+        if clears or forgets:
+            with table.transaction() as work, warnings.catch_warnings(action="ignore"):
+                if clears:
+                    work.delete(AlwaysTrue())
+                work.set_properties({self.application: NONE})
 
     def __str__(self) -> str:
         return str(self.place)
@@ -100,7 +109,7 @@ class IcebergWriter:
         """Return nothing: rows of a batch are one commit, of the driver."""
 
     def _prepare(self) -> None:
-        """Make the table, or compare its columns with the result; delete its rows where that was said."""
+        """Make the table, or compare its columns with the result."""
         sink, place = self._sink, self._sink.place
         table = place.find(place.patience)
         if table is None:
@@ -110,11 +119,6 @@ class IcebergWriter:
             hint = f"run ALTER TABLE {place.name} ADD COLUMN {missing[0]} …;"
             raise SquallError("SQ7005", f'{sink} has no column "{missing[0]}"', sink.spec.place("table"), hint)
         self._own = pa.schema([pa.field(name, there[name]) for name in self._own.names])
-        if sink.forgets or (sink.replaces and sink.mode != FINAL):
-            with table.transaction() as work, warnings.catch_warnings(action="ignore"):
-                if sink.replaces and sink.mode != FINAL:
-                    work.delete(AlwaysTrue())
-                work.set_properties({sink.application: NONE})
 
     def _create(self) -> Table:
         place = self._sink.place

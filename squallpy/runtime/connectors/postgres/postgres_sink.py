@@ -55,6 +55,8 @@ class PostgresSink:
         with asking(server):
             self.table = describe(self._connection, self.target, server)
             self.committed = self._check()
+            if not resumed:
+                self._begin_anew(self._connection)
 
     def __str__(self) -> str:
         return f"{self.target} of PostgreSQL at {self.server}"
@@ -168,8 +170,19 @@ class PostgresSink:
             hint = "write existing 'replace' to delete them, or existing 'keep'"
             raise SquallError("SQ7005", message, self.spec.place("table"), hint)
         self.replaces = existing == "replace"
-        self.forgets = known is not None
+        self._forgets = known is not None
         return NONE
+
+    def _begin_anew(self, connection: Connection) -> None:
+        """Delete rows where that was said, and forget batches: a run that is killed then begins like any other."""
+        with connection.transaction():
+            if self.replaces and self.table and self.mode != FINAL:
+                connection.execute(sql.SQL("DELETE FROM {}").format(self.identifier))
+            if self._forgets:
+                connection.execute(
+                    sql.SQL("DELETE FROM {} WHERE query = %s AND target = %s").format(sql.Identifier(COMMITS)),
+                    (self.query, self._address),
+                )
 
 
 class PostgresWriter:
@@ -208,19 +221,12 @@ class PostgresWriter:
         """Return nothing: the rows of a batch are one transaction, of one connection."""
 
     def _prepare(self, connection: Connection) -> None:
-        """Make the table, or compare it with the result; begin anew where that was said."""
+        """Make the table, or compare it with the result."""
         sink = self._sink
         with connection.transaction():
             if sink.table is not None:
                 self._check_columns(sink.table, connection)
             sink.make(connection, self._own)
-            if not sink.resumed:
-                if sink.replaces:
-                    connection.execute(sql.SQL("DELETE FROM {}").format(sink.identifier))
-                connection.execute(
-                    sql.SQL("DELETE FROM {} WHERE query = %s AND target = %s").format(sql.Identifier(COMMITS)),
-                    (sink.query, sink._address),
-                )
 
     def _check_columns(self, table: Table, connection: Connection) -> None:
         missing = [name for name in self._own.names if not table.column(name)]
