@@ -85,7 +85,7 @@ def test_a_batch_that_fails_is_told_at_once_and_takes_its_query_with_it(watched:
 
 
 def test_a_view_that_fills_is_left_to_the_background(tmp_path: Path) -> None:
-    rows = "".join(f"u{i},1.00,2024-01-01\n" for i in range(50_000))
+    rows = "".join(f"u{i},1.00,2024-01-01\n" for i in range(400_000))
     (tmp_path / "clicks.csv").write_text("user,amount,day\n" + rows)
     with Typist(tmp_path, "--set", "batch_rows=50") as typist:
         typist.run(STREAM.replace("\n", " "), "\nCREATE STREAM\n")
@@ -93,10 +93,10 @@ def test_a_view_that_fills_is_left_to_the_background(tmp_path: Path) -> None:
         typist.wait_for_progress("batch ")
         typist.interrupt()
         typist.wait("it goes on in the background\n")
-        typist.run(".watch counts", "50000\nbatch")
+        typist.run(".watch counts", "400000\nbatch")
         typist.interrupt()
-        typist.run("SELECT n FROM counts;", "50000\n1 row\n")
-        typist.run(".watch 0.1", "(50000\n1 row.*){2}")
+        typist.run("SELECT n FROM counts;", "400000\n1 row\n")
+        typist.run(".watch 0.1", "(400000\n1 row.*){2}")
         typist.interrupt()
         typist.run(".quit", "counts ends here\n")
 
