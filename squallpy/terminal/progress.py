@@ -35,7 +35,7 @@ class Progress(Observer):
         self._stream, self._logs = stream or sys.stderr, logs
         self._terminal = can_redraw(self._stream) and not logs
         self._text, self._shown = starting, ""
-        self._of: int | None = 0
+        self._of: int | None = None
         self._singular: dict[str, str | None] = {}  # by program, the inverses that did not exist after the last batch
         self._undetermined = set[str]()  # labels of regressions of which it has been said
         self._waiting = set[str]()  # streams of which it has been said
