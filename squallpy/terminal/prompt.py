@@ -15,6 +15,7 @@ from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import Style
 
 from squallpy import __version__
+from squallpy.terminal.failures import Interrupted
 from squallpy.terminal.interactive_shell import InteractiveShell
 from squallpy.terminal.result_printer import ResultPrinter
 from squallpy.terminal.say import say
@@ -57,7 +58,7 @@ def run_prompt(request: SessionRequest, printer: ResultPrinter) -> int:
             text = typed.prompt(default=unfinished, pre_run=lambda: _look_after(shell, typed))
             unfinished = typed.default_buffer.text if text is None else ""
             shell.run_lines((text or "").splitlines(keepends=True), "prompt")
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, Interrupted):  # NB: the latter between a statement and the prompt
             unfinished = ""
         except (EOFError, Quit):
             break

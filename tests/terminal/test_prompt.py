@@ -1,9 +1,15 @@
 """The prompt in a terminal: what is typed, and what is shown."""
 
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
+from squallpy.base.settings import Settings
+from squallpy.terminal import prompt
+from squallpy.terminal.failures import Interrupted
+from squallpy.terminal.result_printer import ResultPrinter
+from squallpy.terminal.shell import SessionRequest
 from tests.terminal.conftest import CLICKS, STREAM
 from tests.terminal.typist import CTRL_C, CTRL_D, ENTER, TAB, Typist
 
@@ -189,3 +195,20 @@ def golden_two_prompts_share_a_session(watched: Path) -> None:
             assert first.end() == 0
             reader.wait("SQ7014 the session at kept has ended")
             assert reader.end() == 0
+
+
+def test_ctrl_c_between_a_statement_and_the_prompt_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then the terminal does not hand it over as a key."""
+    asked = list[str]()
+
+    class Typed:
+        default_buffer = Mock(text="")
+
+        def prompt(self, **_: object) -> str:
+            asked.append("prompt")
+            raise EOFError if len(asked) > 1 else Interrupted
+
+    monkeypatch.setattr(prompt, "open_prompt", lambda _: Typed())
+    monkeypatch.setattr("sys.setswitchinterval", lambda _: None)
+    assert prompt.run_prompt(SessionRequest(Settings()), ResultPrinter()) == 0
+    assert len(asked) == 2
