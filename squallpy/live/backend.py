@@ -17,6 +17,10 @@ if TYPE_CHECKING:  # NB: PySpark is imported by sessions on Spark only
     from squallpy.runtime.spark.spark_session import Cluster
 
 
+Code = CompiledPlan | PlanCode | None
+"""The compiled triggers of a plan, or what compiles them beside batches; None: they are interpreted."""
+
+
 class Backend(Protocol):
     """A place that runs programs."""
 
@@ -29,18 +33,11 @@ class Backend(Protocol):
         """True if state may be in memory alone, of a session without a checkpoint."""
         ...
 
-    def compile(self, plan: Plan, settings: Settings) -> CompiledPlan | PlanCode | None:
+    def compile(self, plan: Plan, settings: Settings) -> Code:
         """Compile the triggers of a plan as the setting `compile` has it."""
         ...
 
-    def open(
-        self,
-        plan: Plan,
-        input: Input,
-        location: StateLocation,
-        settings: Settings,
-        code: CompiledPlan | PlanCode | None,
-    ) -> LiveExecutor:
+    def open(self, plan: Plan, input: Input, location: StateLocation, settings: Settings, code: Code) -> LiveExecutor:
         """Open an executor where the state of a location stands."""
         ...
 
@@ -57,17 +54,10 @@ class LocalBackend:
     def partitions(self, settings: Settings) -> int:
         return 1
 
-    def compile(self, plan: Plan, settings: Settings) -> CompiledPlan | PlanCode | None:
+    def compile(self, plan: Plan, settings: Settings) -> Code:
         return compile_plan(plan, settings.compile)
 
-    def open(
-        self,
-        plan: Plan,
-        input: Input,
-        location: StateLocation,
-        settings: Settings,
-        code: CompiledPlan | PlanCode | None,
-    ) -> LiveExecutor:
+    def open(self, plan: Plan, input: Input, location: StateLocation, settings: Settings, code: Code) -> LiveExecutor:
         return DurableLocalExecutor(plan, input, location, compiled=code)
 
     def close(self) -> None:
@@ -93,14 +83,7 @@ class SparkBackend:
     def compile(self, plan: Plan, settings: Settings) -> None:
         """Compile nothing: workers interpret."""
 
-    def open(
-        self,
-        plan: Plan,
-        input: Input,
-        location: StateLocation,
-        settings: Settings,
-        code: CompiledPlan | PlanCode | None,
-    ) -> LiveExecutor:
+    def open(self, plan: Plan, input: Input, location: StateLocation, settings: Settings, code: Code) -> LiveExecutor:
         from squallpy.runtime.spark.stepped_executor import SteppedSparkExecutor
 
         return SteppedSparkExecutor(plan, input, location, self._running(), settings.splits, "session")

@@ -2,7 +2,13 @@
 
 import threading
 from collections import deque
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from types import TracebackType
+from typing import Any
+
+Hold = Callable[[], AbstractContextManager[Any]]
+"""Keeps batches from being applied, as long as a block takes."""
 
 
 class FairLock:

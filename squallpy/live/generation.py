@@ -8,12 +8,11 @@ It is put in force between two batches, when it has come as far; until then noth
 
 from collections import deque
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any
 
 from squallpy.checkpoint_identity import columns_read
 from squallpy.compiler import CompiledQuery
+from squallpy.live.fair_lock import Hold
 from squallpy.live.live_executor import LiveExecutor
 from squallpy.runtime.checkpoint.offset_log import OffsetLog
 from squallpy.runtime.checkpoint.session_checkpoint import SessionCheckpoint
@@ -31,7 +30,6 @@ ROUNDS = 5
 """Times that batches are caught up with beside others, before these have to wait for it."""
 FEW = 2
 """Batches that may be left for then."""
-Hold = Callable[[], AbstractContextManager[Any]]
 Open = Callable[[Input, StateLocation], LiveExecutor]
 
 

@@ -13,11 +13,11 @@ from time import perf_counter
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
 from squallpy.checkpoint_identity import columns_read
-from squallpy.codegen.program import PlanCode
 from squallpy.compiler import CompiledQuery
-from squallpy.live.backend import Backend
+from squallpy.live.backend import Backend, Code
+from squallpy.live.fair_lock import Hold
 from squallpy.live.filling import Filling
-from squallpy.live.generation import Generation, Hold, open_log
+from squallpy.live.generation import Generation, open_log
 from squallpy.live.live_executor import LiveExecutor
 from squallpy.live.view_filling import ViewFilling
 from squallpy.logical.nodes import Query
@@ -30,7 +30,6 @@ from squallpy.runtime.checkpoint.lease import Lease
 from squallpy.runtime.checkpoint.offset_log import OffsetLog
 from squallpy.runtime.checkpoint.session_checkpoint import SessionCheckpoint
 from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
-from squallpy.runtime.compiled.functions import CompiledPlan
 from squallpy.runtime.local_executor import DurableLocalExecutor, LocalExecutor
 from squallpy.runtime.observers.protocol import Observer
 from squallpy.runtime.observers.report import BatchReport
@@ -79,7 +78,7 @@ class Pending:
 
     compiled: CompiledQuery
     replan: Replan | None
-    code: CompiledPlan | PlanCode | None
+    code: Code
     filling: Filling | None = None
     """New views that are computed from streams."""
     above: ViewFilling | None = None

@@ -1,14 +1,12 @@
 """Rows of views as of one batch, while batches go on: a lock is held for a piece at a time."""
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from time import sleep
-from typing import Any
 
 import pyarrow as pa
 
 from squallpy.live.entries import Maintained
-from squallpy.live.fair_lock import FairLock
+from squallpy.live.fair_lock import FairLock, Hold
 from squallpy.live.live_program import LiveProgram
 from squallpy.runtime.result.result_scan import RowScan
 
@@ -16,9 +14,7 @@ TRIES = 3
 """Scans that are begun before all pieces are copied under one hold, as what batches do makes scans invalid."""
 
 
-def read_rows(
-    hold: Callable[[], AbstractContextManager[Any]], begin: Callable[[], Sequence[RowScan]]
-) -> list[pa.Table]:
+def read_rows(hold: Hold, begin: Callable[[], Sequence[RowScan]]) -> list[pa.Table]:
     """Read the rows of several results, all as of one batch.
 
     Args:

@@ -5,14 +5,13 @@ held, as of batch b + 9  what has changed since is applied: −old, +new
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from squallpy.base.errors import SquallError
+from squallpy.live.fair_lock import Hold
 from squallpy.physical.plan import Plan
 from squallpy.program.restrict import HELD, held_delta
 from squallpy.program.view_identity import Held
@@ -85,13 +84,7 @@ class ViewFilling:
         copies: Pools that are held, but laid out in another way, are made, too.
     """
 
-    def __init__(
-        self,
-        replan: Replan,
-        holder: Callable[[str], Store],
-        hold: Callable[[], AbstractContextManager[Any]],
-        copies: bool,
-    ) -> None:
+    def __init__(self, replan: Replan, holder: Callable[[str], Store], hold: Hold, copies: bool) -> None:
         self._replan, self._holder, self._hold = replan, holder, hold
         plan = replan.plan_above
         given = (feed for feed in plan.feeds if feed.relation is not HELD) if plan else ()
@@ -135,9 +128,6 @@ class ViewFilling:
         self._apply(self._update())
         same = min((mirror.same for mirror in self._mirrors.values()), default=0)
         return Filled(self._computation.store if self._computation else None, self._copies, same)
-
-    def close(self) -> None:
-        """Do nothing: no source keeps anything for it."""
 
     def _copy(self, source: _Source) -> bool:
         return source.mirror.copy(self._holder(source.held.view)[source.held.view])

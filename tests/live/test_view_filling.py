@@ -8,7 +8,7 @@ import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.live import view_filling
-from squallpy.live.generation import Hold
+from squallpy.live.fair_lock import Hold
 from squallpy.live.live_program import LiveProgram, Pending
 from squallpy.live.live_session import LiveSession
 from squallpy.runtime.kernels import dictionary
