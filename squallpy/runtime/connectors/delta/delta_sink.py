@@ -14,11 +14,11 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from squallpy.base.errors import SquallError
 from squallpy.catalog.sink_spec import FINAL, UPSERT, SinkSpec
 from squallpy.runtime.connectors.delta.delta_log import Place, one_line
+from squallpy.runtime.connectors.existing_rows import NONE, existing_error
 from squallpy.runtime.sinks.change_table import DELETE
 from squallpy.runtime.sinks.protocol import SinkWriter
 
 TRIES = 5  # attempts of a commit that others come before
-NONE = -1  # the number of a query that has written no batch
 
 
 def open_sink(spec: SinkSpec, identity: str, resumed: bool) -> "DeltaSink":
@@ -45,9 +45,7 @@ class DeltaSink:
             self.known = known
             return
         if existing is None and (known != NONE or table.count()):
-            what = "has rows" if known == NONE else f"has {known + 1:,} batches of this query"
-            hint = "write existing 'replace' to delete them, or existing 'keep'"
-            raise SquallError("SQ7005", f"{self} {what}, and this run begins anew", spec.place("path"), hint)
+            raise existing_error(self, known, spec.place("path"))
         self.replaces = existing == "replace"
         self._begin_anew(table, self.replaces and self.mode != FINAL, known != NONE)
 

@@ -21,13 +21,13 @@ from squallpy.base.errors import SquallError
 from squallpy.base.events import SOURCES, WARNING, log_event
 from squallpy.catalog.sink_spec import FINAL, UPSERT, SinkSpec
 from squallpy.runtime.connectors.backoff import pause
+from squallpy.runtime.connectors.existing_rows import NONE, existing_error
 from squallpy.runtime.connectors.iceberg.catalogs import Place, is_passing, one_line
 from squallpy.runtime.sinks.change_table import DELETE, INSERT
 from squallpy.runtime.sinks.protocol import SinkWriter
 from squallpy.runtime.sinks.upsert_table import number_rows
 
 TRIES = 5  # attempts of a commit that others come before
-NONE = "-1"  # the number of a query that has written no batch
 
 
 def open_sink(spec: SinkSpec, identity: str, resumed: bool) -> "IcebergSink":
@@ -42,20 +42,18 @@ class IcebergSink:
         assert spec.mode
         self.spec, self.mode, self.place = spec, spec.mode, place
         self.application = f"squall.{spec.name}/{identity[:32]}"
-        existing, self.replaces, self.known = spec.options.get("existing"), False, -1
+        existing, self.replaces, self.known = spec.options.get("existing"), False, NONE
         self.keeps = existing == "keep"
         table = place.find(place.patience)
         if table is None:
             return
-        known = table.properties.get(self.application, NONE)
+        known = int(table.properties.get(self.application, NONE))
         if resumed:
-            self.known = int(known)
+            self.known = known
             return
         has_rows = table.current_snapshot() is not None and table.scan().count() > 0
         if existing is None and (known != NONE or has_rows):
-            what = "has rows" if known == NONE else f"has {int(known) + 1:,} batches of this query"
-            hint = "write existing 'replace' to delete them, or existing 'keep'"
-            raise SquallError("SQ7005", f"{self} {what}, and this run begins anew", spec.place("table"), hint)
+            raise existing_error(self, known, spec.place("table"))
         self.replaces = existing == "replace"
         self._begin_anew(table, has_rows and self.replaces and self.mode != FINAL, known != NONE)
 
@@ -65,7 +63,7 @@ class IcebergSink:
             with table.transaction() as work, warnings.catch_warnings(action="ignore"):
                 if clears:
                     work.delete(AlwaysTrue())
-                work.set_properties({self.application: NONE})
+                work.set_properties({self.application: str(NONE)})
 
     def __str__(self) -> str:
         return str(self.place)

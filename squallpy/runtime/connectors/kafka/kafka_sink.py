@@ -22,12 +22,12 @@ from squallpy.base.errors import SquallError
 from squallpy.base.events import SOURCES, WARNING, log_event
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.sink_spec import APPEND, UPSERT, SinkSpec
+from squallpy.runtime.connectors.existing_rows import NONE, existing_error
 from squallpy.runtime.connectors.kafka.brokers import Brokers, is_passing, kafka_error, pause, said
 from squallpy.runtime.connectors.kafka.encoding import Encoding, Message
 from squallpy.runtime.connectors.kafka.messages import KEY, VALUE
 from squallpy.runtime.sinks.protocol import SinkWriter
 
-NONE = -1  # the number of the last batch where there is none
 LOOK = 10.0  # seconds for an answer
 SLICE, QUEUED = 10_000, 50_000  # messages handed over at once, and that may wait for the brokers
 COMPACTED = {"cleanup.policy": "compact,delete", "retention.ms": "-1", "retention.bytes": "-1"}
@@ -158,12 +158,9 @@ class KafkaSink:
 
     def _check(self, has_records: bool, last: Commit | None) -> None:
         """Raise SQ7005 for what is there, unless `existing` says what to do."""
-        has_batches = last is not None and last.batch > NONE
-        if self._existing or not (has_records or has_batches):
-            return
-        what = f"has {last.batch + 1:,} batches of this query" if last and has_batches else "has records"
-        hint = "write existing 'replace' to delete them, or existing 'keep'"
-        raise SquallError("SQ7005", f"{self} {what}, and this run begins anew", self.spec.place("topic"), hint)
+        known = last.batch if last else NONE
+        if not self._existing and (has_records or known != NONE):
+            raise existing_error(self, known, self.spec.place("topic"), "records")
 
     def _take_over(self) -> None:
         """End producers before this one with their transactions, and take note of what they have committed."""

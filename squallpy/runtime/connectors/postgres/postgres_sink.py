@@ -19,6 +19,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.events import SOURCES, WARNING, first_line, log_event
 from squallpy.catalog.sink_spec import FINAL, UPSERT, SinkSpec
 from squallpy.runtime.connectors.backoff import pause
+from squallpy.runtime.connectors.existing_rows import NONE, existing_error
 from squallpy.runtime.connectors.postgres.connection import Connection, Server, asking, is_passing
 from squallpy.runtime.connectors.postgres.tables import Table, describe, split_name
 from squallpy.runtime.formats.csv_writer import csv_rows
@@ -27,7 +28,6 @@ from squallpy.runtime.sinks.change_table import DELETE
 from squallpy.runtime.sinks.protocol import SinkWriter
 
 COMMITS, STAGE = "squall_commits", "squall_stage"
-NONE = -1  # the number of the last batch where there is none
 T = TypeVar("T")
 
 
@@ -165,10 +165,7 @@ class PostgresSink:
             and self._connection.execute(sql.SQL("SELECT 1 FROM {} LIMIT 1").format(self.table.identifier)).fetchone()
         )
         if existing is None and (has_rows or known is not None):
-            what = "has rows" if known is None else f"has {known + 1:,} batches of this query"
-            message = f"{self} {what}, and this run begins anew"
-            hint = "write existing 'replace' to delete them, or existing 'keep'"
-            raise SquallError("SQ7005", message, self.spec.place("table"), hint)
+            raise existing_error(self, NONE if known is None else known, self.spec.place("table"))
         self.replaces = existing == "replace"
         self._forgets = known is not None
         return NONE
