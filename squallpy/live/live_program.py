@@ -103,8 +103,8 @@ class Pending:
             self.generation.run(hold)
 
     def close(self) -> None:
-        """Let sources forget what they have kept for it."""
-        for each in (self.filling, self.generation):
+        """Let sources forget what they have kept for it, and pools what was written."""
+        for each in (self.filling, self.above, self.generation):
             if each:
                 each.close()
 

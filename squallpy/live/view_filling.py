@@ -21,7 +21,7 @@ from squallpy.runtime.kernels.payload_products import negated
 from squallpy.runtime.messages.deltas import Delta
 from squallpy.runtime.replan import Filled, Replan, all_layouts, lanes_of
 from squallpy.runtime.result.result import Results
-from squallpy.runtime.state.mirrors import DictionaryMirror, PoolMirror, Records
+from squallpy.runtime.state.mirrors import DictionaryMirror, Moved, PoolMirror, Records
 from squallpy.runtime.state.state_store import PoolLayout, Store, StoreLayout
 from squallpy.runtime.triggers.stage_executor import StageExecutor
 
@@ -110,18 +110,23 @@ class ViewFilling:
 
     def run(self) -> None:
         """Apply what is there, and what batches change meanwhile, as long as that is much."""
-        copies: list[Callable[[], bool]] = [partial(self._copy, each) for each in self._sources]
-        copies += [mirror.copy for mirror in self._mirrors.values()]
-        for copy in copies:
-            more = True
-            while more:
-                with self._hold():
-                    more = copy()
         for _ in range(ROUNDS):
+            copies: list[Callable[[], bool]] = [partial(self._copy, each) for each in self._sources]
+            copies += [mirror.copy for mirror in self._mirrors.values()]
+            for copy in copies:
+                more = True
+                while more:
+                    with self._hold():
+                        more = copy()
             with self._hold():
                 changes = self._update()
             if not self._apply(changes):
                 return
+
+    def close(self) -> None:
+        """Let pools note no more what is written."""
+        for source in self._sources:
+            source.mirror.close()
 
     def finish(self) -> Filled:
         """Apply what batches have changed since, and return the state; between two batches."""
@@ -135,17 +140,18 @@ class ViewFilling:
     def _names_of(self, source: _Source) -> Dictionary:
         return self._holder(source.held.view).dictionary
 
-    def _update(self) -> Sequence[tuple[Records, Records]]:
+    def _update(self) -> Sequence[Moved]:
         """Bring all copies up to date, between two batches; return what has gone and what has come, by source."""
         named = [self._names_of(each) for each in self._sources if each.layout.numbered]
         if not all(id(names) in self._mirrors and self._mirrors[id(names)].is_of(names) for names in named):
+            self.close()
             self._begin()  # NB: strings have other numbers than they had
         for mirror in self._mirrors.values():
             while mirror.copy():
                 pass
         return [each.mirror.update(self._holder(each.held.view)[each.held.view]) for each in self._sources]
 
-    def _apply(self, changes: Sequence[tuple[Records, Records]]) -> bool:
+    def _apply(self, changes: Sequence[Moved]) -> bool:
         """Apply what has changed, or at first all that is copied; true if there was anything."""
         found, is_new, self._is_new = False, self._is_new, False
         try:
@@ -169,10 +175,10 @@ class ViewFilling:
         numbers = self._numbers(source)
         return (source.delta(some, numbers) for piece in source.mirror.pieces for some in _parts(piece))
 
-    def _changes_of(self, source: _Source, went: Records, came: Records) -> Iterator[Delta]:
+    def _changes_of(self, source: _Source, went: list[Records], came: list[Records]) -> Iterator[Delta]:
         numbers = self._numbers(source)
-        for records, is_gone in ((went, True), (came, False)):
-            yield from (source.delta(some, numbers, is_gone) for some in _parts(records))
+        for pieces, is_gone in ((went, True), (came, False)):
+            yield from (source.delta(some, numbers, is_gone) for piece in pieces for some in _parts(piece))
 
     def _numbers(self, source: _Source) -> Words:
         return self._mirrors[id(self._names_of(source))].numbers() if source.layout.numbered else _NONE

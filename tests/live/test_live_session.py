@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 import duckdb
+import numpy as np
 import pytest
 
 from squallpy.base.errors import SquallError
@@ -22,6 +23,7 @@ from squallpy.live.live_session import LiveSession
 from squallpy.live.session_sink import SessionSink
 from squallpy.program.explain_text import program_text
 from squallpy.runtime.compiled import background, functions
+from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.local_executor import LocalExecutor
 from squallpy.runtime.result import result, result_scan
 from squallpy.testing.compare_rows import difference
@@ -170,6 +172,13 @@ def test_compiled_batches_of_pushed_rows() -> None:
         assert running and isinstance(running.executor, LocalExecutor) and running.executor._direct
         assert not difference(session.table("v"), [(a, total) for a in (1, 2, 3)])
     assert not difference(session.table("w"), [(v, 6 * v) for v in range(3)])
+    pools = [pool for pool in running.executor.store.values() if isinstance(pool, Pool)]
+    before, watches = [[*map(np.array, pool.rows())] for pool in pools], [pool.watch() for pool in pools]
+    session.push("r", {"a": [3], "v": [1]})
+    session.step()
+    for pool, was, watch in zip(pools, before, watches, strict=True):
+        is_same = all(np.array_equal(x, y) for x, y in zip(was, pool.rows(), strict=True))
+        assert is_same or watch.take(len(pool)).tolist() == [0], "pages that compiled code writes are marked"
 
 
 def test_the_compiler_ends_with_the_session(monkeypatch: pytest.MonkeyPatch) -> None:

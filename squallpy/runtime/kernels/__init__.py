@@ -6,6 +6,7 @@
     view_container · pool · sorted_pool · row_list                views
     pool_layout · pool_records · postings · buddy_allocator       what a pool is made of
     group_index                                                   lookups by a key among the columns of a pool
+    page_watch                                                    pages of a pool that were written
     sorted_index (tree)                                           sorted indexes of pools, with sums of ranges
     payload_columns · payload_arithmetic · payload_products       lanes of views
     statement_steps · batch_expressions · radix_sort              statements over pools; rows of Arrow batches

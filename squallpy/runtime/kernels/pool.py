@@ -24,6 +24,7 @@ from squallpy.runtime.kernels.group_index import group_records
 from squallpy.runtime.kernels.hash_index import FIRST, HEADER, MOST, OF, SIZE, begin_growing, wider
 from squallpy.runtime.kernels.memory_area import CONSTANTS, Area
 from squallpy.runtime.kernels.memory_regions import HEAP, Storage, Words
+from squallpy.runtime.kernels.page_watch import PageWatch, WatchedPages
 from squallpy.runtime.kernels.pool_records import (
     clear_records,
     get_records,
@@ -44,6 +45,7 @@ _BIRTH = 512  # words of a region at first: a page
 _AHEAD = 1 << 15  # records for which memory is got ready, at least; fewer are not worth a helper
 _LARGE = 1 << 17  # words of an index for whose growth memory is got ready
 _LEAST = 16  # rows for which an index that grows does so
+_UNWATCHED = (0, 0)
 _GIVEN = np.empty(0, np.int64)  # a lifting of payloads that are given
 _PIECE = 1 << 12  # rows that are added at a time while an index grows
 
@@ -89,6 +91,7 @@ class Pool(OrderedContainer):
             places,
             start + 1 + key_width,
             places + 2 * len(regions),
+            *_UNWATCHED,
         ]
         assert CONSTANTS + len(fixed) == pool_layout.RINGS
         self._area = Area(
@@ -99,6 +102,7 @@ class Pool(OrderedContainer):
             constants=[*fixed, *rings, *bounds],
             scratch=6 * pool_layout.CHUNK + key_width,
         )
+        self._watched = WatchedPages(self._area.frame)
         self._ready = _AHEAD  # records at which to look ahead again
         self.sorted = tuple(SortedIndex(order, payload, storage, f"{name}.sorted{i}") for i, order in enumerate(orders))
 
@@ -180,6 +184,10 @@ class Pool(OrderedContainer):
         if not self.sorted:  # filled in the order of hashes, a small index would be crowded at its beginning
             self._widen((len(self) + len(keys)) * HASHES // high)
         self.upsert(keys, words)
+
+    def watch(self) -> PageWatch:
+        """Begin to watch which of the records that are there this process writes."""
+        return self._watched.begin(len(self))
 
     def scan(self) -> Words:
         """List all slots."""

@@ -10,7 +10,9 @@ SLICES: Final = 4  # secondary indexes
 PLACES: Final = 5  # where (address, words) of the regions begin: index, keys, words, then three for each slice
 BOUNDS: Final = 6  # where the slices' columns begin, behind the index's: how many, then which, in KEY + 1 words each
 SCRATCH: Final = 7  # where the scratch begins: a chunk's hashes and positions, twice that for who comes or goes, a key
-RINGS: Final = 8  # ring of each lane, from here
+MARKS: Final = 8  # address of a byte for each page of records that is watched (`page_watch`),
+WATCHED: Final = 9  # and how many there are
+RINGS: Final = 10  # ring of each lane, from here
 
 # Regions, as offsets from PLACES; words are one further.
 INDEX: Final = 0

@@ -44,6 +44,7 @@ from squallpy.runtime.kernels.kernel_compiler import (
 )
 from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.memory_regions import Words
+from squallpy.runtime.kernels.page_watch import mark_written
 from squallpy.runtime.kernels.payload_arithmetic import add, copy, is_zero
 from squallpy.runtime.kernels.postings import ask_unlink, has_room, link, renumber, unlink, unlink_all
 
@@ -65,6 +66,7 @@ def drop(frame: Vector, position: int, record: int, count: int) -> None:
         copy(keys + record * wide, keys + last * wide, frame[at.KEY])
         copy(words + record * broad, words + last * broad, frame[at.PAYLOAD])
         renumber(frame, last, record)
+        mark_written(frame, record)
 
 
 @inlined
@@ -162,6 +164,7 @@ def upsert_records(frame: Vector, rows: Vector, payloads: Vector, lifting: Vecto
             position = seek(table, shape, guess, h, row, key, keys, wide)
             if position >= 0:
                 record = (load(table, position) & LOW) - 1
+                mark_written(frame, record)
                 if not add(frame, words + record * broad, source):
                     link(frame, linked, count)
                     drop(frame, position, record, count)
@@ -172,6 +175,7 @@ def upsert_records(frame: Vector, rows: Vector, payloads: Vector, lifting: Vecto
                 copy(keys + count * wide, row, key)
                 if not lifted:
                     copy(words + count * broad, source, payload)
+                mark_written(frame, count)
                 count += 1
         link(frame, linked, count)
     store(head, at.COUNT, count)

@@ -21,6 +21,7 @@ from squallpy.runtime.kernels.hashing import hash_bytes
 from squallpy.runtime.kernels.intrinsics import load, load8, load32, operation, pointer, store
 from squallpy.runtime.kernels.kernel_compiler import Vector, address, called, inlined, making
 from squallpy.runtime.kernels.memory_area import HEAD
+from squallpy.runtime.kernels.page_watch import mark_written
 from squallpy.runtime.kernels.payload_arithmetic import copy
 from squallpy.runtime.kernels.pool_records import drop, upsert_records
 from squallpy.runtime.kernels.postings import ALONE, entry_of, has_room, link
@@ -155,7 +156,7 @@ def _find(where: int, key: int, _b: int, _c: int, _d: int, _e: int) -> int:
 
 @inlined
 def enter(frame: Vector, key: int, steps: int, pool: int) -> int:
-    """Find the record whose key is at an address, or make one whose payload is 0; −1 if there is no memory.
+    """Find the record whose key is at an address to write it, or make one whose payload is 0; −1: no memory.
 
     Args:
         pool: The number of the pool for whoever lets it grow.
@@ -172,7 +173,9 @@ def _enter(where: int, key: int, grow: int, pool: int, _d: int, _e: int) -> int:
     h = hash_record(frame, key)
     position = seek(table, shape, home(h, shape), h, key, width, frame[places + at.KEYS], 8 * width)
     if position >= 0:
-        return (load(table, position) & LOW) - 1
+        record = (load(table, position) & LOW) - 1
+        mark_written(frame, record)
+        return record
     count = load(head, at.COUNT)
     if (
         full(count + at.CHUNK, shape)
@@ -191,6 +194,7 @@ def _enter(where: int, key: int, grow: int, pool: int, _d: int, _e: int) -> int:
         store(words, i, 0)
     store(head, at.COUNT, count + 1)
     link(frame, count, count + 1)
+    mark_written(frame, count)
     return count
 
 

@@ -2,7 +2,7 @@
 
     pool    1 2 3 4   →   1 4 3 5      its mirror, brought up to date:   2 and 4 have gone, 4 and 5 have come
 
-Records are compared slot by slot, so that it does not matter who changes them, nor how.
+Of a pool that is looked up by key, the pages that were written are copied again; others are compared slot by slot.
 """
 
 import numpy as np
@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
+from squallpy.runtime.kernels.page_watch import PAGE, PageWatch
+from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.sorted_pool import SortedPool
 from squallpy.runtime.kernels.view_container import Container
 
@@ -18,6 +20,8 @@ PIECE = 1 << 17
 
 Records = tuple[Words, Words]
 """Keys and payloads."""
+Moved = tuple[list[Records], list[Records]]
+"""Records that have gone, and those that have come."""
 
 
 class PoolMirror:
@@ -25,36 +29,67 @@ class PoolMirror:
 
     def __init__(self) -> None:
         self.pieces = list[Records]()
+        self._reported = 0  # pieces whose records have been said to have come
+        self._pool: Container | None = None
+        self._watch: PageWatch | None = None
 
     def copy(self, pool: Container) -> bool:
-        """Copy a piece that is not copied yet; True if there are more. All are as of one batch after `update`."""
+        """Copy a piece that is not copied yet, between two batches; True if there are more.
+
+        All are as of one batch after `update`, to which little is left to do then.
+        """
+        if not self.pieces:
+            self._begin_watch(pool)
         keys, words = pool.rows()
         start = PIECE * len(self.pieces)
         stop = len(keys) if isinstance(pool, SortedPool) else start + PIECE  # NB: it makes its rows at each call
         self.pieces += [_copied(keys, words, first) for first in range(start, min(stop, len(keys)), PIECE)]
         return stop < len(keys)
 
-    def update(self, pool: Container) -> tuple[Records, Records]:
+    def update(self, pool: Container) -> Moved:
         """Bring the copy up to date; return the records that have gone since the last time, and those that have come.
 
-        One that has moved to another slot is among both.
+        One that has moved to another slot is among both. They hold until the next time.
         """
         keys, words = pool.rows()
-        went, came = [(keys[:0].copy(), words[:0].copy())], [(keys[:0].copy(), words[:0].copy())]
         count = -(-len(keys) // PIECE)
-        went += self.pieces[count:]
+        went, came = self.pieces[count : self._reported], list[Records]()
         del self.pieces[count:]
-        for number, first in enumerate(range(0, len(keys), PIECE)):
+        written = self._written(pool)
+        for number, (was, first) in enumerate(zip(self.pieces, range(0, len(keys), PIECE), strict=False)):
             now = keys[first : first + PIECE], words[first : first + PIECE]
-            was = self.pieces[number] if number < len(self.pieces) else (keys[:0], words[:0])
             both = min(len(was[0]), len(now[0]))
-            rows = np.union1d(*(_differing(x[:both], y[:both]) for x, y in zip(was, now, strict=True)))
-            if len(rows) or len(was[0]) != len(now[0]):
+            rows = _differing(was, now, slice(both) if written is None else _written_rows(written, first, both))
+            if number < self._reported and (len(rows) or len(was[0]) != len(now[0])):
                 for found, each in ((went, was), (came, now)):
                     chosen = np.concatenate([rows, np.arange(both, len(each[0]))])
                     found.append((each[0].take(chosen, axis=0), each[1].take(chosen, axis=0)))
-                self.pieces[number : number + 1] = [_copied(keys, words, first)]
-        return _joined(went), _joined(came)
+            if len(was[0]) != len(now[0]):
+                self.pieces[number] = _copied(keys, words, first)
+            elif len(rows):
+                for mine, its in zip(was, now, strict=True):
+                    mine[rows] = its[rows]
+        self.pieces += [_copied(keys, words, PIECE * number) for number in range(len(self.pieces), count)]
+        came += self.pieces[self._reported :]
+        self._reported = len(self.pieces)
+        return went, came
+
+    def close(self) -> None:
+        """Let the pool note no more what is written."""
+        if self._watch:
+            self._watch.close()
+            self._watch = None
+
+    def _begin_watch(self, pool: Container) -> None:
+        self.close()
+        self._pool, self._watch = pool, pool.watch() if isinstance(pool, Pool) else None
+
+    def _written(self, pool: Container) -> Words | None:
+        """List the pages that may differ from their copies; None: any may."""
+        if self._watch and pool is self._pool:
+            return self._watch.take(len(pool))
+        self._begin_watch(pool)
+        return None
 
 
 class DictionaryMirror:
@@ -101,12 +136,16 @@ def _copied(keys: Words, words: Words, first: int) -> Records:
     return keys[first : first + PIECE].copy(), words[first : first + PIECE].copy()
 
 
-def _differing(was: Words, now: Words) -> Words:
-    """List the rows in which two arrays differ."""
-    width = max(1, now.shape[1])
-    differ: Words = np.flatnonzero(was.reshape(-1) != now.reshape(-1)) // width
-    return differ
+def _differing(was: Records, now: Records, rows: Words | slice) -> Words:
+    """List which of some rows differ in keys or payloads."""
+    pairs = ((x[rows], y[rows]) for x, y in zip(was, now, strict=True))
+    found = (np.flatnonzero(x.reshape(-1) != y.reshape(-1)) // max(1, x.shape[1]) for x, y in pairs)
+    differ: Words = np.union1d(*found)
+    return differ if isinstance(rows, slice) else rows[differ]
 
 
-def _joined(parts: list[Records]) -> Records:
-    return np.concatenate([keys for keys, _ in parts]), np.concatenate([words for _, words in parts])
+def _written_rows(pages: Words, first: int, count: int) -> Words:
+    """List the rows of pages, of `count` that begin with slot `first`."""
+    low, high = np.searchsorted(pages, [first // PAGE, -(-(first + count) // PAGE)])
+    rows: Words = (pages[low:high, np.newaxis] * PAGE - first + np.arange(PAGE)).reshape(-1)
+    return rows[(rows >= 0) & (rows < count)]
