@@ -174,12 +174,16 @@ class Recorder(Observer):
 
     def _take_in(self) -> None:
         """Take in the reports that wait."""
+        taken = list[BatchReport]()
         while self._pending:
             *self._at, report = self._pending.popleft()
-            self._metrics.on_query_progress(report)
+            taken.append(report)
+            self._add(report)
+            if _is_notable(report) or not self._pending:
+                self._metrics.on_batches(taken)
+                taken = []
             if _is_notable(report):
                 self._log.on_query_progress(report)
-            self._add(report)
             self._at = []
 
     def _add(self, report: BatchReport) -> None:

@@ -58,7 +58,7 @@ def test_any_text_may_be_a_label() -> None:
 def test_a_histogram_has_buckets_that_include_smaller_ones() -> None:
     histogram = Histogram("squallpy_s", "Seconds.", (0.1, 1.0))
     for value in (0.05, 0.1, 0.5, 7.0):
-        histogram.observe(value, query=1)
+        histogram.observe((value,), query=1)
     found = {
         (name, dict(labels).get("le")): value for (name, labels), value in samples(exposition([histogram])).items()
     }

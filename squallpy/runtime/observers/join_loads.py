@@ -41,6 +41,11 @@ class JoinLoads:
         self._received = {stage: Counter[str]() for stage in self._joins}
         self._read = Counter[str]()
 
+    @property
+    def has_joins(self) -> bool:
+        """True if the plan has joins with joiners of their own."""
+        return bool(self._joins)
+
     def note(self, report: BatchReport) -> Sequence[JoinLoad]:
         """Take in a batch, and return the loads after it."""
         self._read.update(report.read_rows)

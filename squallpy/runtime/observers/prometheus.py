@@ -4,7 +4,7 @@ docs/operations.md lists them. Counters begin at 0 with the process.
 """
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from time import monotonic, time
 from typing import TYPE_CHECKING
 
@@ -113,32 +113,40 @@ class Prometheus(Observer):
             self._note_joins(BatchReport())
 
     def on_query_progress(self, report: BatchReport) -> None:
+        self.on_batches((report,))
+
+    def on_batches(self, reports: Sequence[BatchReport]) -> None:
+        """Take in batches one after the other, of which the last is visible now."""
+        read, stages, watermarks = dict[str, int](), dict[str, float](), dict[str, float]()
         with self._lock:
             self._seen = self._clock()
-            self._batches.add(1)
+            self._batches.add(len(reports))
             self._last.set(self._wall())
-            self._latency.observe(report.seconds)
-            self._printed.add(report.rows)
-            for source, rows in report.read_rows.items():
+            self._printed.add(sum([report.rows for report in reports]))
+            self._latency.observe([report.seconds for report in reports])
+            for report in reports:
+                for source, rows in report.read_rows.items():
+                    read[source] = read.get(source, 0) + rows
+                for stage, seconds in report.stages.items():
+                    stages[stage] = stages.get(stage, 0.0) + seconds
+                watermarks.update(report.watermarks)
+                if report.skipped or report.unmatched or report.duplicates or report.late:
+                    for reason, count in report.left_out.items():
+                        self._left_out.add(count, reason=reason)
+                if report.views:
+                    self._note_views(report.views)
+                if report.sources:
+                    self._note_sources(report.sources)
+                if report.checkpoint or report.snapshots or report.rebuilt or report.retries:
+                    self._note_checkpoint(report)
+                if report.join or self._joins.has_joins:
+                    self._note_joins(report)
+            for source, rows in read.items():
                 self._read.add(rows, source=source)
-            for reason in LEFT_OUT:
-                if count := getattr(report, reason):
-                    self._left_out.add(count, reason=reason)
-            for stage, seconds in report.stages.items():
+            for stage, seconds in stages.items():
                 self._stages.add(seconds, stage=stage)
-            for stream, moment in report.watermarks.items():
+            for stream, moment in watermarks.items():
                 self._watermark.set(moment, stream=stream)
-            self._note_views(report.views or {})
-            for source, about in report.sources.items():
-                if about.committed is not None:
-                    self._freshness.set(max(0.0, self._wall() - about.committed), source=source)
-            counts = len(report.snapshots), len(report.rebuilt), report.retries
-            families = self._snapshots, self._rebuilds, self._retries
-            for family, more in zip((self._checkpoint, *families), (report.checkpoint, *counts), strict=True):
-                if more:
-                    family.add(more)
-            self._note_backlogs(report.sources)
-            self._note_joins(report)
 
     def on_query_idle(self, sources: "Mapping[str, SourceReport]") -> None:
         with self._lock:
@@ -157,6 +165,19 @@ class Prometheus(Observer):
         for view, usage in views.items():
             self._bytes.set(usage["bytes"], view=view)
             self._records.set(usage["records"], view=view)
+
+    def _note_sources(self, sources: "Mapping[str, SourceReport]") -> None:
+        for source, about in sources.items():
+            if about.committed is not None:
+                self._freshness.set(max(0.0, self._wall() - about.committed), source=source)
+        self._note_backlogs(sources)
+
+    def _note_checkpoint(self, report: BatchReport) -> None:
+        counts = len(report.snapshots), len(report.rebuilt), report.retries
+        families = self._snapshots, self._rebuilds, self._retries
+        for family, more in zip((self._checkpoint, *families), (report.checkpoint, *counts), strict=True):
+            if more:
+                family.add(more)
 
     def _note_backlogs(self, sources: "Mapping[str, SourceReport]") -> None:
         for source, about in sources.items():

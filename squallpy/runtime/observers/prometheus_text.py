@@ -49,11 +49,13 @@ class Histogram:
     sums: dict[Labels, float] = field(default_factory=dict)
     kind: str = "histogram"
 
-    def observe(self, value: float, **labels: object) -> None:
-        """Count an observation."""
+    def observe(self, values: Sequence[float], **labels: object) -> None:
+        """Count observations."""
         key = _labels(labels)
-        self.counts.setdefault(key, [0] * (len(self.bounds) + 1))[bisect_left(self.bounds, value)] += 1
-        self.sums[key] = self.sums.get(key, 0.0) + value
+        counts = self.counts.setdefault(key, [0] * (len(self.bounds) + 1))
+        for value in values:
+            counts[bisect_left(self.bounds, value)] += 1
+        self.sums[key] = self.sums.get(key, 0.0) + sum(values)
 
     def lines(self) -> Iterator[str]:
         """Write the samples: buckets, which include smaller ones, sum and count."""
