@@ -5,10 +5,10 @@ DEVELOP := .venv/developed
 # NB: a process that compiles to bytecode all that it imports takes 2 s of processor time for it
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup run demo check test ibis long passes compiled connectors cluster wheel fuzz plans bench bench-joins bench-matrix bench-fivm bench-compile bench-sources table clean
+.PHONY: help setup run demo check test ibis long passes compiled connectors connectors-kills cluster wheel fuzz plans bench bench-joins bench-matrix bench-fivm bench-compile bench-sources table clean
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: run $(DEVELOP)  ## Java, .venv and everything in it; quick when nothing changed
 
@@ -45,6 +45,10 @@ compiled: setup  ## each step test with its triggers compiled; `make test` has a
 
 connectors: setup  ## faults, kills and long runs of sources and sinks of servers: KILLS=100 for as many
 	$(BIN)/python -m pytest tests/connectors -m "connectors or (long and not spark)" -n 0
+
+connectors-kills: N := 100
+connectors-kills: setup  ## runs over servers, and the servers, killed N times for each connector: make connectors-kills N=20
+	KILLS=$(N) $(BIN)/python -m pytest tests/connectors -m "connectors or (long and not spark)" -k kills -n 0
 
 cluster: setup  ## whole runs whose masters, workers and drivers are killed, most on a standalone cluster: KILLS=300 for as many
 	$(BIN)/python -m pytest -m cluster -n 0

@@ -180,7 +180,7 @@ def check_changes(options: Mapping[str, str], format: str, read: "Columns") -> N
         case "debezium" if any(field.metadata for field in read.fields):
             name = next(field.metadata for field in read.fields if field.metadata)
             raise SquallError("SQ3001", f"{name} of Debezium's envelopes is not supported yet", hint="leave it out")
-        case "debezium" if not read.fields:
+        case "debezium" if not read.fields and options.get("format") != "avro":
             message = "changelog 'debezium' needs columns, those of the rows in its envelopes"
             raise SquallError("SQ7002", message, hint="list the columns after the name")
 

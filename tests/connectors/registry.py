@@ -61,7 +61,10 @@ class SchemaRegistry:
             case ["subjects", subject, "versions"] if body:
                 return 200, {"id": self.register(subject, **body)}
             case ["subjects", subject, "versions", version]:
-                found = self.subjects[subject][int(version) - 1]
+                numbers = self.subjects.get(subject, [])
+                if not numbers:
+                    return 404, {"error_code": 40401, "message": f"Subject '{subject}' not found."}
+                found = numbers[-1 if version == "latest" else int(version) - 1]
                 return 200, {"subject": subject, "id": found, **self.schemas[found - 1]}
         return 404, {"error_code": 404, "message": "HTTP 404 Not Found"}
 

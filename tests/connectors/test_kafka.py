@@ -2,10 +2,13 @@
 
 import json
 import random
+import re
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +74,52 @@ def oracle_messages(kafka: KafkaServer, tmp_path: Path, backend: str) -> None:
     assert run(script(kafka, topic, ", startingOffsets 'latest'")).rows == Counter()
     every = run(script(kafka, topic, ", kafka.isolation.level 'read_uncommitted'")).rows
     assert sum(row[1] for row in every) > len(rows)
+
+
+def test_messages_of_any_shape(kafka: KafkaServer) -> None:
+    """Line ends, empty messages, long ones and what is no text: each row is read from its own message, or named."""
+    kafka.create("shapes", 1)
+    producer, draw = Producer({"bootstrap.servers": kafka.address}), random.Random(5)
+    rows = list[dict[str, Any]]()
+    for n in range(3000):
+        row = {"id": n, "k": n % 3, "v": n}
+        texts = [json.dumps(row), json.dumps(row, indent=draw.choice([None, 1])) + draw.choice(["", "\r\n", " \n "])]
+        texts.append(json.dumps(row | {"s": "x\\" * draw.randrange(3000)}))
+        value = draw.choice(texts).encode()
+        if n % 7 == 0:
+            value = draw.choice([b"", b" ", b"\n\n", b"\xff", b'{"id": 1, "k"', b"null"])
+        else:
+            rows.append(row)
+        producer.produce("shapes", value)
+        producer.poll(0)
+    assert producer.flush(30) == 0
+    answers = run(script(kafka, "shapes", ", on_error 'skip'"), rows=700)
+    assert answers.rows == answer(rows)
+    with pytest.raises(SquallError, match=r"partition 0, offset [0-9]+: .* is not") as found:
+        run(script(kafka, "shapes"))
+    (offset,) = re.findall(r"offset ([0-9]+)", str(found.value))
+    message = next(m for m in messages(kafka, "shapes") if m.offset() == int(offset))
+    assert (message.value() or b"").strip() in (b"\xff", b'{"id": 1, "k"', b"null")
+
+
+@pytest.mark.parametrize("backend", ["local", pytest.param("spark", marks=pytest.mark.spark)])
+def test_columns_that_tell_where_a_message_is_from(kafka: KafkaServer, tmp_path: Path, backend: str) -> None:
+    topic = f"located-{backend}"
+    kafka.create(topic, 2)
+    producer, sent = Producer({"bootstrap.servers": kafka.address}), Counter[Row]()
+    now = int(time.time()) * 1000  # NB: what is old is deleted
+    for n, value in enumerate([7, 8, "many", 9]):
+        producer.produce(topic, json.dumps({"v": value}), partition=n % 2, timestamp=now + n)
+        assert producer.flush(30) == 0
+        if value != "many":
+            at = datetime.fromtimestamp(now // 1000, UTC).replace(tzinfo=None, microsecond=1000 * n)
+            sent[(topic, n % 2, n // 2, at, value)] += 1
+    columns = "(f VARCHAR FROM '_file', _partition INT, _offset BIGINT, at TIMESTAMP FROM '_timestamp', v INT)"
+    options = f", on_error 'dead-letter', dead_letter '{topic}-dlq'"
+    text = script(kafka, topic, options, columns).removesuffix(f"{QUERY};")
+    assert run(f"{text} SELECT f, _partition, _offset, at, v FROM r;", backend=backend).rows == sent
+    (letter,) = messages(kafka, f"{topic}-dlq")
+    assert dict(letter.headers() or [])["squall.offset"] == b"1"
 
 
 def test_upserts_and_envelopes(kafka: KafkaServer, tmp_path: Path) -> None:

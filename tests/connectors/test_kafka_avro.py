@@ -175,6 +175,46 @@ def test_envelopes_and_a_given_schema(kafka: KafkaServer, registry: SchemaRegist
 
 
 @connectors
+def test_columns_that_are_not_listed(kafka: KafkaServer, registry: SchemaRegistry) -> None:
+    """They are those of the latest schema of the topic, of envelopes those of their rows with the key of messages."""
+    at = {"type": "long", "logicalType": "timestamp-micros"}
+    day = {"type": "int", "connect.name": "io.debezium.time.Date"}
+    money = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
+    types = {"id": "long", "Who": ["null", "string"], "at": at, "day": ["null", day], "paid": ["null", money]}
+    row = {"type": "record", "name": "Value", "fields": [{"name": n, "type": type} for n, type in types.items()]}
+    images = [{"name": "before", "type": ["null", row]}, {"name": "after", "type": ["null", "Value"]}]
+    envelope = {"type": "record", "name": "Envelope", "fields": [*images, {"name": "op", "type": "string"}]}
+    key = {"type": "record", "name": "Key", "fields": [{"name": "ID", "type": "long"}]}
+    kafka.create("inferred", 1)
+    kafka.create("inferred-cdc", 1)
+    registry.register("inferred-value", json.dumps(FLAT))
+    number, of_key = registry.register("inferred-value", json.dumps(row)), registry.register("k", json.dumps(key))
+    registry.register("inferred-cdc-key", json.dumps(key))
+    of_envelopes = registry.register("inferred-cdc-value", json.dumps(envelope))
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    rows = [{"id": n, "Who": "ann", "at": noon, "day": 1, "paid": Decimal("2.50")} for n in range(2)]
+    send(kafka, "inferred", [(None, record(row, each, number)) for each in rows])
+    changes = [*((each, "c") for each in rows), ({**rows[1], "Who": None}, "u")]  # NB: its key tells the old row
+    for after, op in changes:
+        value = record(envelope, {"before": None, "after": after, "op": op}, of_envelopes)
+        send(kafka, "inferred-cdc", [(record(key, {"ID": after["id"]}, of_key), value)])
+    query, options = "SELECT id, who, at, day, paid FROM r", f", schema.registry.url '{registry.url}'"
+    rest = (noon.replace(tzinfo=None), date(1970, 1, 2), Decimal("2.50"))
+    found = run(script(kafka, "inferred", f"{options}, format 'avro'", "", query))
+    assert found.rows == Counter({(n, "ann", *rest): 1 for n in range(2)})
+    found = run(script(kafka, "inferred-cdc", f"{options}, format 'debezium-avro'", "", query))
+    assert found.rows == Counter({(0, "ann", *rest): 1, (1, None, *rest): 1})
+    for topic, more, says in (
+        ("inferred", "", "SQ4002 .*messages of JSON tell no columns, list the columns"),
+        ("strange", ", format 'avro'", "SQ4002 .*has no schema of Avro for strange-value"),
+        ("inferred", ", format 'debezium-avro'", "SQ4002 .*the schema of values of the topic inferred is no envelope"),
+        ("inferred", ", format 'avro', key 'a'", 'SQ4002 .*columns in keys alone are told by no schema of values: "a"'),
+    ):
+        with pytest.raises(SquallError, match=says):
+            run(script(kafka, topic, f"{options}{more}", "", query))
+
+
+@connectors
 def test_sinks_of_avro(kafka: KafkaServer, registry: SchemaRegistry, tmp_path: Path) -> None:
     """What a sink writes is read again, and by fastavro with the schemas of the registry."""
     registry.user = USER

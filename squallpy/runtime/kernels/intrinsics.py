@@ -92,6 +92,23 @@ def move(builder: Any, to: Any, source: Any, words: Any) -> Any:
     builder.call(function, [*places, builder.shl(words, _I64(3)), unmarked])
 
 
+@operation(_void(_int, _int, _int))
+def copy_bytes(builder: Any, to: Any, source: Any, size: Any) -> Any:
+    """Copy bytes from one address to another; the two parts must not overlap."""
+    pointer, unmarked = _I8.as_pointer(), ir.IntType(1)(0)
+    kind = ir.FunctionType(ir.VoidType(), [pointer, pointer, _I64, unmarked.type])
+    function = builder.module.declare_intrinsic("llvm.memcpy", (pointer, pointer, _I64), kind)
+    places = [builder.inttoptr(address, pointer) for address in (to, source)]
+    builder.call(function, [*places, size, unmarked])
+
+
+@operation(_int(_int, _int, _int))
+def call(builder: Any, function: Any, first: Any, second: Any) -> Any:
+    """Call the function of C at an address with two words, which it may ignore, and return a word."""
+    kind = ir.FunctionType(_I64, [_I64, _I64])
+    return builder.call(builder.inttoptr(function, kind.as_pointer()), [first, second])
+
+
 @operation(_pointer(_int))
 def pointer(builder: Any, address: Any) -> Any:
     """Convert an address to the pointer that numba's `carray` takes, which makes an array of the memory there."""

@@ -72,7 +72,7 @@ class LocatedRows:
         part = self.part.grown(file)
         return LocatedRows(part) if part else None
 
-    def _located(self, name: str, start: int, stop: int) -> pa.Array:
+    def _located(self, name: str, start: int, stop: int) -> pa.Array | pa.ChunkedArray:
         """Tell where some rows are from."""
         match name:
             case "_file":

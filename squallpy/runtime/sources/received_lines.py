@@ -55,13 +55,29 @@ def line_table(lines: Sequence[bytes]) -> pa.Table:
 
 
 @dataclass(frozen=True, slots=True)
-class _Text(File):
+class Text(File):
     """A text in memory, which is read as a file is."""
 
     data: bytes = b""
 
-    def open(self) -> pa.BufferReader:
-        return pa.BufferReader(self.data)
+    def open(self) -> "TextReader":
+        return TextReader(self.data)
+
+
+class TextReader:
+    """A reader of a text in memory; all of it is not copied, as Arrow's reader does."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def __enter__(self) -> "TextReader":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+    def read_at(self, size: int, offset: int) -> bytes:
+        return self._data[offset : offset + size]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +98,7 @@ class ReceivedLines:
         """Parse lines, each for itself: a row has no line ends."""
         unclosed = _unclosed(lines, Dialect.of(relation.options)) if relation.row_format == "csv" else frozenset[int]()
         data = _joined([b"-" if i in unclosed else line for i, line in enumerate(lines)] if unclosed else lines)
-        return ReceivedLines.of_text(relation, name, data, first, unclosed)
-
-    @staticmethod
-    def of_text(
-        relation: Relation, name: str, data: bytes, first: int, unclosed: frozenset[int] = frozenset()
-    ) -> "ReceivedLines":
-        """Parse lines that are joined."""
-        text = _Text("", HEAD + len(data), 0, name, data=_HEAD + data)
+        text = Text("", HEAD + len(data), 0, name, data=_HEAD + data)
         part = open_part(replace(relation, format=relation.row_format), text)
         return ReceivedLines(part, first, unclosed)
 

@@ -16,6 +16,7 @@ from squallpy.base.batch_trigger import parse_interval
 from squallpy.base.errors import SquallError
 from squallpy.base.secrets import resolve
 from squallpy.catalog.connectors import BROKERS
+from squallpy.runtime.connectors.kafka.librdkafka import NativeConsumer
 
 Client = TypeVar("Client")
 PATIENCE = 30.0  # seconds for brokers that are away when a run begins
@@ -29,6 +30,7 @@ _READS = {
     "enable.partition.eof": "true",
     "auto.offset.reset": "error",
     "queued.max.messages.kbytes": "16384",
+    "fetch.queue.backoff.ms": "5",  # NB: usually a second, in which a reader that is quicker has nothing to read
 }
 _WRITES = {
     "linger.ms": "5",
@@ -69,6 +71,11 @@ class Brokers:
         """Make a consumer; SQ7002 for a setting that the client does not know."""
         return self._made(Consumer, {"isolation.level": "read_committed"}, _READS | {"group.id": group})
 
+    def reader(self) -> NativeConsumer:
+        """Make a consumer whose messages are columns."""
+        ours = _READS | {"group.id": GROUP, "log_level": "0"}
+        return NativeConsumer(self._settings({"isolation.level": "read_committed"}, ours))
+
     def producer(self, transactional: str, delivered: Callable[[KafkaError | None, object], None]) -> Producer:
         """Make a producer of transactions, which tells what becomes of messages."""
         return self._made(Producer, _WRITES, {"transactional.id": transactional, "on_delivery": delivered})
@@ -96,11 +103,15 @@ class Brokers:
     def _made(
         self, kind: Callable[[dict[str, Any]], Client], usual: Mapping[str, Any], ours: Mapping[str, Any]
     ) -> Client:
-        """Make a client: usual settings, those of options, and ours, which options do not change."""
+        """Make a client."""
         try:
-            return kind({**usual, **{name: resolve(value) for name, value in self.settings}, **ours, **_QUIET})
+            return kind({**self._settings(usual, ours), **_QUIET})
         except KafkaException as error:
             raise SquallError("SQ7002", f"the client of Kafka refuses its settings: {said(error)}") from None
+
+    def _settings(self, usual: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
+        """Join usual settings, those of options, and ours, which options do not change."""
+        return {**usual, **{name: resolve(value) for name, value in self.settings}, **ours}
 
 
 @dataclass(frozen=True)

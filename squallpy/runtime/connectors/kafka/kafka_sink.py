@@ -25,7 +25,7 @@ from squallpy.catalog.sink_spec import APPEND, UPSERT, SinkSpec
 from squallpy.runtime.connectors.existing_rows import NONE, existing_error
 from squallpy.runtime.connectors.kafka.brokers import Brokers, is_passing, kafka_error, pause, said
 from squallpy.runtime.connectors.kafka.encoding import Encoding, Message
-from squallpy.runtime.connectors.kafka.messages import KEY, VALUE
+from squallpy.runtime.connectors.kafka.librdkafka import KEY, VALUE
 from squallpy.runtime.sinks.protocol import SinkWriter
 
 LOOK = 10.0  # seconds for an answer

@@ -23,29 +23,24 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollectio
 
 from squallpy.base.errors import SquallError
 from squallpy.base.events import SOURCES, WARNING, log_event
-from squallpy.catalog.relation import Field, Relation
+from squallpy.catalog.relation import Relation
 from squallpy.runtime.connectors.kafka.brokers import GROUP, Brokers, is_passing, kafka_error, said
-from squallpy.runtime.connectors.kafka.messages import OFFSET, SCHEMA, VALUE, MessageSource, avro_of
+from squallpy.runtime.connectors.kafka.librdkafka import OFFSET, SCHEMA, VALUE
+from squallpy.runtime.connectors.kafka.messages import MessageSource, avro_of, topic_of
 from squallpy.runtime.sources.protocol import Backlog, Limit, Offset, Slice, Source
-from squallpy.runtime.sources.received_lines import check_columns_of_lines
 from squallpy.runtime.sources.source import cut
 
 LOST = "SQ4009"
 LOOK, PATIENCE = 10.0, 60.0  # seconds for an answer; for messages that are known to be there
+RECEIVED = 10_000  # messages at once
 RENEWED = 1.0  # seconds after which partitions are looked for again
-
-
-def infer(relation: Relation) -> tuple[tuple[Field, ...], tuple[str, ...]]:
-    """Refuse a relation that lists no columns: SQ4002, messages have no schema."""
-    raise SquallError("SQ4002", "messages of Kafka tell no columns", hint="list the columns after the name")
 
 
 def open_source(relation: Relation, shared: dict[Any, Any]) -> Source:
     """Open a topic; SQ8010 if there is no broker, SQ4001 if there is no topic."""
     if not relation.stream:
         raise SquallError("SQ7002", "a TABLE does not change and is not read from Kafka", hint="declare a STREAM")
-    topic = relation.options.get("subscribe", relation.name)
-    check_columns_of_lines(relation, f"the topic {topic}")
+    topic = topic_of(relation)
     avro_of(relation)
     stream = KafkaStream(Brokers.of(relation.options), topic, relation)
     return MessageSource(relation, f"kafka topic {topic}", stream)
@@ -195,14 +190,14 @@ class PartitionReader:
 
     def __init__(self, brokers: Brokers, topic: str, partition: int) -> None:
         self._brokers, self._topic, self._partition = brokers, topic, partition
-        self.consumer = brokers.consumer()
+        self._consumer = brokers.reader()
         self._at, self._rest = -1, SCHEMA.empty_table()
 
     def read(self, start: int, stop: int) -> pa.Table:
         """Read the messages from an offset to before another; SQ4009 if they are gone, SQ8010 if none come."""
         if start != self._at:
             self._rest = SCHEMA.empty_table()
-            self.consumer.assign([TopicPartition(self._topic, self._partition, start)])
+            self._consumer.assign(self._topic, self._partition, start)
         self._at = -1  # NB: an error leaves messages that came unread
         found, until, reached = list[pa.Table](), time.monotonic() + PATIENCE, start
         some, end = self._rest, start
@@ -222,24 +217,18 @@ class PartitionReader:
     def _receive(self) -> tuple[pa.Table, int]:
         """Receive messages, and where the partition ends, if that is reached.
 
-        NB: transactions that do not count, and their marks, have offsets and bring nothing else. Columns are lists of
-        their own, as a tuple for each message is one more that Python's collector looks at again and again.
+        NB: transactions that do not count, and their marks, have offsets and bring nothing else.
         """
-        came, end = self.consumer.consume(10_000, timeout=0.2), 0
-        for message in [each for each in came if each.error() is not None]:
-            error = message.error()
-            assert error is not None
+        (came, errors), end = self._consumer.receive(RECEIVED, 0.2), 0
+        for error, offset in errors:
             if error.code() == KafkaError._PARTITION_EOF:
-                end = message.offset() or 0
+                end = offset
             elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
                 text = f"the topic {self._topic}, partition {self._partition}: offsets are gone"
                 raise SquallError(LOST, text, hint="nothing is skipped: begin anew with another checkpoint")
             elif not is_passing(error):
                 raise KafkaException(error)
-        good = [each for each in came if each.error() is None]
-        keys, values = [each.key() for each in good], [each.value() for each in good]
-        columns = [keys, values, [self._partition] * len(good), [each.offset() for each in good]]
-        return pa.table(columns, schema=SCHEMA), end
+        return came, end
 
 
 @lru_cache(maxsize=64)  # NB: those of a process; a consumer takes a tenth of a second to find its brokers

@@ -7,6 +7,7 @@ A message that cannot be read is told by its partition and offset.
 """
 
 import base64
+import ctypes
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -15,23 +16,31 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from squallpy.base.errors import shorten
 from squallpy.base.types import VARCHAR
-from squallpy.catalog.relation import MULT, OPERATION, Field, Relation
+from squallpy.catalog.relation import METADATA, MULT, OPERATION, Field, Relation
 from squallpy.runtime.connectors.kafka.avro_messages import AVRO, AvroFormat
+from squallpy.runtime.connectors.kafka.librdkafka import COLUMNS, KEY, OFFSET, PARTITION, SCHEMA, VALUE
+from squallpy.runtime.connectors.kafka.message_kernel import join_lines
+from squallpy.runtime.evaluate.text_column_casts import column_type
 from squallpy.runtime.formats.change_operations import columns_of_change, decode_op
 from squallpy.runtime.formats.counted_table import table_without_columns
 from squallpy.runtime.formats.file_rows import FileRows
+from squallpy.runtime.formats.json_reader import LINES, JsonPart
+from squallpy.runtime.formats.line_index import EVERY, Index
 from squallpy.runtime.formats.type_conversion import Problem, note_nulls
 from squallpy.runtime.sources.foreign_source import ArrowPart, ForeignSource
-from squallpy.runtime.sources.received_lines import ReceivedLines
+from squallpy.runtime.sources.located_rows import LocatedRows
+from squallpy.runtime.sources.received_lines import ReceivedLines, Text
 from squallpy.runtime.sources.source import SourceFile
 
-KEY, VALUE, PARTITION, OFFSET = COLUMNS = ("key", "value", "partition", "offset")
-SCHEMA = pa.schema([(KEY, pa.binary()), (VALUE, pa.binary()), (PARTITION, pa.int32()), (OFFSET, pa.int64())])
+new_bytes = ctypes.pythonapi.PyBytes_FromStringAndSize
+new_bytes.restype, new_bytes.argtypes = ctypes.py_object, (ctypes.c_char_p, ctypes.c_ssize_t)
+"""The maker of bytes that are to be filled: pages of memory that Python has are ready, those of an array are new."""
 _NUMBER = re.compile(rb"-?(0|[1-9][0-9]*)(\.[0-9]+)?\Z")
 _GONE = b'"%s": -1' % OPERATION.encode()
 
@@ -49,9 +58,18 @@ class MessageSource(ForeignSource):
         return avro_of(self.relation)
 
     def part(self, raw: pa.Table, first: int) -> SourceFile:
-        if self.relation.row_format == AVRO and self.avro:
-            return AvroPart.of_avro(self.relation, self.name, raw, self.avro)
-        return MessagePart.of_json(self.relation, self.name, raw, self.avro)
+        relation = self.relation
+        if relation.row_format == AVRO and self.avro:
+            part: MessagePart = AvroPart.of_avro(relation, self.name, raw, self.avro)
+        else:
+            part = MessagePart.of_json(relation, self.name, raw, self.avro)
+        is_located = any(field.metadata for field in relation.fields)
+        return LocatedMessages(part, topic_of(relation)) if is_located else part
+
+
+def topic_of(relation: Relation) -> str:
+    """Return the topic that a relation reads."""
+    return relation.options.get("subscribe", relation.name)
 
 
 def avro_of(relation: Relation) -> AvroFormat | None:
@@ -79,8 +97,7 @@ class MessagePart(ReceivedLines):
         if keys.in_rows or values.null_count:
             lines = keys.lines(raw.column(KEY).to_pylist(), values.to_pylist(), wrong)
             values = pa.chunked_array([pa.array(lines, pa.binary())])
-        part = ReceivedLines.of_text(relation, name, _text_of(values), 0)
-        return MessagePart(part.lines, 0, part.unclosed, raw, wrong)
+        return MessagePart(_lines_of(name, values), 0, frozenset(), raw, wrong)
 
     def location(self, row: int) -> str:
         return f"{self.file.display_name}, partition {self._at(PARTITION, row)}, offset {self._at(OFFSET, row)}"
@@ -100,6 +117,23 @@ class MessagePart(ReceivedLines):
 
     def _at(self, column: str, row: int) -> Any:
         return self.raw.column(column)[row].as_py()
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedMessages(LocatedRows):
+    """Messages with columns that tell where they are from: topic, partition, offset and time."""
+
+    part: MessagePart
+    topic: str
+
+    def place(self, row: int) -> Mapping[str, Any]:
+        return self.part.place(row)
+
+    def _located(self, name: str, start: int, stop: int) -> pa.Array | pa.ChunkedArray:
+        if name == "_file":
+            return pa.repeat(pa.scalar(self.topic, pa.string()), stop - start)
+        raw = self.part.raw.column(name.removeprefix("_"))
+        return raw.slice(start, stop - start).cast(column_type(METADATA[name]))
 
 
 _NONE = AvroFormat(None)
@@ -238,14 +272,21 @@ class KeyReader:
         return json.dumps(found, ensure_ascii=False)[1:-1].encode() if isinstance(found, dict) and found else None
 
 
-def _text_of(values: pa.ChunkedArray) -> bytes:
-    """Join values, each as one line."""
-    whole = pa.concat_arrays([*values.chunks, pa.array([], pa.binary())])
-    ended = pc.binary_join_element_wise(whole, b"", b"\n")
-    _, offsets, data = ended.buffers()
-    if not len(ended) or data is None:
-        return b""
-    text: bytes = data[: np.frombuffer(offsets, np.int32)[len(ended)]].to_pybytes()
-    if text.count(b"\n") == len(values) and b"\r" not in text:
-        return text
-    return b"".join(line.replace(b"\n", b" ").replace(b"\r", b" ") + b"\n" for line in whole.to_pylist())
+def _lines_of(name: str, values: pa.ChunkedArray) -> JsonPart:
+    """Make values lines of JSON, of which it is known where each begins."""
+    rows, chunks = len(values), [_spans(chunk) for chunk in values.chunks if len(chunk)]
+    size = sum(int(ends[-1] - ends[0] + (np.diff(ends) == 0).sum()) + len(ends) - 1 for ends, _ in chunks)
+    text, starts = new_bytes(None, size), np.empty(rows, np.int64)
+    place, at, first = np.frombuffer(text, np.uint8).ctypes.data, 0, 0
+    for ends, data in chunks:
+        at = join_lines(data, ends, len(ends) - 1, place, at, starts[first:])
+        first += len(ends) - 1
+    index = Index(rows, size, starts[::EVERY], np.arange(1, rows + 1, EVERY), False)
+    return JsonPart(Text("", size, 0, name, data=text), LINES, index)
+
+
+def _spans(values: pa.Array) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
+    """Return where values begin, and where the last ends, and the bytes in which that is."""
+    _, ends, data = values.buffers()
+    there = np.frombuffer(ends, np.int32)[values.offset : values.offset + len(values) + 1]
+    return there, np.frombuffer(data or b"", np.uint8)

@@ -1,6 +1,7 @@
 """Schemas of a registry, by its REST interface: what a number in a message stands for, and numbers of new schemas.
 
 registry.schema(7)                       GET /schemas/ids/7                           None: it has none
+registry.latest("totals-value")          GET /subjects/totals-value/versions/latest
 registry.register("totals-value", "…")   POST /subjects/totals-value/versions         the number
 """
 
@@ -51,6 +52,11 @@ class Registry:
         """Return a schema of Avro, in which those that it refers to are defined; None if there is none of it."""
         return _schema(self, number)
 
+    def latest(self, subject: str) -> str | None:
+        """Return the latest schema of Avro of a subject; None if there is none."""
+        found = self.ask(f"/subjects/{quote(subject, '')}/versions/latest")
+        return None if found is None else _whole(self, found)
+
     def register(self, subject: str, schema: str) -> int:
         """Return the number of a schema, which is that of a subject from now on; SQ7005 if it is refused."""
         found = self.ask(f"/subjects/{quote(subject, '')}/versions", {"schema": schema})
@@ -97,10 +103,16 @@ class Registry:
 @lru_cache(maxsize=1024)
 def _known(registry: Registry, number: int) -> str:
     found = registry.ask(f"/schemas/ids/{number}")
-    if found is None:
+    whole = None if found is None else _whole(registry, found)
+    if whole is None:
         raise LookupError(number)
+    return whole
+
+
+def _whole(registry: Registry, found: Mapping[str, Any]) -> str | None:
+    """Return a schema of Avro, in which those that it refers to are defined; None for one of another kind."""
     if found.get("schemaType", "AVRO") != "AVRO":
-        raise LookupError(number)
+        return None
     return json.dumps(_inlined(json.loads(found["schema"]), _referred(registry, found)))
 
 
