@@ -169,6 +169,15 @@ QUERIES: dict[str, Unsupported] = {
     ),
     "two windows": Unsupported("a second time window in a query", "WINDOW", "nest the queries"),
     "window as a value": Unsupported("WINDOW as a value", "WINDOW", "take its start and end"),
+    "session not grouped": Unsupported(
+        "SESSION_WINDOW that is no key of GROUP BY", "", "write it in GROUP BY, beside the keys that have sessions each"
+    ),
+    "session as a value": Unsupported(
+        "SESSION_WINDOW before rows are grouped", "", "take its start and end from a subquery in FROM"
+    ),
+    "session of sets": Unsupported(
+        "SESSION_WINDOW in ROLLUP, CUBE or GROUPING SETS", "", "write the sets as SELECTs with UNION ALL"
+    ),
     "WINDOW of what is not read": Unsupported(
         "WINDOW with a slide over columns not of one stream or table", "", "use it in a subquery in FROM"
     ),

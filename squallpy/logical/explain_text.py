@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from squallpy.base.free_names import FreeNames
+from squallpy.catalog.window_spec import format_duration
 from squallpy.logical.aggregate_calls import Agg, SortKeys, WindowFunction
 from squallpy.logical.apply import Apply, Domain
 from squallpy.logical.expressions import TRUE, Column, Expr, substitute
@@ -34,6 +35,7 @@ from squallpy.logical.nodes import (
     WindowFunctions,
     nodes,
 )
+from squallpy.logical.session_windows import SessionBounds, SessionWindow
 from squallpy.logical.window_frame import DEFAULT_FRAME
 
 
@@ -154,6 +156,12 @@ def _describe(node: Node, names: _Names) -> str:
             return f"Aggregate{by}" + (": " + ", ".join(names.agg(agg) for _, agg in aggs) if aggs else "")
         case WindowFunctions(_, functions):
             return "WindowFunctions " + ", ".join(f"{names(column)} := {names.function(f)}" for column, f in functions)
+        case SessionWindow(_, partition, time, gap, start):
+            by = " by " + ", ".join(map(names, partition)) if partition else ""
+            return f"SessionWindow {names(start)}{by} of {names(time)}, {format_duration(gap)}"
+        case SessionBounds(_, gap):
+            by = " by " + ", ".join(map(names, node.partition)) if node.partition else ""
+            return f"Sessions{by} of {names(node.time)}, {format_duration(gap)}"
         case Factorised(_, model, features, keys):
             by = " by " + ", ".join(map(names, keys)) if keys else ""
             return f"{model}{by}: {', '.join(map(names, features))}"

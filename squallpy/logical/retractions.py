@@ -25,6 +25,7 @@ from squallpy.logical.nodes import (
     WindowFunctions,
     nodes,
 )
+from squallpy.logical.session_windows import SessionWindow
 
 _SELECTED = "changes rows that it has given"
 
@@ -65,6 +66,8 @@ def _retraction(node: Node, tested: frozenset[int]) -> str | None:
             return None if grows else "a subquery takes rows back when its answer changes"
         case Window(_, spec):
             return f"{spec.frame} takes rows back that leave the window"
+        case SessionWindow():
+            return "a session takes its row back when another row makes it longer"
         case TopN():
             return f"{node.clause} takes rows back for others"
         case Limit():

@@ -29,6 +29,7 @@ from squallpy.logical.nodes import (
     nodes,
     with_inputs,
 )
+from squallpy.logical.session_windows import SessionWindow
 
 T = TypeVar("T")
 NodeRule = Callable[[Node], Node | None]
@@ -239,6 +240,8 @@ def expressions(node: Node) -> tuple[Expr, ...]:
             return (*(expr for expr, _, _ in keys), *partition)
         case WindowFunctions(_, functions):
             return tuple(expr for _, function in functions for expr in function.expressions)
+        case SessionWindow(_, partition, time):
+            return (*partition, time)
         case Repeat(_, times):
             return (times,)
     return ()
@@ -285,6 +288,8 @@ def with_expressions(node: Node, new: tuple[Expr, ...]) -> Node:
         case WindowFunctions(_, functions):
             new_ones = ((c, f.with_expressions(islice(rest, len(f.expressions)))) for c, f in functions)
             return replace(node, functions=tuple(new_ones))
+        case SessionWindow():
+            return replace(node, partition=tuple(next(rest) for _ in node.partition), time=next(rest))
         case Repeat():
             return replace(node, times=next(rest))
     raise AssertionError(f"{type(node).__name__} computes nothing")

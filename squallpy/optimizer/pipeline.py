@@ -29,6 +29,7 @@ from squallpy.optimizer.plan.expand_distinct_aggregates import expand_distinct_a
 from squallpy.optimizer.plan.expand_grouping_sets import expand_grouping_sets
 from squallpy.optimizer.plan.expand_marks import expand_marks
 from squallpy.optimizer.plan.expand_outer_joins import expand_outer_joins
+from squallpy.optimizer.plan.expand_session_windows import expand_session_windows
 from squallpy.optimizer.plan.expand_set_operations import expand_set_operation
 from squallpy.optimizer.plan.expand_top_n import expand_top_n
 from squallpy.optimizer.plan.full_joins_by_key import full_joins_by_key
@@ -82,6 +83,12 @@ PLAN_PASSES: tuple[Pass[Node], ...] = (
         "expand_window_functions",
         "before filters are pushed, which then reach the aggregates; FIRST_VALUE is MIN_BY, which is expanded next",
         expand_window_functions,
+        is_required=True,
+    ),
+    FunctionPass(
+        "expand_session_windows",
+        "after window functions, which read groups of sessions; before filters are pushed into the joins that it makes",
+        expand_session_windows,
         is_required=True,
     ),
     node_pass(

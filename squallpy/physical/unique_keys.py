@@ -66,7 +66,7 @@ def row_searches(program: Program, keys: Keys) -> dict[str, RowSearch]:
             aux = auxiliary[atom.relation]
             items = dict(aux.output.items)
             at = {items[title]: view.keys.index(v) for title, v in atom.fields if v in view.keys}
-            search = aux.kind.search(at) if len(at) == len(items) else None
+            search = aux.kind.search(at) if {*items.values()} <= {*at, *aux.kind.unsearched} else None
             if search and finds_one(view, [view.keys[i] for i in at.values()], keys):
                 found[view.name] = search
     return found

@@ -47,7 +47,7 @@ from squallpy.runtime.triggers.stage_executor import store_layout
 CHUNK = 1 << 20  # records that are moved at a time
 _DRIVER = -1  # in place of the number of a partition
 _COPIES = Send("", "", None)
-_OF_GROUPS = (Role.EXTREMES, Role.SKYLINE, Role.INTERVALS, Role.SPANS)  # group, then other keys
+_OF_GROUPS = (Role.EXTREMES, Role.SKYLINE, Role.INTERVALS, Role.SPANS, Role.SESSIONS)  # group, then other keys
 _OF_MIGRATIONS = (Role.OTHER_GRID, Role.REACHED, Role.CHANGES)
 
 

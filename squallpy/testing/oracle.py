@@ -30,6 +30,7 @@ from squallpy.frontend.window_clause import with_windows
 from squallpy.testing.compare_rows import Row
 from squallpy.testing.matrix_oracle import CellsFromScratch
 from squallpy.testing.model_oracle import ModelFromScratch, replace_models
+from squallpy.testing.session_oracle import replace_sessions
 from squallpy.testing.window_oracle import last_rows, replace_windows
 
 MULT, NUMBER = "__mult", "__number"  # of a row in its stream
@@ -70,6 +71,7 @@ class Oracle:
         These are views for the contents of its windows, and tables for the rows of its models.
         """
         query = parse_query(sql)
+        replace_sessions(query)
         for view, text in replace_windows(query, self._relations, self._views, parse_query):
             self._connection.execute(f"CREATE OR REPLACE VIEW {quoted(view)} AS {text}")
         for model in replace_models(query):

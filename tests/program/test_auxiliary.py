@@ -12,6 +12,7 @@ from squallpy.program.auxiliary.kind import AuxiliaryKind, GroupIndex
 from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.program.auxiliary.range_extreme_spans import RangeExtremeSpans
 from squallpy.program.auxiliary.relation import AuxiliaryRelation, Kind
+from squallpy.program.auxiliary.session_rows import SessionRows
 from squallpy.program.auxiliary.skyline import Skyline
 from squallpy.program.auxiliary.threshold_intervals import ThresholdIntervals
 from squallpy.program.auxiliary.window_rows import WindowRows
@@ -56,6 +57,10 @@ def relation(kind: type[AuxiliaryKind], query: str) -> AuxiliaryRelation:
         (
             Skyline, ASKED.format("MAX(q.bid)", ""), ("k1", "at"),
             GroupIndex((0,), Order((0, 1, 2), 1)), "O(log n)", [0],
+        ),
+        (
+            SessionRows, "SELECT a FROM clicks GROUP BY a, SESSION_WINDOW(ts, '5 seconds')", ("a", "start"),
+            GroupIndex((0,), Order((0, 1), 1)), "O(log n)", [0],
         ),
         (RangeExtremeSpans, SPAN, ("k1", "at"), GroupIndex((0,), Order((0, 1, 2), 2)), "O(log n)", [0]),
     ],
@@ -109,7 +114,7 @@ def test_each_kind_has_a_maintainer_in_a_file_of_its_name() -> None:
 
 def test_only_files_of_kinds_and_passes_name_a_kind() -> None:
     """A new kind touches its two files, its registries and the pass that makes it."""
-    names = [kind.__name__ for kind in get_args(Kind) if kind not in (Groups, ModelRows, WindowRows)]
+    names = [kind.__name__ for kind in get_args(Kind) if kind not in (Groups, ModelRows, SessionRows, WindowRows)]
     package = Path(__file__).parents[2] / "squallpy"
     for path in package.rglob("*.py"):
         if not {"auxiliary", "optimizer"} & {*path.relative_to(package).parts}:

@@ -16,7 +16,9 @@ from squallpy.logical.bind.expressions import Scalars, note_lost_fraction
 from squallpy.logical.bind.nested_values import element_of, size_of
 from squallpy.logical.bind.scalar import conditional, datetime, hash, json, math, text
 from squallpy.logical.bind.scalar.expansion import EXPANSIONS, Builder
+from squallpy.logical.bind.sessions import bind_session_start
 from squallpy.logical.bind.split_function import FIRST, SIZES, bind_part_count, is_split, item
+from squallpy.logical.bind.time_buckets import SESSION_START
 from squallpy.logical.expression_builders import call
 from squallpy.logical.expressions import Expr, Literal
 
@@ -33,6 +35,8 @@ def function(s: Scalars, node: exp.Anonymous) -> Expr:
     name = node.name.upper()
     if name in AGGREGATES:
         return aggregate(s, name, node)
+    if name == SESSION_START:
+        return bind_session_start(s, node)
     if name in ("GROUPING", "GROUPING_ID"):
         return bind_grouping(s, node)
     if name in WINDOWS:

@@ -19,6 +19,7 @@ from squallpy.logical.bind.nested_limit import bind_inner_limit, bind_ties
 from squallpy.logical.bind.order_by import Ordering, bind_limit, bind_order, ordinal, place_sort, sort_keys
 from squallpy.logical.bind.over.window_functions import WindowCalls
 from squallpy.logical.bind.scope import Outer, Scope
+from squallpy.logical.bind.sessions import place_sessions
 from squallpy.logical.bind.set_operations import SET_PARTS, bind_set
 from squallpy.logical.bind.stream_windows import check_used, with_window
 from squallpy.logical.bind.subqueries import Subqueries
@@ -402,7 +403,8 @@ class QueryBlock:
     def aggregate(self, plan: Node, aggregation: Aggregation) -> Node:
         if len(self.sets) > 1:
             return aggregation.over_sets(plan, self.keys, self.sets)
-        plan = aggregation.build_aggregate(plan, tuple((column, expr) for expr, column in self.keys.items()))
+        plan, keys = place_sessions(self.ctx, aggregation.subqueries.attach(plan), self.keys)
+        plan = aggregation.build_aggregate(plan, tuple((column, expr) for expr, column in keys.items()))
         answers = tuple((column, Literal(0, column.type)) for column in aggregation.groupings.values())
         return Project(plan, (*((c, c) for c in plan.output), *answers)) if answers else plan
 

@@ -1,7 +1,8 @@
-"""WINDOW(at, size, slide, start), the time windows of Spark's DataFrames: a row is in each that its time is in.
+"""WINDOW(at, size, slide, start) and SESSION_WINDOW(at, gap), the time windows of Spark's DataFrames, as grouping keys.
 
     GROUP BY WINDOW(at, '10 minutes'), k              →   GROUP BY start, end, k    of the one that it is in
     GROUP BY WINDOW(at, '10 minutes', '5 minutes')    →   of each of two, as LATERAL VIEW makes them (`explode.py`)
+    GROUP BY SESSION_WINDOW(at, '5 minutes'), k       →   GROUP BY start, k         of the session (`sessions.py`)
 
 Such a window has the columns `start` and `end`, which WINDOW.start and WINDOW(…).start name; where the whole of it is
 selected, as w, it is w.start and w.end, around the query, too. It groups rows and forgets none: for that, a block ends
@@ -17,13 +18,18 @@ from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.context import Context
 from squallpy.logical.bind.datetime.intervals import interval
 
-NAME = "window"
+NAME, SESSION = "window", "session_window"
+SESSION_START = "SESSION START"  # a function that nobody can write
 BOUNDS = ("start", "end")
 DAY = 86_400_000_000  # µs
 
 
 def is_window(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.lower() == NAME
+
+
+def _is_call(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name.lower() in (NAME, SESSION)
 
 
 def hops(ctx: Context, node: exp.Expr) -> Hops:
@@ -52,34 +58,46 @@ def _micros(ctx: Context, node: exp.Expr) -> int:
 
 def rewrite_window_function(ctx: Context, select: exp.Select) -> exp.Select:
     """Replace the WINDOW function of a block by the bounds of windows."""
-    calls = [node for node in _walk_block(select) if is_window(node)]
+    calls = [node for node in _walk_block(select) if _is_call(node)]
     if not calls:
         return select
     if len({call.sql() for call in calls}) > 1:
         raise ctx.refuse(calls[-1], QUERIES["two windows"])
     out = select.copy()
     out.parent = select.parent
-    shape = hops(ctx, calls[0])
-    bounds = _fresh_alias() if shape.slide < shape.size else _window_bounds(calls[0].expressions[0], shape)
-    if shape.slide < shape.size:
+    title = calls[0].name.lower()
+    aliases = (item.alias.lower() for item in out.expressions if _is_call(item.unalias()) and item.alias)
+    names = {title, *aliases}
+    shape = hops(ctx, calls[0]) if title == NAME else None
+    if shape is None:
+        bounds = _session_bounds(ctx, calls[0])
+    elif shape.slide < shape.size:
+        bounds = _fresh_alias()
         columns = [exp.to_identifier(name) for name in BOUNDS]
         view = exp.Lateral(this=calls[0].copy(), view=True, alias=exp.TableAlias(this=NAME, columns=columns))
         out.set("laterals", [*(out.args.get("laterals") or []), view])
-    else:  # a time that is NULL is in no window
+    else:
+        bounds = _window_bounds(calls[0].expressions[0], shape)
+    if shape is None or shape.slide == shape.size:  # a time that is NULL is in no window
         out.where(exp.Not(this=exp.Is(this=calls[0].expressions[0].copy(), expression=exp.Null())), copy=False)
-    aliases = (item.alias.lower() for item in out.expressions if is_window(item.unalias()) and item.alias)
-    names = {NAME, *aliases}
-    items = [item for whole in out.expressions for item in _items(whole, names, bounds)]
+    items = [item for whole in out.expressions for item in _items(whole, names, title, bounds)]
     out.set("expressions", items)
-    if group := out.args.get("group"):
-        keys = [bounds[name] if whole else key for key in group.expressions for name, whole in _keys(key, names)]
-        group.set("expressions", [key.copy() for key in keys])
+    group = out.args.get("group")
+    keys = group.expressions if group else []
+    if title == SESSION and group and any(group.args.get(part) for part in ("rollup", "cube", "grouping_sets")):
+        raise ctx.refuse(calls[0], QUERIES["session of sets"])
+    if title == SESSION and not any(_is_whole(key, names) for key in keys):
+        raise ctx.refuse(calls[0], QUERIES["session not grouped"])
+    if group:
+        key_bounds = BOUNDS if title == NAME else BOUNDS[:1]  # the end of a session follows from its rows
+        made = ([bounds[name] for name in key_bounds] if _is_whole(key, names) else [key] for key in keys)
+        group.set("expressions", [key.copy() for some in made for key in some])
     for node in list(_walk_block(out)):
         name = _bound_of(node, names)
         if name:
             node.replace(bounds[name].copy())
     if left := next(
-        (node for node in _walk_block(out) if is_window(node) and not isinstance(node.parent, exp.Lateral)), None
+        (node for node in _walk_block(out) if _is_call(node) and not isinstance(node.parent, exp.Lateral)), None
     ):
         raise ctx.refuse(left, QUERIES["window as a value"])
     return out
@@ -108,11 +126,25 @@ def _window_bounds(time: exp.Expr, shape: Hops) -> dict[str, exp.Expr]:
     return {name: exp.Anonymous(this="TIMESTAMP_MICROS", expressions=[made[name]]) for name in BOUNDS}
 
 
+def _session_bounds(ctx: Context, node: exp.Expr) -> dict[str, exp.Expr]:
+    """Compute the bounds of a session from its rows: end := MAX(time) + gap"""
+    if len(node.expressions) != 2:
+        raise ctx.error("SQ2005", f"SESSION_WINDOW takes 2 arguments, not {len(node.expressions)}", node)
+    time, length = node.expressions
+    gap = exp.Literal.number(_micros(ctx, length))
+    if not int(gap.name) > 0:
+        raise ctx.error("SQ2010", "the gap of a session is longer than nothing", length)
+    last = exp.Anonymous(this="MAX", expressions=[exp.cast(time.copy(), "timestamp")])
+    more = exp.Interval(this=exp.Literal.string(gap.name), unit=exp.Var(this="MICROSECOND"))
+    start = exp.Anonymous(this=SESSION_START, expressions=[time.copy(), gap])
+    return {"start": start, "end": exp.paren(exp.Add(this=last, expression=more))}
+
+
 def _bound_of(node: exp.Expr, names: set[str]) -> str:
     """Return which bound of the window, by its names, a node is, '' if none: WINDOW.start, WINDOW(…).start"""
     if isinstance(node, exp.Column) and node.table.lower() in names:
         name = node.name.lower()
-    elif isinstance(node, exp.Dot) and is_window(node.this):
+    elif isinstance(node, exp.Dot) and _is_call(node.this):
         name = node.expression.name.lower()
     else:
         return ""
@@ -120,17 +152,12 @@ def _bound_of(node: exp.Expr, names: set[str]) -> str:
 
 
 def _is_whole(node: exp.Expr, names: set[str]) -> bool:
-    return is_window(node) or (isinstance(node, exp.Column) and not node.table and node.name.lower() in names)
+    return _is_call(node) or (isinstance(node, exp.Column) and not node.table and node.name.lower() in names)
 
 
-def _keys(key: exp.Expr, names: set[str]) -> list[tuple[str, bool]]:
-    """List what stands for an element of GROUP BY: both bounds of a window, or the element itself."""
-    return [(name, True) for name in BOUNDS] if _is_whole(key, names) else [("", False)]
-
-
-def _items(item: exp.Expr, names: set[str], bounds: dict[str, exp.Expr]) -> list[exp.Expr]:
+def _items(item: exp.Expr, names: set[str], title: str, bounds: dict[str, exp.Expr]) -> list[exp.Expr]:
     """List what stands for an item of SELECT: the bounds of a window, or the item itself."""
     if _is_whole(item.unalias(), names):
-        return [exp.alias_(bounds[name].copy(), f"{item.alias or NAME}.{name}", quoted=True) for name in BOUNDS]
+        return [exp.alias_(bounds[name].copy(), f"{item.alias or title}.{name}", quoted=True) for name in BOUNDS]
     name = _bound_of(item, names)
     return [exp.alias_(item, name)] if name else [item]

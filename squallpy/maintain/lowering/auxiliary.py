@@ -13,11 +13,13 @@ from squallpy.logical.expressions import Column, Expr, column_of, substitute
 from squallpy.logical.factorised import Factorised
 from squallpy.logical.nodes import Aggregate, Node, Repeat, Scan, Window
 from squallpy.logical.plan_interning import PlanInterner
+from squallpy.logical.session_windows import SessionBounds
 from squallpy.maintain.lowering.block import SpjBlock
 from squallpy.maintain.lowering.views import factorised_view, group_view
 from squallpy.program.auxiliary.groups import Groups
 from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.program.auxiliary.relation import AuxiliaryRelation, Kind, auxiliary_name
+from squallpy.program.auxiliary.session_rows import SessionRows
 from squallpy.program.auxiliary.window_rows import WindowRows
 from squallpy.program.output_spec import Measure, OutputSpec
 from squallpy.program.views import View
@@ -49,6 +51,10 @@ class AuxiliaryRelations:
     def of_window(self, node: Window) -> Scan:
         """Scan the auxiliary relation of the rows in a window; equal ones are shared."""
         return self._scan(self._find(node, lambda: self._window(node)), node)
+
+    def of_sessions(self, node: SessionBounds) -> Scan:
+        """Scan the auxiliary relation of the sessions of some times; equal ones are shared."""
+        return self._scan(self._find(node, lambda: self._sessions(node)), node)
 
     def of_factorised(self, node: Factorised) -> Scan:
         """Scan the auxiliary relation of a model's rows; equal ones are shared."""
@@ -95,6 +101,17 @@ class AuxiliaryRelations:
         output = OutputSpec((), None, items, (), None, 0, repeat=True, single=False)
         kind = WindowRows(replace(node.spec, field=titles[node.output.index(node.time)]))
         return self._auxiliary("W", node.output, (), view, output, kind)
+
+    def _sessions(self, node: SessionBounds) -> AuxiliaryRelation:
+        view, printed, _ = self._view(node.child)
+        keys = [printed[column.id] for column in node.child.output]
+        titles = distinct_names([column.name for column in node.output])
+        items = tuple(zip(titles, (*keys, node.following, node.last), strict=True))
+        output = OutputSpec((), None, items, (), None, 0, repeat=False, single=False)
+        time = keys[-1]
+        assert isinstance(time, Column)
+        kind = SessionRows(time, node.following, node.last, node.gap)
+        return self._auxiliary("G", node.output, tuple(titles[: len(keys)]), view, output, kind)
 
     def _factorised(self, node: Factorised) -> AuxiliaryRelation:
         (block,) = self._expand(node.child)

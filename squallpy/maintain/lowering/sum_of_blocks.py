@@ -21,6 +21,7 @@ from squallpy.logical.nodes import (
     Union,
     Window,
 )
+from squallpy.logical.session_windows import SessionBounds
 from squallpy.maintain.lowering.auxiliary import AuxiliaryRelations
 from squallpy.maintain.lowering.block import SpjBlock, drop_empty, join_blocks
 
@@ -76,6 +77,8 @@ class SumOfBlocks:
                 return drop_empty(blocks)
             case Window():
                 return [self._of_auxiliary(node, self.auxiliary.of_window(node))]
+            case SessionBounds():
+                return [self._of_auxiliary(node, self.auxiliary.of_sessions(node))]
             case Sort(child):
                 return self.of(child)  # NB: an ORDER BY inside a view or derived table has no effect
             case Factorised():

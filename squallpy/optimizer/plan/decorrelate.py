@@ -53,6 +53,7 @@ from squallpy.logical.nodes import (
     inner_join,
 )
 from squallpy.logical.plan_properties import check_size, has_row, value_of_nothing
+from squallpy.logical.session_windows import SessionWindow
 from squallpy.logical.shared_aggregates import Items
 from squallpy.optimizer.pass_manager import bottom_up
 from squallpy.optimizer.plan.expand_grouping_sets import expand_grouping_sets
@@ -232,6 +233,8 @@ class _DomainPushdown:
             case WindowFunctions(child, functions):
                 own = tuple((column, function.partition_by(self.domain_columns)) for column, function in functions)
                 return WindowFunctions(self.push(child, lax=lax), own)
+            case SessionWindow(child, partition):
+                return replace(node, child=self.push(child, lax=lax), partition=(*partition, *self.domain_columns))
             case Join(left, right) | ConditionalJoin(left, right) if left.borrows:
                 return replace(node, left=self.push(left, out, lax), right=self.push(right, out=False))
             case Union(children, output) | SetOperation(_, _, children, output):

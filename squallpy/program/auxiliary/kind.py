@@ -89,6 +89,11 @@ class AuxiliaryKind(ABC):
         """Keys of the view by which a group is ordered: partitioning by one of them would split groups."""
         return ()
 
+    @property
+    def unsearched(self) -> Columns:
+        """Items of the output that a view may lack in which `search` finds a row."""
+        return ()
+
     @abstractmethod
     def unique_key(self, keys: Columns, output: OutputSpec) -> tuple[str, ...] | None:
         """Return a key that is unique whatever the data; None if there is none."""

@@ -9,13 +9,14 @@ from squallpy.program.auxiliary.adjacent_pairs import AdjacentPairs
 from squallpy.program.auxiliary.groups import Groups
 from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.program.auxiliary.range_extreme_spans import RangeExtremeSpans
+from squallpy.program.auxiliary.session_rows import SessionRows
 from squallpy.program.auxiliary.skyline import Skyline
 from squallpy.program.auxiliary.threshold_intervals import ThresholdIntervals
 from squallpy.program.auxiliary.window_rows import WindowRows
 from squallpy.program.output_spec import OutputSpec
 from squallpy.program.views import Ref, View
 
-Kind = ModelRows | Groups | ThresholdIntervals | WindowRows | AdjacentPairs | Skyline | RangeExtremeSpans
+Kind = ModelRows | Groups | ThresholdIntervals | WindowRows | SessionRows | AdjacentPairs | Skyline | RangeExtremeSpans
 
 
 def auxiliary_name(taken: Collection[str]) -> str:

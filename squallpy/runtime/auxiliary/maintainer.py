@@ -112,6 +112,13 @@ def came_or_went(pool: Pool, touched: TouchedGroups, count: int) -> tuple[Words,
     return keys[changed], now[changed]
 
 
+def drop_repeated(keys: Words) -> Words:
+    """Drop repeated keys, keeping the order in which they first come."""
+    once = Pool(keys.shape[1], COUNT)
+    once.upsert(np.ascontiguousarray(keys), np.ones((len(keys), 1), np.int64))
+    return once.keys.copy()
+
+
 class RowDeltas:
     """A converter from rows that went and came to pre-aggregated deltas."""
 

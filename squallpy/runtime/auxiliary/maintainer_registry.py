@@ -8,6 +8,7 @@ from squallpy.program.auxiliary.groups import Groups
 from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.program.auxiliary.range_extreme_spans import RangeExtremeSpans
 from squallpy.program.auxiliary.relation import Kind
+from squallpy.program.auxiliary.session_rows import SessionRows
 from squallpy.program.auxiliary.skyline import Skyline
 from squallpy.program.auxiliary.threshold_intervals import ThresholdIntervals
 from squallpy.program.auxiliary.window_rows import WindowRows
@@ -16,6 +17,7 @@ from squallpy.runtime.auxiliary.groups import GroupMaintainer
 from squallpy.runtime.auxiliary.maintainer import FIRST_BATCH_LAYOUT, Maintainer
 from squallpy.runtime.auxiliary.model_rows import ModelMaintainer
 from squallpy.runtime.auxiliary.range_extreme_spans import SpanMaintainer
+from squallpy.runtime.auxiliary.session_rows import SessionMaintainer
 from squallpy.runtime.auxiliary.skyline import SkylineMaintainer
 from squallpy.runtime.auxiliary.threshold_intervals import IntervalMaintainer
 from squallpy.runtime.auxiliary.window_rows import WindowMaintainer
@@ -31,6 +33,8 @@ def maintainer_of(kind: Kind) -> type[Maintainer]:
             return IntervalMaintainer
         case WindowRows():
             return WindowMaintainer
+        case SessionRows():
+            return SessionMaintainer
         case AdjacentPairs():
             return PairMaintainer
         case Skyline():

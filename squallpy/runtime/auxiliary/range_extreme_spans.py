@@ -19,7 +19,7 @@ from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.program.auxiliary.kind import is_double
 from squallpy.program.auxiliary.range_extreme_spans import RangeExtremeSpans
 from squallpy.runtime.auxiliary.extremes import end_of
-from squallpy.runtime.auxiliary.maintainer import COUNT, ChangeMaintainer, Mask, titles
+from squallpy.runtime.auxiliary.maintainer import ChangeMaintainer, Mask, drop_repeated, titles
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.sorted_index import GREATEST, SortedIndex
@@ -65,7 +65,7 @@ class SpanMaintainer(ChangeMaintainer):
         date."""
         state = store.pool(self._state)
         index, places = state.sorted[0], np.ascontiguousarray(keys[:, self._columns[:-1]])
-        places = _drop_repeated(places)
+        places = drop_repeated(places)
         old, new = self._read_tops(index, places), self._find_tops(pool, places)
         moved = (old.there != new.there) | (old.values != new.values)
         places, old, new = places[moved], old.take(moved), new.take(moved)
@@ -76,7 +76,7 @@ class SpanMaintainer(ChangeMaintainer):
         state.upsert(np.concatenate([gone, come]), np.concatenate([-lost, ids]))
 
         seen = self._find_affected(index, places, old, new)
-        every = _drop_repeated(np.concatenate([come, seen]))
+        every = drop_repeated(np.concatenate([come, seen]))
         ends, were = self._find_ends(index, every), state.get(every)
         others = np.flatnonzero((ends != were).any(axis=1) | (np.arange(len(every)) < len(come)))
         every, ends, were = every[others], ends[others], were[others]
@@ -136,10 +136,3 @@ def _gather_tops(index: SortedIndex, column: int, found: Words) -> _Tops:
     values = np.full(len(found), NULL)
     values[there] = index.column(column, found[there])
     return _Tops(there, values)
-
-
-def _drop_repeated(keys: Words) -> Words:
-    """Drop repeated keys, keeping the order in which they first come."""
-    once = Pool(keys.shape[1], COUNT)
-    once.upsert(np.ascontiguousarray(keys), np.ones((len(keys), 1), np.int64))
-    return once.keys.copy()

@@ -24,6 +24,7 @@ class Role(Enum):
     SKYLINE = "skyline"
     INTERVALS = "intervals"
     SPANS = "spans"
+    SESSIONS = "sessions"
     COEFFICIENTS = "coefficients"  # of the regression of each group, which descent goes on from
     FIRST_BATCH = "first batch"  # one record, if it is done: of no view
 
