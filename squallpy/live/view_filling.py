@@ -13,7 +13,7 @@ import numpy as np
 from squallpy.base.errors import SquallError
 from squallpy.live.fair_lock import Hold
 from squallpy.physical.plan import Plan
-from squallpy.program.restrict import HELD, held_delta
+from squallpy.program.held_rows import HELD, held_delta
 from squallpy.program.view_identity import Held
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words

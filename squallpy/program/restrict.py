@@ -6,13 +6,10 @@ restrict(program, {"Q2"})   →   the statements of Q2 and of the views that the
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from squallpy.catalog.relation import COMPUTED, Relation
+from squallpy.program.held_rows import HELD, covered, covers, held_delta
 from squallpy.program.output_spec import OutputSpec
 from squallpy.program.trigger_program import Program, Statement, Trigger
 from squallpy.program.views import Ref, View
-
-HELD = Relation("rows of views", (), True, COMPUTED)
-"""The relation that changes when the rows of views come as deltas of these."""
 
 
 def restrict(program: Program, wanted: Collection[str]) -> Program:
@@ -26,28 +23,57 @@ def restrict_above(program: Program, wanted: Collection[str], held: Collection[s
 
     Q2(g) += Sum_[g](ΔN1(g, total)), N1 of the groups of M_R, which is held   →   M_R += Δheld M_R; ΔN1; Q2 += …
     """
-    needed, auxiliary = _closure(program, wanted, held)
-    given = [view for view in program.views if view.name in needed and view.name in held]
-    others, names = needed - {view.name for view in given}, {aux.relation.name for aux in program.auxiliary}
+    known, views = covers(program.views, held), {view.name: view for view in program.views}
+    computed = {name: found for name in wanted if (found := covered(views[name], known))}
+    needed, auxiliary = _closure(program, wanted, {*held, *computed})
+    given, names = needed & {*held, *computed}, {aux.relation.name for aux in program.auxiliary}
     for trigger in program.triggers:
-        if trigger.relation.name not in names and any(s.target in others for s in trigger.statements):
+        if trigger.relation.name not in names and any(s.target in needed - given for s in trigger.statements):
             return None
-    found = _cut(program, others, auxiliary)
-    deltas = tuple(View(held_delta(view.name), view.keys, view.terms) for view in given)
-    adding = (_adding(view, delta) for view, delta in zip(given, deltas, strict=True))
-    views = tuple(view for view in program.views if view.name in needed)
-    triggers = (Trigger(HELD, deltas, tuple(adding)), *found.triggers)
-    return Program(views, triggers, *_outputs(program, needed), found.auxiliary)
+    sources, statements = set[str](), list[Statement]()
+    for name in (name for name in views if name in given):
+        source, adding = computed[name] if name in computed else (name, _itself(views[name]))
+        sources.add(source)
+        statements += adding
+    return _above(program, needed, sources, statements, _cut(program, needed - given, auxiliary))
 
 
-def held_delta(view: str) -> str:
-    """Name the delta by which the rows of a held view come."""
-    return f"Δheld {view}"
+def restrict_to_rows(program: Program, wanted: Collection[str], held: Collection[str]) -> Program | None:
+    """Keep the wanted views and what they are made of, and let rows of held views come in place of those of streams.
+
+    Q3(a) += Sum_[a](ΔR′3(a)), Q1 of the rows of R is held   →   ΔR′3(a) += Sum_[a](Δheld Q1(a, d)); Q3 += …
+
+    None where a stream has no such view.
+    """
+    needed, auxiliary = _closure(program, wanted)
+    known, names = covers(program.views, held), {aux.relation.name for aux in program.auxiliary}
+    found, given, statements = _cut(program, needed, auxiliary), set[str](), list[Statement]()
+    for trigger in found.triggers:
+        if trigger.relation.name not in names:
+            cover = next((each for each in known if all(each.statements(delta) for delta in trigger.deltas)), None)
+            if cover is None:
+                return None
+            given.add(cover.view.name)
+            statements += [s for delta in trigger.deltas for s in cover.statements(delta, is_partial=True) or ()]
+            statements += trigger.statements
+    others = tuple(trigger for trigger in found.triggers if trigger.relation.name in names)
+    return _above(program, needed, given, statements, replace(found, triggers=others))
 
 
-def _adding(view: View, delta: View) -> Statement:
+def _above(
+    program: Program, needed: Collection[str], given: Collection[str], statements: Sequence[Statement], others: Program
+) -> Program:
+    """Put statements that read the rows of held views before the triggers of what is above."""
+    views = tuple(view for view in program.views if view.name in needed or view.name in given)
+    deltas = tuple(View(held_delta(view.name), view.keys, view.terms) for view in views if view.name in given)
+    triggers = (Trigger(HELD, deltas, tuple(statements)), *others.triggers)
+    return Program(views, triggers, *_outputs(program, {*needed, *given}), others.auxiliary)
+
+
+def _itself(view: View) -> tuple[Statement, ...]:
     lanes = range(len(view.terms[0].lanes))
-    return Statement(view.name, view.keys, (Ref(delta.name, view.keys, tuple(lanes)),), (), ((),) * len(lanes))
+    ref = Ref(held_delta(view.name), view.keys, tuple(lanes))
+    return (Statement(view.name, view.keys, (ref,), (), ((),) * len(lanes)),)
 
 
 def _cut(program: Program, needed: Collection[str], auxiliary: Collection[str]) -> Program:

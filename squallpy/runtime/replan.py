@@ -17,7 +17,7 @@ import numpy as np
 from squallpy.base.rings import Payload
 from squallpy.physical.plan import Plan
 from squallpy.physical.planner import place
-from squallpy.program.restrict import restrict, restrict_above
+from squallpy.program.restrict import restrict, restrict_above, restrict_to_rows
 from squallpy.program.trigger_program import Program
 from squallpy.program.view_identity import Held, ViewIdentities, held_auxiliary, held_views
 from squallpy.runtime.auxiliary.maintainer import begin
@@ -118,7 +118,8 @@ class Replan:
         """The plan that computes what is missing from views that are held; None if that takes more."""
         if not self.missing or self._changed_sources:
             return None
-        program = restrict_above(self.new.program, self.missing, self.held.keys())
+        given = self.new.program, self.missing, self.held.keys()
+        program = restrict_above(*given) or restrict_to_rows(*given)
         plan = place(program, 1, {}) if program else None
         return plan if plan and self.has_payloads_of(plan) else None
 

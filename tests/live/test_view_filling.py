@@ -27,6 +27,8 @@ CREATE MATERIALIZED VIEW b AS SELECT t, COUNT(*) AS n FROM r GROUP BY t HAVING C
 CREATE MATERIALIZED VIEW c AS SELECT k, t, SUM(v) AS s FROM r GROUP BY k, t;
 CREATE MATERIALIZED VIEW e AS SELECT k, SUM(w) AS w FROM s GROUP BY k;
 CREATE MATERIALIZED VIEW least AS SELECT t, MIN(s) AS least FROM c GROUP BY t;
+CREATE MATERIALIZED VIEW some AS SELECT k, t, x, v, v * 2 AS w FROM r WHERE v > -3;
+CREATE MATERIALIZED VIEW pairs AS SELECT r.k, r.t, r.v, s.w FROM r JOIN s ON r.k = s.k AND r.v = s.w WHERE v > 2;
 """
 ADDED = {
     "one": "SELECT COUNT(*) AS n, SUM(s) AS s, SUM(f) AS f FROM a",
@@ -35,6 +37,11 @@ ADDED = {
     "joined": "SELECT c.t, SUM(c.s * e.w) AS s FROM c JOIN e USING (k) GROUP BY c.t",
     "ratio": "SELECT t, s, s * 100 / (SELECT SUM(n) FROM a) AS part FROM c",
     "ranked": "SELECT d, f, RANK() OVER (PARTITION BY t ORDER BY s DESC, k) AS place FROM a",
+    "sums": "SELECT t, COUNT(*) AS n, SUM(w) AS w, SUM(x) AS x FROM some WHERE k < 7 GROUP BY t",
+    "extremes": "SELECT t, MAX(w) AS most, COUNT(DISTINCT k) AS n FROM some GROUP BY t",
+    "matched": "SELECT p.t, COUNT(*) AS n FROM some p JOIN some q ON p.k = q.k AND p.v + 6 < q.v GROUP BY p.t",
+    "rolled": "SELECT t, w, COUNT(*) AS n, SUM(v) AS v FROM pairs GROUP BY t, w",
+    "both": "SELECT some.t, COUNT(*) AS n FROM some JOIN pairs ON some.v = pairs.v GROUP BY some.t",
 }
 FROM_STREAMS = ("joined", "ranked")
 Row = dict[str, Any]
@@ -77,7 +84,7 @@ class World:
         for name, rows, op in self.given:
             other.push(name, rows, op)
         other.run_until_caught_up()
-        for name in ("a", "b", "c", "e", "least", *views):
+        for name in ("a", "b", "c", "e", "least", "some", "pairs", *views):
             assert not (found := difference(self.session.table(name), other.table(name))), f"{name}: {found}"
 
 
@@ -85,18 +92,17 @@ def creating(name: str, query: str) -> str:
     return f"CREATE MATERIALIZED VIEW {name} AS {query}"
 
 
-@pytest.fixture
-def pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Records are copied four at a time."""
+def copy_so_many(monkeypatch: pytest.MonkeyPatch, records: int) -> None:
+    """Let so many records be copied at once."""
     for module in (view_filling, mirrors):
-        monkeypatch.setattr(module, "PIECE", 4)
+        monkeypatch.setattr(module, "PIECE", records)
 
 
-@pytest.mark.usefixtures("pieces")
 def property_views_are_filled_while_batches_change_what_they_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also while strings get other numbers; what is dropped leaves the others as they are."""
     world, begin, views = World(1), LiveProgram.begin_filling, dict[str, str]()
     monkeypatch.setattr(dictionary, "_FEW", 0)
+    copy_so_many(monkeypatch, 16)
     for _ in range(5):
         world.step(25)
 
@@ -120,9 +126,9 @@ def property_views_are_filled_while_batches_change_what_they_read(monkeypatch: p
     world.check(views)
 
 
-@pytest.mark.usefixtures("pieces")
-def test_a_part_of_the_records_may_say_what_all_do_not() -> None:
+def test_a_part_of_the_records_may_say_what_all_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """The sum of the first four is no INT, that of all is one."""
+    copy_so_many(monkeypatch, 4)
     session = LiveSession()
     [*session.execute(STREAMS + creating("e", "SELECT k, SUM(w) AS w FROM s GROUP BY k"))]
     session.push("s", [{"k": key, "w": w} for key, w in enumerate((10**9, 10**9, 10**9, 10, -(2 * 10**9)))])
