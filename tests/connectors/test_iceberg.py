@@ -1,11 +1,6 @@
 """Iceberg tables in and out, in a catalog on SQLite: after each batch, the answer is DuckDB's over the table."""
 
-import os
 import random
-import signal
-import subprocess
-import sys
-import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -27,8 +22,8 @@ from requests.exceptions import ConnectionError
 
 from squallpy.base.errors import SquallError
 from squallpy.runtime.connectors.iceberg import iceberg_sink
+from tests.connectors.killed_runs import BACKENDS, kill_again_and_again
 from tests.connectors.runs import Answers, Row, Running, run
-from tests.growing import ROOT
 from tests.marks import long
 
 SCHEMA = pa.schema([
@@ -177,7 +172,8 @@ def test_modes_and_tables_that_have_rows(tmp_path: Path) -> None:
     before = world.table.refresh().snapshots()[-2].snapshot_id
     assert +told == world.answer(world.table.scan(snapshot_id=before).to_arrow())
     numbers = [dict(each.summary.additional_properties)["squall.batch"] for each in table.snapshots()]
-    assert numbers == ["0", "1"] and [v for n, v in table.properties.items() if n.startswith("squall.made_c/")] == ["1"]
+    marks = {name: value for name, value in table.properties.items() if name.startswith("squall.made_c/")}
+    assert numbers == ["0", "1"] and [value for name, value in marks.items() if not name.endswith(".run")] == ["1"]
     op, columns = ", op 'op'", "(name VARCHAR, part INT, n BIGINT)"
     told_by_op = f"CREATE STREAM r {columns} {world.of('made.c', op)};"
     found = run(f"{told_by_op} SELECT name, part, SUM(n) AS n FROM r GROUP BY name, part;").rows
@@ -333,20 +329,12 @@ def test_a_catalog_that_goes_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.connectors
-def fault_kills(tmp_path: Path) -> None:
+@pytest.mark.parametrize("backend", BACKENDS)
+def fault_kills(tmp_path: Path, backend: str) -> None:
     world = World(tmp_path, 5)
     (tmp_path / "q.sql").write_text(world.script(", mode 'upsert'").rpartition("; ")[0] + ";")
-    command = [sys.executable, "-m", "squallpy.terminal", "run", "q.sql", "--backend", "local", "--checkpoint", "kept"]
-    for last in [*[False] * int(os.environ.get("KILLS", "5")), True]:
-        running = subprocess.Popen(
-            command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE
-        )
-        until = time.monotonic() + (60 if last else world.draw.uniform(2.0, 5.0))
-        while time.monotonic() < until and not (last and world.written() == world.answer()):
-            if not last:
-                world.append()
-            time.sleep(0.1)
-            assert running.poll() is None, running.communicate()[1]
-        os.kill(running.pid, signal.SIGKILL)
-        running.communicate()
-    assert world.written() == world.answer()
+
+    def is_done() -> bool:
+        return world.written() == world.answer()
+
+    kill_again_and_again(tmp_path, backend, world.draw, world.append, is_done)

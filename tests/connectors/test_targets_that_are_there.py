@@ -10,8 +10,9 @@ import pytest
 from deltalake import DeltaTable
 from pyiceberg.catalog import load_catalog
 
+from squallpy.base.errors import SquallError
 from squallpy.session import Session
-from tests.connectors.runs import Row, run
+from tests.connectors.runs import Row, Running, run
 from tests.connectors.servers import PostgresServer
 from tests.kept import Killed
 
@@ -61,3 +62,35 @@ def fault_killed_before_the_first_batch(
     run(anew, checkpoint=tmp_path / "2", rows=2)
     before: list[Row] = [(k, 1) for k in range(8)] if existing == "keep" else []
     assert Counter((row["k"], row["v"]) for row in rows()) == Counter([*before, (20, 7), (21, 7), (22, 7)])
+
+
+def fault_another_checkpoint_of_the_query(target: Target, tmp_path: Path) -> None:
+    """Of two runs that write to one target the later one goes on; a checkpoint that is behind it is refused."""
+    sink, rows = target
+    stream = f"CREATE STREAM r (k INT, v INT) USING csv OPTIONS (path '{tmp_path}/in', watch 'true');"
+    written = f"CREATE SINK s USING {sink}, mode 'upsert', existing 'keep') AS SELECT k, SUM(v) AS v FROM r GROUP BY k;"
+    script, wanted = f"{stream} {written} SELECT COUNT(*) AS n FROM r;", Counter[Row]()
+    (tmp_path / "in").mkdir()
+
+    def come(k: int) -> None:
+        (tmp_path / "in" / f"{k}.csv").write_text(f"{k},{k}\n")
+        wanted[(k, k)] += 1
+
+    def is_written() -> bool:
+        return Counter((row["k"], row["v"]) for row in rows()) == wanted
+
+    come(1)
+    with Running(script, tmp_path / "1") as first:
+        first.wait_for(lambda: first.answers.batches > 0)
+        with Running(script, tmp_path / "2") as second:
+            second.wait_for(lambda: second.answers.batches > 0)
+            come(2)
+            assert "SQ7005" in str(ended := first.ended()) and "another run has taken over" in str(ended), ended
+            second.wait_for(is_written)
+    for k in (3, 4):
+        come(k)
+        run(script, second.answers, tmp_path / "2")
+    assert is_written()
+    with pytest.raises(SquallError, match=r"SQ7005 .* has 4 batches of this query, and the checkpoint has given 1"):
+        run(script, first.answers, tmp_path / "1")
+    assert is_written()

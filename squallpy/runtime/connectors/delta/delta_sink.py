@@ -1,11 +1,12 @@
 """Results and changes in a Delta table, each batch one commit with an application transaction: exactly once.
 
-{"txn": {"appId": "squall-totals/3f0c91…", "version": 41}}     batches up to 41 are in the table
+{"txn": {"appId": "squall-totals/3f0c91…", "version": 41}}             batches up to 41 are in the table
+{"txn": {"appId": "squall-totals/3f0c91…/run", "version": 5501…}}      the run that began last, which alone may write
 """
 
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
+from uuid import uuid4
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
@@ -14,7 +15,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from squallpy.base.errors import SquallError
 from squallpy.catalog.sink_spec import FINAL, UPSERT, SinkSpec
 from squallpy.runtime.connectors.delta.delta_log import Place, one_line
-from squallpy.runtime.connectors.existing_rows import NONE, existing_error
+from squallpy.runtime.connectors.table_writer import NONE, TableWriter, existing_error, fenced_error
 from squallpy.runtime.sinks.change_table import DELETE
 from squallpy.runtime.sinks.protocol import SinkWriter
 
@@ -32,7 +33,7 @@ class DeltaSink:
     def __init__(self, spec: SinkSpec, place: Place, identity: str, resumed: bool) -> None:
         assert spec.mode
         self.spec, self.mode, self.place = spec, spec.mode, place
-        self.application = f"squall-{spec.name}/{identity[:32]}"
+        self.application, self._run = f"squall-{spec.name}/{identity[:32]}", uuid4().int >> 65
         existing, self.replaces, self.known = spec.options.get("existing"), False, NONE
         table = self.table()
         if table is None:
@@ -45,21 +46,27 @@ class DeltaSink:
             self.known = known
             return
         if existing is None and (known != NONE or table.count()):
-            raise existing_error(self, known, spec.place("path"))
+            raise existing_error(self, known, "path")
         self.replaces = existing == "replace"
-        self._begin_anew(table, self.replaces and self.mode != FINAL, known != NONE)
-
-    def _begin_anew(self, table: DeltaTable, clears: bool, forgets: bool) -> None:
-        """Delete rows, and forget batches: a run that is killed then begins like any other."""
-        if clears:
+        if self.replaces and self.mode != FINAL:
             table.delete()
-        if forgets:
-            nothing = pa.schema(table.schema().to_arrow()).empty_table()
-            write_deltalake(table, nothing, mode="append", commit_properties=self.numbered(NONE))
+        if known != NONE:  # NB: a run that is killed then begins like any other
+            self.take_over(table)
+
+    def take_over(self, table: DeltaTable) -> None:
+        """Refuse runs before this one, and tell the last batch that this one knows."""
+        nothing = pa.schema(table.schema().to_arrow()).empty_table()
+        write_deltalake(table, nothing, mode="append", commit_properties=self.numbered(self.known))
+
+    def check_run(self, table: DeltaTable) -> None:
+        """Raise SQ7005 if another run has taken over."""
+        if table.transaction_version(f"{self.application}/run") not in (None, self._run):
+            raise fenced_error(self, "path")
 
     def numbered(self, batch: int) -> CommitProperties:
-        """Return what makes a commit that of a batch."""
-        return CommitProperties(app_transactions=[Transaction(self.application, batch)])
+        """Return what makes a commit that of a batch, and of this run."""
+        marks = (self.application, batch), (f"{self.application}/run", self._run)
+        return CommitProperties(app_transactions=[Transaction(*mark) for mark in marks])
 
     def __str__(self) -> str:
         return f"the Delta table {self.place}"
@@ -83,51 +90,37 @@ class DeltaSink:
         """Leave the table."""
 
 
-class DeltaWriter:
+class DeltaWriter(TableWriter[DeltaSink]):
     """The writer of a Delta table."""
 
     def __init__(self, sink: DeltaSink, schema: pa.Schema, added: int) -> None:
-        self._sink, self._schema = sink, schema
+        super().__init__(sink, schema)
         own = pa.schema([*schema][added if sink.mode == UPSERT else 0 :])
         self._own = pa.schema([field.with_type(_stored(field.type)).remove_metadata() for field in own])
-        self._batch: pa.Table | None = None
         self._prepare()
 
-    def write(self, rows: Iterator[pa.RecordBatch], batch: int) -> None:
-        self._batch = pa.Table.from_batches(rows, self._schema)
-
-    def commit(self, messages: list[Any], batch: int) -> None:
-        sink, rows = self._sink, self._batch
-        assert rows is not None
-        if batch <= sink.known:
-            return
-        if len(rows) or sink.mode == FINAL:
+    def store(self, rows: pa.Table, batch: int) -> None:
+        if len(rows) or self._sink.mode == FINAL:
             self._retrying(lambda table: self._store(table, rows, batch), batch)
-        sink.known, self._batch = batch, None
-
-    def abort(self, messages: list[Any], batch: int) -> None:
-        """Leave files that no commit names, which VACUUM deletes."""
-
-    def for_tasks(self) -> None:
-        """Return nothing: rows of a batch are one commit, of the driver."""
 
     def _prepare(self) -> None:
         """Make the table, or compare its columns with the result."""
         sink = self._sink
         table = sink.table()
         if table is None:
-            DeltaTable.create(sink.place.path, self._own, storage_options=sink.place.secrets)
-            return
+            table = DeltaTable.create(sink.place.path, self._own, storage_options=sink.place.secrets)
         there = {field.name for field in table.schema().fields}
         if missing := [name for name in self._own.names if name not in there]:
             hint = f"run ALTER TABLE delta.`{sink.place}` ADD COLUMNS ({missing[0]} …);"
             raise SquallError("SQ7005", f'{sink} has no column "{missing[0]}"', hint=hint)
+        sink.take_over(table)
 
     def _retrying(self, work: Callable[[DeltaTable], None], batch: int) -> None:
         """Commit a batch, again if another writer was first; SQ7006 for what a retry does not help."""
         sink = self._sink
         for attempt in range(TRIES):
             table = sink.place.table()
+            sink.check_run(table)
             known = table.transaction_version(sink.application)
             if known is not None and known >= batch:
                 return

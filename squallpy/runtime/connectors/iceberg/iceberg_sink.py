@@ -1,14 +1,15 @@
 """Results and changes in an Iceberg table, each batch one commit that has its number: exactly once.
 
 squall.totals/3f0c91… = 41     a property of the table, set by the commit: batches up to 41 are there
+squall.totals/3f0c91….run      the run that began last, which alone may write
 squall.batch = 41              in the summaries of its snapshots, which expire
 """
 
 import time
 import warnings
-from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, cast
+from typing import cast
+from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
@@ -21,8 +22,8 @@ from squallpy.base.errors import SquallError
 from squallpy.base.events import SOURCES, WARNING, log_event
 from squallpy.catalog.sink_spec import FINAL, UPSERT, SinkSpec
 from squallpy.runtime.connectors.backoff import pause
-from squallpy.runtime.connectors.existing_rows import NONE, existing_error
 from squallpy.runtime.connectors.iceberg.catalogs import Place, is_passing, one_line
+from squallpy.runtime.connectors.table_writer import NONE, TableWriter, existing_error, fenced_error
 from squallpy.runtime.sinks.change_table import DELETE, INSERT
 from squallpy.runtime.sinks.protocol import SinkWriter
 from squallpy.runtime.sinks.upsert_table import number_rows
@@ -41,7 +42,7 @@ class IcebergSink:
     def __init__(self, spec: SinkSpec, place: Place, identity: str, resumed: bool) -> None:
         assert spec.mode
         self.spec, self.mode, self.place = spec, spec.mode, place
-        self.application = f"squall.{spec.name}/{identity[:32]}"
+        self.application, self._run = f"squall.{spec.name}/{identity[:32]}", uuid4().hex
         existing, self.replaces, self.known = spec.options.get("existing"), False, NONE
         self.keeps = existing == "keep"
         table = place.find(place.patience)
@@ -53,7 +54,7 @@ class IcebergSink:
             return
         has_rows = table.current_snapshot() is not None and table.scan().count() > 0
         if existing is None and (known != NONE or has_rows):
-            raise existing_error(self, known, spec.place("table"))
+            raise existing_error(self, known, "table")
         self.replaces = existing == "replace"
         self._begin_anew(table, has_rows and self.replaces and self.mode != FINAL, known != NONE)
 
@@ -63,7 +64,21 @@ class IcebergSink:
             with table.transaction() as work, warnings.catch_warnings(action="ignore"):
                 if clears:
                     work.delete(AlwaysTrue())
-                work.set_properties({self.application: str(NONE)})
+                work.set_properties(self.numbered(NONE))
+
+    def numbered(self, batch: int) -> dict[str, str]:
+        """Return the properties that make a commit that of a batch, and of this run."""
+        return {self.application: str(batch), f"{self.application}.run": self._run}
+
+    def take_over(self) -> None:
+        """Refuse runs before this one, and tell the last batch that this one knows."""
+        with self.place.catalog.load_table(self.place.name).transaction() as work:
+            work.set_properties(self.numbered(self.known))
+
+    def check_run(self, table: Table) -> None:
+        """Raise SQ7005 if another run has taken over."""
+        if table.properties.get(f"{self.application}.run", self._run) != self._run:
+            raise fenced_error(self, "table")
 
     def __str__(self) -> str:
         return str(self.place)
@@ -78,33 +93,18 @@ class IcebergSink:
         """Leave the table."""
 
 
-class IcebergWriter:
+class IcebergWriter(TableWriter[IcebergSink]):
     """The writer of an Iceberg table."""
 
     def __init__(self, sink: IcebergSink, schema: pa.Schema, added: int) -> None:
-        self._sink, self._schema = sink, schema
+        super().__init__(sink, schema)
         own = pa.schema([*schema][added if sink.mode == UPSERT else 0 :])
         self._own = pa.schema([pa.field(field.name, _stored(field.type)) for field in own])
-        self._batch: pa.Table | None = None
         self._prepare()
 
-    def write(self, rows: Iterator[pa.RecordBatch], batch: int) -> None:
-        self._batch = pa.Table.from_batches(rows, self._schema)
-
-    def commit(self, messages: list[Any], batch: int) -> None:
-        sink, rows = self._sink, self._batch
-        assert rows is not None
-        if batch <= sink.known:
-            return
-        if len(rows) or sink.mode == FINAL:
+    def store(self, rows: pa.Table, batch: int) -> None:
+        if len(rows) or self._sink.mode == FINAL:
             self._retrying(rows, batch)
-        sink.known, self._batch = batch, None
-
-    def abort(self, messages: list[Any], batch: int) -> None:
-        """Leave files that no commit names, which are deleted with orphan files."""
-
-    def for_tasks(self) -> None:
-        """Return nothing: rows of a batch are one commit, of the driver."""
 
     def _prepare(self) -> None:
         """Make the table, or compare its columns with the result."""
@@ -117,6 +117,7 @@ class IcebergWriter:
             hint = f"run ALTER TABLE {place.name} ADD COLUMN {missing[0]} …;"
             raise SquallError("SQ7005", f'{sink} has no column "{missing[0]}"', sink.spec.place("table"), hint)
         self._own = pa.schema([pa.field(name, there[name]) for name in self._own.names])
+        place.patiently(sink.take_over, place.patience)
 
     def _create(self) -> Table:
         place = self._sink.place
@@ -131,6 +132,7 @@ class IcebergWriter:
         while True:
             try:
                 table = sink.place.catalog.load_table(sink.place.name)
+                sink.check_run(table)
                 if int(table.properties.get(sink.application, NONE)) < batch:
                     with warnings.catch_warnings(action="ignore"):
                         self._store(table, rows, batch)
@@ -140,6 +142,8 @@ class IcebergWriter:
                 conflicts += 1
                 if conflicts == TRIES:
                     break
+            except SquallError:
+                raise
             except Exception as error:
                 reason = error
                 if not is_passing(error):
@@ -162,7 +166,7 @@ class IcebergWriter:
         elif sink.mode == FINAL and sink.replaces:
             taken = AlwaysTrue()
         work.overwrite(_cast(rows.select(self._own.names), self._own), taken, summary)
-        work.set_properties({sink.application: str(batch)})
+        work.set_properties(sink.numbered(batch))
         work.commit_transaction()
 
     def _merged(self, table: Table, rows: pa.Table) -> tuple[pa.Table, BooleanExpression]:

@@ -9,7 +9,7 @@ fault a new producer of the same transactional.id ends what the one before had b
 import base64
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 from uuid import uuid4
@@ -22,10 +22,10 @@ from squallpy.base.errors import SquallError
 from squallpy.base.events import SOURCES, WARNING, log_event
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.sink_spec import APPEND, UPSERT, SinkSpec
-from squallpy.runtime.connectors.existing_rows import NONE, existing_error
 from squallpy.runtime.connectors.kafka.brokers import Brokers, is_passing, kafka_error, pause, said
 from squallpy.runtime.connectors.kafka.encoding import Encoding, Message
 from squallpy.runtime.connectors.kafka.librdkafka import KEY, VALUE
+from squallpy.runtime.connectors.table_writer import NONE, TableWriter, existing_error, fenced_error
 from squallpy.runtime.sinks.protocol import SinkWriter
 
 LOOK = 10.0  # seconds for an answer
@@ -82,6 +82,15 @@ class KafkaSink:
 
     def __str__(self) -> str:
         return f"the topic {self.topic} of Kafka at {self._brokers}"
+
+    @property
+    def known(self) -> int:
+        """The number of the last batch that is there."""
+        return self.committed.batch
+
+    @known.setter
+    def known(self, batch: int) -> None:
+        self.committed = replace(self.committed, batch=batch)
 
     def writer(self, schema: pa.Schema, added: int) -> SinkWriter:
         return KafkaWriter(self, Encoding.of(self.spec, self.topic, schema, added))
@@ -160,7 +169,7 @@ class KafkaSink:
         """Raise SQ7005 for what is there, unless `existing` says what to do."""
         known = last.batch if last else NONE
         if not self._existing and (has_records or known != NONE):
-            raise existing_error(self, known, self.spec.place("topic"), "records")
+            raise existing_error(self, known, "topic", "records")
 
     def _take_over(self) -> None:
         """End producers before this one with their transactions, and take note of what they have committed."""
@@ -183,9 +192,10 @@ class KafkaSink:
 
     def _check_run(self, last: Commit | None) -> Commit:
         """Raise SQ7005 if the last batch is not of this run."""
-        if last is None or last.run != self.committed.run:
-            what = f"another run has taken over {self}" if last else f"{self} has lost its batches: it was made anew"
-            raise SquallError("SQ7005", what, self.spec.place("topic"))
+        if last is None:
+            raise SquallError("SQ7005", f"{self} has lost its batches: it was made anew", self.spec.place("topic"))
+        if last.run != self.committed.run:
+            raise fenced_error(self, "topic")
         return last
 
     def _made(self) -> Producer:
@@ -239,34 +249,21 @@ class KafkaSink:
             self._refused = error
 
 
-class KafkaWriter:
+class KafkaWriter(TableWriter[KafkaSink]):
     """The writer of a topic."""
 
     def __init__(self, sink: KafkaSink, encoding: Encoding) -> None:
-        self._sink, self._encoding = sink, encoding
-        self._batch: pa.Table | None = None
+        super().__init__(sink, encoding.schema)
+        self._encoding = encoding
 
-    def write(self, rows: Iterator[pa.RecordBatch], batch: int) -> None:
-        self._batch = pa.Table.from_batches(rows, self._encoding.schema)
-
-    def commit(self, messages: list[Any], batch: int) -> None:
-        sink, rows = self._sink, self._batch
-        assert rows is not None
-        if batch <= sink.committed.batch:
-            return
+    def store(self, rows: pa.Table, batch: int) -> None:
+        sink = self._sink
         if not sink.is_known and batch > 0:
             message = f"{sink} has no batches, and the checkpoint has given {batch:,}"
             hint = "begin anew with both, or write existing 'keep' if it is whole"
             raise SquallError("SQ7005", message, sink.spec.place("topic"), hint)
         if len(rows):
             sink.store(self._encoding.messages(rows, batch), batch)
-        self._batch = None
-
-    def abort(self, messages: list[Any], batch: int) -> None:
-        """Leave the transaction, of which nothing counts."""
-
-    def for_tasks(self) -> None:
-        """Return nothing: the rows of a batch are one transaction, of one producer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,17 @@
 """Results and changes in PostgreSQL, each batch and its number in one transaction: exactly once.
 
-    squall_commits   query               batch
-                     totals/3f0c91…         41      batches up to this one are in the table
+    squall_commits   query               batch   run
+                     totals/3f0c91…         41   77ab…    batches up to this one are in the table
 
 A batch is copied to a temporary table, then moved by key. When the connection is lost while a batch is committed, the
-number says whether it was: a batch that comes again is known by it, as after a kill.
+number says whether it was: a batch that comes again is known by it, as after a kill. A run that begins writes its name
+there, so that one before it is refused.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+from uuid import uuid4
 
 import psycopg
 import pyarrow as pa
@@ -19,9 +21,9 @@ from squallpy.base.errors import SquallError
 from squallpy.base.events import SOURCES, WARNING, first_line, log_event
 from squallpy.catalog.sink_spec import FINAL, UPSERT, SinkSpec
 from squallpy.runtime.connectors.backoff import pause
-from squallpy.runtime.connectors.existing_rows import NONE, existing_error
 from squallpy.runtime.connectors.postgres.connection import Connection, Server, asking, is_passing
 from squallpy.runtime.connectors.postgres.tables import Table, describe, split_name
+from squallpy.runtime.connectors.table_writer import NONE, TableWriter, existing_error, fenced_error, order_error
 from squallpy.runtime.formats.csv_writer import csv_rows
 from squallpy.runtime.formats.text_columns import code_of
 from squallpy.runtime.sinks.change_table import DELETE
@@ -48,13 +50,13 @@ class PostgresSink:
         assert spec.mode
         self.spec, self.mode, self.server, self.resumed = spec, spec.mode, server, resumed
         self.target = spec.options.get("table", spec.name)
-        self.query = f"{spec.name}/{identity[:32]}"
+        self.query, self.run = f"{spec.name}/{identity[:32]}", uuid4().hex
         self._is_away = False
         self._connection: Connection | None = server.connect()
         self.replaces = False
         with asking(server):
             self.table = describe(self._connection, self.target, server)
-            self.committed = self._check()
+            self.known = self._check()
             if not resumed:
                 self._begin_anew(self._connection)
 
@@ -110,29 +112,37 @@ class PostgresSink:
         return SquallError("SQ7006", f"{what} cannot be written to {self}: {said.message.partition(' says: ')[2]}",
                            self.spec.span, "the batch before is whole")  # fmt: skip
 
-    def last_batch(self, connection: Connection) -> int | None:
-        """Read the number of the last batch that is there; None if nothing is known of this query."""
+    def last_batch(self, connection: Connection, is_begun: bool = True) -> int | None:
+        """Read the number of the last batch that is there; None if nothing is known of this query.
+
+        SQ7005 if a run that began after this one, which `is_begun`, has written its name there.
+        """
         if describe(connection, COMMITS, self.server) is None:
             return None
         found = connection.execute(
-            sql.SQL("SELECT batch FROM {} WHERE query = %s AND target = %s FOR UPDATE").format(sql.Identifier(COMMITS)),
+            sql.SQL("SELECT batch, run FROM {} WHERE query = %s AND target = %s FOR UPDATE").format(
+                sql.Identifier(COMMITS)
+            ),
             (self.query, self._address),
         ).fetchone()
+        if found and is_begun and found[1] != self.run:
+            raise fenced_error(self, "table")
         return int(found[0]) if found else None
 
     def note(self, connection: Connection, batch: int) -> None:
         """Write down that a batch is there, in its transaction."""
         connection.execute(
-            sql.SQL("INSERT INTO {} (query, target, batch, at) VALUES (%s, %s, %s, now()) ON CONFLICT (query, target)"
-                    " DO UPDATE SET batch = excluded.batch, at = excluded.at").format(sql.Identifier(COMMITS)),
-            (self.query, self._address, batch),
+            sql.SQL("INSERT INTO {} (query, target, batch, run, at) VALUES (%s, %s, %s, %s, now()) ON CONFLICT (query,"
+                    " target) DO UPDATE SET batch = excluded.batch, run = excluded.run, at = excluded.at"
+                    ).format(sql.Identifier(COMMITS)),
+            (self.query, self._address, batch, self.run),
         )  # fmt: skip
 
     def make(self, connection: Connection, schema: pa.Schema) -> None:
         """Make the tables that are not there."""
         connection.execute(
-            sql.SQL("CREATE TABLE IF NOT EXISTS {} (query text, target text, batch bigint NOT NULL, at timestamptz,"
-                    " PRIMARY KEY (query, target))").format(sql.Identifier(COMMITS))
+            sql.SQL("CREATE TABLE IF NOT EXISTS {} (query text, target text, batch bigint NOT NULL, run text,"
+                    " at timestamptz, PRIMARY KEY (query, target))").format(sql.Identifier(COMMITS))
         )  # fmt: skip
         if self.table is None:
             columns = [sql.SQL("{} {}").format(sql.Identifier(f.name), sql.SQL(sql_type(f))) for f in schema]
@@ -157,15 +167,16 @@ class PostgresSink:
     def _check(self) -> int:
         """Compare what is there with what this run knows; SQ7005 unless `existing` says what to do."""
         assert self._connection
-        existing, known = self.spec.options.get("existing"), self.last_batch(self._connection)
+        existing, known = self.spec.options.get("existing"), self.last_batch(self._connection, is_begun=False)
+        last = NONE if known is None else known
         if self.resumed:
-            return NONE if known is None else known
+            return last
         has_rows = (
             self.table is not None
             and self._connection.execute(sql.SQL("SELECT 1 FROM {} LIMIT 1").format(self.table.identifier)).fetchone()
         )
-        if existing is None and (has_rows or known is not None):
-            raise existing_error(self, NONE if known is None else known, self.spec.place("table"))
+        if existing is None and (has_rows or last != NONE):
+            raise existing_error(self, last, "table")
         self.replaces = existing == "replace"
         self._forgets = known is not None
         return NONE
@@ -182,48 +193,31 @@ class PostgresSink:
                 )
 
 
-class PostgresWriter:
+class PostgresWriter(TableWriter[PostgresSink]):
     """The writer of a table."""
 
     def __init__(self, sink: PostgresSink, schema: pa.Schema, added: int) -> None:
-        self._sink, self._added = sink, added
-        self._schema = schema
-        is_upsert = sink.mode == UPSERT
-        own = pa.schema([*schema][added if is_upsert else 0 :])
-        self._own = own
-        self._batch: pa.Table | None = None
+        super().__init__(sink, schema)
+        self._added, self._own = added, pa.schema([*schema][added if sink.mode == UPSERT else 0 :])
         sink.retrying(self._prepare, "the result")
 
-    def write(self, rows: Iterator[pa.RecordBatch], batch: int) -> None:
-        self._batch = pa.Table.from_batches(rows, self._schema)
-
-    def commit(self, messages: list[Any], batch: int) -> None:
-        sink, rows = self._sink, self._batch
-        assert rows is not None
-        if batch <= sink.committed:
-            return
-        if batch > sink.committed + 1 and sink.mode != FINAL:
-            message = f"{sink} has {sink.committed + 1:,} batches, and the checkpoint has given {batch:,}"
-            raise SquallError("SQ7005", message, hint="put back the table, or begin anew with both")
+    def store(self, rows: pa.Table, batch: int) -> None:
+        sink = self._sink
+        if batch > sink.known + 1 and sink.mode != FINAL:
+            raise order_error(sink, sink.known, batch)
         if len(rows) or sink.mode == FINAL or batch == 0:
             sink.retrying(lambda connection: self._store(connection, rows, batch), f"batch {batch:,}")
         else:
             sink.retrying(lambda connection: self._pass(connection, batch), f"batch {batch:,}")
-        sink.committed, self._batch = batch, None
-
-    def abort(self, messages: list[Any], batch: int) -> None:
-        """Leave the transaction, of which nothing counts."""
-
-    def for_tasks(self) -> None:
-        """Return nothing: the rows of a batch are one transaction, of one connection."""
 
     def _prepare(self, connection: Connection) -> None:
-        """Make the table, or compare it with the result."""
+        """Make the table, or compare it with the result, and fence runs before this one."""
         sink = self._sink
         with connection.transaction():
             if sink.table is not None:
                 self._check_columns(sink.table, connection)
             sink.make(connection, self._own)
+            sink.note(connection, sink.known)
 
     def _check_columns(self, table: Table, connection: Connection) -> None:
         missing = [name for name in self._own.names if not table.column(name)]
@@ -249,6 +243,7 @@ class PostgresWriter:
 
     def _pass(self, connection: Connection, batch: int) -> None:
         with connection.transaction():
+            self._sink.last_batch(connection)
             self._sink.note(connection, batch)
 
     def _store(self, connection: Connection, rows: pa.Table, batch: int) -> None:

@@ -1,0 +1,74 @@
+"""Runs that are killed again and again, while what they read changes: in the end their sinks have all of it."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.growing import ROOT, command_of, descendants
+
+BACKENDS = ["local", pytest.param("spark", marks=pytest.mark.spark)]
+
+
+def kill_again_and_again(
+    folder: Path,
+    backend: str,
+    draw: random.Random,
+    change: Callable[[], None],
+    is_done: Callable[[], bool],
+    hit: Callable[[], None] | None = None,
+    rows: int = 10_000,
+) -> None:
+    """Kill the run of q.sql, a process of its Spark, or what `hit` does, KILLS times; then wait until it has done all.
+
+    On Spark, which takes seconds to begin, half as often.
+    """
+    kills, pause = int(os.environ.get("KILLS", "5")), (1.0, 4.0)
+    if backend == "spark":
+        kills, pause = max(2, kills // 2), (8.0, 14.0)
+    command = [sys.executable, "-m", "squallpy.terminal", "run", "q.sql", "--backend", backend, "--checkpoint", "kept"]
+    command += ["--batch-rows", str(rows), "--log-level", "error", "--set", f"local_dir={folder}/mapped"]
+
+    def start() -> subprocess.Popen[bytes]:
+        env, said = os.environ | {"PYTHONPATH": str(ROOT)}, (folder / "said").open("ab")
+        return subprocess.Popen(command, cwd=folder, env=env, stderr=said, stdout=said, start_new_session=True)
+
+    def check() -> None:
+        assert running.poll() is None, (folder / "said").read_text()[-3000:]
+
+    running = start()
+    try:
+        for number in range(kills):
+            until = time.monotonic() + draw.uniform(*pause)
+            while time.monotonic() < until:
+                change()
+                time.sleep(0.05)
+                check()
+            if hit and number % 3 == 1:
+                hit()
+                continue
+            if backend == "spark" and (pattern := draw.choice(["", "java", "worker_daemon"])):
+                for pid in [pid for pid in descendants(running.pid) if pattern in command_of(pid)][-1:]:
+                    os.kill(pid, signal.SIGKILL)
+                    time.sleep(draw.uniform(0, 1))
+            os.killpg(running.pid, signal.SIGKILL)
+            running.wait()
+            running = start()
+        until = time.monotonic() + 180
+        while not is_done():
+            check()
+            assert time.monotonic() < until, (folder / "said").read_text()[-3000:]
+            time.sleep(0.2)
+        running.terminate()
+        assert running.wait(60) == 0, (folder / "said").read_text()[-3000:]
+        assert is_done()
+    finally:
+        if running.poll() is None:
+            os.killpg(running.pid, signal.SIGKILL)
+            running.wait()
