@@ -18,11 +18,12 @@ from squallpy.base.events import CHECKPOINT, INFO, log_event
 from squallpy.base.json_codec import from_json
 from squallpy.base.recursion import guarded_depth, run_deep
 from squallpy.base.settings import Settings
-from squallpy.base.timing import Trace
+from squallpy.base.timing import Trace, read_time
 from squallpy.catalog.matrices import Matrix
 from squallpy.catalog.matrices import MatrixProgram as DeclaredProgram
 from squallpy.catalog.relation import Field, Relation
 from squallpy.catalog.sink_spec import CHANGES, FINAL, SinkSpec
+from squallpy.catalog.window_spec import NOW
 from squallpy.checkpoint_identity import Setup, columns_read, fingerprint, plan_identity
 from squallpy.compiler import CompiledQuery, Compiler, results_apart
 from squallpy.explain import PLACED, Timer, Tracer, list_passes, program_stage_text, stage_text
@@ -89,6 +90,7 @@ class RunOptions:
         conf: Settings of Spark's own.
         tap: Makes another sink of a query whose changes are wanted, which gets them as well.
         clock: A clock that never jumps, by which batches of streams without end begin and windows close.
+        read_time: Gives the time of day in microseconds, which NOW() is.
     """
 
     backend: str = "spark"
@@ -106,6 +108,7 @@ class RunOptions:
     conf: Mapping[str, str] = field(default_factory=dict)
     tap: "Callable[[Query], Sink] | None" = None
     clock: Callable[[], float] = monotonic
+    read_time: Callable[[], int] = read_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,15 +285,17 @@ class Session:
 
         queries, folder = tuple(target.query for target in targets), options.checkpoint
         reading = open_reading(
-            self.script.relations, self.path.parent, folder, options.trigger, self.foreign, options.clock
-        )
+            self.script.relations, self.path.parent, folder, options.trigger, self.foreign, options.clock,
+            options.read_time,
+        )  # fmt: skip
         partitions = self.settings.partitions if options.backend == "spark" else 1
         apart = tuple(n for n, t in enumerate(targets) if t.options.out and t.options.changes and not t.options.tap)
         final = any(target.options.final for target in targets)
         setup = Setup(self.settings, partitions, options.late, final, apart if partitions > 1 else ())
         compiled = self._compile_as(queries, setup, reading.sizes)
         batch_rows = options.batch_rows or self.settings.batch_rows
-        reading.select(compiled.relations, columns_read(compiled), batch_rows, self.settings.interleave)
+        has_time = NOW.name in compiled.plan.clocks
+        reading.select(compiled.relations, columns_read(compiled), batch_rows, self.settings.interleave, has_time)
         sizes = {r.name: reading.sizes[r.name] for r in compiled.relations}
         made_for = run_deep(lambda: fingerprint(compiled, reading.order, sizes, setup))
         if lease:

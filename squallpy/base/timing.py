@@ -6,7 +6,7 @@ with trace("publish"):
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from time import perf_counter
+from time import perf_counter, time_ns
 
 Way = tuple[str, ...]
 Seconds = dict[Way, float]
@@ -48,3 +48,8 @@ SILENT = Trace(on=False)
 def prefix_spans(head: Way, seconds: Seconds) -> Seconds:
     """Prefix the paths of spans with that of an outer span."""
     return {(*head, *way): value for way, value in seconds.items()}
+
+
+def read_time() -> int:
+    """Read the time of day, in microseconds since 1970 in UTC."""
+    return time_ns() // 1000

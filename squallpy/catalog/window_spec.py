@@ -4,11 +4,14 @@ RANGE 5 MIN                T − 5 min < t        T: the event time that all str
 RANGE 5 MIN SLIDE 1 MIN    T' − 5 min < t       T': T rounded down to a whole minute
 TUMBLE 20 SEC              T' <= t              T': T rounded down to 20 s
 ROWS 1000 …                the same with t as a row's number in its stream, T as the last number
+t > NOW() - INTERVAL …     T − … < t            T: the time of the batch
 """
 
 import dataclasses
+from calendar import monthrange
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 ARRIVAL = "__arrival"  # the number of a row in its stream, from 0: a field added by readers
 UNBOUNDED = -(2**63)  # the bound of a window that has no clock yet: every value but NULL is above it
@@ -36,6 +39,9 @@ class WindowExtent:
         moved = clock // self.slide * self.slide
         return moved - 1 if self.tumbling else moved - self.size
 
+    def upper_bound(self, clock: int) -> None:
+        """Return nothing: rows that are ahead of the clock are visible."""
+
     def __str__(self) -> str:
         size, slide = (str(n) if self.rows else format_duration(n) for n in (self.size, self.slide))
         if self.rows:
@@ -43,6 +49,60 @@ class WindowExtent:
         if self.tumbling:
             return f"TUMBLE {size}"
         return f"RANGE {size}" + (f" SLIDE {slide}" if self.slide > 1 else "")
+
+
+@dataclass(frozen=True, slots=True)
+class NowBound:
+    """A moment some months and microseconds after the time of the batch; if it is closed, rows at it are inside."""
+
+    months: int = 0
+    micros: int = 0
+    is_closed: bool = False
+
+    def moment(self, now: int) -> int:
+        """Compute the moment by the time of the batch, in microseconds."""
+        return (_add_months(now, self.months) if self.months else now) + self.micros
+
+    def __str__(self) -> str:
+        parts = ((f"{abs(self.months)} MONTH", self.months), (format_duration(abs(self.micros)), self.micros))
+        return "NOW()" + "".join(f" {'−' if sign < 0 else '+'} {text}" for text, sign in parts if sign)
+
+
+@dataclass(frozen=True, slots=True)
+class NowExtent:
+    """Extent of a temporal filter: the rows whose time is above `low` and below `high`, None where it is open."""
+
+    low: NowBound | None = None
+    high: NowBound | None = None
+    rows = False
+    tumbling = False
+
+    def lower_bound(self, clock: int) -> int:
+        """Compute the bound that a row's time has to exceed."""
+        return UNBOUNDED if self.low is None else self.low.moment(clock) - self.low.is_closed
+
+    def upper_bound(self, clock: int) -> int | None:
+        """Compute the bound that a row's time may not exceed; None if there is none."""
+        return None if self.high is None else self.high.moment(clock) - (not self.high.is_closed)
+
+    def conditions(self, time: str) -> list[str]:
+        """Write the conditions on a time: at > NOW() − 1 HOUR, at <= NOW()"""
+        ends = (self.low, ">"), (self.high, "<")
+        return [f"{time} {op}{'=' * end.is_closed} {end}" for end, op in ends if end is not None]
+
+    def __str__(self) -> str:
+        return "NOW() in WHERE"
+
+
+_EPOCH = datetime(1970, 1, 1)
+
+
+def _add_months(moment: int, months: int) -> int:
+    """Add months to a number of microseconds since 1970, as ADD_MONTHS does."""
+    before = _EPOCH + timedelta(microseconds=moment)
+    year, month = divmod(before.year * 12 + before.month - 1 + months, 12)
+    day = min(before.day, monthrange(year, month + 1)[1])
+    return (before.replace(year=year, month=month + 1, day=day) - _EPOCH) // timedelta(microseconds=1)
 
 
 UNITS = (("DAY", 86_400_000_000), ("HOUR", 3_600_000_000), ("MIN", 60_000_000), ("SEC", 1_000_000), ("MS", 1_000))
@@ -73,6 +133,10 @@ class Clock:
         return f"{self.relation}.{self.field}"
 
 
+NOW = Clock("", "now", is_timed=True)
+"""The clock whose time is that of the batch: of no stream, as relations have names."""
+
+
 @dataclass(frozen=True, slots=True)
 class WindowSpec:
     """The window of a block over one of its streams. T is the least time of the `clocks`.
@@ -82,7 +146,7 @@ class WindowSpec:
     """
 
     stream: str
-    frame: WindowExtent
+    frame: WindowExtent | NowExtent
     field: str
     unit: int
     clocks: tuple[Clock, ...]
@@ -95,9 +159,23 @@ class WindowSpec:
 
         Clocks that are `idle` do not count, or, if all of them are, the one that is ahead of the others does.
         """
+        now = self._now(latest, idle)
+        return UNBOUNDED if now is None else max(self.frame.lower_bound(now) // self.unit, UNBOUNDED)
+
+    def upper_bound(self, latest: dict[str, int]) -> int | None:
+        """Compute the bound that the field may not exceed, given each clock's latest value; None if there is none."""
+        now = self._now(latest, ())
+        return UNBOUNDED if now is None else self.frame.upper_bound(now)
+
+    @property
+    def is_ahead(self) -> bool:
+        """True if rows may be ahead of the window, which they enter later."""
+        return isinstance(self.frame, NowExtent) and self.frame.high is not None
+
+    def _now(self, latest: dict[str, int], idle: Collection[str]) -> int | None:
+        """Compute the time that the window is at; None if a clock has none yet."""
         asked = [clock for clock in self.clocks if clock.name not in idle]
         times = [latest[c.name] * c.unit - c.delay for c in asked or self.clocks if c.name in latest]
         if len(times) < max(1, len(asked)):
-            return UNBOUNDED
-        now = min(times) if asked else max(times)
-        return max(self.frame.lower_bound(now) // self.unit, UNBOUNDED)
+            return None
+        return min(times) if asked else max(times)

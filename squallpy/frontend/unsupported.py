@@ -86,7 +86,6 @@ NODES: dict[str, Unsupported] = {
     "AtTimeZone": Unsupported("AT TIME ZONE", "AT"),
     "CurrentUser": Unsupported("CURRENT_USER", "CURRENT_USER"),
     "CurrentDate": Unsupported("CURRENT_DATE", "CURRENT_DATE", "write DATE '…'"),
-    "CurrentTimestamp": Unsupported("CURRENT_TIMESTAMP", "CURRENT_TIMESTAMP", "write TIMESTAMP '…'"),
     "Var": Unsupported("ALL here", "ALL"),
     "Alias": Unsupported("a name inside an expression", "AS"),
     "Star": Unsupported("* inside an expression"),
@@ -126,8 +125,8 @@ NOW = (
 # scalar functions of Spark that are known but not supported, with an alternative
 FUNCTIONS: dict[str, str] = {
     **dict.fromkeys(
-        NOW,
-        "write DATE '…' or TIMESTAMP '…': an answer does not depend on when it is computed",
+        (name for name in NOW if name not in ("NOW", "CURRENT_TIMESTAMP")),
+        "write DATE '…' or TIMESTAMP '…', or in WHERE compare a time with NOW() ± an INTERVAL",
     ),
     **dict.fromkeys(
         ("MONOTONICALLY_INCREASING_ID", "RAND", "RANDN", "RANDOM", "SHUFFLE", "UUID"),
@@ -169,6 +168,16 @@ QUERIES: dict[str, Unsupported] = {
     ),
     "two windows": Unsupported("a second time window in a query", "WINDOW", "nest the queries"),
     "window as a value": Unsupported("WINDOW as a value", "WINDOW", "take its start and end"),
+    "NOW": Unsupported(
+        "NOW() outside WHERE", "", "compare the time of a stream with it: WHERE at > NOW() - INTERVAL '1' HOUR"
+    ),
+    "NOW in a condition": Unsupported(
+        "NOW() in another condition than a comparison by <, <=, >, >= or BETWEEN with NOW() ± an INTERVAL",
+        "",
+        "write WHERE at > NOW() - INTERVAL '1' HOUR AND …",
+    ),
+    "NOW of tables": Unsupported("NOW() compared with columns of static tables", "", "declare one as STREAM"),
+    "NOW around": Unsupported("NOW() compared with columns of the outer query", "", "compare it in the outer query"),
     "session not grouped": Unsupported(
         "SESSION_WINDOW that is no key of GROUP BY", "", "write it in GROUP BY, beside the keys that have sessions each"
     ),

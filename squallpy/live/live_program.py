@@ -12,6 +12,7 @@ from time import perf_counter
 
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
+from squallpy.catalog.window_spec import NOW
 from squallpy.checkpoint_identity import columns_read
 from squallpy.compiler import CompiledQuery
 from squallpy.live.backend import Backend, Code
@@ -246,7 +247,8 @@ class LiveProgram:
 
     def _arrivals(self, compiled: CompiledQuery, log: Log, decided: Decision | None = None) -> Input:
         rows = self.settings.batch_rows
-        return self.input.arrivals(compiled.relations, columns_read(compiled), self.batches, rows, log, decided)
+        has_time, columns = NOW.name in compiled.plan.clocks, columns_read(compiled)
+        return self.input.arrivals(compiled.relations, columns, self.batches, rows, log, decided, has_time)
 
     def _delivery(self, queries: Sequence[Query], sinks: Mapping[int, Sink]) -> Delivery:
         taking = [sinks[query.number] for query in queries]

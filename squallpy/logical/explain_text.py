@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from squallpy.base.free_names import FreeNames
-from squallpy.catalog.window_spec import format_duration
+from squallpy.catalog.window_spec import NowExtent, WindowSpec, format_duration
 from squallpy.logical.aggregate_calls import Agg, SortKeys, WindowFunction
 from squallpy.logical.apply import Apply, Domain
 from squallpy.logical.expressions import TRUE, Column, Expr, substitute
@@ -123,6 +123,8 @@ def _describe(node: Node, names: _Names) -> str:
             return f"Scan {relation.name} := {relation.parts} AS {alias}"
         case Scan(relation, alias):
             return f"Scan {relation.name}" + (f" AS {alias}" if alias.lower() != relation.name.lower() else "")
+        case Window(_, WindowSpec(frame=NowExtent() as frame), time) if time is not None:
+            return f"Window {' AND '.join(frame.conditions(names(time)))}"
         case Window(_, spec, time):
             return f"Window {spec.frame}" + (f" of {names(time)}" if time is not None else "")
         case Filter(_, predicate):

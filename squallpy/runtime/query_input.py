@@ -16,11 +16,13 @@ from types import MappingProxyType
 
 from squallpy.base.batch_trigger import AS_IT_COMES, BatchTrigger
 from squallpy.base.events import QUERY, WARNING, log_event
+from squallpy.base.timing import read_time
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.window_spec import ARRIVAL
 from squallpy.physical.matrix.matrix_plan import under_matrices
 from squallpy.runtime.checkpoint.checkpoint import CannotMove, Repeat, recorded_sizes
-from squallpy.runtime.checkpoint.durable_folder import join_path
+from squallpy.runtime.checkpoint.checksummed_record import read_record, write_record
+from squallpy.runtime.checkpoint.durable_folder import join_path, open_durable
 from squallpy.runtime.checkpoint.input_files import Inputs
 from squallpy.runtime.checkpoint.offset_log import OffsetLog
 from squallpy.runtime.checkpoint.spool import SpooledSource
@@ -32,9 +34,10 @@ from squallpy.runtime.sources.input import Input
 from squallpy.runtime.sources.protocol import Limit, Offset, Source
 from squallpy.runtime.sources.replay import LEAP_ROWS, BackfillReplay, Replay
 from squallpy.runtime.sources.source import RowSource, columns_of_files
-from squallpy.runtime.sources.stream_times import TimeLimits
+from squallpy.runtime.sources.stream_times import TimeLimits, time_of_batch
 from squallpy.runtime.sources.watched_files import Read, WatchedFiles
 
+_TIME = "time"  # the record of a checkpoint that has the time of all batches
 Columns = Mapping[str, Sequence[str]]
 """Columns that are read, by the names of relations in statistics."""
 
@@ -62,8 +65,14 @@ class Reading(ABC):
         return None
 
     @abstractmethod
-    def select(self, relations: Sequence[Relation], columns: Columns, batch_rows: int, order: str) -> None:
-        """Choose the relations of a query and the columns that it reads, which are checked; SQ4002."""
+    def select(
+        self, relations: Sequence[Relation], columns: Columns, batch_rows: int, order: str, has_time: bool = False
+    ) -> None:
+        """Choose the relations of a query and the columns that it reads, which are checked; SQ4002.
+
+        Args:
+            has_time: Batches have a time, which the query reads.
+        """
 
     @abstractmethod
     def begin(self, location: StateLocation | None) -> Input:
@@ -77,13 +86,15 @@ class Reading(ABC):
 class BoundedReading(Reading):
     """Files to their end: as many batches as their rows are, interleaved in an order."""
 
-    def __init__(self, sources: Mapping[str, FileSource], has_checkpoint: bool) -> None:
-        self._sources, self._has_checkpoint = sources, has_checkpoint
+    def __init__(self, sources: Mapping[str, FileSource], has_checkpoint: bool, read_time: Callable[[], int]) -> None:
+        self._sources, self._has_checkpoint, self._read_time = sources, has_checkpoint, read_time
         self.sizes = {name: source.rows for name, source in sources.items()}
         self._columns: Columns = {}
 
-    def select(self, relations: Sequence[Relation], columns: Columns, batch_rows: int, order: str) -> None:
-        self._columns, self.batch_rows, self.order = columns, batch_rows, order
+    def select(
+        self, relations: Sequence[Relation], columns: Columns, batch_rows: int, order: str, has_time: bool = False
+    ) -> None:
+        self._columns, self.batch_rows, self.order, self._has_time = columns, batch_rows, order, has_time
         self._read, self._keyed = {r.name: self._sources[r.name] for r in relations}, keyed(relations)
         self._replay = Replay({r.name: self.sizes[r.name] for r in relations if r.stream}, batch_rows, order)
         _check(self._sources, columns)
@@ -107,7 +118,8 @@ class BoundedReading(Reading):
         if location and location.batch_rows:
             self._replay = replace(self._replay, batch_rows=location.batch_rows, earlier=location.earlier)
             self._steps = BackfillReplay(self._replay, location.before, location.again)
-        return Input(self._read, self._steps, self._keyed)
+        times = time_of_batch(_begun(location, self._read_time)) if self._has_time else {}
+        return Input(self._read, self._steps, self._keyed, times=times)
 
     def number(self, batch: int) -> int | None:
         return self._steps.number(batch)
@@ -123,8 +135,14 @@ class EndlessReading(Reading):
     _before = _again = 0
 
     def __init__(
-        self, sources: Mapping[str, Source], checkpoint: str | None, trigger: BatchTrigger, clock: Callable[[], float]
+        self,
+        sources: Mapping[str, Source],
+        checkpoint: str | None,
+        trigger: BatchTrigger,
+        clock: Callable[[], float],
+        read_time: Callable[[], int],
     ) -> None:
+        self._read_time = read_time
         self._sources, self._checkpoint, self._trigger, self._clock = sources, checkpoint, trigger, clock
         known = recorded_sizes(checkpoint) if checkpoint else None
         for source in sources.values() if known is None else ():
@@ -132,11 +150,14 @@ class EndlessReading(Reading):
                 source.latest(source.initial(), Limit())
         self.sizes = known or {name: source.rows for name, source in sources.items()}
 
-    def select(self, relations: Sequence[Relation], columns: Columns, batch_rows: int, order: str) -> None:
+    def select(
+        self, relations: Sequence[Relation], columns: Columns, batch_rows: int, order: str, has_time: bool = False
+    ) -> None:
         self._read, self._limit = {r.name: self._sources[r.name] for r in relations}, batch_rows
         self._streams, self._columns, self._keyed = [r.name for r in relations if r.stream], columns, keyed(relations)
         limits = {r.name: TimeLimits.of(r) for r in relations if r.stream}
         self._limits = {name: each for name, each in limits.items() if each}
+        self._has_time = has_time
         _check(self._sources, columns)
 
     def begin(self, location: StateLocation | None) -> Input:
@@ -152,8 +173,9 @@ class EndlessReading(Reading):
         streams = {name: self._read[name] for name in self._streams}
         tables = {name: source for name, source in self._read.items() if name not in streams}
         arrivals = Arrivals(
-            streams, self._limit, trigger=self._trigger, tables=tables, limits=self._limits, clock=self._clock
-        )
+            streams, self._limit, trigger=self._trigger, tables=tables, limits=self._limits, clock=self._clock,
+            read_time=self._read_time if self._has_time else None,
+        )  # fmt: skip
         if location and self._checkpoint:
             log, done = OffsetLog(location.durable, self._watched), Committed(location.durable)
             arrivals.decided, arrivals.log = log.restore(), log.write
@@ -211,6 +233,17 @@ class EndlessReading(Reading):
                     source.compare(Read(columns, sums.get(each, {})), reached[name], self._checkpoint or "")
 
 
+def _begun(location: StateLocation | None, read_time: Callable[[], int]) -> int:
+    """Return when a run over files to their end has begun, by its checkpoint if it goes on: the time of all batches."""
+    if location is None:
+        return read_time()
+    folder = open_durable(location.durable, "driver")
+    text = read_record(folder, _TIME, location.durable)
+    if text is None:
+        write_record(folder, _TIME, text := str(read_time()))
+    return int(text)
+
+
 def _reached(decided: Decision, batches: int) -> dict[str, Offset]:
     """Find where a number of batches have come to in each stream, of which the last was decided on, or one more."""
     return {name: start if decided.batch >= batches else end for name, (start, end) in decided.spans.items()}
@@ -239,14 +272,17 @@ def open_reading(
     trigger: BatchTrigger = AS_IT_COMES,
     foreign: Mapping[str, Source] = MappingProxyType({}),
     clock: Callable[[], float] = monotonic,
+    read_time: Callable[[], int] = read_time,
 ) -> Reading:
     """Open the relations of a script, but those that are open; relative paths start at `base`. SQ4001, SQ4002.
 
-    `clock`: one that never jumps, by which batches begin and streams without rows are idle.
+    Args:
+        clock: One that never jumps, by which batches begin and streams without rows are idle.
+        read_time: Gives the time of day, in microseconds.
     """
     has_checksum, files = checkpoint is not None, [r for n, r in relations.items() if n not in foreign]
     read = {r.name: open_source(r, base, has_checksum) for r in files if not r.is_watched}
     watched = {r.name: WatchedFiles(r, base, has_checksum) for r in files if r.is_watched}
     if not watched and not foreign:
-        return BoundedReading(read, has_checksum)
-    return EndlessReading({**read, **watched, **foreign}, checkpoint, trigger, clock)
+        return BoundedReading(read, has_checksum, read_time)
+    return EndlessReading({**read, **watched, **foreign}, checkpoint, trigger, clock, read_time)

@@ -30,7 +30,9 @@ from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.state_store import PoolLayout, Store, StoreLayout
 from squallpy.runtime.triggers.stage_executor import store_layout
 
-_OF_AUXILIARY = (Role.EXTREMES, Role.SKYLINE, Role.INTERVALS, Role.SPANS, Role.COEFFICIENTS, Role.BOUND)
+_OF_AUXILIARY = (
+    Role.EXTREMES, Role.SKYLINE, Role.INTERVALS, Role.SPANS, Role.SESSIONS, Role.COEFFICIENTS, Role.BOUND, Role.END,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,7 @@ class Homes:
         for latest in latest_rows(plan).values():
             found[latest.name] = latest.keys, Send("", "", tuple(range(len(latest.keys))))
         times = [layout.name for layout in clock_layouts(plan)]
-        times += [PoolName(window, Role.BOUND) for window in plan.windows]
+        times += [PoolName(window, role) for window in plan.windows for role in (Role.BOUND, Role.END)]
         return found | dict.fromkeys(times, ((), _COPIES))
 
     def parts(self, layout: PoolLayout, keys: Words, names: Dictionary) -> Iterator[tuple[int, Words]]:

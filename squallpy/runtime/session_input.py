@@ -13,6 +13,7 @@ from time import monotonic
 
 from squallpy.base.batch_trigger import AS_IT_COMES
 from squallpy.base.errors import SquallError
+from squallpy.base.timing import read_time
 from squallpy.catalog.format_options import STORED
 from squallpy.catalog.relation import Relation
 from squallpy.physical.matrix.matrix_plan import under_matrices
@@ -25,7 +26,7 @@ from squallpy.runtime.sources.input import Input, Span, Step, whole
 from squallpy.runtime.sources.protocol import Offset, Source
 from squallpy.runtime.sources.pushed_rows import PushedRows
 from squallpy.runtime.sources.source import RowSource
-from squallpy.runtime.sources.stream_times import TimeLimits, Times
+from squallpy.runtime.sources.stream_times import TimeLimits, Times, time_of_batch
 from squallpy.runtime.sources.watched_files import WatchedFiles
 
 HISTORY_ROWS = 200_000  # of a batch that fills views
@@ -47,6 +48,7 @@ class SessionInput:
     open_foreign: OpenForeign
     folder: str | None = None
     clock: Callable[[], float] = monotonic
+    read_time: Callable[[], int] = field(default=read_time)
     sources: dict[str, Source] = field(default_factory=dict, init=False)
     _held: Counter[str] = field(default_factory=Counter, init=False)
     _checked: dict[str, frozenset[str]] = field(default_factory=dict, init=False)
@@ -103,6 +105,7 @@ class SessionInput:
         rows: int,
         log: Log,
         decided: Decision | None = None,
+        has_time: bool = False,
     ) -> Input:
         """Return the batches of a program, from a number above 0 on, of at most so many rows; tables have been read.
 
@@ -110,13 +113,14 @@ class SessionInput:
             columns: Those that are read of each relation.
             log: Called with each batch before it is read.
             decided: The last batch that was decided on, by a run before; None: the one before has been applied.
+            has_time: Batches have a time.
         """
-        read = self.check(relations, columns)
-        streams = {r.name: read[r.name] for r in relations if r.stream}
+        sources, read = self.check(relations, columns), self.read_time if has_time else None
+        streams = {r.name: sources[r.name] for r in relations if r.stream}
         limits = {r.name: limit for r in relations if r.stream and (limit := TimeLimits.of(r))}
         decided = decided or Decision(number - 1, self.spans(relations), self.times)
-        arrivals = Arrivals(streams, rows, decided, log, AS_IT_COMES, self.clock, limits=limits)
-        return Input(read, arrivals, keyed(relations))
+        arrivals = Arrivals(streams, rows, decided, log, AS_IT_COMES, self.clock, limits=limits, read_time=read)
+        return Input(sources, arrivals, keyed(relations))
 
     def spans(self, relations: Sequence[Relation]) -> Mapping[str, Span]:
         """Return where streams have been read to, as batches that read nothing there."""
@@ -161,7 +165,8 @@ class SessionInput:
                 parts[relation.name] = [*_parts(read[relation.name], end)]
         for number in range(max(map(len, parts.values()), default=0)):
             steps.append({name: some[number] for name, some in parts.items() if number < len(some)})
-        return Input(read, History(steps, self.times), keyed(relations))
+        times = {**self.times, **time_of_batch(self.read_time())}
+        return Input(read, History(steps, times), keyed(relations))
 
     def _read_before(self, relation: Relation, end: Offset) -> tuple[Source, Offset]:
         """Return a source of what was read before a place, from its first row on, and where that ends."""

@@ -23,6 +23,7 @@ import pyarrow as pa
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
 from squallpy.catalog.relation import CONSTANT, Relation
+from squallpy.catalog.window_spec import NOW
 from squallpy.checkpoint_identity import fingerprint
 from squallpy.compiler import CompiledQuery
 from squallpy.physical.plan import Plan
@@ -103,8 +104,10 @@ class MemoryEngine:
     def _add_batch(self, rows: dict[str, pa.Table]) -> None:
         """Append the rows of a batch to their sources, and record where it ends."""
         for name, some in rows.items():
-            self._sources[name].add(some)
-        self._batches.push({name: source.rows for name, source in self._sources.items()})
+            if name != NOW.relation:
+                self._sources[name].add(some)
+        given = rows[NOW.relation][NOW.field].cast(pa.int64())[0].as_py() if NOW.relation in rows else None
+        self._batches.push({name: source.rows for name, source in self._sources.items()}, given)
 
     def restart(self) -> None:
         self._open(memory_input(self._sources, self._batches))

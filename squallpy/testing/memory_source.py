@@ -14,9 +14,10 @@ import pyarrow as pa
 from squallpy.catalog.relation import MULT, Relation
 from squallpy.catalog.window_spec import ARRIVAL
 from squallpy.runtime.evaluate.text_column_casts import column_type
-from squallpy.runtime.sources.input import Input
+from squallpy.runtime.sources.input import Input, Span
 from squallpy.runtime.sources.replay import RowBatches
 from squallpy.runtime.sources.source import RowSource, numbered
+from squallpy.runtime.sources.stream_times import Times, time_of_batch
 
 
 @dataclass(slots=True)
@@ -49,10 +50,24 @@ class PushedBatches(RowBatches):
     """Row count of each stream after each batch."""
 
     ends: list[dict[str, int]] = field(default_factory=list)
+    moments: list[int] = field(default_factory=list)
+    last: int = -1
 
-    def push(self, rows: Mapping[str, int]) -> None:
-        """Add a batch that ends at these row counts of the streams."""
+    def push(self, rows: Mapping[str, int], moment: int | None = None) -> None:
+        """Add a batch that ends at these row counts of the streams; its time is that of the one before if it is
+        None."""
         self.ends.append(dict(rows))
+        self.moments.append(moment if moment is not None else self.moments[-1] if self.moments else 0)
+
+    @property
+    def times(self) -> Times:
+        """The time of the batch whose rows were asked for last."""
+        return time_of_batch(self.moments[self.last]) if self.moments else {}
+
+    def spans(self, batch: int) -> dict[str, Span]:
+        """Find where a batch begins and ends in each stream."""
+        self.last = batch
+        return RowBatches.spans(self, batch)
 
     @property
     def batches(self) -> int:

@@ -25,6 +25,7 @@ from sqlglot.dialects.spark import Spark
 
 from squallpy.catalog.catalog import qualify_name
 from squallpy.catalog.relation import Relation
+from squallpy.catalog.window_spec import NOW
 from squallpy.frontend.dialect import TABLE_FUNCTIONS, WindowParser
 from squallpy.frontend.window_clause import with_windows
 from squallpy.testing.compare_rows import Row
@@ -35,6 +36,7 @@ from squallpy.testing.window_oracle import last_rows, replace_windows
 
 MULT, NUMBER = "__mult", "__number"  # of a row in its stream
 
+_TIME = '"time of batch"'  # what NOW() is
 _numbers = count()
 
 
@@ -54,6 +56,7 @@ class Oracle:
         """
         self._connection = _create_schema(self)
         self._relations, self._pushed, self._deleted = relations, dict[str, int](), set[str]()
+        self._connection.execute(f"CREATE TABLE {_TIME} (moment TIMESTAMP)")
         for relation in relations.values():
             self._create(relation)
         self._cells, self._models = cells, dict[str, tuple[str, ModelFromScratch]]()
@@ -72,6 +75,9 @@ class Oracle:
         """
         query = parse_query(sql)
         replace_sessions(query)
+        for node in list(query.find_all(exp.Anonymous, exp.Column, exp.CurrentTimestamp)):
+            if node.name.upper() in ("NOW", "CURRENT_TIMESTAMP") or isinstance(node, exp.CurrentTimestamp):
+                node.replace(exp.maybe_parse(f"(SELECT MAX(moment) FROM {_TIME})", dialect="duckdb"))
         for view, text in replace_windows(query, self._relations, self._views, parse_query):
             self._connection.execute(f"CREATE OR REPLACE VIEW {quoted(view)} AS {text}")
         for model in replace_models(query):
@@ -98,6 +104,10 @@ class Oracle:
 
     def push(self, name: str, rows: pa.Table) -> None:
         """Add rows of a relation; those whose `__mult` is −1 take one such row away."""
+        if name == NOW.relation:
+            ((moment,),) = (rows.columns[0].to_pylist(),)
+            self._connection.execute(f"DELETE FROM {_TIME}; INSERT INTO {_TIME} VALUES (?)", [moment])
+            return
         relation = self._relations[name]
         if self._cells:
             self._cells.push(name, rows)

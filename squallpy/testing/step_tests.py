@@ -14,16 +14,18 @@
     result             the rows of the answer now; `result ordered` if their order counts
     1, 1
 
-Further sections: `fails SQ5001` (a batch that ends the query with this error), `table NAME` (rows of a static table,
-before the first batch), `restart` (stop, and go on from the checkpoint), `no oracle` (DuckDB means something else by
-this SQL), `error SQ2003 2:8` (the script must be refused so). After every batch the answer is compared with DuckDB's,
-and with the sum of all changes. Lines that start with `--` are comments.
+Further sections: `batch at 2026-01-01 10:00:00` (a batch with that time, which NOW() is in it), `fails SQ5001` (a
+batch that ends the query with this error), `table NAME` (rows of a static table, before the first batch), `restart`
+(stop, and go on from the checkpoint), `no oracle` (DuckDB means something else by this SQL), `error SQ2003 2:8` (the
+script must be refused so). After every batch the answer is compared with DuckDB's, and with the sum of all changes.
+Lines that start with `--` are comments.
 """
 
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -33,6 +35,7 @@ import pyarrow as pa
 from squallpy.base.errors import SquallError
 from squallpy.base.types import VARCHAR, Type
 from squallpy.catalog.relation import Relation
+from squallpy.catalog.window_spec import NOW
 from squallpy.runtime.evaluate.text_column_casts import parse_texts
 from squallpy.runtime.formats.type_conversion import sql_type
 from squallpy.testing.compare_rows import difference, is_same_row, rows_of, whole_days
@@ -45,7 +48,8 @@ if TYPE_CHECKING:
 Values = list[str | None]
 STEPS = Path(__file__).parents[2] / "tests" / "steps"
 HEADS = re.compile(
-    r"(table [\w.]+|no oracle|batch|result|result ordered|changes|restart|fails SQ\d{4}|error SQ\d{4}(?: \d+:\d+)?)\s*$"
+    r"(table [\w.]+|no oracle|batch(?: at [\d :.-]+)?|"
+    r"result|result ordered|changes|restart|fails SQ\d{4}|error SQ\d{4}(?: \d+:\d+)?)\s*$"
 )
 VALUE = re.compile(r"\s*(?:'((?:[^']|'')*)'|([^,']*?))\s*(?:,|$)")
 UNSOURCED = re.compile(
@@ -189,9 +193,12 @@ class _StepInputs:
                     self.tables[name] = table(relations[name], (split(line) for line in section.lines))
                     if oracle:
                         oracle.push(name, self.tables[name])
-                case ["batch" | "fails", *failing]:
+                case ["batch" | "fails" as kind, *more]:
                     self.batches[number] = parse_batch(section, relations)
-                    answered += [] if failing else [self.batches[number]]
+                    if kind == "batch" and more:
+                        moment = pa.array([datetime.fromisoformat(" ".join(more[1:]))], pa.timestamp("us"))
+                        self.batches[number][NOW.relation] = pa.table({NOW.field: moment})
+                    answered += [] if kind == "fails" else [self.batches[number]]
         self.answers = Answers(oracle, answered) if oracle else None
         self._stops = [n for n, s in enumerate(steps.sections) if s.head.split()[0] in ("fails", "restart")]
 
@@ -231,7 +238,7 @@ class _Run:
         self._engine.expect(self._inputs.batches_until_stop(0))
         for number, section in enumerate(self._steps.sections):
             match section.head.split():
-                case ["batch"]:
+                case ["batch", *_]:
                     self._batch(section, self._inputs.batches[number])
                 case ["fails", code]:
                     self._fails(section, self._inputs.batches[number], code)

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from datetime import datetime
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -280,6 +281,33 @@ def test_matrices_of_streams_in_a_session() -> None:
     session.step()
     assert session.table("c").to_pydict() == {"i": [1], "j": [3], "value": [6.0]}
     assert session.table("s").to_pydict() == {"i": [1], "v": [6.0]}
+
+
+def test_rows_leave_a_view_as_time_goes() -> None:
+    """Also views that are created later, beside one that reads no time."""
+    session, now = LiveSession(), [1_767_261_600_000_000]  # 2026-01-01 10:00:00
+    session._input.read_time = lambda: now[0]
+
+    def execute(text: str) -> None:
+        [*session.execute(text)]
+
+    def rows(view: str) -> list:
+        while session.step():
+            pass
+        return sorted(row["x"] for row in session.table(view).to_pylist())
+
+    execute("CREATE STREAM r (x INT, at TIMESTAMP) USING pushed OPTIONS (op 'op') STORED")
+    execute("CREATE MATERIALIZED VIEW every AS SELECT COUNT(*) AS x FROM r")
+    times = [datetime(2026, 1, 1, 9, 59), datetime(2026, 1, 1, 10)]
+    session.push("r", {"x": [1, 2], "at": times})
+    assert rows("every") == [2]
+    execute("CREATE MATERIALIZED VIEW late AS SELECT x FROM r WHERE at > NOW() - INTERVAL '2' MINUTE")
+    assert [row["x"] for row in session.table("late").to_pylist()] == [1, 2] == rows("late")
+    now[0] += 60_000_000
+    assert rows("late") == [2]
+    now[0] += 60_000_000
+    execute("CREATE MATERIALIZED VIEW later AS SELECT COUNT(*) AS x FROM r WHERE at > NOW() - INTERVAL '1' HOUR")
+    assert rows("late") == [] and rows("later") == [2] == rows("every")
 
 
 def test_windows_over_rows_that_are_pushed() -> None:

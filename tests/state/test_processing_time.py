@@ -3,6 +3,7 @@
 import json
 import threading
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ CREATE STREAM {name} (k BIGINT, at TIMESTAMP) USING csv OPTIONS (path '{name}/',
     TIMESTAMP BY at;
 """
 COUNT = "SELECT COUNT(*) AS n FROM r RANGE 5 MIN;"
+VISIBLE = "SELECT COUNT(*) AS n FROM r WHERE at BETWEEN NOW() - INTERVAL '5' MINUTE AND NOW();"
+TEN = 1_767_261_600_000_000  # 2026-01-01 10:00:00
 BOTH = "SELECT COUNT(*) AS n FROM (SELECT k FROM r UNION ALL SELECT k FROM s) AS u RANGE 5 MIN;"
 
 
@@ -93,6 +96,7 @@ class Room:
         session = Session(self.folder / "q.sql", Settings(local_dir=str(self.folder / "local")))
         kept = str(self.folder / "kept") if checkpoint else None
         options = RunOptions(self.backend, batch_rows=10, changes=True, late=True, checkpoint=kept, clock=clock)
+        options = replace(options, read_time=lambda: TEN + int(clock.now * 1_000_000))
         session.run(options, seen, clock, observer=seen)
 
 
@@ -121,6 +125,49 @@ def test_on_spark(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(executor, "start", lambda *_: nullcontext(cluster))
     check_windows_close(Room(tmp_path, "spark", COUNT, r=", close_after '1 minute'"), 30.0)
+
+
+def test_rows_enter_and_leave_by_the_time_of_day(tmp_path: Path) -> None:
+    """One a second while a row is visible or still to come, also in a run that goes on; then none."""
+    room, seen = Room(tmp_path, "local", VISIBLE, r=""), Seen()
+    room.put("r", "09:56:00", "10:00:00", "10:03:00")
+    room.run(Clock(120), seen)
+    assert seen.answers == [2, 1]
+    clock = Clock(1_000)
+    clock.now = 170.0
+    room.run(clock, seen)
+    assert seen.answers == [2, 1, 2, 1, 0]
+    assert 300 <= len(seen.reports) <= 450 < clock.looks
+
+
+def fault_the_time_of_a_batch_that_is_tried_again(tmp_path: Path) -> None:
+    """NOW() is logged with a batch, and never goes back."""
+    room, seen = Room(tmp_path, "local", VISIBLE, r=""), Seen()
+    room.put("r", "10:00:00", "10:01:00", "10:02:00")
+    seen.dies_at = 1
+    with pytest.raises(Killed):
+        room.run(Clock(500, 330), seen)
+    logged = json.loads(read_record(open_durable(str(tmp_path / "kept/0")), "offsets", "") or "")
+    assert logged["times"] == {"": {"is_idle": False, "since": 0, "until": TEN + 330_000_000}}
+    (tmp_path / "local").rename(tmp_path / "gone")
+    room.run(Clock(1), seen)
+    assert seen.answers == [1, 2] and max(seen.counts) == 1
+    room.run(Clock(400, 370), seen)
+    assert seen.answers == [1, 2, 1]
+
+
+def fault_files_to_their_end_have_one_time(tmp_path: Path) -> None:
+    """That at which the run began, also after a kill."""
+    rows = "".join(f"1,2026-01-01 {time}\n" for time in ("09:30:00", "10:01:00", "10:02:00"))
+    (tmp_path / "r.csv").write_text(rows)
+    create = "CREATE STREAM r (k BIGINT, at TIMESTAMP) USING csv OPTIONS (path 'r.csv');"
+    (tmp_path / "q.sql").write_text(f"{create} SELECT COUNT(*) AS n FROM r WHERE at > NOW() - INTERVAL '1' HOUR;")
+    options, seen = RunOptions("local", batch_rows=1, changes=True, checkpoint=str(tmp_path / "kept")), Seen()
+    seen.dies_at = 1
+    with pytest.raises(Killed):
+        Session(tmp_path / "q.sql").run(replace(options, read_time=lambda: TEN), seen)
+    Session(tmp_path / "q.sql").run(replace(options, read_time=lambda: TEN + 9 * 3_600_000_000), seen)
+    assert seen.answers == [1, 2, 3]
 
 
 def test_ten_hours_without_rows_are_a_few_batches(tmp_path: Path) -> None:

@@ -33,7 +33,8 @@ class Scalars:
 
     `clause` is what messages call it; `aggregation` is None where aggregates make no sense, `window_calls` where window
     functions do not, `subqueries` where queries are not supported; `aliases` are the select list's names, seen before
-    columns unless the column is one of `keys`, or only after them if `columns_first`.
+    columns unless the column is one of `keys`, or only after them if `columns_first`; NOW() may
+    stand in it if it `has_time`.
     """
 
     ctx: Context
@@ -45,6 +46,7 @@ class Scalars:
     columns_first: bool = False
     subqueries: "Subqueries | None" = None
     window_calls: "WindowCalls | None" = None
+    has_time: bool = False
 
     def bind(self, node: exp.Expr) -> Expr:
         """Bind a node to a typed expression; every error points at the node or below it."""
@@ -155,6 +157,13 @@ def column(s: Scalars, node: exp.Column) -> Expr:
         if error.code in ("SQ2001", "SQ3001") and (field := column_of_struct(s, node)) is not None:
             return field
         raise
+
+
+@handles(exp.CurrentTimestamp, args="")
+def current_timestamp(s: Scalars, node: exp.CurrentTimestamp) -> Expr:
+    from squallpy.logical.bind.temporal_filters import bind_now  # it reads the clause
+
+    return bind_now(s, node)
 
 
 @handles(exp.Dot, args="this expression")

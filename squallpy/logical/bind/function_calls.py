@@ -18,6 +18,7 @@ from squallpy.logical.bind.scalar import conditional, datetime, hash, json, math
 from squallpy.logical.bind.scalar.expansion import EXPANSIONS, Builder
 from squallpy.logical.bind.sessions import bind_session_start
 from squallpy.logical.bind.split_function import FIRST, SIZES, bind_part_count, is_split, item
+from squallpy.logical.bind.temporal_filters import NAMES, bind_now
 from squallpy.logical.bind.time_buckets import SESSION_START
 from squallpy.logical.expression_builders import call
 from squallpy.logical.expressions import Expr, Literal
@@ -35,6 +36,8 @@ def function(s: Scalars, node: exp.Anonymous) -> Expr:
     name = node.name.upper()
     if name in AGGREGATES:
         return aggregate(s, name, node)
+    if name in NAMES and not node.expressions:
+        return bind_now(s, node)
     if name == SESSION_START:
         return bind_session_start(s, node)
     if name in ("GROUPING", "GROUPING_ID"):

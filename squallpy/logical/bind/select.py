@@ -23,6 +23,7 @@ from squallpy.logical.bind.sessions import place_sessions
 from squallpy.logical.bind.set_operations import SET_PARTS, bind_set
 from squallpy.logical.bind.stream_windows import check_used, with_window
 from squallpy.logical.bind.subqueries import Subqueries
+from squallpy.logical.bind.temporal_filters import apply_temporal_filters, reads_now, refuse_now
 from squallpy.logical.bind.time_buckets import rewrite_window_function
 from squallpy.logical.expressions import Column, Expr, Literal, columns, conjunction, conjuncts, replace_known
 from squallpy.logical.nodes import (
@@ -225,10 +226,14 @@ class QueryBlock:
         if clause is None:
             return plan
         queries = Subqueries(self.ctx)
-        condition = Scalars(self.ctx, self.scope, "WHERE", subqueries=queries).condition(clause.this)
+        condition = Scalars(self.ctx, self.scope, "WHERE", subqueries=queries, has_time=True).condition(clause.this)
         plain, others = queries.split_conditions(conjuncts(condition))
+        if any(map(reads_now, others)):
+            refuse_now(self.ctx, clause.this)
+        timed, plain = ([c for c in plain if reads_now(c) is wanted] for wanted in (True, False))
         if plain:
             plan = Filter(guard_series(self.ctx, plan, plain), conjunction(plain))
+        plan = apply_temporal_filters(self.ctx, plan, timed, clause.this)
         return Filter(queries.attach(plan), conjunction(others)) if others else queries.attach(plan)
 
     def items(self, scalars: Scalars) -> list[Item]:

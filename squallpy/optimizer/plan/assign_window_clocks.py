@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from squallpy.base.types import BIGINT
 from squallpy.catalog.relation import Field
-from squallpy.catalog.window_spec import ARRIVAL, Clock
+from squallpy.catalog.window_spec import ARRIVAL, NOW, Clock
 from squallpy.logical.expressions import Column
 from squallpy.logical.nodes import Node, Project, Scan, Window, nodes, with_inputs
 
@@ -50,7 +50,10 @@ def assign_window_clocks(plan: Node, ids: Iterator[int], report_late: bool) -> N
                 return _select(node.output, Window(child, mine, child.columns[-1]))
             case Window(child, spec, time):
                 mine = replace(
-                    spec, clocks=tuple(sorted(clocks[spec.number], key=_relation_of)), number=0, report_late=report_late
+                    spec,
+                    clocks=tuple(sorted(clocks[spec.number], key=_relation_of)),
+                    number=0,
+                    report_late=report_late and NOW not in spec.clocks,
                 )
                 return Window(rewritten(child), mine, time)
         return with_inputs(node, tuple(map(rewritten, node.inputs)))

@@ -6,7 +6,7 @@ N1(a, ts) := W_N1(a, ts) ⋈ (ts IN RANGE 5 MIN BY s.ts − 2 SEC)
 from dataclasses import dataclass
 
 from squallpy.base.index_order import Order
-from squallpy.catalog.window_spec import Clock, WindowSpec, format_duration
+from squallpy.catalog.window_spec import Clock, NowExtent, WindowSpec, format_duration
 from squallpy.program.auxiliary.kind import AuxiliaryKind, Columns, GroupIndex, head_text
 from squallpy.program.output_spec import OutputSpec
 from squallpy.program.variable_names import Names
@@ -34,14 +34,21 @@ class WindowRows(AuxiliaryKind):
 
     def text(self, name: str, source: Ref, output: OutputSpec) -> str:
         window, variables = self.window, Names(source.variables).list(source.variables)
+        if isinstance(window.frame, NowExtent):
+            shown = " ⋈ ".join(f"({condition})" for condition in window.frame.conditions(window.field))
+            return f"{head_text(name, output)} := {source.name}({variables}) ⋈ {shown}"
         clocks = ", ".join(map(_clock_text, window.clocks))
         shown = f"({window.field} IN {window.frame} BY {clocks})"
         return f"{head_text(name, output)} := {source.name}({variables}) ⋈ {shown}"
 
     def delta_text(self, name: str, source: Ref) -> str:
+        if isinstance(self.window.frame, NowExtent):
+            return f"Δ{name} := Δ{source.name} + what NOW() has reached − what it has left behind"
         return f"Δ{name} := Δ{source.name} − what falls out of {self.window.frame}"
 
     def origin_text(self, source: str) -> str:
+        if isinstance(self.window.frame, NowExtent):
+            return f"{source}, and the rows that NOW() has reached or left behind"
         return f"{source}, less what falls out of {self.window.frame}"
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
+from squallpy.catalog.window_spec import NowExtent
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.program.auxiliary.window_rows import WindowRows
@@ -22,7 +23,7 @@ from squallpy.runtime.formats.json_lines import json_rows
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.messages.deltas import Delta, decode
 from squallpy.runtime.state.state_store import PoolLayout, Store
-from squallpy.runtime.time.expiry import Expiry, bound_layout
+from squallpy.runtime.time.expiry import Expiry, bound_layouts
 
 
 class WindowMaintainer(Maintainer):
@@ -40,28 +41,34 @@ class WindowMaintainer(Maintainer):
         self._rows = RowDeltas(feed)
         self._types = {f.name: f.type for f in feed.relation.fields}
         self.stream, self.late, self.unmatched = window.stream, 0, 0
+        self._is_late = not isinstance(window.frame, NowExtent)  # a temporal filter is no reason to report a row
         self.late_rows: list[str] = []
         self.open_rows = 0
         """Rows in the window, if processing time may close it."""
 
     @staticmethod
     def layouts(feed: Feed, aux: AuxiliaryPlan) -> tuple[PoolLayout, ...]:
-        """Return the pool that holds the bound of the window."""
-        return (bound_layout(feed.relation.name),)
+        """Return the pools that hold the bounds of the window."""
+        assert isinstance(aux.kind, WindowRows)
+        return bound_layouts(aux.kind.window, feed.relation.name)
 
     def deltas(self, store: Store, touched: TouchedGroups | None) -> dict[str, Delta]:
         assert touched is not None
         pool, (keys, before) = store.pool(self._source.name), touched
-        old, new = self._expiry.advance(store)
-        gone = self._expiry.find_expired(pool, new, keys)
-        keys = np.concatenate([keys, gone])
+        (old, new), (old_end, end) = self._expiry.advance(store), self._expiry.advance_end(store)
+        touched_keys = keys
+        keys = np.concatenate([keys, self._expiry.find_expired(pool, new, keys)])
+        if end > old_end:  # NB: a row may enter a window and leave it in one batch
+            entering = self._expiry.find_entering(pool, max(old_end, new), end)
+            keys = np.concatenate([keys, self._expiry.without(entering, touched_keys)])
         now = pool.get(keys)
         was = np.concatenate([before, now[len(before) :]])[:, self._count]
         counts, times = now[:, self._count], keys[:, self._time]
-        inside = times > new
+        inside, is_shown = times > new, times <= end
+        was_shown = np.where(times <= old_end, was, 0)
         debts = np.maximum(-counts, 0) - np.maximum(-was, 0)
         self.unmatched = int(np.maximum(debts[inside], 0).sum())
-        late = np.flatnonzero((times <= old) & (counts > 0))
+        late = np.flatnonzero((times <= old) & (counts > 0) & self._is_late)
         self.late = int(counts[late].sum())
         out = np.flatnonzero(~inside & (counts != 0))
         pool.upsert(np.ascontiguousarray(keys[out]), -now[out])
@@ -73,7 +80,7 @@ class WindowMaintainer(Maintainer):
             return full(decode(codes, column, store.dictionary), column.type, len(codes))
 
         self.late_rows = self._spell(np.repeat(late, counts[late]), field) if self._window.report_late else []
-        return self._rows(np.where(inside, counts, 0) - was, field, store.dictionary)
+        return self._rows(np.where(inside & is_shown, counts, 0) - was_shown, field, store.dictionary)
 
     def _spell(self, rows: Words, field: Callable[[str], Vec]) -> list[str]:
         """Write rows as JSON."""

@@ -45,6 +45,7 @@ class Arrivals:
         tables: What is read whole with the first batch, by name.
         limits: Those of the processing time of streams that have any.
         clock: A clock that never jumps, in seconds.
+        read_time: Gives the time of day, in microseconds, if batches have one.
     """
 
     streams: Mapping[str, Source]
@@ -55,13 +56,14 @@ class Arrivals:
     clock: Callable[[], float] = monotonic
     tables: Mapping[str, Source] = field(default_factory=dict)
     limits: Mapping[str, TimeLimits] = field(default_factory=dict)
+    read_time: Callable[[], int] | None = None
     batches: int | None = field(default=None, init=False)
     _begun: float | None = field(default=None, init=False)
     _open_rows: int = field(default=1, init=False)  # NB: a run that goes on does not know them before its first batch
     _times: StreamTimes = field(init=False)
 
     def __post_init__(self) -> None:
-        self._times = StreamTimes(self.limits, self.clock())
+        self._times = StreamTimes(self.limits, self.clock(), self.read_time)
 
     @property
     def times(self) -> Times:
@@ -94,6 +96,7 @@ class Arrivals:
             {name: before[name] if name in before else source.initial() for name, source in self.streams.items()}, batch
         )
         came = {name for name, (start, end) in spans.items() if start != end}
+        self._times.go_on(self.times)
         times = self._times.decide(now, came)
         if batch and not came:
             streams = self.streams.values()

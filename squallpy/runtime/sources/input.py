@@ -73,6 +73,7 @@ class Input:
         in_order: Relations whose rows have to come from tasks in the order of these.
         on_idle: Called at each look at which there is nothing to read.
         tasks: The most tasks that read a relation, where they are not all.
+        times: Processing times of all batches, beside those that each has.
     """
 
     sources: Mapping[str, Source]
@@ -80,6 +81,7 @@ class Input:
     in_order: frozenset[str] = frozenset()
     on_idle: Callable[[], None] = lambda: None
     tasks: Mapping[str, int] = field(default_factory=dict)
+    times: Times = field(default_factory=dict)
 
     def step(self, batch: int) -> Step:
         """Return what a batch reads, for which there is something to read."""
@@ -94,7 +96,7 @@ class Input:
             return None
         tables = self.sources if batch == 0 else ()
         read = {name: whole(self.sources[name]) for name in tables if name not in spans} | dict(spans)
-        return Step(batch, read, self.batches.times)
+        return Step(batch, read, {**self.times, **self.batches.times})
 
     def split(self, step: Step, tasks: int) -> tuple[Slices, ...]:
         """Cut a batch into slices for some tasks, without those that are empty.

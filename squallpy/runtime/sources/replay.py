@@ -8,7 +8,6 @@ Replay(sizes, 500, "round-robin").ranges(0)    →   {"orders": (0, 250), "linei
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from squallpy.runtime.sources.input import Span
 from squallpy.runtime.sources.stream_times import Times
@@ -68,7 +67,11 @@ class RowBatches(ABC):
     """An order of batches over streams whose rows are numbered."""
 
     example = 0
-    times: Times = MappingProxyType({})
+
+    @property
+    def times(self) -> Times:
+        """No processing time: it moves no window over input that ends."""
+        return {}
 
     def note(self, open_rows: int) -> None:
         """Ignore what windows have: processing time moves none over input that ends."""

@@ -7,11 +7,12 @@ Only a clock that never jumps is asked, and what it decides is logged with the b
 Time in which no run is there does not count.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from squallpy.base.batch_trigger import parse_interval
 from squallpy.catalog.relation import Relation
+from squallpy.catalog.window_spec import NOW
 
 MICROS = 1_000_000
 TICK = 1 * MICROS  # of event time, after which windows are looked at though nothing has come
@@ -49,19 +50,33 @@ class StreamTime:
 
 
 Times = Mapping[str, StreamTime]
-"""Processing times by stream, of those that have limits."""
+"""Processing times by stream, of those that have limits, and under the name of NOW the time of the batch."""
+
+
+def time_of_batch(micros: int) -> Times:
+    """Give a batch a time, in microseconds since 1970: what NOW() is in it."""
+    return {NOW.relation: StreamTime(until=micros)}
 
 
 class StreamTimes:
     """The decisions on the processing time of streams, of which the last one made is known."""
 
-    def __init__(self, limits: Mapping[str, TimeLimits], now: float) -> None:
-        self._limits, self._came = limits, dict.fromkeys(limits, now)
-        self._last: Times = dict.fromkeys(limits, StreamTime())
+    def __init__(
+        self, limits: Mapping[str, TimeLimits], now: float, read_time: Callable[[], int] | None = None
+    ) -> None:
+        """Begin at a time of the clock that never jumps.
+
+        Args:
+            read_time: Gives the time of day in microseconds since 1970, if batches have one.
+        """
+        self._limits, self._came, self._read_time = limits, dict.fromkeys(limits, now), read_time
+        self._last: Times = {**dict.fromkeys(limits, StreamTime()), **(time_of_batch(0) if read_time else {})}
 
     def decide(self, now: float, came: Collection[str]) -> Times:
         """Decide on a batch with rows of the streams that `came`."""
-        times = {}
+        times = dict[str, StreamTime]()
+        if self._read_time:  # NB: the time of day may be set back
+            times |= time_of_batch(max(self._last[NOW.relation].until, self._read_time()))
         for name, limits in self._limits.items():
             if name in came:
                 self._came[name] = now
@@ -73,6 +88,11 @@ class StreamTimes:
             gone_on = 0.0 if limits.close_after is None else silent - limits.close_after
             times[name] = StreamTime(is_idle, last.until, max(last.until, int(MICROS * gone_on)))
         return times
+
+    def go_on(self, logged: Times) -> None:
+        """Begin with the time of a batch that was logged, by a run before it may be, so that time never goes back."""
+        if self._read_time and NOW.relation in logged:
+            self._last = {**self._last, NOW.relation: logged[NOW.relation]}
 
     def is_due(self, times: Times) -> bool:
         """True if windows may close by a batch without rows."""

@@ -20,6 +20,7 @@ class Role(Enum):
     LATEST = "latest"  # the last row of each key of a stream of upserts
     LEDGER = "ledger"  # the rows of a change stream, by their hashes
     BOUND = "bound"  # the time up to which a window has forgotten rows
+    END = "end"  # the time up to which a window shows rows
     EXTREMES = "extremes"  # of groups
     SKYLINE = "skyline"
     INTERVALS = "intervals"

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from squallpy.base.rings import Payload, Ring
-from squallpy.catalog.window_spec import Clock
+from squallpy.catalog.window_spec import NOW, Clock
 from squallpy.physical.plan import Plan
 from squallpy.runtime.kernels.view_container import Container
 from squallpy.runtime.messages.deltas import Delta
@@ -70,7 +70,9 @@ def tick(store: Store, clocks: Iterable[Clock], given: Mapping[str, Delta]) -> N
         if passage := given.get(PoolName(clock.name, Role.PASSAGE)):
             is_idle, since, until = passage.keys[0].tolist()
             steps, before = until // clock.unit - since // clock.unit, time_of(store[name])
-            if steps and before is not None:
+            if clock == NOW and (before is None or before < until):
+                set_time(store[name], until)
+            elif clock != NOW and steps and before is not None:
                 set_time(store[name], before + steps)
             set_time(store[PoolName(clock.name, Role.IDLE)], is_idle)
 

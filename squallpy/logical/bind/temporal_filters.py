@@ -1,0 +1,124 @@
+"""Temporal filters, conditions of WHERE that compare a time with NOW(): rows come and go as the time of batches does.
+
+    at > NOW() - INTERVAL '1' HOUR AND at <= NOW()     →     Window at > NOW() − 1 HOUR AND at <= NOW() (Scan r)
+    at + INTERVAL n MINUTE > NOW()                     →     the same of a column that is computed
+
+NOW() is the time of the batch. It is a call of `now`, which stands in no plan: the conditions that read it become
+windows around the input that has the time.
+"""
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from squallpy.base.types import TIMESTAMP
+from squallpy.catalog.window_spec import NOW, NowBound, NowExtent, WindowSpec
+from squallpy.frontend.unsupported import QUERIES
+from squallpy.logical.apply import Apply
+from squallpy.logical.bind.context import Context
+from squallpy.logical.bind.expressions import Scalars
+from squallpy.logical.coercion import coerce
+from squallpy.logical.expressions import MIRRORED, Call, Cast, Column, Expr, Literal, children, columns
+from squallpy.logical.nodes import ConditionalJoin, Filter, Join, Node, Project, Scan, Window
+from squallpy.logical.retractions import is_static
+
+NAMES = ("NOW", "CURRENT_TIMESTAMP")
+_NOW = Call("now", (), TIMESTAMP, False)
+
+
+def bind_now(s: Scalars, node: exp.Expr) -> Expr:
+    """Bind NOW(), which stands in WHERE alone."""
+    if not s.has_time:
+        keyword = "CURRENT_TIMESTAMP" if isinstance(node, exp.CurrentTimestamp) else ""
+        raise s.ctx.refuse(node, replace(QUERIES["NOW"], keyword=keyword))
+    return _NOW
+
+
+def reads_now(expr: Expr) -> bool:
+    return expr == _NOW or any(map(reads_now, children(expr)))
+
+
+def apply_temporal_filters(ctx: Context, plan: Node, conditions: list[Expr], clause: exp.Expr) -> Node:
+    """Put the windows of conditions that read NOW() around the inputs that have the times."""
+    bounds: dict[Expr, list[tuple[bool, NowBound]]] = {}
+    for condition in conditions:
+        found = _bound(condition)
+        if found is None:
+            raise ctx.refuse(_find_now(clause), QUERIES["NOW in a condition"])
+        time, is_low, bound = found
+        bounds.setdefault(time, []).append((is_low, bound))
+    for time, some in bounds.items():
+        lows, highs = ([bound for low, bound in some if low is side] for side in (True, False))
+        for i in range(max(len(lows), len(highs))):
+            extent = NowExtent(*(each[i] if i < len(each) else None for each in (lows, highs)))
+            placed = _place(ctx, plan, time, extent)
+            if placed is None:
+                is_outer = not {c.id for c in columns(time)} <= plan.ids or plan.borrows
+                raise ctx.refuse(_find_now(clause), QUERIES["NOW around" if is_outer else "NOW of tables"])
+            plan = placed
+    return plan
+
+
+def refuse_now(ctx: Context, clause: exp.Expr) -> None:
+    """Refuse NOW() in a condition that reads a subquery."""
+    raise ctx.refuse(_find_now(clause), QUERIES["NOW in a condition"])
+
+
+def _find_now(clause: exp.Expr) -> exp.Expr:
+    """Find where NOW() stands in a clause."""
+    found = (n for n in clause.walk() if isinstance(n, exp.CurrentTimestamp) or n.name.upper() in NAMES)
+    return next(found, clause)
+
+
+def _bound(condition: Expr) -> tuple[Expr, bool, NowBound] | None:
+    """Match a comparison of a time with NOW() as the time, whether it bounds it from below, and the bound."""
+    match condition:
+        case Call("<" | "<=" | ">" | ">=" as name, (a, b)):
+            (time, moment), op = ((a, b), str(name)) if reads_now(b) else ((b, a), MIRRORED[name])
+            bound = _moment(moment)
+            if bound is not None and columns(time) and not reads_now(time) and time.type.is_temporal:
+                return coerce(time, TIMESTAMP), op in (">", ">="), replace(bound, is_closed=op in ("<=", ">="))
+    return None
+
+
+def _moment(expr: Expr) -> NowBound | None:
+    """Match NOW() and what is added to it."""
+    match expr:
+        case Call("now"):
+            return NowBound()
+        case Cast(below) if expr.type == TIMESTAMP:
+            return _moment(below)
+        case Call("add_micros", (below, Literal(int() as micros))):
+            bound = _moment(below)
+            return bound and replace(bound, micros=bound.micros + micros)
+        case Call("add_months", (below, Literal(int() as months))):
+            bound = _moment(below)
+            return replace(bound, months=bound.months + months) if bound and not bound.micros else None
+    return None
+
+
+def _place(ctx: Context, plan: Node, time: Expr, extent: NowExtent) -> Node | None:
+    """Put a window around the input that has the time; None if it is of static tables, or of the outer query."""
+    read = {c.id for c in columns(time)}
+    match plan:
+        case Filter(child):
+            below = _place(ctx, child, time, extent)
+            return below and replace(plan, child=below)
+        case Join(left, right) if read <= right.ids and not read <= left.ids and not is_static(right):
+            below = _place(ctx, right, time, extent)
+            return below and replace(plan, right=below)
+        case Join(left) | ConditionalJoin(left) | Apply(left) if read <= left.ids and not is_static(left):
+            below = _place(ctx, left, time, extent)
+            return below and replace(plan, left=below)
+    if is_static(plan) or not read <= plan.ids or (plan.borrows and not isinstance(plan, Scan)):
+        return None
+    if isinstance(time, Column):
+        return Window(plan, _spec(ctx, plan, extent, time), time)
+    at = ctx.column("at", TIMESTAMP, time.nullable)
+    kept = tuple((c, c) for c in plan.output)
+    return Project(Window(Project(plan, (*kept, (at, time))), _spec(ctx, plan, extent, at), at), kept)
+
+
+def _spec(ctx: Context, plan: Node, extent: NowExtent, time: Column) -> WindowSpec:
+    stream = plan.relation.name if isinstance(plan, Scan) else ""
+    return WindowSpec(stream, extent, time.name, 1, (NOW,), next(ctx.ids))
