@@ -1,6 +1,7 @@
 """What is measured: one file per system, each a class with `run`.
 
 squallpy-local        the local executor over rows decoded beforehand
+squallpy-compiled     the same, its triggers compiled
 squallpy-local-final  the same, its answer printed only at the end: what printing after every batch costs
 squallpy-local-files  the first, reading Parquet as `squall run` does
 squallpy-spark        the Spark executor on local[2]
@@ -21,6 +22,7 @@ from bench.measure.batches import Watch
 # NB: names, so that a process loads only what it measures
 _CLASSES = {
     "squallpy-local": "squall_local:Local",
+    "squallpy-compiled": "squall_local:LocalCompiled",
     "squallpy-local-final": "squall_local:LocalFinal",
     "squallpy-local-files": "squall_local:LocalFiles",
     "squallpy-spark": "squall_spark:Squall",

@@ -16,6 +16,7 @@ from bench.data.tables import Stream
 from bench.measure.batches import Watch
 from squallpy.catalog.relation import MULT
 from squallpy.physical.plan import Plan
+from squallpy.runtime.compiled.functions import compile_plan
 from squallpy.runtime.local_executor import LocalExecutor
 from squallpy.runtime.result.result import Changes
 from squallpy.runtime.sources.input import Input
@@ -110,6 +111,7 @@ class Local:
     version = f"squallpy {getattr(squallpy, '__version__', '')}".strip()
 
     changes = True
+    compile = "off"
 
     def __init__(self) -> None:
         self.facts: dict[str, Any] = {}
@@ -117,7 +119,7 @@ class Local:
     def run(self, stream: Stream, watch: Watch) -> pa.Table | None:
         plan, leaps = plan_of(stream, 1), Leaps(stream.replay, watch.plan(stream.batches))
         input = Input(self._sources(stream), leaps)
-        executor = LocalExecutor(plan, input, with_changes=self.changes)
+        executor = LocalExecutor(plan, input, with_changes=self.changes, compiled=compile_plan(plan, self.compile))
         chosen, done = set(leaps.chosen), Done()
         for first, _ in leaps.steps:
             start = watch.clock()
@@ -138,6 +140,12 @@ class Local:
 
     def _sources(self, stream: Stream) -> Mapping[str, Source]:
         return {name: Decoded(table) for name, table in stream.tables.items()}
+
+
+class LocalCompiled(Local):
+    """Triggers that are compiled before the first batch."""
+
+    compile = "wait"
 
 
 class LocalFinal(Local):

@@ -4,7 +4,7 @@
     --scale S                                                                         [default: 4]
     --batch LIST       rows of a batch                                                [default: 1000,10000]
     --systems LIST     native, native-march (C++ by hand; stars only), or the query in a form (naive, fsql, cofactor)
-                       on an engine (duckdb, squallpy-local, squallpy-local-final), as in fsql/duckdb
+                       on an engine (duckdb, squallpy-local, squallpy-compiled, squallpy-local-final), as in fsql/duckdb
     --order, --deletes, --share, --seed     as of `bench.fivm.data`
     --repeats, --samples, --budget, --out
 
@@ -32,15 +32,18 @@ from bench.measure.results import ms, quotient, ratio
 
 HERE = Path(__file__).parents[1]
 SYSTEMS = [
-    "native", "native-march", "cofactor/squallpy-local", "cofactor/squallpy-local-final", "fsql/squallpy-local",
+    "native", "native-march", "cofactor/squallpy-local", "cofactor/squallpy-compiled",
+    "cofactor/squallpy-local-final", "fsql/squallpy-local",
     "fsql/squallpy-local-final", "fsql/duckdb",
 ]  # fmt: skip
+COMPILED = "cofactor/squallpy-compiled"
 NATIVE, COFACTOR, SQL, DUCKDB = "native", "cofactor/squallpy-local", "fsql/squallpy-local", "fsql/duckdb"
 NAMES = {
     "native": "C++ by hand, -O3",
     "native-march": "C++ by hand, -O3 -march=native",
     "duckdb": "DuckDB {}, re-evaluating",
     "squallpy-local": "squallpy, {}",
+    "squallpy-compiled": "squallpy, {}, compiled",
     "squallpy-local-final": "squallpy, {}, final answer",
     "fsql": "F/SQL",
     "naive": "naive SQL",
@@ -104,6 +107,7 @@ BARS = (
     Bar("cofactor, tuples/s, by F/SQL's on squallpy", by(COFACTOR, SQL, "tuples_per_second"), 5),
     Bar("DuckDB's batch in the last tenth by cofactor's", by(DUCKDB, COFACTOR, "last_tenth"), {1_000: 100, 10_000: 30}),
     Bar("cofactor, tuples/s, by C++'s", by(COFACTOR, NATIVE, "tuples_per_second"), 0.7),
+    Bar("cofactor compiled, tuples/s, by C++'s", by(COMPILED, NATIVE, "tuples_per_second"), 1.5),
     Bar("cofactor, batch in the last tenth by the second", of(COFACTOR, "last_tenth", "second_tenth"), 1.2, False),
     Bar("cofactor, bytes of views by those of the columns", of(COFACTOR, "views", "read_bytes"), 6, False),
     Bar("cofactor, seconds from text to first batch", lambda r: r.get(COFACTOR, {}).get("first"), 1, False),

@@ -12,12 +12,13 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import ClassVar, Final
 
 from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind
 from squallpy.codegen.expressions import Text, Value, bounds, print_key, real_word
-from squallpy.codegen.groups import RESERVED, GroupBody, scalar_rings
+from squallpy.codegen.groups import RESERVED as ROW_NAMES
+from squallpy.codegen.groups import GroupBody, scalar_rings
 from squallpy.codegen.names import Lines, Names, NotCompilable, constant
 from squallpy.logical.expressions import Column, Expr
 from squallpy.physical.plan import AuxiliaryPlan
@@ -30,8 +31,12 @@ STEPS: Final = 0
 TOUCHED: Final = 1  # frames: groups that the batch touched, the view as it is, and what is added to
 SOURCE: Final = 2
 SUMS: Final = 3
-WORDS: Final = 4
-_RESERVED = {"touched", "source", "group", "now", "half", "payload", "times"}
+FIRST: Final = 4  # 1 in the first batch
+WORDS: Final = 5
+RESERVED: Final = {
+    *ROW_NAMES, "touched", "source", "group", "now", "half", "payload", "times", "names", "places", "count", "cell_a",
+    "cell_b", "cell", "i", "j", "second",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,7 @@ class DerivationCode:
     Args:
         source: The view whose touched groups it reads.
         constants: Texts that it has.
+        room: Words that it uses besides.
     """
 
     relation: str
@@ -49,6 +55,7 @@ class DerivationCode:
     function: str
     text: str
     constants: tuple[str, ...]
+    room: int = 0
 
 
 def check_rows(aux: AuxiliaryPlan) -> None:
@@ -66,22 +73,32 @@ def check_rows(aux: AuxiliaryPlan) -> None:
 def print_derivation(relation: str, delta: View, payload: Payload, aux: AuxiliaryPlan, function: str) -> DerivationCode:
     """Print the function that computes a delta of an auxiliary relation; raises NotCompilable."""
     check_rows(aux)
-    return _Derivation(delta, payload, function, aux=aux, relation=relation).derivation()
+    return Derivation(delta, payload, function, aux=aux, relation=relation).derivation()
 
 
 @dataclass
-class _Derivation(GroupBody):
+class Derivation(GroupBody):
+    """Prints the function that computes a delta of the rows of groups."""
+
     aux: AuxiliaryPlan = field(kw_only=True)
     relation: str = field(kw_only=True)
-    names: Names = field(default_factory=lambda: Names({*RESERVED, *_RESERVED}))
+    names: Names = field(default_factory=lambda: Names({*RESERVED}))
+
+    depth: ClassVar = 3
+    """Indentation of what is done with a row."""
+
+    @property
+    def _room(self) -> int:
+        """Words that the function uses besides."""
+        return 0
 
     def derivation(self) -> DerivationCode:
-        self.body.depth = 3
+        """Print it; raises NotCompilable."""
+        self.body.depth = self.depth
         self._print(lambda: Value("times", None, -1, 1))
-        source = self.aux.source.name
-        return DerivationCode(
-            self.relation, self.delta.name, source, self.function, self._text(), tuple(self.body.texts)
-        )
+        source, text = self.aux.source.name, self._text()
+        constants = tuple(self.body.texts)
+        return DerivationCode(self.relation, self.delta.name, source, self.function, text, constants, self._room)
 
     def _key(self, key: Column) -> str:
         if key.type.kind is not Kind.VARCHAR:

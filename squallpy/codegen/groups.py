@@ -16,13 +16,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from squallpy.base.keys import least_as_held
-from squallpy.base.rings import Payload, Ring
-from squallpy.base.types import BIGINT, Kind, Type
+from squallpy.base.rings import Cofactor, Payload, Ring
+from squallpy.base.rings.payload import LaneRing
+from squallpy.base.types import BIGINT, DOUBLE, Kind, Type
 from squallpy.catalog.relation import MULT
 from squallpy.codegen.expressions import RowExpressions, Text, Value, bounds
 from squallpy.codegen.names import Lines, Names, NotCompilable, constant
 from squallpy.logical.expressions import Call, Cast, Column, Expr, columns, walk
-from squallpy.program.calculus import Assign, Cmp
+from squallpy.program.calculus import Assign, Cmp, Lane, lifted
 from squallpy.program.views import View
 
 # Words that a function is given, by the address of the first.
@@ -42,7 +43,7 @@ ARROW: Final = {  # the buffers that a column is read from, by the kind of its t
 
 RESERVED: Final = {
     "given", "steps", "batch", "first", "rows", "row", "dictionary", "sums", "key", "short_texts", "fits", "record",
-    "words", "left", "load", "load8", "address", "load32", "store", "range", "add_double", "abs", "max",
+    "words", "left", "lifted", "load", "load8", "address", "load32", "store", "range", "add_double", "abs", "max",
 }  # fmt: skip
 
 
@@ -54,6 +55,7 @@ class GroupCode:
         columns: Names and types of the columns that it reads.
         texts: Number of keys that are texts.
         constants: Texts that it has.
+        room: Words in which it lifts doubles; 0 if it lifts none.
     """
 
     delta: str
@@ -62,6 +64,7 @@ class GroupCode:
     columns: tuple[tuple[str, Type], ...]
     texts: int
     constants: tuple[str, ...]
+    room: int = 0
 
     @property
     def words(self) -> int:
@@ -94,22 +97,32 @@ class GroupBody(ABC):
         Args:
             times: Prints how often a row counts.
         """
-        rings, (term,) = scalar_rings(self.payload), self.delta.terms
+        rings, (term,) = self.payload.rings, self.delta.terms
         (atom,) = term.atoms
         self._fields = {v.id: name for name, v in atom.fields}
         self._row = row = RowExpressions(self.body, self.names, self._load, self._load_text)
         self._filter_and_compute([f for f in term.body if isinstance(f, Assign | Cmp)])
         keys = [self._key(key) for key in self.delta.keys]
         sums = [lane for lane in term.lanes if lane is not None]
-        values = [row.product(lane) if ring <= Ring.EXACT else None for lane, ring in zip(sums, rings, strict=True)]
+        exact = (Ring.COUNT, Ring.EXACT)
+        values = [row.product(lane) if ring in exact else None for lane, ring in zip(sums, rings, strict=True)]
         count = times() if times else None
-        codes = [
-            row.real_product(lane, count) if value is None else (row.times(value, count) if count else value).code
-            for lane, value in zip(sums, values, strict=True)
-        ]
+        codes = list[str]()
+        for lane, ring, value in zip(sums, rings, values, strict=True):
+            if value is not None:
+                codes.append((row.times(value, count) if count else value).code)
+            else:
+                codes.append(self._lift(lane, count) if isinstance(ring, Cofactor) else row.real_product(lane, count))
         self.body("if fits == 0:")
         self.body("    return -1")
         self._add(keys, list(zip(codes, rings, self.payload.offsets, strict=True)))
+
+    def _lift(self, lane: Lane, count: Value | None) -> str:
+        """Print how often a row counts and, behind commas, the doubles that are lifted, in the order of variables."""
+        found = sorted(filter(None, map(lifted, lane)), key=lambda pair: pair[1])
+        assert len(found) == len(lane), "a lane lifts all of its factors, or none"
+        doubles = (self._row.value(Cast(value, DOUBLE)).code for value, _ in found)
+        return ", ".join([count.code if count else "1", *doubles])
 
     @property
     def _in_locals(self) -> bool:
@@ -180,7 +193,7 @@ class GroupBody(ABC):
             self.body(f"fits &= 1 if {known}{value.code} >= {constant(least)} else 0")
         return f"({value.code} if {value.known} else LEAST_WORD)" if value.known else value.code
 
-    def _add(self, keys: list[str], lanes: list[tuple[str, Ring, int]]) -> None:
+    def _add(self, keys: list[str], lanes: list[tuple[str, LaneRing, int]]) -> None:
         """Print how values are added to the payload of a key, or to locals."""
         if self._in_locals:
             for value, ring, at in lanes:
@@ -229,7 +242,8 @@ class _Group(GroupBody):
     def code(self) -> GroupCode:
         self._print(self._load_times if self.is_signed else None)
         constants, read = tuple(self.body.texts), tuple(self.columns.items())
-        return GroupCode(self.delta.name, self.function, self._text(), read, self.texts, constants)
+        room = max((ring.size + ring.words for ring in self.payload.rings if isinstance(ring, Cofactor)), default=0)
+        return GroupCode(self.delta.name, self.function, self._text(), read, self.texts, constants, room)
 
     def _key(self, key: Column) -> str:
         if key.type.kind is Kind.VARCHAR:
@@ -325,16 +339,25 @@ class _Group(GroupBody):
         lines("    fits = 1")
 
 
-def add_lanes(lines: Lines, lanes: Iterable[tuple[str, Ring, int]], where: str) -> None:
+def add_lanes(lines: Lines, lanes: Iterable[tuple[str, LaneRing, int]], where: str) -> None:
     """Print how words are added to a payload; `left` is then 0 if nothing is left of what is changed.
 
     Args:
-        lanes: Words of COUNT and EXACT lanes (of these one, sign-extended, or two with a comma), of others doubles and,
-            behind a comma, multiplicities; rings and offsets.
+        lanes: Words of COUNT and EXACT lanes (of these one, sign-extended, or two with a comma), of sums of doubles
+            these and, behind a comma, multiplicities, of cofactor rings a multiplicity and the doubles that are lifted;
+            rings and offsets.
         where: The address of the payload.
     """
     left = []
     for value, ring, at in lanes:
+        if isinstance(ring, Cofactor):
+            times, *doubles = value.split(", ")
+            lines("lifted = room_of(steps)")
+            for i, double in enumerate(doubles):
+                lines(f"store(lifted, {i}, {double})")
+            left.append(f"left_{at}")
+            lines(f"left_{at} = add_lifted({where} + {8 * at}, {ring.code}, {ring.first}, lifted, {times}, steps)")
+            continue
         if ring >= Ring.REAL:
             left.append(f"left_{at}")
             lines(f"left_{at} = add_double({where} + {8 * at}, {value}, {ring.code}, steps)")

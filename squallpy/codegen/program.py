@@ -9,11 +9,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from squallpy.base.rings import Cofactor
 from squallpy.codegen.derivations import DerivationCode, print_derivation
 from squallpy.codegen.groups import GroupCode, print_group
+from squallpy.codegen.model_rows import print_model_rows
 from squallpy.codegen.names import Lines, Names, NotCompilable, text_lines
-from squallpy.codegen.statements import OUTCOME_ROWS, StatementCode, print_statement, touched_name
+from squallpy.codegen.products import ProductPrinter
+from squallpy.codegen.statements import ProductCode, StatementCode, StatementPrinter, touched_name
 from squallpy.physical.plan import Plan, Stage, Update
+from squallpy.program.auxiliary.model_rows import ModelRows
 
 MOST_LINES = 4_000
 """The lines of a plan's code: LLVM takes a second for some hundred, and minutes for functions of thousands."""
@@ -31,7 +35,9 @@ _REAL_STEPS = (
     *("mean_of", "ordinal", "real_add", "real_divide", "real_key", "real_multiply", "real_of", "real_subtract"),
 )
 _LANE_STEPS = ("add_double", "combine_count", "combine_lane")
-_TEXT_STEPS = ("begins_with", "leading", "same_text", "search", "size_of", "start_of", "text_bytes")
+_BLOCK_STEPS = ("add_lifted", "cell_of", "has_odd", "multiply_each", "multiply_rows", "rows_of", "settle_sum")
+_AHEAD_STEPS = ("ask_ahead", "find_rows", "found_at")
+_TEXT_STEPS = ("begins_with", "intern", "leading", "same_text", "search", "size_of", "start_of", "text_bytes")
 _STEPS = (  # what printed code imports, if it has it
     *("add_fits", "add_rows", "bit", "count_of", "enter", "exact_add", "exact_multiply", "find", "first_of"),
     *("frame_at", "half", "has_null", "is_known", "key_of", "key_room", "length_of", "load", "load8", "load32"),
@@ -51,8 +57,9 @@ class RunCode:
         targets: Those that it changes.
         unique: Views whose counts it watches, each with the delta that is added to it; it notes whether one came to be
             more than 1.
-        width: The words of its largest rows.
+        room: Words of the most rows that a statement adds together.
         constants: Texts that it has.
+        products: The products of cofactor rings that statements add up.
     """
 
     function: str
@@ -63,8 +70,9 @@ class RunCode:
     pools: tuple[str, ...]
     targets: tuple[str, ...]
     unique: tuple[tuple[str, str], ...]
-    width: int
+    room: int
     constants: tuple[str, ...]
+    products: tuple[ProductCode, ...] = ()
 
     @property
     def words(self) -> int:
@@ -72,19 +80,19 @@ class RunCode:
         return self.notes + len(self.unique)
 
     @property
-    def room(self) -> int:
-        """Number of words of the room for rows that a statement adds together."""
-        return OUTCOME_ROWS * self.width
-
-    @property
     def frames(self) -> int:
         """The word at which the frames of pools begin."""
         return 1 + 3 * len(self.deltas)
 
     @property
+    def products_at(self) -> int:
+        """The word at which the addresses of products begin."""
+        return self.frames + len(self.pools)
+
+    @property
     def notes(self) -> int:
         """The word at which it notes what it found of unique views."""
-        return self.frames + len(self.pools)
+        return self.products_at + len(self.products)
 
 
 @dataclass(frozen=True)
@@ -113,7 +121,9 @@ class PlanCode:
         texts += f"from squallpy.runtime.kernels.real_steps import ({reals}\n)\n" if reals else ""
         lanes = "".join(f"\n    {step}," for step in _LANE_STEPS if step in used)
         texts += f"from squallpy.runtime.kernels.real_lanes import ({lanes}\n)\n" if lanes else ""
-        texts += "from squallpy.runtime.kernels.look_ahead import ask_ahead\n" if "ask_ahead" in used else ""
+        for module, names in (("block_steps", _BLOCK_STEPS), ("look_ahead", _AHEAD_STEPS)):
+            found = ", ".join(name for name in names if name in used)
+            texts += f"from squallpy.runtime.kernels.{module} import {found}\n" if found else ""
         texts += "from squallpy.runtime.kernels.touched_groups import note_rows\n" if "note_rows" in used else ""
         compiler = "address, called, kernel" if "address" in used else "called, kernel"
         head = _HEAD.format(title="Triggers of a query, printed.", steps=steps + "\n", texts=texts, compiler=compiler)
@@ -135,8 +145,9 @@ def print_plan(plan: Plan) -> PlanCode:
                 *_TEXT_STEPS,
                 *_REAL_STEPS,
                 *_LANE_STEPS,
+                *_BLOCK_STEPS,
+                *_AHEAD_STEPS,
                 "note_rows",
-                "ask_ahead",
                 "entry",
                 "called",
                 "kernel",
@@ -163,7 +174,8 @@ def print_plan(plan: Plan) -> PlanCode:
             assert feed.auxiliary
             try:
                 function, relation = names(f"derive {delta.name.lstrip('Δ')}"), feed.relation.name
-                derivations.append(print_derivation(relation, delta, payload, feed.auxiliary, function))
+                printer = print_model_rows if isinstance(feed.auxiliary.kind, ModelRows) else print_derivation
+                derivations.append(printer(relation, delta, payload, feed.auxiliary, function))
             except NotCompilable as reason:
                 refused.append((delta.name, str(reason)))
     return _within(MOST_LINES, PlanCode(tuple(groups), runs, tuple(derivations), tuple(refused)))
@@ -224,7 +236,9 @@ class _Runs:
             if is_unique and not _is_plain(update):
                 raise NotCompilable(f"{update.target}, whose PRIMARY KEY is checked")
             function = self._names(f"add to {update.target}")
-            return print_statement(update, self._pools, function, self._auxiliary, self._noted)
+            has_blocks = any(isinstance(ring, Cofactor) for ring in self._pools[update.target].payload.rings)
+            printer = ProductPrinter if has_blocks else StatementPrinter
+            return printer(update, self._pools, function, self._auxiliary, self._noted).code()
         except NotCompilable as reason:
             self._refused.append((f"{update.delta} → {update.target}", str(reason)))
             return None
@@ -234,19 +248,22 @@ class _Runs:
         pools = tuple(dict.fromkeys(pool for each in run for pool in each.pools))
         targets = tuple(dict.fromkeys(each.pools[-1] for each in run))
         unique = tuple((each.pools[-1], each.delta) for each in run if each.pools[-1] in self._unique)
-        function, notes = self._names("apply"), 1 + 3 * len(deltas) + len(pools)
+        products = tuple(each.product for each in run if each.product)
+        function, first_product = self._names("apply"), 1 + 3 * len(deltas) + len(pools)
         lines = Lines()
         lines(f'"""Run statements {first + 1} to {stop} of a batch; −2: no memory."""')
         lines(f"steps = load(given, {_STEPS_AT})")
         local = {pool: f"pool_{number}" for number, pool in enumerate(pools)}
         for number, pool in enumerate(pools):
             lines(f"{local[pool]} = frame_at(load(given, {1 + 3 * len(deltas) + number}))  # {pool}")
-        watched = iter(range(notes, notes + len(unique)))
+        multiplied = iter(range(first_product, first_product + len(products)))
+        watched = iter(range(first_product + len(products), first_product + len(products) + len(unique)))
         for each in run:
             at = 1 + 3 * deltas.index(each.delta)
             given = f"load(given, {at}), load(given, {at + 1}), load(given, {at + 2})"
             frames = ", ".join(self._frames(each, pools, local))
-            lines(f"result = {each.function}(steps, {given}, {pools.index(each.pools[-1])}, {frames})")
+            given += f", {pools.index(each.pools[-1])}" + (f", load(given, {next(multiplied)})" if each.product else "")
+            lines(f"result = {each.function}(steps, {given}, {frames})")
             lines("if result < 0:")
             lines("    return result")
             if each.pools[-1] in self._unique:
@@ -255,11 +272,10 @@ class _Runs:
         text = "\n\n".join(
             [*(each.text for each in run), "\n".join(["@entry", f"def {function}(given):", *lines.lines])]
         )
-        layouts = [self._pools[name] for name in targets]
         targets += tuple(name for name in pools if name not in self._pools)
-        width = max(len(pool.keys) + pool.payload.width for pool in layouts)
-        constants = tuple(text for each in run for text in each.constants)
-        return RunCode(function, text + "\n", first, stop, deltas, pools, targets, unique, width, constants)
+        constants, room = tuple(text for each in run for text in each.constants), max(each.room for each in run)
+        text += "\n"
+        return RunCode(function, text, first, stop, deltas, pools, targets, unique, room, constants, products)
 
     def _frames(self, each: StatementCode, pools: tuple[str, ...], local: Mapping[str, str]) -> Iterator[str]:
         """Name the frames that a statement is given, and the number of the pool of touched groups behind its."""

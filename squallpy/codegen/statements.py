@@ -11,10 +11,11 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Final
+from typing import ClassVar, Final
 
 from squallpy.base.keys import NULL, is_own_key, is_plain, null_of
-from squallpy.base.rings import Payload, Ring
+from squallpy.base.rings import Cofactor, Payload, Ring
+from squallpy.base.rings.payload import LaneRing
 from squallpy.base.types import Kind
 from squallpy.codegen.derivations import check_rows, print_measure
 from squallpy.codegen.expressions import RowExpressions, Text, Value, print_key
@@ -31,7 +32,32 @@ _OPERATORS = dict(zip(COMPARISONS, ("==", "!=", "<", "<=", ">", ">="), strict=Tr
 _RESERVED = {
     "given", "steps", "rows", "row", "keys", "words", "target", "pool", "load", "store", "range", "find", "added",
     "out_keys", "out_words", "repeats", "result", "address", "touched", "noting", "ask_ahead", "min", "max", "abs",
+    "product", "found", "place", "some",
 }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """A factor of a product of cofactor rings: the word of a row that has its place, an offset there, and its ring.
+
+    Args:
+        ring: COUNT scales a product; None: the word is a double, the variable `number` of the view tree, and lifted.
+    """
+
+    word: int
+    offset: int
+    ring: LaneRing | None
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ProductCode:
+    """A product that a statement adds up: rows of so many words, so many at once, say where its factors are."""
+
+    ring: Cofactor
+    factors: tuple[Factor, ...]
+    width: int
+    rows: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +67,8 @@ class StatementCode:
     Args:
         pools: The views that it looks up, then the one that it adds to: its arguments, as frames.
         constants: Texts that it has.
+        product: The product of cofactor rings that it adds up, which is an argument, too.
+        room: Words of the rows that it adds together.
     """
 
     function: str
@@ -48,6 +76,8 @@ class StatementCode:
     delta: str
     pools: tuple[str, ...]
     constants: tuple[str, ...]
+    product: ProductCode | None = None
+    room: int = 0
 
 
 def touched_name(view: str) -> str:
@@ -55,25 +85,16 @@ def touched_name(view: str) -> str:
     return f"{view} before"
 
 
-def print_statement(
-    update: Update,
-    pools: Mapping[str, PoolPlan],
-    function: str,
-    auxiliary: Mapping[str, AuxiliaryPlan],
-    watched: Collection[str],
-) -> StatementCode:
-    """Print the function that runs a statement; raises NotCompilable.
+@dataclass
+class StatementPrinter:
+    """Prints the function that runs a statement, whose target has counts and sums.
 
     Args:
         pools: Layouts of all that a statement may read and change, by name.
         auxiliary: The auxiliary relations whose rows it may look at.
         watched: Views of which it notes the groups that it touches.
     """
-    return _Statement(update, pools, function, auxiliary, watched).code()
 
-
-@dataclass
-class _Statement:
     update: Update
     pools: Mapping[str, PoolPlan]
     function: str
@@ -83,14 +104,40 @@ class _Statement:
     body: Lines = field(default_factory=lambda: Lines(depth=2))
     words: dict[int, str] = field(default_factory=dict)  # of variables, by id
     arguments: dict[str, str] = field(default_factory=dict)  # of views that are looked up
+    batched: dict[str, Lookup] = field(default_factory=dict)  # probes for many rows at once, by view
+    product: ProductCode | None = None
+    rows: int = OUTCOME_ROWS  # that are added together,
+    room: int = 0  # and the words of these
+
+    given: ClassVar[tuple[str, ...]] = ("keys", "words", "rows", "pool")
+    """Its arguments before the views."""
 
     def code(self) -> StatementCode:
+        """Print it; raises NotCompilable."""
         update = self.update
         self._row = RowExpressions(self.body, self.names, self._load, self._load_text)
         delta, target = self.pools[update.delta], self.pools[update.target]
         if update.keep is not None:
             raise NotCompilable("a part of the outcome for each partition")
-        self._check(target)
+        plain, noted, lines = self._is_plain(delta, target), update.target in self.watched, Lines()
+        self._check(target, plain)
+        lines(f'"""{" ".join(update_text(update).split())[:110]}"""')
+        if plain:
+            self._note(lines, target, "rows", "keys")
+            lines("return add_rows(target, keys, words, rows, steps, pool)")
+        else:
+            self._print_loop(lines, delta, target)
+        arguments = ", ".join([*self.arguments.values(), *(["touched", "noting"] if noted else []), "target"])
+        given = StatementPrinter.given if plain else self.given
+        head = f"def {self.function}(steps, {', '.join(given)}, {arguments}):"
+        text = "\n".join(["@called", head, *lines.lines])
+        pools = (*self.arguments, *([touched_name(update.target)] if noted else []), update.target)
+        constants = tuple(self.body.texts)
+        return StatementCode(self.function, text + "\n", update.delta, pools, constants, self.product, self.room)
+
+    def _print_loop(self, lines: Lines, delta: PoolPlan, target: PoolPlan) -> None:
+        """Print the loop over the rows of the delta."""
+        update = self.update
         for i, variable in enumerate(update.variables):
             self._bind(variable, f"load(keys, {len(update.variables)} * row + {i})")
         given = [(delta.payload, update.picks, "given")]
@@ -106,43 +153,58 @@ class _Statement:
                 case Let(variable, value):
                     self.words[variable.id] = self._let(variable, value)
         self._emit(target, given)
-        noted = update.target in self.watched
-        arguments = ", ".join([*self.arguments.values(), *(["touched", "noting"] if noted else []), "target"])
-        lines = Lines()
-        lines(f'"""{" ".join(update_text(update).split())[:110]}"""')
-        if self._is_plain(delta, target):
-            if noted:
-                lines("if note_rows(touched, target, keys, rows, steps, noting) < 0:")
-                lines("    return -2")
-            lines("return add_rows(target, keys, words, rows, steps, pool)")
-        else:
-            lines("added, repeats, out_keys = 0, 0, room_of(steps)")
-            lines(f"out_words = out_keys + {8 * OUTCOME_ROWS * len(target.keys)}")
-            lines("for row in range(rows):")
-            self._ask_ahead(lines)
-            lines.lines += self.body.lines
-            if noted:
-                lines("if note_rows(touched, target, out_keys, added, steps, noting) < 0:")
-                lines("    return -2")
-            lines("result = add_rows(target, out_keys, out_words, added, steps, pool)")
-            lines("return result if result < 0 else repeats | result")
-        head = f"def {self.function}(steps, keys, words, rows, pool, {arguments}):"
-        text = "\n".join(["@called", head, *lines.lines])
-        pools = (*self.arguments, *([touched_name(update.target)] if noted else []), update.target)
-        return StatementCode(self.function, text + "\n", update.delta, pools, tuple(self.body.texts))
+        self._begin(lines, target)
+        lines("for row in range(rows):")
+        self._look_ahead(lines)
+        lines.lines += self.body.lines
+        self._end(lines, target)
 
-    def _ask_ahead(self, lines: Lines) -> None:
-        """Print that the records of the first lookup are asked for, 64 rows at a time, if the delta tells its keys."""
-        first, given = self.update.steps[0] if self.update.steps else None, [v.id for v in self.update.variables]
-        if not isinstance(first, Lookup) or first.method not in ("probe", "slice"):
-            return
-        places = [(position, given.index(v.id)) for position, v in first.bound_keys if v.id in given]
-        if len(places) == len(first.bound_keys) and all(max(place) < 16 for place in places):
-            columns = sum(column << 4 * position for position, column in places)
-            where, s = f"keys + {8 * len(given)} * row", first.index if first.method == "slice" else -1
-            pool = self.arguments[first.source]
-            with lines.block("    if row & 63 == 0:"):
-                lines(f"    ask_ahead({pool}, {s}, {where}, {len(given)}, {columns}, min(64, rows - row), steps)")
+    def _begin(self, lines: Lines, target: PoolPlan) -> None:
+        """Print what comes before the rows."""
+        self.room = self.rows * (len(target.keys) + target.payload.width)
+        lines("added, repeats, out_keys = 0, 0, room_of(steps)")
+        lines(f"out_words = out_keys + {8 * self.rows * len(target.keys)}")
+
+    def _end(self, lines: Lines, target: PoolPlan) -> None:
+        """Print what comes after them."""
+        self._note(lines, target, "added")
+        lines("result = add_rows(target, out_keys, out_words, added, steps, pool)")
+        lines("return result if result < 0 else repeats | result")
+
+    def _note(self, lines: Lines, target: PoolPlan, rows: str, keys: str = "out_keys") -> None:
+        """Print that the groups of rows are noted before these are added, if somebody has to know."""
+        if target.name in self.watched:
+            lines(f"if note_rows(touched, target, {keys}, {rows}, steps, noting) < 0:")
+            lines("    return -2")
+
+    def _look_ahead(self, lines: Lines) -> None:
+        """Print what is done for 64 rows at a time: the records of lookups are found, or asked for."""
+        width, calls = len(self.update.variables), list[str]()
+        for step in self.update.steps:
+            if not isinstance(step, Lookup) or (columns := self._columns_of(step)) is None:
+                continue
+            pool, where = self.arguments[step.source], f"keys + {8 * width} * row"
+            rows = f"{where}, {width}, {columns}, min(64, rows - row), steps"
+            if self.batched.get(step.source) is step:
+                calls.append(f"find_rows({pool}, {rows})")
+            elif step.method == "slice" and step is self.update.steps[0]:
+                calls.append(f"ask_ahead({pool}, {step.index}, {rows})")
+        if calls:
+            lines("    if row & 63 == 0:")
+        for call in calls:
+            lines(f"        {call}")
+
+    def _columns_of(self, step: Lookup) -> int | None:
+        """Encode which keys of the delta a lookup's are, four bits each; None if it has others."""
+        given = [v.id for v in self.update.variables]
+        places = [(position, given.index(v.id)) for position, v in step.bound_keys if v.id in given]
+        if len(places) < len(step.bound_keys) or any(max(place) >= 16 for place in places):
+            return None
+        return sum(column << 4 * position for position, column in places)
+
+    def _is_batched(self, step: Lookup) -> bool:
+        """True if a probe's records are found for many rows at once: that of the first step, by keys of the delta."""
+        return step is self.update.steps[0]
 
     def _is_plain(self, delta: PoolPlan, target: PoolPlan) -> bool:
         """True if the rows of the delta, as they are, are added."""
@@ -151,7 +213,7 @@ class _Statement:
         whole = update.picks == tuple(range(len(target.payload.rings))) and all(lane == () for lane in update.lanes)
         return same and whole and not update.steps
 
-    def _check(self, target: PoolPlan) -> None:
+    def _check(self, target: PoolPlan, is_plain: bool) -> None:
         sources = {step.source for step in self.update.steps if isinstance(step, Lookup)}
         if target.name in sources:
             raise NotCompilable(f"{target.name}, which it reads and changes")
@@ -159,9 +221,32 @@ class _Statement:
             pool = self.pools.get(name)
             if pool is None:
                 raise NotCompilable(f"{name}, which is no view")
-            scalar_rings(pool.payload)
+            if not is_plain:
+                self._check_payload(pool.payload)
         if target.orders or target.is_ordered:
             raise NotCompilable(f"{target.name}, which has sorted indexes")
+
+    def _check_payload(self, payload: Payload) -> None:
+        """Raise NotCompilable for a payload that is not multiplied here."""
+        scalar_rings(payload)
+
+    def _find(self, step: Lookup, pool: str) -> str:
+        """Print how the record of a probe is found."""
+        record = self.names("record")
+        if step.source not in self.batched and self._columns_of(step) is not None and self._is_batched(step):
+            self.batched[step.source] = step
+            self.body(f"{record} = found_at({pool}, row)")
+            return record
+        self.body(f"{record} = find({pool}, {self._key_of(step, pool)}, steps)")
+        return record
+
+    def _key_of(self, step: Lookup, pool: str) -> str:
+        """Print the key of a lookup."""
+        room = self.names("key")
+        self.body(f"{room} = key_room({pool})")
+        for position, variable in step.bound_keys:
+            self.body(f"store({room}, {position}, {self.words[variable.id]})")
+        return room
 
     def _bind(self, variable: Column, code: str) -> None:
         self.words[variable.id] = name = self.names(variable.name)
@@ -180,15 +265,11 @@ class _Statement:
             raise NotCompilable(f"{step.method} {row.relation}[{step.source}]")
         check_rows(aux)
         source, payload = self._argument(step.source), self.names("payload")
-        record, room, width = self.names("record"), self.names("key"), aux.source.payload.width
-        self.body(f"{room} = key_room({source})")
-        for position, variable in step.bound_keys:
-            self.body(f"store({room}, {position}, {self.words[variable.id]})")
-        self.body(f"{record} = find({source}, {room}, steps)")
+        width, record = aux.source.payload.width, self._find(step, source)
         self.body(f"{payload} = words_of({source}, {record}, {width}) if {record} >= 0 else 0")
         if row.is_before:
             touched = self._argument(touched_name(step.source))
-            self.body(f"{record} = find({touched}, {room}, steps)")
+            self.body(f"{record} = find({touched}, {self._key_of(step, touched)}, steps)")
             self.body(f"if {record} >= 0:")
             self.body(f"    {payload} = words_of({touched}, {record}, {width})")
         count = aux.source.payload.offsets[aux.output.count]
@@ -211,23 +292,20 @@ class _Statement:
         if step.range or source.is_ordered:
             raise NotCompilable(f"{step.method} {step.source}")
         pool = self._argument(step.source)
-        width, record = len(source.keys), self.names("record")
-        room = self.names("key")
-        self.body(f"{room} = key_room({pool})")
-        for position, variable in step.bound_keys:
-            self.body(f"store({room}, {position}, {self.words[variable.id]})")
+        width = len(source.keys)
         match step.method:
             case "probe":
-                self.body(f"{record} = find({pool}, {room}, steps)")
+                record = self._find(step, pool)
                 self.body(f"if {record} < 0:")
                 self.body("    continue")
             case "slice":
-                entry, i = self.names("entry"), self.names("i")
-                self.body(f"{entry} = slice_of({pool}, {step.index}, {room}, steps)")
+                entry, i, record = self.names("entry"), self.names("i"), self.names("record")
+                self.body(f"{entry} = slice_of({pool}, {step.index}, {self._key_of(step, pool)}, steps)")
                 self.body(f"for {i} in range(length_of({pool}, {step.index}, {entry})):")
                 self.body.depth += 1
                 self.body(f"{record} = record_of({pool}, {step.index}, {entry}, {i})")
             case "scan":
+                record = self.names("record")
                 self.body(f"for {record} in range(count_of({pool})):")
                 self.body.depth += 1
             case _:
@@ -323,10 +401,8 @@ class _Statement:
                 if i not in there:
                     self.body(f"store(out_words, {broad} * added + {i}, {given_words.get(i, '0')})")
             self.body("added += 1")
-            with self.body.block(f"if added == {OUTCOME_ROWS}:"):
-                if target.name in self.watched:
-                    self.body("if note_rows(touched, target, out_keys, added, steps, noting) < 0:")
-                    self.body("    return -2")
+            with self.body.block(f"if added == {self.rows}:"):
+                self._note(self.body, target, "added")
                 self.body("result = add_rows(target, out_keys, out_words, added, steps, pool)")
                 self.body("if result < 0:")
                 self.body("    return result")

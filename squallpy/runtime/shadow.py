@@ -10,7 +10,8 @@ from time import perf_counter
 import numpy as np
 
 from squallpy.base.events import COMPILE, WARNING, log_event
-from squallpy.base.rings import Payload, Ring
+from squallpy.base.rings import Cofactor, Payload, Ring
+from squallpy.base.rings.cofactor import COUNT, HASH
 from squallpy.runtime.batch.direct_batch import Changed
 from squallpy.runtime.batch.micro_batch import Stats
 from squallpy.runtime.kernels.content_hash import hash_columns
@@ -74,6 +75,8 @@ def _digest(keys: Words, words: Words, payload: Payload) -> tuple[int, int]:
     """Count rows, and add up their hashes: the same for the same rows in any order."""
     columns = list(keys.T)
     for ring, at in zip(payload.rings, payload.offsets, strict=True):
-        if isinstance(ring, Ring) and ring <= Ring.EXACT:
+        if isinstance(ring, Cofactor):
+            columns += [words[:, at + COUNT], words[:, at + HASH]]
+        elif ring <= Ring.EXACT:
             columns += [words[:, at + i] for i in range(ring.words)]
     return len(keys), int(hash_columns(columns).sum()) if columns and len(keys) else 0

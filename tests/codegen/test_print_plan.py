@@ -27,6 +27,13 @@ def test_statements_that_stand_together_are_one_function() -> None:
     assert (run.first, run.stop, run.deltas) == (0, 4, ("ΔR", "ΔT")) and len(run.pools) == 3
 
 
+def test_a_batch_of_a_view_tree_is_compiled_whole() -> None:
+    code = printed("SELECT * FROM cofactor(TABLE(SELECT k, v, w FROM r NATURAL JOIN t))")
+    assert not code.refused and [each.delta for each in code.derivations] == ["ΔN1"]
+    products = [product for run in code.runs for product in run.products]
+    assert [len(product.factors) for product in products] == [3, 3]  # both relations' blocks, and k, which is lifted
+
+
 @pytest.mark.parametrize(
     ("sql", "reason"),
     [

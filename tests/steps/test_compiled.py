@@ -36,6 +36,10 @@ SAMPLE = (
     # compiled statements between others: nested aggregates, windows
     "sums_of_sums",
     "windows_slide",
+    # payloads of cofactor rings: sums without keys and by group, models
+    "cofactor_deletes_first",
+    "cofactor_groups_text",
+    "ols_groups",
 )
 
 

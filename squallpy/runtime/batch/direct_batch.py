@@ -5,7 +5,7 @@ and so is a batch for which compiled code has no answer: nothing was changed the
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ from squallpy.codegen.statements import touched_name
 from squallpy.physical.plan import Derive, Plan
 from squallpy.runtime.auxiliary.maintainer import begin
 from squallpy.runtime.auxiliary.maintainer_registry import open_maintainer
+from squallpy.runtime.auxiliary.model_rows import ModelMaintainer
 from squallpy.runtime.batch.micro_batch import AggregatedPart, Stats, add_stats
 from squallpy.runtime.compiled.functions import (
     CompiledDerivation,
@@ -114,7 +115,7 @@ class DirectBatch:
             elif isinstance(step, Derive):
                 for each in (each for each in self._derivations if each.code.relation == step.relation):
                     view = each.code.source
-                    each.bind(self._touched[view], store.pool(view), self._sums[each.code.delta])
+                    each.bind(self._touched[view], store.pool(view), self._sums[each.code.delta], store.dictionary)
                     self._calls.append(each)
         self._feeds = list[_Feed]()
         for number, feed in enumerate(plan.sources):
@@ -131,7 +132,8 @@ class DirectBatch:
         columns = {pool.name: pool.keys for pool in plan.pools}
         watched = {view for run in self._runs.values() for view, _ in run.code.unique} & columns.keys()
         self._unique = {u.view: KeyCheck(u, columns[u.view]) for u in plan.unique if u.view in watched}
-        self._reports = dict[tuple[int, ...], BatchReport]()
+        self._reports = dict[tuple[tuple[int, ...], tuple[tuple[str, int], ...]], BatchReport]()
+        self._singular = dict[str, int]()  # by the label of a regression, groups of the batch without coefficients
 
     def _lay_out(self) -> None:
         """Write the words for the driver."""
@@ -206,7 +208,8 @@ class DirectBatch:
         if changed is None:
             return None
         noted = {"unmatched": self._book(entries), "late": 0, "duplicates": self._check()}
-        return changed, add_stats(part.stats, sums.stats) | noted
+        singular: Stats = {"singular": self._singular} if self._singular else {}
+        return changed, add_stats(part.stats, sums.stats) | noted | singular
 
     def _book(self, entries: Sequence[Delta]) -> int:
         """Book the rows of change streams, and count the deletes of rows that are not there."""
@@ -236,14 +239,14 @@ class DirectBatch:
         if changed is None:
             return None
         counts += [self._check(), self._book(entries)]
-        key = tuple(counts)
+        key = (tuple(counts), tuple(self._singular.items()))
         if key not in self._reports:
             if len(self._reports) >= _REPORTS:
                 self._reports.clear()
             read = {feed.name: rows for feed, rows in zip(self._feeds, counts, strict=False) if rows}
-            duplicates, unmatched = counts[-2:]
-            tuples = sum(read.values())
-            self._reports[key] = BatchReport(tuples=tuples, read_rows=read, duplicates=duplicates, unmatched=unmatched)
+            (duplicates, unmatched), singular = counts[-2:], self._singular or None
+            report = BatchReport(tuples=sum(read.values()), read_rows=read, duplicates=duplicates, unmatched=unmatched)
+            self._reports[key] = replace(report, singular=singular)
         return changed, self._reports[key]
 
     def _drive(self, first: bool) -> Changed | None:
@@ -251,7 +254,9 @@ class DirectBatch:
         words[at.RESULTS] = 0 if first else len(self._rooms)
         for group in self._of_texts:
             group.note(self._store.dictionary)
-        words[at.START] = 0
+        words[at.START], self._singular = 0, {}
+        for each in self._derivations:
+            each.is_first = first
         answer = drive(self._address)
         while answer <= at.WAITS:
             self._derive(at.WAITS - answer)
@@ -281,7 +286,10 @@ class DirectBatch:
         assert isinstance(call, CompiledDerivation)
         sums = self._sums[call.code.delta]
         sums.clear()
-        changes = self._maintainers[call.code.relation].deltas(self._store, self._touched[call.code.source].rows())
+        maintainer = self._maintainers[call.code.relation]
+        changes = maintainer.deltas(self._store, self._touched[call.code.source].rows())
+        if isinstance(maintainer, ModelMaintainer) and maintainer.singular:
+            self._singular[maintainer.label] = self._singular.get(maintainer.label, 0) + maintainer.singular
         if found := changes.get(call.code.delta):
             sums.upsert(np.ascontiguousarray(found.keys), np.ascontiguousarray(found.words))
         self._words[at.START] = number + 1

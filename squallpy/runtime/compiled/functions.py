@@ -14,17 +14,21 @@ import numpy as np
 import pyarrow as pa
 
 from squallpy.base.events import COMPILE, WARNING, first_line, log_event
+from squallpy.base.rings import Cofactor
 from squallpy.catalog.relation import MULT
 from squallpy.codegen import derivations
 from squallpy.codegen import groups as at
 from squallpy.codegen.derivations import DerivationCode
 from squallpy.codegen.groups import ARROW, GroupCode
 from squallpy.codegen.program import PlanCode, RunCode, print_plan
+from squallpy.codegen.statements import ProductCode
 from squallpy.physical.plan import Plan
 from squallpy.runtime.compiled.code_cache import load_cached, load_code
 from squallpy.runtime.evaluate.kernel_runner import Batch
+from squallpy.runtime.kernels.block_steps import BLOCK_STEPS, Product
+from squallpy.runtime.kernels.cofactor_blocks import BLOCK, LIFTED, SCALAR, kind_of_factor
 from squallpy.runtime.kernels.dictionary import Dictionary
-from squallpy.runtime.kernels.look_ahead import ASK_AHEAD
+from squallpy.runtime.kernels.look_ahead import AHEAD_STEPS
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.real_lanes import REAL_STEPS, ROOM
@@ -46,9 +50,14 @@ class Growable(Protocol):
 
 
 class Steps:
-    """The table of addresses that a function is given, and the pools and the dictionary that it lets grow."""
+    """The table of addresses that a function is given, and the pools and the dictionary that it lets grow.
 
-    def __init__(self, room: int = 0) -> None:
+    Args:
+        room: Words that it may use.
+        has_blocks: It has elements of cofactor rings.
+    """
+
+    def __init__(self, room: int = 0, has_blocks: bool = False) -> None:
         self.pools: Sequence[Growable] = ()
         self.dictionary: Dictionary | None = None
         self.error: BaseException | None = None
@@ -56,7 +65,9 @@ class Steps:
         grow = int(ctypes.cast(self._called, ctypes.c_void_p).value or 0)
         self._room = np.empty(room, np.int64)
         steps = [grow, *(step.address for step in STEPS), self._room.ctypes.data, 0, NOTE_ROWS.address]
-        steps += [ASK_AHEAD.address, *(step.address for step in REAL_STEPS), *[0] * ROOM]
+        ask_ahead, find_rows = AHEAD_STEPS
+        steps += [ask_ahead.address, *(step.address for step in REAL_STEPS), *[0] * ROOM, find_rows.address]
+        steps += [step.address for step in BLOCK_STEPS] if has_blocks else []
         self._table = np.array(steps, np.int64)
         self.address = self._table.ctypes.data
 
@@ -94,7 +105,7 @@ class CompiledGroup:
     """A printed function that computes a delta."""
 
     def __init__(self, code: GroupCode, function: Function) -> None:
-        self.code, self._function, self.steps = code, function, Steps()
+        self.code, self._function, self.steps = code, function, Steps(code.room, code.room > 0)
         self.entry = entry_of(function)
         self._words: Words = np.zeros(code.words, np.int64)
         self.address = self._words.ctypes.data
@@ -154,11 +165,13 @@ class CompiledRun:
     """A printed function that runs statements of a stage."""
 
     def __init__(self, code: RunCode, function: Function) -> None:
-        self.code, self._function, self.steps = code, function, Steps(code.room)
+        self.code, self._function, self.steps = code, function, Steps(code.room, bool(code.products))
+        self._products = [_product(each) for each in code.products]
         self.entry = entry_of(function)
         self._words: Words = np.zeros(code.words, np.int64)
         self.address = self._words.ctypes.data
         self._words[0] = self.steps.address
+        self._words[code.products_at : code.notes] = [product.address for product in self._products]
         self._pools: Mapping[str, Any] = {}
         self._used = self._targets = list[Pool]()
 
@@ -172,7 +185,7 @@ class CompiledRun:
         words, code = self._words, self.code
         for i, given in enumerate(deltas):
             words[1 + 3 * i : 4 + 3 * i] = (0, 0, 0) if given is None else (*map(_address, given), len(given[0]))
-        words[code.frames : code.notes] = [pool.address for pool in self._used]
+        words[code.frames : code.products_at] = [pool.address for pool in self._used]
         self.steps.check(self._function(self.address))
         rows = int(words[3 : code.frames : 3].sum())
         for pool in self._targets:
@@ -184,7 +197,7 @@ class CompiledRun:
         self._pools, self._used = pools, [pools[name] for name in self.code.pools]
         self.steps.pools = self._used
         self._targets = [pools[name] for name in self.code.targets]
-        self._words[self.code.frames : self.code.notes] = [pool.address for pool in self._used]
+        self._words[self.code.frames : self.code.products_at] = [pool.address for pool in self._used]
 
     @property
     def repeats(self) -> tuple[int, ...]:
@@ -196,14 +209,24 @@ class CompiledDerivation:
     """A printed function that computes a delta of an auxiliary relation."""
 
     def __init__(self, code: DerivationCode, function: Function) -> None:
-        self.code, self.steps, self.entry = code, Steps(), entry_of(function)
+        self.code, self.steps, self.entry = code, Steps(code.room), entry_of(function)
         self._words: Words = np.zeros(derivations.WORDS, np.int64)
         self.address = self._words.ctypes.data
 
-    def bind(self, touched: Pool, source: Pool, sums: Pool) -> None:
+    def bind(self, touched: Pool, source: Pool, sums: Pool, names: Dictionary) -> None:
         """Let it read touched groups and their view, and add to `sums`."""
         self.steps.pools = (sums,)
-        self._words[:] = self.steps.address, touched.address, source.address, sums.address
+        self.steps.use(names)
+        self._words[:] = self.steps.address, touched.address, source.address, sums.address, 0
+
+    @property
+    def is_first(self) -> bool:
+        """True if the batch is the first."""
+        return bool(self._words[derivations.FIRST])
+
+    @is_first.setter
+    def is_first(self, value: bool) -> None:
+        self._words[derivations.FIRST] = value
 
 
 @dataclass(frozen=True)
@@ -249,6 +272,20 @@ def compile_plan(plan: Plan, mode: str) -> CompiledPlan | PlanCode | None:
     except Exception as error:  # NB: whatever the compiler's reason, the kernels go on without it
         log_event(COMPILE, WARNING, "not compiled", reason=first_line(error))
         return None
+
+
+def _product(code: ProductCode) -> Product:
+    """Make the memory of a product."""
+    words = list[int]()
+    for factor in code.factors:
+        if factor.ring is None:
+            words += [-1 - factor.word, 0, kind_of_factor(LIFTED, factor.number, 1, code.ring.first)]
+        elif isinstance(factor.ring, Cofactor):
+            kind = kind_of_factor(BLOCK, factor.ring.first, factor.ring.size, code.ring.first)
+            words += [factor.word, factor.offset, kind]
+        else:
+            words += [factor.word, factor.offset, kind_of_factor(SCALAR)]
+    return Product(code.ring, words, code.width, code.rows)
 
 
 def _address(words: Words) -> int:

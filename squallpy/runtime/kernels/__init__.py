@@ -12,7 +12,7 @@
     statement_steps · batch_expressions · radix_sort              statements over pools; rows of Arrow batches
     string_columns · dictionary · content_hash · column_packing   strings ↔ integers; hashes of contents; rows as bytes
     kernel_compiler · kernel_cache · threads                      compilation; pieces of work, shared
-    trigger_steps · c_functions                                   what triggers that are compiled (`codegen`) call
+    trigger_steps · block_steps · look_ahead · c_functions        what triggers that are compiled (`codegen`) call
     matrix                                                        passes through matrices, and updates of them
 
 Kernels are compiled when they are first called and then come from numba's cache (`__pycache__` beside the

@@ -1,11 +1,11 @@
-"""Cache lines of the records that the next rows of a delta look up, asked for together, so that the waits overlap."""
+"""Lookups for many rows of a delta at once: cache lines are asked for together, so that the waits overlap."""
 
 from typing import Final
 
 from squallpy.runtime.kernels import pool_layout as at
 from squallpy.runtime.kernels.buddy_allocator import block_at
-from squallpy.runtime.kernels.c_functions import c_function
-from squallpy.runtime.kernels.hash_index import LOW, ask, is_of, peek, table_of
+from squallpy.runtime.kernels.c_functions import CFunction, c_function
+from squallpy.runtime.kernels.hash_index import LOW, ask, is_of, peek, seek, table_of
 from squallpy.runtime.kernels.hashing import hash_picked
 from squallpy.runtime.kernels.intrinsics import load, load32, prefetch, store
 from squallpy.runtime.kernels.kernel_compiler import Vector, address, inlined
@@ -13,14 +13,64 @@ from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.postings import ALONE
 from squallpy.runtime.kernels.trigger_steps import call, frame_at
 
-ASK: Final = 10  # the address of `ask_ahead` in the table of addresses
+ASK: Final = 10  # addresses in the table
+FIND: Final = 18
 _CACHED: Final = 1 << 12  # records that are in the cache anyway
 _POSTING: Final = 4  # records of a posting that are asked for
+_FOUND: Final = 2 * at.CHUNK  # of the scratch
+
+
+@inlined
+def find_rows(frame: Vector, keys: int, width: int, columns: int, rows: int, steps: int) -> None:
+    """Find the records of the next rows of a delta, 64 at most, in a pool, by its key.
+
+    Args:
+        keys: The address of the first row's keys, of so many words each.
+        columns: Four bits for each key of the pool, from the lowest: the key of the delta that it equals.
+    """
+    call(load(steps, FIND), address(frame), keys, width, columns, rows, 0)
+
+
+@inlined
+def found_at(frame: Vector, row: int) -> int:
+    """Return the record that `find_rows` has found for a row, −1 if there is none."""
+    return frame[frame[at.SCRATCH] + _FOUND + (row & (at.CHUNK - 1))]
+
+
+@c_function(6)
+def _find_rows(where: int, keys: int, width: int, columns: int, rows: int, _e: int) -> int:
+    """Ask for lines of the index, then for those of records, then compare keys."""
+    frame = frame_at(where)
+    places, scratch, own = frame[at.PLACES], frame[at.SCRATCH], frame[at.KEY]
+    room, picks = address(frame) + 8 * (scratch + 6 * at.CHUNK), frame[at.BOUNDS] - own - 1
+    (table, shape), wide, broad = table_of(frame[places]), 8 * own, 8 * frame[at.PAYLOAD]
+    records, payloads = frame[places + at.KEYS], frame[places + at.WORDS]
+    for row in range(rows):
+        for i in range(own):
+            store(room, i, load(keys + 8 * row * width, (columns >> (4 * i)) & 15))
+        h = hash_picked(room, address(frame) + 8 * (picks + 1), frame[picks])
+        frame[scratch + row] = h
+        frame[scratch + at.CHUNK + row] = ask(table, shape, h)
+    for row in range(rows if load(frame[HEAD], at.COUNT) >= _CACHED else 0):
+        h = frame[scratch + row]
+        position = peek(table, shape, frame[scratch + at.CHUNK + row], h)
+        frame[scratch + at.CHUNK + row] = position
+        entry = load(table, position)
+        if is_of(entry, h):
+            prefetch(records + ((entry & LOW) - 1) * wide)
+            prefetch(payloads + ((entry & LOW) - 1) * broad)
+    for row in range(rows):
+        for i in range(own):
+            store(room, i, load(keys + 8 * row * width, (columns >> (4 * i)) & 15))
+        h, start = frame[scratch + row], frame[scratch + at.CHUNK + row]
+        position = seek(table, shape, start, h, room, own, records, wide)
+        frame[scratch + _FOUND + row] = (load(table, position) & LOW) - 1 if position >= 0 else -1
+    return 0
 
 
 @inlined
 def ask_ahead(frame: Vector, s: int, keys: int, width: int, columns: int, rows: int, steps: int) -> None:
-    """Ask for what the next rows of a delta, 64 at most, look up in a pool, by its key or by slice `s`.
+    """Ask for what the next rows of a delta, 64 at most, look up in a pool by slice `s`.
 
     Args:
         keys: The address of the first row's keys, of so many words each.
@@ -70,5 +120,5 @@ def _ask_ahead(where: int, s: int, keys: int, width: int, columns: int, rows: in
     return 0
 
 
-ASK_AHEAD = _ask_ahead
-"""The function whose address is in the table."""
+AHEAD_STEPS: tuple[CFunction, CFunction] = (_ask_ahead, _find_rows)
+"""Functions whose addresses are in the table."""

@@ -25,6 +25,7 @@ BYTES: Final = 8 * LANES
 Packed: TypeAlias = float
 """Eight doubles: for type checkers, which see that it is added and multiplied as one."""
 
+_alloca: Any = cgutils.alloca_once
 _declare: Any = cgutils.get_or_insert_function  # NB: numba's own types lack those of its functions
 _infer_global: Any = templates.infer_global
 _lower_builtin: Any = lower_builtin
@@ -115,9 +116,28 @@ def store_packed(builder: Any, address: Any, value: Any) -> Any:
 
 @operation(_void(_int, _packed, _int))
 def store_some(builder: Any, address: Any, value: Any, count: Any) -> Any:
-    """Store the first `count` lanes at `address`, all if they are fewer."""
-    place, lanes = _at(builder, address), _first(builder, count)
-    _call(builder, "masked.store.v8f64.p0v8f64", ir.VoidType(), value, place, _I32(8), lanes)
+    """Store the first `count` lanes at `address`, all if they are fewer.
+
+    NB: not by a masked store, which takes some processors of AMD as long as a dozen others.
+    """
+    with builder.if_else(builder.icmp_signed(">=", count, _I64(LANES))) as (every, some):
+        with every:
+            builder.store(value, _at(builder, address), align=8)
+        with some:
+            place, left = _alloca(builder, _I64), _alloca(builder, _VECTOR)
+            builder.store(address, place)
+            builder.store(value, left)
+            size = LANES // 2
+            while size:
+                with builder.if_then(builder.icmp_signed("!=", builder.and_(count, _I64(size)), _I64(0))):
+                    rest, at = builder.load(left), builder.load(place)
+                    kind = ir.VectorType(ir.DoubleType(), size)
+                    first = builder.shuffle_vector(rest, _ZERO, ir.Constant(ir.VectorType(_I32, size), [*range(size)]))
+                    builder.store(first, builder.inttoptr(at, kind.as_pointer()), align=8)
+                    lanes = ir.Constant(ir.VectorType(_I32, LANES), [(i + size) % LANES for i in range(LANES)])
+                    builder.store(builder.shuffle_vector(rest, _ZERO, lanes), left)
+                    builder.store(builder.add(at, _I64(8 * size)), place)
+                size //= 2
 
 
 @operation(_packed(_float))

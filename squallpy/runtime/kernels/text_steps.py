@@ -11,6 +11,7 @@ import numpy.typing as npt
 from squallpy.runtime.kernels.dictionary import same_bytes
 from squallpy.runtime.kernels.intrinsics import load, load8
 from squallpy.runtime.kernels.kernel_compiler import called, inlined
+from squallpy.runtime.kernels.trigger_steps import GROW, INTERN, call
 
 NAMES: Final = 8  # in the table of addresses, behind room for rows: the frame of the dictionary
 
@@ -32,6 +33,12 @@ def size_of(steps: int, number: int) -> int:
     """Return how many bytes the text of a number in the dictionary has; 0 for NULL."""
     ends = load(load(steps, NAMES), 3)
     return load(ends, number + 1) - load(ends, number) if number >= 0 else 0
+
+
+@inlined
+def intern(steps: int, start: int, length: int) -> int:
+    """Return the number of a text in the dictionary; −2 if there is no memory."""
+    return call(load(steps, INTERN), load(steps, NAMES), start, length, load(steps, GROW), 0, 0)
 
 
 @called
