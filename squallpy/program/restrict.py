@@ -6,6 +6,7 @@ restrict(program, {"Q2"})   →   the statements of Q2 and of the views that the
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.held_rows import HELD, covered, covers, held_delta
 from squallpy.program.output_spec import OutputSpec
 from squallpy.program.trigger_program import Program, Statement, Trigger
@@ -23,10 +24,13 @@ def restrict_above(program: Program, wanted: Collection[str], held: Collection[s
 
     Q2(g) += Sum_[g](ΔN1(g, total)), N1 of the groups of M_R, which is held   →   M_R += Δheld M_R; ΔN1; Q2 += …
     """
-    known, views = covers(program.views, held), {view.name: view for view in program.views}
+    known, views = covers(program.views, _complete(program, held)), {view.name: view for view in program.views}
     computed = {name: found for name in wanted if (found := covered(views[name], known))}
     needed, auxiliary = _closure(program, wanted, {*held, *computed})
     given, names = needed & {*held, *computed}, {aux.relation.name for aux in program.auxiliary}
+    kept = given - computed.keys()
+    if any(aux.kind.hides_rows or aux.materialised.name not in kept for aux in _windows(program, auxiliary)):
+        return None
     for trigger in program.triggers:
         if trigger.relation.name not in names and any(s.target in needed - given for s in trigger.statements):
             return None
@@ -43,10 +47,12 @@ def restrict_to_rows(program: Program, wanted: Collection[str], held: Collection
 
     Q3(a) += Sum_[a](ΔR′3(a)), Q1 of the rows of R is held   →   ΔR′3(a) += Sum_[a](Δheld Q1(a, d)); Q3 += …
 
-    None where a stream has no such view.
+    None where a stream has no such view, and for windows, whose clocks only follow from the rows of streams.
     """
     needed, auxiliary = _closure(program, wanted)
-    known, names = covers(program.views, held), {aux.relation.name for aux in program.auxiliary}
+    if _windows(program, auxiliary):
+        return None
+    known, names = covers(program.views, _complete(program, held)), {aux.relation.name for aux in program.auxiliary}
     found, given, statements = _cut(program, needed, auxiliary), set[str](), list[Statement]()
     for trigger in found.triggers:
         if trigger.relation.name not in names:
@@ -58,6 +64,16 @@ def restrict_to_rows(program: Program, wanted: Collection[str], held: Collection
             statements += trigger.statements
     others = tuple(trigger for trigger in found.triggers if trigger.relation.name in names)
     return _above(program, needed, given, statements, replace(found, triggers=others))
+
+
+def _complete(program: Program, held: Collection[str]) -> set[str]:
+    """Leave out the held views from which windows take rows."""
+    return {*held} - {aux.materialised.name for aux in _windows(program, [a.relation.name for a in program.auxiliary])}
+
+
+def _windows(program: Program, auxiliary: Collection[str]) -> list[AuxiliaryRelation]:
+    """List those of some auxiliary relations that take rows from their views as time goes."""
+    return [aux for aux in program.auxiliary if aux.kind.owns_view and aux.relation.name in auxiliary]
 
 
 def _above(

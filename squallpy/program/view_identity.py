@@ -78,6 +78,7 @@ class ViewIdentities:
             partial = {s.target: s for s in trigger.statements if s.partial and sums[s.target] == 1}
             for statement in trigger.statements:
                 self._statements[statement.target].append((trigger.relation, _inlined(statement, partial)))
+        self._owners = {aux.materialised.name: aux.kind for aux in program.auxiliary if aux.kind.owns_view}
         self._known, self._known_deltas = dict[tuple[str, int], str](), dict[tuple[str, int], str]()
 
     def view(self, name: str) -> tuple[str, ...]:
@@ -106,6 +107,7 @@ class ViewIdentities:
         ]
         view = self._views.get(name)
         head = _Text(self).of((view.keys, view.rings[lane])) if view else "partial"
+        head += _Text(self).of(self._owners[name]) if name in self._owners else ""  # which takes rows out of it
         return "\n".join((head, *sorted(lines)))
 
     def _statement(self, relation: Relation, statement: Statement, lane: int) -> str:

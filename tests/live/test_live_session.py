@@ -310,6 +310,18 @@ def test_rows_leave_a_view_as_time_goes() -> None:
     assert rows("late") == [] and rows("later") == [2] == rows("every")
 
 
+def test_no_view_is_filled_from_the_rows_that_a_window_has_left() -> None:
+    """Neither one of all rows, nor one under a longer window."""
+    session = LiveSession()
+    [*session.execute("CREATE STREAM r (x INT, at TIMESTAMP) USING pushed TIMESTAMP BY at STORED")]
+    [*session.execute("CREATE MATERIALIZED VIEW one AS SELECT x, at FROM r RANGE 1 MIN")]
+    session.push("r", {"x": [1, 2], "at": [datetime(2026, 1, 1), datetime(2026, 1, 2)]})
+    session.step()
+    [*session.execute("CREATE MATERIALIZED VIEW n AS SELECT x, at, COUNT(*) AS n FROM r GROUP BY x, at")]
+    [*session.execute("CREATE MATERIALIZED VIEW ten AS SELECT x, at FROM r RANGE 10 DAY")]
+    assert [len(session.table(name)) for name in ("one", "n", "ten")] == [1, 2, 2]
+
+
 def test_windows_over_rows_that_are_pushed() -> None:
     """Rows are numbered as they come, also for views that come later."""
     session = LiveSession()

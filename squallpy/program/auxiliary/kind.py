@@ -75,6 +75,11 @@ class AuxiliaryKind(ABC):
         return False
 
     @property
+    def hides_rows(self) -> bool:
+        """True if it has rows of its view at some times only."""
+        return False
+
+    @property
     def has_groups(self) -> bool:
         """True if rows are made group by group; else of the view as a whole, and they are few."""
         return True

@@ -23,6 +23,10 @@ class WindowRows(AuxiliaryKind):
     def owns_view(self) -> bool:
         return True
 
+    @property
+    def hides_rows(self) -> bool:
+        return self.window.is_ahead
+
     def unique_key(self, keys: Columns, output: OutputSpec) -> None:
         return None
 
