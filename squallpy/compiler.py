@@ -80,7 +80,7 @@ def to_program(
     fold = None if "fold_constant" in disabled else fold_constant
     results = _number(optimised)
     distinct = [optimised[results.index(number)] for number in range(1 + max(results))]
-    lowered = lower(distinct, context.ids, fold, context.empty_groups)
+    lowered = lower(distinct, context.ids, fold, context.empty_groups, settings.iterations)
     lowered = run_passes(lowered, CALCULUS_PASSES, context, observer)
     program = run_passes(materialise(lowered, settings.statements), PROGRAM_PASSES, context, observer)
     return CompiledProgram(queries, optimised, results, lowered, program)

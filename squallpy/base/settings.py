@@ -29,6 +29,7 @@ class JoinOperator(Enum):
         return self in (JoinOperator.AUTO, JoinOperator.DYNAMIC, JoinOperator.HYBRID)
 
 
+MOST_ITERATIONS = 10_000  # more are rather a recursion that does not end
 MOST_STATEMENTS = 10_000  # each takes a millisecond or two to compile
 MOST_PARTITIONS = 4096  # each is a task of every stage
 
@@ -158,6 +159,9 @@ class Settings:
     passes: str = setting("", "passes and rules to switch off: -NAME,-NAME (squall explain passes)")
     statements: int = setting(
         MOST_STATEMENTS, "maximum number of statements of a query: one that needs more is refused", 1
+    )
+    iterations: int = setting(
+        MOST_ITERATIONS, "maximum number of iterations of WITH RECURSIVE: one that needs more is an error (SQ5015)", 1
     )
     components: tuple[PinnedComponent, ...] = ()  # NB: set by plans put together by hand, not by name
 

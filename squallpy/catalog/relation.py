@@ -10,6 +10,7 @@ from squallpy.catalog.connectors import CHANGES, CONNECTORS
 from squallpy.catalog.format_options import FORMATS, INTERVALS, row_format
 
 COMPUTED = "matrix"  # the format of a relation whose rows are computed, not read
+WORKING = "working"  # the format of a recursive table, as the queries read it that derive its rows
 CONSTANT = "constant"  # the format of a relation of one row, in whose one column is 0
 MULT = "__mult"  # the multiplicity of a row of a change stream, +1 or −1: a column added by readers
 OPERATION = "__op"
@@ -133,9 +134,9 @@ class Parts:
 class Relation:
     """A named source of rows. `stream` relations change; others are loaded once, before the first batch.
 
-    `format` is that of files, the name of a source that others have written, COMPUTED for the cells of a matrix, or
-    CONSTANT; `options` as written (keys in lower case); `op` names the operation column of a change stream and is not
-    one of `fields`.
+    `format` is that of files, the name of a source that others have written, COMPUTED for the cells of a matrix,
+    CONSTANT or WORKING; `options` as written (keys in lower case); `op` names the operation column of a change stream
+    and is not one of `fields`.
     """
 
     name: str
@@ -225,7 +226,7 @@ class Relation:
     @property
     def is_foreign(self) -> bool:
         """True if a source that is no files brings its rows, as others have written it or a socket."""
-        return self.format not in (*FORMATS, COMPUTED, CONSTANT)
+        return self.format not in (*FORMATS, COMPUTED, CONSTANT, WORKING)
 
     @property
     def is_by_place(self) -> bool:

@@ -53,7 +53,6 @@ CLAUSES: dict[str, Unsupported] = {
     "Table.version": Unsupported("time travel"),
     "ordinality": Unsupported("WITH ORDINALITY", "WITH", "use POSEXPLODE, which counts from 0"),
     "Unnest.offset": Unsupported("WITH ORDINALITY", "WITH", "use POSEXPLODE, which counts from 0"),
-    "With.recursive": Unsupported("WITH RECURSIVE", "RECURSIVE"),
     "stream_window": Unsupported("a window after parentheses", "", "write it inside the SELECT that it applies to"),
     "In.unnest": Unsupported("IN UNNEST", "IN", "put the values in IN (…)"),
     "Cast.format": Unsupported("CAST … FORMAT", "FORMAT"),
@@ -68,6 +67,35 @@ JOINS: dict[str, Unsupported] = {
     "ASOF": Unsupported(
         "ASOF JOIN", "ASOF", "write LATERAL (SELECT … FROM b WHERE b.at <= a.at ORDER BY b.at DESC LIMIT 1)"
     ),
+}
+
+_OUTSIDE = "do it where the table is read, outside of WITH RECURSIVE"
+
+# what a query of WITH RECURSIVE may not do with its own rows
+RECURSION: dict[str, Unsupported] = {
+    "NOT": Unsupported("NOT EXISTS, NOT IN or ANTI JOIN with a recursive table inside it", "", _OUTSIDE),
+    "EXCEPT": Unsupported("EXCEPT with a recursive table", "EXCEPT", _OUTSIDE),
+    "INTERSECT": Unsupported("INTERSECT with a recursive table", "INTERSECT", "join on all columns"),
+    "test": Unsupported("EXISTS or IN of a recursive table, other than as a condition of WHERE joined by AND", ""),
+    "scalar": Unsupported("a recursive table in a subquery that is a value", "", "join the table"),
+    "outer join": Unsupported("an outer join beside a recursive table", "", _OUTSIDE),
+    "aggregate": Unsupported(
+        "an aggregate or HAVING over a recursive table",
+        "",
+        "only MIN or MAX may stand over a whole query: SELECT k, MIN(v) FROM (… UNION ALL …) GROUP BY k",
+    ),
+    "OVER": Unsupported("a window function over a recursive table", "", _OUTSIDE),
+    "LIMIT": Unsupported("LIMIT over a recursive table", "", _OUTSIDE),
+    "DISTINCT ON": Unsupported("DISTINCT ON over a recursive table", "", _OUTSIDE),
+    "table function": Unsupported("a table function over a recursive table", "", _OUTSIDE),
+    "key": Unsupported("MIN or MAX of a recursive table without all columns of GROUP BY beside it", "", "select them"),
+    "monotone": Unsupported(
+        "MIN or MAX of a recursive table that is more than added to, multiplied and compared with a bound",
+        "",
+        "add to it, or filter it where the table is read, outside of WITH RECURSIVE",
+    ),
+    "twice": Unsupported("a query with UNION ALL that reads recursive tables twice", "", "write UNION"),
+    "operator": Unsupported("an operator over a recursive table, other than joins, filters and UNION", "", _OUTSIDE),
 }
 
 # names in SQL of unsupported nodes of sqlglot, by class

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from squallpy.base.free_names import FreeNames
+from squallpy.catalog.relation import WORKING
 from squallpy.catalog.window_spec import NowExtent, WindowSpec, format_duration
 from squallpy.logical.aggregate_calls import Agg, SortKeys, WindowFunction
 from squallpy.logical.apply import Apply, Domain
@@ -35,6 +36,7 @@ from squallpy.logical.nodes import (
     WindowFunctions,
     nodes,
 )
+from squallpy.logical.recursion import Recursion
 from squallpy.logical.session_windows import SessionBounds, SessionWindow
 from squallpy.logical.window_frame import DEFAULT_FRAME
 
@@ -121,6 +123,11 @@ def _describe(node: Node, names: _Names) -> str:
     match node:
         case Scan(relation, alias) if relation.parts:
             return f"Scan {relation.name} := {relation.parts} AS {alias}"
+        case Scan(relation, alias) if relation.format == WORKING:
+            return f"Recursive {relation.name}" + (f" AS {alias}" if alias.lower() != relation.name.lower() else "")
+        case Recursion(_, tables, columns):
+            grown = (f"{table.relation.name} by {table.growth.value}" for table in tables)
+            return f"Recursion {', '.join(grown)}: {', '.join(map(names, columns))}"
         case Scan(relation, alias):
             return f"Scan {relation.name}" + (f" AS {alias}" if alias.lower() != relation.name.lower() else "")
         case Window(_, WindowSpec(frame=NowExtent() as frame), time) if time is not None:

@@ -215,8 +215,19 @@ class AntiJoin(ConditionalJoin):
     __slots__ = ()
 
 
+class NodeByPosition(Node):
+    """An operator over any number of `children`, whose columns are paired with its own position by position."""
+
+    __slots__ = ()
+    children: tuple[Node, ...]
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return self.children
+
+
 @dataclass(frozen=True, slots=True)
-class Union(Node):
+class Union(NodeByPosition):
     """UNION ALL: the rows of all inputs under new `columns`, position by position, of the inputs' types."""
 
     children: tuple[Node, ...]
@@ -230,13 +241,9 @@ class Union(Node):
     def output(self) -> tuple[Column, ...]:
         return self.columns
 
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return self.children
-
 
 @dataclass(frozen=True, slots=True)
-class SetOperation(Node):
+class SetOperation(NodeByPosition):
     """UNION, INTERSECT or EXCEPT, each row once unless it is ALL; UNION ALL is a Union."""
 
     kind: str
@@ -252,10 +259,6 @@ class SetOperation(Node):
     @CachedProperty
     def output(self) -> tuple[Column, ...]:
         return self.columns
-
-    @property
-    def inputs(self) -> tuple[Node, ...]:
-        return self.children
 
 
 @dataclass(frozen=True, slots=True)
@@ -453,6 +456,6 @@ def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
     """Replace a node's inputs; itself if they are the same objects."""
     if all(a is b for a, b in zip(node.inputs, inputs, strict=True)):
         return node
-    if isinstance(node, Union | SetOperation):
-        return replace(node, children=inputs)
+    if isinstance(node, NodeByPosition):
+        return cast(Node, replace(cast(Any, node), children=inputs))
     return cast(Node, replace(cast(Any, node), **dict(zip(node.input_fields, inputs, strict=True))))

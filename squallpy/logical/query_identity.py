@@ -7,7 +7,7 @@ from typing import Any
 from squallpy.base.errors import Span
 from squallpy.logical.apply import Domain
 from squallpy.logical.expressions import Column
-from squallpy.logical.nodes import Node, Scan, SetOperation, Union, nodes
+from squallpy.logical.nodes import Node, NodeByPosition, Scan, nodes
 
 
 def identity_text(plan: Node) -> str:
@@ -40,7 +40,7 @@ class _Identity:
                 text = f"Domain{self.text(node.output)}"
             case _:
                 text = self._fields(node)
-        if isinstance(node, Union | SetOperation):
+        if isinstance(node, NodeByPosition):
             text += "".join(self.text(child.output) for child in node.inputs)
         self._nodes[id(node)] = len(self._nodes)
         return text

@@ -18,12 +18,11 @@ from squallpy.logical.nodes import (
     GroupingSets,
     Join,
     Node,
+    NodeByPosition,
     Project,
     Repeat,
-    SetOperation,
     Sort,
     TopN,
-    Union,
     Window,
     WindowFunctions,
     nodes,
@@ -257,7 +256,7 @@ def columns_read(plan: Node) -> dict[int, frozenset[int]]:
         if not isinstance(node, Project | Aggregate):
             own |= read[id(node)]
         for child in node.inputs:
-            mine = child.ids if isinstance(node, Union | SetOperation) else own & child.ids
+            mine = child.ids if isinstance(node, NodeByPosition) else own & child.ids
             read[id(child)] = read.get(id(child), frozenset()) | mine
     return read
 

@@ -36,6 +36,7 @@ from squallpy.optimizer.plan.full_joins_by_key import full_joins_by_key
 from squallpy.optimizer.plan.groupjoin import groupjoin
 from squallpy.optimizer.plan.left_join_to_anti_join import left_join_to_anti_join
 from squallpy.optimizer.plan.materialise_outer_joins import materialise_outer_joins
+from squallpy.optimizer.plan.semi_joins_in_recursion import semi_joins_in_recursion
 from squallpy.optimizer.plan.split_aggregates import split_aggregates
 from squallpy.optimizer.plan.window_functions.expand import expand_window_functions
 from squallpy.optimizer.program.inline_auxiliary import inline_auxiliary
@@ -54,6 +55,12 @@ PLAN_PASSES: tuple[Pass[Node], ...] = (
         "exists_to_semi",
         "before subqueries become joins: a filter that requires a row of a subquery need not know who has none",
         lambda plan, _: exists_to_semi(plan),
+    ),
+    FunctionPass(
+        "semi_joins_in_recursion",
+        "before subqueries become joins: recursive queries are followed through SEMI joins, but not through outer ones",
+        lambda plan, _: semi_joins_in_recursion(plan),
+        is_required=True,
     ),
     FunctionPass(
         "decorrelate",

@@ -31,6 +31,7 @@ from squallpy.frontend.window_clause import with_windows
 from squallpy.testing.compare_rows import Row
 from squallpy.testing.matrix_oracle import CellsFromScratch
 from squallpy.testing.model_oracle import ModelFromScratch, replace_models
+from squallpy.testing.recursion_oracle import FixpointFromScratch, replace_recursions
 from squallpy.testing.session_oracle import replace_sessions
 from squallpy.testing.window_oracle import last_rows, replace_windows
 
@@ -63,7 +64,7 @@ class Oracle:
         for relation in cells.relations() if cells else ():
             columns = ", ".join(f"{quoted(f.name)} {f.type}" for f in relation.fields)
             self._connection.execute(f"CREATE TABLE {quoted(relation.name)} ({columns})")
-        self._views = dict(views or {})
+        self._views, self._fixpoints = dict(views or {}), list[FixpointFromScratch]()
         for name, text in self._views.items():
             self._connection.execute(f"CREATE VIEW {quoted(name)} AS {self._translate(text)}")
         self._query = self._translate(sql)
@@ -78,6 +79,9 @@ class Oracle:
         for node in list(query.find_all(exp.Anonymous, exp.Column, exp.CurrentTimestamp)):
             if node.name.upper() in ("NOW", "CURRENT_TIMESTAMP") or isinstance(node, exp.CurrentTimestamp):
                 node.replace(exp.maybe_parse(f"(SELECT MAX(moment) FROM {_TIME})", dialect="duckdb"))
+        for fixpoint in replace_recursions(query, to_duckdb):
+            fixpoint.create(self._connection)
+            self._fixpoints.append(fixpoint)
         for view, text in replace_windows(query, self._relations, self._views, parse_query):
             self._connection.execute(f"CREATE OR REPLACE VIEW {quoted(view)} AS {text}")
         for model in replace_models(query):
@@ -139,6 +143,8 @@ class Oracle:
             self._connection.register("made", made)
             self._connection.execute(f"DELETE FROM {quoted(name)}; INSERT INTO {quoted(name)} FROM made")
             self._connection.unregister("made")
+        for fixpoint in self._fixpoints:
+            fixpoint.compute(self._connection)
         return self._connection.execute(self._query).fetchall()
 
     def _model_tables(self) -> Iterator[tuple[str, pa.Table]]:

@@ -2,7 +2,17 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from squallpy.frontend.unsupported import AGGREGATES, CLAUSES, FUNCTIONS, JOINS, NODES, QUERIES, STATEMENTS, Unsupported
+from squallpy.frontend.unsupported import (
+    AGGREGATES,
+    CLAUSES,
+    FUNCTIONS,
+    JOINS,
+    NODES,
+    QUERIES,
+    RECURSION,
+    STATEMENTS,
+    Unsupported,
+)
 from squallpy.functions.aggregate.entries import EXAMPLE_COLUMNS, EXAMPLE_ROWS, Aggregate
 from squallpy.functions.entries import ARROW, Function
 from squallpy.functions.generators import ROW_FUNCTIONS
@@ -45,7 +55,7 @@ LIMITS = """## Limits
 
 def manual() -> str:
     """Write the text of `docs/sql.md`."""
-    refused = {u.name: u.hint for u in _constructs(CLAUSES, JOINS, NODES, QUERIES)}
+    refused = {u.name: u.hint for u in _constructs(CLAUSES, JOINS, NODES, QUERIES, RECURSION)}
     refused |= {f"{word} as a statement": "" for word in STATEMENTS}
     refused |= {f"{name}(…)": hint for name, hint in (AGGREGATES | FUNCTIONS).items()}
     text = (

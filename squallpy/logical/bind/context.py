@@ -1,6 +1,6 @@
 """The state that all parts of the binder share: the query's text, the catalog, new columns, and how to refuse."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -10,6 +10,7 @@ from sqlglot import exp
 from squallpy.base.errors import Notice, Span, SquallError
 from squallpy.base.types import Kind
 from squallpy.catalog.catalog import Catalog
+from squallpy.catalog.relation import Relation
 from squallpy.frontend.query import SelectText
 from squallpy.frontend.unsupported import CLAUSES, NODES, Unsupported
 from squallpy.logical.column_allocator import ColumnAllocator
@@ -32,6 +33,10 @@ class CommonTable:
     outer: "Outer | None" = None
     plan: Node | None = None
     """Its plan, if it was bound for its mistakes, and reads nothing around it."""
+    make: "Callable[[Context], Node] | None" = None
+    """Binds its rows, if it reads itself."""
+    working: Relation | None = None
+    """The working table that its name stands for in the queries that derive its rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,8 @@ class Context(ColumnAllocator):
     catalog: Catalog
     query: SelectText
     ctes: Mapping[str, CommonTable] = field(default_factory=dict)
+    working: frozenset[str] = frozenset()
+    """Names of the working tables of the recursive queries around, in lower case."""
     window: "WindowScope | None" = None
     evaluate: Evaluate = only_literals
     rehearses: bool = False

@@ -213,8 +213,12 @@ def bind_view(ctx: Context, view: View) -> Node:
 
 def bind_common(common: CommonTable, ctx: Context, outer: Outer | None) -> Inner:
     """Bind a WITH query to new columns; `outer` surrounds the query that names it."""
+    if common.working is not None:
+        return Inner(scan(ctx, common.working, common.working.name))
     if ctx.rehearses and common.plan and ctx.window is None:
         return Inner(rename(with_new_columns(ctx, common.plan), common.columns))
+    if common.make is not None:
+        return Inner(common.make(ctx))
     around = seen_from(outer, common.outer)
     context = replace(common.context, ids=ctx.ids, rehearses=ctx.rehearses)
     inner = bind_derived(context, common.query, Scope(outer=around) if around else None)

@@ -18,6 +18,7 @@ from squallpy.logical.bind.grouping_sets import grouping_sets
 from squallpy.logical.bind.nested_limit import bind_inner_limit, bind_ties
 from squallpy.logical.bind.order_by import Ordering, bind_limit, bind_order, ordinal, place_sort, sort_keys
 from squallpy.logical.bind.over.window_functions import WindowCalls
+from squallpy.logical.bind.recursion import is_recursive, recursive_groups, with_recursive_group
 from squallpy.logical.bind.scope import Outer, Scope
 from squallpy.logical.bind.sessions import place_sessions
 from squallpy.logical.bind.set_operations import SET_PARTS, bind_set
@@ -112,14 +113,20 @@ def with_queries(ctx: Context, node: exp.Query, outer: Outer | None) -> Context:
     clause = node.args.get("with_")
     if clause is None:
         return ctx
-    ctx.refuse_other_args(clause, "expressions")
+    ctx.refuse_other_args(clause, "expressions", "recursive")
     ids: set[str] = set()
     for cte in clause.expressions:
         ctx.refuse_other_args(cte, "this", "alias", "materialized")  # which changes no row
+        if cte.alias.lower() in ids:
+            raise ctx.error("SQ2007", f'"{cte.alias}" is named twice in WITH', cte.args["alias"])
+        ids.add(cte.alias.lower())
+    groups = recursive_groups(clause) if clause.args.get("recursive") else ([cte] for cte in clause.expressions)
+    for group in groups:
+        if clause.args.get("recursive") and is_recursive(group):
+            ctx = with_recursive_group(ctx, group)
+            continue
+        (cte,) = group
         name, names = cte.alias, tuple(c.name for c in cte.args["alias"].args.get("columns") or ())
-        if name.lower() in ids:
-            raise ctx.error("SQ2007", f'"{name}" is named twice in WITH', cte.args["alias"])
-        ids.add(name.lower())
         inside, around = rehearsal(ctx, outer)
         plan = bind_nested(inside, cte.this, around)
         common = CommonTable(cte.this, names, ctx, outer, plan if around is None else None)

@@ -13,9 +13,12 @@ from squallpy.logical.expressions import Column, Expr, column_of, substitute
 from squallpy.logical.factorised import Factorised
 from squallpy.logical.nodes import Aggregate, Node, Repeat, Scan, Window
 from squallpy.logical.plan_interning import PlanInterner
+from squallpy.logical.recursion import Recursion
 from squallpy.logical.session_windows import SessionBounds
 from squallpy.maintain.lowering.block import SpjBlock
+from squallpy.maintain.lowering.recursion import derive_rules, union_of_leaves
 from squallpy.maintain.lowering.views import factorised_view, group_view
+from squallpy.program.auxiliary.fixpoint import Fixpoint, Leaf
 from squallpy.program.auxiliary.groups import Groups
 from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.program.auxiliary.relation import AuxiliaryRelation, Kind, auxiliary_name
@@ -30,13 +33,15 @@ Expand = Callable[[Node], list[SpjBlock]]
 class AuxiliaryRelations:
     """The auxiliary relations of a query, innermost first; plans that are equal up to names share one."""
 
-    def __init__(self, ids: Iterator[int], names: Mapping[str, Relation], expand: Expand) -> None:
+    def __init__(self, ids: Iterator[int], names: Mapping[str, Relation], expand: Expand, iterations: int) -> None:
         """Begin without any.
 
         Args:
             names: The relations whose names are taken.
             expand: Lowers the input of an operator to blocks.
+            iterations: The most that a recursive query may take.
         """
+        self._iterations = iterations
         self.relations: list[AuxiliaryRelation] = []
         self.ids, self._names, self._expand = ids, names, expand
         self._interner = PlanInterner()
@@ -59,6 +64,10 @@ class AuxiliaryRelations:
     def of_factorised(self, node: Factorised) -> Scan:
         """Scan the auxiliary relation of a model's rows; equal ones are shared."""
         return self._scan(self._find(node, lambda: self._factorised(node)), node)
+
+    def of_recursion(self, node: Recursion) -> Scan:
+        """Scan the auxiliary relation of the rows of recursive queries; equal ones are shared."""
+        return self._scan(self._find(node, lambda: self._recursion(node)), node)
 
     def _find(self, node: Node, make: Callable[[], AuxiliaryRelation]) -> AuxiliaryRelation:
         """Find the auxiliary relation of a node, which is made the first time."""
@@ -126,6 +135,22 @@ class AuxiliaryRelations:
             kind = replace(kind, pair=(Column(next(self.ids), "pair", INT, False), a, b))
         key = tuple(titles[: len(node.keys) + node.model.keys])
         return self._auxiliary("V", node.output, key, view, output, kind)
+
+    def _recursion(self, node: Recursion) -> AuxiliaryRelation:
+        found = derive_rules(node, self._expand, self.ids)
+        union, slots = union_of_leaves(found.leaves, self.ids)
+        view, printed, _ = self._view(Aggregate(union, tuple((c, c) for c in union.output), ()))
+        keys = {id: key for id, key in printed.items() if isinstance(key, Column)}
+        leaves = tuple(
+            Leaf(name, tuple(keys[slot.id] for slot in mine))
+            for (name, _), mine in zip(found.leaves, slots, strict=True)
+        )
+        titles = distinct_names([column.name for column in node.output])
+        items = tuple(zip(titles, node.output, strict=True))
+        output = OutputSpec((), None, items, (), None, 0, repeat=True, single=False)
+        number = keys[union.columns[0].id]
+        kind = Fixpoint(node.tables, leaves, tuple(found.rules), number, self._iterations, node.span)
+        return self._auxiliary("F", node.output, (), view, output, kind)
 
     def _auxiliary(
         self, prefix: str, columns: tuple[Column, ...], key: tuple[str, ...], view: View, output: OutputSpec, kind: Kind

@@ -26,7 +26,7 @@ Finished = tuple[Expr | None, Items, Order]  # HAVING, SELECT list, ORDER BY
 
 
 def lower(
-    queries: Sequence[Query], ids: Iterator[int], evaluate: Evaluate | None, empty_groups: EmptyGroups
+    queries: Sequence[Query], ids: Iterator[int], evaluate: Evaluate | None, empty_groups: EmptyGroups, iterations: int
 ) -> Lowered:
     """Lower bound queries to views of the ring calculus, not yet materialised, and the `OutputSpec` that prints each.
 
@@ -34,8 +34,9 @@ def lower(
         ids: Ids for new columns.
         evaluate: Computes expressions that read no column once rows of constants are joined, if it is given.
         empty_groups: The values of groups that have no row, as passes have learned them.
+        iterations: The most that a recursive query may take.
     """
-    blocks = SumOfBlocks(ids, fold_with(evaluate, empty_groups))
+    blocks = SumOfBlocks(ids, fold_with(evaluate, empty_groups), iterations)
     names = (result_name(number, len(queries)) for number in range(1, len(queries) + 1))
     lowered = [_lower(query, name, blocks) for query, name in zip(queries, names, strict=True)]
     views, outputs = zip(*lowered, strict=True)

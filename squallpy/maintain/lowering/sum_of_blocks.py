@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from squallpy.catalog.relation import Relation
+from squallpy.catalog.relation import WORKING, Relation
 from squallpy.logical.expressions import Expr, Literal
 from squallpy.logical.factorised import Factorised
 from squallpy.logical.join_matches import distinct_matches
@@ -21,6 +21,7 @@ from squallpy.logical.nodes import (
     Union,
     Window,
 )
+from squallpy.logical.recursion import Recursion
 from squallpy.logical.session_windows import SessionBounds
 from squallpy.maintain.lowering.auxiliary import AuxiliaryRelations
 from squallpy.maintain.lowering.block import SpjBlock, drop_empty, join_blocks
@@ -29,11 +30,11 @@ from squallpy.maintain.lowering.block import SpjBlock, drop_empty, join_blocks
 class SumOfBlocks:
     """Lowers plans to sums of select-project-join blocks, and collects their relations and auxiliary relations."""
 
-    def __init__(self, ids: Iterator[int], fold: Callable[[Expr], Expr]) -> None:
-        """Begin without any; `fold` simplifies expressions."""
+    def __init__(self, ids: Iterator[int], fold: Callable[[Expr], Expr], iterations: int) -> None:
+        """Begin without any; `fold` simplifies expressions, `iterations` are the most of a recursive query."""
         self.ids, self._fold = ids, fold
         self.relations: dict[str, Relation] = {}
-        self.auxiliary = AuxiliaryRelations(ids, self.relations, self.of)
+        self.auxiliary = AuxiliaryRelations(ids, self.relations, self.of, iterations)
         self._memo: dict[int, tuple[Node, list[SpjBlock]]] = {}  # by id, of nodes kept alive
 
     def of(self, node: Node) -> list[SpjBlock]:
@@ -45,7 +46,7 @@ class SumOfBlocks:
     def _of(self, node: Node) -> list[SpjBlock]:
         match node:
             case Scan(relation):
-                if all(aux.relation is not relation for aux in self.auxiliary.relations):
+                if relation.format != WORKING and all(aux.relation is not relation for aux in self.auxiliary.relations):
                     self.relations[relation.name] = relation
                 return [SpjBlock([node], [], {}, self._fold)]
             case Filter(child, predicate):
@@ -83,6 +84,8 @@ class SumOfBlocks:
                 return self.of(child)  # NB: an ORDER BY inside a view or derived table has no effect
             case Factorised():
                 return [self._of_auxiliary(node, self.auxiliary.of_factorised(node))]
+            case Recursion():
+                return [self._of_auxiliary(node, self.auxiliary.of_recursion(node))]
             case Aggregate() | Repeat():
                 return [self._of_auxiliary(node, self.auxiliary.of_groups(node))]
         raise AssertionError(f"the binder let {type(node).__name__} below a join")

@@ -85,6 +85,11 @@ class AuxiliaryKind(ABC):
         return True
 
     @property
+    def is_divisible(self) -> bool:
+        """True if the rows of a group do not depend on those of another."""
+        return True
+
+    @property
     def relies_on_primary_key(self) -> bool:
         """True if a value of the view stands for the one row that has it by a PRIMARY KEY, which is then checked."""
         return False

@@ -6,6 +6,7 @@ from itertools import count
 
 from squallpy.catalog.relation import Relation
 from squallpy.program.auxiliary.adjacent_pairs import AdjacentPairs
+from squallpy.program.auxiliary.fixpoint import Fixpoint
 from squallpy.program.auxiliary.groups import Groups
 from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.program.auxiliary.range_extreme_spans import RangeExtremeSpans
@@ -16,7 +17,17 @@ from squallpy.program.auxiliary.window_rows import WindowRows
 from squallpy.program.output_spec import OutputSpec
 from squallpy.program.views import Ref, View
 
-Kind = ModelRows | Groups | ThresholdIntervals | WindowRows | SessionRows | AdjacentPairs | Skyline | RangeExtremeSpans
+Kind = (
+    Fixpoint
+    | ModelRows
+    | Groups
+    | ThresholdIntervals
+    | WindowRows
+    | SessionRows
+    | AdjacentPairs
+    | Skyline
+    | RangeExtremeSpans
+)
 
 
 def auxiliary_name(taken: Collection[str]) -> str:
@@ -62,7 +73,7 @@ class AuxiliaryRelation:
     @property
     def is_indivisible(self) -> bool:
         """True if its rows cannot be spread by any field."""
-        return not (self.kind.has_groups and self.output.items)
+        return not (self.kind.is_divisible and self.kind.has_groups and self.output.items)
 
     def keeps_groups_whole(self, position: int) -> bool:
         """True if each partition has whole groups where its source view is spread by the key at `position`."""

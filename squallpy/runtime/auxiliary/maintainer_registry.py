@@ -4,6 +4,7 @@ from typing import assert_never
 
 from squallpy.physical.plan import AuxiliaryPlan, Feed, Plan
 from squallpy.program.auxiliary.adjacent_pairs import AdjacentPairs
+from squallpy.program.auxiliary.fixpoint import Fixpoint
 from squallpy.program.auxiliary.groups import Groups
 from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.program.auxiliary.range_extreme_spans import RangeExtremeSpans
@@ -13,6 +14,7 @@ from squallpy.program.auxiliary.skyline import Skyline
 from squallpy.program.auxiliary.threshold_intervals import ThresholdIntervals
 from squallpy.program.auxiliary.window_rows import WindowRows
 from squallpy.runtime.auxiliary.adjacent_pairs import PairMaintainer
+from squallpy.runtime.auxiliary.fixpoint import FixpointMaintainer
 from squallpy.runtime.auxiliary.groups import GroupMaintainer
 from squallpy.runtime.auxiliary.maintainer import FIRST_BATCH_LAYOUT, Maintainer
 from squallpy.runtime.auxiliary.model_rows import ModelMaintainer
@@ -43,6 +45,8 @@ def maintainer_of(kind: Kind) -> type[Maintainer]:
             return SpanMaintainer
         case ModelRows():
             return ModelMaintainer
+        case Fixpoint():
+            return FixpointMaintainer
     assert_never(kind)
 
 

@@ -27,6 +27,7 @@ class Role(Enum):
     SPANS = "spans"
     SESSIONS = "sessions"
     COEFFICIENTS = "coefficients"  # of the regression of each group, which descent goes on from
+    FIXPOINT = "fixpoint"  # leaves and tables of a recursive query
     FIRST_BATCH = "first batch"  # one record, if it is done: of no view
 
 

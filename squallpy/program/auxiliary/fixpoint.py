@@ -1,0 +1,131 @@
+"""Fixpoint: the rows of queries that read themselves, WITH RECURSIVE.
+
+N1(x, y) := Fixpoint(F_N1(leaf, a, b): reach(x, y) ← EDGE(x, y); reach(x, y) ← reach(x, z) ⋈ EDGE(z, y))
+
+The source view holds all *leaves*: what the rules read that is not recursive, each under its number.
+"""
+
+from dataclasses import dataclass, field
+
+from squallpy.base.errors import Span
+from squallpy.logical.expressions import Call, Column, Expr, substitute
+from squallpy.logical.recursion import RecursiveTable
+from squallpy.program.auxiliary.kind import AuxiliaryKind, Columns, GroupIndex, head_text
+from squallpy.program.complexity import SLICE
+from squallpy.program.output_spec import OutputSpec
+from squallpy.program.variable_names import Names
+from squallpy.program.views import Ref
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A relation that rules read and that is not recursive.
+
+    Args:
+        name: The relation, for EXPLAIN.
+        slots: For each of its columns, the key of the source view that holds it.
+    """
+
+    name: str
+    slots: Columns
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """An occurrence of a leaf or a recursive table in a rule, with variables in the place of its columns."""
+
+    place: int
+    is_recursive: bool
+    columns: Columns
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A product of atoms, restricted by conjuncts, that derives rows of a recursive table: `items` are its columns.
+
+    Args:
+        table: The place of the table.
+        sign: −1 for derivations that are taken away, as NOT EXISTS does.
+    """
+
+    table: int
+    atoms: tuple[Atom, ...]
+    conjuncts: tuple[Expr, ...]
+    items: tuple[Expr, ...]
+    sign: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Fixpoint(AuxiliaryKind):
+    """The rows of recursive tables that rules derive.
+
+    Args:
+        number: The key of the source view that tells the leaf.
+        most: The iteration after which it is an error that there are new rows.
+        span: The place of the query, for that error.
+    """
+
+    tables: tuple[RecursiveTable, ...]
+    leaves: tuple[Leaf, ...]
+    rules: tuple[Rule, ...]
+    number: Column
+    most: int = field(compare=False)
+    span: Span | None = field(default=None, compare=False)
+
+    @property
+    def owns_view(self) -> bool:
+        return True
+
+    @property
+    def is_divisible(self) -> bool:
+        return False
+
+    @property
+    def along(self) -> Columns:
+        return (self.number, *(slot for leaf in self.leaves for slot in leaf.slots))
+
+    def unique_key(self, keys: Columns, output: OutputSpec) -> tuple[str, ...] | None:
+        return None
+
+    def index(self, keys: Columns, output: OutputSpec) -> GroupIndex:
+        return GroupIndex()
+
+    def cost(self, keys: Columns, output: OutputSpec) -> str:
+        return SLICE
+
+    def text(self, name: str, source: Ref, output: OutputSpec) -> str:
+        rules = "; ".join(dict.fromkeys(self._rule_text(rule) for rule in self.rules))
+        listed = Names(source.variables).list(source.variables)
+        return f"{head_text(name, output)} := Fixpoint({source.name}({listed}): {rules})"
+
+    def delta_text(self, name: str, source: Ref) -> str:
+        return f"Δ{name} := differences by iteration of Fixpoint({source.name} + Δ{source.name})"
+
+    def origin_text(self, source: str) -> str:
+        return f"the fixpoint over {source}, on one partition"
+
+    def _rule_text(self, rule: Rule) -> str:
+        """Write a rule with one variable for columns that are equal: reach(x, y) ← reach(x, z) ⋈ EDGE(z, y)"""
+        same, others = dict[int, Expr](), list[Expr]()
+        for conjunct in rule.conjuncts:
+            match conjunct:
+                case Call("=", (Column() as a, Column() as b)) if b.id not in same and a.id not in same:
+                    same[max(a, b, key=lambda c: c.id).id] = min(a, b, key=lambda c: c.id)
+                case _:
+                    others.append(conjunct)
+        variables = [[substitute(c, same) for c in atom.columns] for atom in rule.atoms]
+        names = Names([v for each in variables for v in each if isinstance(v, Column)])
+        parts = [
+            f"{self._atom_name(atom)}({', '.join(map(names.expr, each))})"
+            for atom, each in zip(rule.atoms, variables, strict=True)
+        ]
+        parts += [f"({names.expr(substitute(each, same))})" for each in others]
+        table = self.tables[rule.table]
+        items = [names.expr(substitute(item, same)) for item in rule.items]
+        if table.growth.is_extreme:
+            items[table.value] = f"{table.growth.name} {items[table.value]}"
+        arrow = "←" if rule.sign > 0 else "← −"
+        return f"{table.relation.name}({', '.join(items)}) {arrow} {' ⋈ '.join(parts)}"
+
+    def _atom_name(self, atom: Atom) -> str:
+        return self.tables[atom.place].relation.name if atom.is_recursive else self.leaves[atom.place].name

@@ -1,0 +1,189 @@
+"""Maintenance of fixpoints: the rows of WITH RECURSIVE, from the changes of what its rules read besides.
+
+edge − (2, 3):   reach − (2, 3) of iteration 1,  − (1, 3) of iteration 2,  …        ΔN1 = {(2, 3): −1, (1, 3): −1, …}
+
+Deletes are exact by *differences by iteration*: each row is stored with the iteration that first derives it, and how
+often each iteration does. A batch changes these counts iteration by iteration, so a row whose last derivation of its
+iteration goes is known to have none but later ones, and rows that derive only each other lose them one after the other.
+Deletion and re-derivation (DRed) would look up all other derivations of each row that may go, of which most stay;
+counts without iterations would keep rows on a cycle forever. Both read rules backwards, where these only read them
+forwards, by the same joins as inserts. The price is a count, and work where a row stays and its iteration changes.
+
+Source: McSherry, Murray, Isaacs, Isard, *Differential dataflow*, CIDR 2013; Gupta, Mumick, Subrahmanian, *Maintaining
+views incrementally*, SIGMOD 1993, for counts and DRed.
+"""
+
+from collections import defaultdict
+
+import numpy as np
+
+from squallpy.base.errors import SquallError
+from squallpy.base.keys import null_of
+from squallpy.base.types import INT
+from squallpy.logical.expressions import Column
+from squallpy.logical.recursion import Growth
+from squallpy.physical.plan import AuxiliaryPlan, Feed
+from squallpy.program.auxiliary.fixpoint import Fixpoint
+from squallpy.runtime.auxiliary.fixpoint_rules import Place, Rows, RuleEvaluator, Stored, delta_plans, slices_of
+from squallpy.runtime.auxiliary.fixpoint_tables import TableState, add_up, split_by_iteration, table_state
+from squallpy.runtime.auxiliary.maintainer import COUNT, Maintainer, RowDeltas, TouchedGroups
+from squallpy.runtime.kernels.memory_regions import Words
+from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.messages.deltas import Delta, numbered
+from squallpy.runtime.state.pool_names import PoolName, Role
+from squallpy.runtime.state.state_store import PoolLayout, Store
+
+Agenda = defaultdict[int, list[tuple[int, Words, Words]]]  # by iteration: table, keys, times
+
+
+class _Layout:
+    """The tables and leaves of a fixpoint, with their pools."""
+
+    def __init__(self, name: str, kind: Fixpoint) -> None:
+        self.plans = delta_plans(kind)
+        self.tables = list[TableState]()
+        for at, table in enumerate(kind.tables):
+            fields = table.relation.fields
+            columns = tuple(Column(-1 - i, f.name, f.type, f.nullable) for i, f in enumerate(fields))
+            key = len(columns) if table.growth is Growth.UNION else None
+            slices = slices_of(self.plans, (True, at), key)
+            self.tables.append(table_state(table, f"{name}.{at}", columns, slices))
+        self.leaves = [PoolName(f"{name} leaf {at}", Role.FIXPOINT) for at in range(len(kind.leaves))]
+        self.slots = [leaf.slots for leaf in kind.leaves]
+
+    def pools(self) -> tuple[PoolLayout, ...]:
+        """Return the pools of all leaves and tables."""
+        own = [
+            PoolLayout(
+                name, len(slots), COUNT, slices=slices_of(self.plans, (False, at), len(slots)), numbered=numbered(slots)
+            )
+            for at, (name, slots) in enumerate(zip(self.leaves, self.slots, strict=True))
+        ]
+        return (*own, *(layout for table in self.tables for layout in table.layouts()))
+
+
+class FixpointMaintainer(Maintainer):
+    """A maintainer of the rows of recursive tables."""
+
+    def __init__(self, feed: Feed, aux: AuxiliaryPlan) -> None:
+        assert isinstance(aux.kind, Fixpoint)
+        kind, self._kind, self._layout = aux.kind, aux.kind, _Layout(feed.relation.name, aux.kind)
+        self._source, self._count = aux.source.name, aux.source.payload.offsets[aux.output.count]
+        keys = aux.source.keys
+        self._number = keys.index(kind.number)
+        self._slots = [[keys.index(slot) for slot in leaf.slots] for leaf in kind.leaves]
+        self._rules = defaultdict[Place, list[RuleEvaluator]](list)
+        for plan in self._layout.plans:
+            evaluator = RuleEvaluator(plan, self._layout.tables[plan.rule.table].columns)
+            self._rules[evaluator.place].append(evaluator)
+        self._is_tagged = len(kind.tables) > 1
+        columns = [Column(-1, "", INT, False)] if self._is_tagged else []
+        columns += [c for table in self._layout.tables for c in table.columns]
+        self._titles = {
+            title: (at, c) for at, ((title, _), c) in enumerate(zip(aux.output.items, columns, strict=True))
+        }
+        self._columns, self._rows = columns, RowDeltas(feed)
+
+    @staticmethod
+    def layouts(feed: Feed, aux: AuxiliaryPlan) -> tuple[PoolLayout, ...]:
+        """Return the pools of leaves and of recursive tables."""
+        assert isinstance(aux.kind, Fixpoint)
+        return _Layout(feed.relation.name, aux.kind).pools()
+
+    def deltas(self, store: Store, touched: TouchedGroups | None) -> dict[str, Delta]:
+        assert touched is not None
+        keys, before = touched
+        if not len(keys):
+            return {}
+        now = store.pool(self._source).get(keys)[:, self._count]
+        times = np.maximum(now, 0) - np.maximum(before[:, self._count], 0)
+        agenda: Agenda = defaultdict(list)
+        stored = {(True, at): table.stored(store) for at, table in enumerate(self._layout.tables)}
+        for at, name in enumerate(self._layout.leaves):
+            stored[False, at] = Stored(store.pool(name), len(self._slots[at]), False, False, is_counted=True)
+        for at, slots in enumerate(self._slots):
+            mine = np.flatnonzero((keys[:, self._number] == at) & (times != 0))
+            if len(mine):
+                own, place = np.ascontiguousarray(keys[mine][:, slots]), (False, at)
+                stored[place].pool.upsert(own, np.ascontiguousarray(times[mine])[:, None])
+                self._derive(place, Rows(own, np.zeros(len(mine), np.int64), times[mine]), stored, agenda, store)
+        changes = self._iterate(store, stored, agenda)
+        return self._report(store, changes)
+
+    def _iterate(self, store: Store, stored: dict[Place, Stored], agenda: Agenda) -> list[list[Rows]]:
+        """Add the derivations of each iteration in order, until there are none; returned are the changed rows."""
+        changes: list[list[Rows]] = [[] for _ in self._layout.tables]
+        while agenda:
+            iteration = min(agenda)
+            if iteration > self._kind.most:
+                raise self._endless()
+            parts = agenda.pop(iteration)
+            for at, table in enumerate(self._layout.tables):
+                mine = [(keys, times) for to, keys, times in parts if to == at]
+                if not mine:
+                    continue
+                change = table.apply(store, iteration, *_added_up(mine, table.width))
+                for later, keys in change.again:
+                    agenda[later].append((at, keys, np.zeros(len(keys), np.int64)))
+                if len(change.rows.times):
+                    changes[at].append(change.rows)
+                    self._derive((True, at), change.rows, stored, agenda, store)
+        return changes
+
+    def _derive(self, place: Place, rows: Rows, stored: dict[Place, Stored], agenda: Agenda, store: Store) -> None:
+        """Derive by all rules what changed rows, which are stored, add to later iterations and take from them."""
+        evaluators, changed = self._rules[place], None
+        if any(sum(a.is_recursive == place[0] and a.place == place[1] for a in e.rule.atoms) > 1 for e in evaluators):
+            changed = self._pool_of_changes(place, rows)
+        for evaluator in evaluators:
+            for keys, iterations, times in evaluator(rows, stored, changed, store.dictionary):
+                for iteration, some, often in split_by_iteration(keys, iterations, times):
+                    agenda[iteration].append((evaluator.rule.table, some, often))
+
+    def _pool_of_changes(self, place: Place, rows: Rows) -> Stored:
+        """Make a pool of changed rows, for rules that read their table more than once."""
+        width, is_recursive = rows.keys.shape[1], place[0]
+        slices = slices_of(self._layout.plans, place, None if is_recursive else width)
+        pool = Pool(width + is_recursive, COUNT, slices=slices)
+        keys = np.column_stack([rows.keys, rows.ranks]) if is_recursive else rows.keys
+        pool.upsert(np.ascontiguousarray(keys), np.ascontiguousarray(rows.times)[:, None])
+        return Stored(pool, width, is_recursive, rank_in_keys=is_recursive, is_counted=True)
+
+    def _report(self, store: Store, changes: list[list[Rows]]) -> dict[str, Delta]:
+        """Make the deltas of the rows that went and came with the batch."""
+        parts = list[tuple[Words, Words]]()
+        start = int(self._is_tagged)
+        for at, table in enumerate(self._layout.tables):
+            if changes[at]:
+                keys, times = table.net(store, changes[at])
+                if self._is_tagged:
+                    whole = np.empty((len(keys), len(self._columns)), np.int64)
+                    whole[:] = [null_of(c.type) for c in self._columns]
+                    whole[:, 0], whole[:, start : start + table.width] = at, keys
+                    keys = whole
+                parts.append((keys, times))
+            start += table.width
+        if not parts:
+            return {}
+        rows, times = (np.concatenate(some) for some in zip(*parts, strict=True))
+        return self._rows.of_keys(rows, times, self._titles, store.dictionary)
+
+    def _endless(self) -> SquallError:
+        """Make SQ5015 for a recursion that has new rows in every iteration."""
+        names = " and ".join(f'"{table.relation.name}"' for table in self._kind.tables)
+        message = f"{names} still changes after {self._kind.most:,} iterations"
+        hint = "bound it by a condition such as depth < 100, write UNION for UNION ALL, or --set iterations=N"
+        return SquallError("SQ5015", message, self._kind.span, hint)
+
+
+def _added_up(parts: list[tuple[Words, Words]], width: int) -> tuple[Words, Words]:
+    """Add up derivations; keys that are only to be looked at again stay with 0."""
+    again = [keys for keys, times in parts if not times.any()]
+    keys, times = add_up([(keys, times) for keys, times in parts if times.any()], width)
+    if not again:
+        return keys, times
+    known = Pool(width, COUNT)
+    known.upsert(np.ascontiguousarray(keys), np.ones((len(keys), 1), np.int64))
+    more = np.unique(np.concatenate(again), axis=0)
+    more = more[known.probe(np.ascontiguousarray(more)) < 0]
+    return np.concatenate([keys, more]), np.concatenate([times, np.zeros(len(more), np.int64)])

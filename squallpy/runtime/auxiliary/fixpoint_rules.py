@@ -1,0 +1,305 @@
+"""Rules of a fixpoint, evaluated for the change of one atom: joins over columns of codes, never a loop over rows.
+
+reach(x, y) ← reach(x, z) ⋈ edge(z, y)      Δreach: slice edge by z        Δedge: slice reach by z
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from squallpy.base.keys import NULL
+from squallpy.base.types import Kind, Type
+from squallpy.logical.coercion import same_values
+from squallpy.logical.expressions import Call, Column, Expr, columns
+from squallpy.program.auxiliary.fixpoint import Atom, Fixpoint, Rule
+from squallpy.runtime.evaluate.expression_compiler import compile_expression
+from squallpy.runtime.evaluate.logic import is_true
+from squallpy.runtime.evaluate.vectors import Frame, Vec, full
+from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.kernels.memory_regions import Words
+from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.messages.deltas import decode, encode
+
+Place = tuple[bool, int]  # True for recursive tables, and the number of the table or leaf
+
+
+class Rows(NamedTuple):
+    """Rows of an atom: their columns, the iterations in which they came, and how often they are there.
+
+    `ranks` are 0 for leaves.
+    """
+
+    keys: Words
+    ranks: Words
+    times: Words
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The rows of a leaf or a recursive table in a pool, whose keys begin with its columns.
+
+    Args:
+        rank_in_keys: The rank is the key after the columns; else, if there is one, it is the first word.
+        is_counted: The last word tells how often a row is there; else each is there once.
+    """
+
+    pool: Pool
+    width: int
+    is_recursive: bool
+    rank_in_keys: bool
+    is_counted: bool
+
+    def rows(self, slots: Words) -> Rows:
+        """Read rows by their slots."""
+        keys = self.pool.keys[slots]
+        words = self.pool.words[slots]
+        ranks = np.zeros(len(slots), np.int64)
+        if self.is_recursive:
+            ranks = keys[:, self.width] if self.rank_in_keys else words[:, 0]
+        times = words[:, -1] if self.is_counted else np.ones(len(slots), np.int64)
+        return Rows(keys[:, : self.width], ranks, times)
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A join with an atom: the values of `given` are looked up in its `columns`, all of them if `is_whole`.
+
+    Args:
+        occurrence: The place of the atom in the rule.
+        strict: For each value, True if NULL has no match.
+        conjuncts: What is tested of the pairs.
+        kept: The columns that are read later.
+    """
+
+    occurrence: int
+    columns: tuple[int, ...]
+    given: tuple[Expr, ...]
+    strict: tuple[bool, ...]
+    conjuncts: tuple[Expr, ...]
+    kept: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaPlan:
+    """The joins that find the derivations of a rule for changed rows at one `start` of its atoms."""
+
+    rule: Rule
+    start: int
+    conjuncts: tuple[Expr, ...]
+    probes: tuple[Probe, ...]
+
+
+def delta_plans(kind: Fixpoint) -> list[DeltaPlan]:
+    """Plan the joins of every rule for a change at each of its atoms."""
+    return [_delta_plan(rule, start) for rule in kind.rules for start in range(len(rule.atoms))]
+
+
+def place_of(atom: Atom) -> Place:
+    return atom.is_recursive, atom.place
+
+
+def slices_of(plans: Iterable[DeltaPlan], place: Place, key: int | None) -> tuple[tuple[int, ...], ...]:
+    """List the columns by which the rows of a leaf or table are looked up.
+
+    Args:
+        key: The number of its columns if these are its whole key, by which a pool needs no slice.
+    """
+    probes = (
+        probe.columns for plan in plans for probe in plan.probes if place_of(plan.rule.atoms[probe.occurrence]) == place
+    )
+    return tuple(dict.fromkeys(columns for columns in probes if columns and len(columns) != key))
+
+
+def _delta_plan(rule: Rule, start: int) -> DeltaPlan:
+    """Order the atoms, each after those that it is joined with by equality."""
+    left = [n for n in range(len(rule.atoms)) if n != start]
+    conjuncts, bound = list(rule.conjuncts), {c.id for c in rule.atoms[start].columns}
+    first, conjuncts = _decided(conjuncts, bound)
+    probes = list[Probe]()
+    while left:
+        pairs = {n: _equalities(conjuncts, rule.atoms[n], bound) for n in left}
+        best = max(left, key=lambda n: (len(pairs[n]), n == 0))
+        left.remove(best)
+        used = pairs[best]
+        conjuncts = [c for c in conjuncts if c not in [conjunct for conjunct, _, _ in used.values()]]
+        bound |= {c.id for c in rule.atoms[best].columns}
+        mine, conjuncts = _decided(conjuncts, bound)
+        places = tuple(sorted(used))
+        read = {c.id for expr in (*conjuncts, *rule.items) for c in columns(expr)}
+        probes.append(
+            Probe(
+                best,
+                places,
+                tuple(used[place][1] for place in places),
+                tuple(used[place][2] for place in places),
+                tuple(mine),
+                frozenset(read),
+            )
+        )
+    return DeltaPlan(rule, start, tuple(first), tuple(probes))
+
+
+def _decided(conjuncts: list[Expr], bound: set[int]) -> tuple[list[Expr], list[Expr]]:
+    """Split conjuncts by whether all that they read is bound."""
+    known = [{c.id for c in columns(each)} <= bound for each in conjuncts]
+    both = list(zip(conjuncts, known, strict=True))
+    return [each for each, is_known in both if is_known], [each for each, is_known in both if not is_known]
+
+
+def _equalities(conjuncts: Iterable[Expr], atom: Atom, bound: set[int]) -> dict[int, tuple[Expr, Expr, bool]]:
+    """Find the columns of an atom that equal something that is bound: with the conjunct, and whether NULL matches
+    nothing."""
+    places = {c.id: at for at, c in enumerate(atom.columns)}
+    found = dict[int, tuple[Expr, Expr, bool]]()
+    for conjunct in conjuncts:
+        match conjunct:
+            case Call("=" | "<=>" as name, (a, b)):
+                for mine, other in ((a, b), (b, a)):
+                    if isinstance(mine, Column) and mine.id in places and _can_be_looked_up(mine, other, bound):
+                        found.setdefault(places[mine.id], (conjunct, other, name == "="))
+                        break
+    return found
+
+
+def _can_be_looked_up(column: Column, value: Expr, bound: set[int]) -> bool:
+    return {c.id for c in columns(value)} <= bound and _have_same_codes(column.type, value.type)
+
+
+def _have_same_codes(a: Type, b: Type) -> bool:
+    return a == b or (same_values(a, b) and a.is_integer and b.is_integer)
+
+
+class RuleEvaluator:
+    """Evaluates a delta plan."""
+
+    def __init__(self, plan: DeltaPlan, types: Sequence[Column]) -> None:
+        self._plan, self._types = plan, types
+        exprs = [*plan.conjuncts, *plan.rule.items]
+        for probe in plan.probes:
+            exprs += [*probe.given, *probe.conjuncts]
+        self._compiled = {id(e): compile_expression(e) for e in exprs if not isinstance(e, Column)}
+        self._columns = {c.id: c for atom in plan.rule.atoms for c in atom.columns}
+        start = {c.id for e in (*plan.conjuncts, *plan.rule.items) for c in columns(e)}
+        for probe in plan.probes:
+            start |= {c.id for e in (*probe.given, *probe.conjuncts) for c in columns(e)}
+        self._start = start
+        self._needs = list[set[int]]()  # after each probe
+        for number, probe in enumerate(plan.probes):
+            later = {c.id for p in plan.probes[number + 1 :] for e in (*p.given, *p.conjuncts) for c in columns(e)}
+            items = {c.id for e in plan.rule.items for c in columns(e)}
+            self._needs.append(later | items | {c.id for e in probe.conjuncts for c in columns(e)})
+
+    @property
+    def rule(self) -> Rule:
+        return self._plan.rule
+
+    @property
+    def place(self) -> Place:
+        """The leaf or table that has to change for this to be evaluated."""
+        return place_of(self.rule.atoms[self._plan.start])
+
+    def __call__(
+        self, given: Rows, stored: Mapping[Place, Stored], changed: Stored | None, names: Dictionary
+    ) -> list[tuple[Words, Words, Words]]:
+        """Derive rows: their keys, the iterations in which they are derived, and how often.
+
+        Args:
+            changed: The same changes in a pool, if other atoms may read them, too.
+        """
+        plan, out = self._plan, []
+        same = [probe.occurrence for probe in plan.probes if place_of(plan.rule.atoms[probe.occurrence]) == self.place]
+        # NB: new·new − old·old = 2·new·δ − δ·δ, so what several atoms have changed at once is taken away again
+        later = [n for n in same if n > plan.start]
+        for count in range(len(later) + 1):
+            for also in combinations(later, count):
+                assert changed is not None or not also
+                sign = -1 if count % 2 else 1
+                sources = [changed if p.occurrence in also else None for p in plan.probes]
+                found = self._evaluate(given, stored, sources, names)
+                if found is not None:
+                    keys, ranks, times = found
+                    out.append((keys, ranks, times * sign if sign < 0 else times))
+        return out
+
+    def _evaluate(
+        self, given: Rows, stored: Mapping[Place, Stored], changed: Sequence[Stored | None], names: Dictionary
+    ) -> tuple[Words, Words, Words] | None:
+        plan, atom = self._plan, self.rule.atoms[self._plan.start]
+        codes = {c.id: given.keys[:, at] for at, c in enumerate(atom.columns) if c.id in self._start}
+        ranks, times = given.ranks, given.times
+        codes, ranks, times = self._restrict(plan.conjuncts, codes, ranks, times, names)
+        for probe, source, needs in zip(plan.probes, changed, self._needs, strict=True):
+            if not len(ranks):
+                return None
+            target = stored[place_of(self.rule.atoms[probe.occurrence])] if source is None else source
+            rows, slots = self._match(probe, target, codes, len(ranks), names)
+            found = target.rows(slots)
+            codes = {id: values[rows] for id, values in codes.items() if id in needs}
+            for at, c in enumerate(self.rule.atoms[probe.occurrence].columns):
+                if c.id in needs:
+                    codes[c.id] = found.keys[:, at]
+            ranks = np.maximum(ranks[rows], found.ranks) if target.is_recursive else ranks[rows]
+            times = times[rows] * found.times if target.is_counted else times[rows]
+            codes, ranks, times = self._restrict(probe.conjuncts, codes, ranks, times, names)
+        if not len(ranks):
+            return None
+        keys = np.empty((len(ranks), len(self.rule.items)), np.int64)
+        for at, (item, column) in enumerate(zip(self.rule.items, self._types, strict=True)):
+            keys[:, at] = self._codes_of(item, column, codes, len(ranks), names)
+        return keys, ranks + 1, -times if self.rule.sign < 0 else times
+
+    def _match(
+        self, probe: Probe, target: Stored, codes: Mapping[int, Words], count: int, names: Dictionary
+    ) -> tuple[Words, Words]:
+        """Find all pairs of a row and a slot that match."""
+        if not probe.columns:
+            size = len(target.pool)
+            return np.repeat(np.arange(count), size), np.tile(np.arange(size), count)
+        bound = np.empty((count, len(probe.columns)), np.int64)
+        known = np.ones(count, np.bool_)
+        for at, (expr, strict) in enumerate(zip(probe.given, probe.strict, strict=True)):
+            column = expr if isinstance(expr, Column) else Column(0, "", expr.type, expr.nullable)
+            bound[:, at] = self._codes_of(expr, column, codes, count, names)
+            if strict and expr.nullable:
+                known &= ~_is_null(bound[:, at], expr.type)
+        chosen = None if known.all() else np.flatnonzero(known)
+        bound = bound if chosen is None else np.ascontiguousarray(bound[chosen])
+        slices = target.pool.slices
+        if probe.columns in slices:
+            rows, slots = target.pool.slice(slices.index(probe.columns), bound)
+        else:
+            slots = target.pool.probe(bound)
+            rows = np.flatnonzero(slots >= 0)
+            slots = slots[rows]
+        return (rows if chosen is None else chosen[rows]), slots
+
+    def _restrict(
+        self, conjuncts: Sequence[Expr], codes: dict[int, Words], ranks: Words, times: Words, names: Dictionary
+    ) -> tuple[dict[int, Words], Words, Words]:
+        """Keep the rows for which all conjuncts are TRUE."""
+        for conjunct in conjuncts:
+            kept = full(Vec(is_true(self._value(conjunct, codes, len(ranks), names))), conjunct.type, len(ranks)).values
+            if not np.all(kept):
+                codes = {id: values[kept] for id, values in codes.items()}
+                ranks, times = ranks[kept], times[kept]
+        return codes, ranks, times
+
+    def _codes_of(self, expr: Expr, column: Column, codes: Mapping[int, Words], rows: int, names: Dictionary) -> Words:
+        if isinstance(expr, Column) and _have_same_codes(expr.type, column.type):
+            return codes[expr.id]
+        return encode(self._value(expr, codes, rows, names), column, rows, names, expr)
+
+    def _value(self, expr: Expr, codes: Mapping[int, Words], rows: int, names: Dictionary) -> Vec:
+        def load(id: int) -> Vec:
+            return decode(np.ascontiguousarray(codes[id]), self._columns[id], names)
+
+        if isinstance(expr, Column):
+            return load(expr.id)
+        return self._compiled[id(expr)](Frame(rows, {}, load))
+
+
+def _is_null(codes: Words, type: Type) -> Any:
+    return codes < 0 if type.kind is Kind.VARCHAR else codes == NULL
