@@ -1,13 +1,14 @@
 """What is measured: one file per system, each a class with `run`.
 
-squallpy-local        the local executor over rows decoded beforehand
-squallpy-compiled     the same, its triggers compiled
-squallpy-local-final  the same, its answer printed only at the end: what printing after every batch costs
-squallpy-local-files  the first, reading Parquet as `squall run` does
-squallpy-spark        the Spark executor on local[2]
-spark-sql[-rocksdb]   Spark's own streaming SQL, state in memory or in RocksDB
-duckdb, polars        append the batch, run the query again
-duckdb-by-hand        the same with the query written for it by hand, where it cannot see what to do
+squallpy-local           the local executor over rows decoded beforehand
+squallpy-compiled        the same, its triggers compiled
+squallpy-compiled-plain  the same, cofactor matrices of plain doubles
+squallpy-local-final     the same, its answer printed only at the end: what printing after every batch costs
+squallpy-local-files     the first, reading Parquet as `squall run` does
+squallpy-spark           the Spark executor on local[2]
+spark-sql[-rocksdb]      Spark's own streaming SQL, state in memory or in RocksDB
+duckdb, polars           append the batch, run the query again
+duckdb-by-hand           the same with the query written for it by hand, where it cannot see what to do
 """
 
 from collections.abc import Mapping
@@ -23,6 +24,7 @@ from bench.measure.batches import Watch
 _CLASSES = {
     "squallpy-local": "squall_local:Local",
     "squallpy-compiled": "squall_local:LocalCompiled",
+    "squallpy-compiled-plain": "squall_local:LocalCompiledPlain",
     "squallpy-local-final": "squall_local:LocalFinal",
     "squallpy-local-files": "squall_local:LocalFiles",
     "squallpy-spark": "squall_spark:Squall",

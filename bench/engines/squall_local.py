@@ -1,7 +1,7 @@
 """The local executor, each batch's printed changes made as `--mode changes` prints them."""
 
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -14,6 +14,7 @@ import pyarrow as pa
 import squallpy
 from bench.data.tables import Stream
 from bench.measure.batches import Watch
+from squallpy.base.settings import parse_settings
 from squallpy.catalog.relation import MULT
 from squallpy.physical.plan import Plan
 from squallpy.runtime.compiled.functions import compile_plan
@@ -112,12 +113,13 @@ class Local:
 
     changes = True
     compile = "off"
+    settings: tuple[str, ...] = ()
 
     def __init__(self) -> None:
         self.facts: dict[str, Any] = {}
 
     def run(self, stream: Stream, watch: Watch) -> pa.Table | None:
-        plan, leaps = plan_of(stream, 1), Leaps(stream.replay, watch.plan(stream.batches))
+        plan, leaps = plan_of(stream, 1, self.settings), Leaps(stream.replay, watch.plan(stream.batches))
         input = Input(self._sources(stream), leaps)
         executor = LocalExecutor(plan, input, with_changes=self.changes, compiled=compile_plan(plan, self.compile))
         chosen, done = set(leaps.chosen), Done()
@@ -148,6 +150,12 @@ class LocalCompiled(Local):
     compile = "wait"
 
 
+class LocalCompiledPlain(LocalCompiled):
+    """Cofactor matrices of plain doubles."""
+
+    settings = ("fivm.sums=plain",)
+
+
 class LocalFinal(Local):
     """The views kept fresh as `--mode final` does; their rows are printed once, after the last batch."""
 
@@ -161,16 +169,16 @@ class LocalFiles(Local):
         return open_sources(stream)
 
 
-def session_of(stream: Stream) -> Session:
+def session_of(stream: Stream, settings: Sequence[str] = ()) -> Session:
     """The stream's query as a session of ours."""
     with tempfile.TemporaryDirectory() as room:
         script = Path(room) / f"{stream.query.name}.sql"
         script.write_text(stream.query.script(str(stream.folder.resolve())))
-        return Session(script)
+        return Session(script, parse_settings(settings))
 
 
-def plan_of(stream: Stream, partitions: int) -> Plan:
-    session = session_of(stream)
+def plan_of(stream: Stream, partitions: int, settings: Sequence[str] = ()) -> Plan:
+    session = session_of(stream, settings)
     [query] = session.script.queries
     return session.compile(query, partitions, {name: len(table) for name, table in stream.tables.items()}).plan
 
