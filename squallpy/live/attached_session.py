@@ -59,7 +59,13 @@ def attach(checkpoint: str, writes: bool) -> "AttachedSession | None":
 
 
 class _Connections:
-    """Connections to a host, each for one call at a time."""
+    """Connections to a host, each for one call at a time.
+
+    Attributes:
+        takes_statements: The host has a session; it has the run of a script otherwise.
+    """
+
+    takes_statements = True
 
     def __init__(self, checkpoint: str, path: Path, writes: bool) -> None:
         self._checkpoint, self._path = checkpoint, path
@@ -72,7 +78,8 @@ class _Connections:
         try:
             with socket_path(self._path) as place:
                 peer.connect(place)
-            _checked(*_exchange(peer, self._hello))
+            told, _ = _checked(*_exchange(peer, self._hello))
+            self.takes_statements = bool(told["writes"])
         except BaseException:
             peer.close()
             raise
@@ -142,11 +149,12 @@ class AttachedSession:
     """
 
     def __init__(self, checkpoint: str, path: Path, writes: bool) -> None:
-        self.checkpoint, self.is_writable = checkpoint, writes
+        self.checkpoint = checkpoint
         self._connections = _Connections(checkpoint, path, writes)
         self._mirror: Definitions | None = None
         self._version, self._lock = "", threading.RLock()
         self._known()
+        self.is_writable = writes and self._connections.takes_statements
 
     def _call(self, call: str, **arguments: Any) -> dict[str, Any]:
         return self._connections.call({"call": call, **arguments})[0]
@@ -199,6 +207,11 @@ class AttachedSession:
     @property
     def is_attached(self) -> bool:
         return True
+
+    @property
+    def is_of_script(self) -> bool:
+        """True if the host is the run of a script, which nobody else changes."""
+        return not self._connections.takes_statements
 
     def execute(
         self, text: str, file: str = "session", maintains: bool = False, place: Place = START

@@ -1,4 +1,4 @@
-"""The host of a session: it answers those who attach to it by a socket in the folder of its checkpoint.
+"""The host of a session, or of a run: it answers those who attach to it by a socket in the folder of its checkpoint.
 
 state/.host/socket      a Unix socket; its folder is for the owner of the process alone (0700)
 
@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
@@ -33,14 +33,18 @@ from squallpy.live.subscription import Subscription
 from squallpy.runtime.observers.report import BatchReport
 
 if TYPE_CHECKING:
+    from squallpy.live.hosted_run import HostedRun
     from squallpy.live.live_session import LiveSession
+
+    Hosted: TypeAlias = LiveSession | HostedRun
+    """A session, or the run of a script."""
 
 FOLDER, NAME = ".host", "socket"
 _LONGEST = 100  # bytes of the path of a socket, of which systems allow 104 to 108
 _LOOK = 0.5  # seconds between two looks whether who waits for a change is still there
 Answer = tuple[Mapping[str, Any], list[pa.Table]]
 Service = Callable[[Mapping[str, Any]], Answer]
-Services = Mapping[str, Callable[["LiveSession"], Service]]
+Services = Mapping[str, Callable[["Hosted"], Service]]
 """More that a host answers, by name: what begins it when it is first asked for."""
 
 
@@ -94,13 +98,13 @@ class Host:
             return None
         return opened
 
-    def serve(self, session: "LiveSession", services: Services) -> None:
+    def serve(self, session: "Hosted", services: Services) -> None:
         """Answer those who attach, in threads."""
         self._services = services
         if self._socket:
             threading.Thread(target=self._accept, args=(session,), name="squallpy host", daemon=True).start()
 
-    def _accept(self, session: "LiveSession") -> None:
+    def _accept(self, session: "Hosted") -> None:
         assert self._socket
         while True:
             try:
@@ -109,7 +113,7 @@ class Host:
                 return
             threading.Thread(target=self._attend, args=(session, peer), name="squallpy attached", daemon=True).start()
 
-    def _attend(self, session: "LiveSession", peer: socket.socket) -> None:
+    def _attend(self, session: "Hosted", peer: socket.socket) -> None:
         """Answer one connection until it ends."""
         with peer, suppress(Disconnected):
             hello, _ = receive(peer)
@@ -124,29 +128,31 @@ class Host:
                 made = self._made.setdefault(client, [])
             connection = _Connection(session, peer, writes, made, partial(self._service, session))
             try:
-                send(peer, {})
+                send(peer, {"writes": session.is_writable})
                 while True:
                     connection.answer(*receive(peer))
             finally:
                 connection.close()
                 self._leave(session, peer, client)
 
-    def _service(self, session: "LiveSession", name: str) -> Service:
+    def _service(self, session: "Hosted", name: str) -> Service:
         """Return a service, which begins when it is first asked for."""
         with self._lock:
             if name not in self._begun:
                 self._begun[name] = self._services[name](session)
             return self._begun[name]
 
-    def _leave(self, session: "LiveSession", peer: socket.socket, client: str) -> None:
+    def _leave(self, session: "Hosted", peer: socket.socket, client: str) -> None:
         """Drop the queries of one that has left with its last connection."""
         with self._lock:
             self._peers.discard(peer)
             self._clients[client] -= 1
             made = [] if self._clients[client] > 0 else self._made.pop(client, [])
         for name in made if session.failure is None else ():
+            text = f"DROP MATERIALIZED VIEW IF EXISTS {qualified(name)}"
             with suppress(SquallError):  # dropped by hand, or read by views of others
-                [*session.execute(f"DROP MATERIALIZED VIEW IF EXISTS {qualified(name)}")]
+                (statement,) = parse_script(text, "session")
+                session.execute_statement(statement, text)
 
     def close(self) -> None:
         """Listen no more; those who are attached find their session ended."""
@@ -171,12 +177,7 @@ class _Connection:
     """
 
     def __init__(
-        self,
-        session: "LiveSession",
-        peer: socket.socket,
-        writes: bool,
-        made: list[str],
-        service: Callable[[str], Service],
+        self, session: "Hosted", peer: socket.socket, writes: bool, made: list[str], service: Callable[[str], Service]
     ) -> None:
         self._session, self._peer, self._writes, self._made, self._service = session, peer, writes, made, service
         self._reader: Subscription | None = None
@@ -214,7 +215,7 @@ class _Connection:
             self._reader.close()
 
     def _check_writes(self, what: str) -> None:
-        if not self._writes:
+        if not self._writes and self._session.is_writable:  # NB: a run refuses by itself, and says why
             message = f"{what} changes the session that another process has, and this one only reads"
             raise SquallError("SQ7013", message, hint="attach with --write, or connect(…, write=True)")
 

@@ -25,20 +25,19 @@ from squallpy.frontend.query import SelectText
 from squallpy.frontend.script import parse_script
 from squallpy.frontend.source_text import START, Place
 from squallpy.frontend.statement_texts import list_statements
-from squallpy.frontend.statements import CreateView, Describe, Explain, Pause, Select, Set, Show, Statement, Subscribe
+from squallpy.frontend.statements import CreateView, Pause, Select, Set, Statement
 from squallpy.live.backend import Backend, LocalBackend, temporary_checkpoint
 from squallpy.live.definitions import Definitions
 from squallpy.live.entries import Entries, sinks_of
-from squallpy.live.explain_query import explain_query, stage_of
 from squallpy.live.fair_lock import FairLock
 from squallpy.live.host import Host, Services
 from squallpy.live.live_program import LiveProgram
 from squallpy.live.outcome import Outcome
 from squallpy.live.pushed_tables import pushed_table
 from squallpy.live.read_rows import read_view
+from squallpy.live.read_statements import read_statement
 from squallpy.live.session_compiler import SessionCompiler
 from squallpy.live.session_sink import SessionSink
-from squallpy.live.show import describe, show
 from squallpy.live.snapshot_query import answer
 from squallpy.live.subscription import LIMIT, NewestChange, Subscription, ViewChange, closed_by_errors
 from squallpy.logical.nodes import Query
@@ -68,7 +67,7 @@ class LiveSession:
         program: What keeps the views fresh.
     """
 
-    is_writable, is_attached = True, False  # NB: it is one of this process
+    is_writable, is_attached, is_of_script = True, False, False  # NB: it is one of this process
 
     def __init__(
         self,
@@ -81,7 +80,7 @@ class LiveSession:
     ) -> None:
         self.settings, self.base = settings or Settings(), base or Path.cwd()
         self._first_settings, self._given = self.settings, tuple[str, ...]()
-        self._compiler = SessionCompiler(self.settings, self.base)
+        self.compiler = SessionCompiler(self.settings, self.base)
         self._names, self._opened, lease = count(1), ExitStack(), None
         self._identity, self._changes, self._host = secrets.token_hex(8), 0, None
         self._checkpoint: SessionCheckpoint | None = None
@@ -95,12 +94,12 @@ class LiveSession:
             self._checkpoint = SessionCheckpoint(checkpoint, self.settings.local_dir, snapshot)
             if is_kept and (path := local_path(checkpoint)):
                 self._host = Host(path)
-        binder = self._compiler.binder()
-        columns = self._compiler.columns
+        binder = self.compiler.binder()
+        columns = self.compiler.columns
         self._definitions = Definitions(binder, self._refresh, self._open_sink, self._drop_source, columns)
         self._visible = self._definitions.snapshot()  # those in force, which no statement changes
         spool = join_path(checkpoint, "spool") if checkpoint else None
-        self._input = SessionInput(self.base, self._compiler.open_foreign, spool)
+        self._input = SessionInput(self.base, self.compiler.open_foreign, spool)
         self.observers = Observers(*([observer] if observer else []))
         self.program = LiveProgram(
             self.settings, self._input, self._compile, self.observers, backend, self._checkpoint, lease
@@ -141,7 +140,7 @@ class LiveSession:
 
     def definitions(self) -> Mapping[str, Any]:
         """Describe the definitions to those who mirror them."""
-        told = {"version": self.version, "statements": self.statements, "columns": dict(self._compiler.columns)}
+        told = {"version": self.version, "statements": self.statements, "columns": dict(self.compiler.columns)}
         return {**told, "settings": list_assignments(self.settings), "base": str(self.base)}
 
     def execute(
@@ -172,25 +171,11 @@ class LiveSession:
 
     def _answer(self, statement: Statement) -> Outcome | None:
         """Execute a statement that changes no definition, also while another is in work; None if it changes one."""
-        known = self._known
-        match statement:
-            case Select(query):
-                return Outcome("SELECT", self.select(query))
-            case Show(what):
-                return Outcome("SHOW", show(known, what))
-            case Describe(name, span):
-                return Outcome("DESCRIBE", describe(self.columns(name, span)))
-            case Explain():
-                stage, (shown, queries) = stage_of(statement), known.explained(statement)
-                text = explain_query(self._compiler.compiler(known.catalog, queries), shown, stage)
-                return Outcome("EXPLAIN", text=text)
-            case Subscribe(name, span, with_snapshot):
-                return Outcome("SUBSCRIBE", subscription=self.subscribe(name, with_snapshot, span=span))
-            case Pause(resumes):
-                self.is_paused = not resumes
-                self._work.set()
-                return Outcome("RESUME" if resumes else "PAUSE")
-        return None
+        if isinstance(statement, Pause):
+            self.is_paused = not statement.resumes
+            self._work.set()
+            return Outcome("RESUME" if statement.resumes else "PAUSE")
+        return read_statement(statement, self)
 
     def _open_sink(self, query: Query) -> SessionSink:
         from squallpy.runtime.sinks.outputs import Outputs
@@ -213,7 +198,7 @@ class LiveSession:
         if self._restores:
             return
         if has_changed:
-            self._definitions.put_in_order(self._compiler.bind)
+            self._definitions.put_in_order(self.compiler.bind)
             kept = [*self._definitions.entries.maintained.values()]
             self._change([each.query for each in kept], sinks_of(kept))
             return
@@ -252,7 +237,7 @@ class LiveSession:
         if self._checkpoint:
             kept = self._definitions.entries.maintained.items()
             sinks = {name: each.sink.first for name, each in kept if isinstance(each.sink, SessionSink)}
-            columns = dict(self._compiler.columns)
+            columns = dict(self.compiler.columns)
             record = SessionRecord(
                 generation, self._definitions.statements(), columns, self._given, batches, sinks, partitions
             )
@@ -263,13 +248,13 @@ class LiveSession:
         assert self._checkpoint
         record = self._checkpoint.record
         self._use(record.settings)
-        self._compiler.columns.update(record.columns)
+        self.compiler.columns.update(record.columns)
         self._restores = True
         for text in record.statements:
             for statement in parse_script(text, "session"):
                 self.execute_statement(statement, text)
         self._restores = False
-        self._definitions.put_in_order(self._compiler.bind)
+        self._definitions.put_in_order(self.compiler.bind)
         kept = [*self._definitions.entries.maintained.values()]
         self.program.resume([each.query for each in kept], sinks_of(kept), self._save)
         self._publish()
@@ -279,12 +264,12 @@ class LiveSession:
     def push(self, name: str, rows: Any, op: str = "+") -> int:
         """Push rows to a stream; returns how many. They are read by the batches that come (docs/python.md)."""
         with self.lock:
-            return self.push_table(name, pushed_table(self._known.pushed(name), rows, op))
+            return self.push_table(name, pushed_table(self.known.pushed(name), rows, op))
 
     def push_table(self, name: str, table: pa.Table) -> int:
         """Push rows that are a table as `pushed_table` makes it."""
         with self.lock:
-            queue = self._input.pushed(self._known.pushed(name))
+            queue = self._input.pushed(self.known.pushed(name))
             assert queue
             queue.push(table)
         self._work.set()
@@ -392,21 +377,21 @@ class LiveSession:
 
     def numbered_table(self, name: str, span: Span | None = None) -> tuple[int, pa.Table]:
         """Return the number of the last batch, and the rows of a materialized view as of it."""
-        return read_view(self.program, self.lock, lambda: self._known.maintained(name, span))
+        return read_view(self.program, self.lock, lambda: self.known.maintained(name, span))
 
     def select(self, query: SelectText) -> pa.Table:
         """Answer an ad hoc query over views, as of the last batch; batches wait only while their rows are read."""
-        return answer(query, lambda: self._known, self.settings, self.base, self.program.scan, self.lock)
+        return answer(query, lambda: self.known, self.settings, self.base, self.program.scan, lambda: self.lock)
 
     @property
-    def _known(self) -> Definitions:
+    def known(self) -> Definitions:
         """The definitions in force, of a session that goes on."""
         self._check()
         return self._visible
 
     def reads_streams(self, query: SelectText) -> bool:
         """True if a query reads streams themselves, so that it is no ad hoc query."""
-        return self._known.reads_streams(query)
+        return self.known.reads_streams(query)
 
     def maintain(self, select: Select) -> Outcome:
         """Keep the answer of a SELECT fresh under a name that is made up."""
@@ -420,12 +405,12 @@ class LiveSession:
     def has_end(self, name: str) -> bool:
         """True if all streams end that a view reads, also those of other views that it reads."""
         with self.lock:
-            read = self._known.relations_read(name)
+            read = self.known.relations_read(name)
             return all(self._input.open(relation).is_bounded for relation in read if relation.stream)
 
     def maintained_name(self, name: str) -> str:
         """Return the name of a materialized view as it was declared; SQ2001 if there is none."""
-        return self._known.maintained(name).name
+        return self.known.maintained(name).name
 
     def subscribe(
         self,
@@ -440,32 +425,32 @@ class LiveSession:
         Args:
             newest: Only the newest one waits, and its reader waits for it also while batches are applied by hand.
         """
-        found = self._known.maintained(name, span)
+        found = self.known.maintained(name, span)
         kind = NewestChange if newest else Subscription
         reader = kind(found.name, lambda: newest or self.is_running, limit or LIMIT)
         with closed_by_errors(reader):
             if with_snapshot:
                 last, rows = read_view(
-                    self.program, self.lock, lambda: self._known.maintained(name, span).read_by(reader)
+                    self.program, self.lock, lambda: self.known.maintained(name, span).read_by(reader)
                 )
                 reader.put_first(ViewChange(last, rows.slice(0, 0), rows))
             else:
                 with self.lock:
-                    self._known.maintained(name, span).read_by(reader)
+                    self.known.maintained(name, span).read_by(reader)
         return reader
 
     def on_change(self, name: str, callback: Callable[[Any], None]) -> None:
         """Call a function with each change of a view, in the thread that applies the batch."""
         with self.lock:
-            self._known.maintained(name).view_sink.call(callback)
+            self.known.maintained(name).view_sink.call(callback)
 
     def columns(self, name: str, span: Span | None = None) -> tuple[Field, ...]:
         """Return the columns of a stream, table or view."""
-        return self._known.columns(name, span)
+        return self.known.columns(name, span)
 
     def schema(self, text: str, file: str = "session") -> tuple[Field, ...]:
         """Return the columns of a SELECT without running it."""
-        return self._known.schema(text, file)
+        return self.known.schema(text, file)
 
     def stats(self, name: str) -> Mapping[str, Any]:
         """Return figures of a view: its rows, and the records and bytes of the views that it is maintained from."""
@@ -489,8 +474,8 @@ class LiveSession:
     def _use(self, given: tuple[str, ...]) -> None:
         """Use the settings of the beginning with assignments given since."""
         latest = tuple({each.partition("=")[0].lower(): each for each in given}.values())
-        settings = self._compiler.settings = self.program.settings = parse_settings(latest, self._first_settings)
+        settings = self.compiler.settings = self.program.settings = parse_settings(latest, self._first_settings)
         self._given, self.settings = latest, settings
 
     def _compile(self, queries: Sequence[Query], partitions: int) -> CompiledQuery:
-        return self._compiler.compile(self._definitions.catalog, queries, partitions)
+        return self.compiler.compile(self._definitions.catalog, queries, partitions)

@@ -54,15 +54,19 @@ def answer(
     settings: Settings,
     base: Path,
     scan: Callable[[Query, Equal], RowScan],
-    lock: AbstractContextManager[Any],
+    between: Callable[[], AbstractContextManager[Any]],
 ) -> pa.Table:
-    """Answer a query, whose rows are read under a lock, by the definitions that are in force then."""
+    """Answer a query by the definitions that are in force when its rows are read.
+
+    Args:
+        between: Keeps batches from being applied.
+    """
     while True:
         definitions = known()
 
         @contextmanager
         def hold(bound_by: "Definitions" = definitions) -> Iterator[None]:
-            with lock:
+            with between():
                 if known() is not bound_by:
                     raise _Changed
                 yield

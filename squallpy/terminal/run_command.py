@@ -13,7 +13,9 @@ from squallpy import __version__
 from squallpy.base.addresses import Address
 from squallpy.base.batch_trigger import AS_IT_COMES, BatchTrigger
 from squallpy.base.errors import SquallError
+from squallpy.base.events import first_line
 from squallpy.base.hidden_imports import hide_module
+from squallpy.base.local_paths import local_path
 from squallpy.base.settings import parse_settings
 from squallpy.catalog.sink_spec import SinkSpec
 from squallpy.plan_file import open_session
@@ -36,7 +38,7 @@ from squallpy.terminal.stdout_sinks import Output
 from squallpy.terminal.terminal_detection import can_redraw
 
 if TYPE_CHECKING:
-    from squallpy.web.monitored_run import MonitoredRun
+    from squallpy.live.hosted_run import HostedRun
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +168,15 @@ def _run_script(request: RunRequest, events: EventHandler | None) -> None:
     try:
         with interruptible(progress.say) as interruption, progress.running(), ExitStack() as opened:
             served = _serve_metrics(request, session.settings.health_seconds, progress, opened)
-            page = _serve_page(request, session, progress, opened)
+            run = _hosted(request, session)
+            if run:
+                _serve_page(request, run, progress, opened)
             # NB: before any file is touched that another run may write
             lease = opened.enter_context(hold_lease(request.checkpoint)) if request.checkpoint else None
+            if run and request.checkpoint:
+                _host(request.checkpoint, run, opened)
+            if run:  # NB: before anything is closed by which somebody may wait for a batch
+                opened.push(run.reader.end)
             if request.profile:
                 profile = Profile(request.profile)
                 opened.callback(profile.write)
@@ -186,14 +194,14 @@ def _run_script(request: RunRequest, events: EventHandler | None) -> None:
                 lease=lease,
                 profile=profile,
                 conf=conf,
-                tap=page.tap if page else None,
+                tap=run.reader.tap if run and (request.ui or request.ui_address) else None,
             )
             sinks = [*_sinks(choice, session.settings.changes_marks, progress, opened)]
             events_of_run = EventLog(
                 script=str(request.script), backend=request.backend, checkpoint=request.checkpoint, version=__version__
             )
             shown = [sink for sink in sinks if isinstance(sink, Observer)]
-            looking = [*served, *([page] if page else [])]
+            looking = [*served, *([run.reader] if run else [])]
             observer = Observers(*shown, *_observers(request, opened), *looking, events_of_run, progress, end)
             gc.freeze()  # what is there stays; a run makes its own garbage
             gc.set_threshold(50_000, 10, 10)
@@ -256,20 +264,39 @@ def _serve_metrics(request: RunRequest, patience: int, progress: Progress, opene
     return [metrics]
 
 
-def _serve_page(request: RunRequest, session: Session, progress: Progress, opened: ExitStack) -> "MonitoredRun | None":
+def _serve_page(request: RunRequest, run: "HostedRun", progress: Progress, opened: ExitStack) -> None:
     """Serve the page of the run, if it is asked for; it is closed at the end of the run."""
     if not (request.ui or request.ui_address):
-        return None
+        return
     from squallpy.web.monitored_run import MonitoredRun
     from squallpy.web.page_server import ADDRESS, PageServer
 
     server = opened.enter_context(PageServer(request.ui_address or ADDRESS))
-    about = {"backend": request.backend, "checkpoint": request.checkpoint, "script": str(request.script)}
-    run = MonitoredRun(request.script.name, session.script.relations.values(), session.settings, **about)
-    opened.push(lambda kind, error, at: run.fail(error) if error else None)
-    server.show(run)
+    page = MonitoredRun(run)
+    opened.push(lambda kind, error, at: page.fail(first_line(error)) if error else None)
+    server.show(page)
     progress.say(f"the page is at {server.url}")
-    return run
+
+
+def _hosted(request: RunRequest, session: Session) -> "HostedRun | None":
+    """Return the run as others read it; None if it has neither a page nor a checkpoint by which they attach to it."""
+    if not (request.ui or request.ui_address or request.checkpoint):
+        return None
+    from squallpy.live.hosted_run import HostedRun
+    from squallpy.live.run_reader import RunReader
+
+    reader = RunReader()
+    about = {"backend": request.backend, "checkpoint": request.checkpoint, "script": str(request.script)}
+    return HostedRun(session.path, session.text, session.script, session.settings, reader, about)
+
+
+def _host(checkpoint: str, run: "HostedRun", opened: ExitStack) -> None:
+    """Let others attach to the run by the folder of its checkpoint."""
+    if (path := local_path(checkpoint)) is not None:
+        from squallpy.live.host import Host
+        from squallpy.web.monitoring import SERVICES
+
+        opened.enter_context(closing(Host(path))).serve(run, SERVICES)
 
 
 def _resumes(request: RunRequest) -> bool:

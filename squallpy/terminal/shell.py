@@ -117,8 +117,10 @@ class Shell:
             services=SERVICES,
         )
         if session.is_attached:
-            how = "" if session.is_writable else " to read; --write also changes it"
-            self.tell(f"attached to the session at {self.request.checkpoint}{how}")
+            how = "" if session.is_writable else " to read"
+            how += "" if session.is_writable or session.is_of_script else "; --write also changes it"
+            what = "run" if session.is_of_script else "session"
+            self.tell(f"attached to the {what} at {self.request.checkpoint}{how}")
         if page := self.request.page:
             page.show(monitored(session))
         return session

@@ -11,6 +11,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.events import first_line
 from squallpy.live.attached_session import AttachedSession
 from squallpy.live.host import Answer, Service
+from squallpy.live.hosted_run import HostedRun
 from squallpy.live.live_session import LiveSession
 from squallpy.live.open_session import OpenSession
 from squallpy.web.monitored import Rows
@@ -22,8 +23,12 @@ if TYPE_CHECKING:
 _MONITOR = "monitor"
 
 
-def monitored(session: OpenSession) -> "Monitored":
-    """Return a session as the page reads it."""
+def monitored(session: OpenSession | HostedRun) -> "Monitored":
+    """Return a session, or the run of a script, as the page reads it."""
+    if isinstance(session, HostedRun):
+        from squallpy.web.monitored_run import MonitoredRun
+
+        return MonitoredRun(session)
     if isinstance(session, LiveSession):
         from squallpy.web.monitored_session import MonitoredSession
 
@@ -32,7 +37,7 @@ def monitored(session: OpenSession) -> "Monitored":
     return MonitoredElsewhere(session)
 
 
-def _monitor(session: LiveSession) -> Service:
+def _monitor(session: LiveSession | HostedRun) -> Service:
     """Answer what `MonitoredElsewhere` asks."""
     found = monitored(session)
 

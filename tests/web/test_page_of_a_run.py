@@ -9,6 +9,8 @@ import httpx
 import pytest
 
 from squallpy.base.addresses import Address
+from squallpy.live.hosted_run import HostedRun
+from squallpy.live.run_reader import RunReader
 from squallpy.runtime.observers.protocol import Observer
 from squallpy.session import RunOptions, Session
 from squallpy.terminal.run_command import RunRequest, run_script
@@ -35,13 +37,17 @@ class Run:
         self.add("1.csv", CLICKS)
         session = Session(room / "q.sql", text=SCRIPT)
         session.path = room / "q.sql"
-        self.run = MonitoredRun("q.sql", session.script.relations.values(), session.settings, backend="local")
+        self.reader = RunReader()
+        hosted = HostedRun(
+            session.path, session.text, session.script, session.settings, self.reader, {"backend": "local"}
+        )
+        self.run = MonitoredRun(hosted)
         self.server = PageServer(Address("127.0.0.1", 0))
         self.server.show(self.run)
         self.client = httpx.Client(base_url=self.server.url, timeout=20)
-        options = RunOptions("local", changes=True, final=False, tap=self.run.tap)
+        options = RunOptions("local", changes=True, final=False, tap=self.reader.tap)
         self.thread = threading.Thread(
-            target=session.run, args=(options, IgnoringSink(), self.stop), kwargs={"observer": self.run}
+            target=session.run, args=(options, IgnoringSink(), self.stop), kwargs={"observer": self.reader}
         )
         self.thread.start()
 
