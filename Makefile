@@ -85,9 +85,10 @@ bench-fivm: setup  ## cofactor matrices maintained over joins, beside C++ by han
 bench-compile: setup  ## processor time of a short run, and of compiling queries that repeat a construct
 	$(BIN)/python -m bench.compile_time
 
-bench-sources: setup  ## changes of PostgreSQL a second into a query, and how soon a change is in a sink; Q1 over topics of Kafka
+bench-sources: setup  ## changes of PostgreSQL a second into a query, and how soon a change is in a sink; Q1 over topics of Kafka, and Q3 beside Spark
 	$(BIN)/python -m bench.sources
 	$(BIN)/python -m bench.kafka_topics
+	$(BIN)/python -m bench.kafka_beside_spark
 
 table: setup  ## Table 1 of the paper beside ours: 22 + 13 queries, hours; it goes on where it was
 	$(BIN)/python -m bench.table1.run

@@ -84,7 +84,7 @@ class Memory:
         finally:
             running.stop()
             shutil.rmtree(checkpoint, ignore_errors=True)
-        return _last(query, changed) if len(changed) == stream.batches else None
+        return latest_groups(query, changed) if len(changed) == stream.batches else None
 
     def close(self) -> None:
         self._session.stop()
@@ -105,8 +105,8 @@ class _Enough(Exception):
     """Ends Spark's loop."""
 
 
-def _last(query: Query, changed: list[pa.Table]) -> pa.Table:
-    """The answer of a stream of changed groups: the last row of each, in the query's order."""
+def latest_groups(query: Query, changed: list[pa.Table]) -> pa.Table:
+    """Return the answer of a stream of changed groups: the last row of each, in the query's order."""
     numbered = [table.append_column("batch", pa.array([i] * len(table), pa.int32())) for i, table in enumerate(changed)]
     connection = duckdb.connect()
     connection.register("changed", pa.concat_tables(numbered))

@@ -18,11 +18,7 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-KAFKA, PASSWORD = "4.1.0", "geheim"
-POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
-<groupId>squallpy.tests</groupId><artifactId>broker</artifactId><version>1</version><packaging>pom</packaging>
-<dependencies><dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{KAFKA}</version>
-</dependency></dependencies></project>"""
+KAFKA, PASSWORD = "org.apache.kafka:kafka_2.13:4.1.0", "geheim"
 PLACES = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/local/bin")
 SETTINGS = {
     "wal_level": "logical", "max_replication_slots": "32", "max_wal_senders": "32", "listen_addresses": "127.0.0.1",
@@ -38,20 +34,31 @@ def missing(why: str) -> NoReturn:
 
 
 def find_kafka() -> Path:
-    """Return the folder of the jars of a broker, which Maven brings; skips the test without Java or Maven."""
+    """Return the folder of the jars of a broker; skips the test without Java or Maven."""
     if not shutil.which("openssl"):
         missing("the certificate of Kafka's broker needs openssl (Debian: apt-get install openssl)")
-    place = Path.home() / ".cache" / "squallpy-tests" / f"kafka-{KAFKA}"
+    return find_jars(KAFKA)
+
+
+def find_jars(artifact: str, *options: str) -> Path:
+    """Return the folder of an artifact's jars and those that it needs, which Maven brings once."""
+    group, name, version = artifact.split(":")
+    place = Path.home() / ".cache" / "squallpy-tests" / f"{name.partition('_')[0]}-{version}"
     if not place.exists():
         if not shutil.which("mvn") or not shutil.which("java"):
-            missing("Kafka's broker needs Java and Maven (Debian: apt-get install maven)")
+            missing(f"{name} needs Java and Maven (Debian: apt-get install maven)")
         draft = place.with_name(f"{place.name}.{os.getpid()}")
         draft.mkdir(parents=True)
-        (draft / "pom.xml").write_text(POM)
-        command = ["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={draft}"]
+        needed = f"<groupId>{group}</groupId><artifactId>{name}</artifactId><version>{version}</version>"
+        (draft / "pom.xml").write_text(
+            '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+            "<groupId>squallpy.tests</groupId><artifactId>jars</artifactId><version>1</version>"
+            f"<packaging>pom</packaging><dependencies><dependency>{needed}</dependency></dependencies></project>"
+        )
+        command = ["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={draft}", *options]
         made = subprocess.run(command, cwd=draft, capture_output=True, text=True)
         if made.returncode:
-            missing(f"Maven does not bring Kafka's broker: {made.stdout[-500:]}")
+            missing(f"Maven does not bring {artifact}: {made.stdout[-500:]}")
         draft.rename(place)
     return place
 

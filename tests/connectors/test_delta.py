@@ -1,12 +1,7 @@
 """Delta tables in and out: after each version, the answer is DuckDB's over the table as it was then."""
 
-import os
 import random
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -17,8 +12,8 @@ import pytest
 from deltalake import DeltaTable, TableFeatures, write_deltalake
 
 from squallpy.base.errors import SquallError
+from tests.connectors.killed_runs import BACKENDS, kill_again_and_again
 from tests.connectors.runs import Answers, Row, run
-from tests.growing import ROOT
 from tests.marks import long
 
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -204,27 +199,12 @@ def _before(world: World) -> Counter[Row]:
 
 
 @pytest.mark.connectors
-def fault_kills(tmp_path: Path) -> None:
-    world = World(tmp_path / "r", 5)
-    (tmp_path / "q.sql").write_text(
-        script(world, ", readChangeFeed 'true'", str(tmp_path / "s")).rpartition("; ")[0] + ";"
-    )
-    command = [sys.executable, "-m", "squallpy.terminal", "run", "q.sql", "--backend", "local", "--checkpoint", "kept"]
-    for last in [*[False] * int(os.environ.get("KILLS", "5")), True]:
-        running = subprocess.Popen(
-            command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE
-        )
-        until = time.monotonic() + (60 if last else world.draw.uniform(1.0, 4.0))
-        while time.monotonic() < until and not (last and _is_done(world, tmp_path / "s")):
-            if not last:
-                world.change()
-                time.sleep(0.05)
-            assert running.poll() is None, running.communicate()[1]
-        os.kill(running.pid, signal.SIGKILL)
-        running.communicate()
-    assert written(tmp_path / "s") == world.answer()
+@pytest.mark.parametrize("backend", BACKENDS)
+def fault_kills(tmp_path: Path, backend: str) -> None:
+    world, sink = World(tmp_path / "r", 5), tmp_path / "s"
+    (tmp_path / "q.sql").write_text(script(world, ", readChangeFeed 'true'", str(sink)).rpartition("; ")[0] + ";")
 
+    def is_done() -> bool:
+        return DeltaTable.is_deltatable(str(sink)) and written(sink) == world.answer()
 
-def _is_done(world: World, sink: Path) -> bool:
-    time.sleep(0.2)
-    return DeltaTable.is_deltatable(str(sink)) and written(sink) == world.answer()
+    kill_again_and_again(tmp_path, backend, world.draw, world.change, is_done)

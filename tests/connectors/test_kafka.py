@@ -14,12 +14,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import NewPartitions  # type: ignore[attr-defined]
 
 import squallpy
 from squallpy.base.errors import SquallError
 from squallpy.live.live_session import LiveSession
+from squallpy.runtime.connectors.kafka.brokers import Brokers
 from squallpy.runtime.connectors.kafka.kafka_source import PartitionReader
 from squallpy.runtime.sources.foreign_source import ForeignSource
 from tests.connectors.kafka_topics import messages
@@ -150,6 +151,29 @@ def test_a_broker_that_dies_and_a_topic_that_grows(kafka: KafkaServer, tmp_path:
             future.result(30)
         send(kafka, "grows", rows[10:])
         running.wait_for(lambda: running.answers.rows == answer(rows), 60)
+
+
+def fault_brokers_that_go_away_as_a_run_begins(kafka: KafkaServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that has found its topic waits for the offsets to begin at."""
+    kafka.create("begins", 1)
+    send(kafka, "begins", [{"id": 1, "k": 1, "v": 1}])
+    marks, away = Brokers.marks, list[int]()
+
+    def fails(brokers: Brokers, *words: Any) -> tuple[int, int]:
+        if len(away) < 3:
+            away.append(1)
+            raise KafkaException(KafkaError(KafkaError._ALL_BROKERS_DOWN))
+        return marks(brokers, *words)
+
+    monkeypatch.setattr(Brokers, "marks", fails)
+    assert run(script(kafka, "begins")).rows == Counter([(1, 1, 1)])
+
+    def stays_away(*_: Any) -> tuple[int, int]:
+        raise KafkaException(KafkaError(KafkaError._ALL_BROKERS_DOWN))
+
+    monkeypatch.setattr(Brokers, "marks", stays_away)
+    with pytest.raises(SquallError, match=r"SQ8010 .*Kafka at 127.0.0.1:[0-9]+ cannot be reached.*it may pass"):
+        run(script(kafka, "begins", ", connect_timeout '300 ms'"))
 
 
 def fault_what_is_gone_or_wrong(kafka: KafkaServer, tmp_path: Path) -> None:

@@ -1,11 +1,7 @@
 """Sinks of a real broker: what readers of committed messages find is the query, whatever is killed."""
 
 import json
-import os
 import random
-import subprocess
-import sys
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,10 +10,10 @@ import pytest
 
 from squallpy.base.errors import SquallError
 from tests.connectors.kafka_topics import messages
+from tests.connectors.killed_runs import kill_again_and_again
 from tests.connectors.runs import Row, Running, run
 from tests.connectors.servers import KafkaServer
 from tests.connectors.test_kafka import COLUMNS, QUERY, answer, send
-from tests.growing import ROOT
 
 pytestmark = pytest.mark.connectors
 
@@ -161,30 +157,12 @@ def fault_kills(kafka: KafkaServer, tmp_path: Path) -> None:
     """The run, or the broker, is killed at any time."""
     world = World(kafka, "killed", 6)
     (tmp_path / "q.sql").write_text(script(kafka, "killed"))
-    command = [sys.executable, "-m", "squallpy.terminal", "run", "q.sql", "--backend", "local", "--checkpoint", "kept"]
-    command += ["--batch-rows", "20", "--log-level", "error"]
 
-    def start() -> subprocess.Popen[bytes]:
-        env = os.environ | {"PYTHONPATH": str(ROOT)}
-        return subprocess.Popen(command, cwd=tmp_path, env=env, stderr=subprocess.PIPE)
+    def hit() -> None:
+        kafka.kill()
+        kafka.start()
 
-    running = start()
-    for number in range(int(os.environ.get("KILLS", "5"))):
-        until = time.monotonic() + world.draw.uniform(1.0, 4.0)
-        while time.monotonic() < until:
-            world.change()
-            assert running.poll() is None, running.communicate()[1]
-        if number % 3 == 1:
-            kafka.kill()
-            kafka.start()
-        else:
-            running.kill()
-            running.communicate()
-            running = start()
-    until = time.monotonic() + 90
-    while compacted(kafka, "killed-out") != world.answer:
-        assert running.poll() is None, running.communicate()[1]
-        assert time.monotonic() < until, (compacted(kafka, "killed-out"), world.answer)
-        time.sleep(0.2)
-    running.terminate()
-    assert running.wait(60) == 0, running.communicate()[1]
+    def is_done() -> bool:
+        return compacted(kafka, "killed-out") == world.answer
+
+    kill_again_and_again(tmp_path, "local", world.draw, world.change, is_done, hit, rows=20)

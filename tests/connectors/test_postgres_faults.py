@@ -1,6 +1,10 @@
 """What PostgreSQL, its tables and its slots may have wrong: each is told in one line, and nothing is skipped."""
 
 import logging
+import os
+import resource
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -19,6 +23,7 @@ from squallpy.base.errors import SquallError
 from squallpy.runtime.connectors.postgres import slot_log, snapshot
 from tests.connectors.runs import Answers, Row, Running, run
 from tests.connectors.servers import PostgresServer
+from tests.growing import ROOT
 
 pytestmark = pytest.mark.connectors
 T = "CREATE TABLE t (id int PRIMARY KEY, v int, w text)"
@@ -389,3 +394,33 @@ def test_publications_of_some_rows_and_columns(table: PostgresServer, tmp_path: 
     assert answers.rows == Counter([(20,)])
     table.execute("INSERT INTO t VALUES (5000, 1, 'x')", "UPDATE t SET v = 9 WHERE id < 15")
     assert run(text, answers, tmp_path / "kept").rows == Counter([(21,)])
+
+
+@pytest.mark.parametrize("what", ["copy", "changes"])
+def fault_a_full_disk_under_the_checkpoint(table: PostgresServer, tmp_path: Path, what: str) -> None:
+    """One line, of the copy or of a batch of changes; the same command goes on when there is room."""
+    query = "SELECT w, COUNT(*) AS n FROM t GROUP BY w"
+    of = f"USING postgres OPTIONS (url '{table.url}'"
+    (tmp_path / "q.sql").write_text(f"CREATE STREAM t {of}); CREATE SINK s {of}, mode 'upsert') AS {query};")
+    more = "INSERT INTO t SELECT g, 0, md5(g::text) FROM generate_series(31, 20000) g"
+    command = [sys.executable, "-m", "squallpy.terminal", "run", "q.sql", "--backend", "local", "--checkpoint", "kept"]
+    command += ["--trigger", "available-now", "--batch-rows", "2000"]
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+    def end(limits: Callable[[], None] | None = None) -> tuple[int, str]:
+        env = os.environ | {"PYTHONPATH": str(ROOT)}
+        ended = subprocess.run(
+            command, cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True, timeout=120, preexec_fn=limits
+        )
+        return ended.returncode, ended.stderr
+
+    if what == "changes":
+        assert end() == (0, "")
+    table.execute(more)
+    code, said = end(limit)
+    assert code == 2 and said.startswith("SQ6006 ") and said.count("\n") == 1, said
+    assert "cannot write state to " in said and "the same command resumes when there is room" in said
+    assert end() == (0, "")
+    assert sorted(table.execute("SELECT w, n FROM s")) == sorted(table.execute(query))

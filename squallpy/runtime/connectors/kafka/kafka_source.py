@@ -24,7 +24,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollectio
 from squallpy.base.errors import SquallError
 from squallpy.base.events import SOURCES, WARNING, log_event
 from squallpy.catalog.relation import Relation
-from squallpy.runtime.connectors.kafka.brokers import GROUP, Brokers, is_passing, kafka_error, said
+from squallpy.runtime.connectors.kafka.brokers import GROUP, Brokers, is_passing, kafka_error, pause, said
 from squallpy.runtime.connectors.kafka.librdkafka import OFFSET, SCHEMA, VALUE
 from squallpy.runtime.connectors.kafka.messages import MessageSource, avro_of, topic_of
 from squallpy.runtime.sources.protocol import Backlog, Limit, Offset, Slice, Source
@@ -68,11 +68,11 @@ class KafkaStream(Source):
         return f"Kafka at {self._brokers}" if self._is_away else ""
 
     def begin(self, folder: str | None, ends: bool) -> None:
-        self._ends = {str(p): self._marks(p)[1] for p in self._known} if ends else None
+        self._ends = {str(p): self._first_marks(p)[1] for p in self._known} if ends else None
 
     def initial(self) -> Offset:
         which = 0 if self._begins == "earliest" else 1
-        return self._offset({str(p): self._marks(p)[which] for p in self._known})
+        return self._offset({str(p): self._first_marks(p)[which] for p in self._known})
 
     def latest(self, start: Offset, limit: Limit) -> Offset:
         try:
@@ -147,6 +147,19 @@ class KafkaStream(Source):
         self._known, self._looked = sorted(each.id for each in topic.partitions), time.monotonic()
         self._topic_id = str(topic.topic_id)
         return self._known
+
+    def _first_marks(self, partition: int) -> tuple[int, int]:
+        """Return the marks of a partition as a run begins; SQ8010 if brokers stay away."""
+        until, tries = time.monotonic() + self._brokers.patience, 0
+        while True:
+            try:
+                return self._marks(partition)
+            except KafkaException as error:
+                reason = self._admin.reason(error)
+                if not is_passing(reason) or time.monotonic() >= until:
+                    raise self._brokers.fault(reason) from None
+            time.sleep(pause(tries))
+            tries += 1
 
     def _marks(self, partition: int) -> tuple[int, int]:
         return self._brokers.marks(self._consumer, self._topic, partition, LOOK)
