@@ -162,16 +162,29 @@ class Relation(Rows):
             block = block.nested(block.names[0])
         return self._derived(replace(block, limit=count, offset=offset, is_relation=False), site)
 
-    def window(self, size: str | int, slide: str | int | None = None, *, tumbling: bool = False) -> "Relation":
+    def window(
+        self,
+        size: str | int | None = None,
+        slide: str | int | None = None,
+        *,
+        tumbling: bool = False,
+        session: str | None = None,
+    ) -> "Relation":
         """Limit the streams to a part, as in `window("5 minutes", slide="1 minute")`, or to so many of the newest rows.
 
         Args:
             size: A time, with a unit as in docs/windows.md, or a number of rows.
             slide: The step in which the window moves; by default it is always as of the newest row.
             tumbling: It moves by its whole size.
+            session: Instead of a size, the gap of `SESSION`: the rows since the last pause that was longer.
         """
         rows, site = isinstance(size, int), call_site()
-        if tumbling:
+        if (size is None) == (session is None) or (session is not None and (tumbling or slide is not None)):
+            message, hint = "a window has a size, or the gap of a session", 'write session="5 minutes" alone'
+            raise SquallError("SQ2005", message, site.span(), hint)
+        if session is not None:
+            clause = f"SESSION {_duration(session, site)}"
+        elif tumbling:
             clause = f"ROWS {size} TUMBLE" if rows else f"TUMBLE {_duration(size, site)}"
         else:
             clause = f"ROWS {size}" if rows else f"RANGE {_duration(size, site)}"

@@ -3,6 +3,7 @@
 RANGE 5 MIN                T − 5 min < t        T: the event time that all streams of the block have reached
 RANGE 5 MIN SLIDE 1 MIN    T' − 5 min < t       T': T rounded down to a whole minute
 TUMBLE 20 SEC              T' <= t              T': T rounded down to 20 s
+SESSION 5 MIN              P < t                P: the last row before a pause of more than 5 min that ended before T
 ROWS 1000 …                the same with t as a row's number in its stream, T as the last number
 t > NOW() - INTERVAL …     T − … < t            T: the time of the batch
 """
@@ -49,6 +50,25 @@ class WindowExtent:
         if self.tumbling:
             return f"TUMBLE {size}"
         return f"RANGE {size}" + (f" SLIDE {slide}" if self.slide > 1 else "")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionExtent:
+    """Extent of the rows since a stream's last pause of more than `gap` microseconds."""
+
+    gap: int
+    rows = False
+    tumbling = False
+
+    def lower_bound(self, clock: int) -> int:
+        """Return no bound: it follows from the times of rows, too (`runtime/time/pauses.py`)."""
+        return UNBOUNDED
+
+    def upper_bound(self, clock: int) -> None:
+        """Return nothing: rows that are ahead of the clock are visible."""
+
+    def __str__(self) -> str:
+        return f"SESSION {format_duration(self.gap)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +138,8 @@ def format_duration(micros: int) -> str:
 class Clock:
     """Clock of a stream: the greatest value of a field so far, less a delay; in microseconds, or rows.
 
-    `is_timed`: processing time moves it, too, or makes it idle.
+    `is_timed`: processing time moves it, too, or makes it idle. `gap`: a pause of the stream is more steps of the field
+    without a row; 0 where pauses do not count.
     """
 
     relation: str
@@ -126,11 +147,12 @@ class Clock:
     unit: int = 1  # microseconds, or rows, of one step of the field
     delay: int = 0
     is_timed: bool = dataclasses.field(default=False, compare=False)
+    gap: int = 0
 
     @property
     def name(self) -> str:
-        """Name that is shared by all windows that go by the same field."""
-        return f"{self.relation}.{self.field}"
+        """Name that is shared by all windows that go by the same field, and the same pauses."""
+        return f"{self.relation}.{self.field}" + (f" {self.gap}" if self.gap else "")
 
 
 NOW = Clock("", "now", is_timed=True)
@@ -146,7 +168,7 @@ class WindowSpec:
     """
 
     stream: str
-    frame: WindowExtent | NowExtent
+    frame: WindowExtent | SessionExtent | NowExtent
     field: str
     unit: int
     clocks: tuple[Clock, ...]
@@ -159,12 +181,12 @@ class WindowSpec:
 
         Clocks that are `idle` do not count, or, if all of them are, the one that is ahead of the others does.
         """
-        now = self._now(latest, idle)
+        now = self.now(latest, idle)
         return UNBOUNDED if now is None else max(self.frame.lower_bound(now) // self.unit, UNBOUNDED)
 
     def upper_bound(self, latest: dict[str, int]) -> int | None:
         """Compute the bound that the field may not exceed, given each clock's latest value; None if there is none."""
-        now = self._now(latest, ())
+        now = self.now(latest, ())
         return UNBOUNDED if now is None else self.frame.upper_bound(now)
 
     @property
@@ -172,7 +194,7 @@ class WindowSpec:
         """True if rows may be ahead of the window, which they enter later."""
         return isinstance(self.frame, NowExtent) and self.frame.high is not None
 
-    def _now(self, latest: dict[str, int], idle: Collection[str]) -> int | None:
+    def now(self, latest: dict[str, int], idle: Collection[str]) -> int | None:
         """Compute the time that the window is at; None if a clock has none yet."""
         asked = [clock for clock in self.clocks if clock.name not in idle]
         times = [latest[c.name] * c.unit - c.delay for c in asked or self.clocks if c.name in latest]

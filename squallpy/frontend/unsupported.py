@@ -206,6 +206,9 @@ QUERIES: dict[str, Unsupported] = {
     ),
     "NOW of tables": Unsupported("NOW() compared with columns of static tables", "", "declare one as STREAM"),
     "NOW around": Unsupported("NOW() compared with columns of the outer query", "", "compare it in the outer query"),
+    "session of streams": Unsupported(
+        "SESSION over more than one stream", "", "write it in subqueries in FROM, one for each stream"
+    ),
     "session not grouped": Unsupported(
         "SESSION_WINDOW that is no key of GROUP BY", "", "write it in GROUP BY, beside the keys that have sessions each"
     ),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from sqlglot.tokenizer_core import Token, TokenType
 
 from squallpy.base.errors import Span, SquallError
-from squallpy.catalog.window_spec import WindowExtent
+from squallpy.catalog.window_spec import SessionExtent, WindowExtent
 from squallpy.frontend.ddl import micros, token_span, whole_amount
 from squallpy.frontend.grammars import Parsed, load_grammar
 from squallpy.frontend.source_text import ScriptText
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 WINDOW = TokenType.PREWHERE  # NB: a token that Spark's SQL does not use
 CLAUSE = "stream_window"  # the argument of a SELECT
-WORDS = ("RANGE", "TUMBLE", "LANDMARK", "ROWS")
+WORDS = ("RANGE", "TUMBLE", "SESSION", "LANDMARK", "ROWS")
 _NUMBERS = (TokenType.NUMBER, TokenType.DASH, TokenType.PLUS)
 _ENDS = (TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING, TokenType.R_PAREN)
 _MOST = 2**62  # microseconds, 146,000 years, or rows
@@ -110,7 +110,7 @@ def _end(tokens: Sequence[Token], at: int) -> int:
 class Clause:
     """A window as written. Without a frame it is a LANDMARK: all rows, or those `since` a moment."""
 
-    frame: WindowExtent | None
+    frame: WindowExtent | SessionExtent | None
     since: str | None
     span: Span
 
@@ -135,6 +135,9 @@ def read_window(script: ScriptText, start: int, end: int) -> Clause:
             (size,) = clause.children
             length = _duration(script, size)
             return Clause(WindowExtent(length, length, tumbling=True), None, span)
+        case "session":
+            (size,) = clause.children
+            return Clause(SessionExtent(_duration(script, size)), None, span)
         case "rows":
             size, *moved = clause.children
             length = _count(script, size)

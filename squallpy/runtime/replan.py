@@ -68,9 +68,8 @@ class Replan:
             found |= {PoolName(name, role): Held(PoolName(was, role), ()) for role in _OF_AUXILIARY}
         for clock in self.new.clocks.values():
             if self.old.clocks.get(clock.name) == clock:
-                found |= {
-                    name: Held(name, ()) for role in (Role.CLOCK, Role.IDLE) if (name := PoolName(clock.name, role))
-                }
+                names = (PoolName(clock.name, role) for role in (Role.CLOCK, Role.IDLE, Role.ACTIVITY))
+                found |= {name: Held(name, ()) for name in names}
         found |= {name: Held(name, ()) for name in self._beside_sources() if name not in self._changed_sources}
         return {name: held for name, held in found.items() if name in mine and held.view in layouts}
 

@@ -10,6 +10,7 @@ from itertools import count
 from sqlglot import exp
 
 from squallpy.catalog.relation import Relation
+from squallpy.catalog.window_spec import SessionExtent
 from squallpy.frontend.source_text import ScriptText
 from squallpy.frontend.window_clause import CLAUSE, Clause, read_window
 
@@ -90,6 +91,11 @@ def _is_inside(relation: Relation, streams: list[Relation], clause: Clause) -> s
         )
         time = _time(relation)
         now = f"(SELECT CASE WHEN COUNT(t) = COUNT(*) THEN MIN(t) END FROM ({clocks}))"
+    if isinstance(frame, SessionExtent):
+        times = f'SELECT {time} AS t FROM "log of {relation.name}"'
+        pauses = f"SELECT t FROM (SELECT t, LEAD(t) OVER (ORDER BY t) AS n FROM ({times})) WHERE t IS NOT NULL"
+        pauses += f" AND t + {frame.gap} < {now} AND (n IS NULL OR n - t > {frame.gap})"
+        return f"{time} IS NOT NULL AND COALESCE({time} > (SELECT MAX(t) FROM ({pauses})), TRUE)"
     moved = f"{now} - (({now} % {frame.slide}) + {frame.slide}) % {frame.slide}"
     inside = f"{time} >= {moved}" if frame.tumbling else f"{time} > {moved} - {frame.size}"
     return f"{time} IS NOT NULL AND COALESCE({inside}, TRUE)"

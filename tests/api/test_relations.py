@@ -207,6 +207,7 @@ EQUAL: dict[str, tuple[Callable[[Relation, Relation], Relation], str]] = {
 WINDOWS: dict[str, tuple[Callable[[Relation], Relation], str]] = {
     "5 minutes": (lambda r: r.window("5 minutes", slide="2 min"), "RANGE 5 MIN SLIDE 2 MIN"),
     "the newest": (lambda r: r.filter(lambda r: r.id < 6).window("9 MIN"), "RANGE 9 MIN"),
+    "a session": (lambda r: r.window(session="5 MIN"), "SESSION 5 MIN"),
     "tumbling": (lambda r: r.window("10 min", tumbling=True), "TUMBLE 10 MIN"),
 }
 
@@ -306,6 +307,7 @@ MISTAKES: dict[str, tuple[Callable[[Session, Relation], Any], str, str]] = {
     "no keys": (lambda s, r: r.group_by(), "SQ1001 group_by needs a key", "r.group_by"),
     "no aggregates": (lambda s, r: r.group_by("id").agg(), "SQ1001 agg needs an aggregate", "r.group_by"),
     "a unit": (lambda s, r: r.window("5 bananas"), 'SQ1001 unknown unit "bananas"', "bananas"),
+    "two sizes": (lambda s, r: r.window("5 MIN", session="5 MIN"), "SQ2005 a window has a size, or", "r.window"),
     "a size": (lambda s, r: r.window("long"), "SQ2010 'long' is no size of a window", "long"),
     "a name that is taken": (
         lambda s, r: r.materialize("items"),

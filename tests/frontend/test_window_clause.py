@@ -3,7 +3,7 @@
 import pytest
 
 from squallpy.base.errors import SquallError
-from squallpy.catalog.window_spec import UNBOUNDED, Clock, WindowExtent, WindowSpec
+from squallpy.catalog.window_spec import UNBOUNDED, Clock, SessionExtent, WindowExtent, WindowSpec
 from squallpy.frontend.dialect import Squall
 from squallpy.frontend.source_text import ScriptText
 from squallpy.frontend.window_clause import WINDOW, read_window, with_windows
@@ -50,12 +50,13 @@ def test_its_words_are_no_keywords(sql: str) -> None:
 
 
 def test_sizes_and_slides() -> None:
-    def frame(text: str) -> WindowExtent | None:
+    def frame(text: str) -> WindowExtent | SessionExtent | None:
         return read_window(ScriptText(text, "q.sql"), 0, len(text)).frame
 
     assert frame("range 5 min") == WindowExtent(300 * SEC)
     assert frame("RANGE '90' SECONDS SLIDE 1 -- a comment\n MIN") == WindowExtent(90 * SEC, 60 * SEC)
     assert frame("TUMBLE 1 DAY") == WindowExtent(86_400 * SEC, 86_400 * SEC, tumbling=True)
+    assert frame("SESSION 5 MIN") == SessionExtent(300 * SEC)
     assert frame("ROWS 10") == WindowExtent(10, rows=True)
     assert frame("ROWS 10 SLIDE 10") == WindowExtent(10, 10, rows=True)
     assert frame("ROWS 10 TUMBLE") == WindowExtent(10, 10, tumbling=True, rows=True)

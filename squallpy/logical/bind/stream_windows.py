@@ -1,4 +1,4 @@
-"""RANGE, TUMBLE, LANDMARK and ROWS behind a query block → Window nodes over the streams in it.
+"""RANGE, TUMBLE, SESSION, LANDMARK and ROWS behind a query block → Window nodes over the streams in it.
 
 A window holds for its block and for all that is inside: subqueries, WITH queries, views. What has a window of its own
 is under that one; under LANDMARK it sees all rows again.
@@ -11,7 +11,7 @@ from sqlglot import exp
 from squallpy.base.errors import SquallError
 from squallpy.base.types import TIMESTAMP, VARCHAR, Kind
 from squallpy.catalog.relation import Relation
-from squallpy.catalog.window_spec import ARRIVAL, Clock, WindowExtent, WindowSpec
+from squallpy.catalog.window_spec import ARRIVAL, Clock, SessionExtent, WindowExtent, WindowSpec
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.frontend.window_clause import CLAUSE, Clause, read_window
 from squallpy.logical.bind.context import Context
@@ -47,6 +47,10 @@ def check_used(ctx: Context, node: exp.Query) -> None:
     """Refuse a window over no stream at all (SQ2010), once its block is bound."""
     if node.args.get(CLAUSE) is not None and ctx.window is not None and not ctx.window.streams:
         raise SquallError("SQ2010", "a window of no stream", ctx.window.clause.span, "static tables have none")
+    around = ctx.window if node.args.get(CLAUSE) is not None else None
+    if around and isinstance(around.clause.frame, SessionExtent) and len(around.streams) > 1:
+        what = QUERIES["session of streams"]
+        raise SquallError("SQ3001", f"{what.name} is not supported yet", around.clause.span, what.hint)
 
 
 def apply_window(ctx: Context, scan: Scan) -> Node:
@@ -70,10 +74,13 @@ def apply_window(ctx: Context, scan: Scan) -> Node:
     return Window(scan, _spec(relation, frame, time.name, unit, around), time)
 
 
-def _spec(relation: Relation, frame: WindowExtent, field: str, unit: int, around: WindowScope) -> WindowSpec:
+def _spec(
+    relation: Relation, frame: WindowExtent | SessionExtent, field: str, unit: int, around: WindowScope
+) -> WindowSpec:
     """Make the window with the clock of its own stream."""
     delay, is_timed = (0, False) if frame.rows else (relation.delay_micros, relation.is_timed)
-    clock = Clock(relation.name, field, unit, delay, is_timed)
+    gap = max(1, frame.gap // unit) if isinstance(frame, SessionExtent) else 0
+    clock = Clock(relation.name, field, unit, delay, is_timed, gap)
     return WindowSpec(relation.name, frame, field, unit, (clock,), around.number)
 
 

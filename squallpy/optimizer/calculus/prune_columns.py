@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import gcd
 
 from squallpy.base.types import BIGINT, TIMESTAMP
-from squallpy.catalog.window_spec import NowExtent, WindowSpec
+from squallpy.catalog.window_spec import WindowExtent, WindowSpec
 from squallpy.logical.expressions import Call, Column, Expr, Literal
 from squallpy.optimizer.pass_manager import PassContext
 from squallpy.program.auxiliary.groups import Groups
@@ -67,8 +67,8 @@ def _pane(window: WindowSpec, time: Expr, ids: Iterator[int]) -> Assign | None:
     RANGE 60 SEC SLIDE 20 SEC    (0, 20] → 20    (20, 40] → 40        TUMBLE 20 SEC    [0, 20) → 0    [20, 40) → 20
     """
     frame = window.frame
-    size = 1 if isinstance(frame, NowExtent) else gcd(frame.size, frame.slide)
-    if isinstance(frame, NowExtent) or size == 1 or not isinstance(time, Column) or time.type != TIMESTAMP:
+    size = gcd(frame.size, frame.slide) if isinstance(frame, WindowExtent) else 1
+    if not isinstance(frame, WindowExtent) or size == 1 or not isinstance(time, Column) or time.type != TIMESTAMP:
         return None
     # NB: a number of microseconds, as a TIMESTAMP that a pane at the ends of the years 1 to 9999 may not have
     end = Call("trunc_time", (time, Literal(size, BIGINT)), BIGINT, time.nullable)

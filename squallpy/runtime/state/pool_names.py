@@ -16,6 +16,7 @@ class Role(Enum):
     CHANGES = "changes"  # what batches have changed in the view since a migration last copied it
     CLOCK = "clock"  # the greatest time that a stream has shown
     IDLE = "idle"  # 1 where a stream holds no window back
+    ACTIVITY = "activity"  # the times between the pauses of a stream
     PASSAGE = "passage"  # of processing time at a stream: a message, no pool
     LATEST = "latest"  # the last row of each key of a stream of upserts
     LEDGER = "ledger"  # the rows of a change stream, by their hashes

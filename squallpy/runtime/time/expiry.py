@@ -12,6 +12,7 @@ from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.sorted_index import SortedIndex
 from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.state_store import PoolLayout, Store
+from squallpy.runtime.time.pauses import last_pause
 from squallpy.runtime.time.watermark import idle_clocks, set_time, time_layout, time_of
 
 _NO_GROUP = np.empty((1, 0), np.int64)
@@ -47,6 +48,9 @@ class Expiry:
         before = time_of(store[self._bound])
         old = UNBOUNDED if before is None else before
         new = self._window.lower_bound(latest, idle_clocks(store, self._window.clocks))
+        for clock in self._window.clocks:
+            if clock.gap and clock.name in latest:
+                new = last_pause(store[PoolName(clock.name, Role.ACTIVITY)], clock, latest[clock.name])
         if new > old:
             set_time(store[self._bound], new)
         return old, max(old, new)

@@ -19,12 +19,14 @@ from squallpy.runtime.messages.deltas import Delta
 from squallpy.runtime.sources.stream_times import Times
 from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.state_store import PoolLayout, Store
+from squallpy.runtime.time.pauses import add_spans, span_delta, span_layout
 
 
 def clock_layouts(plan: Plan) -> tuple[PoolLayout, ...]:
     """Return the pools that hold clocks."""
     idle = (time_layout(PoolName(name, Role.IDLE)) for name, clock in plan.clocks.items() if clock.is_timed)
-    return (*(time_layout(PoolName(name, Role.CLOCK)) for name in plan.clocks), *idle)
+    spans = (span_layout(clock) for clock in plan.clocks.values() if clock.gap)
+    return (*(time_layout(PoolName(name, Role.CLOCK)) for name in plan.clocks), *idle, *spans)
 
 
 def time_layout(pool: str) -> PoolLayout:
@@ -37,6 +39,8 @@ def clock_deltas(clocks: Iterable[Clock], relation: str, rows: pa.RecordBatch) -
     for clock in clocks:
         if clock.relation == relation and (message := _latest(clock, rows[clock.field])):
             yield message
+            if clock.gap:
+                yield span_delta(clock, _numbers(rows[clock.field]))
 
 
 def passage_deltas(clocks: Iterable[Clock], times: Times) -> Iterator[Delta]:
@@ -48,10 +52,14 @@ def passage_deltas(clocks: Iterable[Clock], times: Times) -> Iterator[Delta]:
 
 
 def _latest(clock: Clock, times: pa.Array) -> Delta | None:
-    latest = pc.max(times.cast(_storage_type(times.type)).cast(pa.int64())).as_py()
+    latest = pc.max(_numbers(times)).as_py()
     if latest is None:
         return None
     return Delta(PoolName(clock.name, Role.CLOCK), np.array([[latest]], np.int64), np.ones((1, 1), np.int64))
+
+
+def _numbers(times: pa.Array) -> pa.Array:
+    return times.cast(_storage_type(times.type)).cast(pa.int64())
 
 
 def _storage_type(type: pa.DataType) -> pa.DataType:
@@ -75,6 +83,10 @@ def tick(store: Store, clocks: Iterable[Clock], given: Mapping[str, Delta]) -> N
             elif clock != NOW and steps and before is not None:
                 set_time(store[name], before + steps)
             set_time(store[PoolName(clock.name, Role.IDLE)], is_idle)
+        if clock.gap and (message := given.get(spans := PoolName(clock.name, Role.ACTIVITY))):
+            now = time_of(store[name])
+            assert now is not None, "a span has rows, of which one is the latest"
+            add_spans(store[spans], clock, message.keys, now)
 
 
 def idle_clocks(store: Store, clocks: Iterable[Clock]) -> set[str]:
