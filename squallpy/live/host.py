@@ -98,19 +98,19 @@ class Host:
             return None
         return opened
 
-    def serve(self, session: "Hosted", services: Services) -> None:
+    def serve(self, open: "Callable[[], tuple[Hosted, Services]]") -> None:
         """Answer those who attach, in threads."""
-        self._services = services
         if self._socket:
-            threading.Thread(target=self._accept, args=(session,), name="squallpy host", daemon=True).start()
+            threading.Thread(target=self._accept, args=(open,), name="squallpy host", daemon=True).start()
 
-    def _accept(self, session: "Hosted") -> None:
+    def _accept(self, open: "Callable[[], tuple[Hosted, Services]]") -> None:
         assert self._socket
         while True:
             try:
                 peer, _ = self._socket.accept()
             except OSError:  # closed
                 return
+            session, self._services = open()
             threading.Thread(target=self._attend, args=(session, peer), name="squallpy attached", daemon=True).start()
 
     def _attend(self, session: "Hosted", peer: socket.socket) -> None:

@@ -116,7 +116,7 @@ class LiveSession:
                 self.close()
                 raise
         if self._host:
-            self._host.serve(self, services or {})
+            self._host.serve(lambda: (self, services or {}))
 
     # statements
 

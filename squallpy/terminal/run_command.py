@@ -3,9 +3,10 @@
 import gc
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,7 +39,9 @@ from squallpy.terminal.stdout_sinks import Output
 from squallpy.terminal.terminal_detection import can_redraw
 
 if TYPE_CHECKING:
+    from squallpy.live.host import Hosted, Services
     from squallpy.live.hosted_run import HostedRun
+    from squallpy.live.run_reader import RunReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,11 @@ class RunRequest:
     log_format: str | None = None
     settings: tuple[str, ...] = ()
     conf: tuple[str, ...] = ()
+
+    @property
+    def has_page(self) -> bool:
+        """True if the page is asked for."""
+        return self.ui or self.ui_address is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +160,7 @@ def _run_script(request: RunRequest, events: EventHandler | None) -> None:
     with hide_module("pandas"):  # NB: Arrow looks for it (0.3 s); after compiling, so that a mistake is told at once
         import pyarrow
 
+        from squallpy.live.run_reader import RunReader
         from squallpy.runtime.checkpoint.checkpoint import hold_lease
 
         pyarrow.array([])
@@ -168,15 +177,13 @@ def _run_script(request: RunRequest, events: EventHandler | None) -> None:
     try:
         with interruptible(progress.say) as interruption, progress.running(), ExitStack() as opened:
             served = _serve_metrics(request, session.settings.health_seconds, progress, opened)
-            run = _hosted(request, session)
-            if run:
-                _serve_page(request, run, progress, opened)
+            reader = RunReader()
+            run = _hosted(request, session, reader)
+            _serve_page(request, run, progress, opened)
             # NB: before any file is touched that another run may write
             lease = opened.enter_context(hold_lease(request.checkpoint)) if request.checkpoint else None
-            if run and request.checkpoint:
-                _host(request.checkpoint, run, opened)
-            if run:  # NB: before anything is closed by which somebody may wait for a batch
-                opened.push(run.reader.end)
+            _host(request.checkpoint, run, opened)
+            opened.push(reader.end)  # NB: before anything is closed by which somebody may wait for a batch
             if request.profile:
                 profile = Profile(request.profile)
                 opened.callback(profile.write)
@@ -194,14 +201,14 @@ def _run_script(request: RunRequest, events: EventHandler | None) -> None:
                 lease=lease,
                 profile=profile,
                 conf=conf,
-                tap=run.reader.tap if run and (request.ui or request.ui_address) else None,
+                tap=reader.tap if request.has_page else None,
             )
             sinks = [*_sinks(choice, session.settings.changes_marks, progress, opened)]
             events_of_run = EventLog(
                 script=str(request.script), backend=request.backend, checkpoint=request.checkpoint, version=__version__
             )
             shown = [sink for sink in sinks if isinstance(sink, Observer)]
-            looking = [*served, *([run.reader] if run else [])]
+            looking = [*served, reader]
             observer = Observers(*shown, *_observers(request, opened), *looking, events_of_run, progress, end)
             gc.freeze()  # what is there stays; a run makes its own garbage
             gc.set_threshold(50_000, 10, 10)
@@ -264,39 +271,45 @@ def _serve_metrics(request: RunRequest, patience: int, progress: Progress, opene
     return [metrics]
 
 
-def _serve_page(request: RunRequest, run: "HostedRun", progress: Progress, opened: ExitStack) -> None:
+def _serve_page(request: RunRequest, run: Callable[[], "HostedRun"], progress: Progress, opened: ExitStack) -> None:
     """Serve the page of the run, if it is asked for; it is closed at the end of the run."""
-    if not (request.ui or request.ui_address):
+    if not request.has_page:
         return
     from squallpy.web.monitored_run import MonitoredRun
     from squallpy.web.page_server import ADDRESS, PageServer
 
     server = opened.enter_context(PageServer(request.ui_address or ADDRESS))
-    page = MonitoredRun(run)
+    page = MonitoredRun(run())
     opened.push(lambda kind, error, at: page.fail(first_line(error)) if error else None)
     server.show(page)
     progress.say(f"the page is at {server.url}")
 
 
-def _hosted(request: RunRequest, session: Session) -> "HostedRun | None":
-    """Return the run as others read it; None if it has neither a page nor a checkpoint by which they attach to it."""
-    if not (request.ui or request.ui_address or request.checkpoint):
-        return None
-    from squallpy.live.hosted_run import HostedRun
-    from squallpy.live.run_reader import RunReader
+def _hosted(request: RunRequest, session: Session, reader: "RunReader") -> Callable[[], "HostedRun"]:
+    """Return what makes the run one that others read: few runs have such, and it takes long to import."""
 
-    reader = RunReader()
-    about = {"backend": request.backend, "checkpoint": request.checkpoint, "script": str(request.script)}
-    return HostedRun(session.path, session.text, session.script, session.settings, reader, about)
+    @cache
+    def make() -> "HostedRun":
+        from squallpy.live.hosted_run import HostedRun
+
+        about = {"backend": request.backend, "checkpoint": request.checkpoint, "script": str(request.script)}
+        return HostedRun(session.path, session.text, session.script, session.settings, reader, about)
+
+    return make
 
 
-def _host(checkpoint: str, run: "HostedRun", opened: ExitStack) -> None:
-    """Let others attach to the run by the folder of its checkpoint."""
-    if (path := local_path(checkpoint)) is not None:
-        from squallpy.live.host import Host
+def _host(checkpoint: str | None, run: Callable[[], "HostedRun"], opened: ExitStack) -> None:
+    """Let others attach to the run by the folder of its checkpoint, if it has one."""
+    if checkpoint is None or (path := local_path(checkpoint)) is None:
+        return
+    from squallpy.live.host import Host
+
+    def found() -> "tuple[Hosted, Services]":
         from squallpy.web.monitoring import SERVICES
 
-        opened.enter_context(closing(Host(path))).serve(run, SERVICES)
+        return run(), SERVICES
+
+    opened.enter_context(closing(Host(path))).serve(found)
 
 
 def _resumes(request: RunRequest) -> bool:

@@ -55,7 +55,7 @@ class Run:
 
         def run() -> None:
             with hold_lease(str(self.checkpoint)) as lease, closing(Host(self.checkpoint)) as host:
-                host.serve(hosted, SERVICES)
+                host.serve(lambda: (hosted, SERVICES))
                 self.begun.set()
                 options = RunOptions(backend, checkpoint=str(self.checkpoint), lease=lease, tap=self.reader.tap)
                 session.run(options, IgnoringSink(), self.stop, observer=self.reader)
