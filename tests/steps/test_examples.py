@@ -8,6 +8,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
@@ -17,7 +18,7 @@ from squallpy.session import RunOptions, Session
 from squallpy.testing.compare_rows import difference
 from squallpy.testing.engines import PartitionedEngine, SparkEngine, VolatileEngine
 from squallpy.testing.example_runs import Example, PrintedExample, keep_fresh, rounds
-from squallpy.testing.oracle import MULT, to_duckdb
+from squallpy.testing.oracle import MULT, Oracle, to_duckdb
 from squallpy.testing.tpc import split_columns
 from squallpy.testing.tpcds import TPCDS as DS
 from squallpy.testing.tpch import TPCH as H
@@ -92,6 +93,20 @@ def oracle_orderbook_in_time(example: str, tmp_path: Path) -> None:
     text = (EXAMPLES / f"{example}.sql").read_text()
     moving = Example(text, list(moments(book(300, 900, seed=1), 100)), {})
     assert min(list(keep_fresh(moving, VolatileEngine(), tmp_path))[1:]) > 0
+
+
+@pytest.mark.parametrize("example", ["bill_of_materials", "same_generation", "shortest_paths"])
+def oracle_recursion_files(example: str) -> None:
+    """From their files, with deletes, four rows a batch; DuckDB's rows, or a naive loop's over them."""
+    session, kept = Session(EXAMPLES / "recursion" / f"{example}.sql"), PrintedExample()
+    session.run(RunOptions(backend="local", batch_rows=4), kept)
+    ((name, relation),) = session.script.relations.items()
+    path, titles = EXAMPLES / "recursion" / relation.options["path"], ["__op", *(f.name for f in relation.fields)]
+    rows = pa.csv.read_csv(path, pa.csv.ReadOptions(column_names=titles))
+    oracle = Oracle({name: relation}, session.script.queries[0].text)
+    oracle.push(name, signed(rows))
+    assert len(kept.table) > 5
+    assert not difference(kept.table, oracle.answer(), ordered=True)
 
 
 def moments(sides: dict[str, pa.Table], events: int) -> Iterator[dict[str, pa.Table]]:
