@@ -66,6 +66,10 @@ class Replan:
                     found[name] = held
         for name, was in held_auxiliary(ours, before).items():
             found |= {PoolName(name, role): Held(PoolName(was, role), ()) for role in _OF_AUXILIARY}
+            prefix = f"{Role.FIXPOINT.value} {name} "
+            parts = (pool.removeprefix(prefix) for pool in mine if pool.startswith(prefix))
+            fixpoint = Role.FIXPOINT
+            found |= {PoolName(f"{name} {p}", fixpoint): Held(PoolName(f"{was} {p}", fixpoint), ()) for p in parts}
         for clock in self.new.clocks.values():
             if self.old.clocks.get(clock.name) == clock:
                 names = (PoolName(clock.name, role) for role in (Role.CLOCK, Role.IDLE, Role.ACTIVITY))

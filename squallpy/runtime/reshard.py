@@ -113,6 +113,8 @@ class Homes:
                 if of_groups and send.keys is not None:
                     send = Send("", "", tuple(map(aux.group.index, send.keys)), partitions=send.partitions)
                 found |= dict.fromkeys(of_groups, (aux.grouped, send))
+                own = [name for name in kept if name.startswith(f"{Role.FIXPOINT.value} {feed.relation.name} ")]
+                found |= dict.fromkeys(own, ((), found[aux.source.name][1]))  # NB: on one partition, or on all
         for latest in latest_rows(plan).values():
             found[latest.name] = latest.keys, Send("", "", tuple(range(len(latest.keys))))
         times = [layout.name for layout in clock_layouts(plan)]

@@ -47,7 +47,7 @@ class _Layout:
             columns = tuple(Column(-1 - i, f.name, f.type, f.nullable) for i, f in enumerate(fields))
             key = len(columns) if table.growth is Growth.UNION else None
             slices = slices_of(self.plans, (True, at), key)
-            self.tables.append(table_state(table, f"{name}.{at}", columns, slices))
+            self.tables.append(table_state(table, f"{name} {at}", columns, slices))
         self.leaves = [PoolName(f"{name} leaf {at}", Role.FIXPOINT) for at in range(len(kind.leaves))]
         self.slots = [leaf.slots for leaf in kind.leaves]
 
