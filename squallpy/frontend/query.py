@@ -112,12 +112,32 @@ def tables_read(query: SelectText) -> set[str]:
 
     found = set[str]()
     for node in query.ast.walk():
-        if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
+        if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier) and not _is_of_with(node):
             found.add(qualify_name(node.db, node.name).lower())
         if isinstance(node, exp.Anonymous) and node.name.upper() == "TABLE":
             columns = (each for each in node.expressions if isinstance(each, exp.Column))
             found |= {qualify_name(column.table, column.name).lower() for column in columns}
     return found
+
+
+def _is_of_with(table: "exp.Table") -> bool:
+    """True if a table is one of a WITH around it, of which those see the ones before them, and in RECURSIVE all."""
+    from sqlglot import exp
+
+    if table.db:
+        return False
+    node: exp.Expr = table
+    inside: exp.Expr | None = None
+    while parent := node.parent:
+        inside = node if isinstance(node, exp.CTE) else inside
+        if isinstance(block := parent.args.get("with_"), exp.With):
+            tables = block.expressions
+            if node is block and not block.recursive:
+                tables = tables[: next(n for n, each in enumerate(tables) if each is inside)]
+            if table.name.lower() in {each.alias.lower() for each in tables}:
+                return True
+        node = parent
+    return False
 
 
 def read_query(script: ScriptText, tree: "Parsed") -> SelectText:

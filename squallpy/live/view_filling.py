@@ -101,10 +101,11 @@ class ViewFilling:
         self._computation = _Computation(plan, self._dictionary) if plan else None
         self._sources = [_Source(name, held, old[held.view], new[name]) for name, held in self._copied.items()]
         if plan and self._computation:
-            for delta in plan.program.triggers[0].deltas:
+            held = (trigger for trigger in plan.program.triggers if trigger.relation is HELD)
+            for delta in (delta for trigger in held for delta in trigger.deltas):
                 name = delta.name.removeprefix(held_delta(""))
-                held, layout = replan.held[name], self._computation.store.layout_of(name)
-                self._sources.append(_Source(delta.name, held, old[held.view], layout))
+                layout, its = self._computation.store.layout_of(name), replan.held[name]
+                self._sources.append(_Source(delta.name, its, old[its.view], layout))
         read = {id(names): names for each in self._sources if each.layout.numbered for names in [self._names_of(each)]}
         self._mirrors = {name: DictionaryMirror(names, self._dictionary) for name, names in read.items()}
 

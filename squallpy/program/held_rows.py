@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from squallpy.base.rings import Ring
 from squallpy.catalog.relation import COMPUTED, Relation
-from squallpy.logical.expressions import Column, Expr, columns, replace_known, substitute
+from squallpy.logical.expressions import FALSE, Column, Expr, columns, replace_known, substitute
 from squallpy.program.calculus import Assign, Cmp, Factor, Lane, Rel, rename_column, rename_factor, variables
 from squallpy.program.trigger_program import Statement
 from squallpy.program.views import Monomial, Ref, View
@@ -19,6 +19,7 @@ from squallpy.program.views import Monomial, Ref, View
 HELD = Relation("rows of views", (), True, COMPUTED)
 """The relation that changes when the rows of views come as deltas of these."""
 _NAMESPACE = 1 << 40  # NB: the variables of a cover must not be those of what it covers
+_NEVER = Cmp(FALSE)
 Place = tuple[int, str]
 """A field of one of some atoms."""
 
@@ -124,6 +125,11 @@ def covered(view: View, held: Iterable[Cover], is_partial: bool = False) -> tupl
         if found is not None:
             return cover.view.name, found
     return None
+
+
+def is_empty(view: View) -> bool:
+    """True if no row passes the tests of a view, such as one that only stands for a row of constants."""
+    return all(any(factor == _NEVER for factor in term.body) for term in view.terms)
 
 
 def covers(views: Iterable[View], held: Collection[str]) -> list[Cover]:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
-from squallpy.program.held_rows import HELD, covered, covers, held_delta
+from squallpy.program.held_rows import HELD, covered, covers, held_delta, is_empty
 from squallpy.program.output_spec import OutputSpec
 from squallpy.program.trigger_program import Program, Statement, Trigger
 from squallpy.program.views import Ref, View
@@ -26,8 +26,9 @@ def restrict_above(program: Program, wanted: Collection[str], held: Collection[s
     """
     known, views = covers(program.views, _complete(program, held)), {view.name: view for view in program.views}
     computed = {name: found for name in wanted if (found := covered(views[name], known))}
-    needed, auxiliary = _closure(program, wanted, {*held, *computed})
-    given, names = needed & {*held, *computed}, {aux.relation.name for aux in program.auxiliary}
+    empty = {name for name in wanted if is_empty(views[name])}
+    needed, auxiliary = _closure(program, wanted, {*held, *computed, *empty})
+    given, names = needed & {*held, *computed, *empty}, {aux.relation.name for aux in program.auxiliary}
     kept = given - computed.keys()
     if any(aux.kind.hides_rows or aux.materialised.name not in kept for aux in _windows(program, auxiliary)):
         return None
@@ -35,7 +36,7 @@ def restrict_above(program: Program, wanted: Collection[str], held: Collection[s
         if trigger.relation.name not in names and any(s.target in needed - given for s in trigger.statements):
             return None
     sources, statements = set[str](), list[Statement]()
-    for name in (name for name in views if name in given):
+    for name in (name for name in views if name in given - empty):
         source, adding = computed[name] if name in computed else (name, _itself(views[name]))
         sources.add(source)
         statements += adding
@@ -73,7 +74,7 @@ def _complete(program: Program, held: Collection[str]) -> set[str]:
 
 def _windows(program: Program, auxiliary: Collection[str]) -> list[AuxiliaryRelation]:
     """List those of some auxiliary relations that take rows from their views as time goes."""
-    return [aux for aux in program.auxiliary if aux.kind.owns_view and aux.relation.name in auxiliary]
+    return [aux for aux in program.auxiliary if aux.kind.forgets_rows and aux.relation.name in auxiliary]
 
 
 def _above(
@@ -82,7 +83,7 @@ def _above(
     """Put statements that read the rows of held views before the triggers of what is above."""
     views = tuple(view for view in program.views if view.name in needed or view.name in given)
     deltas = tuple(View(held_delta(view.name), view.keys, view.terms) for view in views if view.name in given)
-    triggers = (Trigger(HELD, deltas, tuple(statements)), *others.triggers)
+    triggers = (*([Trigger(HELD, deltas, tuple(statements))] if deltas else []), *others.triggers)
     return Program(views, triggers, *_outputs(program, {*needed, *given}), others.auxiliary)
 
 

@@ -75,6 +75,11 @@ class AuxiliaryKind(ABC):
         return False
 
     @property
+    def forgets_rows(self) -> bool:
+        """True if it takes rows from its view as time goes."""
+        return False
+
+    @property
     def hides_rows(self) -> bool:
         """True if it has rows of its view at some times only."""
         return False

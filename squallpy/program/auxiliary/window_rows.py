@@ -24,6 +24,10 @@ class WindowRows(AuxiliaryKind):
         return True
 
     @property
+    def forgets_rows(self) -> bool:
+        return True
+
+    @property
     def hides_rows(self) -> bool:
         return self.window.is_ahead
 
