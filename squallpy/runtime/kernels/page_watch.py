@@ -49,6 +49,13 @@ class PageWatch:
         self._watched.watch()
         return pages
 
+    def extend(self, count: int) -> None:
+        """Watch so many records from now on, if these are more."""
+        if (more := _pages(count) - len(self._marked)) > 0:
+            self._watched.pass_on()
+            self._marked = np.concatenate([self._marked, np.zeros(more, np.bool_)])
+            self._watched.watch()
+
     def close(self) -> None:
         """End the watch."""
         self._watched.end(self)

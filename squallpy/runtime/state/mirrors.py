@@ -44,6 +44,8 @@ class PoolMirror:
         start = PIECE * len(self.pieces)
         stop = len(keys) if isinstance(pool, SortedPool) else start + PIECE  # NB: it makes its rows at each call
         self.pieces += [_copied(keys, words, first) for first in range(start, min(stop, len(keys)), PIECE)]
+        if self._watch and pool is self._pool:
+            self._watch.extend(min(stop, len(keys)))
         return stop < len(keys)
 
     def update(self, pool: Container) -> Moved:
@@ -59,16 +61,16 @@ class PoolMirror:
         for number, (was, first) in enumerate(zip(self.pieces, range(0, len(keys), PIECE), strict=False)):
             now = keys[first : first + PIECE], words[first : first + PIECE]
             both = min(len(was[0]), len(now[0]))
-            rows = _differing(was, now, slice(both) if written is None else _written_rows(written, first, both))
-            if number < self._reported and (len(rows) or len(was[0]) != len(now[0])):
+            rows = slice(both) if written is None else _written_rows(written, first, both)
+            if number >= self._reported:
+                self.pieces[number] = _refreshed(was, now, rows)
+                continue
+            rows = _differing(was, now, rows)
+            if len(rows) or len(was[0]) != len(now[0]):
                 for found, each in ((went, was), (came, now)):
                     chosen = np.concatenate([rows, np.arange(both, len(each[0]))])
                     found.append((each[0].take(chosen, axis=0), each[1].take(chosen, axis=0)))
-            if len(was[0]) != len(now[0]):
-                self.pieces[number] = _copied(keys, words, first)
-            elif len(rows):
-                for mine, its in zip(was, now, strict=True):
-                    mine[rows] = its[rows]
+                self.pieces[number] = _refreshed(was, now, rows)
         self.pieces += [_copied(keys, words, PIECE * number) for number in range(len(self.pieces), count)]
         came += self.pieces[self._reported :]
         self._reported = len(self.pieces)
@@ -134,6 +136,15 @@ class DictionaryMirror:
 
 def _copied(keys: Words, words: Words, first: int) -> Records:
     return keys[first : first + PIECE].copy(), words[first : first + PIECE].copy()
+
+
+def _refreshed(was: Records, now: Records, rows: Words | slice) -> Records:
+    """Copy some rows again, or all if there are more or fewer now."""
+    if len(was[0]) != len(now[0]):
+        return now[0].copy(), now[1].copy()
+    for mine, its in zip(was, now, strict=True):
+        mine[rows] = its[rows]
+    return was
 
 
 def _differing(was: Records, now: Records, rows: Words | slice) -> Words:
