@@ -2,13 +2,17 @@
 
 import json
 import random
+import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaException
 
 from squallpy.base.errors import SquallError
+from squallpy.runtime.connectors.kafka import kafka_sink
+from squallpy.runtime.connectors.kafka.brokers import is_passing, kafka_error
 from tests.connectors.kafka_topics import messages
 from tests.connectors.killed_runs import kill_again_and_again
 from tests.connectors.runs import Row, Running, run
@@ -166,3 +170,15 @@ def fault_kills(kafka: KafkaServer, tmp_path: Path) -> None:
         return compacted(kafka, "killed-out") == world.answer
 
     kill_again_and_again(tmp_path, "local", world.draw, world.change, is_done, hit, rows=20)
+
+
+def test_a_call_that_waits_for_ever_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its error may pass, so that the next producer goes on."""
+    monkeypatch.setattr(kafka_sink, "_GRACE", 0.0)
+    goes_on = threading.Event()
+    with pytest.raises(KafkaException) as raised:
+        kafka_sink._within(0.01, lambda _: goes_on.wait())
+    goes_on.set()
+    assert is_passing(kafka_error(raised.value))
+    with pytest.raises(ZeroDivisionError):
+        kafka_sink._within(9.0, lambda seconds: 1 / (seconds - 9))

@@ -8,8 +8,10 @@ fault a new producer of the same transactional.id ends what the one before had b
 
 import base64
 import json
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 from uuid import uuid4
@@ -29,6 +31,7 @@ from squallpy.runtime.connectors.table_writer import NONE, TableWriter, existing
 from squallpy.runtime.sinks.protocol import SinkWriter
 
 LOOK = 10.0  # seconds for an answer
+_GRACE = 5.0  # seconds more for a call that should have ended
 SLICE, QUEUED = 10_000, 50_000  # messages handed over at once, and that may wait for the brokers
 COMPACTED = {"cleanup.policy": "compact,delete", "retention.ms": "-1", "retention.bytes": "-1"}
 """Settings of a topic that has the last message of each key: nothing goes by age, and records can be deleted."""
@@ -202,7 +205,7 @@ class KafkaSink:
         """Make a producer, which fences those before."""
         producer = self._brokers.producer(f"{self._group}-{self.topic}", self._delivered)
         self._refused = None
-        producer.init_transactions(LOOK)
+        _within(LOOK, producer.init_transactions)
         return producer
 
     def _last(self) -> Commit | None:
@@ -240,13 +243,34 @@ class KafkaSink:
             for key, value, headers in messages[at : at + SLICE]:
                 producer.produce(self.topic, value, key, headers=headers)
             producer.poll(0)
-        producer.send_offsets_to_transaction([place], self._consumer.consumer_group_metadata(), LOOK)
-        producer.commit_transaction(self._brokers.timeout)
+        _within(LOOK, producer.send_offsets_to_transaction, [place], self._consumer.consumer_group_metadata())
+        _within(self._brokers.timeout, producer.commit_transaction)
 
     def _delivered(self, error: KafkaError | None, message: object) -> None:
         """Note why a message was refused first: of its transaction, librdkafka says less."""
         if error is not None and self._refused is None and error.code() != KafkaError._PURGE_QUEUE:
             self._refused = error
+
+
+def _within(seconds: float, call: Callable[..., object], *given: object) -> None:
+    """Make a call of a producer that ends after so many seconds; KafkaException if it does not.
+
+    NB: send_offsets_to_transaction may wait for ever for a broker that was killed, whatever its timeout. Who is left
+    waiting is fenced by the next producer.
+    """
+    answer = Future[object]()
+
+    def run() -> None:
+        try:
+            answer.set_result(call(*given, seconds))
+        except BaseException as error:
+            answer.set_exception(error)
+
+    threading.Thread(target=run, name="squallpy transaction", daemon=True).start()
+    try:
+        answer.result(seconds + _GRACE)
+    except TimeoutError:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from None
 
 
 class KafkaWriter(TableWriter[KafkaSink]):
