@@ -44,11 +44,11 @@ compiled: setup  ## each step test with its triggers compiled; `make test` has a
 	$(BIN)/python -m pytest -m compiled
 
 connectors: setup  ## faults, kills and long runs of sources and sinks of servers: KILLS=100 for as many
-	$(BIN)/python -m pytest tests/connectors -m "connectors or (long and not spark)" -n 0
+	$(BIN)/python -m pytest tests/connectors -m "(connectors or long) and not (long and spark)" -n 0
 
 connectors-kills: N := 100
 connectors-kills: setup  ## runs over servers, and the servers, killed N times for each connector: make connectors-kills N=20
-	KILLS=$(N) $(BIN)/python -m pytest tests/connectors -m "connectors or (long and not spark)" -k kills -n 0
+	KILLS=$(N) $(BIN)/python -m pytest tests/connectors -m "connectors or long" -k kills -n 0
 
 cluster: setup  ## whole runs whose masters, workers and drivers are killed, most on a standalone cluster: KILLS=300 for as many
 	$(BIN)/python -m pytest -m cluster -n 0

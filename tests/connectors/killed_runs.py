@@ -13,7 +13,7 @@ import pytest
 
 from tests.growing import ROOT, command_of, descendants
 
-BACKENDS = ["local", pytest.param("spark", marks=pytest.mark.spark)]
+BACKENDS = ["local", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.long])]
 
 
 def kill_again_and_again(

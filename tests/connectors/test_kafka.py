@@ -103,7 +103,7 @@ def test_messages_of_any_shape(kafka: KafkaServer) -> None:
     assert (message.value() or b"").strip() in (b"\xff", b'{"id": 1, "k"', b"null")
 
 
-@pytest.mark.parametrize("backend", ["local", pytest.param("spark", marks=pytest.mark.spark)])
+@pytest.mark.parametrize("backend", ["local", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.long])])
 def test_columns_that_tell_where_a_message_is_from(kafka: KafkaServer, tmp_path: Path, backend: str) -> None:
     topic = f"located-{backend}"
     kafka.create(topic, 2)
