@@ -28,14 +28,14 @@ from squallpy.frontend.script import parse_script
 from squallpy.frontend.source_text import START, Place
 from squallpy.frontend.statement_texts import list_statements
 from squallpy.frontend.statements import Select, Subscribe
-from squallpy.live.definitions import Definitions
+from squallpy.live.definitions import Definitions, unopened_definitions
 from squallpy.live.entries import Entries
 from squallpy.live.host import FOLDER, is_private, socket_path
 from squallpy.live.messages import Disconnected, decode_error, receive, send
 from squallpy.live.outcome import Outcome
 from squallpy.live.pushed_tables import pushed_table
 from squallpy.live.session_compiler import SessionCompiler
-from squallpy.live.subscription import ChangeReader, ViewChange, ViewSink
+from squallpy.live.subscription import ChangeReader, ViewChange
 from squallpy.runtime.observers.report import BatchReport
 
 _PATIENCE, _LOOK = 1.0, 0.05  # seconds in which a host that has just begun listens; between two looks
@@ -315,13 +315,7 @@ class AttachedSession:
 def _mirrored(told: Mapping[str, Any], settings: Settings) -> Definitions:
     """Define what a host has told of its session, without opening anything."""
     compiler = SessionCompiler(settings, Path(told["base"]), dict(told["columns"]))
-    definitions = Definitions(
-        compiler.binder(),
-        refresh=lambda _: None,
-        open_sink=lambda query: ViewSink(query.sink.name if query.sink else ""),
-        drop_source=lambda _: None,
-        columns=compiler.columns,
-    )
+    definitions = unopened_definitions(compiler)
     for text in told["statements"]:
         for statement in parse_script(text, "session"):
             definitions.execute(statement, text)

@@ -32,6 +32,7 @@ from squallpy.frontend.statements import (
 )
 from squallpy.live.entries import Entries, Maintained
 from squallpy.live.outcome import Outcome
+from squallpy.live.session_compiler import SessionCompiler
 from squallpy.live.session_sink import SessionSink
 from squallpy.live.snapshot_query import fields_of, streams_read
 from squallpy.live.subscription import ViewSink
@@ -380,6 +381,17 @@ class Definitions:
             known = [each.name for each in self.entries.maintained.values() if each.is_view]
             raise SquallError("SQ2001", f'unknown materialized view "{name}"', span, nearest(name, known))
         return found
+
+
+def unopened_definitions(compiler: SessionCompiler) -> Definitions:
+    """Make definitions that only bind: no source is opened by them, and no sink."""
+    return Definitions(
+        compiler.binder(),
+        refresh=lambda _: None,
+        open_sink=lambda query: ViewSink(query.name),
+        drop_source=lambda _: None,
+        columns=compiler.columns,
+    )
 
 
 def kind_of(entry: Entry) -> str:

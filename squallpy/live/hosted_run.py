@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pyarrow as pa
 
 from squallpy.base.errors import SquallError
-from squallpy.base.settings import Settings, list_assignments
+from squallpy.base.settings import Settings
 from squallpy.frontend.query import SelectText
 from squallpy.frontend.script import parse_script
 from squallpy.frontend.source_text import START
 from squallpy.frontend.statement_texts import list_statements
 from squallpy.frontend.statements import CreateView, Select, Statement
-from squallpy.live.definitions import Definitions
+from squallpy.live.definitions import Definitions, unopened_definitions
 from squallpy.live.outcome import Outcome
 from squallpy.live.read_statements import read_statement
 from squallpy.live.session_compiler import SessionCompiler
 from squallpy.live.snapshot_query import answer
-from squallpy.live.subscription import LIMIT, Subscription, ViewChange, ViewSink
+from squallpy.live.subscription import LIMIT, Subscription, ViewChange
 from squallpy.logical.bind import Script
 from squallpy.runtime.result.result_scan import CopiedRows, RowScan
 
@@ -78,13 +78,7 @@ class HostedRun:
     @cached_property
     def _defined(self) -> Definitions:
         names = iter(query.name for query in self.script.queries if not (query.view or query.sink))
-        found = Definitions(
-            self.compiler.binder(),
-            refresh=lambda _: None,
-            open_sink=lambda query: ViewSink(query.name),
-            drop_source=lambda _: None,
-            columns=self.compiler.columns,
-        )
+        found = unopened_definitions(self.compiler)
         for given, begins in list_statements(self._text, START):
             for statement in parse_script(given, str(self.path), begins):
                 if isinstance(statement, Select):
@@ -96,8 +90,7 @@ class HostedRun:
         return found
 
     def definitions(self) -> Mapping[str, Any]:
-        told = {"version": self.version, "statements": self.known.statements(), "columns": dict(self.compiler.columns)}
-        return {**told, "settings": list_assignments(self.settings), "base": str(self.base)}
+        return {"version": self.version, "statements": self.known.statements(), **self.compiler.facts}
 
     def execute_statement(self, statement: Statement, text: str = "") -> Outcome:
         return read_statement(statement, self) or self._refuse("a statement")
@@ -140,9 +133,8 @@ class HostedRun:
 
     def stats(self, name: str) -> Mapping[str, Any]:
         last, rows = self.numbered_table(name)
-        assert self.reader.start
         with self.reader.hold():
-            return {"batches": last + 1, "rows": len(rows), "views": self.reader.start.usage()}
+            return {"batches": last + 1, "rows": len(rows), "views": self.reader.usage()}
 
     def subscribe(
         self, name: str, with_snapshot: bool = False, limit: int | None = None, span: Any = None, newest: bool = False

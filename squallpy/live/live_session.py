@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from squallpy.base.errors import Span, SquallError
 from squallpy.base.local_paths import local_path
-from squallpy.base.settings import Settings, list_assignments, parse_settings
+from squallpy.base.settings import Settings, parse_settings
 from squallpy.catalog.catalog import Catalog
 from squallpy.catalog.relation import Field
 from squallpy.compiler import CompiledQuery
@@ -140,8 +140,7 @@ class LiveSession:
 
     def definitions(self) -> Mapping[str, Any]:
         """Describe the definitions to those who mirror them."""
-        told = {"version": self.version, "statements": self.statements, "columns": dict(self.compiler.columns)}
-        return {**told, "settings": list_assignments(self.settings), "base": str(self.base)}
+        return {"version": self.version, "statements": self.statements, **self.compiler.facts}
 
     def execute(
         self, text: str, file: str = "session", maintains: bool = False, place: Place = START

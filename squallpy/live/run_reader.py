@@ -49,6 +49,10 @@ class RunReader(Observer):
         """The queries of the run; none before it begins."""
         return tuple(self.start.queries) if self.start else ()
 
+    def usage(self) -> Mapping[str, Mapping[str, int]]:
+        """Return records and bytes by view (`Store.usage`), between two batches."""
+        return self.start.usage() if self.start else {}
+
     @contextmanager
     def hold(self) -> Iterator[None]:
         """Keep the run between two batches.

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from squallpy.base.errors import SquallError
-from squallpy.base.settings import Settings
+from squallpy.base.settings import Settings, list_assignments
 from squallpy.catalog.catalog import Catalog
 from squallpy.catalog.matrices import Matrix
 from squallpy.catalog.matrices import MatrixProgram as DeclaredProgram
@@ -42,6 +42,12 @@ class SessionCompiler:
     columns: dict[str, str] = field(default_factory=dict)
     programs: "dict[str, MatrixProgram]" = field(default_factory=dict)
     shared: dict[Any, Any] = field(default_factory=dict)
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """Facts by which a compiler elsewhere binds the same statements."""
+        settings = list_assignments(self.settings)
+        return {"columns": dict(self.columns), "settings": settings, "base": str(self.base)}
 
     def binder(self) -> ScriptBinder:
         """Make a binder without definitions."""

@@ -153,11 +153,11 @@ class ViewFilling:
         return [each.mirror.update(self._holder(each.held.view)[each.held.view]) for each in self._sources]
 
     def _apply(self, changes: Sequence[Moved]) -> bool:
-        """Apply what has changed, or at first all that is copied; true if there was anything."""
+        """Apply what has changed, which is at first all that is copied; true if there was anything."""
         found, is_new, self._is_new = False, self._is_new, False
         try:
             for source, (went, came) in zip(self._sources, changes, strict=True):
-                for delta in self._all_of(source) if is_new else self._changes_of(source, went, came):
+                for delta in self._changes_of(source, went, came):
                     found = True
                     if source.target in self._copied:
                         self._copies[source.target].upsert(delta.keys, delta.words)
@@ -169,12 +169,9 @@ class ViewFilling:
             assert self._plan
             self._computation = _Computation(self._plan, self._dictionary)
             given = (each for each in self._sources if each.target not in self._copied)
-            self._computation.apply([delta for each in given for delta in self._all_of(each)])
+            whole = (self._changes_of(each, [], each.mirror.pieces) for each in given)
+            self._computation.apply([delta for each in whole for delta in each])
         return found
-
-    def _all_of(self, source: _Source) -> Iterator[Delta]:
-        numbers = self._numbers(source)
-        return (source.delta(some, numbers) for piece in source.mirror.pieces for some in _parts(piece))
 
     def _changes_of(self, source: _Source, went: list[Records], came: list[Records]) -> Iterator[Delta]:
         numbers = self._numbers(source)

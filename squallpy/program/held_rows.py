@@ -118,12 +118,22 @@ class Cover:
         return factor
 
 
-def covered(view: View, held: Iterable[Cover], is_partial: bool = False) -> tuple[str, tuple[Statement, ...]] | None:
+def covered(view: View, held: Iterable[Cover]) -> tuple[str, tuple[Statement, ...]] | None:
     """Find a held view from whose rows a view can be computed, and the statements that do it."""
     for cover in held:
-        found = cover.statements(view, is_partial)
+        found = cover.statements(view)
         if found is not None:
             return cover.view.name, found
+    return None
+
+
+def covering(deltas: Iterable[View], held: Iterable[Cover]) -> tuple[str, list[Statement]] | None:
+    """Find a held view from whose rows all of some pre-aggregated batches can be computed, and the statements."""
+    wanted = tuple(deltas)
+    for cover in held:
+        found = [cover.statements(delta, is_partial=True) for delta in wanted]
+        if None not in found:
+            return cover.view.name, [statement for each in found for statement in each or ()]
     return None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
-from squallpy.program.held_rows import HELD, covered, covers, held_delta, is_empty
+from squallpy.program.held_rows import HELD, covered, covering, covers, held_delta, is_empty
 from squallpy.program.output_spec import OutputSpec
 from squallpy.program.trigger_program import Program, Statement, Trigger
 from squallpy.program.views import Ref, View
@@ -57,12 +57,11 @@ def restrict_to_rows(program: Program, wanted: Collection[str], held: Collection
     found, given, statements = _cut(program, needed, auxiliary), set[str](), list[Statement]()
     for trigger in found.triggers:
         if trigger.relation.name not in names:
-            cover = next((each for each in known if all(each.statements(delta) for delta in trigger.deltas)), None)
+            cover = covering(trigger.deltas, known)
             if cover is None:
                 return None
-            given.add(cover.view.name)
-            statements += [s for delta in trigger.deltas for s in cover.statements(delta, is_partial=True) or ()]
-            statements += trigger.statements
+            given.add(cover[0])
+            statements += [*cover[1], *trigger.statements]
     others = tuple(trigger for trigger in found.triggers if trigger.relation.name in names)
     return _above(program, needed, given, statements, replace(found, triggers=others))
 

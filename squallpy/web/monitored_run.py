@@ -1,13 +1,10 @@
-"""A run of a script as the page reads it: an observer of what its reader is told."""
+"""A run of a script as the page reads it, recorded by what its reader is told."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from squallpy.live.hosted_run import HostedRun
 from squallpy.live.subscription import ChangeReader
-from squallpy.runtime.observers.protocol import Observer, QueryStart
-from squallpy.runtime.observers.report import BatchReport, RunSummary
-from squallpy.runtime.sources.source_report import SourceReport
 from squallpy.web.catalogue import describe
 from squallpy.web.monitored import Rows
 from squallpy.web.recorder import Recorder
@@ -16,16 +13,16 @@ LIMIT = 64
 """Batches of changes that wait to be sent."""
 
 
-class MonitoredRun(Observer):
+class MonitoredRun:
     """A run, recorded from now on."""
 
     def __init__(self, run: HostedRun) -> None:
         self._run, self._reader = run, run.reader
-        self.recorder = Recorder(run.settings.health_seconds)
+        self.recorder = Recorder(run.settings.health_seconds, usage=self._reader.usage)
         self._described = dict[str, Any]()
-        self._reader.observers.add(self)
+        self._reader.observers.add(self.recorder)
         if self._reader.start:
-            self.on_query_started(self._reader.start)
+            self.recorder.on_query_started(self._reader.start)
             self.recorder.batch = self._reader.batch
 
     @property
@@ -66,16 +63,3 @@ class MonitoredRun(Observer):
     def fail(self, reason: str) -> None:
         """Take note that the run has failed."""
         self.recorder.fail(reason)
-
-    def on_query_started(self, start: QueryStart) -> None:
-        self.recorder.usage = start.usage
-        self.recorder.on_query_started(start)
-
-    def on_query_progress(self, report: BatchReport) -> None:
-        self.recorder.on_query_progress(report)
-
-    def on_query_idle(self, sources: Mapping[str, SourceReport]) -> None:
-        self.recorder.on_query_idle(sources)
-
-    def on_query_terminated(self, summary: RunSummary) -> None:
-        self.recorder.on_query_terminated(summary)
