@@ -5,7 +5,6 @@ python -m bench.kafka_beside_spark               scale 0.1, batches of 50,000 me
 Messages are JSON, and are there before they are read. The time of a run over one message of each topic is taken off.
 """
 
-import argparse
 import os
 import shutil
 import tempfile
@@ -22,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bench.data.queries import EXAMPLES, Query
 from bench.engines.spark_sql import SETTINGS, latest_groups
-from bench.kafka_topics import fill
+from bench.kafka_topics import arguments, fill, with_texts
 from squallpy.base.batch_trigger import BatchTrigger
 from squallpy.runtime.connectors.kafka.encoding import objects
 from squallpy.runtime.spark import executor
@@ -87,11 +86,7 @@ def by_spark(session: SparkSession, server: KafkaServer, suffix: str, each: Rows
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--scale", type=float, default=0.1)
-    parser.add_argument("--batch-rows", type=int, default=50_000)
-    parser.add_argument("--turns", type=int, default=3)
-    given = parser.parse_args()
+    given = arguments()
     jars = ",".join(map(str, find_jars(CONNECTOR, GROUPS).glob("*.jar")))
     with (
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as room,
@@ -103,9 +98,8 @@ def main() -> None:
         (folder / "server").mkdir()
         server, counts = KafkaServer(folder / "server"), dict[str, int]()
         for name in Q3.tables:
-            rows = pq.read_table(data / f"{name}.parquet")
-            texts = [f.with_type(pa.string()) if "string" in str(f.type) else f for f in rows.schema]
-            rows, counts[name] = rows.cast(pa.schema(texts)), len(rows)
+            rows = with_texts(pq.read_table(data / f"{name}.parquet"))
+            counts[name] = len(rows)
             for suffix, some in (("", rows), ("-one", rows.slice(0, 1))):
                 fill(server, f"{name}{suffix}", objects(some))
         total = sum(counts.values())

@@ -107,17 +107,26 @@ def using(of: str) -> str:
     return text.replace(",\n    PRIMARY KEY (l_orderkey, l_linenumber)", "")
 
 
-def main() -> None:
+def arguments() -> argparse.Namespace:
+    """Read the scale, the rows of a batch and the number of turns."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--scale", type=float, default=0.1)
     parser.add_argument("--batch-rows", type=int, default=50_000)
     parser.add_argument("--turns", type=int, default=3)
-    given = parser.parse_args()
+    return parser.parse_args()
+
+
+def with_texts(rows: pa.Table) -> pa.Table:
+    """Read texts that are numbered in a file as texts."""
+    return rows.cast(pa.schema([f.with_type(pa.string()) if "string" in str(f.type) else f for f in rows.schema]))
+
+
+def main() -> None:
+    given = arguments()
     with TemporaryDirectory(ignore_cleanup_errors=True) as name:
         folder = Path(name)
         data = TPCH.generate(given.scale, folder / "data")
-        rows = pq.read_table(data / "lineitem.parquet")
-        rows = rows.cast(pa.schema([f.with_type(pa.string()) if "string" in str(f.type) else f for f in rows.schema]))
+        rows = with_texts(pq.read_table(data / "lineitem.parquet"))
         (folder / "server").mkdir()
         server, registry = KafkaServer(folder / "server"), SchemaRegistry()
         for format in FORMATS:

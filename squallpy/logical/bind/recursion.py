@@ -131,14 +131,20 @@ def _name(cte: exp.CTE) -> exp.Expr:
     return name
 
 
-def _bind_query(ctx: Context, cte: exp.CTE, fields: tuple[Field, ...] | None) -> Node:
-    """Bind the query of a table, with columns of the table's types where those of the query fit."""
-    plan = bind_nested(ctx, cte.this)
-    names = tuple(c.name for c in cte.args["alias"].args.get("columns") or ())
+def _titles(ctx: Context, cte: exp.CTE, plan: Node) -> list[str]:
+    """List the names of a table's columns; SQ2005 if more or fewer are written than its query has."""
+    names = [c.name for c in cte.args["alias"].args.get("columns") or ()]
     if names and len(names) != len(plan.output):
         message = f"{len(names)} column names for {len(plan.output)} columns"
         raise ctx.error("SQ2005", message, cte.args["alias"])
-    if fields is not None and len(fields) != len(plan.output):
+    return names or [c.name for c in plan.output]
+
+
+def _bind_query(ctx: Context, cte: exp.CTE, fields: tuple[Field, ...]) -> Node:
+    """Bind the query of a table of some columns."""
+    plan = bind_nested(ctx, cte.this)
+    _titles(ctx, cte, plan)
+    if len(fields) != len(plan.output):
         message = f'"{cte.alias}" has {len(fields)} columns, and {len(plan.output)} where it reads itself'
         raise ctx.error("SQ2005", message, _name(cte))
     return plan
@@ -156,11 +162,7 @@ def _first_fields(ctx: Context, group: RecursiveGroup) -> dict[str, tuple[Field,
                 continue
             inside = _with_working_tables(ctx.rehearsal(), group, found)
             plan = bind_nested(inside, start)
-            names = [c.name for c in cte.args["alias"].args.get("columns") or ()]
-            if names and len(names) != len(plan.output):
-                message = f"{len(names)} column names for {len(plan.output)} columns"
-                raise ctx.error("SQ2005", message, cte.args["alias"])
-            titles = names or [c.name for c in plan.output]
+            titles = _titles(ctx, cte, plan)
             found[name] = tuple(Field(t, c.type, c.nullable) for t, c in zip(titles, plan.output, strict=True))
         if len(found) == before:
             cte = next(cte for name, cte in group.queries.items() if name not in found)

@@ -82,24 +82,25 @@ def store8(builder: Any, address: Any, index: Any, byte: Any) -> Any:
     builder.store(builder.trunc(byte, _I8), _element(builder, _I8, address, index))
 
 
+def _transfer(builder: Any, name: str, to: Any, source: Any, size: Any) -> None:
+    """Call an intrinsic of LLVM that copies bytes from one address to another."""
+    pointer, unmarked = _I8.as_pointer(), ir.IntType(1)(0)
+    kind = ir.FunctionType(ir.VoidType(), [pointer, pointer, _I64, unmarked.type])
+    function = builder.module.declare_intrinsic(name, (pointer, pointer, _I64), kind)
+    places = [builder.inttoptr(address, pointer) for address in (to, source)]
+    builder.call(function, [*places, size, unmarked])
+
+
 @operation(_void(_int, _int, _int))
 def move(builder: Any, to: Any, source: Any, words: Any) -> Any:
     """Copy words from one address to another, which may overlap."""
-    pointer, unmarked = _I8.as_pointer(), ir.IntType(1)(0)
-    kind = ir.FunctionType(ir.VoidType(), [pointer, pointer, _I64, unmarked.type])
-    function = builder.module.declare_intrinsic("llvm.memmove", (pointer, pointer, _I64), kind)
-    places = [builder.inttoptr(address, pointer) for address in (to, source)]
-    builder.call(function, [*places, builder.shl(words, _I64(3)), unmarked])
+    _transfer(builder, "llvm.memmove", to, source, builder.shl(words, _I64(3)))
 
 
 @operation(_void(_int, _int, _int))
 def copy_bytes(builder: Any, to: Any, source: Any, size: Any) -> Any:
     """Copy bytes from one address to another; the two parts must not overlap."""
-    pointer, unmarked = _I8.as_pointer(), ir.IntType(1)(0)
-    kind = ir.FunctionType(ir.VoidType(), [pointer, pointer, _I64, unmarked.type])
-    function = builder.module.declare_intrinsic("llvm.memcpy", (pointer, pointer, _I64), kind)
-    places = [builder.inttoptr(address, pointer) for address in (to, source)]
-    builder.call(function, [*places, size, unmarked])
+    _transfer(builder, "llvm.memcpy", to, source, size)
 
 
 @operation(_int(_int, _int, _int))

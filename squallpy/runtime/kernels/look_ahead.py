@@ -5,7 +5,7 @@ from typing import Final
 from squallpy.runtime.kernels import pool_layout as at
 from squallpy.runtime.kernels.buddy_allocator import block_at
 from squallpy.runtime.kernels.c_functions import CFunction, c_function
-from squallpy.runtime.kernels.hash_index import LOW, ask, is_of, peek, seek, table_of
+from squallpy.runtime.kernels.hash_index import LOW, Shape, ask, is_of, peek, seek, table_of
 from squallpy.runtime.kernels.hashing import hash_picked
 from squallpy.runtime.kernels.intrinsics import load, load32, prefetch, store
 from squallpy.runtime.kernels.kernel_compiler import Vector, address, inlined
@@ -37,20 +37,37 @@ def found_at(frame: Vector, row: int) -> int:
     return frame[frame[at.SCRATCH] + _FOUND + (row & (at.CHUNK - 1))]
 
 
+@inlined
+def _put_key(frame: Vector, key: int, columns: int) -> int:
+    """Put a key of the pool together of that of a delta, and return its address."""
+    room = address(frame) + 8 * (frame[at.SCRATCH] + 6 * at.CHUNK)
+    for i in range(frame[at.KEY]):
+        store(room, i, load(key, (columns >> (4 * i)) & 15))
+    return room
+
+
+@inlined
+def _ask_index(
+    frame: Vector, table: int, shape: Shape, picks: int, keys: int, width: int, columns: int, rows: int
+) -> None:
+    """Note the hashes of rows by some columns, and where an index has them, and ask for its lines."""
+    scratch = frame[at.SCRATCH]
+    for row in range(rows):
+        room = _put_key(frame, keys + 8 * row * width, columns)
+        h = hash_picked(room, address(frame) + 8 * (picks + 1), frame[picks])
+        frame[scratch + row] = h
+        frame[scratch + at.CHUNK + row] = ask(table, shape, h)
+
+
 @c_function(6)
 def _find_rows(where: int, keys: int, width: int, columns: int, rows: int, _e: int) -> int:
     """Ask for lines of the index, then for those of records, then compare keys."""
     frame = frame_at(where)
     places, scratch, own = frame[at.PLACES], frame[at.SCRATCH], frame[at.KEY]
-    room, picks = address(frame) + 8 * (scratch + 6 * at.CHUNK), frame[at.BOUNDS] - own - 1
+    picks = frame[at.BOUNDS] - own - 1
     (table, shape), wide, broad = table_of(frame[places]), 8 * own, 8 * frame[at.PAYLOAD]
     records, payloads = frame[places + at.KEYS], frame[places + at.WORDS]
-    for row in range(rows):
-        for i in range(own):
-            store(room, i, load(keys + 8 * row * width, (columns >> (4 * i)) & 15))
-        h = hash_picked(room, address(frame) + 8 * (picks + 1), frame[picks])
-        frame[scratch + row] = h
-        frame[scratch + at.CHUNK + row] = ask(table, shape, h)
+    _ask_index(frame, table, shape, picks, keys, width, columns, rows)
     for row in range(rows if load(frame[HEAD], at.COUNT) >= _CACHED else 0):
         h = frame[scratch + row]
         position = peek(table, shape, frame[scratch + at.CHUNK + row], h)
@@ -60,8 +77,7 @@ def _find_rows(where: int, keys: int, width: int, columns: int, rows: int, _e: i
             prefetch(records + ((entry & LOW) - 1) * wide)
             prefetch(payloads + ((entry & LOW) - 1) * broad)
     for row in range(rows):
-        for i in range(own):
-            store(room, i, load(keys + 8 * row * width, (columns >> (4 * i)) & 15))
+        room = _put_key(frame, keys + 8 * row * width, columns)
         h, start = frame[scratch + row], frame[scratch + at.CHUNK + row]
         position = seek(table, shape, start, h, room, own, records, wide)
         frame[scratch + _FOUND + row] = (load(table, position) & LOW) - 1 if position >= 0 else -1
@@ -86,16 +102,11 @@ def _ask_ahead(where: int, s: int, keys: int, width: int, columns: int, rows: in
     if load(frame[HEAD], at.COUNT) < _CACHED:
         return 0
     places, scratch, own = frame[at.PLACES], frame[at.SCRATCH], frame[at.KEY]
-    room, picks = address(frame) + 8 * (scratch + 6 * at.CHUNK), frame[at.BOUNDS] + s * (own + 1)
+    picks = frame[at.BOUNDS] + s * (own + 1)
     place = places + at.SLICE + s * at.SLICE_STRIDE if s >= 0 else places
     (table, shape), wide, broad = table_of(frame[place]), 8 * own, 8 * frame[at.PAYLOAD]
     records, payloads, arena = frame[places + at.KEYS], frame[places + at.WORDS], frame[place + at.ARENA]
-    for row in range(rows):
-        for i in range(own):
-            store(room, i, load(keys + 8 * row * width, (columns >> (4 * i)) & 15))
-        h = hash_picked(room, address(frame) + 8 * (picks + 1), frame[picks])
-        frame[scratch + row] = h
-        frame[scratch + at.CHUNK + row] = ask(table, shape, h)
+    _ask_index(frame, table, shape, picks, keys, width, columns, rows)
     for row in range(rows):
         h = frame[scratch + row]
         entry = load(table, peek(table, shape, frame[scratch + at.CHUNK + row], h))

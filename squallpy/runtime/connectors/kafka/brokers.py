@@ -5,6 +5,7 @@ consumer = brokers.consumer()      one that reads committed messages only, and n
 """
 
 import logging
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -19,6 +20,7 @@ from squallpy.catalog.connectors import BROKERS
 from squallpy.runtime.connectors.kafka.librdkafka import NativeConsumer
 
 Client = TypeVar("Client")
+T = TypeVar("T")
 PATIENCE = 30.0  # seconds for brokers that are away when a run begins
 PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0)  # seconds between attempts; the last is repeated
 GROUP = "squallpy"  # NB: the client asks for one; no offset is committed to it
@@ -92,6 +94,19 @@ class Brokers:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
         low, high = found
         return low, high
+
+    def patiently(self, attempt: Callable[[], T], admin: "Admin") -> T:
+        """Call a function, again as long as brokers are away; SQ8010 if they stay away, or say no."""
+        until, tries = time.monotonic() + self.patience, 0
+        while True:
+            try:
+                return attempt()
+            except KafkaException as error:
+                reason = admin.reason(error)
+                if not is_passing(reason) or time.monotonic() >= until:
+                    raise self.fault(reason) from None
+            time.sleep(pause(tries))
+            tries += 1
 
     def fault(self, error: KafkaException | KafkaError) -> SquallError:
         """Describe in one line what the brokers say, or that they say nothing."""

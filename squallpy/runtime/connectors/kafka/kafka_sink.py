@@ -107,23 +107,16 @@ class KafkaSink:
 
     def begin(self) -> None:
         """Make a topic that is not there, compare what is there with what this run knows, and fence those before."""
-        until, tries = time.monotonic() + self._brokers.patience, 0
-        while True:
-            try:
-                has_records = self._has_records()
-                if not self.resumed:
-                    self._check(has_records, self._last())
-                self._take_over()
-                if not self.resumed and has_records and self._existing == "replace":
-                    self._clear()
-                self._transaction([], self.committed)
-                return
-            except KafkaException as error:
-                reason = self._admin.reason(error)
-                if not is_passing(reason) or time.monotonic() >= until:
-                    raise self._brokers.fault(reason) from None
-            time.sleep(pause(tries))
-            tries += 1
+        self._brokers.patiently(self._begin, self._admin)
+
+    def _begin(self) -> None:
+        has_records = self._has_records()
+        if not self.resumed:
+            self._check(has_records, self._last())
+        self._take_over()
+        if not self.resumed and has_records and self._existing == "replace":
+            self._clear()
+        self._transaction([], self.committed)
 
     def store(self, messages: list[Message], batch: int) -> None:
         """Write a batch and its number in one transaction, again as long as brokers are away; SQ7006 for what a retry

@@ -24,7 +24,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollectio
 from squallpy.base.errors import SquallError
 from squallpy.base.events import SOURCES, WARNING, log_event
 from squallpy.catalog.relation import Relation
-from squallpy.runtime.connectors.kafka.brokers import GROUP, Brokers, is_passing, kafka_error, pause, said
+from squallpy.runtime.connectors.kafka.brokers import GROUP, Brokers, is_passing, kafka_error, said
 from squallpy.runtime.connectors.kafka.librdkafka import OFFSET, SCHEMA, VALUE
 from squallpy.runtime.connectors.kafka.messages import MessageSource, avro_of, topic_of
 from squallpy.runtime.sources.protocol import Backlog, Limit, Offset, Slice, Source
@@ -150,16 +150,7 @@ class KafkaStream(Source):
 
     def _first_marks(self, partition: int) -> tuple[int, int]:
         """Return the marks of a partition as a run begins; SQ8010 if brokers stay away."""
-        until, tries = time.monotonic() + self._brokers.patience, 0
-        while True:
-            try:
-                return self._marks(partition)
-            except KafkaException as error:
-                reason = self._admin.reason(error)
-                if not is_passing(reason) or time.monotonic() >= until:
-                    raise self._brokers.fault(reason) from None
-            time.sleep(pause(tries))
-            tries += 1
+        return self._brokers.patiently(lambda: self._marks(partition), self._admin)
 
     def _marks(self, partition: int) -> tuple[int, int]:
         return self._brokers.marks(self._consumer, self._topic, partition, LOOK)
