@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka import Producer
 
 from squallpy.base.errors import SquallError
-from squallpy.runtime.connectors.kafka.avro_program import program_of
+from squallpy.runtime.formats.avro_program import program_of
 from tests.connectors.kafka_topics import messages
 from tests.connectors.registry import USER, SchemaRegistry
 from tests.connectors.runs import Answers, run

@@ -135,6 +135,44 @@ def property_any_range_over_blocks(
     assert not rows or sum == source.parts[0].checksum(rows, ("a",))
 
 
+def test_short_blocks_are_decoded_together(tmp_path: Path) -> None:
+    path = write(tmp_path / "r.avro", ["null", "long"], *range(30_000), None, interval=100)
+    source = opened(path, {"a": BIGINT})
+    avro._decoded.cache_clear()
+    source.parts[0].read(100, 200, source.relation.fields, None)
+    assert read(source) == [*range(30_000), None]
+    assert len(source.parts[0].seams) > 100
+    assert avro._decoded.cache_info().misses == 2
+
+
+def oracle_programs_read_what_the_library_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns of a change stream, within records, of Debezium's types, and one that the file lacks."""
+    day = {"type": "int", "connect.name": "io.debezium.time.Date"}
+    inner = {"type": "record", "name": "i", "namespace": "x.y", "fields": [
+        {"name": "Day", "type": ["null", day]}, {"name": "name", "type": "string"}]}  # fmt: skip
+    schema = {"type": "record", "name": "r", "fields": [
+        {"name": "MZ_diff", "type": "long"}, {"name": "one", "type": ["null", inner]}, {"name": "two", "type": "x.y.i"},
+    ]}  # fmt: skip
+    ones = [{"Day": i, "name": f"é{i}"} if i % 2 else None for i in range(500)]
+    two = {"Day": None, "name": ""}
+    rows = [{"MZ_diff": 1 if i % 3 else -1, "one": one, "two": two} for i, one in enumerate(ones)]
+    with (tmp_path / "r.avro").open("wb") as sink:
+        fastavro.writer(sink, schema, rows, codec="deflate", sync_interval=200)
+    paths = {"d": (DATE, "one.day"), "n": (VARCHAR, "one.NAME"), "m": (VARCHAR, "two.name"), "gone": (INT, "one.gone")}
+    fields = tuple(Field(name, type, nested=tuple(path.split("."))) for name, (type, path) in paths.items())
+    source = open_source(Relation("r", fields, True, "avro", {"path": str(tmp_path), "op": "mz_diff"}), tmp_path)
+    source.check([*paths])
+
+    def rows_read() -> Any:
+        avro._decoded.cache_clear()
+        return source.read(0, 500, tuple(paths)).to_pylist()
+
+    found = rows_read()
+    assert found[499] == {"d": datetime.date(1971, 5, 15), "n": "é499", "m": "", "gone": None, MULT: 1}
+    monkeypatch.setattr(avro, "program_of", lambda *_: None)
+    assert rows_read() == found
+
+
 def test_change_streams(tmp_path: Path) -> None:
     schema = {"type": "record", "name": "r", "fields": [{"name": n, "type": "string"} for n in ("Op", "a")]}
     with (tmp_path / "r.avro").open("wb") as sink:

@@ -32,16 +32,27 @@ class DecodedRows:
 
 def decode_rows(raw: pa.Table, fields: tuple[Field, ...], op: str | None) -> DecodedRows:
     """Decode rows; a field that the table lacks is NULL."""
-    wrong, rows = dict[int, Problem](), len(raw)
     by_name = {name.lower(): raw.column(i) for i, name in enumerate(raw.column_names)}
-    values = [_inside(by_name, f.path) or pa.chunked_array([pa.nulls(rows, column_type(f.type))]) for f in fields]
-    columns = conform(pa.table(values, [f.name for f in fields]), fields, wrong)
-    out, images = [f.name for f in fields], None
+    told = [by_name[name.lower()] for name in columns_of_change(op) if name.lower() in by_name]
+    return decode_columns(told, [_inside(by_name, f.path) for f in fields], len(raw), fields, op)
+
+
+def decode_columns(
+    told: Sequence[pa.ChunkedArray],
+    columns: Sequence[pa.ChunkedArray | None],
+    rows: int,
+    fields: tuple[Field, ...],
+    op: str | None,
+) -> DecodedRows:
+    """Decode the column of each field, which is NULL if there is none, and those in which `op` is told."""
+    wrong, images, names = dict[int, Problem](), None, [f.name for f in fields]
+    pairs = zip(columns, fields, strict=True)
+    values = [c if c is not None else pa.chunked_array([pa.nulls(rows, column_type(f.type))]) for c, f in pairs]
+    found = conform(pa.table(values, names), fields, wrong)
     if op:
-        given = (by_name[name.lower()] for name in columns_of_change(op) if name.lower() in by_name)
-        operations = decode_op(*given, name=op, wrong=wrong)
-        columns, out, images = [*columns, operations.multiplicities], [*out, MULT], operations.images
-    return DecodedRows(pa.table(columns, out) if columns else table_without_columns(rows), wrong, images)
+        operations = decode_op(*told, name=op, wrong=wrong)
+        found, names, images = [*found, operations.multiplicities], [*names, MULT], operations.images
+    return DecodedRows(pa.table(found, names) if found else table_without_columns(rows), wrong, images)
 
 
 def check_schema(where: str, schema: pa.Schema, fields: Sequence[Field], op: str | None) -> None:

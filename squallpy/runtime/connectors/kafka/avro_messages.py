@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 from squallpy.base.errors import SquallError
 from squallpy.base.secrets import resolve
 from squallpy.catalog.relation import Field
-from squallpy.runtime.connectors.kafka.avro_program import Path, program_of
 from squallpy.runtime.connectors.kafka.schema_registry import Registry
 from squallpy.runtime.evaluate.text_column_casts import column_type
-from squallpy.runtime.formats.avro import arrow_type, library, without_logical
+from squallpy.runtime.formats.avro_program import Path, program_of
+from squallpy.runtime.formats.avro_schema import arrow_type, library, without_logical
 from squallpy.runtime.formats.type_conversion import Problem, conform
 
 AVRO = "avro"

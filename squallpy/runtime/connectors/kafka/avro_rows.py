@@ -15,7 +15,7 @@ import pyarrow as pa
 from squallpy.base.errors import SquallError
 from squallpy.catalog.sink_spec import SinkSpec
 from squallpy.runtime.connectors.kafka.avro_messages import AvroFormat
-from squallpy.runtime.formats.avro import library
+from squallpy.runtime.formats.avro_schema import library
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 

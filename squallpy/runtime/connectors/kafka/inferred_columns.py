@@ -16,10 +16,10 @@ import pyarrow as pa
 from squallpy.base.errors import SquallError
 from squallpy.catalog.relation import Field, Relation
 from squallpy.runtime.connectors.kafka.avro_messages import AVRO, AvroFormat
-from squallpy.runtime.connectors.kafka.avro_program import program_of
 from squallpy.runtime.connectors.kafka.messages import topic_of
 from squallpy.runtime.connectors.kafka.schema_registry import Registry
-from squallpy.runtime.formats.avro import arrow_type
+from squallpy.runtime.formats.avro_program import program_of
+from squallpy.runtime.formats.avro_schema import arrow_type
 from squallpy.runtime.formats.type_conversion import sql_type
 
 _LIST = "list the columns after the name"

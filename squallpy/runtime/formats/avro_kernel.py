@@ -22,10 +22,16 @@ LONG, BYTE_STRING, DECIMAL, UNION, BOOLEAN, FLOAT, DOUBLE, FIXED, FIXED_DECIMAL,
 def decode(
     data: Any, starts: Any, ends: Any, code: Any, jumps: Any, words: Any, lengths: Any, valid: Any, wrong: Any
 ) -> int:
-    """Decode records, mark values that are there and records that are none, and return how many are none."""
-    faults = 0
-    for row in range(len(starts)):
-        at, end, pc, is_good = starts[row], ends[row], 0, True
+    """Decode records, mark values that are there and records that are none, and return how many are none.
+
+    Records with one start and end for all follow each other; behind one that is none nothing can be found.
+    """
+    faults, rows = 0, len(wrong)
+    follow, at = len(starts) < rows, np.int64(0)
+    for row in range(rows):
+        end, pc, is_good = ends[0 if follow else row], 0, faults == 0 or not follow
+        if not follow:
+            at = starts[row]
         while is_good:
             op, column, extra = code[pc], code[pc + 1], code[pc + 2]
             pc += 3
@@ -59,7 +65,7 @@ def decode(
             elif op == 9:
                 valid[column, row] = 1
             elif op == 11:
-                is_good = at == end
+                is_good = at == end or (follow and row + 1 < rows)
                 break
             else:
                 size = number

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from squallpy.runtime.connectors.kafka.avro_kernel import (
+from squallpy.runtime.formats.avro_kernel import (
     BOOLEAN,
     BYTE_STRING,
     DECIMAL,
@@ -33,18 +33,14 @@ from squallpy.runtime.connectors.kafka.avro_kernel import (
     decode,
     gather,
 )
-from squallpy.runtime.formats.avro import PLAIN, TIMES
+from squallpy.runtime.formats.avro_schema import DEBEZIUM, PLAIN, TIMES
 
 Path = tuple[str, ...]
+_START = np.zeros(1, np.int64)
 _READ = {
     "boolean": BOOLEAN, "int": LONG, "long": LONG, "float": FLOAT, "double": DOUBLE, "bytes": BYTE_STRING,
     "string": BYTE_STRING,
 }  # fmt: skip
-_DEBEZIUM = {
-    "io.debezium.time.Date": pa.date32(), "io.debezium.time.Timestamp": pa.timestamp("ms"),
-    "io.debezium.time.MicroTimestamp": pa.timestamp("us"),
-}  # fmt: skip
-"""Types that Debezium names beside numbers of Avro."""
 
 
 class NotFlat(Exception):
@@ -70,13 +66,26 @@ class Program:
 
     def run(self, data: npt.NDArray[np.uint8], starts: Any, ends: Any) -> tuple[list[pa.Array], npt.NDArray[np.uint8]]:
         """Decode records between places of bytes; return the columns, and which records are none."""
-        shape = len(self.columns), len(starts)
+        found, wrong = self._run(data, starts, ends, len(starts))
+        return [pa.nulls(len(starts)) if column is None else column for column in found], wrong
+
+    def run_through(self, data: bytes, rows: int) -> list[pa.ChunkedArray | None]:
+        """Decode records that follow each other, to the end of the bytes; ValueError if one is none."""
+        found, wrong = self._run(np.frombuffer(data, np.uint8), _START, np.array([len(data)]), rows)
+        if wrong.any():
+            raise ValueError(f"record {int(wrong.argmax()) + 1:,} of a block is none of its schema")
+        return [column if column is None else pa.chunked_array([column]) for column in found]
+
+    def _run(
+        self, data: npt.NDArray[np.uint8], starts: Any, ends: Any, rows: int
+    ) -> tuple[list[pa.Array | None], npt.NDArray[np.uint8]]:
+        shape = len(self.columns), rows
         words, lengths, valid = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.uint8)
-        wrong = np.zeros(len(starts), np.uint8)
+        wrong = np.zeros(rows, np.uint8)
         decode(data, starts, ends, self.code, self.jumps, words, lengths, valid, wrong)
         valid[:, wrong != 0] = 0
         found = [
-            pa.nulls(len(starts)) if column is None else _values(column, data, words[i], lengths[i], valid[i])
+            None if column is None else _values(column, data, words[i], lengths[i], valid[i])
             for i, column in enumerate(self.columns)
         ]
         return found, wrong
@@ -155,7 +164,7 @@ class _Compiler:
             return
         if kind in ("enum", "fixed"):
             self._name(schema)
-        type = _DEBEZIUM.get(schema.get("connect.name", "")) or TIMES.get(logical or "")
+        type = DEBEZIUM.get(schema.get("connect.name", "")) or TIMES.get(logical or "")
         size = schema.get("size", 0)
         if kind == "enum":
             column, size = Column(LONG, pa.string(), tuple(schema["symbols"])), len(schema["symbols"])
