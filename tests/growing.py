@@ -104,7 +104,7 @@ class World:
 
     def push(self, lines: list[str]) -> None:
         """POST lines, if anybody listens."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
         try:
             connection.request("POST", "/g", "".join(lines), {"Content-Type": "text/csv"})
             answer = connection.getresponse()
@@ -171,7 +171,7 @@ class World:
             if found != before:  # NB: some sources bring three rows a batch
                 until = time.monotonic() + patience
         self.run.terminate()
-        _, said = self.run.communicate(timeout=60)
+        _, said = self.run.communicate(timeout=600)
         assert self.run.returncode == 0, said
         self.check()
 

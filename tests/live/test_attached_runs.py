@@ -29,6 +29,7 @@ CREATE VIEW large AS SELECT * FROM r WHERE v > 1;
 CREATE MATERIALIZED VIEW `Sums` AS SELECT a, SUM(v) AS v FROM large GROUP BY a;
 SELECT COUNT(*) AS n FROM r;
 """
+PATIENCE = 600  # seconds until a batch, before which Spark starts, is given up
 
 
 class Batches(Observer):
@@ -62,14 +63,14 @@ class Run:
 
         self.thread = threading.Thread(target=run)
         self.thread.start()
-        assert self.begun.wait(60)
+        assert self.begun.wait(PATIENCE)
 
     def add(self, rows: str) -> None:
         """Add a file, and wait for its batch."""
         number = len([*(self.room / "in").iterdir()])
         (self.room / "in" / f".{number}").write_text(f"a,v\n{rows}")
         (self.room / "in" / f".{number}").rename(self.room / "in" / f"{number}.csv")
-        assert self.batches.done.acquire(timeout=60)
+        assert self.batches.done.acquire(timeout=PATIENCE)
 
     def end(self) -> None:
         self.stop.set()
@@ -79,9 +80,11 @@ class Run:
 @pytest.fixture
 def run(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Run]:
     run = Run(tmp_path, getattr(request, "param", "local"))
-    run.add("1,2\n2,3\n2,1\n")
-    yield run
-    run.end()
+    try:
+        run.add("1,2\n2,3\n2,1\n")
+        yield run
+    finally:
+        run.end()
 
 
 @pytest.fixture

@@ -136,7 +136,7 @@ def test_changes_come_to_iterators_and_callbacks(host: Session, tmp_path: Path) 
         host.start()
         host.push("r", [{"k": 3, "x": 3}])
         assert next(iter(changes)).inserts.to_pylist() == [{"k": 3, "s": 3}]
-        assert done.wait(10) and seen == [[{"k": 3, "s": 3}]]
+        assert done.wait(600) and seen == [[{"k": 3, "s": 3}]]
         changes.close()
         assert changes.next() is None and changes.is_closed
         host.stop()

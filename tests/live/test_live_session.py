@@ -452,7 +452,7 @@ def beside(work: Callable[[], object]) -> None:
     """Do something in another thread, which must not wait for this one."""
     thread = threading.Thread(target=work)
     thread.start()
-    thread.join(30)
+    thread.join(600)
     assert not thread.is_alive()
 
 

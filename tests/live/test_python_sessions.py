@@ -101,7 +101,7 @@ def test_a_reader_waits_while_batches_run_in_a_thread(s: Session) -> None:
     changes = s.view("revenue").changes()
     s.start()
     s.push("items", [{"oid": 1, "price": 1}])
-    first = changes.next(timeout=60)
+    first = changes.next(timeout=600)
     assert first and first.inserts.to_pylist() == [{"oid": 1, "total": Decimal(1)}]
     s.stop()
     assert list(changes) == []

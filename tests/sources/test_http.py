@@ -63,7 +63,7 @@ class World:
         """POST a body, as soon as somebody listens; return the status and the answer."""
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         for _ in range(6000):
-            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
             try:
                 connection.request("POST", path, body, given | ({"Content-Type": kind} if kind else {}))
                 answer = connection.getresponse()

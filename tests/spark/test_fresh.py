@@ -110,7 +110,7 @@ def test_rows_that_are_alike_count(cluster: Any, tmp_path: Path, keep: Callable[
     view = keep(folder.rows, "cofactor", trigger="available-now")
     view.wait()
     assert {"a": "a", "b": "", "value": 2.0} in view.to_arrow().to_pylist()
-    view._thread.join(60)
+    view._thread.join(600)
     assert not view.is_active
 
 

@@ -75,7 +75,7 @@ def fault_ctrl_c_while_spark_starts(tmp_path: Path, delay: float) -> None:
         wait(lambda: java(run.pid), 240)
         time.sleep(delay)
         os.killpg(run.pid, signal.SIGINT)
-        _, said = run.communicate(timeout=60)
+        _, said = run.communicate(timeout=600)
         assert (run.returncode, said) == (130, STOPPED)
         assert not list(out.glob("batch-*")), "a batch was run"
 
@@ -90,7 +90,7 @@ def fault_the_jvm_is_killed(tmp_path: Path, batches: int) -> None:
         wait(lambda: len(list(out.glob("batch-*"))) >= batches, 240)
         assert all(NAME not in held for child in below(run.pid) for held in descriptors(child)), "the lease lives on"
         os.kill(jvm, signal.SIGKILL)
-        _, said = run.communicate(timeout=60)
+        _, said = run.communicate(timeout=600)
     assert run.returncode == 1 and said.count("\n") == 1 and said.startswith("SQ8007 Spark's JVM was killed"), said
     with running(script, out, *kept) as run:
         _, said = run.communicate(timeout=240)

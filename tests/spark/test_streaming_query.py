@@ -73,7 +73,7 @@ def test_a_listener_is_told_of_progress(cluster: Any, shop: Session, monkeypatch
     cluster.session.streams.addListener(listener)
     try:
         shop.run(RunOptions(batch_rows=20), IgnoringSink())
-        assert listener.ended.wait(20)
+        assert listener.ended.wait(600)
     finally:
         cluster.session.streams.removeListener(listener)
     assert listener.started == ["shop"]

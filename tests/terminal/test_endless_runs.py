@@ -53,7 +53,7 @@ def test_a_signal_ends_it_after_the_batch(watching: Path, number: int, status: i
         (watching / "draft").rename(watching / "in")
         assert sorted(read(process, 2)) == ["1,+,ann,2", "1,+,bob,1"]
         process.send_signal(number)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=600)
     assert process.returncode == status
     assert said.splitlines() == [
         "finishing the batch in work; Ctrl-C again to stop at once",
@@ -70,7 +70,7 @@ def test_sigterm_before_the_first_batch_is_no_failure(watching: Path) -> None:
         while not (watching / "kept").exists():
             assert process.poll() is None
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=600)
     assert process.returncode == 0 and "stopped " in said
 
 
@@ -89,7 +89,7 @@ def fault_a_folder_that_goes_away_is_waited_for(watching: Path) -> None:
         assert sorted(read(process, 4)) == ["1,+,ann,4", "1,+,bob,2", "1,-,ann,2", "1,-,bob,1"]
         assert any('"found"' in line for line in process.stderr)
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
+        process.communicate(timeout=600)
     assert process.returncode == 0
 
 

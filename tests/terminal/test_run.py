@@ -278,7 +278,7 @@ def interrupted(room: Path, *options: str) -> tuple[int, str, str]:
         assert process.stdout
         first = "".join(process.stdout.readline() for _ in range(3))
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=600)
         return process.returncode, first + out, err
 
 
@@ -334,7 +334,7 @@ def test_sigterm_ends_what_has_no_end(room: Path) -> None:
             clicks.write("bob,1.00,2024-01-04\n")
         first += "".join(process.stdout.readline() for _ in range(2))
         process.terminate()
-        rest, err = process.communicate(timeout=30)
+        rest, err = process.communicate(timeout=600)
     assert (process.returncode, first + rest) == (0, out)
     assert err.splitlines() == [
         "the stream clicks has no end, and without --checkpoint nothing is kept",
@@ -404,7 +404,7 @@ def test_a_reader_that_leaves_is_no_error(room: Path) -> None:
         process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == b""
-        assert process.wait(timeout=30) == 141
+        assert process.wait(timeout=600) == 141
 
 
 def on_a_terminal(room: Path, *arguments: str, **environment: str) -> tuple[int, str]:
@@ -424,7 +424,7 @@ def on_a_terminal(room: Path, *arguments: str, **environment: str) -> tuple[int,
             break
         said += part
     os.close(ours)
-    return process.wait(timeout=30), said.decode().replace("\r\n", "\n")
+    return process.wait(timeout=600), said.decode().replace("\r\n", "\n")
 
 
 def test_a_terminal_gets_a_live_table_that_is_gone_at_the_end(room: Path) -> None:

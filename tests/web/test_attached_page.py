@@ -17,7 +17,7 @@ def test_the_page_of_one_that_is_attached(tmp_path: Path) -> None:
     with (
         squallpy.connect(checkpoint=tmp_path) as host,
         squallpy.connect(checkpoint=tmp_path) as reader,
-        httpx.Client(base_url=reader.serve_page("127.0.0.1:0"), timeout=20) as client,
+        httpx.Client(base_url=reader.serve_page("127.0.0.1:0"), timeout=120) as client,
     ):
         host.sql(f"CREATE STREAM r (k INT) USING pushed; {VIEW}")
         host.push("r", [{"k": 1}, {"k": 1}, {"k": 2}])
@@ -38,7 +38,7 @@ def test_the_page_of_one_that_is_attached(tmp_path: Path) -> None:
         assert client.get("/report").json()["state"] == "running"
         assert "squall" in client.get("/metrics").text and client.get("/healthz").status_code == 200
         assert client.get("/views/w").status_code == 404
-        with httpx.Client(base_url=host.serve_page("127.0.0.1:0"), timeout=20) as other:
+        with httpx.Client(base_url=host.serve_page("127.0.0.1:0"), timeout=120) as other:
             assert other.get("/views/v?format=csv").text == client.get("/views/v?format=csv").text
         host.close()
         assert client.get("/healthz").status_code == 503

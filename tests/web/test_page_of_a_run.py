@@ -44,7 +44,7 @@ class Run:
         self.run = MonitoredRun(hosted)
         self.server = PageServer(Address("127.0.0.1", 0))
         self.server.show(self.run)
-        self.client = httpx.Client(base_url=self.server.url, timeout=20)
+        self.client = httpx.Client(base_url=self.server.url, timeout=120)
         options = RunOptions("local", changes=True, final=False, tap=self.reader.tap)
         self.thread = threading.Thread(
             target=session.run, args=(options, IgnoringSink(), self.stop), kwargs={"observer": self.reader}

@@ -151,7 +151,7 @@ def test_reports_come_by_themselves_behind_what_was_before(site: Site) -> None:
         while (report := next(found)[1])["batch"] < 1:
             pass
         assert report["seconds"][-1]["tuples"] == 4
-        with httpx.Client(base_url=site.url, timeout=20).stream("GET", "/events") as other:
+        with httpx.Client(base_url=site.url, timeout=120).stream("GET", "/events") as other:
             first = next(events(other))[1]
             assert first["batch"] == 1 and first["seconds"][-1]["tuples"] == 4
         site.session.close()
@@ -159,7 +159,7 @@ def test_reports_come_by_themselves_behind_what_was_before(site: Site) -> None:
 
 
 def test_fifty_clients_and_those_that_leave_hold_nothing_up(site: Site) -> None:
-    clients = [httpx.Client(base_url=site.url, timeout=20) for _ in range(50)]
+    clients = [httpx.Client(base_url=site.url, timeout=120) for _ in range(50)]
     streams = [client.stream("GET", "/views/rev/changes") for client in clients]
     opened = [stream.__enter__() for stream in streams]
     for stream in streams[1::2]:
@@ -220,7 +220,7 @@ def test_a_token_is_needed_where_others_reach_the_page(monkeypatch: pytest.Monke
         base, token = opened.url.split("?token=")
         token = unquote(token)
         assert token == "a secret"
-        get = httpx.Client(base_url=base, timeout=20).get
+        get = httpx.Client(base_url=base, timeout=120).get
         assert (get("/").status_code, get("/report").status_code, get("/healthz").status_code) == (401, 401, 200)
         assert get("/report", headers={"Authorization": "Bearer wrong"}).status_code == 401
         assert get("/report", headers={"Authorization": f"Bearer {token}"}).status_code == 200
