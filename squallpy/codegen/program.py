@@ -208,10 +208,7 @@ class _Runs:
         self._pools = {pool.name: pool for pool in (*plan.pools, *plan.deltas, *plan.results)}
         self._watched = {line.view for line in plan.on_grid}
         self._auxiliary = {feed.relation.name: feed.auxiliary for feed in plan.feeds if feed.auxiliary}
-        for aux in self._auxiliary.values():
-            if not aux.kind.has_groups or aux.source.is_ordered:
-                self._watched.add(aux.source.name)
-        self._noted = {aux.source.name for aux in self._auxiliary.values()} - self._watched
+        self._noted = {aux.source.name for aux in self._auxiliary.values() if aux.kind.has_groups} - self._watched
         self._unique = {unique.view for unique in plan.unique}
 
     def runs(self) -> Iterator[RunCode]:

@@ -212,13 +212,13 @@ ON t.k = q.k WHERE EXISTS (SELECT 1 FROM r WHERE r.k = t.k + 1) GROUP BY q.s, q.
 
 def differential_compiled_auxiliary_relations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups of NULLs and texts; sums of groups beside 64 bits are up to the maintainers, in between."""
-    waited, derive = list[int](), DirectBatch._derive
+    waited, serve = list[int](), DirectBatch._serve
 
     def count(batch: DirectBatch, number: int) -> None:
         waited.append(number)
-        derive(batch, number)
+        serve(batch, number)
 
-    monkeypatch.setattr(DirectBatch, "_derive", count)
+    monkeypatch.setattr(DirectBatch, "_serve", count)
     monkeypatch.setattr(shadow, "SHARE", float("inf"))
     engines = [VolatileEngine(compile="wait"), VolatileEngine(compile="shadow"), VolatileEngine()]
     for number, engine in enumerate(engines):
@@ -236,6 +236,29 @@ def differential_compiled_auxiliary_relations(tmp_path: Path, monkeypatch: pytes
         found = [engine.push(pushed) for engine in engines]
         assert len(found[0]) and sorted_rows(found[0]) == sorted_rows(found[1]) == sorted_rows(found[2])
     assert waited and engines[0]._executor._direct and engines[1]._executor._direct
+
+
+ORDERED = """CREATE STREAM r (k INT NOT NULL, s VARCHAR, v BIGINT) USING csv OPTIONS (path 'r', op 'op');
+CREATE STREAM t (k INT NOT NULL, w INT NOT NULL) USING csv OPTIONS (path 't');
+SELECT q.high, q.low, SUM(u.v) AS v, COUNT(*) AS n FROM t
+JOIN (SELECT k, MAX(v) AS high, MIN(v + 0.5) AS low FROM r GROUP BY k) AS q ON t.k = q.k JOIN r AS u ON u.v < t.w
+WHERE t.w < (SELECT MAX(v) FROM r) AND u.s <> 'a' GROUP BY q.high, q.low;"""
+
+
+def differential_compiled_extremes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Views with sorted indexes; what is not compiled is interpreted in the middle of a compiled batch."""
+    monkeypatch.setattr(shadow, "SHARE", float("inf"))
+    engines = [VolatileEngine(compile="shadow"), VolatileEngine()]
+    for number, engine in enumerate(engines):
+        (tmp_path / str(number)).mkdir()
+        engine.start(ORDERED, tmp_path / str(number), {})
+    draw = Random(0)
+    for batch in range(5):
+        pushed = rows(draw, 300 if batch else 0, deletes=batch > 1)
+        pushed |= {"t": pushed["t"].slice(0, 20)}
+        found = [engine.push(pushed) for engine in engines]
+        assert sorted_rows(found[0]) == sorted_rows(found[1]) and len(found[0]) >= bool(batch)
+    assert engines[0]._executor._direct and engines[0]._executor._shadow
 
 
 DOUBLES = """CREATE STREAM r (k INT NOT NULL, x DOUBLE, d DECIMAL(10,2)) USING csv OPTIONS (path 'r');

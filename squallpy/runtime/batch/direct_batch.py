@@ -1,18 +1,20 @@
-"""A batch of a plan that is compiled whole, in one process: from Arrow to the changes of results, by one call.
+"""A batch of a plan whose deltas are compiled, in one process: from Arrow to the changes of results, by one call.
 
-What a plan may have besides, windows, upserts, matrices, auxiliary relations, is up to `Sender` and `StageExecutor`,
-and so is a batch for which compiled code has no answer: nothing was changed then.
+At a step that is not compiled the driver waits until that is interpreted over the same pools, and goes on behind it.
+What a plan may have besides, windows, upserts, matrices, is up to `Sender` and `StageExecutor`, and so is a batch for
+which the functions of deltas have no answer: nothing was changed then.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from squallpy.codegen.statements import touched_name
-from squallpy.physical.plan import Derive, Plan
-from squallpy.runtime.auxiliary.maintainer import begin
+from squallpy.physical.plan import Derive, Plan, Stage, Update
+from squallpy.runtime.auxiliary.groups import RowsOf
+from squallpy.runtime.auxiliary.maintainer import TouchTracker, begin
 from squallpy.runtime.auxiliary.maintainer_registry import open_maintainer
 from squallpy.runtime.auxiliary.model_rows import ModelMaintainer
 from squallpy.runtime.batch.micro_batch import AggregatedPart, Stats, add_stats
@@ -43,6 +45,7 @@ from squallpy.runtime.sources.source import RowRange, RowSource
 from squallpy.runtime.state.state_store import Store
 from squallpy.runtime.time.unmatched_deletes import book_entries
 from squallpy.runtime.triggers.duplicate_keys import KeyCheck
+from squallpy.runtime.triggers.statement_execution import Statement
 
 Changed = list[Delta | NotedRows]
 _REPORTS = 256  # kept of batches that read the same numbers of rows
@@ -69,6 +72,9 @@ class _Feed:
         if self.ledger is None or self.batch is None:
             return []
         return [delta for _, delta in self.ledger(self.batch.table.slice(begin, count))]
+
+
+Call = CompiledRun | CompiledDerivation | Statement | Derive
 
 
 class _Room:
@@ -99,24 +105,20 @@ class DirectBatch:
         }
         self._changes = [Pool(len(result.keys), result.payload) for result in plan.results]
         self._names = [result.name for result in plan.results]
-        auxiliary = {feed.relation.name: (feed, feed.auxiliary) for feed in plan.feeds if feed.auxiliary}
-        sources = {aux.source.name: aux.source for _, aux in auxiliary.values()}
-        self._touched = {name: Pool(len(source.keys), source.payload) for name, source in sources.items()}
-        pools = {**store, **self._sums} | dict[str, Container](zip(self._names, self._changes, strict=True))
-        pools |= {touched_name(name): pool for name, pool in self._touched.items()}
-        self._maintainers = {name: open_maintainer(feed, aux) for name, (feed, aux) in auxiliary.items()}
+        self._auxiliary = {feed.relation.name: (feed, feed.auxiliary) for feed in plan.feeds if feed.auxiliary}
+        grouped = [aux.source for _, aux in self._auxiliary.values() if aux.kind.has_groups]
+        self._touched = {source.name: TouchTracker(source) for source in grouped}
+        self._containers = {**store, **self._sums} | dict[str, Container](zip(self._names, self._changes, strict=True))
+        pools = self._containers
+        pools |= {touched_name(view): tracker.pool for view, tracker in self._touched.items()}
         self._runs, self._derivations = compiled.runs(), compiled.derivations()
-        self._calls: list[CompiledRun | CompiledDerivation] = []
-        for number, step in enumerate(plan.stages[0].steps):
-            if run := self._runs.get(number):
-                run.bind(pools)
-                run.steps.use(store.dictionary)
-                self._calls.append(run)
-            elif isinstance(step, Derive):
-                for each in (each for each in self._derivations if each.code.relation == step.relation):
-                    view = each.code.source
-                    each.bind(self._touched[view], store.pool(view), self._sums[each.code.delta], store.dictionary)
-                    self._calls.append(each)
+        columns, stage = {pool.name: pool.keys for pool in plan.pools}, plan.stages[0]
+        changed = {step.target for step in stage.steps if isinstance(step, Update)} & columns.keys()
+        self._unique = {
+            u.view: KeyCheck(u, columns[u.view], self._touched.get(u.view)) for u in plan.unique if u.view in changed
+        }
+        self._maintainers = {name: open_maintainer(feed, aux) for name, (feed, aux) in self._auxiliary.items()}
+        self._calls = [*self._list_calls(plan, stage)]
         self._feeds = list[_Feed]()
         for number, feed in enumerate(plan.sources):
             made = [found for delta in feed.deltas if (found := compiled.group(delta.name))]
@@ -129,22 +131,51 @@ class DirectBatch:
         targets = {name: as_pool(pools[name]) for run in self._runs.values() for name in run.code.targets}
         self._pools = [*(targets | self._sums).values(), *(store.pool(name) for name in self._names)]
         self._lay_out()
-        columns = {pool.name: pool.keys for pool in plan.pools}
-        watched = {view for run in self._runs.values() for view, _ in run.code.unique} & columns.keys()
-        self._unique = {u.view: KeyCheck(u, columns[u.view]) for u in plan.unique if u.view in watched}
         self._reports = dict[tuple[tuple[int, ...], tuple[tuple[str, int], ...]], BatchReport]()
         self._singular = dict[str, int]()  # by the label of a regression, groups of the batch without coefficients
+
+    def _list_calls(self, plan: Plan, stage: Stage) -> Iterator[Call]:
+        """List what a batch does behind its deltas, in this order."""
+        payloads = {p.name: p.payload for p in (*plan.pools, *plan.deltas, *plan.results)}
+        noted = {name: aux for name, (_, aux) in self._auxiliary.items() if aux.source.name in self._touched}
+        rows = {name: RowsOf(aux, self._touched[aux.source.name]) for name, aux in noted.items()}
+        behind = 0
+        for number, step in enumerate(stage.steps):
+            if run := self._runs.get(number):
+                run.bind(self._containers)
+                run.steps.use(self._store.dictionary)
+                behind = run.code.stop
+                yield run
+            elif isinstance(step, Update):
+                if number >= behind:
+                    yield Statement(step, payloads, rows)
+            else:
+                yield from self._list_derivations(step)
+
+    def _list_derivations(self, step: Derive) -> Iterator[Call]:
+        """List the functions that compute the deltas of a relation, or the step, if not each has one."""
+        found = [each for each in self._derivations if each.code.relation == step.relation]
+        if len(found) < len(self._auxiliary[step.relation][0].deltas):
+            yield step
+            return
+        for each in found:
+            touched, view = self._touched[each.code.source].pool, self._store.pool(each.code.source)
+            each.bind(touched, view, self._sums[each.code.delta], self._store.dictionary)
+            yield each
 
     def _lay_out(self) -> None:
         """Write the words for the driver."""
         self._steps, self._rooms = Steps(), list[_Room]()
-        cleared = [*self._sums.values(), *self._changes, *self._touched.values()]
+        cleared = [*self._sums.values(), *self._changes, *(tracker.pool for tracker in self._touched.values())]
         groups, calls, deltas = list[int](), list[int](), list[int]()
         for number, feed in enumerate(self._feeds):
             for group in feed.groups:
                 groups += [group.entry, group.address, number]
         for call in self._calls:
             read = call.code.deltas if isinstance(call, CompiledRun) else ()
+            if isinstance(call, Statement | Derive):
+                calls += [0, 0, len(deltas), 0]
+                continue
             calls += [call.entry, call.address, len(deltas), len(read)]
             deltas += [self._sums[name].address for name in read]
         head = [self._steps.address, 0, len(self._feeds), len(self._all_groups), len(cleared), len(self._calls)]
@@ -167,15 +198,15 @@ class DirectBatch:
 
     @staticmethod
     def of(plan: Plan, compiled: CompiledPlan | None, store: Store, ways: Sequence[int]) -> "DirectBatch | None":
-        """Make it if all that a batch of the plan needs is compiled."""
-        if compiled is None or compiled.code.refused or plan.matrices or plan.clocks:
+        """Make it if the deltas of the plan's sources are compiled, and it has nothing that is done elsewhere."""
+        if compiled is None or plan.matrices or plan.windows:
             return None
-        relations, steps = [feed.relation for feed in plan.sources], plan.stages[0].steps
+        relations, stage = [feed.relation for feed in plan.sources], plan.stages[0]
         plain = all(r.parts is None and not r.is_computed and not r.source.is_keyed for r in relations)
-        alone = len(plan.sources) == len({r.source.name for r in relations}) and not plan.stages[0].keeps
-        done = sum(run.stop - run.first for run in compiled.code.runs) + sum(isinstance(s, Derive) for s in steps)
-        whole = done == len(steps) and all(feed.auxiliary for feed in plan.feeds if feed not in plan.sources)
-        return DirectBatch(plan, compiled, store, ways) if plain and alone and whole else None
+        alone = len(plan.sources) == len({r.source.name for r in relations}) and not (stage.keeps or stage.sends)
+        read = all(compiled.group(delta.name) for feed in plan.sources for delta in feed.deltas)
+        plain &= not any(delta.orders or delta.is_ordered for delta in plan.deltas)
+        return DirectBatch(plan, compiled, store, ways) if plain and alone and read else None
 
     def __call__(self, slices: Slices, first: bool) -> tuple[Changed, Stats] | None:
         """Apply a batch; return the changes of results and statistics, or None if there is no answer.
@@ -259,7 +290,7 @@ class DirectBatch:
             each.is_first = first
         answer = drive(self._address)
         while answer <= at.WAITS:
-            self._derive(at.WAITS - answer)
+            self._serve(at.WAITS - answer)
             answer = drive(self._address)
         if answer == at.NO_ANSWER:
             return None
@@ -280,19 +311,34 @@ class DirectBatch:
             place += at.RESULT
         return out
 
-    def _derive(self, number: int) -> None:
-        """Compute the delta of a derivation that has no answer, and let the driver go on behind it."""
-        call = self._calls[number]
-        assert isinstance(call, CompiledDerivation)
-        sums = self._sums[call.code.delta]
-        sums.clear()
-        maintainer = self._maintainers[call.code.relation]
-        changes = maintainer.deltas(self._store, self._touched[call.code.source].rows())
+    def _serve(self, number: int) -> None:
+        """Interpret a step that is not compiled, or has no answer, and let the driver go on behind it."""
+        match self._calls[number]:
+            case Statement() as statement:
+                self._interpret(statement)
+            case CompiledDerivation(code=code):
+                self._derive(code.relation, code.delta)
+            case Derive(relation):
+                self._derive(relation)
+        self._words[at.START] = number + 1
+
+    def _interpret(self, statement: Statement) -> None:
+        keys, words = self._containers[statement.delta].rows()
+        if not len(keys):
+            return
+        noted = self._unique.get(statement.target) or self._touched.get(statement.target)
+        statement.run(Delta(statement.delta, keys, words), self._containers, self._store.dictionary, noted)
+
+    def _derive(self, relation: str, only: str | None = None) -> None:
+        """Compute the deltas of an auxiliary relation, or one of them."""
+        maintainer, tracker = self._maintainers[relation], self._touched.get(self._auxiliary[relation][1].source.name)
+        changes = maintainer.deltas(self._store, tracker.groups() if tracker else None)
         if isinstance(maintainer, ModelMaintainer) and maintainer.singular:
             self._singular[maintainer.label] = self._singular.get(maintainer.label, 0) + maintainer.singular
-        if found := changes.get(call.code.delta):
-            sums.upsert(np.ascontiguousarray(found.keys), np.ascontiguousarray(found.words))
-        self._words[at.START] = number + 1
+        for name, delta in changes.items():
+            if only in (None, name):
+                self._sums[name].clear()
+                self._sums[name].upsert(np.ascontiguousarray(delta.keys), np.ascontiguousarray(delta.words))
 
     def _look_ahead(self) -> None:
         """Let pools look ahead that are due, and tell the driver when they will be."""
@@ -301,7 +347,8 @@ class DirectBatch:
             self._array[self._pools_at + at.POOL * number + 1] = pool.ready
 
     def _fail(self) -> None:
-        every = [self._steps, *(group.steps for group in self._all_groups), *(call.steps for call in self._calls)]
+        calls = [call for call in self._calls if isinstance(call, CompiledRun | CompiledDerivation)]
+        every = [self._steps, *(group.steps for group in self._all_groups), *(call.steps for call in calls)]
         for steps in every:
             if steps.error:
                 steps.check(at.NO_MEMORY)
@@ -318,10 +365,11 @@ class DirectBatch:
 
     def _check(self) -> int:
         """Count the rows that break a PRIMARY KEY."""
-        duplicates = 0
-        for run in self._runs.values() if self._unique else ():
+        if not self._unique:
+            return 0
+        for run in self._runs.values():
             for (view, delta), repeats in zip(run.code.unique, run.repeats, strict=True):
                 if repeats and (check := self._unique.get(view)):
                     check.suspect(*self._sums[delta].rows())
-                    duplicates += check.duplicates(self._store.pool(view), self._store.dictionary)
-        return duplicates
+        store = self._store
+        return sum(check.duplicates(store.pool(view), store.dictionary) for view, check in self._unique.items())

@@ -27,7 +27,8 @@ START: Final = 1  # the call to begin with; after others than the first, a batch
 FEEDS: Final = 2  # how many; each: batch, first row, rows
 GROUPS: Final = 3  # each: function, address of its words, number of its feed
 SUMS: Final = 4  # each: the frame of a pool that is cleared at first
-CALLS: Final = 5  # each: function that runs statements or derives, address of its words, its first delta, how many
+CALLS: Final = 5  # each: function that runs statements or derives, address of its words, its first delta, how many; 0:
+# a step that somebody else does
 DELTAS: Final = 6  # each: the frame of a pool whose records a call reads
 POOLS: Final = 7  # each: the frame of one that may grow, and the records at which somebody has to look ahead
 RESULTS: Final = 8  # each: frames of its change and of itself, way, address and words of room, number, groups changed
@@ -48,7 +49,7 @@ LISTED: Final = 3  # noted, but not added
 DUE: Final = 1  # answers, besides 0
 NO_ANSWER: Final = -1
 NO_MEMORY: Final = -2
-WAITS: Final = -10  # less the number of the call that has no answer: somebody else does it
+WAITS: Final = -10  # less the number of the call that is not compiled, or has no answer: somebody else does it
 _LEAST: Final = 16
 
 _alloca: Any = alloca_once
@@ -95,6 +96,8 @@ def drive(given: int) -> int:
                 if answer < 0:
                     return answer
     for i in range(load(given, START), load(given, CALLS)):
+        if load(calls, CALL * i) == 0:
+            return WAITS - i
         own, first = load(calls, CALL * i + 1), load(calls, CALL * i + 2)
         for j in range(load(calls, CALL * i + 3)):
             frame = frame_at(load(deltas, first + j))
