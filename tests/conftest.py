@@ -7,13 +7,17 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from unittest.mock import patch
 
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 from xdist import is_xdist_controller
 
 # the same examples every time, so that a run of the tests means the same everywhere; `make long` has
-# more of them, `make fuzz` explores
+# more of them, `make fuzz` explores. NB: hypothesis also draws constants of the modules that are loaded by now, which
+# depend on the tests before
+patch.object(providers, "is_local_module_file", lambda path: False).start()
 settings.register_profile("default", deadline=None, derandomize=True, max_examples=20)
 settings.register_profile("fuzz", deadline=None, max_examples=int(os.environ.get("FUZZ", "1000")))
 settings.load_profile("fuzz" if "FUZZ" in os.environ else "default")
