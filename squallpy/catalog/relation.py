@@ -13,8 +13,11 @@ COMPUTED = "matrix"  # the format of a relation whose rows are computed, not rea
 WORKING = "working"  # the format of a recursive table, as the queries read it that derive its rows
 CONSTANT = "constant"  # the format of a relation of one row, in whose one column is 0
 MULT = "__mult"  # the multiplicity of a row of a change stream, +1 or −1: a column added by readers
+TRUNCATED = -2
+"""The multiplicity of what stands for all rows that are there, which go: no row, and all its columns are NULL."""
 OPERATION = "__op"
-"""The column in which connectors tell what a change is: −1 for a row that goes, a number above 0 for one that comes."""
+"""The column in which connectors tell what a change is: −1 for a row that goes, a number above 0 for one that comes,
+TRUNCATED."""
 
 
 METADATA: Mapping[str, Type] = {"_file": VARCHAR, "_offset": BIGINT, "_partition": INT, "_timestamp": TIMESTAMP}

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from squallpy.base.semirings import ARITHMETIC, Semiring
 from squallpy.catalog.matrices import Matrix, cells
-from squallpy.catalog.relation import Relation
+from squallpy.catalog.relation import TRUNCATED, Relation
 from squallpy.logical.bind import Script
 from squallpy.maintain.matrix.matrix_program import Program
 from squallpy.maintain.matrix.script_programs import prune_program
@@ -56,7 +56,12 @@ class CellsFromScratch:
         if relation not in self._keys:
             yield from ((row, row.get(MULT, 1)) for row in rows.to_pylist())
             return
-        last = {tuple(row[name] for name in self._keys[relation]): row for row in rows.to_pylist()}
+        last = dict[tuple[Any, ...], Mapping[str, Any]]()
+        for row in rows.to_pylist():
+            if row.get(MULT) == TRUNCATED:
+                last = {key: {MULT: -1} for key in self._last[relation]}
+            else:
+                last[tuple(row[name] for name in self._keys[relation])] = row
         for key, row in last.items():
             if old := self._last[relation].pop(key, None):
                 yield old, -1

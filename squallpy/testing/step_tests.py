@@ -7,6 +7,7 @@
     + r 1, 'x'
     + r 1, NULL
     - r 1, 'x'
+    truncate p                                     all rows of p go, which has upserts
 
     changes            the printed rows that this batch took away and added
     + 1, 1
@@ -34,7 +35,7 @@ import pyarrow as pa
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import VARCHAR, Type
-from squallpy.catalog.relation import Relation
+from squallpy.catalog.relation import TRUNCATED, Relation
 from squallpy.catalog.window_spec import NOW
 from squallpy.runtime.evaluate.text_column_casts import parse_texts
 from squallpy.runtime.formats.type_conversion import sql_type
@@ -213,9 +214,10 @@ def parse_batch(section: Section, relations: Mapping[str, Relation]) -> dict[str
     rows: dict[str, list[Values]] = {}
     signs: dict[str, list[int]] = {}
     for line in section.lines:
-        sign, name, text = line.split(None, 2)
-        rows.setdefault(name, []).append(split(text))
-        signs.setdefault(name, []).append({"+": 1, "-": -1}[sign])
+        sign, name, *text = line.split(None, 2)
+        values: Values = split(text[0]) if text else [None] * len(relations[name].fields)
+        rows.setdefault(name, []).append(values)
+        signs.setdefault(name, []).append({"+": 1, "-": -1, "truncate": TRUNCATED}[sign])
     return {
         name: table(relations[name], values).append_column(MULT, pa.array(signs[name], pa.int64()))
         for name, values in rows.items()

@@ -9,7 +9,7 @@ from itertools import count
 
 from sqlglot import exp
 
-from squallpy.catalog.relation import Relation
+from squallpy.catalog.relation import TRUNCATED, Relation
 from squallpy.catalog.window_spec import SessionExtent
 from squallpy.frontend.source_text import ScriptText
 from squallpy.frontend.window_clause import CLAUSE, Clause, read_window
@@ -71,11 +71,13 @@ def _select_rows(relation: Relation, streams: list[Relation], clause: Clause) ->
 
 
 def last_rows(relation: Relation) -> str:
-    """Write the FROM item of a stream's log: of upserts the last row of each key, else all of it."""
+    """Write the FROM item of a stream's log: of upserts the last row of each key since a truncation, else all of it."""
     log = f'"log of {relation.name}"'
     if not relation.is_keyed:
         return log
     keys = ", ".join(f'"{name}"' for name in relation.primary_key)
+    truncated = f'(SELECT MAX(__number) FROM {log} WHERE "__mult" = {TRUNCATED})'
+    log += f" WHERE __number > COALESCE({truncated}, -1)"
     return f"(SELECT * FROM {log} QUALIFY ROW_NUMBER() OVER (PARTITION BY {keys} ORDER BY __number DESC) = 1)"
 
 

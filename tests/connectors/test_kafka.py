@@ -135,8 +135,17 @@ def test_upserts_and_envelopes(kafka: KafkaServer, tmp_path: Path) -> None:
     envelopes += [{"before": rows[0], "after": {"id": 0, "k": 7, "v": 1}, "op": "u", "id": 0}]
     envelopes += [{"before": rows[1], "after": None, "op": "d", "id": 1}, None]  # NB: Debezium's tombstone
     send(kafka, "changes", envelopes)
-    found = run(script(kafka, "changes", ", format 'debezium-json'", COLUMNS)).rows
-    assert found == answer([{"k": 7, "v": 1}, *rows[2:]])
+    text = script(kafka, "changes", ", format 'debezium-json'", COLUMNS)
+    answers = run(text, checkpoint=tmp_path / "kept")
+    assert answers.rows == answer([{"k": 7, "v": 1}, *rows[2:]])
+    truncation = {"before": None, "after": None, "op": "t"}
+    send(kafka, "changes", [*envelopes[:3], truncation, {"before": None, "after": rows[5], "op": "c", "id": 5}])
+    assert run(text, answers, tmp_path / "kept").rows == answer([rows[5]])
+    kafka.create("truncated", 2)
+    send(kafka, "truncated", [truncation])
+    says = r"SQ4005 .*truncated, partition \d, offset 0: the table was truncated .*let the topic have one partition"
+    with pytest.raises(SquallError, match=says):
+        run(script(kafka, "truncated", ", format 'debezium-json'", COLUMNS))
 
 
 def test_a_broker_that_dies_and_a_topic_that_grows(kafka: KafkaServer, tmp_path: Path) -> None:

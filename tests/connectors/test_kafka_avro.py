@@ -166,6 +166,10 @@ def test_envelopes_and_a_given_schema(kafka: KafkaServer, registry: SchemaRegist
     options = f", format 'debezium-avro', schema.registry.url '{registry.url}'"
     wanted = answer([{"k": 7, "v": 1}, *rows[2:]])
     assert run(script(kafka, "avro-envelopes", options)).rows == wanted
+    truncated = [{"before": None, "after": None, "op": "t", "ts_ms": 3}, envelopes[4]]
+    kafka.create("avro-truncated", 1)
+    send(kafka, "avro-truncated", [(None, record(ENVELOPE, each, number)) for each in [*envelopes, *truncated]])
+    assert run(script(kafka, "avro-truncated", options, COLUMNS)).rows == answer(rows[4:5])
     assert run(script(kafka, "avro-envelopes", options, COLUMNS.replace(" PRIMARY KEY", ""))).rows == wanted
     kafka.create("avro-plain", 1)
     send(kafka, "avro-plain", [(None, record(FLAT, row)) for row in rows])

@@ -58,6 +58,8 @@ class Changes:
         draw = self.draw
         customer, a, b = draw.randrange(6), draw.randrange(4), draw.randrange(4)
         about = draw.choice(["NULL", "''", f"repeat('{draw.randrange(10)}', {draw.choice([3, 5000])})"])
+        if draw.random() < 0.04:
+            return f"TRUNCATE {draw.choice(['customers', 'orders', 'customers, orders'])}"
         total, moment = (
             draw.randrange(10**6) / 100,
             f"timestamptz '2024-01-01 00:00:00+02' + {draw.random()} * interval '9 days'",

@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,11 @@ PARTITIONED = (
         ([T, PUBLICATION], "(id INT PRIMARY KEY, v INT, z INT)", 'has no column "z"'),
         ([T, PUBLICATION], "(id INT PRIMARY KEY, v INT, w INT)", "column \"w\": 'x' is not a valid INT"),
         ([*PARTITIONED, PUBLICATION], "", "run ALTER PUBLICATION squall SET (publish_via_partition_root = true);"),
+        (
+            [T, f"{PUBLICATION} WITH (publish = 'insert, update, delete')"],
+            "",
+            "squall tells some changes only, run ALTER PUBLICATION squall SET (publish = 'insert, update,",
+        ),
     ],
 )
 def fault_before_the_first_row(postgres: PostgresServer, statements: list[str], columns: str, says: str) -> None:
@@ -177,7 +183,6 @@ GONE = 'the column "v" of public.t is there no more at'
 @pytest.mark.parametrize(
     ("statements", "says"),
     [
-        (["TRUNCATE t"], "public.t was truncated at"),
         (["ALTER TABLE t DROP COLUMN v", "INSERT INTO t VALUES (100, 'y')"], GONE),
         (["ALTER TABLE t RENAME COLUMN v TO u", "INSERT INTO t VALUES (100, 1, 'y')"], GONE),
         (["ALTER TABLE t ALTER COLUMN v TYPE bigint", "DELETE FROM t WHERE id = 1"], "of public.t has another type at"),
@@ -193,8 +198,65 @@ def fault_changes_of_tables(table: PostgresServer, tmp_path: Path, statements: l
         table.execute("INSERT INTO t VALUES (99, 0, 'x')", *statements)
         assert says in str(error := running.ended()) and "SQ4009" in str(error)
     assert answers.rows == Counter([(0, 11), (1, 10), (2, 10)])
-    if "TRUNCATE t" in statements:
-        assert says in refused(text, tmp_path / "kept")
+
+
+def test_truncations(postgres: PostgresServer, tmp_path: Path) -> None:
+    """All rows that are kept by key go, also those of the same transaction, and none that come behind."""
+    postgres.execute(
+        'CREATE TABLE "T.1" (a text, b numeric(30,2), v int, w text, PRIMARY KEY (b, a))',
+        'ALTER TABLE "T.1" ALTER w SET STORAGE EXTERNAL',
+        "CREATE TABLE u (id int PRIMARY KEY)",
+        'CREATE PUBLICATION squall FOR TABLE "T.1", u',
+        """INSERT INTO "T.1" SELECT 'é' || g, g / 4.0, g % 3, repeat('w', 3000) FROM generate_series(1, 30) g""",
+        "INSERT INTO u VALUES (1)",
+    )
+    options = f"USING postgres OPTIONS (url '{postgres.url}'"
+    text = f"""CREATE STREAM t {options}, table 'public."T.1"'); CREATE STREAM u {options});
+        SELECT v, COUNT(*) AS n, SUM(LENGTH(w)) AS w, MAX(b) AS b FROM t CROSS JOIN u GROUP BY v;"""
+
+    def read(answers: Answers) -> list[Row]:
+        return sorted(run(text, answers, tmp_path / "kept").rows, key=str)
+
+    answers = Answers()
+    assert read(answers)[0] == (0, 10, 30_000, Decimal("7.50"))
+    postgres.commit([
+        """UPDATE "T.1" SET a = 'x' || a, w = 'y' WHERE v = 1""",
+        'TRUNCATE "T.1", u', "INSERT INTO u VALUES (1)",
+        """INSERT INTO "T.1" VALUES ('é4', 1, 1, repeat('z', 3000)), ('b', 2, NULL, NULL)""",
+        """UPDATE "T.1" SET v = 2 WHERE v = 1""",
+    ])  # fmt: skip
+    assert read(answers) == [(2, 1, 3000, Decimal("1.00")), (None, 1, None, Decimal("2.00"))]
+    postgres.execute('TRUNCATE "T.1"')
+    assert read(answers) == []
+    postgres.execute("""INSERT INTO "T.1" VALUES ('b', 2, 5, 'q')""")
+    assert read(answers) == [(5, 1, 1, Decimal("2.00"))]
+
+
+def test_commits_of_an_earlier_version(table: PostgresServer, tmp_path: Path) -> None:
+    """The table gets the column that it lacks, and is otherwise left alone."""
+    run(sink(table), checkpoint=tmp_path / "kept")
+    table.execute("ALTER TABLE squall_commits DROP COLUMN run", "INSERT INTO t VALUES (50, 7, 'x')")
+    run(sink(table), checkpoint=tmp_path / "kept")
+    assert table.execute("SELECT n FROM s WHERE v = 7") == [(1,)]
+    assert table.execute("SELECT 1 FROM squall_commits WHERE run IS NOT NULL") == [(1,)]
+    table.execute("DROP TABLE squall_commits", "CREATE TABLE squall_commits (who text, batch int)")
+    says = "the table public.squall_commits of PostgreSQL at 127.0.0.1"
+    assert says in (said := refused(sink(table), tmp_path / "kept")) and 'it has no "query"' in said
+
+
+def fault_a_truncation_without_a_key(postgres: PostgresServer, tmp_path: Path) -> None:
+    """The batch before is whole, and the same command stops at the same place."""
+    postgres.execute("CREATE TABLE t (v int)", PUBLICATION, "ALTER TABLE t REPLICA IDENTITY FULL",
+                     "INSERT INTO t VALUES (1), (1)")  # fmt: skip
+    text = stream(postgres)
+    answers = run(text, checkpoint=tmp_path / "kept")
+    postgres.execute("INSERT INTO t VALUES (1)", "TRUNCATE t")
+    says = r"SQ4009 .*public.t was truncated at [0-9A-F]+/[0-9A-F]+, and t has no PRIMARY KEY by which rows are kept"
+    with pytest.raises(SquallError, match=says):
+        run(text, answers, tmp_path / "kept")
+    assert answers.rows == Counter([(1, 3)])
+    with pytest.raises(SquallError, match=says):
+        run(text, answers, tmp_path / "kept")
 
 
 def test_a_column_that_is_added_is_not_read(table: PostgresServer, tmp_path: Path) -> None:

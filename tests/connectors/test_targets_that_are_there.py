@@ -91,6 +91,8 @@ def fault_another_checkpoint_of_the_query(target: Target, tmp_path: Path) -> Non
         come(k)
         run(script, second.answers, tmp_path / "2")
     assert is_written()
-    with pytest.raises(SquallError, match=r"SQ7005 .* has 4 batches of this query, and the checkpoint has given 1"):
+    says = r"SQ7005 .* has 4 batches of this query, and the checkpoint has given 1"
+    with pytest.raises(SquallError, match=says) as refused:
         run(script, first.answers, tmp_path / "1")
+    assert refused.value.span and script[refused.value.span.column - 1 :].startswith(("table 's'", "path", "table 'db"))
     assert is_written()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, INT, VARCHAR
-from squallpy.catalog.relation import MULT, Field, Relation
+from squallpy.catalog.relation import MULT, TRUNCATED, Field, Relation
 from squallpy.runtime.formats.debezium import Envelopes
 from squallpy.runtime.formats.json_reader import _parse_alike, _parse_lines
 from squallpy.runtime.formats.skipped_rows import skipped
@@ -65,6 +65,13 @@ def test_an_update_may_move_a_row_to_another_key(tmp_path: Path) -> None:
     assert read(source) == [(1, None, None, -1), (2, "a", 5, 1), (1, "a", 5, 1)]
 
 
+def test_by_a_key_a_truncation_is_a_row(tmp_path: Path) -> None:
+    """What it deletes is known by the state."""
+    changes = [envelope("c", None, A), envelope("t"), {"payload": envelope("t")}, envelope("c", None, B)]
+    gone = (None, None, None, TRUNCATED)
+    assert read(opened(tmp_path / "r.json", *changes, key=("id",))) == [(1, "a", 5, 1), gone, gone, (1, "b", None, 1)]
+
+
 @pytest.mark.parametrize(
     ("line", "key", "problem"),
     [
@@ -73,7 +80,7 @@ def test_an_update_may_move_a_row_to_another_key(tmp_path: Path) -> None:
         (envelope("d", None), "id", "SQ4005 .*:2: op 'd' needs before, which is null"),
         (envelope("c", A), "", "SQ4005 .*:2: op 'c' needs after, which is null"),
         (envelope("u", A), "", "SQ4005 .*:2: op 'u' needs after, which is null"),
-        (envelope("t"), "id", "SQ4005 .*:2: the table was truncated .*take a new snapshot"),
+        (envelope("t"), "", "SQ4005 .*:2: the table was truncated .*, and no row is named, declare a PRIMARY KEY"),
         (envelope("x", A, A), "", "SQ4005 .*:2: op 'x' is none of c, r, u and d"),
         ({"id": 1}, "", "SQ4005 .*:2: op NULL is none of c, r, u and d"),
         (envelope("c", None, {"id": 1}), "", 'SQ4006 .*:2: column "s" is NULL, declared NOT NULL'),

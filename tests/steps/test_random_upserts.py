@@ -74,6 +74,8 @@ def row(random: Random) -> str:
 
     sign = one("+", "+", "+", "-")
     match one("r", "r", "r", "s", "u"):
+        case name if name != "u" and random.random() < 0.03:
+            return f"truncate {name}"
         case "r":
             values = [one("NULL", "'a'", "'b'", "'abc'", "''"), one("NULL", "1", "2", "3", "-2147483648", "2147483647")]
             values += [

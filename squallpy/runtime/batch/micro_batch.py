@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from squallpy.base.timing import SILENT, Trace
@@ -177,9 +176,9 @@ class Sender:
     def _route_upserts(self, part: AggregatedPart, only: Collection[int]) -> Iterator[tuple[int, bytes]]:
         """Make a message of the upserts for each of some partitions, by their keys."""
         for name, rows in part.upserts.items():
-            targets = self._latest[name].partitions(rows, self._plan.partitions)
-            for partition in sorted(set(targets.tolist()).intersection(only)):
-                yield partition, _pack_upserts(name, rows.take(pa.array(np.flatnonzero(targets == partition))))
+            for partition, some in self._latest[name].parts(rows, self._plan.partitions):
+                if partition in only:
+                    yield partition, _pack_upserts(name, some)
 
 
 class ExchangeMessages:

@@ -22,11 +22,13 @@ class NumberedSink(Protocol):
     """A target that knows the last batch of its query.
 
     Args:
+        option: The option that names the target.
         known: The number of that batch.
     """
 
     spec: SinkSpec
     mode: str
+    option: str
     known: int
 
 
@@ -70,23 +72,22 @@ def order_error(sink: NumberedSink, known: int, batch: int) -> SquallError:
     """Describe a target whose batches are not those of the checkpoint."""
     message = f"{sink} has {known + 1:,} batches of this query, and the checkpoint has given {batch:,}"
     hint = "another checkpoint has written to it, or one of both was put back: begin anew with both"
-    return SquallError("SQ7005", message, sink.spec.place("path"), hint)
+    return SquallError("SQ7005", message, sink.spec.place(sink.option), hint)
 
 
-def existing_error(sink: NumberedSink, last: int, option: str, rows: str = "rows") -> SquallError:
+def existing_error(sink: NumberedSink, last: int, rows: str = "rows") -> SquallError:
     """Describe a target that a run which begins anew may not take.
 
     Args:
         last: The last batch of the same query that is there, `NONE` if what is there is of others.
-        option: The option that names the target.
         rows: What a target of this kind has.
     """
     what = f"has {rows}" if last == NONE else f"has {last + 1:,} batches of this query"
     hint = "write existing 'replace' to delete them, or existing 'keep'"
-    return SquallError("SQ7005", f"{sink} {what}, and this run begins anew", sink.spec.place(option), hint)
+    return SquallError("SQ7005", f"{sink} {what}, and this run begins anew", sink.spec.place(sink.option), hint)
 
 
-def fenced_error(sink: NumberedSink, option: str) -> SquallError:
+def fenced_error(sink: NumberedSink) -> SquallError:
     """Describe a target that a run which began later has taken over."""
     hint = "of two runs that write to one target, the one that began last goes on"
-    return SquallError("SQ7005", f"another run has taken over {sink}", sink.spec.place(option), hint)
+    return SquallError("SQ7005", f"another run has taken over {sink}", sink.spec.place(sink.option), hint)

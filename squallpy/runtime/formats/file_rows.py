@@ -27,12 +27,14 @@ class FileRows:
         wrong: Problems of faulty rows, by their number from the first.
         checksums: Checksums by column.
         images: Number of old rows of updates minus that of new ones.
+        is_ordered: False if others of the same table come beside them, no one knows which first.
     """
 
     table: pa.Table
     wrong: dict[int, Problem] = field(default_factory=dict)
     checksums: Mapping[str, int] = field(default_factory=dict)
     images: int = 0
+    is_ordered: bool = True
 
 
 def mark_read(table: Any, checksums: Checksums, images: int) -> Any:

@@ -1,12 +1,13 @@
 """Upserts: rows that replace each other by PRIMARY KEY → the changes of a relation (`changelog 'upsert'`).
 
 p (id PRIMARY KEY, v):  latest p {1: 5}   + row (1, 7)   →   −(1, 5), +(1, 7)      + a tombstone of 1   →   −(1, 5)
+                        latest p {1: 5, 2: 6}   + a truncation, row (2, 6)   →   −(1, 5)
 
 The last row of each key is kept at the partition of the key, as a record of a pool, with only the columns that the
 query reads. Its payload holds the values as bits, not as sums: adding new − old in every word, mod 2⁶⁴, replaces them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,7 +18,7 @@ import pyarrow as pa
 
 from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind
-from squallpy.catalog.relation import MULT, Field, Relation
+from squallpy.catalog.relation import MULT, TRUNCATED, Field, Relation
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import Plan
 from squallpy.runtime.evaluate.text_column_casts import column_type
@@ -29,7 +30,7 @@ from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.payload_columns import pack_decimal128, to_decimal128
 from squallpy.runtime.kernels.pool import Pool
-from squallpy.runtime.messages.deltas import Delta, encode, numbered
+from squallpy.runtime.messages.deltas import Delta, decode, encode, numbered
 from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.state_store import PoolLayout, Store, StringCells
 
@@ -172,10 +173,16 @@ class LatestRows:
         texts = (*numbered(self.keys), *self._record.texts(len(self.keys)))
         return PoolLayout(self.name, len(self.keys), Payload((Ring.COUNT,) * self._record.width), numbered=texts)
 
-    def partitions(self, rows: pa.RecordBatch, partitions: int) -> Words:
-        """Compute the partition of each row, by its key."""
+    def parts(self, rows: pa.RecordBatch, partitions: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Split rows by the partitions of their keys; a truncation goes to all."""
         names = Dictionary()
-        return partitions_of(self._keys(rows, names), self.keys, range(len(self.keys)), partitions, names)
+        targets = partitions_of(self._keys(rows, names), self.keys, range(len(self.keys)), partitions, names)
+        truncated = _truncations(rows)
+        wanted = {*targets.tolist()} if not len(truncated) else range(partitions)
+        for partition in sorted(wanted):
+            is_there = targets == partition
+            is_there[truncated] = True
+            yield partition, rows.take(pa.array(np.flatnonzero(is_there)))
 
     def changes(self, pool: Pool, rows: pa.RecordBatch, names: Dictionary) -> pa.RecordBatch:
         """Replace rows by those of a batch, in their order, and return what went and came, with `__mult`."""
@@ -185,6 +192,7 @@ class LatestRows:
 
     def difference(self, pool: Pool, rows: pa.RecordBatch, names: Dictionary) -> tuple[pa.RecordBatch, Delta]:
         """Return what goes and comes by the rows of a batch, and the delta of the pool that replaces them."""
+        rows = self._without_truncations(rows, pool, names)
         keys = self._keys(rows, names)
         rows, keys = self._last(self._completed(rows, keys, pool, names), keys)
         there = np.asarray(rows[MULT], np.int64) > 0 if MULT in rows.schema.names else np.ones(len(rows), np.bool_)
@@ -200,6 +208,24 @@ class LatestRows:
     def _keys(self, rows: pa.RecordBatch, names: Dictionary) -> Words:
         columns = (encode(from_arrow(rows.column(c.name), c.type), c, len(rows), names) for c in self.keys)
         return np.column_stack([*columns]) if len(rows) else np.empty((0, len(self.keys)), np.int64)
+
+    def _without_truncations(self, rows: pa.RecordBatch, pool: Pool, names: Dictionary) -> pa.RecordBatch:
+        """Replace the last truncation, with all before it, by tombstones of the rows that are kept."""
+        truncated = _truncations(rows)
+        if not len(truncated):
+            return rows
+        last, kept = int(truncated[-1]), pool.keys
+        known = {MULT: pa.array(np.full(len(kept), -1))}
+        for number, column in enumerate(self.keys):
+            values = decode(np.ascontiguousarray(kept[:, number]), column, names)
+            known[column.name] = to_arrow(values, column.type, len(kept))
+        known |= {name: pa.repeat(rows.column(name)[last], len(kept)) for name in self._passed_on}
+        columns = [
+            known[field.name].cast(field.type) if field.name in known else pa.nulls(len(kept), field.type)
+            for field in rows.schema
+        ]
+        gone = pa.record_batch(columns, rows.schema.names)
+        return pa.concat_batches([gone, pa.record_batch(rows.slice(last + 1).columns, rows.schema.names)])
 
     def _completed(self, rows: pa.RecordBatch, keys: Words, pool: Pool, names: Dictionary) -> pa.RecordBatch:
         """Take values that are not told from the row before of the same key, in the batch or as it is kept.
@@ -276,6 +302,11 @@ class UpsertFeeds:
             if (changed := changes.get(feeder.feed.relation.source.name)) is not None:
                 deltas += feeder(in_parts(changed, feeder.feed.relation), store.dictionary)
         return deltas
+
+
+def _truncations(rows: pa.RecordBatch) -> Words:
+    """Find the truncations among rows."""
+    return np.flatnonzero(np.asarray(rows[MULT]) == TRUNCATED if MULT in rows.schema.names else ())
 
 
 def _named(field: Field) -> Column:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from squallpy.catalog.relation import MULT, OPERATION, Field, Relation
+from squallpy.catalog.relation import MULT, OPERATION, TRUNCATED, Field, Relation
 from squallpy.runtime.formats.change_operations import decode_tombstones
 from squallpy.runtime.formats.debezium import Envelopes
 from squallpy.runtime.formats.file_rows import FileRows
@@ -32,11 +32,11 @@ def read_part(
         for row in [row for row, problem in piece.wrong.items() if problem == NULL_LINE]:
             piece.wrong[row] = PROGRESS
         table = envelopes.merge(piece.table)
-        envelopes.check(table, piece.wrong)
+        envelopes.check(table, piece.wrong, piece.is_ordered)
         return replace(piece, table=table)
     if relation.tombstone is None:
         return part.read(*span, fields, relation.op, with_checksum)
-    loose = (f if f.name in relation.primary_key else replace(f, nullable=True) for f in fields)
+    loose = (replace(f, nullable=True) for f in fields)
     piece = part.read(*span, (*loose, relation.tombstone), None, with_checksum)
     return _with_tombstones(piece, relation, relation.tombstone, fields)
 
@@ -51,8 +51,9 @@ def _with_tombstones(piece: FileRows, relation: Relation, tombstone: Field, fiel
     else:
         mult = pc.if_else(told.is_valid(), 1, -1)
     for column, field in zip(table.columns, fields, strict=True):
-        if not field.nullable and field.name not in relation.primary_key and column.null_count:
-            note_nulls(pc.and_(column.is_null(), pc.greater(mult, 0)), field, piece.wrong)
+        if not field.nullable and column.null_count:
+            of_rows = pc.greater(mult, TRUNCATED if field.name in relation.primary_key else 0)
+            note_nulls(pc.and_(column.is_null(), of_rows), field, piece.wrong)
     return replace(piece, table=table.append_column(MULT, mult))
 
 

@@ -30,6 +30,8 @@ def open_sink(spec: SinkSpec, identity: str, resumed: bool) -> "DeltaSink":
 class DeltaSink:
     """A Delta table to which a query writes."""
 
+    option = "path"
+
     def __init__(self, spec: SinkSpec, place: Place, identity: str, resumed: bool) -> None:
         assert spec.mode
         self.spec, self.mode, self.place = spec, spec.mode, place
@@ -46,7 +48,7 @@ class DeltaSink:
             self.known = known
             return
         if existing is None and (known != NONE or table.count()):
-            raise existing_error(self, known, "path")
+            raise existing_error(self, known)
         self.replaces = existing == "replace"
         if self.replaces and self.mode != FINAL:
             table.delete()
@@ -61,7 +63,7 @@ class DeltaSink:
     def check_run(self, table: DeltaTable) -> None:
         """Raise SQ7005 if another run has taken over."""
         if table.transaction_version(f"{self.application}/run") not in (None, self._run):
-            raise fenced_error(self, "path")
+            raise fenced_error(self)
 
     def numbered(self, batch: int) -> CommitProperties:
         """Return what makes a commit that of a batch, and of this run."""

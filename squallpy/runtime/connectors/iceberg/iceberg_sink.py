@@ -39,6 +39,8 @@ def open_sink(spec: SinkSpec, identity: str, resumed: bool) -> "IcebergSink":
 class IcebergSink:
     """An Iceberg table to which a query writes."""
 
+    option = "table"
+
     def __init__(self, spec: SinkSpec, place: Place, identity: str, resumed: bool) -> None:
         assert spec.mode
         self.spec, self.mode, self.place = spec, spec.mode, place
@@ -54,7 +56,7 @@ class IcebergSink:
             return
         has_rows = table.current_snapshot() is not None and table.scan().count() > 0
         if existing is None and (known != NONE or has_rows):
-            raise existing_error(self, known, "table")
+            raise existing_error(self, known)
         self.replaces = existing == "replace"
         self._begin_anew(table, has_rows and self.replaces and self.mode != FINAL, known != NONE)
 
@@ -78,7 +80,7 @@ class IcebergSink:
     def check_run(self, table: Table) -> None:
         """Raise SQ7005 if another run has taken over."""
         if table.properties.get(f"{self.application}.run", self._run) != self._run:
-            raise fenced_error(self, "table")
+            raise fenced_error(self)
 
     def __str__(self) -> str:
         return str(self.place)

@@ -70,6 +70,8 @@ class KafkaSink:
         resumed: The run goes on where another stopped.
     """
 
+    option = "topic"
+
     def __init__(self, spec: SinkSpec, brokers: Brokers, identity: str, resumed: bool) -> None:
         assert spec.mode
         self.spec, self.mode, self.resumed, self._brokers = spec, spec.mode, resumed, brokers
@@ -165,7 +167,7 @@ class KafkaSink:
         """Raise SQ7005 for what is there, unless `existing` says what to do."""
         known = last.batch if last else NONE
         if not self._existing and (has_records or known != NONE):
-            raise existing_error(self, known, "topic", "records")
+            raise existing_error(self, known, "records")
 
     def _take_over(self) -> None:
         """End producers before this one with their transactions, and take note of what they have committed."""
@@ -191,7 +193,7 @@ class KafkaSink:
         if last is None:
             raise SquallError("SQ7005", f"{self} has lost its batches: it was made anew", self.spec.place("topic"))
         if last.run != self.committed.run:
-            raise fenced_error(self, "topic")
+            raise fenced_error(self)
         return last
 
     def _made(self) -> Producer:

@@ -25,7 +25,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.events import SOURCES, WARNING, log_event
 from squallpy.catalog.relation import Relation
 from squallpy.runtime.connectors.kafka.brokers import GROUP, Brokers, is_passing, kafka_error, said
-from squallpy.runtime.connectors.kafka.librdkafka import OFFSET, SCHEMA, VALUE
+from squallpy.runtime.connectors.kafka.librdkafka import OFFSET, SCHEMA, UNORDERED, VALUE
 from squallpy.runtime.connectors.kafka.messages import MessageSource, avro_of, topic_of
 from squallpy.runtime.sources.protocol import Backlog, Limit, Offset, Slice, Source
 from squallpy.runtime.sources.source import cut
@@ -103,11 +103,12 @@ class KafkaStream(Source):
         return self._offset(_within(first, last, limit.rows))
 
     def split(self, start: Offset, end: Offset, tasks: int) -> Sequence[Slice]:
+        is_ordered = len(end["offsets"]) == 1
         spans = [(p, start["offsets"].get(p, 0), stop) for p, stop in end["offsets"].items()]
         spans = [span for span in spans if span[1] < span[2]]
         ends = [*(cut(0, len(spans), number, tasks) for number in range(tasks)), len(spans)]
         return [
-            KafkaSlice(self._brokers, self._topic, self._id, tuple(spans[a:b]), self._has_tombstones)
+            KafkaSlice(self._brokers, self._topic, self._id, tuple(spans[a:b]), self._has_tombstones, is_ordered)
             for a, b in pairwise(ends)
             if a < b
         ]
@@ -167,6 +168,7 @@ class KafkaSlice:
     Args:
         stream: The stream whose readers go on: those of another, also in this process, are at other places; so are
             those of another thread, in which a view is filled.
+        is_ordered: The topic has no other partition.
     """
 
     brokers: Brokers
@@ -174,6 +176,7 @@ class KafkaSlice:
     stream: str
     spans: tuple[tuple[str, int, int], ...]
     has_tombstones: bool
+    is_ordered: bool
 
     @property
     def rows(self) -> None:
@@ -186,7 +189,9 @@ class KafkaSlice:
             tables.append(reader.read(start, stop))
         table = pa.concat_tables(tables)
         values = table.column(VALUE)
-        return table if self.has_tombstones or not values.null_count else table.filter(values.is_valid())
+        if not self.has_tombstones and values.null_count:
+            table = table.filter(values.is_valid())
+        return table if self.is_ordered else table.replace_schema_metadata(UNORDERED)
 
 
 class PartitionReader:

@@ -33,6 +33,8 @@ SCHEMA = pa.schema(
         (TIME, pa.timestamp("ms")),
     ]
 )
+UNORDERED = {b"squall.unordered": b"true"}
+"""Metadata of messages beside which there are others of the same table, no one knows which first."""
 CONSUMER = 1  # NB: RD_KAFKA_CONSUMER
 NOT_CLOSED = 8  # NB: RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE: there is no group to leave
 _SIGNATURES: Mapping[str, tuple[Any, ...]] = {

@@ -24,7 +24,7 @@ from squallpy.base.errors import shorten
 from squallpy.base.types import VARCHAR
 from squallpy.catalog.relation import METADATA, MULT, OPERATION, Field, Relation
 from squallpy.runtime.connectors.kafka.avro_messages import AVRO, AvroFormat
-from squallpy.runtime.connectors.kafka.librdkafka import COLUMNS, KEY, OFFSET, PARTITION, SCHEMA, VALUE
+from squallpy.runtime.connectors.kafka.librdkafka import COLUMNS, KEY, OFFSET, PARTITION, SCHEMA, UNORDERED, VALUE
 from squallpy.runtime.connectors.kafka.message_kernel import join_lines
 from squallpy.runtime.evaluate.text_column_casts import column_type
 from squallpy.runtime.formats.change_operations import columns_of_change, decode_op
@@ -113,7 +113,12 @@ class MessagePart(ReceivedLines):
     ) -> FileRows:
         rows = ReceivedLines.read(self, start, stop, fields, op, with_checksum)
         wrong = {row - start: problem for row, problem in self.wrong.items() if start <= row < stop}
-        return replace(rows, wrong=rows.wrong | wrong) if wrong else rows
+        return replace(rows, wrong=rows.wrong | wrong, is_ordered=self.is_ordered)
+
+    @property
+    def is_ordered(self) -> bool:
+        """True if no others of the same table come beside these."""
+        return bool(self.raw.schema.metadata != UNORDERED)
 
     def _at(self, column: str, row: int) -> Any:
         return self.raw.column(column)[row].as_py()
@@ -191,7 +196,7 @@ class AvroPart(MessagePart):
             columns, names = [*columns, operations.multiplicities], [*names, MULT]
             images = 0 if operations.images is None else int(operations.images.sum())
         table = pa.table(columns, names) if columns else table_without_columns(stop - start)
-        return FileRows(table, wrong, images=images)
+        return FileRows(table, wrong, images=images, is_ordered=self.is_ordered)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 I 16385 N 2 t 1 "7" t 2 "ab"                     →   +(7, ab)
 U 16385 K 2 t 1 "7" n  N 2 t 1 "8" t 2 "ab"      →   −(7), +(8, ab)      a key has changed: all there is of the old row
 D 16385 K 2 t 1 "8" n                            →   −(8)
+T 16385                                          →   TRUNCATED, no value
 
 Positions in all messages advance together, a column at a time. A value that was not changed, and lies out of line
 (TOAST), is not sent: it is taken from the old row if that is there, else the row is marked, and the state kept by key
@@ -20,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from squallpy.catalog.relation import OPERATION
+from squallpy.catalog.relation import OPERATION, TRUNCATED
 from squallpy.runtime.connectors.postgres.tables import WITH_ZONE
 
 BEGIN, COMMIT, RELATION, INSERT, UPDATE, DELETE, TRUNCATE = b"BCRIUDT"
@@ -60,7 +61,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """I, U and D messages of one table with one layout, in order. Tasks are sent them as one string of bytes."""
+    """I, U and D messages of one table with one layout, and truncations, in order; as one string of bytes for tasks."""
 
     layout: Layout
     messages: list[bytes]
@@ -87,12 +88,17 @@ class _Cells:
         return _Cells(self.kinds[rows], self.starts[rows], self.lengths[rows])
 
 
+def truncation(oid: int) -> bytes:
+    """Make a message of what a T message says of one of its tables."""
+    return struct.pack(">BIB", TRUNCATE, oid, 0)
+
+
 class LogFault(Exception):
     """A change that cannot be read: the reason."""
 
 
 def decode(changes: Changes, columns: Sequence[str], numbers: Mapping[str, int] | None) -> pa.Table:
-    """Decode changes to some columns as text, and `__op`: −1 for a row that goes, else 1 and marks.
+    """Decode changes to some columns as text, and `__op`: −1 for a row that goes, TRUNCATED, else 1 and marks.
 
     Args:
         numbers: Where rows are told apart by key, so that an update needs no old row: the numbers of columns. A value
@@ -105,8 +111,9 @@ def decode(changes: Changes, columns: Sequence[str], numbers: Mapping[str, int] 
     buffer = np.frombuffer(data, np.uint8)
     types, markers = buffer[starts], buffer[starts + 5]
     count = len(changes.layout.names)
-    with_old = np.flatnonzero(markers != _NEW)
-    with_new = np.flatnonzero(types != DELETE)
+    gone = np.flatnonzero(types == TRUNCATE)
+    with_old = np.flatnonzero((markers != _NEW) & (types != TRUNCATE))
+    with_new = np.flatnonzero((types != DELETE) & (types != TRUNCATE))
     old, ends = _cells(buffer, starts[with_old] + 6, count)
     if not is_keyed:
         _check_whole(changes, types, markers)
@@ -114,7 +121,8 @@ def decode(changes: Changes, columns: Sequence[str], numbers: Mapping[str, int] 
     began[with_old] = ends - 5  # NB: behind the old row there is the mark of the new one
     new, _ = _cells(buffer, began[with_new] + 6, count)
     # NB: rows of both kinds, in the order of their messages, old ones first
-    order = np.argsort(np.concatenate([2 * with_old, 2 * with_new + 1]), kind="stable")
+    order = np.argsort(np.concatenate([2 * with_old, 2 * with_new + 1, 2 * gone]), kind="stable")
+    nothing = _Cells(np.full(len(gone), _NULL, np.uint8), np.zeros(len(gone), np.int64), np.zeros(len(gone), np.int64))
     names = [name.lower() for name in changes.layout.names]
     of_new = np.searchsorted(with_old, with_new)
     has_old = np.isin(with_new, with_old)
@@ -132,11 +140,10 @@ def decode(changes: Changes, columns: Sequence[str], numbers: Mapping[str, int] 
                 if numbers is None or (has_old & lost).any() or numbers[name] > MARKED:
                     raise LogFault(_lost(changes.layout.table, name))
                 marks[lost] |= 1 << (1 + numbers[name])
-        kinds = np.concatenate([old[at].kinds, cells.kinds])[order]
-        both = _Cells(kinds, *(np.concatenate(each)[order] for each in (
-            (old[at].starts, cells.starts), (old[at].lengths, cells.lengths))))  # fmt: skip
-        arrays.append(_texts(buffer, both, changes.layout.types[at]))
-    operations = np.concatenate([np.full(len(with_old), -1), marks])[order]
+        rows = old[at], cells, nothing
+        joined = (np.concatenate([getattr(each, name) for each in rows])[order] for name in _Cells.__slots__)
+        arrays.append(_texts(buffer, _Cells(*joined), changes.layout.types[at]))
+    operations = np.concatenate([np.full(len(with_old), -1), marks, np.full(len(gone), TRUNCATED)])[order]
     return pa.table([*arrays, pa.array(operations)], [*columns, OPERATION])
 
 

@@ -46,6 +46,8 @@ class PostgresSink:
         resumed: The run goes on where another stopped.
     """
 
+    option = "table"
+
     def __init__(self, spec: SinkSpec, server: Server, identity: str, resumed: bool) -> None:
         assert spec.mode
         self.spec, self.mode, self.server, self.resumed = spec, spec.mode, server, resumed
@@ -56,6 +58,7 @@ class PostgresSink:
         self.replaces = False
         with asking(server):
             self.table = describe(self._connection, self.target, server)
+            self._migrate(self._connection)
             self.known = self._check()
             if not resumed:
                 self._begin_anew(self._connection)
@@ -126,7 +129,7 @@ class PostgresSink:
             (self.query, self._address),
         ).fetchone()
         if found and is_begun and found[1] != self.run:
-            raise fenced_error(self, "table")
+            raise fenced_error(self)
         return int(found[0]) if found else None
 
     def note(self, connection: Connection, batch: int) -> None:
@@ -164,6 +167,16 @@ class PostgresSink:
     def _address(self) -> str:
         return self.target
 
+    def _migrate(self, connection: Connection) -> None:
+        """Add the column that a table of commits of an earlier version lacks; SQ7005 if it is of something else."""
+        commits = describe(connection, COMMITS, self.server)
+        if commits is None or commits.column("run"):
+            return
+        if missing := [name for name in ("query", "target", "batch", "at") if not commits.column(name)]:
+            message = f'{commits} of PostgreSQL at {self.server} is no table of a sink: it has no "{missing[0]}"'
+            raise SquallError("SQ7005", message, self.spec.span, f"rename it: sinks keep their batches in {COMMITS}")
+        connection.execute(sql.SQL("ALTER TABLE {} ADD COLUMN IF NOT EXISTS run text").format(commits.identifier))
+
     def _check(self) -> int:
         """Compare what is there with what this run knows; SQ7005 unless `existing` says what to do."""
         assert self._connection
@@ -176,7 +189,7 @@ class PostgresSink:
             and self._connection.execute(sql.SQL("SELECT 1 FROM {} LIMIT 1").format(self.table.identifier)).fetchone()
         )
         if existing is None and (has_rows or last != NONE):
-            raise existing_error(self, last, "table")
+            raise existing_error(self, last)
         self.replaces = existing == "replace"
         self._forgets = known is not None
         return NONE

@@ -417,12 +417,14 @@ class SlotLog:
         return self._waiting[self._place(start) : self._place(end)]
 
     def _problem(self, transaction: Transaction) -> SquallError | None:
-        """Find what keeps a transaction from being read: a table was truncated, or a column that is read has gone."""
+        """Find what keeps a transaction from being read: a truncation without a key, a column that has changed."""
         assert self._record
         where = f"at {_text(transaction.end)}"
         for member in self._members.values():
-            if member.table.oid in transaction.truncated:
-                message = f"{member.table} was truncated {where}, which deletes rows that are not named"
+            if member.table.oid in transaction.truncated and not member.key:
+                message = (
+                    f"{member.table} was truncated {where}, and {member.name} has no PRIMARY KEY by which rows are kept"
+                )
                 return SquallError(NOT_FOLLOWED, message, hint=f"{ANEW}; DELETE FROM tells each row")
             was = self._record["layouts"][member.name]["columns"]
             for part in transaction.changes.get(member.table.oid, ()):

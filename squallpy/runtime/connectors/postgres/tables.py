@@ -128,10 +128,20 @@ def check_followed(connection: Connection, table: Table, publication: str, key: 
     (level,) = connection.execute("SHOW wal_level").fetchone() or ("",)
     if level != "logical":
         raise _refused(f"wal_level is {level}", "ALTER SYSTEM SET wal_level = logical", " and start the server anew")
-    known = connection.execute("SELECT pubviaroot FROM pg_publication WHERE pubname = %s", (publication,)).fetchone()
+    known = connection.execute(
+        "SELECT pubviaroot, pubinsert AND pubupdate AND pubdelete AND pubtruncate FROM pg_publication"
+        " WHERE pubname = %s",
+        (publication,),
+    ).fetchone()
     if known is None:
         raise _refused(
             f'there is no publication "{publication}"', f"CREATE PUBLICATION {_written(publication)} FOR TABLE {table}"
+        )
+    if not known[1]:
+        everything = "publish = 'insert, update, delete, truncate'"
+        raise _refused(
+            f"the publication {publication} tells some changes only",
+            f"ALTER PUBLICATION {_written(publication)} SET ({everything})",
         )
     version = connection.info.server_version
     columns, condition = ("attnames, rowfilter", True) if version >= 150000 else ("NULL, NULL", False)

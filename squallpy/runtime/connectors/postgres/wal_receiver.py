@@ -38,6 +38,7 @@ class Transaction:
 
     Args:
         rows: The number of its changes, and behind it the number of all up to it.
+        truncated: The tables that it truncates.
     """
 
     end: int = 0
@@ -233,23 +234,12 @@ class WalReceiver:
         kind, work = message[0], self._open
         self._is_open = kind != pgoutput.COMMIT
         if kind in (pgoutput.INSERT, pgoutput.UPDATE, pgoutput.DELETE):
-            oid = int.from_bytes(message[1:5], "big")
-            if oid not in self._tables:
-                return
-            parts = work.changes.get(oid)
-            if parts is None:
-                parts = work.changes[oid] = []
-            layout = self._layouts[oid]
-            if not parts or parts[-1].layout is not layout:
-                parts.append(Changes(layout, []))
-            parts[-1].messages.append(message)
-            work.size += len(message) + 100  # NB: what Python adds
-            work.rows += 1
+            self._keep(int.from_bytes(message[1:5], "big"), message)
         elif kind == pgoutput.COMMIT:
             _, end, micros = struct.unpack_from(">QQq", message, 2)
             work.end, work.committed = end, EPOCH + micros / 1e6
             self._open = Transaction()
-            if end > after and (work.rows or work.truncated):
+            if end > after and work.rows:
                 with self._lock:
                     self._received.append(work)
                     self._held += work.size
@@ -260,7 +250,23 @@ class WalReceiver:
                 self._layouts[layout.oid] = layout
         elif kind == pgoutput.TRUNCATE:
             (count,) = struct.unpack_from(">I", message, 1)
-            work.truncated |= self._tables.intersection(struct.unpack_from(f">{count}I", message, 6))
+            for oid in struct.unpack_from(f">{count}I", message, 6):
+                self._keep(oid, pgoutput.truncation(oid))
+                work.truncated.add(oid)
+
+    def _keep(self, oid: int, message: bytes) -> None:
+        """Add a change of a table to the transaction in work."""
+        if oid not in self._tables:
+            return
+        work, layout = self._open, self._layouts[oid]
+        parts = work.changes.get(oid)
+        if parts is None:
+            parts = work.changes[oid] = []
+        if not parts or parts[-1].layout is not layout:
+            parts.append(Changes(layout, []))
+        parts[-1].messages.append(message)
+        work.size += len(message) + 100  # NB: what Python adds
+        work.rows += 1
 
     def _reach(self, place: int) -> None:
         with self._lock:
