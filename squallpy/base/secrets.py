@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from squallpy.base.errors import SquallError
 
-_REFERENCE = re.compile(r"\$\{(env|file):([^}]*)\}")
+_REFERENCE = re.compile(r"\$\{(\w+):([^}]*)\}")
 
 
 def resolve(text: str, in_url: bool = False) -> str:
@@ -26,6 +26,8 @@ def _secret(kind: str, name: str) -> str:
         if name not in os.environ:
             raise SquallError("SQ7002", f"the environment has no variable {name}", hint=f"export {name}=…")
         return os.environ[name]
+    if kind != "file":
+        raise SquallError("SQ7002", f"${{{kind}:…}} is no place of secrets", hint="write ${env:NAME} or ${file:PATH}")
     try:
         return Path(name).read_text().rstrip("\r\n")
     except (OSError, ValueError) as error:

@@ -3,6 +3,7 @@
 CONNECTORS["postgres"].source   →   the options of USING postgres for streams and tables, with what each says
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -25,6 +26,8 @@ class Connector:
         messages: Rows are messages: in each mode they may have a key, and dead letters are messages, too.
         follows: The option that with 'true' lets rows tell changes; none: they always do.
         tells: Rows tell changes by themselves; else options say how, as for files.
+        reads, writes: The options that name what is read or written at the place; else it is called as the relation or
+            the sink.
     """
 
     module: str
@@ -35,6 +38,8 @@ class Connector:
     follows: str = ""
     tells: bool = True
     messages: bool = False
+    reads: str = "table"
+    writes: str = "table"
 
 
 _SERVER = {
@@ -87,6 +92,8 @@ CONNECTORS: Mapping[str, Connector] = {
         tuple(_LAKE),
         {**_LAKE, **_EXISTING},
         follows="readchangefeed",
+        reads="path",
+        writes="path",
     ),
     "iceberg": Connector(
         "squallpy.runtime.connectors.iceberg.connector",
@@ -117,6 +124,8 @@ CONNECTORS: Mapping[str, Connector] = {
         },
         tells=False,
         messages=True,
+        reads="subscribe",
+        writes="topic",
     ),
     "webhook": Connector(
         "squallpy.runtime.connectors.webhook.connector",
@@ -129,6 +138,7 @@ CONNECTORS: Mapping[str, Connector] = {
             "timeout": "how long to wait for an answer: '30 seconds'",
             "connect_timeout": _SERVER["connect_timeout"],
         },
+        writes="url",
     ),
 }
 HEADER = "header."
@@ -139,9 +149,29 @@ _PASSED = {"path": STORAGE, "catalog.uri": CATALOG, "request.rows": HEADER}
 JAVA = {
     "kafka.sasl.jaas.config": "write kafka.sasl.username and kafka.sasl.password",
     "kafka.ssl.truststore.location": "write kafka.ssl.ca.location, a file in PEM",
+    "kafka.ssl.truststore.password": "write kafka.ssl.ca.location, a file in PEM",
+    "kafka.ssl.truststore.type": "write kafka.ssl.ca.location, a file in PEM",
     "kafka.ssl.keystore.location": "write kafka.ssl.certificate.location and kafka.ssl.key.location, files in PEM",
+    "kafka.ssl.keystore.type": "write kafka.ssl.certificate.location and kafka.ssl.key.location, files in PEM",
+    "kafka.sasl.client.callback.handler.class": "write kafka.sasl.mechanism, and what it needs",
+    "kafka.fetch.max.wait.ms": "write kafka.fetch.wait.max.ms",
+    "kafka.key.deserializer": "write key.format",
+    "kafka.value.deserializer": "write format",
+    "kafka.key.serializer": "write key.format",
+    "kafka.value.serializer": "write format",
 }
 """Options of Java's client that have no counterpart, with what to write."""
+ELSEWHERE: Mapping[str, tuple[str, str]] = {
+    "assign": ("kafka", "write subscribe: all partitions are read"),
+    "subscribepattern": ("kafka", "write subscribe: each topic is a stream of its own"),
+    "failondataloss": ("kafka", "leave it out: offsets that are gone are an error"),
+    "maxoffsetspertrigger": ("kafka", "write --batch-rows"),
+    "includeheaders": ("kafka", "leave it out: headers are not read"),
+    "maxfilespertrigger": ("delta", "write --batch-rows"),
+    "ignoredeletes": ("delta", "write readChangeFeed 'true': deletes are followed"),
+    "skipchangecommits": ("delta", "write readChangeFeed 'true': changes are followed"),
+}
+"""Options of Spark's own sources that are not served, with their format and what to write."""
 OURS = {
     "kafka.auto.offset.reset": "write startingOffsets; offsets that are gone are an error",
     "kafka.enable.auto.commit": "write kafka.group.id: its offsets follow the run",
@@ -188,6 +218,8 @@ def check_connector_option(format: str, key: str, value: str, known: Mapping[str
             raise SquallError("SQ7002", f'option "{key}" cannot be chosen', hint=hint)
         resolve(value)
         return name, value
+    if name in ELSEWHERE and ELSEWHERE[name][0] == format:
+        raise SquallError("SQ7002", f'option "{key}" is of Spark\'s {format} and not served', hint=ELSEWHERE[name][1])
     if name not in known:
         raise SquallError("SQ7002", f'unknown option "{key}" of {format}', hint=nearest(key, known))
     if not value.strip():
@@ -203,5 +235,15 @@ def check_connector_option(format: str, key: str, value: str, known: Mapping[str
         raise SquallError("SQ7002", f'option "{key}" cannot be "{value}"', hint="a number of at least 1")
     if name == "startingversion" and not value.isdecimal():
         raise SquallError("SQ7002", f'option "{key}" cannot be "{value}"', hint="the number of a version")
-    resolve(value)
+    if name == "slot.name" and not re.fullmatch(r"[a-z0-9_]{1,54}", value):
+        raise SquallError("SQ7002", f'"{value}" is no name of a slot', hint="write a-z, 0-9 and _, 54 at most")
+    place = resolve(value)
+    if name in ("subscribe", "topic") and (not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", place) or place in (".", "..")):
+        hint = "a stream for each, and UNION ALL" if "," in place else "write A-Z, a-z, 0-9, ., _ and -, 249 at most"
+        raise SquallError("SQ7002", f'"{place}" is no name of a topic', hint=hint)
     return name, value.lower() if choices else value
+
+
+def place_of(format: str, name: str, options: Mapping[str, str], option: str) -> tuple[str, ...]:
+    """Return what tells a table or topic apart: its format, its server, and its name by an option."""
+    return format, options.get(CONNECTORS[format].needed, ""), options.get(option, name)

@@ -1,7 +1,7 @@
 """CREATE STREAM and CREATE TABLE, as parsed by `grammar/script.lark`, → Relation."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -125,6 +125,7 @@ def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
             message = f"{limit} is for a stream that is watched"
             raise SquallError("SQ7002", message, name_span, "write OPTIONS (watch 'true')")
     with at(name_span):
+        check_message_keys(kept, format, fields)
         check_times(kept, format, stream, column)
         check_dead_letters(kept)
     written = {key.lower() for key, _ in read.key}
@@ -156,6 +157,16 @@ def check_dead_letters(options: Mapping[str, str]) -> None:
     if options.get("on_error") == DEAD_LETTER and not options.get("dead_letter"):
         message = "on_error 'dead-letter' needs a file"
         raise SquallError("SQ7002", message, hint="write OPTIONS (dead_letter 'rows.jsonl')")
+
+
+def check_message_keys(options: Mapping[str, str], format: str, fields: Sequence[Field]) -> None:
+    """Raise SQ2003 if `key` names a column that messages do not have; those of a schema are known later."""
+    if format not in CONNECTORS or not CONNECTORS[format].messages or not fields:
+        return
+    known = [field.name for field in fields]
+    for name in filter(None, map(str.strip, options.get("key", "").split(","))):
+        if name.lower() not in map(str.lower, known):
+            raise SquallError("SQ2003", f'option "key" names no column: "{name}"', hint=nearest(name, known))
 
 
 def check_times(options: Mapping[str, str], format: str, stream: bool, timestamp: str | None) -> None:

@@ -195,9 +195,20 @@ def fault_what_is_gone_or_wrong(kafka: KafkaServer, tmp_path: Path) -> None:
         ("kafka.no.such.thing 'x'", "SQ7002 .*the client of Kafka refuses its settings: No such configuration"),
         ("kafka.enable.auto.commit 'true'", 'option "kafka.enable.auto.commit" cannot be chosen, write kafka.group.id'),
         ("startingOffsets 'middle'", 'option "startingOffsets" cannot be "middle"'),
+        ("KAFKA.Value.Deserializer 'x'", 'option "KAFKA.Value.Deserializer" is of Java\'s client, write format'),
+        ("kafka.security.protocol 'SASL_PLAINTEXT'", "refuses its settings: .*, write kafka.sasl.mechanism 'PLAIN' or"),
+        ("subscribePattern 'a.*'", "is of Spark's kafka and not served, write subscribe: each topic is a stream"),
+        ("key 'id, nothing'", 'SQ2003 .*option "key" names no column: "nothing"'),
+        ("topic 'x'", 'unknown option "topic" of kafka'),
     ):
         with pytest.raises(SquallError, match=says):
             run(script(kafka, "x", f", {option}"))
+    for topic, says in (("a,b", "a stream for each, and UNION ALL"), ("ünï", "write A-Z, a-z, 0-9, ., _ and -")):
+        with pytest.raises(SquallError, match=f'SQ7002 .*"{topic}" is no name of a topic, {says}'):
+            run(script(kafka, topic))
+    to = f"CREATE SINK s USING kafka OPTIONS (kafka.bootstrap.servers '{kafka.address}', topic 'x', mode 'upsert')"
+    with pytest.raises(SquallError, match=r'SQ7005 .*x is read by "r" of the same script, name another'):
+        run(f"{script(kafka, 'x', f', changelog {chr(39)}upsert{chr(39)}', COLUMNS)} {to} AS {QUERY};")
     with pytest.raises(SquallError, match=r'SQ7002 .*sink "s" has no kafka.bootstrap.servers'):
         run(f"{script(kafka, 'x')} CREATE SINK s USING kafka OPTIONS (topic 'y') AS {QUERY};")
     with pytest.raises(SquallError, match=r"SQ7002 .* is for a STREAM, and a TABLE is read once"):

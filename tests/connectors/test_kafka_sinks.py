@@ -14,7 +14,7 @@ from squallpy.base.errors import SquallError
 from squallpy.runtime.connectors.kafka import kafka_sink
 from squallpy.runtime.connectors.kafka.brokers import is_passing, kafka_error
 from tests.connectors.kafka_topics import messages
-from tests.connectors.killed_runs import kill_again_and_again
+from tests.connectors.killed_runs import BACKENDS, kill_again_and_again
 from tests.connectors.runs import Row, Running, run
 from tests.connectors.servers import KafkaServer
 from tests.connectors.test_kafka import COLUMNS, QUERY, answer, send
@@ -157,19 +157,20 @@ def fault_what_cannot_be_written(kafka: KafkaServer, tmp_path: Path) -> None:
             run(script(kafka, "faults", options))
 
 
-def fault_kills(kafka: KafkaServer, tmp_path: Path) -> None:
-    """The run, or the broker, is killed at any time."""
-    world = World(kafka, "killed", 6)
-    (tmp_path / "q.sql").write_text(script(kafka, "killed"))
+@pytest.mark.parametrize("backend", BACKENDS)
+def fault_kills(kafka: KafkaServer, tmp_path: Path, backend: str) -> None:
+    """The run, a process of its Spark, or the broker, is killed at any time."""
+    world = World(kafka, f"killed-{backend}", 6)
+    (tmp_path / "q.sql").write_text(script(kafka, world.topic))
 
     def hit() -> None:
         kafka.kill()
         kafka.start()
 
     def is_done() -> bool:
-        return compacted(kafka, "killed-out") == world.answer
+        return compacted(kafka, f"{world.topic}-out") == world.answer
 
-    kill_again_and_again(tmp_path, "local", world.draw, world.change, is_done, hit, rows=20)
+    kill_again_and_again(tmp_path, backend, world.draw, world.change, is_done, hit, rows=20)
 
 
 def test_a_call_that_waits_for_ever_is_left(monkeypatch: pytest.MonkeyPatch) -> None:

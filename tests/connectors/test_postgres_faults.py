@@ -79,7 +79,8 @@ PARTITIONED = (
         (["CREATE TABLE t (id int, v int)", PUBLICATION], "", f"no primary key, so that old rows are not told, {FULL}"),
         ([T, PUBLICATION], "(id INT, v INT)", f"the stream has no PRIMARY KEY, {FULL}, or declare PRIMARY KEY (id)"),
         ([T, PUBLICATION], "(id INT, v INT PRIMARY KEY)", "the primary key of public.t is (id), not (v)"),
-        ([], "(id INT PRIMARY KEY, v INT)", 'has no table "t"'),
+        ([], "(id INT PRIMARY KEY, v INT)", 'has no table "t", write schema.table'),
+        ([T.replace("t (", '"T" (')], "", 'has no table "t", did you mean public."T"?'),
         ([T, PUBLICATION], "(id INT PRIMARY KEY, v INT, z INT)", 'has no column "z"'),
         ([T, PUBLICATION], "(id INT PRIMARY KEY, v INT, w INT)", "column \"w\": 'x' is not a valid INT"),
         ([*PARTITIONED, PUBLICATION], "", "run ALTER PUBLICATION squall SET (publish_via_partition_root = true);"),
@@ -109,6 +110,8 @@ def fault_before_the_first_row(postgres: PostgresServer, statements: list[str], 
         ("password '${file:/not/there}'", "the secret in /not/there cannot be read: no such file or directory"),
         ("connect_timeout 'soon'", 'option "connect_timeout" cannot be "soon", an interval above 0'),
         ("table ' '", 'option "table" is empty'),
+        ("password '${ENV:X}'", "${ENV:…} is no place of secrets, write ${env:NAME} or ${file:PATH}"),
+        ("slot.name 'Squall-1'", '"Squall-1" is no name of a slot, write a-z, 0-9 and _, 54 at most'),
     ],
 )
 def fault_of_options(options: str, says: str) -> None:
@@ -125,6 +128,37 @@ def test_a_server_that_is_not_there_is_waited_for(postgres: PostgresServer) -> N
     unknown = postgres.url.removesuffix("postgres") + "nobody"
     said = refused(f"CREATE STREAM t USING postgres OPTIONS (url '{unknown}'); SELECT 1 FROM t;")
     assert 'database "nobody" does not exist' in said and "a retry does not help" in said
+
+
+def fault_what_a_retry_does_not_help(table: PostgresServer) -> None:
+    """It is told at once."""
+    table.execute("DROP ROLE IF EXISTS poor", "CREATE ROLE poor LOGIN", "GRANT SELECT ON t TO poor")
+    assert "it is there: run GRANT USAGE ON SCHEMA public" in refused(
+        f"CREATE STREAM t USING postgres OPTIONS (url '{table.url.replace('postgres@', 'poor@')}'); SELECT 1 FROM t;"
+    )
+    table.execute("GRANT USAGE ON SCHEMA public TO poor")
+    for url in (f"{table.url}?sslmode=require", table.url.replace("postgres@", "poor@")):
+        began = time.monotonic()
+        said = refused(f"CREATE STREAM t USING postgres OPTIONS (url '{url}'); SELECT 1 FROM t;")
+        assert "SQ8010" in said and "a retry does not help" in said and time.monotonic() < began + 20, said
+    table.execute("DROP OWNED BY poor", "DROP ROLE poor")
+
+
+def fault_targets_of_the_same_script(table: PostgresServer) -> None:
+    text = sink(table)
+    query = text[text.index(" AS SELECT") :].rstrip(";")
+    for options, says in (("table 't'", 't is read by "t" of the same script'), ("table 's'", 'the sinks "s" and "u"')):
+        other = f"CREATE SINK u USING postgres OPTIONS (url '{table.url}', {options}, mode 'upsert'){query};"
+        assert "SQ7005" in (said := refused(text + other)) and says in said
+
+
+def test_tables_that_are_published(postgres: PostgresServer, tmp_path: Path) -> None:
+    """A table of a sink is in a publication FOR ALL TABLES, which asks for what tells rows apart."""
+    postgres.execute(T, "CREATE PUBLICATION squall FOR ALL TABLES", ROWS)
+    run(sink(postgres), checkpoint=tmp_path / "kept")
+    postgres.execute("UPDATE t SET v = 7 WHERE v = 1")
+    run(sink(postgres), checkpoint=tmp_path / "kept")
+    assert Counter(postgres.execute("SELECT v, n FROM s")) == Counter([(0, 10), (2, 10), (7, 10)])
 
 
 def fault_slots(table: PostgresServer, tmp_path: Path) -> None:
@@ -240,7 +274,7 @@ def test_commits_of_an_earlier_version(table: PostgresServer, tmp_path: Path) ->
     assert table.execute("SELECT n FROM s WHERE v = 7") == [(1,)]
     assert table.execute("SELECT 1 FROM squall_commits WHERE run IS NOT NULL") == [(1,)]
     table.execute("DROP TABLE squall_commits", "CREATE TABLE squall_commits (who text, batch int)")
-    says = "the table public.squall_commits of PostgreSQL at 127.0.0.1"
+    says = "public.squall_commits of PostgreSQL at 127.0.0.1"
     assert says in (said := refused(sink(table), tmp_path / "kept")) and 'it has no "query"' in said
 
 

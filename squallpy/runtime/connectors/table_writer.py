@@ -11,7 +11,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
-from squallpy.base.errors import SquallError
+from squallpy.base.errors import Span, SquallError
+from squallpy.catalog.connectors import CONNECTORS
 from squallpy.catalog.sink_spec import FINAL, SinkSpec
 
 NONE = -1
@@ -22,13 +23,11 @@ class NumberedSink(Protocol):
     """A target that knows the last batch of its query.
 
     Args:
-        option: The option that names the target.
         known: The number of that batch.
     """
 
     spec: SinkSpec
     mode: str
-    option: str
     known: int
 
 
@@ -72,7 +71,7 @@ def order_error(sink: NumberedSink, known: int, batch: int) -> SquallError:
     """Describe a target whose batches are not those of the checkpoint."""
     message = f"{sink} has {known + 1:,} batches of this query, and the checkpoint has given {batch:,}"
     hint = "another checkpoint has written to it, or one of both was put back: begin anew with both"
-    return SquallError("SQ7005", message, sink.spec.place(sink.option), hint)
+    return SquallError("SQ7005", message, _place(sink), hint)
 
 
 def existing_error(sink: NumberedSink, last: int, rows: str = "rows") -> SquallError:
@@ -84,10 +83,15 @@ def existing_error(sink: NumberedSink, last: int, rows: str = "rows") -> SquallE
     """
     what = f"has {rows}" if last == NONE else f"has {last + 1:,} batches of this query"
     hint = "write existing 'replace' to delete them, or existing 'keep'"
-    return SquallError("SQ7005", f"{sink} {what}, and this run begins anew", sink.spec.place(sink.option), hint)
+    return SquallError("SQ7005", f"{sink} {what}, and this run begins anew", _place(sink), hint)
 
 
 def fenced_error(sink: NumberedSink) -> SquallError:
     """Describe a target that a run which began later has taken over."""
     hint = "of two runs that write to one target, the one that began last goes on"
-    return SquallError("SQ7005", f"another run has taken over {sink}", sink.spec.place(sink.option), hint)
+    return SquallError("SQ7005", f"another run has taken over {sink}", _place(sink), hint)
+
+
+def _place(sink: NumberedSink) -> Span | None:
+    """Return the place of the option that names the target."""
+    return sink.spec.place(CONNECTORS[sink.spec.format].writes)

@@ -8,7 +8,7 @@ With several queries without a sink, --out of the second is changes/query-2 or r
 
 import glob
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path, PurePath
@@ -16,7 +16,7 @@ from typing import IO
 
 from squallpy.base.errors import SquallError
 from squallpy.base.local_paths import local_path
-from squallpy.catalog.connectors import CONNECTORS, load_connector
+from squallpy.catalog.connectors import CONNECTORS, load_connector, place_of
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.sink_spec import FINAL, FORMATS, SinkSpec
 from squallpy.logical.nodes import Query
@@ -53,7 +53,8 @@ class Outputs:
 
     def check(self, relations: Iterable[Relation], base: Path) -> None:
         """Raise SQ7005 for a target that another sink has, or a relation of the script reads."""
-        taken = dict[str, SinkSpec]()
+        taken, relations = dict[str, SinkSpec](), [*relations]
+        _check_servers([sink for sink in self._sinks.values() if sink.format in CONNECTORS], relations)
         for sink in self._sinks.values():
             with _at(sink):
                 if sink.target is None or (isinstance(sink.target, Path) and is_stream(sink.target)):
@@ -109,6 +110,22 @@ class Outputs:
         if path is None or "path" not in sink.options:
             return sink
         return replace(sink, options={**sink.options, "path": str((self._base / path).absolute())})
+
+
+def _check_servers(sinks: Sequence[SinkSpec], relations: Sequence[Relation]) -> None:
+    """Raise SQ7005 for a table or topic that two sinks have, or that a relation of the script reads."""
+    servers = [relation for relation in relations if relation.format in CONNECTORS]
+    read = {place_of(r.format, r.name, r.options, CONNECTORS[r.format].reads): r.name for r in servers}
+    taken = dict[tuple[str, ...], str]()
+    for sink in sinks:
+        option = CONNECTORS[sink.format].writes
+        place = place_of(sink.format, sink.name, sink.options, option)
+        if place in read:
+            message = f'{place[-1]} is read by "{read[place]}" of the same script'
+            raise SquallError("SQ7005", message, sink.place(option), "name another")
+        if (other := taken.setdefault(place, sink.name)) != sink.name and sink.format != "webhook":
+            message = f'the sinks "{other}" and "{sink.name}" write to one {option}'
+            raise SquallError("SQ7005", message, sink.place(option), "give each its own")
 
 
 @contextmanager

@@ -30,8 +30,6 @@ def open_sink(spec: SinkSpec, identity: str, resumed: bool) -> "DeltaSink":
 class DeltaSink:
     """A Delta table to which a query writes."""
 
-    option = "path"
-
     def __init__(self, spec: SinkSpec, place: Place, identity: str, resumed: bool) -> None:
         assert spec.mode
         self.spec, self.mode, self.place = spec, spec.mode, place

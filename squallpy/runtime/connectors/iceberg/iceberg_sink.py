@@ -39,8 +39,6 @@ def open_sink(spec: SinkSpec, identity: str, resumed: bool) -> "IcebergSink":
 class IcebergSink:
     """An Iceberg table to which a query writes."""
 
-    option = "table"
-
     def __init__(self, spec: SinkSpec, place: Place, identity: str, resumed: bool) -> None:
         assert spec.mode
         self.spec, self.mode, self.place = spec, spec.mode, place

@@ -111,9 +111,11 @@ class Brokers:
     def fault(self, error: KafkaException | KafkaError) -> SquallError:
         """Describe in one line what the brokers say, or that they say nothing."""
         reason = kafka_error(error)
-        hint = "it may pass: run the same command again when they are there"
-        hint = hint if is_passing(reason) else "a retry does not help before that is mended"
-        return SquallError("SQ8010", f"Kafka at {self} cannot be reached: {said(reason)}", hint=hint)
+        if is_passing(reason):
+            hint = "it may pass: run the same command again when they are there"
+            return SquallError("SQ8010", f"Kafka at {self} cannot be reached: {said(reason)}", hint=hint)
+        hint = "a retry does not help before that is mended"
+        return SquallError("SQ8010", f"Kafka at {self} says: {said(reason)}", hint=hint)
 
     def _made(
         self, kind: Callable[[dict[str, Any]], Client], usual: Mapping[str, Any], ours: Mapping[str, Any]
@@ -122,7 +124,8 @@ class Brokers:
         try:
             return kind({**self._settings(usual, ours), **_QUIET})
         except KafkaException as error:
-            raise SquallError("SQ7002", f"the client of Kafka refuses its settings: {said(error)}") from None
+            hint = "write kafka.sasl.mechanism 'PLAIN' or 'SCRAM-SHA-256'" if "GSSAPI" in said(error) else ""
+            raise SquallError("SQ7002", f"the client of Kafka refuses its settings: {said(error)}", hint=hint) from None
 
     def _settings(self, usual: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
         """Join usual settings, those of options, and ours, which options do not change."""

@@ -70,8 +70,6 @@ class KafkaSink:
         resumed: The run goes on where another stopped.
     """
 
-    option = "topic"
-
     def __init__(self, spec: SinkSpec, brokers: Brokers, identity: str, resumed: bool) -> None:
         assert spec.mode
         self.spec, self.mode, self.resumed, self._brokers = spec, spec.mode, resumed, brokers

@@ -102,7 +102,8 @@ def is_passing(error: psycopg.Error) -> bool:
     if error.sqlstate is not None:
         return error.sqlstate.startswith(_PASSING)
     said = str(error).lower()
-    wrong = ("authentication failed", "does not exist", "no pg_hba.conf entry", "no password supplied", "certificate")
+    wrong = ("authentication failed", "does not exist", "no pg_hba.conf entry", "no password supplied", "certificate",
+             "does not support ssl", "must be superuser", "permission denied", "not permitted to log in")  # fmt: skip
     refused = any(each in said for each in wrong) or "could not translate host name" in said
     return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and not refused
 

@@ -46,8 +46,6 @@ class PostgresSink:
         resumed: The run goes on where another stopped.
     """
 
-    option = "table"
-
     def __init__(self, spec: SinkSpec, server: Server, identity: str, resumed: bool) -> None:
         assert spec.mode
         self.spec, self.mode, self.server, self.resumed = spec, spec.mode, server, resumed
@@ -155,6 +153,9 @@ class PostgresSink:
                 columns.append(sql.SQL("UNIQUE NULLS NOT DISTINCT ({})").format(names))
             connection.execute(sql.SQL("CREATE TABLE {} ({})").format(self.identifier, sql.SQL(", ").join(columns)))
             self.table = describe(connection, self.target, self.server)
+            if self.table and _is_published(connection, self.table):
+                # NB: a publication FOR ALL TABLES takes it in, and of tables without an identity no row may go
+                connection.execute(sql.SQL("ALTER TABLE {} REPLICA IDENTITY FULL").format(self.identifier))
 
     @property
     def identifier(self) -> sql.Identifier:
@@ -311,6 +312,12 @@ class PostgresWriter(TableWriter[PostgresSink]):
         with connection.cursor() as cursor, cursor.copy(query) as copy:
             for data in csv_rows(rows, added + 2):  # NB: as of several columns, so that NULL stays without quotes
                 copy.write(data)
+
+
+def _is_published(connection: Connection, table: Table) -> bool:
+    """True if a publication has a table."""
+    query = "SELECT 1 FROM pg_publication_tables WHERE schemaname = %s AND tablename = %s"
+    return connection.execute(query, (table.schema, table.name)).fetchone() is not None
 
 
 def sql_type(field: pa.Field) -> str:

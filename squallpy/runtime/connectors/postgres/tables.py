@@ -113,7 +113,17 @@ def find_table(connection: Connection, written: str, server: Server) -> Table:
     """Describe a table; SQ4001 if there is none."""
     table = describe(connection, written, server)
     if table is None:
-        raise SquallError("SQ4001", f'PostgreSQL at {server} has no table "{written}"', hint="write schema.table")
+        schema, name = split_name(written)
+        found = connection.execute(
+            "SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+            " WHERE lower(c.relname) = lower(%s) AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND"
+            " n.nspname !~ '^pg_' ORDER BY lower(n.nspname) = lower(%s) DESC, 1, 2",
+            (name, schema or "public"),
+        ).fetchone()
+        hint = f"did you mean {_written(found[0])}.{_written(found[1])}?" if found else "write schema.table"
+        if found == (schema or "public", name):
+            hint = f"it is there: run GRANT USAGE ON SCHEMA {_written(found[0])} for the user"
+        raise SquallError("SQ4001", f'PostgreSQL at {server} has no table "{written}"', hint=hint)
     return table
 
 
