@@ -74,6 +74,7 @@ SCHEMA = {
         {"name": "e", "type": {"type": "enum", "name": "E", "symbols": ["A", "B"]}},
         {"name": "in", "type": ["null", {"type": "record", "name": "R", "fields": [
             {"name": "x", "type": "int"}, {"name": "y", "type": ["null", "string"]}]}]},
+        {"name": "arr", "type": {"type": "array", "items": ["null", {"type": "map", "values": "R"}]}},
         {"name": "b", "type": "boolean"}, {"name": "again", "type": ["null", "R"]},
     ],
 }  # fmt: skip
@@ -94,6 +95,7 @@ def oracle_programs() -> None:
             "ship": date(1992, 1, 1) + timedelta(days=draw.randrange(-9000, 5000)),
             "at": draw.choice([None, datetime(2020, 1, 1, 1, 2, 3, draw.randrange(10**6), UTC)]),
             "e": draw.choice("AB"), "in": inner(), "b": draw.random() < 0.5, "again": inner(),
+            "arr": [draw.choice([None, {}, {"k": {"x": 1, "y": "é"}}]) for _ in range(draw.randrange(4))],
         }
         for _ in range(300)
     ]  # fmt: skip
@@ -119,7 +121,7 @@ def oracle_programs() -> None:
         assert decode([cut])[1] == decode([data + b"\0"])[1] == [1]
     for _ in range(300):
         decode([bytes(draw.randrange(256) for _ in range(draw.randrange(80)))])  # NB: nothing is read behind the end
-    assert program_of(json.dumps(ROW), (("id",),)) is None
+    assert program_of(json.dumps(ROW), (("id",),)) and program_of(json.dumps(ROW), (("other",),)) is None
 
 
 @connectors

@@ -1,6 +1,7 @@
 """Avro files: types as schemas have them, ranges over blocks, and files at fault."""
 
 import datetime
+import json
 import sys
 import uuid
 from decimal import Decimal
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import fastavro
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +19,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, VARCHAR, Type, decimal
 from squallpy.catalog.relation import MULT, Field, Relation
 from squallpy.runtime.formats import avro
+from squallpy.runtime.formats.avro_program import program_of
 from squallpy.runtime.sources import infer_fields, open_source
 from squallpy.runtime.sources.source import FileSource
 
@@ -150,12 +153,20 @@ def oracle_programs_read_what_the_library_reads(tmp_path: Path, monkeypatch: pyt
     day = {"type": "int", "connect.name": "io.debezium.time.Date"}
     inner = {"type": "record", "name": "i", "namespace": "x.y", "fields": [
         {"name": "Day", "type": ["null", day]}, {"name": "name", "type": "string"}]}  # fmt: skip
+    more = {"type": "map", "values": {"type": "array", "items": ["null", "x.y.i"]}}
     schema = {"type": "record", "name": "r", "fields": [
+        {"name": "tags", "type": {"type": "array", "items": "string"}},
         {"name": "MZ_diff", "type": "long"}, {"name": "one", "type": ["null", inner]}, {"name": "two", "type": "x.y.i"},
+        {"name": "more", "type": more},
     ]}  # fmt: skip
     ones = [{"Day": i, "name": f"é{i}"} if i % 2 else None for i in range(500)]
     two = {"Day": None, "name": ""}
-    rows = [{"MZ_diff": 1 if i % 3 else -1, "one": one, "two": two} for i, one in enumerate(ones)]
+    rows = [
+        {"tags": ["x"] * (i % 3), "MZ_diff": 1 if i % 3 else -1, "one": one, "two": two,
+         "more": {f"{n}": [two, None] * (i % 4) for n in range(i % 2)}}
+        for i, one in enumerate(ones)
+    ]  # fmt: skip
+    assert program_of(json.dumps(schema), (("one", "name"),)) and not program_of(json.dumps(schema), (("tags",),))
     with (tmp_path / "r.avro").open("wb") as sink:
         fastavro.writer(sink, schema, rows, codec="deflate", sync_interval=200)
     paths = {"d": (DATE, "one.day"), "n": (VARCHAR, "one.NAME"), "m": (VARCHAR, "two.name"), "gone": (INT, "one.gone")}
@@ -171,6 +182,26 @@ def oracle_programs_read_what_the_library_reads(tmp_path: Path, monkeypatch: pyt
     assert found[499] == {"d": datetime.date(1971, 5, 15), "n": "é499", "m": "", "gone": None, MULT: 1}
     monkeypatch.setattr(avro, "program_of", lambda *_: None)
     assert rows_read() == found
+
+
+@pytest.mark.parametrize(
+    ("data", "value"),
+    [
+        ("03 04 02 04 02 06 00 0e", 7),  # two items with their bytes before them, then one
+        ("00 0e", 7),
+        ("fe ff ff ff ff ff ff ff ff 01 0e", None),  # more items than there are bytes
+        ("03 fe 01 02 04 00 0e", None),  # more bytes than there are
+        ("03 01 00 0e", None),
+        ("04 02", None),
+    ],
+)
+def test_blocks_of_arrays(data: str, value: int | None) -> None:
+    numbers = {"name": "a", "type": {"type": "array", "items": "int"}}
+    schema = {"type": "record", "name": "r", "fields": [numbers, {"name": "b", "type": "long"}]}
+    program, record = program_of(json.dumps(schema), (("b",),)), np.frombuffer(bytes.fromhex(data), np.uint8)
+    assert program
+    (column,), wrong = program.run(record, np.array([0]), np.array([len(record)]))
+    assert column.to_pylist() == [value] and bool(wrong[0]) == (value is None)
 
 
 def test_change_streams(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 {"name": "at", "type": ["null", {"type": "long", "logicalType": "timestamp-millis"}]}   →   at TIMESTAMP, in UTC
 
-A program of the schema decodes records, as it does those of messages; fastavro does where arrays or maps are in them.
+A program of the schema decodes records, as it does those of messages; fastavro does where arrays or maps are read.
 """
 
 import io

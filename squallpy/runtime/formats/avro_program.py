@@ -3,7 +3,8 @@
 {"fields": [{"name": "id", "type": "long"}, {"name": "who", "type": ["null", "string"]}]}, columns (who)
     →   LONG −   UNION of 2: nothing   BYTE_STRING who   END
 
-Records within records, unions of them and null, and logical types are programs; fastavro decodes arrays and maps.
+Records within records, unions of them and null, and logical types are programs; arrays and maps are passed over, and
+fastavro decodes those that are read.
 """
 
 import json
@@ -26,8 +27,10 @@ from squallpy.runtime.formats.avro_kernel import (
     FIXED,
     FIXED_DECIMAL,
     FLOAT,
+    ITEMS,
     JUMP,
     LONG,
+    NEXT,
     PRESENT,
     UNION,
     decode,
@@ -58,11 +61,16 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A compiled schema, with a column for each path that is wanted; None for those that it does not have."""
+    """A compiled schema, with a column for each path that is wanted; None for those that it does not have.
+
+    Args:
+        depth: How many arrays and maps are within each other.
+    """
 
     code: npt.NDArray[np.int64]
     jumps: npt.NDArray[np.int64]
     columns: tuple[Column | None, ...]
+    depth: int = 0
 
     def run(self, data: npt.NDArray[np.uint8], starts: Any, ends: Any) -> tuple[list[pa.Array], npt.NDArray[np.uint8]]:
         """Decode records between places of bytes; return the columns, and which records are none."""
@@ -82,7 +90,8 @@ class Program:
         shape = len(self.columns), rows
         words, lengths, valid = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.uint8)
         wrong = np.zeros(rows, np.uint8)
-        decode(data, starts, ends, self.code, self.jumps, words, lengths, valid, wrong)
+        counts = np.zeros(self.depth + 1, np.int64)
+        decode(data, starts, ends, self.code, self.jumps, counts, words, lengths, valid, wrong)
         valid[:, wrong != 0] = 0
         found = [
             None if column is None else _values(column, data, words[i], lengths[i], valid[i])
@@ -101,7 +110,7 @@ def program_of(schema: str, wanted: tuple[Path, ...]) -> Program | None:
         return None
     compiler.emit(END)
     code, jumps = np.array(compiler.code, np.int64), np.array([*compiler.jumps, 0], np.int64)
-    return Program(code, jumps, tuple(compiler.columns.get(i) for i in range(len(wanted))))
+    return Program(code, jumps, tuple(compiler.columns.get(i) for i in range(len(wanted))), compiler.deepest)
 
 
 @dataclass
@@ -112,6 +121,8 @@ class _Compiler:
     columns: dict[int, Column] = field(default_factory=dict)
     named: dict[str, Any] = field(default_factory=dict)
     inside: list[str] = field(default_factory=list)
+    depth: int = 0
+    deepest: int = 0
 
     def emit(self, op: int, column: int = -1, extra: int = 0) -> None:
         self.code += [op, column, extra]
@@ -153,12 +164,31 @@ class _Compiler:
         for at in ends:
             self.code[at] = len(self.code)
 
+    def _items(self, schema: Mapping[str, Any], path: Path) -> None:
+        """Compile what passes over an array or a map."""
+        if any(each[: len(path)] == path for each in self.wanted):
+            raise NotFlat
+        head, self.depth = len(self.code), self.depth + 1
+        self.deepest = max(self.deepest, self.depth)
+        self.emit(ITEMS, self.depth)
+        if schema["type"] == "map":
+            self.emit(BYTE_STRING)
+        self.value(schema["items" if schema["type"] == "array" else "values"], (*path, "[]"))
+        if len(self.code) == head + 3:  # NB: of items without a byte there may be any number
+            raise NotFlat
+        self.emit(NEXT, self.depth, head)
+        self.code[head + 2] = len(self.code)
+        self.depth -= 1
+
     def _leaf(self, schema: Mapping[str, Any], path: Path) -> None:
         kind, logical = schema["type"], schema.get("logicalType")
         if isinstance(kind, dict | list):
             self.value(kind, path)
             return
-        if kind in ("array", "map") or any(len(each) > len(path) and each[: len(path)] == path for each in self.wanted):
+        if kind in ("array", "map"):
+            self._items(schema, path)
+            return
+        if any(len(each) > len(path) and each[: len(path)] == path for each in self.wanted):
             raise NotFlat
         if kind == "null":
             return
