@@ -18,17 +18,20 @@ class JoinOperator(Enum):
     STATIC_OPT = "StaticOpt"  # the grid that is best for the sizes of sources
     DYNAMIC = "Dynamic"  # a grid that adapts
     HYBRID = "Hybrid"  # by hash, but heavy keys on grids that adapt
+    HYPERCUBE = "HyperCube"  # a dimension for each equality and each other relation
 
     @property
     def is_grid(self) -> bool:
         """True if every join is on a grid, or on a grid for each heavy key."""
-        return self not in (JoinOperator.AUTO, JoinOperator.SHJ)
+        return self not in (JoinOperator.AUTO, JoinOperator.SHJ, JoinOperator.HYPERCUBE)
 
     @property
     def adapts(self) -> bool:
         return self in (JoinOperator.AUTO, JoinOperator.DYNAMIC, JoinOperator.HYBRID)
 
 
+BINARY_OPERATORS = tuple(o.value for o in JoinOperator if o not in (JoinOperator.AUTO, JoinOperator.HYPERCUBE))
+"""Operators of a join of two inputs."""
 MOST_ITERATIONS = 10_000  # more are rather a recursion that does not end
 MOST_STATEMENTS = 10_000  # each takes a millisecond or two to compile
 MOST_PARTITIONS = 4096  # each is a task of every stage
@@ -74,7 +77,8 @@ class Settings:
         "auto",
         "distribution of joins: auto (by cost; joins without an equality use an adaptive grid, equi-joins whose rows "
         "are the result use Hybrid), SHJ (by hash), Hybrid (by hash, with a grid for each heavy key), or a grid: "
-        "StaticMid (square), StaticOpt (best for the sizes of the sources), Dynamic (adaptive)",
+        "StaticMid (square), StaticOpt (best for the sizes of the sources), Dynamic (adaptive), or HyperCube (three "
+        "relations or more at once)",
         choices=tuple(operator.value for operator in JoinOperator),
         name="join.operator",
     )

@@ -12,7 +12,7 @@ from squallpy.base.settings import JoinOperator
 from squallpy.physical.distribute.heavy_key_placement import HEAVY_FRACTION
 from squallpy.physical.distribute.location_tags import COLUMNS, EVERYWHERE, RANDOM, ROWS
 from squallpy.physical.joins.joiner_groups import square_grids
-from squallpy.physical.plan import Lookup, Plan, PoolPlan, Send, Update
+from squallpy.physical.plan import HYPERCUBE, CubePlan, Lookup, Plan, PoolPlan, Send, Update
 from squallpy.program.variable_names import Names
 
 _ON_GRID = (ROWS.value, COLUMNS.value)
@@ -50,6 +50,9 @@ def send_text(plan: Plan, send: Send, is_last: bool = False) -> str:
     if send.key:
         compared = ", ".join(names(pool.keys[i]) for i in send.key)
         to = f"by {compared}, or if that is heavy to all joiners of its {'column' if send.side else 'row'}, {to}"
+    elif send.cells:
+        axes = (f"{names.list(tuple(pool.keys[i] for i in by))}" for _, by in send.cells)
+        to = f"to all joiners of its cells, by {' and '.join(axes)}"
     elif send.side is not None:
         to = f"to all joiners of its {'column' if send.side else 'row'}, {to}"
     return f"{send.source}({names.list(pool.keys)}) {to}{'' if send.name == send.source else f' as {send.name}'}"
@@ -85,6 +88,8 @@ def _reason_of(plan: Plan, pool: PoolPlan, bound: list[frozenset[int]]) -> str:
     place, set_ = dict(plan.places)[pool.name], _describe_settings(plan, pool)
     if place in _ON_GRID:
         return f"on the grid: {set_ or 'no equality compares them'}"
+    if place == HYPERCUBE:
+        return f"on the hypercube: {set_ or 'its relations cost less to copy than to join two at a time'}"
     if place == EVERYWHERE.value:
         return f"everywhere: {set_ or 'copies cost less than sending their join partners'}"
     if place == ():
@@ -113,6 +118,8 @@ def _light(plan: Plan, pool: PoolPlan) -> str:
 
 def _grids(plan: Plan) -> Iterator[str]:
     """Describe the initial mapping of joiners, and whether it adapts."""
+    if plan.hypercube is not None:
+        yield _hypercube_text(plan.hypercube)
     if plan.grid is not None:
         views = [view.view for view in plan.on_grid]
         grows = ", and to four times as many joiners when they are half full" if plan.capacity else ""
@@ -120,3 +127,12 @@ def _grids(plan: Plan) -> Iterator[str]:
         grids = square_grids(plan.partitions) if plan.groups else (plan.grid,)
         first = " and ".join(str(grid.mapping) for grid in grids)
         yield f"GRID {first} at first, rows by columns; {goes if views else 'it stays'}"
+
+
+def _hypercube_text(plan: CubePlan) -> str:
+    """Show parts and load: HYPERCUBE r 2 × s 2 × t 2; a joiner has r/2 + s/2 + t/2"""
+    parts = zip(plan.dimensions, plan.cube.parts, strict=True)
+    axes = (f"{name} {count} by {'hash' if equal else 'ticket'}" for (name, equal), count in parts)
+    cuts = ((name, plan.cube.cuts(on)) for name, on in plan.relations)
+    load = " + ".join(name if count == 1 else f"{name}/{count}" for name, count in cuts)
+    return f"HYPERCUBE {' × '.join(axes)}; a joiner has {load}"

@@ -75,6 +75,8 @@ def _bytes(plan: Plan, send: Send) -> int:
     copies = plan.partitions if send.keys is None else 1
     if send.side is not None and plan.grid is not None:
         copies = plan.grid.mapping.copies(send.side)
+    if send.cells and plan.hypercube is not None:
+        copies = plan.hypercube.cube.copies(send.dimensions)
     return row_bytes(plan.delta(send.source)) * copies
 
 

@@ -14,6 +14,7 @@ from squallpy.catalog.relation import Relation
 from squallpy.catalog.window_spec import Clock, WindowSpec
 from squallpy.logical.expressions import Column, Expr
 from squallpy.physical.joins.grid import Grid
+from squallpy.physical.joins.hypercube import Hypercube
 from squallpy.physical.joins.mapping import Side
 from squallpy.physical.joins.migration_controller import EPSILON
 from squallpy.physical.matrix.matrix_plan import MatrixPlan
@@ -23,6 +24,8 @@ from squallpy.program.calculus import Lane
 from squallpy.program.output_spec import OutputSpec
 from squallpy.program.trigger_program import Program
 from squallpy.program.views import Row, View
+
+HYPERCUBE = "by cells of the hypercube"  # the placement of a pool
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +135,7 @@ class Send:
         side: Send to all joiners of a row or a column of the grid.
         key: Join keys; a heavy one has a grid of its own.
         partitions: Number of partitions, counted from the first, over which keys are hashed; None: all.
+        cells: Dimensions of the hypercube, each with the keys whose hash is the coordinate: send to all joiners there.
     """
 
     name: str
@@ -140,6 +144,28 @@ class Send:
     side: Side | None = None
     key: tuple[int, ...] = ()
     partitions: int | None = None
+    cells: tuple[tuple[int, tuple[int, ...]], ...] = ()
+
+    @property
+    def dimensions(self) -> tuple[int, ...]:
+        """The dimensions of the hypercube by which its rows are cut."""
+        return tuple(dimension for dimension, _ in self.cells)
+
+
+@dataclass(frozen=True, slots=True)
+class CubePlan:
+    """The hypercube of a join of many relations.
+
+    Args:
+        dimensions: For each, what it is called, and whether it is an equality.
+        views: The views on it, each with its dimensions.
+        relations: The relations of the join, each with its dimensions.
+    """
+
+    cube: Hypercube
+    dimensions: tuple[tuple[str, bool], ...]
+    views: tuple[tuple[str, tuple[int, ...]], ...]
+    relations: tuple[tuple[str, tuple[int, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +271,7 @@ class Plan:
     components: tuple[tuple[PinnedComponent, tuple[str, ...]], ...] = ()  # of a plan put together by hand: their pools
     grid: Grid | None = None  # the initial grid of joiners, if there is one
     on_grid: tuple[OnGrid, ...] = ()  # the views there, or on grids of their keys, if these adapt
+    hypercube: CubePlan | None = None  # of a join of many relations, if that is on one
     operator: JoinOperator = JoinOperator.AUTO  # set by the user
     epsilon: float = EPSILON  # fraction of a relation that has to change before its grid may
     groups: bool = False  # all partitions are joiners, though not a power of two
@@ -297,8 +324,9 @@ class Plan:
     def joins(self) -> dict[int, str]:
         """Distribution of the joins of each stage that has any, by its number.
 
-        It is hash, keys with grids, grid, or fixed, a grid that does not adapt.
+        It is hash, keys with grids, grid, fixed, a grid that does not adapt, or hypercube.
         """
+        cube = {name for name, _ in self.hypercube.views} if self.hypercube else set()
         adaptive, found, fixed = {view.view for view in self.on_grid}, dict[int, str](), self.fixed_sides.keys()
         for number, stage in enumerate(self.stages):
             updates = [step for step in stage.steps if isinstance(step, Update)]
@@ -307,6 +335,8 @@ class Plan:
                 found[number] = "fixed" if read & fixed else "hash"
                 if read & adaptive:
                     found[number] = "grid" if self.grid else "keys"
+                if read & cube:
+                    found[number] = "hypercube"
         return found
 
     @property

@@ -15,6 +15,7 @@ from squallpy.physical.access_paths import Indexes, ViewFacts, access
 from squallpy.physical.distribute.component_placements import component_placements
 from squallpy.physical.distribute.distributed_program import (
     ALL,
+    CellPlacement,
     DistributionOptions,
     KeyHashing,
     Placement,
@@ -24,6 +25,7 @@ from squallpy.physical.distribute.distributed_program import (
 )
 from squallpy.physical.distribute.driver_block import ends_on_driver
 from squallpy.physical.distribute.heavy_key_placement import add_heavy_key_grids, why_light
+from squallpy.physical.distribute.hypercube_placement import HypercubeJoin, find_hypercube_join, hypercube_of
 from squallpy.physical.distribute.initial_grids import SIDES, all_on_grid, grid_of
 from squallpy.physical.distribute.location_tags import EVERYWHERE, RANDOM, Mark, PlacementError
 from squallpy.physical.distribute.pinned_placements import pinned_placements
@@ -35,7 +37,9 @@ from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.joiner_groups import powers_of_two
 from squallpy.physical.joins.mapping import Mapping, Side
 from squallpy.physical.plan import (
+    HYPERCUBE,
     AuxiliaryPlan,
+    CubePlan,
     Derive,
     Feed,
     Lookup,
@@ -52,6 +56,8 @@ from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.calculus import lifted
 from squallpy.program.trigger_program import Program, Statement
 from squallpy.program.views import View
+
+_CHOSEN = ("spreads", "pins", "components", "grid", "hypercube", "operator", "light")
 
 
 def place(
@@ -85,10 +91,13 @@ def place(
     try:
         places = all_on_grid(program, operator) if operator.is_grid else {}
         places = {**places, **by_hand.placements, **fixed}
-        grids = operator is by_hand.operator is JoinOperator.AUTO
-        found = choose_placements(program, sizes, partitions, places, grids) if partitions > 1 else None
+        grids, is_set = operator is by_hand.operator is JoinOperator.AUTO, operator is JoinOperator.HYPERCUBE
+        join = find_hypercube_join(program) if (grids or is_set) and not places else None
+        if is_set and not join:
+            raise PlacementError("it has no join of three relations or more, each at one place in it")
+        found = choose_placements(program, sizes, partitions, places, grids, join, is_set) if partitions > 1 else None
     except PlacementError as reason:
-        if operator.is_grid:
+        if operator.is_grid or is_set:
             raise _unsuitable_operator(operator, options, str(reason)) from None
         message = f"{', '.join(options)}: no placement of the other views is possible with it: {reason}"
         raise SquallError("SQ7003", message) from None
@@ -109,11 +118,25 @@ def place(
         components=by_hand.views,
         grid=grid,
         on_grid=movable if used.adapts else (),
+        hypercube=_plan_hypercube(program, found, join, sizes, partitions),
         operator=operator,
     )
-    if operator is JoinOperator.AUTO:
+    if operator is JoinOperator.AUTO and plan.hypercube is None:
         plan = _with_heavy_key_grids(plan, found, switches, compensated)
     return _with_partitioned_results(plan, program, found, switches, compensated, apart) if apart else plan
+
+
+def _plan_hypercube(
+    program: Program, places: Placements, join: HypercubeJoin | None, sizes: Map[str, int], partitions: int
+) -> CubePlan | None:
+    """Plan the hypercube that views are placed on, if there is one."""
+    cube = hypercube_of(program, places, join, sizes, partitions)
+    if cube is None or join is None:
+        return None
+    views = ((view.name, places.get(view.name)) for view in program.stored)
+    on_it = tuple((name, place.dimensions) for name, place in views if isinstance(place, CellPlacement))
+    relations = tuple((name, join.of(name)) for name in join.relations)
+    return CubePlan(cube, tuple((str(d), d.is_equality) for d in join.dimensions), on_it, relations)
 
 
 def set_join_parameters(plan: Plan, epsilon: float, capacity: int | None = None, groups: bool = False) -> Plan:
@@ -186,7 +209,7 @@ def _with_partitioned_results(
     if plan.on_grid or plan.driver or not hashed:
         return plan
     other = _plan_distributed(program, {**places, **hashed}, plan.partitions, switches, compensated)
-    found = {name: getattr(plan, name) for name in ("spreads", "pins", "components", "grid", "operator", "light")}
+    found = {name: getattr(plan, name) for name in _CHOSEN}
     return replace(other, partitioned=tuple(hashed), **found)
 
 
@@ -275,6 +298,8 @@ def _placement_value(place: Placement) -> tuple[int, ...] | str:
             return place.value
         case KeyHashing(_, by) | Spread(by):
             return by
+        case CellPlacement():
+            return HYPERCUBE
     return place
 
 
@@ -335,7 +360,7 @@ class _PlanBuilder:
         assert step.keys is EVERYWHERE or isinstance(step.keys, tuple), f"{step.name} is sent to {step.keys}"
         side = None if step.side is None else SIDES[step.side]
         keys = step.keys if isinstance(step.keys, tuple) else None
-        return Send(step.name, step.source, keys, side, step.key, step.workers)
+        return Send(step.name, step.source, keys, side, step.key, step.workers, step.cells)
 
     def step(self, step: Step) -> Update | Derive:
         """Compile a statement, or the derivation of an auxiliary relation."""
@@ -357,7 +382,7 @@ class _PlanBuilder:
         passing = self.passing
         planned = {name: self.indexes.add_to(pool) for name, pool in self._pools.items()}
         deltas = tuple(pool for name, pool in planned.items() if name in passing)
-        where = tuple((name, _placement_value(place)) for name, place in places.items())
+        where = tuple((name, _placement_value(place)) for name, place in places.items() if name not in passing)
         results = tuple(planned[view.name] for view in self._program.results)
         pools = tuple(planned[view.name] for view in self._program.stored)
         unique = tuple(

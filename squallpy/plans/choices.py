@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.pinned_component import BROADCAST, GRID, HASH, PARTITIONINGS, SINGLE
-from squallpy.base.settings import MOST_PARTITIONS, JoinOperator
+from squallpy.base.settings import BINARY_OPERATORS, MOST_PARTITIONS, JoinOperator
 
 _BY_HASH = (JoinOperator.SHJ.value, JoinOperator.HYBRID.value)
-OPERATORS = tuple(operator.value for operator in JoinOperator if operator is not JoinOperator.AUTO)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,7 @@ def read_choices(
         message = f"operator {operator} does not go with partitioning {scheme}"
         raise SquallError("SQ7003", message, hint=f"it is {_scheme_of(operator)}; leave one of them out")
     if operator and _scheme_of(operator) not in schemes:
-        others = ", ".join(each for each in OPERATORS if _scheme_of(each) in schemes)
+        others = ", ".join(each for each in BINARY_OPERATORS if _scheme_of(each) in schemes)
         raise SquallError("SQ7003", f"operator {operator} needs an equality", hint=f"use {others}")
     if scheme == GRID and not operator:
         operator = JoinOperator.DYNAMIC.value
@@ -71,9 +70,9 @@ def _scheme_of(operator: str) -> str:
 
 
 def _read_operator(name: str) -> str:
-    found: str | None = next((each for each in OPERATORS if each.lower() == name.lower()), None)
+    found: str | None = next((each for each in BINARY_OPERATORS if each.lower() == name.lower()), None)
     if found is None:
-        raise SquallError("SQ7003", f'no join operator is called "{name}"', hint=nearest(name, OPERATORS))
+        raise SquallError("SQ7003", f'no join operator is called "{name}"', hint=nearest(name, BINARY_OPERATORS))
     return found
 
 

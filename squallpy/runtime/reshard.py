@@ -61,6 +61,8 @@ class Homes:
     def __post_init__(self) -> None:
         if self.plan.grid and not self.plan.on_grid:
             raise CannotMove("its joins are on a grid that does not adapt")
+        if self.plan.hypercube:
+            raise CannotMove("its join is on a hypercube")
         if self.plan.groups:
             raise CannotMove("its joiners are in groups")
         if self.plan.matrices and self.plan.matrices.parts:

@@ -49,12 +49,33 @@ def test_every_join_operator(
         engine.push(pushed)
         (load,) = loads.note(BatchReport.of({**engine.stats, **getattr(engine, "figures", {})}))
     assert (load.kind, [*load.mapping]) == (kind, mapping)
+    assert load.bound == ({1: 1.25, 2: 3.75}[len(mapping)] if kind == "grid" else None)
     if kind == "fixed":  # a grid of 2 × 2 is (R/2 + S/2) / (R/4 + S) from the best, and joiners are nearly even
         least = many / 4 + few
         assert (many + few) / 2 <= load.ilf <= 1.2 * (many + few) / 2
         assert (many + few) / 2 / least <= load.ratio <= 1.2 * (many + few) / 2 / least
     else:
         assert load.ilf >= (many + few) / partitions / 2 and 1.0 <= load.ratio < 1.6
+
+
+def test_the_load_of_a_hypercube(tmp_path: Path) -> None:
+    """Three streams on 8 joiners: each row at four, so that a joiner gets half of each relation."""
+    script = SCRIPT.replace(
+        "SELECT a, b", "CREATE STREAM t (k BIGINT, c BIGINT) USING csv OPTIONS (path 't');\nSELECT a, b"
+    )
+    engine, draw, rows = PartitionedEngine(8), np.random.default_rng(3), 0
+    engine.start(script.replace("ON_", "ABS(r.k - s.k) <= 1 JOIN t ON b = c + r.k AND t.k < s.k"), tmp_path, {})
+    loads = JoinLoads(engine._compiled.plan)
+    for _ in range(3):
+        rows += 300
+        own = {"k": draw.integers(0, 500, 300), "x": np.arange(rows - 300, rows)}
+        engine.push(
+            {name: pa.table({"k": own["k"], other: own["x"]}) for name, other in zip("rst", "abc", strict=True)}
+        )
+        (load,) = loads.note(BatchReport.of(engine.stats))
+    assert (load.kind, load.mapping, load.axes) == ("hypercube", ((2, 2, 2),), ("r", "s", "t"))
+    assert 3 / 2 * rows <= load.ilf <= 1.2 * 3 / 2 * rows
+    assert 1.0 <= load.ratio <= 1.2
 
 
 def test_how_far_behind_sources_are() -> None:

@@ -59,6 +59,7 @@ MORE: dict[str, Callable[[], MemoryEngine]] = {
     "as well-formed": partial(PartitionedEngine, 3, move_rules=False, move_sharing=False),
     "on grids": partial(Joining, 7, join_operator="Dynamic", join_groups=True),
     "heavy keys": partial(Joining, 5, join_operator="Hybrid"),
+    "on hypercubes": partial(Joining, 8, join_operator="HyperCube"),
 }
 ON_SPARK = {  # what travels differs between these, or how often it does
     "join_comma": 3, "static_table": 3, "strings": 3, "delete_first_join": 2, "global_join": 1, "empty_batches": 3,

@@ -12,6 +12,7 @@ from squallpy.physical.distribute.location_tags import (
     LOCAL,
     RANDOM,
     SOURCE,
+    Cells,
     Dist,
     Expression,
     Line,
@@ -32,7 +33,7 @@ from squallpy.physical.distribute.single_transformer import (
     remove_dead_steps,
 )
 from squallpy.physical.distribute.statement_blocks import StatementBlock, fuse, one_block_each
-from squallpy.physical.distribute.well_formed import make_well_formed
+from squallpy.physical.distribute.well_formed import evaluate_at_cells, make_well_formed
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.trigger_program import Program, Statement
 
@@ -53,8 +54,23 @@ class Spread:
     partitions: int
 
 
+@dataclass(frozen=True, slots=True)
+class CellPlacement:
+    """Copies at all joiners of a hypercube with the same coordinates along some of its dimensions.
+
+    Args:
+        of: The number of the hypercube's dimensions.
+        keys: For each dimension, the positions of the keys whose hash is the coordinate; () where that follows from
+            fields that a view has summed away.
+    """
+
+    dimensions: tuple[int, ...]
+    of: int
+    keys: tuple[tuple[int, ...], ...] = ()
+
+
 Placement = (
-    tuple[int, ...] | Mark | KeyHashing | Spread
+    tuple[int, ...] | Mark | KeyHashing | Spread | CellPlacement
 )  # of a view: spread by those of its keys (by none: at one node), or a mark
 Placements = Mapping[str, Placement]
 
@@ -158,7 +174,12 @@ class Distribution:
                 for ref, place in zip(statement.refs, found, strict=True)
             )
             target = None if to is None else _at(statement.keys, to)
-            known = self._memo[key] = _evaluate_rules(reads, statement.keys, target, self._switches.rules)
+            if any(isinstance(at, Cells) for at in (target, *(read.at for read in reads))):
+                cells = {ref.name: _at(ref.variables, places[ref.name]) for ref in statement.refs if ref.name in places}
+                known = evaluate_at_cells(reads, cells, statement.keys, target, statement.partial)
+            else:
+                known = _evaluate_rules(reads, statement.keys, target, self._switches.rules)
+            self._memo[key] = known
         return known
 
 
@@ -218,6 +239,8 @@ def _at(variables: tuple[Column, ...], place: Placement) -> Location:
             return Line(side, variables, tuple(variables[i] for i in by))
         case Spread(by, partitions):
             return Dist(tuple(variables[i] for i in by), partitions)
+        case CellPlacement(dimensions, of, hashed):
+            return Cells(dimensions, of, tuple(tuple(variables[i] for i in by) for by in hashed))
     return Dist(tuple(variables[i] for i in place))
 
 
@@ -226,6 +249,8 @@ def _placement_of(statement: Statement, at: Location) -> Placement:
     if isinstance(at, Dist):
         by = tuple(statement.keys.index(v) for v in at.keys)
         return by if at.workers is None else Spread(by, at.workers)
+    if isinstance(at, Cells):
+        return CellPlacement(at.dimensions, at.of)
     assert isinstance(at, Mark), "partial products are not stored at several nodes"
     return at
 
@@ -239,7 +264,7 @@ def _placement_of_auxiliary(
     assert place not in (RANDOM, LOCAL), "the groups of an auxiliary relation have to be whole"
     if isinstance(place, Mark):
         return place
-    if isinstance(place, KeyHashing):
+    if isinstance(place, KeyHashing | CellPlacement):
         raise PlacementError("the groups of an auxiliary relation would be split")
     by = []
     for position in place.keys if isinstance(place, Spread) else place:

@@ -4,7 +4,8 @@
 
 The paper's transformers are one here: a Move of hashed data is its Repart, one from the driver its Scatter, one to the
 driver its Gather. EVERYWHERE is the partitioning function that maps a tuple to every node. A grid is the join-matrix
-model (`adaptive-online-joins` §3.1): ROWS meet COLUMNS, each pair at one node, whatever the predicate.
+model (`adaptive-online-joins` §3.1): ROWS meet COLUMNS, each pair at one node, whatever the predicate. A hypercube is
+that in n dimensions: cells meet whatever their dimensions, and each combination of tuples at one node.
 """
 
 from dataclasses import dataclass, field
@@ -58,13 +59,41 @@ class Line:
         return COLUMNS if self.side is ROWS else ROWS
 
 
-Location = Dist | Line | Mark
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """A copy at all joiners of a hypercube with the same coordinates along some of its dimensions.
+
+    An expression there is evaluated over the tuples of each joiner, as a part of the whole that is to be added up.
+
+    Args:
+        of: The number of the hypercube's dimensions.
+        hashed: For each dimension, the variables whose hash is the coordinate, where something is moved there.
+    """
+
+    dimensions: tuple[int, ...]
+    of: int
+    hashed: tuple[tuple[Column, ...], ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """True if each tuple is at one joiner."""
+        return len(self.dimensions) == self.of
+
+    @property
+    def keys(self) -> tuple[Column, ...]:
+        """All hashed variables."""
+        return tuple(dict.fromkeys(v for variables in self.hashed for v in variables))
+
+
+Location = Dist | Line | Cells | Mark
 
 
 def join_location(a: Location, b: Location) -> Location | None:
     """Find where a join of inputs at `a` and `b` can be evaluated without a move; None if nowhere."""
     if isinstance(a, Line) and isinstance(b, Line) and a.side is b.across and a.key == b.key:
         return RANDOM
+    if isinstance(a, Cells) and isinstance(b, Cells):
+        return Cells(tuple(sorted({*a.dimensions, *b.dimensions})), a.of)
     if a is EVERYWHERE:
         return b if b not in (LOCAL, SOURCE) else None
     if b is EVERYWHERE:
@@ -169,7 +198,7 @@ class Move(_Properties):
         assert isinstance(self.to, Mark) or set(self.to.keys) <= self.child.variables, (
             f"{self.to} of a child without these variables"
         )
-        if isinstance(self.child.at, Line) or (self.child.at is EVERYWHERE and isinstance(self.to, Line)):
+        if has_copies(self.child.at) or (self.child.at is EVERYWHERE and isinstance(self.to, Line | Cells)):
             raise PlacementError("copies at several nodes would arrive several times")
         child = self.child
         self._set_properties(self.to, child.variables, child.reads, child.is_delta, False, self.to, child)
@@ -190,6 +219,11 @@ class Move(_Properties):
 
 
 Expression = Read | Join | Sum | Move
+
+
+def has_copies(at: Location) -> bool:
+    """True if the same tuples are at several nodes, though not at all."""
+    return isinstance(at, Line) or (isinstance(at, Cells) and not at.is_whole)
 
 
 def has_whole_groups(keys: tuple[Column, ...], child: "Expression") -> bool:
@@ -217,6 +251,8 @@ def show_location(location: Location) -> str:
             return f"[{_list(by)}{'' if workers is None else f' over {workers}'}]"
         case Line(side, by, key):
             return f"[{_list(key)}, if heavy {_list(by)} {side.value}]" if key else f"[{_list(by)} {side.value}]"
+        case Cells(dimensions):
+            return f"[{_list(location.keys)} along {', '.join(map(str, dimensions))}]"
     return f"[{location.value}]"
 
 

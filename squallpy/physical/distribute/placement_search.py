@@ -9,8 +9,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from squallpy.base.rings import LaneRing, Payload
-from squallpy.physical.distribute.distributed_program import Distribution, Placement, distribute
+from squallpy.physical.distribute.distributed_program import CellPlacement, Distribution, Placement, distribute
 from squallpy.physical.distribute.driver_block import ends_on_driver
+from squallpy.physical.distribute.hypercube_placement import HypercubeJoin, hypercube_of
 from squallpy.physical.distribute.initial_grids import (
     fields_of,
     grid_of,
@@ -19,12 +20,13 @@ from squallpy.physical.distribute.initial_grids import (
     side_of,
     stored_fraction,
 )
-from squallpy.physical.distribute.location_tags import COLUMNS, EVERYWHERE, RANDOM, ROWS, SOURCE, Dist, PlacementError
+from squallpy.physical.distribute.location_tags import COLUMNS, EVERYWHERE, RANDOM, ROWS, Dist, PlacementError
 from squallpy.physical.distribute.row_deltas import row_deltas
 from squallpy.physical.distribute.single_transformer import Compute, Derivation, RowDeltas, Transfer
 from squallpy.physical.distribute.statement_blocks import StatementBlock
 from squallpy.physical.joins.grid import Grid
-from squallpy.program.trigger_program import Program
+from squallpy.physical.joins.hypercube import Hypercube
+from squallpy.program.trigger_program import Program, Statement
 from squallpy.program.views import View
 
 BATCH = 100_000  # tuples of the batch whose cost is estimated
@@ -34,6 +36,7 @@ IMPROVED = 3
 TRIES = 1000  # statements placed again from each start
 COPY = 0.02  # cost of a record that every node stores, in rows sent
 WORK = 1.0  # cost of processing a row in a statement, in rows sent
+SELECTIVITY = 1 / 3  # of an inequality
 WORD = 0.03  # cost of a word of a row, besides that of the row, in rows sent
 
 
@@ -43,11 +46,17 @@ def choose_placements(
     partitions: int,
     fixed: Mapping[str, Placement] | None = None,
     grids: bool = True,
+    join: HypercubeJoin | None = None,
+    is_set: bool = False,
 ) -> dict[str, Placement] | None:
     """Choose a placement for each view but the result; None if one partition alone is as good.
 
     `fixed` placements stay; `grids` allows views on a grid that are not fixed. PlacementError if nothing goes with
     the fixed ones.
+
+    Args:
+        join: The join that a hypercube suits, where it may have one.
+        is_set: It has one, whatever the cost.
     """
     cost_of = _CostModel(program, sizes, partitions)
     equated = _equated_fields(program, sizes)
@@ -68,7 +77,30 @@ def choose_placements(
         if cost == float("inf"):
             raise PlacementError("a view would have to be sent with every batch")
         return best
+    if join is not None:
+        on_cube = {**best, **join.placements(program)}
+        if is_set:
+            distribute(program, on_cube)
+            return on_cube
+        if join.has_theta and _is_cheaper_on_cube(program, sizes, partitions, join, on_cube, best):
+            return on_cube
     return best if cost < cost_of(dict.fromkeys(options, ())) else None
+
+
+def _is_cheaper_on_cube(
+    program: Program,
+    sizes: Mapping[str, int],
+    partitions: int,
+    join: HypercubeJoin,
+    on_cube: Mapping[str, Placement],
+    best: Mapping[str, Placement],
+) -> bool:
+    """True if a hypercube costs less than other placements and than one partition.
+
+    Placements differ in how many nodes process a copy, and in how many pairs are sent: both are estimated.
+    """
+    cost_of = _CostModel(program, sizes, partitions, join)
+    return cost_of(on_cube) < min(cost_of(best), cost_of({**best, **dict.fromkeys(best, ())}))
 
 
 def _improve(
@@ -183,17 +215,25 @@ def _distinct_values(view: View, place: Placement, keys: Mapping[tuple[str, str]
 
 @dataclass(frozen=True)
 class _CostModel:
-    """The cost model of a batch, in rows sent."""
+    """The cost model of a batch, in rows sent.
+
+    Args:
+        join: The join that may be on a hypercube, whose pairs and copies are estimated; None: each row finds one
+            partner, and nodes share the work.
+    """
 
     program: Program
     sizes: Mapping[str, int]
     partitions: int
+    join: HypercubeJoin | None = None
     row_deltas: RowDeltas = field(init=False)
     distribution: Distribution = field(init=False)
+    views: Mapping[str, View] = field(init=False)
     memo: dict[tuple[Placement | None, ...], float] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "row_deltas", row_deltas(self.program))
+        object.__setattr__(self, "views", {view.name: view for view in self.program.views})
         object.__setattr__(self, "distribution", Distribution(self.program, rows=self.row_deltas))
 
     def __call__(self, places: Mapping[str, Placement]) -> float:
@@ -209,40 +249,43 @@ class _CostModel:
         except PlacementError:
             return float("inf")
         grid = grid_of(self.program, places, self.sizes, self.partitions)
-        return self.of(blocks, grid) + self._cost_of_copies(places, grid)
+        cube = hypercube_of(self.program, places, self.join, self.sizes, self.partitions)
+        return self.of(blocks, grid, cube) + self._cost_of_copies(places, grid, cube)
 
-    def _cost_of_copies(self, places: Mapping[str, Placement], grid: Grid | None) -> float:
+    def _cost_of_copies(self, places: Mapping[str, Placement], grid: Grid | None, cube: Hypercube | None) -> float:
         """Compute the cost of copies of large views."""
         held = 0.0
         for view in self.program.views:
-            if (place := places.get(view.name)) in (EVERYWHERE, ROWS, COLUMNS):
+            place, fraction = places.get(view.name), 0.0
+            if isinstance(place, CellPlacement):
+                fraction = 1 / cube.cuts(place.dimensions) if cube else 1.0
+            elif place in (EVERYWHERE, ROWS, COLUMNS):
+                fraction = stored_fraction(place, grid)
+            if fraction:
                 row = _cost_of_row(len(view.keys), view.rings)
-                held += row * max(1, max_records(view, self.sizes)) * stored_fraction(place, grid)
+                held += row * max(1, max_records(view, self.sizes)) * fraction
         return COPY * held
 
-    def of(self, blocks: tuple[StatementBlock, ...], grid: Grid | None = None) -> float:
+    def of(self, blocks: tuple[StatementBlock, ...], grid: Grid | None = None, cube: Hypercube | None = None) -> float:
         rows, layouts, cost = dict(self._deltas()), dict(self._layouts()), 0.0
         touched: dict[str, float] = {}  # rows added to a view
+        parts: dict[str, float] = {}  # of what is sent, at each node
         views = {view.name for view in self.program.views}
         exchanges = sum(block.moves for block in blocks) - ends_on_driver(blocks, self.program)
         cost += ROUND * exchanges
         for block in blocks:
             for step in block.steps:
                 match step:
-                    case Transfer(name, source, by, side):
+                    case Transfer(name, source):
                         rows[name] = rows.get(source, float("inf"))  # a whole view
                         layouts[name] = layouts[source]
-                        part = (
-                            stored_fraction(side, grid)
-                            if side
-                            else 1
-                            if by in (EVERYWHERE, ())
-                            else 1 / self.partitions
-                        )
+                        part = self._part_of(step, grid, cube)
                         cost += rows[name] * part * _cost_of_row(*layouts[name])
+                        parts |= {name: part} if self.join else {}
                     case Compute(statement, at):
                         given = rows.get(statement.refs[0].name, float("inf"))
                         made = given if statement.keys else min(given, self.partitions)
+                        made *= self._pairs_of(statement) if self.join else 1.0
                         if statement.target in views:
                             touched[statement.target] = max(made, touched.get(statement.target, 0.0))
                         else:
@@ -250,10 +293,34 @@ class _CostModel:
                             rings = statement.rings(lambda name: layouts[name][1])
                             layouts[statement.target] = len(statement.keys), rings
                         alone = at is EVERYWHERE or at == Dist(())
-                        cost += WORK * given / (1 if alone and at is not SOURCE else self.partitions)
+                        part = parts.get(statement.refs[0].name, 1.0 if alone else 1 / self.partitions)
+                        cost += WORK * given * part
                     case Derivation(_, source, deltas):
                         rows |= dict.fromkeys(deltas, touched.get(source, 0.0))
         return cost
+
+    def _pairs_of(self, statement: Statement) -> float:
+        """Estimate the rows that a statement makes of one: a third of a view for each inequality, one by an equality.
+
+        Rows of a view that are summed away make no more of them.
+        """
+        first, *others = statement.refs
+        known, pairs = {*first.variables}, 1.0
+        for ref in others:
+            new = {*ref.variables} - known
+            if new == {*ref.variables} and new & {*statement.keys} and ref.name in self.views:
+                compared = sum(bool(f.reads & new) for f in statement.filters)
+                pairs *= max(1.0, max_records(self.views[ref.name], self.sizes) * SELECTIVITY**compared)
+            known |= new
+        return pairs
+
+    def _part_of(self, transfer: Transfer, grid: Grid | None, cube: Hypercube | None) -> float:
+        """Compute the part of the rows that a node receives."""
+        if transfer.cells and cube:
+            return 1 / cube.cuts(dimension for dimension, _ in transfer.cells)
+        if transfer.side:
+            return stored_fraction(transfer.side, grid)
+        return 1.0 if transfer.keys in (EVERYWHERE, ()) else 1 / self.partitions
 
     def _layouts(self) -> Iterator[tuple[str, tuple[int, tuple[LaneRing, ...]]]]:
         """List the number of keys and the rings of each view and delta."""

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from squallpy.logical.expressions import Column, Expr, columns, substitute
 from squallpy.physical.distribute.location_tags import (
     EVERYWHERE,
+    Cells,
     Dist,
     Expression,
     Join,
@@ -36,7 +37,11 @@ from squallpy.program.views import Ref, View
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """A move of what `source` holds of this batch, named `name`; `workers` as those of Dist."""
+    """A move of what `source` holds of this batch, named `name`; `workers` as those of Dist.
+
+    Args:
+        cells: Dimensions of a hypercube, each with the positions of the keys that are hashed there.
+    """
 
     name: str
     source: str
@@ -44,6 +49,7 @@ class Transfer:
     side: Mark | None = None
     key: tuple[int, ...] = ()
     workers: int | None = None
+    cells: tuple[tuple[int, tuple[int, ...]], ...] = ()
     reads: frozenset[str] = field(init=False, repr=False, compare=False)
     writes: frozenset[str] = field(init=False, repr=False, compare=False)
 
@@ -175,13 +181,14 @@ class Form:
                 ref = self._compute(child, outer, to)
         by, side = _spread_by(to, ref.variables), to.side if isinstance(to, Line) else None
         grid_key, workers = _grid_key(to, ref.variables), to.workers if isinstance(to, Dist) else None
-        key = (ref.name, by, side, grid_key, workers)
+        cells = _cells(to, ref.variables)
+        key = (ref.name, by, side, grid_key, workers, cells)
         if self._is_new(key):
             name = self._name(ref.name, ".")
-            if side is None and ref.name in self._rows:
+            if side is None and not cells and ref.name in self._rows:
                 self._make(key, self._move_rows(*self._rows[ref.name], name, by, to))
             else:
-                self._make(key, Transfer(name, ref.name, by, side, grid_key, workers))
+                self._make(key, Transfer(name, ref.name, by, side, grid_key, workers, cells))
         return replace(ref, name=self._shared_names[key])
 
     def _move_rows(self, delta: View, rows: View, name: str, by: tuple[int, ...] | Mark, to: Location) -> Compute:
@@ -235,6 +242,16 @@ def _grid_key(to: Location, variables: tuple[Column, ...]) -> tuple[int, ...]:
     return tuple(variables.index(v) for v in key)
 
 
+def _cells(to: Location, variables: tuple[Column, ...]) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    """List the dimensions of a hypercube with the positions of the variables that are hashed there."""
+    if not isinstance(to, Cells):
+        return ()
+    return tuple(
+        (dimension, tuple(variables.index(v) for v in by))
+        for dimension, by in zip(to.dimensions, to.hashed, strict=True)
+    )
+
+
 def _spread_by(to: Location, variables: tuple[Column, ...]) -> tuple[int, ...] | Mark:
     """List the positions of the hashed variables that are left; earlier moves may have summed some away."""
     match to:
@@ -242,6 +259,8 @@ def _spread_by(to: Location, variables: tuple[Column, ...]) -> tuple[int, ...] |
             return tuple(variables.index(v) for v in by)
         case Line(_, by):
             return tuple(variables.index(v) for v in by if v in variables)
+        case Cells():
+            return tuple(variables.index(v) for v in to.keys)
     return to
 
 

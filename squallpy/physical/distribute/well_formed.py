@@ -6,7 +6,7 @@
 As in the paper, cost is ignored here: `simplify_transformers` considers it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial, reduce
 from typing import cast
 
@@ -16,6 +16,7 @@ from squallpy.physical.distribute.location_tags import (
     LOCAL,
     RANDOM,
     SOURCE,
+    Cells,
     Dist,
     Expression,
     Join,
@@ -25,6 +26,7 @@ from squallpy.physical.distribute.location_tags import (
     PlacementError,
     Read,
     Sum,
+    has_copies,
     join_location,
 )
 
@@ -44,6 +46,41 @@ def make_well_formed(reads: Sequence[Read], keys: tuple[Column, ...], target: Lo
     if isinstance(whole.at, Line):
         raise PlacementError("each node of a row would add up the same")
     return Move(Dist(keys), whole) if whole.at in (EVERYWHERE, SOURCE) else whole  # NB: added by one node, not by each
+
+
+def evaluate_at_cells(
+    reads: Sequence[Read],
+    cells: Mapping[str, Location],
+    keys: tuple[Column, ...],
+    target: Location | None,
+    partial: bool,
+) -> Expression:
+    """Evaluate Sum_[keys](reads ⋈ …) at the joiners of a hypercube: only what is not there moves.
+
+    Args:
+        cells: Where deltas are sent.
+        partial: The outcome stays, for later statements of the batch.
+    """
+    there: list[Expression] = [
+        read if isinstance(read.at, Cells) or read.at is EVERYWHERE else _send(read, cells) for read in reads
+    ]
+    there.sort(key=lambda one: one.at is EVERYWHERE)
+    whole = Sum(keys, reduce(Join, there[1:], there[0]))
+    if isinstance(target, Cells):
+        if not (isinstance(whole.at, Cells) and whole.at.dimensions == target.dimensions):
+            raise PlacementError("its parts would be at other joiners")
+        return whole
+    if target is not None and target is not RANDOM:
+        return _move_to(target, whole)
+    if has_copies(whole.at) and not partial:
+        raise PlacementError("joiners with the same coordinates would add up the same")
+    return Move(Dist(keys), whole) if whole.at is EVERYWHERE else whole
+
+
+def _send(read: Read, cells: Mapping[str, Location]) -> Move:
+    if not read.delta or read.ref.name not in cells:
+        raise PlacementError("a view that is elsewhere would be sent with every batch")
+    return Move(cells[read.ref.name], read)
 
 
 def _join(target: Location | None, left: Expression, right: Expression) -> Expression:

@@ -14,7 +14,7 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from squallpy.base.settings import JoinOperator
+from squallpy.base.settings import BINARY_OPERATORS
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.heavy_keys import HEAVY_FRACTION, HeavyKeys, hash_joiner, initial_heavy_keys
 from squallpy.physical.joins.joiner_groups import Homes, powers_of_two, square_grids
@@ -23,7 +23,7 @@ from squallpy.physical.joins.mapping import Mask, Numbers, Side, Tickets, find_b
 from squallpy.physical.joins.migration_controller import Controller, Policy, Sizes
 from squallpy.physical.joins.migration_transfers import Migration
 
-NAMES = tuple(create_operator.value for create_operator in JoinOperator if create_operator is not JoinOperator.AUTO)
+NAMES = BINARY_OPERATORS
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from squallpy.base.types import Kind
 from squallpy.logical.expressions import Column
 from squallpy.physical.distribute.heavy_key_placement import HEAVY_FRACTION
 from squallpy.physical.joins.heavy_keys import route_by_key
+from squallpy.physical.joins.hypercube import Hypercube
 from squallpy.physical.joins.mapping import Tickets
 from squallpy.physical.plan import Plan, Send
 from squallpy.runtime.joiners.batch_plan import BatchPlan, KeyMoves
@@ -53,6 +54,9 @@ def spread(
     if isinstance(batch, KeyMoves) and send.side is not None and send.key:
         yield from _by_key(delta, columns, send, partitions, batch, names)
         return
+    if send.cells and plan.hypercube:
+        yield from _by_cells(delta, columns, send, plan.hypercube.cube, names)
+        return
     if send.side is None or not grids:
         targets = partitions_of(delta.keys, columns, send.keys, send.partitions or partitions, names)
         for partition in range(partitions):
@@ -78,6 +82,17 @@ def _by_key(
     for joiner in np.unique(joiners).tolist():
         rows = positions[joiners == joiner]
         yield joiner, delta.take(rows)
+
+
+def _by_cells(
+    delta: Delta, columns: Sequence[Column], send: Send, cube: Hypercube, names: Dictionary
+) -> Iterator[tuple[int, Delta]]:
+    """Yield rows for all joiners of a hypercube with their coordinates."""
+    tickets = [tickets_of(delta.keys, columns, by, names) for _, by in send.cells]
+    firsts, copies = cube.words(send.dimensions, tickets, len(delta.keys)), cube.copies_of(send.dimensions).tolist()
+    for first in np.unique(firsts).tolist():
+        rows = delta.take(np.flatnonzero(firsts == first))
+        yield from ((first + copy, rows) for copy in copies)
 
 
 def keys_of(plan: Plan, sends: Iterable[Send], sent: Mapping[str, Delta], names: Dictionary) -> dict[str, Any]:

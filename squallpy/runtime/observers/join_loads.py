@@ -1,7 +1,7 @@
 """Loads of joiners: for each join of a plan its mapping, and the input-load factor of its most loaded joiner.
 
 Under any operator: SHJ by hash is one row of joiners; StaticMid and StaticOpt have the grid that they began with;
-Dynamic, Hybrid and groups report theirs with each batch.
+Dynamic, Hybrid and groups report theirs with each batch; HyperCube has the parts along each dimension.
 """
 
 from collections import Counter
@@ -9,9 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from squallpy.physical.joins.hypercube import find_best_hypercube
 from squallpy.physical.joins.mapping import Side, find_best_mapping
-from squallpy.physical.plan import Plan
+from squallpy.physical.plan import CubePlan, Plan
 from squallpy.runtime.observers.report import BatchReport, JoinReport
+
+INSERTS_BOUND, DELETES_BOUND, GROUPS_BOUND = 1.25, 1.4, 3.75  # of an adaptive grid's load by the best (docs/joins.md)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,17 +23,21 @@ class JoinLoad:
 
     Args:
         stage: The stage in which it is evaluated.
-        kind: hash; keys, some of which have grids; grid, which adapts; or fixed, a grid that does not.
-        mapping: Rows and columns of joiners, of each group.
+        kind: hash; keys, some of which have grids; grid, which adapts; fixed, a grid that does not; or hypercube.
+        mapping: Rows and columns of joiners, of each group; of a hypercube its parts along each dimension.
         ilf: Tuples that the most loaded joiner was sent, or on a grid that adapts holds.
         ratio: Its load by that of the best mapping with an equal share for each.
+        bound: The most by which the operator lets its mapping's load exceed the best's; None if it promises nothing.
+        axes: What the numbers of a mapping count.
     """
 
     stage: int
     kind: str
-    mapping: tuple[tuple[int, int], ...]
+    mapping: tuple[tuple[int, ...], ...]
     ilf: float
     ratio: float
+    bound: float | None = None
+    axes: tuple[str, ...] = ("rows", "columns")
 
 
 class JoinLoads:
@@ -60,7 +67,9 @@ class JoinLoads:
         assert self._plan
         if kind == "grid" and join.mapping:
             ratio = (join.ilf_ratio or 1.0) * (join.busiest or 1.0)
-            return JoinLoad(stage, kind, _pairs(join.mapping), join.ilf or 0.0, ratio)
+            return JoinLoad(stage, kind, _pairs(join.mapping), join.ilf or 0.0, ratio, self._bound)
+        if kind == "hypercube" and self._plan.hypercube:
+            return self._load_of_hypercube(stage, self._plan.hypercube, most, skew)
         if kind == "fixed" and self._plan.grid:
             mapping = self._plan.grid.mapping
             r, s = (self._rows(side) for side in Side)
@@ -71,13 +80,35 @@ class JoinLoads:
         skew = join.busiest if kind == "keys" and join.busiest is not None else skew
         return JoinLoad(stage, kind, ((1, self._plan.partitions),), most, skew)
 
+    @property
+    def _bound(self) -> float:
+        """The bound of an adaptive grid, or of groups of them (docs/joins.md)."""
+        assert self._plan
+        if self._plan.groups:
+            return GROUPS_BOUND
+        return DELETES_BOUND if any(r.has_deletes for r in self._plan.program.relations) else INSERTS_BOUND
+
+    def _load_of_hypercube(self, stage: int, plan: CubePlan, most: int, skew: float) -> JoinLoad:
+        """Compare the load of a hypercube, by the rows read so far, with that of the best parts."""
+        inputs = [(float(self._read[self._stream_of(name)]), on) for name, on in plan.relations]
+        best = find_best_hypercube(plan.cube.joiners, len(plan.dimensions), inputs)
+        load, least = (cube.load(inputs) for cube in (plan.cube, best))
+        ratio = skew * (load / least if least else 1.0)
+        axes = tuple(name for name, _ in plan.dimensions)
+        return JoinLoad(stage, "hypercube", (plan.cube.parts,), most, ratio, axes=axes)
+
+    def _stream_of(self, relation: str) -> str:
+        """Name the stream of a relation, which may be the rows of its window."""
+        assert self._plan
+        window = self._plan.windows.get(relation)
+        return window.stream if window else relation
+
     def _rows(self, side: Side) -> int:
         """Count the rows read of the largest relation that brings tuples to a side of a grid that is fixed."""
         assert self._plan
         views = {view.name: view for view in self._plan.program.views}
         brought = [views[name] for name, at in self._plan.fixed_sides.items() if at is side]
-        windows = {name: window.stream for name, window in self._plan.windows.items()}
-        names = [windows.get(atom.relation.name, atom.relation.name) for view in brought for atom in view.atoms]
+        names = [self._stream_of(atom.relation.name) for view in brought for atom in view.atoms]
         return max((self._read[name] for name in names), default=0)
 
 

@@ -64,7 +64,9 @@ class Prometheus(Observer):
         self._watermark = family("gauge", "watermark_timestamp_seconds", "Event time that a stream has reached.")
         self._bytes = family("gauge", "state_bytes", "Bytes in use, by view.")
         self._records = family("gauge", "state_records", "Records, by view.")
-        self._mapping = family("gauge", "join_mapping", "Rows and columns of a join's grid of joiners.")
+        self._mapping = family(
+            "gauge", "join_mapping", "Rows and columns of a join's grid of joiners, or parts of a hypercube."
+        )
         self._load = family(
             "gauge", "join_input_load_factor", "Load of the most loaded joiner by that of the best mapping, by stage."
         )
@@ -195,9 +197,9 @@ class Prometheus(Observer):
         for join in self._joins.note(report):
             labels = {"stage": join.stage, "kind": join.kind}
             self._load.set(join.ratio, **labels)
-            for group, (high, wide) in enumerate(join.mapping):
-                self._mapping.set(high, **labels, group=group, side="rows")
-                self._mapping.set(wide, **labels, group=group, side="columns")
+            for group, parts in enumerate(join.mapping):
+                for side, count in zip(join.axes, parts, strict=True):
+                    self._mapping.set(count, **labels, group=group, side=side)
         epoch = report.join.epoch if report.join else None
         if epoch is not None:
             before, self._epoch = self._epoch, epoch

@@ -1,0 +1,67 @@
+"""Hypercubes of joiners: the least load, and that each combination of tuples meets at one joiner."""
+
+from itertools import product
+from math import prod
+from random import Random
+
+import numpy as np
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from squallpy.physical.joins.hypercube import ROUNDING, Hypercube, arrange, find_best_hypercube, least_load
+from squallpy.physical.joins.mapping import Tickets
+
+SIZES = st.lists(st.integers(1, 10**7), min_size=1, max_size=4)
+BITS = st.integers(0, 6)
+SHARED = ((100.0, (0,)), (900.0, (0, 1)), (400.0, (1,)), (50.0, (2,)))  # two equalities and a relation without one
+
+
+def golden_shares() -> None:
+    """Three equal relations on 8 joiners: each cut in two, instead of two copied everywhere."""
+    equal = [(1000.0, (i,)) for i in range(3)]
+    assert find_best_hypercube(8, 3, equal).parts == (2, 2, 2)
+    assert find_best_hypercube(8, 3, equal).load(equal) == round(least_load(8, [1000] * 3)) == 1500
+    assert find_best_hypercube(64, 2, [(1.0, (0,)), (64.0, (1,))]).parts == (1, 64)  # the paper's Figure 2
+    assert find_best_hypercube(16, 3, [(0.0, (i,)) for i in range(3)]).parts == (4, 2, 2)  # of unknown sizes
+
+
+@given(SIZES, BITS)
+def property_load_is_near_that_of_any_shares(sizes: list[int], bits: int) -> None:
+    """Powers of two cost at most 2/(e ln 2) times the best numbers from 1 on, however many relations there are."""
+    inputs = [(float(size), (i,)) for i, size in enumerate(sizes)]
+    load, least = find_best_hypercube(1 << bits, len(sizes), inputs).load(inputs), least_load(1 << bits, sizes)
+    assert least * (1 - 1e-9) <= load <= least * ROUNDING
+
+
+@given(st.lists(st.integers(1, 10**6), min_size=4, max_size=4), BITS)
+def oracle_best_parts(sizes: list[int], bits: int) -> None:
+    """No other parts have less load, also where relations share dimensions."""
+    inputs = [(float(size), on) for size, (_, on) in zip(sizes, SHARED, strict=True)]
+    parts = [each for each in product([1 << bit for bit in range(bits + 1)], repeat=3) if prod(each) == 1 << bits]
+    least = min(arrange(each).load(inputs) for each in parts)
+    assert find_best_hypercube(1 << bits, 3, inputs).load(inputs) <= least * (1 + 1e-9)
+
+
+@given(st.lists(st.integers(0, 2), min_size=3, max_size=3), st.integers(0, 2), st.integers(0, 2), st.randoms())
+def property_each_combination_meets_once(bits: list[int], giver: int, taker: int, random: Random) -> None:
+    """Before and after a bit has moved, which changes no other coordinate of a joiner."""
+    cube = arrange([1 << bit for bit in bits])
+    assume(giver != taker and bits[giver])
+    moved = cube.move_bit(giver, taker)
+    joiners = np.arange(cube.joiners)
+    for other in {0, 1, 2} - {giver, taker}:
+        assert (moved.coordinate_of(other, joiners) == cube.coordinate_of(other, joiners)).all()
+    for each in (cube, moved):
+        met = np.zeros(each.joiners, np.int64)
+        tickets = np.array([random.getrandbits(64) for _ in range(6)], np.uint64)
+        ends = [_joiners(each, (dimension,), [tickets]) for dimension in range(3)]
+        for r, s, t in product(*ends):
+            (at,) = {*r} & {*s} & {*t}
+            met[at] += 1
+        assert met.sum() == 6**3
+
+
+def _joiners(cube: Hypercube, on: tuple[int, ...], tickets: list[Tickets]) -> list[list[int]]:
+    """List the joiners of each tuple."""
+    firsts, copies = cube.words(on, tickets, len(tickets[0])), cube.copies_of(on)
+    return [(first + copies).tolist() for first in firsts]
