@@ -118,6 +118,9 @@ def test_appends_and_tables(tmp_path: Path) -> None:
         DeltaTable(world.folder).optimize.compact()
     text = f"CREATE TABLE r USING delta OPTIONS (path '{world.folder}'); {QUERY};"
     assert run(text).rows == world.answer()
+    assert not run(script(world, f", startingVersion '{DeltaTable(world.folder).version() + 1}'")).rows
+    with pytest.raises(SquallError, match=r"SQ4009 .*startingVersion is 99, and the newest version of .*/r is [0-9]+,"):
+        run(script(world, ", startingVersion '99'"))
     first = run(script(world, ", startingVersion '5'")).rows
     assert first != world.answer() and sum(row[2] for row in first) < sum(row[2] for row in world.answer())
     DeltaTable(world.folder).delete("k < 1000")
@@ -165,6 +168,19 @@ def fault_deletion_vectors(tmp_path: Path) -> None:
     query = "SELECT k, MAX(x) AS x FROM r GROUP BY k"
     with pytest.raises(SquallError, match=says):
         run(f"CREATE STREAM r USING delta OPTIONS (path '{other.folder}'); {sink} AS {query};")
+
+
+def test_names_of_columns_are_quoted(tmp_path: Path) -> None:
+    world = World(tmp_path / "r", 1)
+    sink = f"CREATE SINK s USING delta OPTIONS (path '{tmp_path}/ö t', mode 'upsert')"
+    query = 'SELECT k % 3 AS `it\'s ``k``, "x".y`, COUNT(*) AS `Ü n` FROM r GROUP BY k % 3'
+    text = f"CREATE STREAM r USING delta OPTIONS (path '{world.folder}', readChangeFeed 'true'); {sink} AS {query};"
+    for _ in range(3):
+        world.append()
+        run(text, checkpoint=tmp_path / "kept")
+    rows = DeltaTable(tmp_path / "ö t").to_pyarrow_table().to_pylist()
+    assert {*rows[0]} == {'it\'s `k`, "x".y', "Ü n"} and len({row['it\'s `k`, "x".y'] for row in rows}) == len(rows)
+    assert sum(row["Ü n"] for row in rows) == len(DeltaTable(world.folder).to_pyarrow_table())
 
 
 def test_sinks_that_have_rows(tmp_path: Path) -> None:

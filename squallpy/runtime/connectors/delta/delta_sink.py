@@ -160,7 +160,7 @@ class DeltaWriter(TableWriter[DeltaSink]):
             else f"{_at('t', n)} = {_at('s', n)}"
             for n in key
         )
-        values, gone = {f"`{n}`": _at("s", n) for n in names}, f"s.__squall_op = '{DELETE}'"
+        values, gone = {_quoted(n): _at("s", n) for n in names}, f"s.__squall_op = '{DELETE}'"
         table.merge(
             source, " AND ".join(equal) or "true", source_alias="s", target_alias="t", commit_properties=properties
         ).when_matched_delete(gone).when_matched_update(values, f"NOT ({gone})").when_not_matched_insert(
@@ -169,7 +169,11 @@ class DeltaWriter(TableWriter[DeltaSink]):
 
 
 def _at(alias: str, name: str) -> str:
-    return f"{alias}.`{name}`"
+    return f"{alias}.{_quoted(name)}"
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 def _stored(type: pa.DataType) -> pa.DataType:

@@ -89,6 +89,9 @@ class DeltaStream(_DeltaRows):
     def initial(self) -> Offset:
         """Return the place before the first rows: those of a version, or the changes behind the one before."""
         if self._first is not None:
+            if self._first > (newest := self._table.version()) + 1:
+                message = f"startingVersion is {self._first}, and the newest version of {self.place} is {newest}"
+                raise SquallError(NOT_FOLLOWED, message, hint="name one that there is, or the next")
             return {"version": self._first - 1, "read": 1}
         return {"version": self._table.version(), "read": 0}
 
