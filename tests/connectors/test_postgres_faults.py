@@ -80,6 +80,8 @@ PARTITIONED = (
         ([T, PUBLICATION], "(id INT, v INT)", f"the stream has no PRIMARY KEY, {FULL}, or declare PRIMARY KEY (id)"),
         ([T, PUBLICATION], "(id INT, v INT PRIMARY KEY)", "the primary key of public.t is (id), not (v)"),
         ([], "(id INT PRIMARY KEY, v INT)", 'has no table "t", write schema.table'),
+        ([PUBLICATION.replace(" FOR TABLE t", ""), "CREATE VIEW t AS SELECT 1 AS v"], "", "public.t is a view, whose"),
+        ([T.replace("TABLE", "UNLOGGED TABLE")], "", "is UNLOGGED, so that its changes are not told, run ALTER TABLE"),
         ([T.replace("t (", '"T" (')], "", 'has no table "t", did you mean public."T"?'),
         ([T, PUBLICATION], "(id INT PRIMARY KEY, v INT, z INT)", 'has no column "z"'),
         ([T, PUBLICATION], "(id INT PRIMARY KEY, v INT, w INT)", "column \"w\": 'x' is not a valid INT"),

@@ -138,6 +138,7 @@ def check_followed(connection: Connection, table: Table, publication: str, key: 
     (level,) = connection.execute("SHOW wal_level").fetchone() or ("",)
     if level != "logical":
         raise _refused(f"wal_level is {level}", "ALTER SYSTEM SET wal_level = logical", " and start the server anew")
+    _check_logged(connection, table)
     known = connection.execute(
         "SELECT pubviaroot, pubinsert AND pubupdate AND pubdelete AND pubtruncate FROM pg_publication"
         " WHERE pubname = %s",
@@ -171,6 +172,18 @@ def check_followed(connection: Connection, table: Table, publication: str, key: 
         )
     _check_identity(table, key)
     return found[1] if condition else None
+
+
+def _check_logged(connection: Connection, table: Table) -> None:
+    """Raise SQ4009 for what has no changes in the server's log."""
+    kinds = {"v": "a view", "m": "a materialized view", "f": "a foreign table"}
+    if table.kind in kinds:
+        message = f"{table} is {kinds[table.kind]}, whose changes are not in the server's log"
+        hint = "follow the tables under it, or declare a TABLE, which is read once"
+        raise SquallError(NOT_FOLLOWED, message, hint=hint)
+    query = "SELECT 1 FROM pg_class WHERE oid = %s AND relpersistence = 'u'"
+    if connection.execute(query, (table.oid,)).fetchone():
+        raise _refused(f"{table} is UNLOGGED, so that its changes are not told", f"ALTER TABLE {table} SET LOGGED")
 
 
 def _check_identity(table: Table, key: tuple[str, ...]) -> None:
