@@ -8,7 +8,7 @@ from typing import Any
 from squallpy.base.errors import Notice, Span, SquallError, nearest
 from squallpy.catalog.matrices import Matrix, MatrixProgram
 from squallpy.catalog.orders import OrderText
-from squallpy.catalog.relation import CONSTANT, Parts, Relation
+from squallpy.catalog.relation import Parts, Relation
 from squallpy.catalog.sink_spec import SinkSpec
 
 DEFAULT_SCHEMAS = ("default", "main", "public", "dbo")  # of Spark, DuckDB, PostgreSQL and SQL Server
@@ -41,8 +41,8 @@ Entry = Relation | View | Matrix | MatrixProgram | OrderText | SinkSpec
 
 
 def _is_implied(entry: Entry) -> bool:
-    """True if nobody has declared it: the relation of one row."""
-    return isinstance(entry, Relation) and entry.format == CONSTANT
+    """True if nobody has declared it: a relation of one row."""
+    return isinstance(entry, Relation) and entry.is_implied
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ class Catalog:
         self.entries[entry.name.lower()] = entry
 
     def declare_implied(self, entry: Entry) -> None:
-        """Declare the matrices of a table function, once for equal calls; SQ2007 if another entry has the name."""
+        """Declare what a table function stands for, once for equal calls; SQ2007 if another entry has the name."""
         other = self.entries.get(entry.name.lower())
         if other is None or replace(other, span=entry.span) != entry:
             self.add(entry)

@@ -43,6 +43,8 @@ OPTIONS: dict[str, str] = {
     "format": "socket and http: the format of lines, csv (the default of sockets) or json (that of http), or arrow",
     "endpoint": "http: the path at the address, by default '/' and the name of the stream",
     "token_env": "http: the environment variable with the token that is asked for, as Authorization: Bearer TOKEN",
+    "order": "files: the order in which rows are read: as they are in the files, or random",
+    "seed": "files: a number from which a random order is derived",
     "maxfilespertrigger": "files: the most files that a batch begins to read of a watched folder",
     "maxbytespertrigger": "files: about the most bytes of a watched folder that a batch reads",
 }
@@ -56,6 +58,7 @@ _KINDS = {
     "http": (HTTP,),
 }
 DEAD_LETTER = "dead-letter"
+RANDOM = "random"
 STORED = "stored"
 """The option that the word STORED of a declaration sets: rows that were read are kept, for views that come later."""
 PUSHED = "pushed"
@@ -66,6 +69,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "compression": ("gzip", "bz2", "zstd", "lz4", "none"),
     "header": ("true", "false"),
     "on_error": ("fail", "skip", DEAD_LETTER),
+    "order": ("file", RANDOM),
     "watch": ("true", "false"),
     "spool": ("true", "false"),
     "format": (*LINES, ARROW),
@@ -157,6 +161,8 @@ def _check_own(format: str, key: str, value: str) -> tuple[str, str]:
         raise SquallError("SQ7002", f'option "{key}" cannot be "{value}"', hint="a path such as '/clicks'")
     if name == "port" and not (value.isdecimal() and int(value) in PORTS):
         raise SquallError("SQ7002", f'option "{key}" cannot be "{value}"', hint="a number from 1 to 65535")
+    if name == "seed" and not (value.isdecimal() and int(value) < 1 << 32):
+        raise SquallError("SQ7002", f'option "{key}" cannot be "{value}"', hint="a number from 0 to 4294967295")
     if name in INTERVALS and parse_interval(value) is None:
         hint = "an interval above 0, such as '30 seconds' or '500 ms'"
         raise SquallError("SQ7002", f'option "{key}" cannot be "{value}"', hint=hint)

@@ -7,10 +7,11 @@ from typing import Any
 from squallpy.base.errors import Span
 from squallpy.base.types import BIGINT, INT, TIMESTAMP, VARCHAR, Type
 from squallpy.catalog.connectors import CHANGES, CONNECTORS
-from squallpy.catalog.format_options import FORMATS, INTERVALS, row_format
+from squallpy.catalog.format_options import FORMATS, INTERVALS, RANDOM, row_format
 
 COMPUTED = "matrix"  # the format of a relation whose rows are computed, not read
 WORKING = "working"  # the format of a recursive table, as the queries read it that derive its rows
+ROW_COUNT = "row count"  # the format of a relation of one row, in whose one column is how many rows a source has
 CONSTANT = "constant"  # the format of a relation of one row, in whose one column is 0
 MULT = "__mult"  # the multiplicity of a row of a change stream, +1 or −1: a column added by readers
 TRUNCATED = -2
@@ -138,8 +139,8 @@ class Relation:
     """A named source of rows. `stream` relations change; others are loaded once, before the first batch.
 
     `format` is that of files, the name of a source that others have written, COMPUTED for the cells of a matrix,
-    CONSTANT or WORKING; `options` as written (keys in lower case); `op` names the operation column of a change stream
-    and is not one of `fields`.
+    CONSTANT, ROW_COUNT (then `counts` is the relation whose rows it counts) or WORKING; `options` as written (keys in
+    lower case); `op` names the operation column of a change stream and is not one of `fields`.
     """
 
     name: str
@@ -153,6 +154,7 @@ class Relation:
     delay_micros: int = 0
     span: Span | None = None
     parts: Parts | None = None
+    counts: "Relation | None" = None
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -229,7 +231,17 @@ class Relation:
     @property
     def is_foreign(self) -> bool:
         """True if a source that is no files brings its rows, as others have written it or a socket."""
-        return self.format not in (*FORMATS, COMPUTED, CONSTANT, WORKING)
+        return self.format not in (*FORMATS, COMPUTED, CONSTANT, ROW_COUNT, WORKING)
+
+    @property
+    def is_implied(self) -> bool:
+        """True if no statement declares it, but a query that needs its one row."""
+        return self.format in (CONSTANT, ROW_COUNT)
+
+    @property
+    def is_random(self) -> bool:
+        """True if its rows come in a random order, so that those that were read are a sample."""
+        return self.options.get("order") == RANDOM
 
     @property
     def is_by_place(self) -> bool:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from squallpy.base.errors import SquallError
 from squallpy.catalog.catalog import View
-from squallpy.catalog.relation import COMPUTED, CONSTANT, Field, Relation
+from squallpy.catalog.relation import Field, Relation
 from squallpy.flight.messages import (
     CommandGetCatalogs,
     CommandGetCrossReference,
@@ -99,7 +99,7 @@ def list_readable(session: OpenSession) -> Iterator[Readable]:
     """List the views and static tables of a session, without views of streams that are not materialized."""
     for entry in [*session.catalog.entries.values()]:
         match entry:
-            case Relation(stream=False, format=format) if format not in (COMPUTED, CONSTANT):
+            case Relation(stream=False) if not (entry.is_computed or entry.is_implied):
                 kind = TABLE
             case View(is_materialized=materialized, query=query) if materialized or not session.reads_streams(query):
                 kind = VIEW

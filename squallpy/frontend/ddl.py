@@ -17,6 +17,7 @@ from squallpy.catalog.format_options import (
     HTTP,
     INTERVALS,
     OPTIONS,
+    RANDOM,
     SOCKET,
     STORED,
     check_format,
@@ -120,6 +121,8 @@ def declare(script: ScriptText, tree: Parsed) -> CreateRelation:
     files = kept if format in FORMATS else {}  # NB: options of other sources are theirs
     if files.get("watch") == "true" and not stream:
         raise SquallError("SQ7002", "a TABLE does not change and is not watched", name_span, "declare a STREAM")
+    with at(name_span):
+        check_order(files, stream)
     for limit in ("maxFilesPerTrigger", "maxBytesPerTrigger") if files.get("watch") != "true" else ():
         if limit.lower() in files:
             message = f"{limit} is for a stream that is watched"
@@ -147,6 +150,19 @@ def check_received(format: str, options: Mapping[str, str], stream: bool) -> Non
     if rows == ARROW and options.get("on_error", "fail") != "fail":
         hint = "leave it out: a request with rows that cannot be read is refused as a whole"
         raise SquallError("SQ7002", f"on_error '{options['on_error']}' is for csv and json, not for {ARROW}", hint=hint)
+
+
+def check_order(options: Mapping[str, str], stream: bool) -> None:
+    """Raise SQ7002 for a random order of rows that are read at once, change others or have no end, and a seed alone."""
+    if options.get("order") != RANDOM:
+        if "seed" in options:
+            raise SquallError("SQ7002", "a seed is for rows in a random order", hint="write OPTIONS (order 'random')")
+        return
+    if not stream:
+        raise SquallError("SQ7002", "a TABLE is read at once, in no order", hint="declare a STREAM, or remove it")
+    if other := next((name for name in ("op", "changelog", "watch") if options.get(name, "false") != "false"), None):
+        message = f"order 'random' is for files with an end, whose rows only come: not beside {other}"
+        raise SquallError("SQ7002", message, hint=f"remove order, or {other}")
 
 
 def check_dead_letters(options: Mapping[str, str]) -> None:

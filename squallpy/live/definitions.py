@@ -101,14 +101,24 @@ class Definitions:
         replaces = created.existing is Existing.REPLACE and name.lower() in self.catalog.entries
         if replaces:
             self._refuse_readers(name, created.span, "replaced")
+        sources = list[str]()
         with self._undoing():
             if replaces:
                 self.catalog.entries.pop(name.lower())
+                sources = [name, *self._pop_implied(name)]
                 self._columns.pop(name, None)
             self.declare(replace(created, existing=Existing.REFUSE), name, text)
-        if replaces:
-            self._drop_source(name)
+        for source in sources:
+            self._drop_source(source)
         return Outcome(f"CREATE {kind}")
+
+    def _pop_implied(self, name: str) -> list[str]:
+        """Remove from the catalogue what queries of before have implied by a stream; returned are the names."""
+        entries = [e for e in self.catalog.entries.values() if isinstance(e, Relation) and e.counts]
+        found = [e.name for e in entries if e.counts and e.counts.name.lower() == name.lower()]
+        for each in found:
+            self.catalog.entries.pop(each.lower())
+        return found
 
     def declare(self, statement: Statement, name: str, text: str) -> None:
         """Declare what has no query."""
@@ -238,19 +248,21 @@ class Definitions:
         readers = self.entries.all_readers(self.catalog, entry.name)
         if readers and not drop.cascades:
             self._refuse_readers(entry.name, drop.span, "dropped")
-        dropped = list[Maintained]()
+        dropped, sources = list[Maintained](), list[str]()
         with self._undoing():
             for name in (*reversed(readers), entry.name):
                 dropped += [each for each in [self.entries.maintained.pop(name.lower(), None)] if each]
                 self.catalog.entries.pop(name.lower(), None)
                 self._texts.pop(name.lower(), None)
+            if isinstance(entry, Relation):
+                sources = [entry.name, *self._pop_implied(entry.name)]
             self._columns.pop(entry.name, None)
             self._refresh(bool(dropped))
         for each in dropped:
             each.sink.finish(stopped=True)
             each.sink.close()
-        if isinstance(entry, Relation):
-            self._drop_source(entry.name)
+        for source in sources:
+            self._drop_source(source)
         return Outcome(f"DROP {drop.kind}")
 
     def _refuse_readers(self, name: str, span: Span, what: str) -> None:

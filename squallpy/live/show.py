@@ -20,7 +20,7 @@ def show(definitions: Definitions, what: str) -> pa.Table:
             name=[o.name for o in options], type=[o.type for o in options], meaning=[o.meaning for o in options]
         )
     if what in ("streams", "tables"):
-        found = [e for e in entries if isinstance(e, Relation) and e.stream == (what == "streams")]
+        found = [e for e in entries if isinstance(e, Relation) and not e.is_implied and e.stream == (what == "streams")]
         columns = [", ".join(f"{f.name} {f.type}" for f in e.fields) for e in found]
         return _table(name=[e.name for e in found], format=[e.format for e in found], columns=columns)
     if what == "sinks":

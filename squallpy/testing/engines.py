@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
-from squallpy.catalog.relation import CONSTANT, Relation
+from squallpy.catalog.relation import Relation
 from squallpy.catalog.window_spec import NOW
 from squallpy.checkpoint_identity import fingerprint
 from squallpy.compiler import CompiledQuery
@@ -71,8 +71,9 @@ class MemoryEngine:
         for name, rows in tables.items():
             self._sources[name].add(rows)
         for source in self._sources.values():
-            if source.relation.format == CONSTANT:
-                source.add(open_source(source.relation, checkpoint).read(0, 1, ("zero",)))
+            if source.relation.is_implied:
+                (field,) = source.relation.fields
+                source.add(open_source(source.relation, checkpoint).read(0, 1, (field.name,)))
         self._batches = PushedBatches()
         self._sizes = {name: source.rows for name, source in self._sources.items()}
         self._compiled: CompiledQuery = self._compile(session)

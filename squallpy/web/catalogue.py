@@ -7,7 +7,7 @@ from typing import Any
 from squallpy import __version__
 from squallpy.base.settings import Settings, list_settings
 from squallpy.catalog.catalog import Entry, View
-from squallpy.catalog.relation import CONSTANT, Field, Relation
+from squallpy.catalog.relation import Field, Relation
 from squallpy.catalog.sink_spec import SinkSpec
 from squallpy.live.snapshot_query import fields_of
 from squallpy.logical.nodes import Query, titles_of
@@ -57,7 +57,7 @@ def _triggers(plan: Plan, queries: tuple[Query, ...]) -> str:
 def _entries(entries: Iterable[Entry]) -> Iterable[Mapping[str, Any]]:
     for entry in entries:
         match entry:
-            case Relation() if entry.format != CONSTANT:
+            case Relation() if not entry.is_implied:
                 kind = "stream" if entry.stream else "table"
                 yield {"name": entry.name, "kind": kind, "format": entry.format, "columns": _columns(entry.fields)}
             case View():

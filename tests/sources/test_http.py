@@ -51,7 +51,7 @@ class World:
         thread.start()
         try:
             yield
-            looks = 3000
+            looks = 60_000
             while thread.is_alive() and wanted is not None and self.sink.kept_rows != sorted(map(str, wanted)):
                 assert (looks := looks - 1), self.sink.kept_rows
                 stop.wait(0.01)
@@ -133,7 +133,7 @@ def test_pushed_rows_under_the_views_of_a_session(tmp_path: Path) -> None:
     said = list[Any]()
     thread = threading.Thread(target=lambda: said.append(world.push('{"k": 1, "v": "a"}')))
     thread.start()
-    looks = 3000
+    looks = 60_000
     while session.table("w").to_pylist() != answer((1, 1, "a")):
         session.step()
         threading.Event().wait(0.01)

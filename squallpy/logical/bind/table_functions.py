@@ -20,6 +20,7 @@ from squallpy.frontend.source_text import ScriptText
 from squallpy.frontend.statements import Body, CreateMatrix, CreateProgram
 from squallpy.frontend.window_clause import CLAUSE
 from squallpy.functions.graph_functions import DAMPING, GRAPHS, MOST_STEPS, STEPS, GraphFunction, pagerank
+from squallpy.logical.bind.estimates import estimate
 from squallpy.logical.bind.literals import read_number, read_text
 from squallpy.logical.bind.matrix_ddl import Outputs, bind_matrix, bind_program
 
@@ -32,8 +33,7 @@ def expand(catalog: Catalog, query: SelectText, outputs: Outputs | None) -> bool
     for node in list(query.ast.find_all(exp.Table)):
         name = node.this.name.lower() if isinstance(node.this, exp.Anonymous) else ""
         if name in FUNCTIONS and outputs and not (name == "ols" and is_join(node.this, views)):
-            call = Call(catalog, query, outputs, name, node.this)
-            read = FUNCTIONS[name](call)
+            read = FUNCTIONS[name](Call(catalog, query, outputs, name, node.this))
             alias = node.args.get("alias") or exp.TableAlias(this=exp.to_identifier(name))
             read.set("alias", alias)
             node.replace(read)
@@ -244,6 +244,7 @@ def _edge_fields(relation: Relation) -> tuple[str, ...]:
 
 FUNCTIONS: dict[str, Callable[[Call], exp.Expr]] = {
     **{name: (lambda call, function=function: graph(call, function)) for name, function in GRAPHS.items()},  # type: ignore[misc]
+    "estimate": estimate,
     "ols": least_squares,
     "pagerank": ranks,
 }

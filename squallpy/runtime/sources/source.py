@@ -20,7 +20,7 @@ import pyarrow as pa
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import BIGINT, DOUBLE, TIMESTAMP, VARCHAR, Kind, Type, decimal
 from squallpy.catalog.format_options import DEAD_LETTER
-from squallpy.catalog.relation import CONSTANT, MULT, Field, Relation
+from squallpy.catalog.relation import CONSTANT, MULT, ROW_COUNT, Field, Relation
 from squallpy.catalog.window_spec import ARRIVAL
 from squallpy.runtime.evaluate.text_column_casts import column_type
 from squallpy.runtime.formats.change_operations import MATERIALIZE, columns_of_change
@@ -32,6 +32,7 @@ from squallpy.runtime.formats.type_conversion import PROGRESS, Problem, check_na
 from squallpy.runtime.sources.changelog_rows import read_part, rows_of_changes
 from squallpy.runtime.sources.located_rows import LocatedRows
 from squallpy.runtime.sources.protocol import Backlog, Limit, Offset, Source
+from squallpy.runtime.sources.shuffled_rows import ShuffledRows
 
 SKIP = "OPTIONS (on_error 'skip') leaves such rows out"
 
@@ -86,8 +87,9 @@ _NO_FILE = File("", 0, 1, "one row")
 
 @dataclass(frozen=True, slots=True)
 class OneRow:
-    """The row of a CONSTANT relation."""
+    """The row of a CONSTANT or ROW_COUNT relation: its value in each column."""
 
+    value: int = 0
     rows: int = 1
     seams: tuple[int, ...] = ()
     columns: tuple[str, ...] = ()
@@ -108,9 +110,9 @@ class OneRow:
     def read(
         self, start: int, stop: int, fields: tuple[Field, ...], op: str | None, with_checksum: bool = False
     ) -> FileRows:
-        """Make zeros."""
-        zeros = pa.array(np.zeros(stop - start, np.int64))
-        return FileRows(pa.table({field.name: zeros.cast(column_type(field.type)) for field in fields}))
+        """Make the value."""
+        values = pa.array(np.full(stop - start, self.value))
+        return FileRows(pa.table({field.name: values.cast(column_type(field.type)) for field in fields}))
 
     def checksum(self, rows: int, names: Sequence[str]) -> int:
         return 0
@@ -343,9 +345,12 @@ def open_source(relation: Relation, base: Path, with_checksum: bool = False) -> 
     """
     if relation.format == CONSTANT:
         return FileSource(relation, (OneRow(),))
+    if relation.format == ROW_COUNT:
+        assert relation.counts, relation.name
+        return FileSource(relation, (OneRow(open_source(relation.counts, base).rows),))
     try:
         files = find_files(relation.options["path"], base)
-        parts = tuple(open_part(relation, file) for file in files)
+        parts: tuple[SourceFile, ...] = tuple(open_part(relation, file) for file in files)
         for part in parts:
             check_columns(relation, part)
         known = list(dict.fromkeys(name for part in parts for name in part.columns))
@@ -354,6 +359,8 @@ def open_source(relation: Relation, base: Path, with_checksum: bool = False) -> 
             check_names(shown, known, [f.path[0] for f in relation.fields if not f.metadata])
     except SquallError as error:
         raise error.at(relation.span) from None
+    if relation.is_random and parts:
+        parts = (ShuffledRows(parts, int(relation.options.get("seed", "0"))),)
     return FileSource(relation, parts, with_checksum)
 
 
