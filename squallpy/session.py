@@ -398,19 +398,19 @@ class Session:
     def _executor(
         self, plan: Plan, input: "Input", location: "StateLocation | None", options: RunOptions, wanted: Sequence[bool]
     ) -> "Executor":
-        trace = Trace(on=options.profile is not None)
+        from squallpy.runtime.compiled.functions import compile_plan, printed_code
+
+        trace, compiled = Trace(on=options.profile is not None), compile_plan(plan, self.settings.compile)
         if options.backend == "spark":
             from squallpy.runtime.spark.executor import SparkExecutor
 
             assert location is not None
             return SparkExecutor(
                 plan, input, location, options.master, self.settings.splits, options.conf, wanted, trace,
-                self.path.stem,
+                self.path.stem, code=printed_code(compiled),
             )  # fmt: skip
-        from squallpy.runtime.compiled.functions import compile_plan
         from squallpy.runtime.local_executor import DurableLocalExecutor, LocalExecutor
 
-        compiled = compile_plan(plan, self.settings.compile)
         if location is not None:
             return DurableLocalExecutor(plan, input, location, wanted, trace, compiled)
         return LocalExecutor(plan, input, wanted, options.measured, trace, compiled=compiled)

@@ -137,8 +137,8 @@ class Settings:
     )
     compile: str = setting(
         "off",
-        "compile triggers to machine code, which is kept on disk, for runs in one process: off, wait (before the first "
-        "batch), background (beside the batches, once these have taken a second), or shadow (wait, and without a "
+        "compile triggers to machine code, which is kept on disk: off, wait (before the first batch), background "
+        "(beside the batches, once these have taken a second), or shadow (wait, and in one process without a "
         "checkpoint some batches are interpreted, too, and compared); squall explain code prints it, and the reasons "
         "why a part of a query is not compiled",
         choices=("off", "wait", "background", "shadow"),

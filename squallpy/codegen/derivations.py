@@ -16,7 +16,7 @@ from typing import ClassVar, Final
 
 from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind
-from squallpy.codegen.expressions import Text, Value, bounds, print_key, real_word
+from squallpy.codegen.expressions import RowExpressions, Text, Value, bounds, print_key, real_word
 from squallpy.codegen.groups import RESERVED as ROW_NAMES
 from squallpy.codegen.groups import GroupBody, scalar_rings
 from squallpy.codegen.names import Lines, Names, NotCompilable, constant
@@ -35,7 +35,7 @@ FIRST: Final = 4  # 1 in the first batch
 WORDS: Final = 5
 RESERVED: Final = {
     *ROW_NAMES, "touched", "source", "group", "now", "half", "payload", "times", "names", "places", "count", "cell_a",
-    "cell_b", "cell", "i", "j", "second",
+    "cell_b", "cell", "i", "j", "second", "changed", "old", "nothing", "found",
 }  # fmt: skip
 
 
@@ -47,6 +47,7 @@ class DerivationCode:
         source: The view whose touched groups it reads.
         constants: Texts that it has.
         room: Words that it uses besides.
+        is_extreme: It reads what changed of the extremes of the view's groups.
     """
 
     relation: str
@@ -56,15 +57,22 @@ class DerivationCode:
     text: str
     constants: tuple[str, ...]
     room: int = 0
+    is_extreme: bool = False
 
 
-def check_rows(aux: AuxiliaryPlan) -> None:
-    """Raise NotCompilable unless rows are groups, of counts and exact sums, as often as they are there."""
+def check_rows(aux: AuxiliaryPlan, single: bool = False) -> None:
+    """Raise NotCompilable unless rows are groups, of counts and exact sums, as often as they are there.
+
+    Args:
+        single: There may be one row, also over nothing.
+    """
     output = aux.output
     if not isinstance(aux.kind, Groups) or output.aggregated_key:
         raise NotCompilable(f"rows of {type(aux.kind).__name__}{' over a key' if output.aggregated_key else ''}")
-    if output.single or output.repeat or output.having or output.times or output.number:
-        raise NotCompilable("rows that are repeated, or there without a group")
+    if output.repeat or output.having or output.times or output.number:
+        raise NotCompilable("rows that are repeated, or there only if a predicate is TRUE")
+    if output.single and (aux.source.keys or not single):
+        raise NotCompilable("a row that is there without a group")
     scalar_rings(aux.source.payload)
     if aux.source.is_ordered:
         raise NotCompilable(f"{aux.source.name}, which is its sorted indexes")
@@ -72,7 +80,7 @@ def check_rows(aux: AuxiliaryPlan) -> None:
 
 def print_derivation(relation: str, delta: View, payload: Payload, aux: AuxiliaryPlan, function: str) -> DerivationCode:
     """Print the function that computes a delta of an auxiliary relation; raises NotCompilable."""
-    check_rows(aux)
+    check_rows(aux, single=True)
     return Derivation(delta, payload, function, aux=aux, relation=relation).derivation()
 
 
@@ -90,15 +98,15 @@ class Derivation(GroupBody):
     @property
     def _room(self) -> int:
         """Words that the function uses besides."""
-        return 0
+        return self.aux.source.payload.width if self.aux.output.single else 0
 
     def derivation(self) -> DerivationCode:
         """Print it; raises NotCompilable."""
         self.body.depth = self.depth
         self._print(lambda: Value("times", None, -1, 1))
-        source, text = self.aux.source.name, self._text()
-        constants = tuple(self.body.texts)
-        return DerivationCode(self.relation, self.delta.name, source, self.function, text, constants, self._room)
+        source, text, constants = self.aux.source.name, self._text(), tuple(self.body.texts)
+        extreme, room = self.aux.output.aggregated_key is not None, self._room
+        return DerivationCode(self.relation, self.delta.name, source, self.function, text, constants, room, extreme)
 
     def _key(self, key: Column) -> str:
         if key.type.kind is not Kind.VARCHAR:
@@ -112,7 +120,7 @@ class Derivation(GroupBody):
             raise NotCompilable(f"{column}, a text that is computed")
         return self.aux.source.keys.index(item)
 
-    def _item(self, column: Column) -> Expr | None:
+    def _item(self, column: Column) -> Expr:
         name = self._fields.get(column.id)
         if name is None:
             raise NotCompilable(f"{column}, which is no field")
@@ -120,8 +128,17 @@ class Derivation(GroupBody):
 
     def _load(self, column: Column) -> Value:
         item = self._item(column)
+        if isinstance(item, Column):
+            return self._load_item(column, item)
+        parts = RowExpressions(self.body, self.names, lambda part: self._load_item(part, part), self._load_text)
+        value = parts.value(item)
+        self._row.checks += parts.checks
+        return value
+
+    def _load_item(self, column: Column, item: Column) -> Value:
+        """Print the value of a key of the view, or of a measure."""
         if item in self.aux.source.keys:
-            return self._load_key(column, self._place(column))
+            return self._load_key(column, self.aux.source.keys.index(item))
         measure = next((m for m in self.aux.output.measures if m.column == item), None)
         if measure is None:
             raise NotCompilable(f"{item}")
@@ -144,6 +161,9 @@ class Derivation(GroupBody):
 
     def _rows(self, lines: Lines) -> None:
         width, broad = len(self.aux.source.keys), self.aux.source.payload.width
+        if self.aux.output.single:
+            self._single_row(lines, broad)
+            return
         lines("for record in range(count_of(touched)):")
         lines(f"    group = key_of(touched, record, {width})")
         lines("    now = find(source, group, steps)")
@@ -153,6 +173,21 @@ class Derivation(GroupBody):
         lines(f"        payload = words_of(touched, record, {broad}) if half == 0 else words_of(source, now, {broad})")
         lines(f"        if load(payload, {self.aux.source.payload.offsets[self.aux.output.count]}) == 0:")
         lines("            continue")
+        lines("        times, fits = 2 * half - 1, 1")
+
+    def _single_row(self, lines: Lines, broad: int) -> None:
+        """Print the head of the loop over the one row, which is there also of nothing."""
+        lines(f"first, nothing = load(given, {FIRST}), room_of(steps)")
+        lines(f"for i in range({broad}):")
+        lines("    store(nothing, i, 0)")
+        lines("for record in range(max(count_of(touched), first)):")
+        lines("    now = find(source, key, steps)")
+        lines("    for half in range(2):")
+        lines("        if half == 0 and first != 0:")
+        lines("            continue")
+        lines(f"        payload = words_of(touched, record, {broad})")
+        lines("        if half == 1:")
+        lines(f"            payload = words_of(source, now, {broad}) if now >= 0 else nothing")
         lines("        times, fits = 2 * half - 1, 1")
 
 

@@ -185,6 +185,10 @@ class RowExpressions:
             known = self._name(f"{known} & ({divides})" if known else divides)
             rest = self._name(f"abs({a.code}) % max(abs({b.code}), 1)")
             return self._let(f"{rest} if {a.code} >= 0 else -{rest}", known, call, *bounds(call.type))
+        if name in ("least", "greatest") and call.type.is_integer and not any(arg.nullable for arg in args):
+            values, pick = [self.value(arg) for arg in args], min if name == "least" else max
+            ends = pick(v.least for v in values), pick(v.most for v in values)
+            return self._let(f"{pick.__name__}({', '.join(v.code for v in values)})", None, call, *ends)
         if name in _ARITHMETIC and (call.type.is_exact or call.type.kind in YEARS):
             value = self._arithmetic(_ARITHMETIC[name], self.value(args[0]), self.value(args[1]), str(call))
             return self._within(value, *YEARS[call.type.kind]) if call.type.kind in YEARS else value
@@ -347,9 +351,13 @@ def _apply(operator: str, x: int, y: int) -> int:
     return x + y if operator == "+" else x - y if operator == "-" else x * y
 
 
-def print_key(column: Column, word: str, body: Lines, names: Names) -> Value:
-    """Print the value of a key, given its word."""
-    if not is_plain(column.type) and column.type.kind is not Kind.DOUBLE:
+def print_key(column: Column, word: str, body: Lines, names: Names, in_order: bool = False) -> Value:
+    """Print the value of a key, given its word.
+
+    Args:
+        in_order: The word of a wide decimal is known to be its value.
+    """
+    if not (in_order and column.type.is_wide) and not is_plain(column.type) and column.type.kind is not Kind.DOUBLE:
         raise NotCompilable(f"{column}, a {column.type} that is looked at")
     if not column.nullable:
         return Value(word, None, *bounds(column.type))

@@ -75,10 +75,7 @@ class ProductPrinter(StatementPrinter):
             lines("multiply_rows(product, found, steps)")
             return
         lines(f"multiply_each(product, found, out_words, {target.payload.width}, steps)")
-        self._note(lines, target, "found")
-        lines("result = add_rows(target, out_keys, out_words, found, steps, pool)")
-        lines("if result < 0:")
-        lines("    return result")
+        self._add(lines, target, "found")
         lines("repeats |= result")
 
     def _begin(self, lines: Lines, target: PoolPlan) -> None:
@@ -95,5 +92,5 @@ class ProductPrinter(StatementPrinter):
         lines("    return 0")
         self._flush(lines, target)
         lines("settle_sum(product, out_words, steps)")
-        self._note(lines, target, "1")
-        lines("return add_rows(target, out_keys, out_words, 1, steps, pool)")
+        self._add(lines, target, "1")
+        lines("return result")

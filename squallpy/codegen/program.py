@@ -6,17 +6,18 @@ between, the run ends.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from squallpy.base.rings import Cofactor
 from squallpy.codegen.derivations import DerivationCode, print_derivation
+from squallpy.codegen.extremes import print_extremes
 from squallpy.codegen.groups import GroupCode, print_group
 from squallpy.codegen.model_rows import print_model_rows
 from squallpy.codegen.names import Lines, Names, NotCompilable, text_lines
 from squallpy.codegen.products import ProductPrinter
-from squallpy.codegen.statements import ProductCode, StatementCode, StatementPrinter, touched_name
-from squallpy.physical.plan import Plan, Stage, Update
+from squallpy.codegen.statements import ProductCode, StatementCode, StatementPrinter, order_name
+from squallpy.physical.plan import Plan, Update
 from squallpy.program.auxiliary.model_rows import ModelRows
 
 MOST_LINES = 4_000
@@ -37,6 +38,7 @@ _REAL_STEPS = (
 _LANE_STEPS = ("add_double", "combine_count", "combine_lane")
 _BLOCK_STEPS = ("add_lifted", "cell_of", "has_odd", "multiply_each", "multiply_rows", "rows_of", "settle_sum")
 _AHEAD_STEPS = ("ask_ahead", "find_rows", "found_at")
+_SORTED_STEPS = ("advance_extremes", "sort_rows")
 _TEXT_STEPS = ("begins_with", "intern", "leading", "same_text", "search", "size_of", "start_of", "text_bytes")
 _STEPS = (  # what printed code imports, if it has it
     *("add_fits", "add_rows", "bit", "count_of", "enter", "exact_add", "exact_multiply", "find", "first_of"),
@@ -51,19 +53,22 @@ class RunCode:
     """A printed function that runs statements which stand together.
 
     Args:
-        first: The number of the first step in its stage, and of the one behind the last.
+        stage: The number of its stage.
+        first: The number of the first step there, and of the one behind the last.
         deltas: The deltas that it reads.
         pools: The pools that it reads and changes.
-        targets: Those that it changes.
+        targets: Those that it changes, sorted indexes among them.
         unique: Views whose counts it watches, each with the delta that is added to it; it notes whether one came to be
             more than 1.
         room: Words of the most rows that a statement adds together.
         constants: Texts that it has.
         products: The products of cofactor rings that statements add up.
+        orders: Which of the pools are sorted indexes: the view, and the number there.
     """
 
     function: str
     text: str
+    stage: int
     first: int
     stop: int
     deltas: tuple[str, ...]
@@ -73,6 +78,7 @@ class RunCode:
     room: int
     constants: tuple[str, ...]
     products: tuple[ProductCode, ...] = ()
+    orders: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
     @property
     def words(self) -> int:
@@ -97,7 +103,7 @@ class RunCode:
 
 @dataclass(frozen=True)
 class PlanCode:
-    """The printed functions of a plan of one stage, and what is refused, each with the reason."""
+    """The printed functions of a plan, and what is refused, each with the reason."""
 
     groups: tuple[GroupCode, ...]
     runs: tuple[RunCode, ...]
@@ -121,7 +127,8 @@ class PlanCode:
         texts += f"from squallpy.runtime.kernels.real_steps import ({reals}\n)\n" if reals else ""
         lanes = "".join(f"\n    {step}," for step in _LANE_STEPS if step in used)
         texts += f"from squallpy.runtime.kernels.real_lanes import ({lanes}\n)\n" if lanes else ""
-        for module, names in (("block_steps", _BLOCK_STEPS), ("look_ahead", _AHEAD_STEPS)):
+        others = {"block_steps": _BLOCK_STEPS, "look_ahead": _AHEAD_STEPS, "sorted_steps": _SORTED_STEPS}
+        for module, names in others.items():
             found = ", ".join(name for name in names if name in used)
             texts += f"from squallpy.runtime.kernels.{module} import {found}\n" if found else ""
         texts += "from squallpy.runtime.kernels.touched_groups import note_rows\n" if "note_rows" in used else ""
@@ -137,7 +144,7 @@ class PlanCode:
 
 
 def print_plan(plan: Plan) -> PlanCode:
-    """Print what can be of a plan of one partition."""
+    """Print what can be of a plan: derivations only of one that is in one partition."""
     names, refused = (
         Names(
             {
@@ -147,6 +154,7 @@ def print_plan(plan: Plan) -> PlanCode:
                 *_LANE_STEPS,
                 *_BLOCK_STEPS,
                 *_AHEAD_STEPS,
+                *_SORTED_STEPS,
                 "note_rows",
                 "entry",
                 "called",
@@ -166,15 +174,15 @@ def print_plan(plan: Plan) -> PlanCode:
                 groups.append(print_group(delta, payload, names(f"group {delta.name.lstrip('Δ')}"), signed))
             except NotCompilable as reason:
                 refused.append((delta.name, str(reason)))
-    (stage,) = plan.stages
-    runs = tuple(_Runs(plan, stage, names, refused).runs())
+    runs = tuple(run for number in range(len(plan.stages)) for run in _Runs(plan, number, names, refused).runs())
     derivations = list[DerivationCode]()
-    for feed in plan.feeds:
+    for feed in plan.feeds if plan.partitions == 1 else ():
         for delta, payload in zip(feed.deltas, feed.payloads, strict=True) if feed.auxiliary else ():
             assert feed.auxiliary
             try:
                 function, relation = names(f"derive {delta.name.lstrip('Δ')}"), feed.relation.name
                 printer = print_model_rows if isinstance(feed.auxiliary.kind, ModelRows) else print_derivation
+                printer = print_extremes if feed.auxiliary.output.aggregated_key else printer
                 derivations.append(printer(relation, delta, payload, feed.auxiliary, function))
             except NotCompilable as reason:
                 refused.append((delta.name, str(reason)))
@@ -203,8 +211,8 @@ def _within(most: int, code: PlanCode) -> PlanCode:
 class _Runs:
     """The statements of a stage as functions."""
 
-    def __init__(self, plan: Plan, stage: Stage, names: Names, refused: list[tuple[str, str]]) -> None:
-        self._stage, self._names, self._refused = stage, names, refused
+    def __init__(self, plan: Plan, number: int, names: Names, refused: list[tuple[str, str]]) -> None:
+        self._stage, self._number, self._names, self._refused = plan.stages[number], number, names, refused
         self._pools = {pool.name: pool for pool in (*plan.pools, *plan.deltas, *plan.results)}
         self._watched = {line.view for line in plan.on_grid}
         self._auxiliary = {feed.relation.name: feed.auxiliary for feed in plan.feeds if feed.auxiliary}
@@ -216,7 +224,7 @@ class _Runs:
         run, first = list[StatementCode](), 0
         for number, step in enumerate(self._stage.steps):
             code = self._statement(step) if isinstance(step, Update) else None
-            if run and (code is None or code.delta in {each.pools[-1] for each in run}):
+            if run and (code is None or code.delta in {each.target for each in run}):
                 yield self._run(run, first, number)
                 run = []
             if code:
@@ -243,45 +251,49 @@ class _Runs:
     def _run(self, run: list[StatementCode], first: int, stop: int) -> RunCode:
         deltas = tuple(dict.fromkeys(each.delta for each in run))
         pools = tuple(dict.fromkeys(pool for each in run for pool in each.pools))
-        targets = tuple(dict.fromkeys(each.pools[-1] for each in run))
-        unique = tuple((each.pools[-1], each.delta) for each in run if each.pools[-1] in self._unique)
+        targets = tuple(dict.fromkeys(pool for each in run for pool in each.added))
+        unique = tuple((each.target, each.delta) for each in run if each.target in self._unique)
         products = tuple(each.product for each in run if each.product)
         function, first_product = self._names("apply"), 1 + 3 * len(deltas) + len(pools)
         lines = Lines()
         lines(f'"""Run statements {first + 1} to {stop} of a batch; −2: no memory."""')
         lines(f"steps = load(given, {_STEPS_AT})")
         local = {pool: f"pool_{number}" for number, pool in enumerate(pools)}
+        every = [(view.name, i) for view in self._pools.values() for i in range(len(view.orders))]
+        orders = {name: place for place in every if (name := order_name(*place)) in pools}
         for number, pool in enumerate(pools):
-            lines(f"{local[pool]} = frame_at(load(given, {1 + 3 * len(deltas) + number}))  # {pool}")
+            place = f"load(given, {1 + 3 * len(deltas) + number})"
+            lines(f"{local[pool]} = {place if pool in orders else f'frame_at({place})'}  # {pool}")
         multiplied = iter(range(first_product, first_product + len(products)))
         watched = iter(range(first_product + len(products), first_product + len(products) + len(unique)))
         for each in run:
             at = 1 + 3 * deltas.index(each.delta)
             given = f"load(given, {at}), load(given, {at + 1}), load(given, {at + 2})"
             frames = ", ".join(self._frames(each, pools, local))
-            given += f", {pools.index(each.pools[-1])}" + (f", load(given, {next(multiplied)})" if each.product else "")
+            given += f", {pools.index(each.target) if each.target in pools else 0}" + (
+                f", load(given, {next(multiplied)})" if each.product else ""
+            )
             lines(f"result = {each.function}(steps, {given}, {frames})")
             lines("if result < 0:")
             lines("    return result")
-            if each.pools[-1] in self._unique:
+            if each.target in self._unique:
                 lines(f"store(given, {next(watched)}, result)")
         lines("return 0")
         text = "\n\n".join(
             [*(each.text for each in run), "\n".join(["@entry", f"def {function}(given):", *lines.lines])]
         )
-        targets += tuple(name for name in pools if name not in self._pools)
         constants, room = tuple(text for each in run for text in each.constants), max(each.room for each in run)
         text += "\n"
-        return RunCode(function, text, first, stop, deltas, pools, targets, unique, room, constants, products)
+        return RunCode(
+            function, text, self._number, first, stop, deltas, pools, targets, unique, room, constants, products, orders
+        )
 
     def _frames(self, each: StatementCode, pools: tuple[str, ...], local: Mapping[str, str]) -> Iterator[str]:
-        """Name the frames that a statement is given, and the number of the pool of touched groups behind its."""
-        target = each.pools[-1]
-        for pool in each.pools[:-1]:
+        """Name the frames that a statement is given, behind those of what it lets grow, but for its target, numbers."""
+        for pool in each.pools:
             yield local[pool]
-            if pool == touched_name(target) and target in self._noted:
+            if pool in each.added and pool != each.target:
                 yield str(pools.index(pool))
-        yield local[target]
 
 
 def _is_plain(update: Update) -> bool:

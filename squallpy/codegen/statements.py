@@ -32,7 +32,7 @@ _OPERATORS = dict(zip(COMPARISONS, ("==", "!=", "<", "<=", ">", ">="), strict=Tr
 _RESERVED = {
     "given", "steps", "rows", "row", "keys", "words", "target", "pool", "load", "store", "range", "find", "added",
     "out_keys", "out_words", "repeats", "result", "address", "touched", "noting", "ask_ahead", "min", "max", "abs",
-    "product", "found", "place", "some",
+    "product", "found", "place", "some", "sort_rows", "note_rows",
 }  # fmt: skip
 
 
@@ -65,7 +65,8 @@ class StatementCode:
     """A printed statement.
 
     Args:
-        pools: The views that it looks up, then the one that it adds to: its arguments, as frames.
+        pools: What it looks up, notes and adds to: its arguments, as frames.
+        added: Those of them, the last, that it lets grow: touched groups and sorted indexes of the target.
         constants: Texts that it has.
         product: The product of cofactor rings that it adds up, which is an argument, too.
         room: Words of the rows that it adds together.
@@ -74,7 +75,9 @@ class StatementCode:
     function: str
     text: str
     delta: str
+    target: str
     pools: tuple[str, ...]
+    added: tuple[str, ...]
     constants: tuple[str, ...]
     product: ProductCode | None = None
     room: int = 0
@@ -83,6 +86,11 @@ class StatementCode:
 def touched_name(view: str) -> str:
     """Name the pool of groups of a view that a batch touches, with their payloads before it."""
     return f"{view} before"
+
+
+def order_name(view: str, number: int) -> str:
+    """Name a sorted index of a view as what a statement adds to."""
+    return f"{view} sorted {number}"
 
 
 @dataclass
@@ -123,17 +131,20 @@ class StatementPrinter:
         self._check(target, plain)
         lines(f'"""{" ".join(update_text(update).split())[:110]}"""')
         if plain:
-            self._note(lines, target, "rows", "keys")
-            lines("return add_rows(target, keys, words, rows, steps, pool)")
+            self._add(lines, target, "rows", "keys", "words")
+            lines("return result")
         else:
             self._print_loop(lines, delta, target)
-        arguments = ", ".join([*self.arguments.values(), *(["touched", "noting"] if noted else []), "target"])
-        given = StatementPrinter.given if plain else self.given
-        head = f"def {self.function}(steps, {', '.join(given)}, {arguments}):"
-        text = "\n".join(["@called", head, *lines.lines])
-        pools = (*self.arguments, *([touched_name(update.target)] if noted else []), update.target)
-        constants = tuple(self.body.texts)
-        return StatementCode(self.function, text + "\n", update.delta, pools, constants, self.product, self.room)
+        orders = range(len(target.orders))
+        added = [touched_name(target.name)] if noted else []
+        added += [order_name(target.name, i) for i in orders] + [target.name] * (not target.is_ordered)
+        names = ["touched", "noting"] if noted else []
+        names += [name for i in orders for name in (f"sorted_{i}", f"sorting_{i}")]
+        given = ["steps", *(StatementPrinter.given if plain else self.given), *self.arguments.values(), *names]
+        head = f"def {self.function}({', '.join([*given, *['target'] * (not target.is_ordered)])}):"
+        text = "\n".join(["@called", head, *lines.lines]) + "\n"
+        lists = (*self.arguments, *added), tuple(added), tuple(self.body.texts)
+        return StatementCode(self.function, text, update.delta, target.name, *lists, self.product, self.room)
 
     def _print_loop(self, lines: Lines, delta: PoolPlan, target: PoolPlan) -> None:
         """Print the loop over the rows of the delta."""
@@ -167,15 +178,22 @@ class StatementPrinter:
 
     def _end(self, lines: Lines, target: PoolPlan) -> None:
         """Print what comes after them."""
-        self._note(lines, target, "added")
-        lines("result = add_rows(target, out_keys, out_words, added, steps, pool)")
-        lines("return result if result < 0 else repeats | result")
+        self._add(lines, target, "added")
+        lines("return repeats | result")
 
-    def _note(self, lines: Lines, target: PoolPlan, rows: str, keys: str = "out_keys") -> None:
-        """Print that the groups of rows are noted before these are added, if somebody has to know."""
+    def _add(self, lines: Lines, target: PoolPlan, rows: str, keys: str = "out_keys", words: str = "out_words") -> None:
+        """Print that rows are added to the target and its sorted indexes, their groups noted before if somebody has to
+        know."""
         if target.name in self.watched:
             lines(f"if note_rows(touched, target, {keys}, {rows}, steps, noting) < 0:")
             lines("    return -2")
+        lines("result = 0" if target.is_ordered else f"result = add_rows(target, {keys}, {words}, {rows}, steps, pool)")
+        for i in range(len(target.orders)):
+            lines(f"if sort_rows(sorted_{i}, {keys}, {words}, {rows}, steps, sorting_{i}) < 0:")
+            lines("    return -2")
+        if not target.is_ordered:
+            lines("if result < 0:")
+            lines("    return result")
 
     def _look_ahead(self, lines: Lines) -> None:
         """Print what is done for 64 rows at a time: the records of lookups are found, or asked for."""
@@ -223,8 +241,6 @@ class StatementPrinter:
                 raise NotCompilable(f"{name}, which is no view")
             if not is_plain:
                 self._check_payload(pool.payload)
-        if target.orders or target.is_ordered:
-            raise NotCompilable(f"{target.name}, which has sorted indexes")
 
     def _check_payload(self, payload: Payload) -> None:
         """Raise NotCompilable for a payload that is not multiplied here."""
@@ -402,10 +418,7 @@ class StatementPrinter:
                     self.body(f"store(out_words, {broad} * added + {i}, {given_words.get(i, '0')})")
             self.body("added += 1")
             with self.body.block(f"if added == {self.rows}:"):
-                self._note(self.body, target, "added")
-                self.body("result = add_rows(target, out_keys, out_words, added, steps, pool)")
-                self.body("if result < 0:")
-                self.body("    return result")
+                self._add(self.body, target, "added")
                 self.body("added, repeats = 0, repeats | result")
 
     def _real_product(self, ring: Ring, factors: list[tuple[Ring, int, str]], times: int, place: str) -> str:

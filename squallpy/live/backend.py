@@ -9,7 +9,7 @@ from squallpy.codegen.program import PlanCode
 from squallpy.live.live_executor import LiveExecutor
 from squallpy.physical.plan import Plan
 from squallpy.runtime.checkpoint.state_folders import StateLocation
-from squallpy.runtime.compiled.functions import CompiledPlan, compile_plan
+from squallpy.runtime.compiled.functions import CompiledPlan, compile_plan, printed_code
 from squallpy.runtime.local_executor import DurableLocalExecutor
 from squallpy.runtime.sources.input import Input
 
@@ -80,13 +80,14 @@ class SparkBackend:
     def partitions(self, settings: Settings) -> int:
         return settings.partitions
 
-    def compile(self, plan: Plan, settings: Settings) -> None:
-        """Compile nothing: workers interpret."""
+    def compile(self, plan: Plan, settings: Settings) -> Code:
+        return compile_plan(plan, settings.compile)
 
     def open(self, plan: Plan, input: Input, location: StateLocation, settings: Settings, code: Code) -> LiveExecutor:
         from squallpy.runtime.spark.stepped_executor import SteppedSparkExecutor
 
-        return SteppedSparkExecutor(plan, input, location, self._running(), settings.splits, "session")
+        printed = printed_code(code)
+        return SteppedSparkExecutor(plan, input, location, self._running(), settings.splits, "session", printed)
 
     def _running(self) -> "Cluster":
         from squallpy.runtime.spark.spark_session import adopt, start

@@ -30,7 +30,7 @@ from squallpy.physical.plan import Plan
 from squallpy.runtime.batch.micro_batch import Node, Publisher, Sender, split_answer, unpack_changes, unpack_parcels
 from squallpy.runtime.checkpoint.checkpoint import CannotMove, CheckpointIdentity, Move, open_checkpoint
 from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
-from squallpy.runtime.compiled.functions import compile_plan
+from squallpy.runtime.compiled.functions import compile_plan, printed_code
 from squallpy.runtime.joiners.batch_plan import encode_plan, hands_off, senders_to
 from squallpy.runtime.joiners.hand_off_store import HandOffStore
 from squallpy.runtime.joiners.migration_policy import MigrationPolicy, open_policy, rows_by_side
@@ -304,7 +304,7 @@ class KilledEngine(DriverEngine):
 
         first = self._input.row_counts(self._input.step(0))
         coordinator = BatchCoordinator(self._compiled.plan, self._input, self._at, self._committed.facts, first)
-        self._feed, self._apply = coordinator.stages(self.SPLITS)
+        self._feed, self._apply = coordinator.stages(self.SPLITS, code=printed_code(self._code))
         return coordinator
 
     def _step(self) -> Printed:
@@ -454,8 +454,9 @@ class SparkEngine(DriverEngine):
         from squallpy.runtime.spark.micro_batch_loop import StreamJob, run
 
         plan, coordinator = self._compiled.plan, self._coordinator
+        stages = coordinator.stages(self.SPLITS, code=printed_code(self._code))
         job = StreamJob(
-            self._batches.batches, self.SPLITS, plan.partitions, *coordinator.stages(self.SPLITS),
+            self._batches.batches, self.SPLITS, plan.partitions, *stages,
             str(self._folder / "state" / "spark"), plan.stages_of_partitions,
             directives=coordinator.directives, prepare=coordinator.prepare,
             skips_feed=coordinator.skips_feed(is_small=plan.partitions > 2),

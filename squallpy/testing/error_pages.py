@@ -74,7 +74,7 @@ def page_text(code: str, text: str) -> str:
 def _raising(error: Callable[[], object]) -> AbstractContextManager[object]:
     """Let a run on Spark end with an error before Spark is there."""
 
-    def executor(*_: object) -> NoReturn:
+    def executor(*_: object, **__: object) -> NoReturn:
         found = error()
         raise found if isinstance(found, SquallError) else AssertionError(found)
 

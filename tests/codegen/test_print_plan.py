@@ -27,6 +27,13 @@ def test_statements_that_stand_together_are_one_function() -> None:
     assert (run.first, run.stop, run.deltas) == (0, 4, ("ΔR", "ΔT")) and len(run.pools) == 3
 
 
+def test_extremes_of_groups_are_compiled_with_their_sorted_indexes() -> None:
+    code = printed("SELECT k, MAX(w) AS w, MIN(w) AS least FROM t GROUP BY k")
+    assert not code.refused and [(each.delta, each.is_extreme) for each in code.derivations] == [("ΔN1", True)]
+    (run, _) = code.runs
+    assert run.orders == {"M_T sorted 0": ("M_T", 0)} and "M_T sorted 0" in run.targets
+
+
 def test_a_batch_of_a_view_tree_is_compiled_whole() -> None:
     code = printed("SELECT * FROM cofactor(TABLE(SELECT k, v, w FROM r NATURAL JOIN t))")
     assert not code.refused and [each.delta for each in code.derivations] == ["ΔN1"]
@@ -40,8 +47,9 @@ def test_a_batch_of_a_view_tree_is_compiled_whole() -> None:
         ("SELECT AVG(x) AS x FROM (SELECT SUM(x) AS x FROM r GROUP BY k) AS g", "a sum of doubles of a group"),
         ("SELECT SUM(LENGTH(s)) AS n FROM r", "LENGTH(s), of texts"),
         ("SELECT COUNT(*) AS n FROM r WHERE UPPER(s) = 'A'", "UPPER(s), a text"),
-        ("SELECT COUNT(*) AS n FROM r JOIN t ON r.k < t.k", "sorted indexes"),
-        ("SELECT k, MAX(w) AS w FROM t GROUP BY k", "rows of Groups over a key"),
+        ("SELECT COUNT(*) AS n FROM r JOIN t ON r.k < t.k", "sum M_T"),
+        ("SELECT k, MEDIAN(w) AS w FROM t GROUP BY k", "BELOW of a group"),
+        ("SELECT k, MAX(s) AS s FROM r GROUP BY k", "extremes of s, which are in no order"),
     ],
 )
 def test_what_is_refused_has_its_reason(sql: str, reason: str) -> None:

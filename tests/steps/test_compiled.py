@@ -5,12 +5,14 @@ each batch is interpreted, too, and the state of both compared.
 """
 
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import pytest
 
 from squallpy.runtime import shadow
-from squallpy.testing.engines import LocalEngine, VolatileEngine
+from squallpy.runtime.compiled.functions import CompiledRun
+from squallpy.testing.engines import KilledEngine, LocalEngine, SparkEngine, VolatileEngine
 from squallpy.testing.step_tests import list_step_tests, run_steps
 
 FILES = list_step_tests()
@@ -33,6 +35,9 @@ SAMPLE = (
     "three_valued",
     "decimals_at_64_bits",
     "overflow_product",
+    # sorted indexes: extremes of groups, under deletes
+    "extremes_group",
+    "extremes_of_extremes",
     # compiled statements between others: nested aggregates, windows
     "sums_of_sums",
     "windows_slide",
@@ -52,6 +57,26 @@ def step_compiled(name: str, tmp_path: Path) -> None:
 def step_compiled_state(name: str, tmp_path: Path, every_batch_checked: pytest.LogCaptureFixture) -> None:
     run_steps(FILES[name], VolatileEngine(compile="shadow"), tmp_path)
     assert not [r for r in every_batch_checked.records if r.message == "compiled code differs"]
+
+
+WORKERS = "extremes_group"  # on Spark's workers
+
+
+def step_compiled_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, call = list[CompiledRun](), CompiledRun.__call__
+
+    def count(run: CompiledRun, *given: Any) -> tuple[int, ...]:
+        calls.append(run)
+        return call(run, *given)
+
+    monkeypatch.setattr(CompiledRun, "__call__", count)
+    run_steps(FILES[WORKERS], KilledEngine(3, seed=1, kills=0.03, compile="wait"), tmp_path)
+    assert calls
+
+
+@pytest.mark.spark
+def step_compiled_on_spark(cluster: Any, tmp_path: Path) -> None:
+    run_steps(FILES[WORKERS], SparkEngine(cluster, 3, compile="wait"), tmp_path)
 
 
 @pytest.mark.compiled

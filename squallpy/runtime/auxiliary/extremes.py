@@ -23,6 +23,7 @@ from squallpy.runtime.evaluate.vectors import Vec, full
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.sorted_index import GREATEST, SortedIndex
+from squallpy.runtime.kernels.sorted_steps import Extremes
 from squallpy.runtime.messages.deltas import Delta, decode, numbered
 from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.state_store import PoolLayout, Store
@@ -172,6 +173,28 @@ class ExtremeRows:
             (np.minimum if least else np.maximum).at(ends, places, ranks)
             chosen = ranks == ends[places]  # those of one group are equal, and so are their codes
             new[places[chosen], lane] = codes[chosen]
+
+
+def open_extremes(store: Store, feed: Feed, aux: AuxiliaryPlan, touched: Pool) -> Extremes:
+    """Return the extremes of the groups of a view for compiled code (`codegen/extremes.py`)."""
+    output, source, over = aux.output, aux.source, aux.output.aggregated_key
+    assert over is not None
+    view, state = store.pool(source.name), store.pool(PoolName(feed.relation.name, Role.EXTREMES))
+    changed = Pool(len(aux.group), Payload((Ring.COUNT,) * (2 * _payload(aux).width + 1)))
+    measures = [(1 + i, m.function == "max", null_of(m.column.type)) for i, m in enumerate(output.measures)]
+    value, count = source.keys.index(over), source.payload.offsets[output.count]
+    return Extremes(
+        touched,
+        view,
+        view.sorted[aux.order],
+        state,
+        changed,
+        group=aux.group,
+        value=value,
+        count=count,
+        lowest=least_in_order(over.type),
+        measures=measures,
+    )
 
 
 def end_of(index: SortedIndex, count: int, groups: Words, bounds: tuple[Words, Words], *, greatest: bool) -> Words:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from squallpy.codegen.statements import touched_name
 from squallpy.physical.plan import Derive, Plan, Stage, Update
+from squallpy.runtime.auxiliary.extremes import open_extremes
 from squallpy.runtime.auxiliary.groups import RowsOf
 from squallpy.runtime.auxiliary.maintainer import TouchTracker, begin
 from squallpy.runtime.auxiliary.maintainer_registry import open_maintainer
@@ -34,6 +35,7 @@ from squallpy.runtime.kernels import batch_driver as at
 from squallpy.runtime.kernels.batch_driver import drive
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool, as_pool
+from squallpy.runtime.kernels.sorted_steps import Extremes
 from squallpy.runtime.kernels.view_container import Container
 from squallpy.runtime.messages.deltas import Delta
 from squallpy.runtime.observers.report import BatchReport
@@ -118,6 +120,7 @@ class DirectBatch:
             u.view: KeyCheck(u, columns[u.view], self._touched.get(u.view)) for u in plan.unique if u.view in changed
         }
         self._maintainers = {name: open_maintainer(feed, aux) for name, (feed, aux) in self._auxiliary.items()}
+        self._extremes = list[Extremes]()
         self._calls = [*self._list_calls(plan, stage)]
         self._feeds = list[_Feed]()
         for number, feed in enumerate(plan.sources):
@@ -128,8 +131,10 @@ class DirectBatch:
             self._feeds.append(_Feed(feed.relation.name, feed.fields, made, at.ENTRIES + at.FEED * number, ledger))
         self._all_groups = [group for feed in self._feeds for group in feed.groups]
         self._of_texts = [group for group in self._all_groups if group.code.texts]
-        targets = {name: as_pool(pools[name]) for run in self._runs.values() for name in run.code.targets}
-        self._pools = [*(targets | self._sums).values(), *(store.pool(name) for name in self._names)]
+        targets = {name: pool for run in self._runs.values() for name in run.code.targets if (pool := pools.get(name))}
+        grown = [as_pool(pool) for pool in (targets | self._sums).values()]
+        grown += [pool for each in self._extremes for pool in (each.state, each.changed)]
+        self._pools = [*grown, *(store.pool(name) for name in self._names)]
         self._lay_out()
         self._reports = dict[tuple[tuple[int, ...], tuple[tuple[str, int], ...]], BatchReport]()
         self._singular = dict[str, int]()  # by the label of a regression, groups of the batch without coefficients
@@ -154,19 +159,25 @@ class DirectBatch:
 
     def _list_derivations(self, step: Derive) -> Iterator[Call]:
         """List the functions that compute the deltas of a relation, or the step, if not each has one."""
-        found = [each for each in self._derivations if each.code.relation == step.relation]
+        found, store = [each for each in self._derivations if each.code.relation == step.relation], self._store
         if len(found) < len(self._auxiliary[step.relation][0].deltas):
             yield step
             return
         for each in found:
-            touched, view = self._touched[each.code.source].pool, self._store.pool(each.code.source)
-            each.bind(touched, view, self._sums[each.code.delta], self._store.dictionary)
+            touched, sums, names = self._touched[each.code.source].pool, self._sums[each.code.delta], store.dictionary
+            if each.code.is_extreme:
+                if each is found[0]:  # NB: their state is brought up to date once a batch
+                    self._extremes.append(open_extremes(store, *self._auxiliary[step.relation], touched))
+                each.bind_extremes(self._extremes[-1], sums, names)
+            else:
+                each.bind(touched, store.pool(each.code.source), sums, names)
             yield each
 
     def _lay_out(self) -> None:
         """Write the words for the driver."""
         self._steps, self._rooms = Steps(), list[_Room]()
         cleared = [*self._sums.values(), *self._changes, *(tracker.pool for tracker in self._touched.values())]
+        cleared += [each.changed for each in self._extremes]
         groups, calls, deltas = list[int](), list[int](), list[int]()
         for number, feed in enumerate(self._feeds):
             for group in feed.groups:
@@ -316,11 +327,20 @@ class DirectBatch:
         match self._calls[number]:
             case Statement() as statement:
                 self._interpret(statement)
+            case CompiledDerivation(code=code) if code.is_extreme:  # NB: its state is brought up to date once
+                self._derive(code.relation)
+                while self._is_of(number + 1, code.relation):
+                    number += 1
             case CompiledDerivation(code=code):
                 self._derive(code.relation, code.delta)
             case Derive(relation):
                 self._derive(relation)
         self._words[at.START] = number + 1
+
+    def _is_of(self, number: int, relation: str) -> bool:
+        """True if a call computes another delta of a relation."""
+        call = self._calls[number] if number < len(self._calls) else None
+        return isinstance(call, CompiledDerivation) and call.code.relation == relation
 
     def _interpret(self, statement: Statement) -> None:
         keys, words = self._containers[statement.delta].rows()

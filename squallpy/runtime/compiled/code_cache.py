@@ -11,6 +11,7 @@ import os
 import stat
 import sys
 import tempfile
+from fcntl import LOCK_EX, flock
 from functools import cache
 from hashlib import sha256
 from importlib.util import module_from_spec, spec_from_file_location
@@ -114,5 +115,12 @@ def code_folder() -> Path:
     return Path(own)
 
 
+def _load_alone(path: Path) -> None:
+    """Compile a module, unless another process that does is waited for."""
+    with open(path.with_suffix(".lock"), "w") as lock:
+        flock(lock, LOCK_EX)
+        _load(path)
+
+
 if __name__ == "__main__":  # as `background` starts it
-    _load(Path(sys.argv[1]))
+    _load_alone(Path(sys.argv[1]))

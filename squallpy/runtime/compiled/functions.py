@@ -32,6 +32,7 @@ from squallpy.runtime.kernels.look_ahead import AHEAD_STEPS
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.kernels.real_lanes import REAL_STEPS, ROOM
+from squallpy.runtime.kernels.sorted_steps import SORTED_STEPS, Extremes, SortedRows
 from squallpy.runtime.kernels.text_steps import NAMES
 from squallpy.runtime.kernels.touched_groups import NOTE_ROWS
 from squallpy.runtime.kernels.trigger_steps import STEPS
@@ -55,9 +56,10 @@ class Steps:
     Args:
         room: Words that it may use.
         has_blocks: It has elements of cofactor rings.
+        has_orders: It has views with sorted indexes.
     """
 
-    def __init__(self, room: int = 0, has_blocks: bool = False) -> None:
+    def __init__(self, room: int = 0, has_blocks: bool = False, has_orders: bool = False) -> None:
         self.pools: Sequence[Growable] = ()
         self.dictionary: Dictionary | None = None
         self.error: BaseException | None = None
@@ -67,7 +69,8 @@ class Steps:
         steps = [grow, *(step.address for step in STEPS), self._room.ctypes.data, 0, NOTE_ROWS.address]
         ask_ahead, find_rows = AHEAD_STEPS
         steps += [ask_ahead.address, *(step.address for step in REAL_STEPS), *[0] * ROOM, find_rows.address]
-        steps += [step.address for step in BLOCK_STEPS] if has_blocks else []
+        steps += [step.address if has_blocks else 0 for step in BLOCK_STEPS]
+        steps += [step.address for step in SORTED_STEPS] if has_orders else []
         self._table = np.array(steps, np.int64)
         self.address = self._table.ctypes.data
 
@@ -165,7 +168,7 @@ class CompiledRun:
     """A printed function that runs statements of a stage."""
 
     def __init__(self, code: RunCode, function: Function) -> None:
-        self.code, self._function, self.steps = code, function, Steps(code.room, bool(code.products))
+        self.code, self._function, self.steps = code, function, Steps(code.room, bool(code.products), bool(code.orders))
         self._products = [_product(each) for each in code.products]
         self.entry = entry_of(function)
         self._words: Words = np.zeros(code.words, np.int64)
@@ -173,7 +176,7 @@ class CompiledRun:
         self._words[0] = self.steps.address
         self._words[code.products_at : code.notes] = [product.address for product in self._products]
         self._pools: Mapping[str, Any] = {}
-        self._used = self._targets = list[Pool]()
+        self._used, self._targets = list[Any](), list[Pool]()
 
     def __call__(
         self, deltas: Sequence[tuple[Words, Words] | None], pools: Mapping[str, Any], names: Dictionary
@@ -194,9 +197,10 @@ class CompiledRun:
 
     def bind(self, pools: Mapping[str, Any]) -> None:
         """Let it read and change these pools."""
-        self._pools, self._used = pools, [pools[name] for name in self.code.pools]
+        orders = {name: SortedRows(pools[view].sorted[i]) for name, (view, i) in self.code.orders.items()}
+        self._pools, self._used = pools, [orders.get(name) or pools[name] for name in self.code.pools]
         self.steps.pools = self._used
-        self._targets = [pools[name] for name in self.code.targets]
+        self._targets = [pools[name] for name in self.code.targets if name not in orders]
         self._words[self.code.frames : self.code.products_at] = [pool.address for pool in self._used]
 
     @property
@@ -209,7 +213,7 @@ class CompiledDerivation:
     """A printed function that computes a delta of an auxiliary relation."""
 
     def __init__(self, code: DerivationCode, function: Function) -> None:
-        self.code, self.steps, self.entry = code, Steps(code.room), entry_of(function)
+        self.code, self.steps, self.entry = code, Steps(code.room, has_orders=code.is_extreme), entry_of(function)
         self._words: Words = np.zeros(derivations.WORDS, np.int64)
         self.address = self._words.ctypes.data
 
@@ -218,6 +222,12 @@ class CompiledDerivation:
         self.steps.pools = (sums,)
         self.steps.use(names)
         self._words[:] = self.steps.address, touched.address, source.address, sums.address, 0
+
+    def bind_extremes(self, extremes: Extremes, sums: Pool, names: Dictionary) -> None:
+        """Let it bring extremes up to date, and add to `sums`."""
+        self.steps.pools = (sums, extremes.state, extremes.changed)
+        self.steps.use(names)
+        self._words[:] = self.steps.address, extremes.changed.address, extremes.address, sums.address, 0
 
     @property
     def is_first(self) -> bool:
@@ -246,9 +256,10 @@ class CompiledPlan:
         code = next((each for each in self.code.groups if each.delta == delta), None)
         return CompiledGroup(code, getattr(self.module, code.function)) if code else None
 
-    def runs(self) -> dict[int, CompiledRun]:
-        """Make the functions of runs of statements, by the number of the first."""
-        return {each.first: CompiledRun(each, getattr(self.module, each.function)) for each in self.code.runs}
+    def runs(self, stage: int = 0) -> dict[int, CompiledRun]:
+        """Make the functions of runs of statements of a stage, by the number of the first."""
+        own = (each for each in self.code.runs if each.stage == stage)
+        return {each.first: CompiledRun(each, getattr(self.module, each.function)) for each in own}
 
     def derivations(self) -> list[CompiledDerivation]:
         """Make the functions that compute deltas of auxiliary relations."""
@@ -261,7 +272,7 @@ def compile_plan(plan: Plan, mode: str) -> CompiledPlan | PlanCode | None:
     Args:
         mode: The setting `compile`; with `background`, code that the disk does not have is returned as it is printed.
     """
-    if mode == "off" or plan.partitions > 1 or len(plan.stages) > 1:
+    if mode == "off":
         return None
     code = print_plan(plan)
     if not code.groups and not code.runs:
@@ -272,6 +283,11 @@ def compile_plan(plan: Plan, mode: str) -> CompiledPlan | PlanCode | None:
     except Exception as error:  # NB: whatever the compiler's reason, the kernels go on without it
         log_event(COMPILE, WARNING, "not compiled", reason=first_line(error))
         return None
+
+
+def printed_code(compiled: CompiledPlan | PlanCode | None) -> PlanCode | None:
+    """Return the code of what `compile_plan` returns."""
+    return compiled.code if isinstance(compiled, CompiledPlan) else compiled
 
 
 def _product(code: ProductCode) -> Product:

@@ -94,9 +94,19 @@ class SortedIndex:
         way = ascending(rows)  # neighbours share their path
         while (done := upsert_entries(self._area.current(), rows, words, way, done)) != len(rows):
             assert done >= 0, f"keys {keys.shape} and words {words.shape} do not fit {self!r}"
-            needed = 2 * (self._area.head[nodes.TOP] + nodes.DEPTH)
-            self._area.grow(_ENTRIES, needed * nodes.FANOUT * self._stride)
-            self._area.grow(_NODES, needed * nodes.HEADER)
+            self.make_room()
+
+    def make_room(self) -> None:
+        """Let it have room for twice as many nodes."""
+        needed = 2 * (self._area.head[nodes.TOP] + nodes.DEPTH)
+        self._area.grow(_ENTRIES, needed * nodes.FANOUT * self._stride)
+        self._area.grow(_NODES, needed * nodes.HEADER)
+
+    @property
+    def address(self) -> int:
+        """Address of the frame for kernels, which stays; its content holds until the next `upsert` or `clear`."""
+        self._area.current()
+        return self._area.address
 
     def find_ranges(self, equal: Words, low: Words, high: Words) -> tuple[Words, Words]:
         """Find for each row where the entries with its values and in its range begin, and count them."""

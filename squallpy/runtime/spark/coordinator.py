@@ -13,14 +13,18 @@ the other inputs, and sends them to the first stage of the plan.
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import Any
 
 from squallpy.base.json_codec import from_json, to_json
 from squallpy.base.timing import SILENT, Trace
+from squallpy.codegen.program import PlanCode
 from squallpy.physical.plan import Plan
 from squallpy.runtime.batch.micro_batch import Node, Sender, Stats, split_answer, unpack_parcels
 from squallpy.runtime.checkpoint.state_folders import StateLocation
 from squallpy.runtime.checkpoint.state_partition import StatePartition, Steps
+from squallpy.runtime.compiled.functions import CompiledPlan
+from squallpy.runtime.compiled.worker_code import WorkerCode
 from squallpy.runtime.joiners.batch_plan import decode_plan, encode_plan, hands_off, senders_to
 from squallpy.runtime.joiners.grid_migration_policy import GridPolicy
 from squallpy.runtime.joiners.hand_off_store import HandOffStore
@@ -44,9 +48,17 @@ class PlanFeed:
     """The feed stage. It is pickled without its sender, which each worker creates once and caches."""
 
     def __init__(
-        self, plan: Plan, sources: Mapping[str, Source], durable: str, splits: int, trace: Trace = SILENT
+        self,
+        plan: Plan,
+        sources: Mapping[str, Source],
+        durable: str,
+        splits: int,
+        trace: Trace = SILENT,
+        code: WorkerCode | None = None,
     ) -> None:
         self._plan, self._sources, self._durable, self._splits, self._trace = plan, sources, durable, splits, trace
+        self._code = code
+        self._compiled: CompiledPlan | None = None
         self._sender: Sender | None = None
         self._told: tuple[str, tuple[Slices, ...]] = "", ()
 
@@ -64,12 +76,19 @@ class PlanFeed:
             return [] if split else [(target, read_handed(self._durable, batch)) for target in targets]
         if matrices:
             computed = decode_cells(matrices, read_handed(self._durable, batch)).split(split, self._splits)
+        begin, compiled = perf_counter(), self._code.compiled if self._code else None
         if self._sender is None:
-            self._sender = Sender(self._plan, self._trace)
+            self._sender = Sender(self._plan, self._trace, compiled)
+        elif compiled is not self._compiled:
+            self._sender.use(compiled)
+        self._compiled = compiled
         slices, _, batch_plan = directive.partition(" ")
         if self._told[0] != slices:  # NB: a task may read all splits
             self._told = slices, decode_slices(slices, self._sources)
-        return self._sender.messages(split, self._told[1][split], batch_plan, only, computed)
+        sent = self._sender.messages(split, self._told[1][split], batch_plan, only, computed)
+        if self._code:
+            self._code.note(perf_counter() - begin)
+        return sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +108,17 @@ class PlanStages:
     """A plan's stages on partitions. It is pickled without the partitions, which each worker opens on first use."""
 
     def __init__(
-        self, plan: Plan, sources: Mapping[str, Source], location: StateLocation, trace: Trace = SILENT
+        self,
+        plan: Plan,
+        sources: Mapping[str, Source],
+        location: StateLocation,
+        trace: Trace = SILENT,
+        code: WorkerCode | None = None,
     ) -> None:
         self._plan, self._sources, self._location, self._trace = plan, sources, location, trace
+        self._code = code
+        self._compiled: CompiledPlan | None = None
+        self._nodes = list[Node]()
         self.writers: Mapping[int, PartWriter] = {}
         """The writers of queries, by their places, of which partitions print the changes."""
         self._partitions: dict[int, tuple[StatePartition, HandOffStore]] = {}
@@ -108,11 +135,15 @@ class PlanStages:
                 output = blocks.apply(batch, messages, stage, Steps(supersteps.first, supersteps.count))
                 return unpack_parcels(output), (blocks.report(partition),)
             stage, directive = stage - supersteps.count, supersteps.rest
+        begin = perf_counter()
+        self._use(self._code.compiled if self._code else None)
         (state, store), plan = self._open(partition), decode_plan(directive)
         if (senders := senders_to(plan, partition)) and stage == 0:
             with self._trace("hand-offs"):
                 messages = messages + store.read(batch - 1, partition, senders)
         output = state.apply(batch, messages, stage)
+        if self._code:
+            self._code.note(perf_counter() - begin)
         if stage < self._plan.stages_of_partitions - 1:
             return unpack_parcels(output), (state.report(partition),)
         hands = hands_off(plan, partition)
@@ -130,11 +161,18 @@ class PlanStages:
                 with self._trace("write"):
                     yield self.writers[query](number, partition, changes.deletes, changes.inserts)
 
+    def _use(self, compiled: CompiledPlan | None) -> None:
+        """Run statements by compiled functions from here on, as far as there are any."""
+        for node in self._nodes if compiled is not self._compiled else ():
+            node.use(compiled)
+        self._compiled = compiled
+
     def _open(self, partition: int) -> tuple[StatePartition, HandOffStore]:
         """Open the state of a partition and its hand-off store."""
         if partition not in self._partitions:
-            name, runs = f"partition-{partition}", Node(self._plan, partition, self._trace).runs
-            state = self._location.partition(name, store_layout(self._plan), *runs, trace=self._trace)
+            name, node = f"partition-{partition}", Node(self._plan, partition, self._trace, self._compiled)
+            self._nodes.append(node)
+            state = self._location.partition(name, store_layout(self._plan), *node.runs, trace=self._trace)
             self._partitions[partition] = state, HandOffStore(self._location.durable, name)
         return self._partitions[partition]
 
@@ -189,11 +227,15 @@ class BatchCoordinator:
         matrices = self._plan.matrices
         return matrices.parts > 0 if matrices else is_small
 
-    def stages(self, splits: int, trace: Trace = SILENT) -> tuple[PlanFeed, PlanStages]:
-        """Create the callables that feed and apply a batch."""
-        self._splits, sources = splits, self._input.sources
-        feed = PlanFeed(self._plan, sources, self._location.durable, splits, trace)
-        return feed, PlanStages(self._plan, sources, self._location, trace)
+    def stages(self, splits: int, trace: Trace = SILENT, code: PlanCode | None = None) -> tuple[PlanFeed, PlanStages]:
+        """Create the callables that feed and apply a batch.
+
+        Args:
+            code: The printed triggers, which workers take compiled from the disk.
+        """
+        self._splits, sources, shared = splits, self._input.sources, WorkerCode(code) if code else None
+        feed = PlanFeed(self._plan, sources, self._location.durable, splits, trace, shared)
+        return feed, PlanStages(self._plan, sources, self._location, trace, shared)
 
     def prepare(self, batch: int) -> None:
         """Prepare a batch; called again if the batch is repeated."""

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from squallpy.base.timing import SILENT, Trace
+from squallpy.codegen.program import PlanCode
 from squallpy.physical.plan import Plan, Update
 from squallpy.runtime.batch.micro_batch import Publisher, unpack_changes
 from squallpy.runtime.checkpoint.partition_report import PartitionReport, checkpoint_figures
@@ -55,8 +56,9 @@ class SparkExecutor:
         trace: Trace = SILENT,
         name: str = "",
         cluster: Cluster | None = None,
+        code: PlanCode | None = None,
     ) -> None:
-        self._cluster = cluster
+        self._cluster, self._code = cluster, code
         self._plan, self._location, self._trace = plan, location, trace
         self._input, self._master, self._splits, self._settings = input, master, splits, spark_settings
         self._name = name
@@ -109,7 +111,7 @@ class SparkExecutor:
             reads = coordinator.skips_feed(is_small=self._input.is_counted and sum(first.values()) <= SMALL)
             is_here = (cluster.session.sparkContext.master or "").startswith("local")
             splits = 1 if reads and is_here and not self._plan.matrices else self._splits
-            feed, stages = coordinator.stages(splits, self._trace)
+            feed, stages = coordinator.stages(splits, self._trace, self._code)
             stages.writers = {query: writer.on_hosts(is_here) for query, writer in self.writers.items()}
             job = StreamJob(
                 self._input.batches.batches, splits, self._plan.partitions, feed, stages, ticks,

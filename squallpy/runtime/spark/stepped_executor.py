@@ -13,6 +13,7 @@ from typing import cast
 
 import pyarrow as pa
 
+from squallpy.codegen.program import PlanCode
 from squallpy.physical.plan import Plan
 from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation
 from squallpy.runtime.observers.report import BatchReport
@@ -68,12 +69,19 @@ class SteppedSparkExecutor:
     """The executor of a plan on Spark, from where its location stands."""
 
     def __init__(
-        self, plan: Plan, input: Input, location: StateLocation, cluster: Cluster, splits: int, name: str
+        self,
+        plan: Plan,
+        input: Input,
+        location: StateLocation,
+        cluster: Cluster,
+        splits: int,
+        name: str,
+        code: PlanCode | None = None,
     ) -> None:
         self.next = Committed(location.durable).batches
         self._gate = _Gate(input.batches, input.batches.example)
         gated = _GatedInput(input.sources, self._gate, input.in_order)
-        self._executor = SparkExecutor(plan, gated, location, "", splits, name=name, cluster=cluster)
+        self._executor = SparkExecutor(plan, gated, location, "", splits, name=name, cluster=cluster, code=code)
         self.schemas = self._executor.schemas
         self._done: queue.Queue[tuple[Printed, BatchReport] | BaseException] = queue.Queue()
         self._delivered, self._stop = threading.Semaphore(0), threading.Event()

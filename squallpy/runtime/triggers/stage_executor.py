@@ -138,7 +138,7 @@ class StageExecutor:
         self._everywhere = {name for name, source in self._sources.items() if source in self._copied}
         self._touched = {n.source.name: TouchTracker(n.source) for n in seen.values() if n.kind.has_groups}
         rows = {name: RowsOf(seen[name], self._touched[seen[name].source.name]) for name in looked}
-        runs = compiled.runs() if compiled else {}
+        runs = compiled.runs(plan.stages.index(stage)) if compiled else {}
         self._steps: list[Statement | Derive | CompiledRun] = []
         for number, s in enumerate(stage.steps):
             if number in runs:

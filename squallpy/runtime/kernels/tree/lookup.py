@@ -143,30 +143,35 @@ def rows_up_to(rows: Vector, key: Vector) -> Words:
     return out[:found].copy()
 
 
+@inlined
+def end_between(frame: Vector, low: int, high: int, is_last: bool) -> int:
+    """Find the place of the first or last entry with low ≤ its key ≤ high, at addresses; −1 if there is none."""
+    key, leaf = frame[at.KEY], find_leaf(frame, high if is_last else low, 0)
+    if leaf < 0:
+        return -1
+    if is_last:
+        i = upper_bound(frame, leaf, high, 0, count_of(frame, leaf)) - 1
+        if i < 0:
+            leaf = previous_node(frame, leaf)
+            i = count_of(frame, leaf) - 1 if leaf >= 0 else -1
+    else:
+        i = lower_bound(frame, leaf, low, 0)
+        if i == count_of(frame, leaf):
+            leaf, i = next_node(frame, leaf), 0
+    if leaf >= 0:
+        entry = entry_at(frame, leaf, i)
+        if not is_before(entry, low, key) and not is_before(high, entry, key):
+            return leaf * FANOUT + i
+    return -1
+
+
 @kernel(f"{VECTOR}({VECTOR}, {GIVEN_MATRIX}, {GIVEN_MATRIX}, boolean)")
 def ends_between(frame: Vector, lows: Vector, highs: Vector, is_last: bool) -> Words:
     """Find the place of the first or last entry with lows[row] ≤ its key ≤ highs[row]; −1 if there is none."""
-    n, key = lows.shape[0], frame[at.KEY]
+    n, width = lows.shape[0], 8 * frame[at.KEY]
     out = np.empty(n, np.int64)
     for row in range(n):
-        low, high = address(lows) + 8 * key * row, address(highs) + 8 * key * row
-        leaf = find_leaf(frame, high if is_last else low, 0)
-        out[row] = -1
-        if leaf < 0:
-            continue
-        if is_last:
-            i = upper_bound(frame, leaf, high, 0, count_of(frame, leaf)) - 1
-            if i < 0:
-                leaf = previous_node(frame, leaf)
-                i = count_of(frame, leaf) - 1 if leaf >= 0 else -1
-        else:
-            i = lower_bound(frame, leaf, low, 0)
-            if i == count_of(frame, leaf):
-                leaf, i = next_node(frame, leaf), 0
-        if leaf >= 0:
-            entry = entry_at(frame, leaf, i)
-            if not is_before(entry, low, key) and not is_before(high, entry, key):
-                out[row] = leaf * FANOUT + i
+        out[row] = end_between(frame, address(lows) + width * row, address(highs) + width * row, is_last)
     return out
 
 
