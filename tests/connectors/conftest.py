@@ -1,4 +1,4 @@
-"""One PostgreSQL for the tests of a process."""
+"""One server of each kind, and one Spark, for the tests of a process."""
 
 import os
 from collections.abc import Iterator
@@ -32,6 +32,13 @@ def kafka() -> Iterator[KafkaServer]:
 def postgres(running_postgres: PostgresServer) -> Iterator[PostgresServer]:
     running_postgres.clear()
     yield running_postgres
+
+
+@pytest.fixture(autouse=True)
+def shared_spark(request: pytest.FixtureRequest) -> None:
+    """Let runs on Spark have one JVM, except those that are killed, which have their own."""
+    if request.node.get_closest_marker("spark") and "kills" not in request.node.name:
+        request.getfixturevalue("cluster")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
