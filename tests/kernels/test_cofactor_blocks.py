@@ -1,8 +1,9 @@
 """Laws of the cofactor ring, as kernels compute it: on bags of rows, each the sum of its lifted rows."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from itertools import combinations_with_replacement
 from itertools import product as pairs_of
 from math import inf, isfinite, nan, prod
@@ -67,6 +68,17 @@ def multiply(ring: Cofactor, *factors: Factor) -> Words:
     for source, (_, kind) in enumerate(factors):
         lane += [source, 0, kind]
     _, out = statement_steps.emitted(np.array([0, ring.words, *lane]), np.empty((0, 1), np.int64), places)
+    return out
+
+
+def sum_of_products(ring: Cofactor, *factors: Factor) -> Words:
+    """Multiply factors of many rows each, row by row, and add up the products, for a target without keys."""
+    places = np.array([words.ctypes.data + words.strides[0] * np.arange(len(words)) for words, _ in factors], np.int64)
+    lane = [0, ring.words, ring.code, len(factors)]
+    for source, (_, kind) in enumerate(factors):
+        lane += [source, 0, kind]
+    keys = np.empty((0, places.shape[1]), np.int64)
+    _, out = statement_steps.emitted(np.array([0, ring.words, *lane]), keys, places)
     return out
 
 
@@ -282,6 +294,59 @@ def oracle_infinities_and_nans(compensated: bool, x: Bag) -> None:
     is_odd = any(not isfinite(value) for row, _ in rows for value in row)
     mixed = nan if is_odd else sum_of([(a * b, n) for (a, b), n in rows])
     np.testing.assert_equal(products[:, 1].sum(), mixed)
+
+
+Rows = list[tuple[int, Bag, Bag, float]]
+"""Factors of products by row: a count, elements of two variables and of one, and a value that is lifted."""
+
+
+def rows_of(random: np.random.Generator, count: int, values: Callable[[], float]) -> Rows:
+    """Make rows at random, with counts and multiplicities below 1 among them."""
+
+    def bag(size: int) -> Bag:
+        count = random.integers(1, 4)
+        return [(tuple(float(values()) for _ in range(size)), int(random.integers(-2, 5))) for _ in range(count)]
+
+    return [(int(random.integers(-1, 3)), bag(2), bag(1), float(values())) for _ in range(count)]
+
+
+def summed(whole: Cofactor, rows: Rows) -> Words:
+    """Add up the products of rows, whose factors are not in the order of their variables."""
+    _, left, middle, right = side_by_side((whole.compensated, 1), 2, 1, 1, first=whole.first)
+    parts = [
+        scalar(0)[1],
+        *(block(whole, ring, np.empty((0, 0), np.int64))[1] for ring in (middle, left)),
+        lifted(whole, 0, right.first)[1],
+    ]
+    ns, xs, ys, values = zip(*rows, strict=True)
+    counts, numbers = np.array(ns)[:, None], np.array(values)[:, None].view(np.int64)
+    blocks = [np.concatenate([total(ring, bag) for bag in bags]) for ring, bags in ((middle, ys), (left, xs))]
+    return sum_of_products(whole, *zip((counts, *blocks, numbers), parts, strict=True))
+
+
+@BOTH
+@pytest.mark.parametrize("count", [2, 4, 35, 70])
+def property_sum_of_products_is_that_of_joined_rows(compensated: bool, count: int) -> None:
+    """Products of many rows add up to the sum over all pairs of rows, in each word: all are exact, or not finite."""
+    random, whole = np.random.default_rng(count), Cofactor(3, 4, compensated)
+    for values in ([0.0, -0.0, 1.0, 0.5, -3.0, 40.0], [1.0, -2.0, 1e200, np.inf, np.nan]):
+        rows = rows_of(random, count, partial(random.choice, values))
+        joined = [pair for n, x, y, value in rows for pair in cross(x, y, [((value,), n)])]
+        assert is_same(whole, add(whole, summed(whole, rows)), total(whole, joined))
+
+
+@BOTH
+@pytest.mark.parametrize("span", [1, 300, 1000])
+def oracle_sum_of_products(compensated: bool, span: int) -> None:
+    """Against fractions, of values up to 2^(span / 2): compensated sums have more than the bits of a double."""
+    random, whole = np.random.default_rng(span), Cofactor(0, 4, compensated)
+    rows = rows_of(random, 67, lambda: float(random.normal() * 2.0 ** random.integers(-span // 2, span // 2 + 1)))
+    _, sums, products = unpack(whole, summed(whole, rows), range(4))
+    joined = [pair for n, x, y, value in rows for pair in cross(x, y, [((value,), n)])]
+    exact = exact_sums([([*map(Fraction, row)], n) for row, n in joined], 4)
+    bound = exact_sums([([abs(Fraction(v)) for v in row], abs(n)) for row, n in joined], 4)
+    for parts, wanted, most in zip(np.hstack([sums, products]).T.tolist(), exact, bound, strict=True):
+        assert abs(sum(map(Fraction, parts)) - wanted) <= most * Fraction(2) ** (-90 if compensated else -40)
 
 
 @BOTH
