@@ -135,6 +135,8 @@ def _field(values: pa.ChunkedArray, field: Field, wrong: dict[int, Problem]) -> 
         values, shown = hold(values, field, _cast)
         for row, text in shown.items():
             wrong.setdefault(row, Problem("SQ4004", f'column "{field.name}": {text} is not a valid {field.type}'))
+    elif pa.types.is_null(values.type):
+        values = pa.chunked_array([pa.nulls(len(values), column_type(field.type))])
     elif values.type != column_type(field.type) or field.type.kind is Kind.INT or field.type.is_temporal:
         values = _convert(values, field, wrong)
     if not field.nullable and values.null_count:
