@@ -27,7 +27,7 @@ class JoinOperator(Enum):
 
     @property
     def adapts(self) -> bool:
-        return self in (JoinOperator.AUTO, JoinOperator.DYNAMIC, JoinOperator.HYBRID)
+        return self in (JoinOperator.AUTO, JoinOperator.DYNAMIC, JoinOperator.HYBRID, JoinOperator.HYPERCUBE)
 
 
 BINARY_OPERATORS = tuple(o.value for o in JoinOperator if o not in (JoinOperator.AUTO, JoinOperator.HYPERCUBE))

@@ -119,7 +119,8 @@ def _light(plan: Plan, pool: PoolPlan) -> str:
 def _grids(plan: Plan) -> Iterator[str]:
     """Describe the initial mapping of joiners, and whether it adapts."""
     if plan.hypercube is not None:
-        yield _hypercube_text(plan.hypercube)
+        moves = "one dimension at a time gives parts to another when that is better" if plan.on_grid else "it stays"
+        yield f"{_hypercube_text(plan.hypercube)}; {moves}"
     if plan.grid is not None:
         views = [view.view for view in plan.on_grid]
         grows = ", and to four times as many joiners when they are half full" if plan.capacity else ""
@@ -130,9 +131,9 @@ def _grids(plan: Plan) -> Iterator[str]:
 
 
 def _hypercube_text(plan: CubePlan) -> str:
-    """Show parts and load: HYPERCUBE r 2 × s 2 × t 2; a joiner has r/2 + s/2 + t/2"""
+    """Show parts and load: HYPERCUBE r 2 by ticket × s 4 by ticket at first; a joiner has r/2 + s/4"""
     parts = zip(plan.dimensions, plan.cube.parts, strict=True)
     axes = (f"{name} {count} by {'hash' if equal else 'ticket'}" for (name, equal), count in parts)
     cuts = ((name, plan.cube.cuts(on)) for name, on in plan.relations)
     load = " + ".join(name if count == 1 else f"{name}/{count}" for name, count in cuts)
-    return f"HYPERCUBE {' × '.join(axes)}; a joiner has {load}"
+    return f"HYPERCUBE {' × '.join(axes)} at first; a joiner has {load}"

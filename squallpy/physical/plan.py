@@ -160,12 +160,14 @@ class CubePlan:
         dimensions: For each, what it is called, and whether it is an equality.
         views: The views on it, each with its dimensions.
         relations: The relations of the join, each with its dimensions.
+        is_sized: The parts are those for known sizes of all relations.
     """
 
     cube: Hypercube
     dimensions: tuple[tuple[str, bool], ...]
     views: tuple[tuple[str, tuple[int, ...]], ...]
     relations: tuple[tuple[str, tuple[int, ...]], ...]
+    is_sized: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,12 +225,16 @@ class OnGrid:
     """A view whose joiners are the rows or the columns of a grid, with the deltas that are sent there and added to it.
 
     The location of a record follows from its keys, so it may migrate.
+
+    Args:
+        cells: Dimensions of a hypercube that it is on instead, each with the positions of the keys that are hashed.
     """
 
     view: str
     deltas: tuple[str, ...]
     side: Side
     key: tuple[int, ...] = ()
+    cells: tuple[tuple[int, tuple[int, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,12 @@ from squallpy.physical.distribute.distributed_program import (
 )
 from squallpy.physical.distribute.driver_block import ends_on_driver
 from squallpy.physical.distribute.heavy_key_placement import add_heavy_key_grids, why_light
-from squallpy.physical.distribute.hypercube_placement import HypercubeJoin, find_hypercube_join, hypercube_of
+from squallpy.physical.distribute.hypercube_placement import (
+    HypercubeJoin,
+    find_hypercube_join,
+    hypercube_of,
+    relation_sizes,
+)
 from squallpy.physical.distribute.initial_grids import SIDES, all_on_grid, grid_of
 from squallpy.physical.distribute.location_tags import EVERYWHERE, RANDOM, Mark, PlacementError
 from squallpy.physical.distribute.pinned_placements import pinned_placements
@@ -117,7 +122,7 @@ def place(
         pins=tuple(pins.items()),
         components=by_hand.views,
         grid=grid,
-        on_grid=movable if used.adapts else (),
+        on_grid=_on_hypercube(program, found) or movable if used.adapts else (),
         hypercube=_plan_hypercube(program, found, join, sizes, partitions),
         operator=operator,
     )
@@ -136,7 +141,20 @@ def _plan_hypercube(
     views = ((view.name, places.get(view.name)) for view in program.stored)
     on_it = tuple((name, place.dimensions) for name, place in views if isinstance(place, CellPlacement))
     relations = tuple((name, join.of(name)) for name in join.relations)
-    return CubePlan(cube, tuple((str(d), d.is_equality) for d in join.dimensions), on_it, relations)
+    known = relation_sizes(program, sizes)
+    is_sized = all(known.get(name) for name in join.relations)
+    return CubePlan(cube, tuple((str(d), d.is_equality) for d in join.dimensions), on_it, relations, is_sized)
+
+
+def _on_hypercube(program: Program, places: Placements) -> tuple[OnGrid, ...]:
+    """List the views on a hypercube; none if a record's location does not follow from its keys in one of them."""
+    placed = ((view.name, places.get(view.name)) for view in program.stored)
+    found = [(name, place) for name, place in placed if isinstance(place, CellPlacement)]
+    if not all(all(place.keys) for _, place in found):
+        return ()
+    return tuple(
+        OnGrid(name, (), Side.R, cells=tuple(zip(place.dimensions, place.keys, strict=True))) for name, place in found
+    )
 
 
 def set_join_parameters(plan: Plan, epsilon: float, capacity: int | None = None, groups: bool = False) -> Plan:

@@ -381,6 +381,7 @@ def property_what_is_copied_is_what_joiners_will_have(seed: int, script: str, tm
             pushed[name] = pa.table({"k": k, "v": v, MULT: random.choice([1, 1, -1], 60)})
         engine.push(pushed)
         for view in plan.on_grid if isinstance(moving, Copying) and moving.copiers == EVERYONE else ():
+            assert isinstance(moving, Copying)
             columns = next(pool.keys for pool in plan.pools if pool.name == view.view)
             had = []
             for joiner, (_, store) in enumerate(engine._nodes):

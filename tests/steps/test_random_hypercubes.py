@@ -4,6 +4,7 @@ import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import duckdb
@@ -12,7 +13,7 @@ from hypothesis import HealthCheck, given, reject, settings
 
 from squallpy.base.errors import SquallError
 from squallpy.testing.engines import KilledEngine, MemoryEngine, PartitionedEngine, SparkEngine
-from squallpy.testing.generators import Case
+from squallpy.testing.generators import Case, Change
 from squallpy.testing.step_tests import list_step_tests, run_steps
 from squallpy.testing.theta_join_cases import theta_join_cases
 from tests.marks import long
@@ -42,6 +43,44 @@ def step_windows_on_a_hypercube(engine: str, tmp_path: Path) -> None:
     made = ENGINES[engine]()
     run_steps(list_step_tests()["hypercube_windows"], made, tmp_path)
     assert made._compiled.plan.hypercube is not None
+
+
+def turning_sizes() -> Case:
+    """Make a case in which one stream after the other is the largest, then many rows go."""
+    draw, batches, there = Random(5), list[list[Change]](), dict[str, list[Any]]()
+    for largest in ("r", "r", "t", "t", "s", "s"):
+        counts = {name: 60 if name == largest else 2 for name in "rst"}
+        rows = [
+            (name, (len(there.get(name, ())) + i, draw.choice([None, *range(150)]), f"{draw.randrange(9)}"))
+            for name, n in counts.items()
+            for i in range(n)
+        ]
+        for name, row in rows:
+            there.setdefault(name, []).append(row)
+        batches.append([(name, 1, row) for name, row in rows])
+    batches += [[(name, -1, there[name].pop(draw.randrange(len(there[name])))) for _ in range(100)] for name in "rt"]
+    batches += [[], [("r", 1, (1000 + i, i % 150, "x")) for i in range(80)], []]
+    creates = "\n".join(f"CREATE STREAM {name} (id INT, x INT, w VARCHAR);" for name in "rst")
+    query = (
+        "SELECT r.id AS a, s.id AS b, t.id AS c FROM r, s, t "
+        "WHERE ABS(r.x - s.x) <= 1 AND s.x <= t.x AND t.x < s.x + 3 AND r.w >= t.w;"
+    )
+    return Case(f"{creates}\n{query}", batches)
+
+
+@pytest.mark.parametrize("engine", ["eight joiners", long("killed")])
+def oracle_parts_that_follow_the_sizes(engine: str) -> None:
+    """Bits move to the dimension of the largest stream, and answers are exact after each batch."""
+    made = ENGINES[engine]()
+    run(turning_sizes(), made)
+    coordinator = getattr(made, "_coordinator", made)
+    assert coordinator.policy.moved >= 4 and coordinator.policy.plan.cube != made._compiled.plan.hypercube.cube
+
+
+@pytest.mark.long
+@pytest.mark.spark
+def oracle_parts_that_follow_the_sizes_on_spark(cluster: Any) -> None:
+    run(turning_sizes(), SparkEngine(cluster, 4, **ON_CUBE))
 
 
 @pytest.mark.long

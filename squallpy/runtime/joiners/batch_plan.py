@@ -26,6 +26,7 @@ from typing import Any, ClassVar, get_args
 
 from squallpy.base.json_codec import from_json, to_json
 from squallpy.physical.joins.grid import Grid
+from squallpy.physical.joins.hypercube import Hypercube
 from squallpy.physical.joins.mapping import Side
 from squallpy.physical.joins.migration_transfers import Migration, migration
 from squallpy.runtime.kernels.view_container import HASHES
@@ -205,7 +206,45 @@ class KeyMoves(_Grids):
         return HandOffs((*moves,)) if moves else None
 
 
-BatchPlan = Steady | Switched | Copying | KeyMoves
+@dataclass(frozen=True, slots=True)
+class BitMove:
+    """A bit of joiners' numbers that has changed its dimension: each has handed off records to that with the other."""
+
+    bit: int
+
+    def partner(self, joiner: int) -> int:
+        return joiner ^ 1 << self.bit
+
+    def senders(self, joiner: int) -> list[int]:
+        """List the joiners that may have handed off records to one."""
+        return [self.partner(joiner)]
+
+
+@dataclass(frozen=True, slots=True)
+class OnHypercube(_Grids):
+    """A batch on a hypercube, all of whose records move to the places of another after it, if there is one.
+
+    Args:
+        to: The hypercube of the next batch, which differs in one bit.
+    """
+
+    cube: Hypercube
+    to: Hypercube | None = None
+    arriving: BitMove | None = None
+    grids: ClassVar[tuple[Grid, ...]] = ()  # type: ignore[misc]  # NB: no field
+    epoch: ClassVar[int] = 0  # type: ignore[misc]
+    drops_copies: ClassVar[bool] = False
+
+    @property
+    def move(self) -> BitMove | None:
+        """The bit that changes its dimension after the batch."""
+        if self.to is None:
+            return None
+        (bit,) = (bit for own, to in zip(self.cube.bits, self.to.bits, strict=True) for bit in own if bit not in to)
+        return BitMove(bit)
+
+
+BatchPlan = Steady | Switched | Copying | KeyMoves | OnHypercube
 
 
 def hands_off(plan: BatchPlan | None, joiner: int) -> bool:
@@ -215,6 +254,8 @@ def hands_off(plan: BatchPlan | None, joiner: int) -> bool:
             return plan.copies(joiner) is not None
         case KeyMoves(moves=moves):
             return bool(moves)
+        case OnHypercube(to=to):
+            return to is not None
     return False
 
 
@@ -230,6 +271,8 @@ def is_moving(plan: BatchPlan | None) -> bool:
             return drops
         case KeyMoves(moves=moves, arriving=arriving):
             return bool(moves or arriving)
+        case OnHypercube(to=to, arriving=moved):
+            return bool(to or moved)
     return plan is not None
 
 

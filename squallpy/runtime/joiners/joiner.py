@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from squallpy.base.types import Kind
+from squallpy.physical.joins.hypercube import Hypercube
 from squallpy.physical.joins.migration_transfers import migration
 from squallpy.physical.plan import OnGrid, Plan
-from squallpy.runtime.joiners.batch_plan import BatchPlan, Copying, KeyMoves, Switched
+from squallpy.runtime.joiners.batch_plan import BatchPlan, Copying, KeyMoves, OnHypercube, Switched
 from squallpy.runtime.joiners.routing import tickets_of
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import Words
@@ -60,7 +61,9 @@ class Joiner:
         """Count the tuples that it has after a batch, by relation."""
         counts = dict.fromkeys("RS", 0)
         for view in self._views:
-            counts[view.side.name] += len(store[plan.pool(view.view)])
+            held = len(store[plan.pool(view.view)])
+            counts[view.side.name] += held
+            counts |= {view.view: held} if view.cells else {}
         return {"joiners": {str(self._number): counts}}
 
     def hand_off(self, store: Store, plan: BatchPlan) -> tuple[list[tuple[int, Delta]], int]:
@@ -73,6 +76,9 @@ class Joiner:
             case KeyMoves() if plan.moves:
                 for view in self._views:
                     copies += self._move_keys(store, plan, view)
+            case OnHypercube(to=Hypercube() as to):
+                for view in self._views:
+                    copies += self._move_cells(store, plan, to, view)
         handed = [(target, delta) for target, delta in copies if target != self._number]
         return handed, sum(len(delta.keys) for _, delta in copies)
 
@@ -94,6 +100,29 @@ class Joiner:
                 yield target, Delta(view.view, mine.take(chosen, axis=0), counts.take(chosen, axis=0))
         for delta in forgotten:  # NB: at the end, for what a pool holds moves when something goes
             pool.upsert(delta.keys, delta.words)
+
+    def _move_cells(self, store: Store, plan: OnHypercube, to: Hypercube, view: OnGrid) -> Iterator[tuple[int, Delta]]:
+        """Yield its tuples that its partner lacks in the other hypercube; delete those that it is not to keep."""
+        pool, move = store[view.view], plan.move
+        assert move is not None
+        keys, words = pool.rows()
+        if not len(keys):
+            return
+        partner, kept, sent = move.partner(self._number), np.ones(len(keys), np.bool_), np.ones(len(keys), np.bool_)
+        had = np.ones(len(keys), np.bool_)
+        for dimension, by in view.cells:
+            tickets = tickets_of(keys, self._columns[view.view], by, store.dictionary)
+            old, new = plan.cube.coordinates(dimension, tickets), to.coordinates(dimension, tickets)
+            mine, theirs = (np.array([joiner]) for joiner in (self._number, partner))
+            kept &= new == to.coordinate_of(dimension, mine)
+            sent &= new == to.coordinate_of(dimension, theirs)
+            had &= old == plan.cube.coordinate_of(dimension, theirs)
+        rows, gone = np.flatnonzero(sent & ~had), np.flatnonzero(~kept)
+        parcel = Delta(view.view, keys.take(rows, axis=0), words.take(rows, axis=0))
+        forgotten = keys.take(gone, axis=0), negated(words.take(gone, axis=0), pool.payload)
+        if len(rows):
+            yield partner, parcel
+        pool.upsert(*forgotten)  # NB: at the end, for what a pool holds moves when something goes
 
     def _copies(self, store: Store, plan: Copying) -> Iterator[tuple[int, Delta]]:
         """Copy a range of the records after a batch, and of those copied before, the changes since its last turn."""

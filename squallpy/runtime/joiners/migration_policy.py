@@ -14,6 +14,7 @@ from squallpy.physical.plan import Plan
 from squallpy.runtime.joiners.batch_plan import BatchPlan, KeyMoves, Steady
 from squallpy.runtime.joiners.grid_migration_policy import MIN_LOAD_RATIO, GridPolicy
 from squallpy.runtime.joiners.heavy_key_policy import MAX_MOVING_KEYS, KeyPolicy, observe_keys
+from squallpy.runtime.joiners.hypercube_policy import open_hypercube_policy
 
 
 class MigrationPolicy(Protocol):
@@ -47,6 +48,8 @@ def open_policy(
             load holds from the first tuple on only if tuples are counted before they are sent (docs/joins.md).
         sample: Statistics of keys in a sample of the first batch: those that are heavy there begin with a grid.
     """
+    if plan.hypercube:
+        return open_hypercube_policy(plan, plan.hypercube, facts, first or {})
     if not plan.on_grid:
         return None
     if plan.grid is None:

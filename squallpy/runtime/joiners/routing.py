@@ -17,7 +17,7 @@ from squallpy.physical.joins.heavy_keys import route_by_key
 from squallpy.physical.joins.hypercube import Hypercube
 from squallpy.physical.joins.mapping import Tickets
 from squallpy.physical.plan import Plan, Send
-from squallpy.runtime.joiners.batch_plan import BatchPlan, KeyMoves
+from squallpy.runtime.joiners.batch_plan import BatchPlan, KeyMoves, OnHypercube
 from squallpy.runtime.joiners.joiner_statistics import OTHER_KEYS, name_of_keys
 from squallpy.runtime.kernels.content_hash import from_zero, hash_columns, hash_strings
 from squallpy.runtime.kernels.dictionary import Dictionary
@@ -55,7 +55,8 @@ def spread(
         yield from _by_key(delta, columns, send, partitions, batch, names)
         return
     if send.cells and plan.hypercube:
-        yield from _by_cells(delta, columns, send, plan.hypercube.cube, names)
+        cube = batch.cube if isinstance(batch, OnHypercube) else plan.hypercube.cube
+        yield from _by_cells(delta, columns, send, cube, names)
         return
     if send.side is None or not grids:
         targets = partitions_of(delta.keys, columns, send.keys, send.partitions or partitions, names)

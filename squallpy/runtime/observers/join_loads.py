@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from squallpy.physical.joins.hypercube import find_best_hypercube
+from squallpy.physical.joins.hypercube import arrange, find_best_hypercube
 from squallpy.physical.joins.mapping import Side, find_best_mapping
 from squallpy.physical.plan import CubePlan, Plan
 from squallpy.runtime.observers.report import BatchReport, JoinReport
@@ -69,7 +69,7 @@ class JoinLoads:
             ratio = (join.ilf_ratio or 1.0) * (join.busiest or 1.0)
             return JoinLoad(stage, kind, _pairs(join.mapping), join.ilf or 0.0, ratio, self._bound)
         if kind == "hypercube" and self._plan.hypercube:
-            return self._load_of_hypercube(stage, self._plan.hypercube, most, skew)
+            return self._load_of_hypercube(stage, self._plan.hypercube, join, most, skew)
         if kind == "fixed" and self._plan.grid:
             mapping = self._plan.grid.mapping
             r, s = (self._rows(side) for side in Side)
@@ -88,14 +88,18 @@ class JoinLoads:
             return GROUPS_BOUND
         return DELETES_BOUND if any(r.has_deletes for r in self._plan.program.relations) else INSERTS_BOUND
 
-    def _load_of_hypercube(self, stage: int, plan: CubePlan, most: int, skew: float) -> JoinLoad:
-        """Compare the load of a hypercube, by the rows read so far, with that of the best parts."""
-        inputs = [(float(self._read[self._stream_of(name)]), on) for name, on in plan.relations]
-        best = find_best_hypercube(plan.cube.joiners, len(plan.dimensions), inputs)
-        load, least = (cube.load(inputs) for cube in (plan.cube, best))
-        ratio = skew * (load / least if least else 1.0)
+    def _load_of_hypercube(self, stage: int, plan: CubePlan, join: JoinReport, most: int, skew: float) -> JoinLoad:
+        """Compare the load of a hypercube with the best parts', by the tuples that it has or the rows read so far."""
         axes = tuple(name for name, _ in plan.dimensions)
-        return JoinLoad(stage, "hypercube", (plan.cube.parts,), most, ratio, axes=axes)
+        parts = tuple(part for part in join.mapping or plan.cube.parts if isinstance(part, int))
+        if join.ilf is not None:
+            ratio = (join.ilf_ratio or 1.0) * (join.busiest or 1.0)
+            return JoinLoad(stage, "hypercube", (parts,), join.ilf, ratio, axes=axes)
+        inputs = [(float(self._read[self._stream_of(name)]), on) for name, on in plan.relations]
+        best = find_best_hypercube(plan.cube.joiners, len(parts), inputs)
+        load, least = (cube.load(inputs) for cube in (arrange(parts), best))
+        ratio = skew * (load / least if least else 1.0)
+        return JoinLoad(stage, "hypercube", (parts,), most, ratio, axes=axes)
 
     def _stream_of(self, relation: str) -> str:
         """Name the stream of a relation, which may be the rows of its window."""

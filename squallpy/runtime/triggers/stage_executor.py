@@ -62,7 +62,9 @@ def result_layouts(plan: Plan, partitioned: bool) -> tuple[PoolLayout, ...]:
 def store_layout(plan: Plan) -> StoreLayout:
     """Lay out the pools that a partition of the plan keeps."""
     views = _view_layouts(plan, {pool.name for pool in plan.pools} - plan.driver_pools)
-    twice = {line.view: PoolName(line.view, Role.OTHER_GRID) for line in plan.on_grid if not line.key}
+    twice = {
+        line.view: PoolName(line.view, Role.OTHER_GRID) for line in plan.on_grid if not line.key and not line.cells
+    }
     second = [replace(view, name=twice[view.name]) for view in views if view.name in twice]
     plain = [
         replace(view, slices=(), group=(), orders=(), ordered=False, listed=True)
