@@ -15,9 +15,7 @@ from squallpy.base.rings.cofactor import COUNT, HASH, ODD
 from squallpy.runtime.kernels.c_functions import CFunction, c_function
 from squallpy.runtime.kernels.cofactor_blocks import add_block, size_of_code, triangle, values_of_code
 from squallpy.runtime.kernels.cofactor_lifting import lift_element
-from squallpy.runtime.kernels.cofactor_products import add_product
-from squallpy.runtime.kernels.cofactor_sums import add_products, summing_workspace
-from squallpy.runtime.kernels.cofactor_workspace import settle
+from squallpy.runtime.kernels.cofactor_products import add_product, settle, workspace
 from squallpy.runtime.kernels.intrinsics import as_float, as_word, load, pointer
 from squallpy.runtime.kernels.kernel_compiler import GIVEN_VECTOR, VECTOR, Vector, inlined, kernel, making
 from squallpy.runtime.kernels.memory_regions import Words
@@ -72,9 +70,10 @@ def multiply_rows(product: int, rows: int, steps: int) -> None:
 
 @c_function(6)
 def _multiply_rows(product: int, rows: int, _b: int, _c: int, _d: int, _e: int) -> int:
-    """Add the products of rows to the workspace."""
-    factors, places = _factors_of(product), _places_of(product, rows)
-    add_products(load(product, WORKSPACE), factors, 0, factors.shape[0], places, places)
+    """Add the product of each row to the workspace."""
+    work, factors, places = load(product, WORKSPACE), _factors_of(product), _places_of(product, rows)
+    for row in range(rows):
+        add_product(work, factors, 0, factors.shape[0], places, places, row)
     return 0
 
 
@@ -164,4 +163,4 @@ class Product:
 @kernel(f"{VECTOR}(int64, {GIVEN_VECTOR})")
 def make_workspace(code: int, factors: Vector) -> Words:
     """Make the workspace of a product of these factors, its sum 0."""
-    return summing_workspace(code, factors, 0, factors.shape[0])
+    return workspace(code, factors, 0, factors.shape[0])

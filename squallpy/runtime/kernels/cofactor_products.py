@@ -1,14 +1,22 @@
-"""Products of cofactor elements, a row at a time (`cofactor_sums.py` adds those of many).
+"""Products of cofactor elements, and sums of products over rows.
 
     (c, s, Q) · (c′, s′, Q′)   →   c·c′, [c′·s, c·s′], [c′·Q; s′·sᵀ, c·Q′]
 
-A rectangle takes the sums of all factors before its own at once, which are scaled as the product goes on, so the work
-beside one multiplication for each word is small (`fivm-on-flink` Alg. 4 and 6, without maps of indexes).
+Factors lie side by side in a product, in the order of their variables. A *workspace* has for each a sum of its values,
+which the counts of the others scale, and one of its rectangle, s′·sᵀ with all variables before it: rows of doubles
+whose length is a multiple of a register's. A rectangle takes the sums of all factors before its own at once, which are
+scaled as the product goes on, so the work beside one multiplication for each word is small (`fivm-on-flink` Alg. 4 and
+6, without maps of indexes).
+
+Products that are compensated are added up with their errors (Ogita, Rump and Oishi, *Accurate sum and dot product*,
+2005, algorithm 5.3): as if by doubles of twice the digits.
 """
 
 from typing import Final
 
-from squallpy.base.rings.cofactor import COUNT, HASH, ODD
+import numpy as np
+
+from squallpy.base.rings.cofactor import COMPENSATED, COUNT, HASH, KIND_BITS, ODD
 from squallpy.runtime.kernels import count_triples
 from squallpy.runtime.kernels.cofactor_blocks import (
     LARGEST,
@@ -19,39 +27,14 @@ from squallpy.runtime.kernels.cofactor_blocks import (
     number_of,
     odd_value,
     size_of,
+    triangle,
     values_of,
     what_of,
     within,
 )
-from squallpy.runtime.kernels.cofactor_workspace import (
-    AFTER,
-    ENTRY,
-    FACTOR_COUNT,
-    FACTOR_WORDS,
-    FACTORS,
-    HASHED,
-    HEAD,
-    KIND,
-    LOW,
-    OWN,
-    PREFIX,
-    PREFIX_LOW,
-    RECTANGLE,
-    RING,
-    SCALARS,
-    SCALE,
-    SCALED,
-    TOTAL,
-    TRIPLES,
-    VALUE,
-    VALUES,
-    VALUES_LOW,
-    add_to,
-    is_compensated,
-    padded,
-)
 from squallpy.runtime.kernels.intrinsics import as_float, as_word, load, prefetch, store
-from squallpy.runtime.kernels.kernel_compiler import Vector, called, inlined
+from squallpy.runtime.kernels.kernel_compiler import Vector, address, called, inlined, making
+from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.packed_reals import (
     BYTES,
     LANES,
@@ -64,9 +47,91 @@ from squallpy.runtime.kernels.packed_reals import (
     store_some,
     where_finite,
 )
-from squallpy.runtime.kernels.ring_arithmetic import quick_two_sum, real_of
+from squallpy.runtime.kernels.ring_arithmetic import quick_two_sum, real_of, two_sum
+
+# A workspace: words about the product, then some for each factor, then the sums, each a run of upper halves that a run
+# of lower ones follows at a fixed distance.
+_RING: Final = 0
+_FACTORS: Final = 1  # how many there are, without the counts
+_SCALE: Final = 2  # product of the factors that are counts
+_TOTAL: Final = 3  # the product's count, and hash
+_HASHED: Final = 4
+_LOW: Final = 5  # bytes from upper halves to lower ones: of the sums,
+_PREFIX: Final = 6  # where the sums of the factors so far are,
+_PREFIX_LOW: Final = 7  # bytes to their lower halves,
+_SCALED: Final = 8  # and a factor's sums, scaled, at the same distance
+_SUMS: Final = 9  # where the sums are
+_ODD: Final = 10  # where the triples of variables are
+_SCALARS: Final = 11  # how many factors are counts
+_HEAD: Final = 12
+
+_KIND: Final = 0  # a factor's kind
+_ENTRY: Final = 1  # its place in the list of factors
+_OWN: Final = 2  # where the sum of its values is,
+_RECTANGLE: Final = 3  # and that of its rectangle
+_COUNT: Final = 4  # in a row: its count,
+_AFTER: Final = 5  # the product of those behind it,
+_VALUES: Final = 6  # where its values are,
+_VALUES_LOW: Final = 7  # bytes to their lower halves,
+_VALUE: Final = 8  # and room for those of a value
+_FACTOR: Final = 8 + 2 * LANES
 
 _AHEAD: Final = 6  # rows whose factors are asked for
+
+
+@inlined
+def _padded(n: int) -> int:
+    """Round up to the doubles of whole registers."""
+    return (n + LANES - 1) & -LANES
+
+
+@inlined
+def _is_compensated(code: int) -> bool:
+    return code & 7 == COMPENSATED
+
+
+@making
+def workspace(code: int, factors: Vector, start: int, stop: int) -> Words:
+    """Make the workspace of a product, its sums zero; its factors stand in `factors` from `start` to `stop`.
+
+    Three words each: a source, an offset there, a kind.
+    """
+    count, size, sums = 0, code >> KIND_BITS, 0
+    for f in range(start, stop, 3):
+        if what_of(factors[f + 2]) != SCALAR:
+            m, first = size_of(factors[f + 2]), first_of(factors[f + 2])
+            count, sums = count + 1, sums + _padded(values_of(m)) + m * _padded(first)
+    wide, head = _padded(size) + LANES, _HEAD + _FACTOR * count + size
+    words = np.zeros(head + 2 * sums + 4 * wide + LANES, np.int64)
+    base = address(words)
+    here = (base + 8 * head + BYTES - 1) & -BYTES
+    store(base, _RING, code)
+    store(base, _FACTORS, count)
+    store(base, _SCALARS, (stop - start) // 3 - count)
+    store(base, _LOW, 8 * sums)
+    store(base, _SUMS, here)
+    store(base, _PREFIX, here + 16 * sums)
+    store(base, _PREFIX_LOW, 8 * wide)
+    store(base, _SCALED, here + 16 * sums + 16 * wide)
+    store(base, _ODD, base + 8 * (head - size))
+    at, last = base + 8 * _HEAD, -1
+    for _ in range(count):  # in the order of their variables
+        chosen = -1
+        for f in range(start, stop, 3):
+            kind = factors[f + 2]
+            is_left = what_of(kind) != SCALAR and first_of(kind) > last
+            if is_left and (chosen < 0 or first_of(kind) < first_of(factors[chosen + 2])):
+                chosen = f
+        kind = factors[chosen + 2]
+        last = first_of(kind)
+        store(at, _KIND, kind)
+        store(at, _ENTRY, chosen)
+        store(at, _OWN, here)
+        here += 8 * _padded(values_of(size_of(kind)))
+        store(at, _RECTANGLE, here)
+        here += 8 * size_of(kind) * _padded(last)
+        at += 8 * _FACTOR
+    return words
 
 
 @inlined
@@ -74,6 +139,14 @@ def scaled(x: Packed, y: Packed, u: Packed, v: Packed) -> tuple[Packed, Packed]:
     """Multiply double-doubles; the lower half is not normalised."""
     p = x * u
     return p, multiply_add(y, u, multiply_add(x, v, multiply_add(x, u, spread(0.0) - p)))
+
+
+@inlined
+def _add_to(at: int, low: int, x: Packed, y: Packed) -> None:
+    """Add a product and its error to a sum and its error."""
+    s, t = two_sum(load_packed(at), x)
+    store_packed(at, s)
+    store_packed(at + low, load_packed(at + low) + (t + y))
 
 
 @inlined
@@ -85,7 +158,7 @@ def _add_scaled(at: int, low: int, source: int, source_low: int, n: int, times: 
         for j in range(0, n, LANES):
             there = source + 8 * j
             x, y = scaled(load_some(there, n - j), load_some(there + source_low, n - j), u, v)
-            add_to(at + 8 * j, low, x, y)
+            _add_to(at + 8 * j, low, x, y)
     else:
         for j in range(0, n, LANES):
             x = load_some(source + 8 * j, n - j)
@@ -110,7 +183,7 @@ def _put_scaled(at: int, low: int, source: int, source_low: int, n: int, times: 
 @inlined
 def _add_rectangle(at: int, low: int, rows: int, m: int, columns: int, n: int, far: int, compensated: bool) -> None:
     """Add a product of m values at `rows` and n at `columns`, lower halves `far` behind both, to rows of sums."""
-    wide = 8 * padded(n)
+    wide = 8 * _padded(n)
     for j in range(0, wide, BYTES):
         u = load_packed(columns + j)
         if compensated:
@@ -118,7 +191,7 @@ def _add_rectangle(at: int, low: int, rows: int, m: int, columns: int, n: int, f
             for i in range(m):
                 x, y = spread(as_float(load(rows, i))), spread(as_float(load(rows + far, i)))
                 p, e = scaled(x, y, u, v)
-                add_to(at + j + i * wide, low, p, e)
+                _add_to(at + j + i * wide, low, p, e)
         else:
             for i in range(m):
                 to = at + j + i * wide
@@ -139,16 +212,18 @@ def value_of(factors: Vector, f: int, columns: Vector, places: Vector, row: int)
 
 
 @inlined
-def read_value(room: int, low: int, kind: int, value: float, compensated: bool) -> int:
-    """Lift a value: put it and its square at `room`, their lower halves so many bytes behind; returns the hash."""
+def _read_value(at: int, value: float, compensated: bool) -> int:
+    """Lift a value: put it and its square into a factor; returns the hash."""
     x = within(value, LARGEST)
     p = x * x
-    store(room, 0, as_word(x))
-    store(room, 1, as_word(p))
+    store(at, _VALUE, as_word(x))
+    store(at, _VALUE + 1, as_word(p))
+    store(at, _COUNT, 1)
+    store(at, _VALUES, at + 8 * _VALUE)
+    store(at, _VALUES_LOW, BYTES)
     if compensated:
-        store(room + low, 0, 0)
-        store_some(room + low + 8, _square_error(spread(x), spread(p)), 1)
-    return hash_value(value, number_of(kind))
+        store_some(at + 8 * (_VALUE + 1) + BYTES, _square_error(spread(x), spread(p)), 1)
+    return hash_value(value, number_of(load(at, _KIND)))
 
 
 @inlined
@@ -159,39 +234,37 @@ def _square_error(x: Packed, p: Packed) -> Packed:
 @inlined
 def _read_factors(work: int, factors: Vector, start: int, stop: int, columns: Vector, places: Vector, row: int) -> None:
     """Find the factors of a row: their counts, hashes and values."""
-    code, n = load(work, RING), load(work, FACTORS)
+    code, n = load(work, _RING), load(work, _FACTORS)
     scale = 1
-    for f in range(start, stop if load(work, SCALARS) > 0 else start, 3):
+    for f in range(start, stop if load(work, _SCALARS) > 0 else start, 3):
         if what_of(factors[f + 2]) == SCALAR:
             scale *= load(places[factors[f], row] + 8 * factors[f + 1], COUNT)
     hashed, after = scale, 1
-    at = work + 8 * (HEAD + FACTOR_WORDS * (n - 1))
+    at = work + 8 * (_HEAD + _FACTOR * (n - 1))
     for _ in range(n):
-        f, kind = load(at, ENTRY), load(at, KIND)
+        f, kind = load(at, _ENTRY), load(at, _KIND)
         if what_of(kind) == LIFTED:
-            value, room = value_of(factors, f, columns, places, row), at + 8 * VALUE
-            hashed *= read_value(room, BYTES, kind, value, is_compensated(code))
-            store(at, FACTOR_COUNT, 1)
-            store(at, VALUES, room)
-            store(at, VALUES_LOW, BYTES)
+            hashed *= _read_value(at, value_of(factors, f, columns, places, row), _is_compensated(code))
         else:
             m, there = size_of(kind), places[factors[f], row] + 8 * factors[f + 1]
-            store(at, FACTOR_COUNT, load(there, COUNT))
-            store(at, VALUES, there + 8 * (ODD + m))
-            store(at, VALUES_LOW, 8 * values_of(m))
+            store(at, _COUNT, load(there, COUNT))
+            store(at, _VALUES, there + 8 * (ODD + m))
+            store(at, _VALUES_LOW, 8 * values_of(m))
             hashed *= load(there, HASH)
-        store(at, AFTER, after)
-        after *= load(at, FACTOR_COUNT)
-        at -= 8 * FACTOR_WORDS
-    store(work, SCALE, scale)
-    store(work, TOTAL, load(work, TOTAL) + scale * after)
-    store(work, HASHED, load(work, HASHED) + hashed)
+        store(at, _AFTER, after)
+        after *= load(at, _COUNT)
+        at -= 8 * _FACTOR
+    store(work, _SCALE, scale)
+    store(work, _TOTAL, load(work, _TOTAL) + scale * after)
+    store(work, _HASHED, load(work, _HASHED) + hashed)
 
 
 @inlined
-def add_odd(work: int, at: int, factors: Vector, f: int, columns: Vector, places: Vector, row: int, times: int) -> None:
+def _add_odd(
+    work: int, at: int, factors: Vector, f: int, columns: Vector, places: Vector, row: int, times: int
+) -> None:
     """Add what counts values that are not finite, of one factor."""
-    kind, odd = load(at, KIND), load(work, TRIPLES)
+    kind, odd = load(at, _KIND), load(work, _ODD)
     m, first = size_of(kind), first_of(kind)
     if what_of(kind) == LIFTED:
         some = odd_value(value_of(factors, f, columns, places, row))
@@ -208,7 +281,7 @@ def add_odd(work: int, at: int, factors: Vector, f: int, columns: Vector, places
 
 
 @inlined
-def ask(there: int, bytes: int) -> None:
+def _ask(there: int, bytes: int) -> None:
     """Ask for the cache lines of a block."""
     for byte in range(0, bytes + BYTES, BYTES):
         prefetch(there + byte)
@@ -219,31 +292,71 @@ def _add_row(
     work: int, factors: Vector, start: int, stop: int, columns: Vector, places: Vector, row: int, compensated: bool
 ) -> None:
     _read_factors(work, factors, start, stop, columns, places, row)
-    at, low, before = work + 8 * HEAD, load(work, LOW), load(work, SCALE)
-    prefix, far, scaled, n = load(work, PREFIX), load(work, PREFIX_LOW), load(work, SCALED), load(work, FACTORS)
+    at, low, before = work + 8 * _HEAD, load(work, _LOW), load(work, _SCALE)
+    prefix, far, scaled, n = load(work, _PREFIX), load(work, _PREFIX_LOW), load(work, _SCALED), load(work, _FACTORS)
     for f in range(n):
-        entry, kind, count, after = load(at, ENTRY), load(at, KIND), load(at, FACTOR_COUNT), load(at, AFTER)
-        values, values_low, m, first = load(at, VALUES), load(at, VALUES_LOW), size_of(kind), first_of(kind)
-        add_odd(work, at, factors, entry, columns, places, row, before * after)
-        _add_scaled(load(at, OWN), low, values, values_low, values_of(m), before * after, compensated)
+        entry, kind, count, after = load(at, _ENTRY), load(at, _KIND), load(at, _COUNT), load(at, _AFTER)
+        values, values_low, m, first = load(at, _VALUES), load(at, _VALUES_LOW), size_of(kind), first_of(kind)
+        _add_odd(work, at, factors, entry, columns, places, row, before * after)
+        _add_scaled(load(at, _OWN), low, values, values_low, values_of(m), before * after, compensated)
         if first > 0:
             _put_scaled(scaled, far, values, values_low, m, after, compensated)
-            _add_rectangle(load(at, RECTANGLE), low, scaled, m, prefix, first, far, compensated)
+            _add_rectangle(load(at, _RECTANGLE), low, scaled, m, prefix, first, far, compensated)
         if f + 1 < n:
             if count != 1 and first > 0:
                 _put_scaled(prefix, far, prefix, far, first, count, compensated)
             _put_scaled(prefix + 8 * first, far, values, values_low, m, before, compensated)
         before *= count
-        at += 8 * FACTOR_WORDS
+        at += 8 * _FACTOR
         if factors[entry] > 0 and row + _AHEAD < places.shape[1]:  # NB: those of a delta lie side by side anyway
             parts = 2 if compensated else 1
-            ask(places[factors[entry], row + _AHEAD] + 8 * factors[entry + 1], 8 * (ODD + m + parts * values_of(m)))
+            _ask(places[factors[entry], row + _AHEAD] + 8 * factors[entry + 1], 8 * (ODD + m + parts * values_of(m)))
 
 
 @called
 def add_product(work: int, factors: Vector, start: int, stop: int, columns: Vector, places: Vector, row: int) -> None:
     """Add the product of a row's factors to a workspace."""
-    if is_compensated(load(work, RING)):
+    if _is_compensated(load(work, _RING)):
         _add_row(work, factors, start, stop, columns, places, row, True)
     else:
         _add_row(work, factors, start, stop, columns, places, row, False)
+
+
+@inlined
+def _settle_run(o: int, o_low: int, source: int, low: int, n: int, compensated: bool) -> None:
+    """Store n sums; double-doubles are normalised."""
+    for j in range(0, n, LANES):
+        s = load_some(source + 8 * j, n - j)
+        if compensated:
+            x, y = two_sum(s, where_finite(s, load_some(source + low + 8 * j, n - j)))
+            store_some(o + 8 * j, x, n - j)
+            store_some(o + o_low + 8 * j, where_finite(x, y), n - j)
+        else:
+            store_some(o + 8 * j, s, n - j)
+
+
+@called
+def settle(work: int, o: int) -> None:
+    """Store the sum of the products as the element at `o`, and let the workspace begin anew."""
+    code, low, at = load(work, _RING), load(work, _LOW), work + 8 * _HEAD
+    size, compensated = code >> KIND_BITS, _is_compensated(code)
+    sums, far = o + 8 * (ODD + size), 8 * values_of(size)
+    store(o, COUNT, load(work, _TOTAL))
+    store(o, HASH, load(work, _HASHED))
+    for i in range(size):
+        store(o, ODD + i, load(load(work, _ODD), i))
+        store(load(work, _ODD), i, 0)
+    for _ in range(load(work, _FACTORS)):
+        kind, own, rectangle = load(at, _KIND), load(at, _OWN), load(at, _RECTANGLE)
+        m, first = size_of(kind), first_of(kind)
+        _settle_run(sums + 8 * first, far, own, low, m, compensated)
+        for i in range(m):
+            row = sums + 8 * (size + triangle(first + i))
+            _settle_run(row, far, rectangle, low, first, compensated)
+            _settle_run(row + 8 * first, far, own + 8 * (m + triangle(i)), low, i + 1, compensated)
+            rectangle += 8 * _padded(first)
+        at += 8 * _FACTOR
+    for j in range(0, 2 * low, BYTES):
+        store_packed(load(work, _SUMS) + j, spread(0.0))
+    store(work, _TOTAL, 0)
+    store(work, _HASHED, 0)

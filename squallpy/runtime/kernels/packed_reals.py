@@ -152,12 +152,6 @@ def multiply_add(builder: Any, a: Any, b: Any, c: Any) -> Any:
     return _call(builder, "fma.v8f64", _VECTOR, a, b, c)
 
 
-@operation(_packed(_packed))
-def magnitude(builder: Any, x: Any) -> Any:
-    """Drop the signs."""
-    return _call(builder, "fabs.v8f64", _VECTOR, x)
-
-
 @operation(_packed(_packed, _packed))
 def where_finite(builder: Any, x: Any, y: Any) -> Any:
     """Choose y in the lanes where x is finite, else 0."""

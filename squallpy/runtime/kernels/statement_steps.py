@@ -16,9 +16,7 @@ from numba import carray  # type: ignore[attr-defined]
 
 from squallpy.base.rings.cofactor import PLAIN, POWERS
 from squallpy.runtime.kernels import pool_layout as at
-from squallpy.runtime.kernels.cofactor_products import add_product
-from squallpy.runtime.kernels.cofactor_sums import add_products, summing_workspace
-from squallpy.runtime.kernels.cofactor_workspace import settle, workspace
+from squallpy.runtime.kernels.cofactor_products import add_product, settle, workspace
 from squallpy.runtime.kernels.group_index import grouped
 from squallpy.runtime.kernels.intrinsics import load, pointer, store
 from squallpy.runtime.kernels.kernel_compiler import (
@@ -268,8 +266,9 @@ def _summed_product(outcome: Vector, columns: Vector, places: Vector) -> Words:
     words, stop = np.empty((1, outcome[1]), np.int64), outcome.shape[0]
     if outcome[4] & POWERS:
         return sum_monomials(outcome[4], outcome, 6, stop, columns, places)
-    work = summing_workspace(outcome[4], outcome, 6, stop)
-    add_products(address(work), outcome, 6, stop, columns, places)
+    work = workspace(outcome[4], outcome, 6, stop)
+    for i in range(places.shape[1]):
+        add_product(address(work), outcome, 6, stop, columns, places, i)
     settle(address(work), address(words))
     return words
 
@@ -301,7 +300,7 @@ def _emitted(outcome: Vector, columns: Vector, places: Vector) -> tuple[Words, W
                 multiply_monomials(here + 8 * offset, broad, ring, outcome, lane, stop, columns, places)
                 lane = stop
                 continue
-            work = workspace(ring, outcome, lane, stop, 0)
+            work = workspace(ring, outcome, lane, stop)
             for i in range(n):
                 add_product(address(work), outcome, lane, stop, columns, places, i)
                 settle(address(work), here + i * broad + 8 * offset)
