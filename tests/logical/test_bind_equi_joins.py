@@ -54,10 +54,11 @@ ERRORS = {
     "cofactor(TABLE(SELECT x FROM r ANTI JOIN s USING (k)))": ("SQ3001", 56, "ANTI JOIN inside"),
     "cofactor(TABLE(outers))": ("SQ3001", 30, "an outer join inside TABLE(…) of cofactor is not supported"),
     "cofactor(TABLE(SELECT x, y FROM r JOIN s ON r.k < s.k))": (
-        "SQ3001", 37, f"k < k inside TABLE(…) of cofactor reads several relations, which is not supported, {HINT}"),
-    "cofactor(TABLE(SELECT x, y FROM r JOIN s ON r.k = s.k AND x <> y))": ("SQ3001", 37, "x <> y inside TABLE(…)"),
-    "cofactor(TABLE(SELECT x, y FROM r, s WHERE r.k = s.k OR x = y))": ("SQ3001", 37, "k = k OR x = y inside TABLE(…)"),
-    "cofactor(TABLE(SELECT x, y FROM r, s WHERE r.k + s.k = 3))": ("SQ3001", 37, "(k + k) = 3 inside TABLE(…)"),
+        "SQ3001", 37, f"r.k < s.k inside TABLE(…) of cofactor reads several relations, which is not supported, {HINT}"),
+    "cofactor(TABLE(SELECT x, y FROM r JOIN s ON r.k = s.k AND x <> y))": ("SQ3001", 37, "r.x <> s.y inside TABLE(…)"),
+    "cofactor(TABLE(SELECT x, y FROM r, s WHERE r.k = s.k OR x = y))": (
+        "SQ3001", 37, "r.k = s.k OR r.x = s.y inside TABLE(…)"),
+    "cofactor(TABLE(SELECT x, y FROM r, s WHERE r.k + s.k = 3))": ("SQ3001", 37, "(r.k + s.k) = 3 inside TABLE(…)"),
     "cofactor(TABLE(SELECT x * y AS area FROM r NATURAL JOIN s))": (
         "SQ3001", 37, '"area" inside TABLE(…) of cofactor is computed from several relations'),
     "cofactor(TABLE(SELECT k, COUNT(*) AS n FROM r GROUP BY k))": ("SQ3001", 37, "GROUP BY inside TABLE(…)"),

@@ -1,12 +1,13 @@
 """Checks that a query in TABLE(…) selects columns of inner joins by equality; what else it has is refused by name."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
 from squallpy.frontend.window_clause import CLAUSE
 from squallpy.logical.bind.context import Context
-from squallpy.logical.expressions import Call, Column, Expr, columns, conjuncts
+from squallpy.logical.expressions import Call, Column, Expr, columns, conjuncts, substitute
 from squallpy.logical.nodes import Aggregate, Filter, Join, Node, Project, Scan, nodes
 
 HINT = "it reads columns of inner joins by equality, with WHERE on single relations"
@@ -75,7 +76,7 @@ def check_equi_join(
             case Join(on=predicate) | Filter(predicate=predicate) if predicate is not None:
                 for part in conjuncts(predicate):
                     if len(_scans_of(part, scans)) > 1:
-                        _check_equality(ctx, name, part, scans, query)
+                        _check_equality(ctx, name, part, scans, plan, query)
                         match part:
                             case Call("=", (Column() as a, Column() as b)):
                                 same[_first(a, same)] = _first(b, same)
@@ -89,13 +90,21 @@ def check_equi_join(
             raise ctx.error("SQ2005", told, places[feature], "list it once")
 
 
-def _check_equality(ctx: Context, name: str, part: Expr, scans: dict[Column, frozenset[int]], query: exp.Expr) -> None:
+def _check_equality(
+    ctx: Context, name: str, part: Expr, scans: dict[Column, frozenset[int]], plan: Node, query: exp.Expr
+) -> None:
     """Raise SQ3001 for a predicate of several relations that is no equality of one with another."""
     match part:
         case Call("=" | "<=>", (a, b)) if len(_scans_of(a, scans)) == len(_scans_of(b, scans)) == 1:
             return
-    told = f"{part} inside TABLE(…) of {name} reads several relations, which is not supported"
+    told = f"{_qualify(part, plan)} inside TABLE(…) of {name} reads several relations, which is not supported"
     raise ctx.error("SQ3001", told, query, HINT)
+
+
+def _qualify(part: Expr, plan: Node) -> Expr:
+    """Write the columns of relations with their relations, as messages tell them: k < k → r.k < s.k."""
+    every = [(node, column) for node in nodes(plan) if isinstance(node, Scan) for column in node.columns]
+    return substitute(part, {c.id: replace(c, name=f"{scan.alias}.{c.name}") for scan, c in every})
 
 
 def _scans_of(expr: Expr, scans: dict[Column, frozenset[int]]) -> frozenset[int]:
