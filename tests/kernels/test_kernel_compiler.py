@@ -4,8 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from squallpy.runtime.kernels import kernel_compiler
+from squallpy.runtime.kernels import kernel_cache, kernel_compiler
+from squallpy.runtime.kernels.block_steps import BLOCK_STEPS
+from squallpy.runtime.kernels.c_functions import CFunction
 from squallpy.runtime.kernels.kernel_compiler import source_stamp
+from squallpy.runtime.kernels.look_ahead import AHEAD_STEPS
+from squallpy.runtime.kernels.real_lanes import REAL_STEPS
+from squallpy.runtime.kernels.sorted_steps import SORTED_STEPS
+from squallpy.runtime.kernels.trigger_steps import STEPS
 
 FILES = {
     "kernels/sums.py": "from squallpy.base.units import WORD\nfrom squallpy.kernels import (\n  hashing, memory,\n)\n",
@@ -42,3 +48,10 @@ def test_stamp_of_a_kernel_counts_constants_of_the_base() -> None:
     package = Path(kernel_compiler.__file__).parents[2]
     found = kernel_compiler._imported(package / "runtime/kernels/cofactor_blocks.py", package.parent)
     assert package / "base/rings/cofactor.py" in found
+
+
+def test_what_printed_code_calls_is_compiled_ahead() -> None:
+    """Else the first compiled trigger waits for it, each function up to half a minute."""
+    ahead = {function.name: function for function in kernel_cache._every() if isinstance(function, CFunction)}
+    for function in (*STEPS, *BLOCK_STEPS, *AHEAD_STEPS, *REAL_STEPS, *SORTED_STEPS):
+        assert ahead[function.name] is function and function.is_cached

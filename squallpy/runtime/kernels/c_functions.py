@@ -22,15 +22,30 @@ class CFunction:
 
     def __init__(self, function: Callable[..., int], words: int) -> None:
         self._function, self._words = function, words
+        self.name = f"{function.__module__}.{function.__name__}"
+
+    @property
+    def is_cached(self) -> bool:
+        """True if the disk cache has it."""
+        return bool(self._open()._cache._cache_file._load_index())
+
+    def load(self) -> None:
+        """Take it from the disk cache, or compile it and put it there; nothing if that is done."""
+        assert self.address
+
+    def _open(self) -> Any:
+        """Open the disk cache of it, which a change of any source that it imports makes stale."""
+        made = _compiler(self._function, _signature(f"int64({', '.join(['int64'] * self._words)})"), {}, {})
+        made.enable_caching()
+        made._cache._cache_file._source_stamp = source_stamp(Path(self._function.__code__.co_filename))
+        return made
 
     @cached_property
     def address(self) -> int:
         """Address of its machine code."""
         with _LOADING:
-            made = _compiler(self._function, _signature(f"int64({', '.join(['int64'] * self._words)})"), {}, {})
-            made.enable_caching()
+            made = self._open()
             cache = made._cache
-            cache._cache_file._source_stamp = source_stamp(Path(self._function.__code__.co_filename))
 
             def load_cached(signature: Any, target: Any) -> Any:
                 rtsys.initialize(target)
@@ -42,6 +57,15 @@ class CFunction:
             return int(made.address)
 
 
+C_FUNCTIONS: list[CFunction] = []
+"""Functions of all modules that are imported."""
+
+
 def c_function(words: int) -> Callable[[Callable[..., int]], CFunction]:
     """Make a function of so many words one that is called by its address."""
-    return lambda function: CFunction(function, words)
+
+    def made(function: Callable[..., int]) -> CFunction:
+        C_FUNCTIONS.append(own := CFunction(function, words))
+        return own
+
+    return made

@@ -8,11 +8,12 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 from squallpy.runtime import kernels
+from squallpy.runtime.kernels.c_functions import C_FUNCTIONS, CFunction
 from squallpy.runtime.kernels.kernel_compiler import KERNELS, Kernel
 from squallpy.runtime.kernels.matrix import sweeps, tiles
 
 _OF_SOURCES = ("squallpy.runtime.formats.line_index", "squallpy.runtime.formats.numerals")  # the scans of text files
-_LONG = ("upsert_entries", "upsert_records", "run_program", "joined", "permute_columns", "_intern", "run")
+_LONG = ("_sort_rows", "upsert_entries", "upsert_records", "run_program", "joined", "permute_columns", "_intern", "run")
 """Kernels that take longest to compile, which begin first."""
 COMMON = (
     "run_program", "upsert_records", "statement_steps.run", "grow_on", "clear_records", "begin_growing", "_fold",
@@ -24,7 +25,7 @@ COMMON = (
 def load_cached() -> None:
     """Load all kernels that the disk cache has; others are compiled when they are called."""
     for kernel in _every():
-        if kernel.is_cached:
+        if isinstance(kernel, Kernel) and kernel.is_cached:
             kernel.load()
 
 
@@ -54,8 +55,8 @@ def _compile(name: str) -> None:
     next(kernel for kernel in _every() if kernel.name == name).load()
 
 
-def _every() -> list[Kernel]:
-    """List the kernels of all modules, the sweeps over matrices among them."""
+def _every() -> list[Kernel | CFunction]:
+    """List the kernels of all modules, the sweeps over matrices among them, and what printed code calls."""
     for module in pkgutil.walk_packages(kernels.__path__, kernels.__name__ + "."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
@@ -63,4 +64,4 @@ def _every() -> list[Kernel]:
         importlib.import_module(name)
     for field in tiles.FIELDS.values():
         sweeps.sweep_of(field)
-    return KERNELS
+    return [*KERNELS, *C_FUNCTIONS]
