@@ -153,11 +153,15 @@ class Compiler:
         """Compile a trigger program to the physical plan of its queries (`compile`)."""
         return run_deep(lambda: self._place(compiled, partitions, sizes, apart))
 
+    def sizes_of(self, program: Program, sizes: Mapping[str, int]) -> dict[str, int]:
+        """Give relations that are derived from others, a row for each part, the sizes of these."""
+        return dict(sizes) | {r.name: sizes.get(r.source.name, 0) for r in program.relations if r.parts}
+
     def _place(
         self, compiled: CompiledProgram, partitions: int, sizes: dict[str, int], apart: Collection[int]
     ) -> CompiledQuery:
         settings, program = self.settings, compiled.program
-        sizes = sizes | {r.name: sizes.get(r.source.name, 0) for r in program.relations if r.parts}
+        sizes = self.sizes_of(program, sizes)
         joins = JoinOperator(settings.join_operator)
         switches = DistributionOptions(settings.move_rules, settings.move_sharing, settings.fusion)
         compensated = settings.fivm_sums == "compensated"

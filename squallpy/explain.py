@@ -1,24 +1,29 @@
 """EXPLAIN: a query at any stage of its compilation, the list of passes, and what each of them has changed."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 from squallpy.base.errors import SquallError
 from squallpy.codegen.program import print_plan
-from squallpy.compiler import CompiledProgram, CompiledQuery
+from squallpy.compiler import CompiledProgram, CompiledQuery, Compiler
 from squallpy.logical.explain_text import show
 from squallpy.logical.nodes import Node, Query
 from squallpy.optimizer import pipeline
 from squallpy.optimizer.pass_manager import Observer
+from squallpy.physical.distribute.placement_search import BATCH, compare_placements
+from squallpy.physical.explain_partitioning import join_lines
 from squallpy.physical.explain_text import plan_text, stages_text, triggers_text
 from squallpy.program.auxiliary.model_rows import ModelRows
 from squallpy.program.explain_text import lowered_text, program_text
 from squallpy.program.trigger_program import Lowered, Program
+from squallpy.program.variable_names import Names
+from squallpy.program.views import View
 
 PLACED = ("physical", "stages", "code")  # stages that show where views are, or what is compiled of them
 STAGES = ("logical", "optimized", "calculus", "triggers", *PLACED)
-LISTS = ("viewtree", "passes", "trace")
+LISTS = ("viewtree", "passes", "trace", "why")
 
 
 def program_stage_text(compiled: CompiledProgram, stage: str) -> str:
@@ -57,6 +62,46 @@ def stage_text(compiled: CompiledQuery, stage: str, yardstick: str = "") -> str:
 
         text = "\n".join(part for part in (matrix_stage_text(compiled.plan.matrices, stage), text) if part)
     return text
+
+
+def why_text(compiler: Compiler, queries: Sequence[Query], partitions: int, sizes: Mapping[str, int]) -> str:
+    """Tell which passes changed queries and why, what each view is held for, and what other placements would cost."""
+    tracer = Tracer()
+    compiled = compiler.to_program(*queries, observer=tracer)
+    plan = compiler.place(compiled, partitions, dict(sizes)).plan
+    lines = ["PASSES that changed it", *_list_reasons(tracer.names)]
+    lines += ["", "VIEWS and when they are looked up"] if compiled.program.stored else []
+    for view in compiled.program.stored:
+        lines.append(f"  {view.name}({Names(view.keys).list(view.keys)}): {_use(compiled.program, view)}")
+    if partitions > 1:
+        known = compiler.sizes_of(compiled.program, sizes)
+        costs = sorted(compare_placements(compiled.program, known, partitions).items(), key=lambda each: each[1])
+        lines += ["", f"PLACEMENTS, by the cost of a batch of {BATCH:,} tuples, in rows sent"]
+        lines += [f"  {'impossible' if cost == inf else f'{cost:10,.0f}'}  {name}" for name, cost in costs]
+        lines += join_lines(plan)
+    return "\n".join(lines) + "\n"
+
+
+def _list_reasons(steps: Collection[str]) -> Iterator[str]:
+    """Write a line for each pass that took some of the steps: its name, those of its rules, and its reason."""
+    for each in (each for _, passes in pipeline.ALL for each in passes):
+        rules = [rule for rule in each.rules if rule in steps]
+        if rules or each.name in steps:
+            done = f" by {', '.join(rules)}" if rules else ""
+            yield f"  {each.name}{done}: {each.reason}"
+
+
+def _use(program: Program, view: View) -> str:
+    """Tell when a view is looked up, and what is derived from it."""
+    changes = [
+        trigger.relation.name
+        for trigger in program.triggers
+        if any(view.name in {ref.name for ref in statement.refs[1:]} for statement in trigger.statements)
+    ]
+    derived = [aux.relation.name for aux in program.auxiliary if aux.materialised.name == view.name]
+    uses = [f"when {', '.join(changes)} {'change' if len(changes) > 1 else 'changes'}"] if changes else []
+    uses += [f"rows of {name} are derived from it" for name in derived]
+    return "; ".join(uses) or "only its own change"
 
 
 def plans_text(queries: Iterable[Query]) -> str:

@@ -26,7 +26,7 @@ from squallpy.catalog.sink_spec import CHANGES, FINAL, SinkSpec
 from squallpy.catalog.window_spec import NOW
 from squallpy.checkpoint_identity import Setup, columns_read, fingerprint, plan_identity
 from squallpy.compiler import CompiledQuery, Compiler, results_apart
-from squallpy.explain import PLACED, Timer, Tracer, list_passes, program_stage_text, stage_text
+from squallpy.explain import PLACED, Timer, Tracer, list_passes, program_stage_text, stage_text, why_text
 from squallpy.frontend.source_text import read_directive, read_script
 from squallpy.logical.bind import Script, compile_script
 from squallpy.logical.nodes import Query
@@ -162,6 +162,8 @@ class Session:
             tracer = Tracer()
             self.compiler.to_program(*queries, observer=tracer)
             return tracer.text
+        if stage == "why":
+            return why_text(self.compiler, queries, self.settings.partitions, self.sizes)
         if stage not in PLACED and not (self.script.matrices or self.script.programs):
             return program_stage_text(self.compiler.to_program(*queries), stage)
         partitions = 1 if stage == "code" else self.settings.partitions

@@ -2,7 +2,7 @@
 
 from squallpy.base.errors import SquallError, nearest
 from squallpy.compiler import Compiler
-from squallpy.explain import LISTS, PLACED, STAGES, Tracer, list_passes, program_stage_text, stage_text
+from squallpy.explain import LISTS, PLACED, STAGES, Tracer, list_passes, program_stage_text, stage_text, why_text
 from squallpy.frontend.statements import Explain
 from squallpy.logical.nodes import Query
 from squallpy.physical.explain_text import triggers_text
@@ -28,6 +28,8 @@ def explain_query(compiler: Compiler, query: Query, stage: str) -> str:
         tracer = Tracer()
         compiler.to_program(query, observer=tracer)
         return tracer.text
+    if stage == "why":
+        return why_text(compiler, [query], 1, {})
     if stage not in PLACED and not (compiler.script.matrices or compiler.script.programs):
         if stage != "triggers":
             return program_stage_text(compiler.to_program(query), stage)

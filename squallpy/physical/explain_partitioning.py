@@ -113,6 +113,8 @@ def _light(plan: Plan, pool: PoolPlan) -> str:
     """Explain why keys have no grids, or when they get some."""
     if any(view.view == pool.name and view.key for view in plan.on_grid):
         return f"a key with more than 1/{1 / HEAVY_FRACTION:.0f} of the mean joiner's work gets a grid"
+    if plan.hypercube is not None:
+        return "beside a hypercube no keys have grids"
     return _describe_settings(plan, pool) or dict(plan.light)[pool.name]
 
 

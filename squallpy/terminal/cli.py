@@ -321,7 +321,8 @@ def explain(arguments: tuple[str, ...], command: str | None, timed: bool, settin
     viewtree shows the variable orders and view trees of table functions over joins, such as cofactor.
 
     passes lists all passes of the optimizer, with --time and a script what each of them takes; trace shows the query
-    before and after each pass that changes it. QUERY.sql may be - for stdin, or a plan put together in Python.
+    before and after each pass that changes it; why tells the reason of each, what views are held for, and what other
+    placements would cost. QUERY.sql may be - for stdin, or a plan put together in Python.
     """
     from squallpy.base.error_codes import error_page, is_code
     from squallpy.base.errors import SquallError, nearest

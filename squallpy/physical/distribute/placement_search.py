@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from squallpy.base.rings import LaneRing, Payload
 from squallpy.physical.distribute.distributed_program import CellPlacement, Distribution, Placement, distribute
 from squallpy.physical.distribute.driver_block import ends_on_driver
-from squallpy.physical.distribute.hypercube_placement import HypercubeJoin, hypercube_of
+from squallpy.physical.distribute.hypercube_placement import HypercubeJoin, find_hypercube_join, hypercube_of
 from squallpy.physical.distribute.initial_grids import (
     fields_of,
     grid_of,
@@ -85,6 +85,30 @@ def choose_placements(
         if join.has_theta and _is_cheaper_on_cube(program, sizes, partitions, join, on_cube, best):
             return on_cube
     return best if cost < cost_of(dict.fromkeys(options, ())) else None
+
+
+def compare_placements(program: Program, sizes: Mapping[str, int], partitions: int) -> dict[str, float]:
+    """Estimate what a batch costs, in rows sent, with the placements that the search begins with, and ends with.
+
+    Infinity for those that are impossible.
+    """
+    join = find_hypercube_join(program)
+    if join is not None and not join.has_theta:
+        join = None  # NB: a hypercube of equalities is only taken where it is set
+    cost_of = _CostModel(program, sizes, partitions, join)
+    equated = _equated_fields(program, sizes)
+    joined = {field for fields in equated if len(fields) > 1 for field in fields}
+    options = {view.name: tuple(_options(view, program, joined, True)) for view in program.stored}
+    named = (f"all by {'.'.join(min(fields))}" for fields in equated[:SEEDS])
+    names = ("by the primary key with the most values", *named, "on a grid")
+    starts = zip(names, _starts(program, options, sizes, equated[:SEEDS]), strict=True)
+    one: dict[str, Placement] = dict.fromkeys(options, ())
+    found = {name: cost_of(places) for name, places in starts} | {"in one partition": cost_of(one)}
+    moved = choose_placements(program, sizes, partitions) or one
+    found["from the best of these, one view at a time moved"] = cost_of(moved)
+    if join is not None:
+        found["the same, on a hypercube"] = cost_of({**moved, **join.placements(program)})
+    return found
 
 
 def _is_cheaper_on_cube(
