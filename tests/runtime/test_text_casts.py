@@ -140,3 +140,21 @@ def differential_constants_and_columns_are_cast_alike(name: str) -> None:
         else:
             assert repr(folded) == repr(Literal(convert(text, VARCHAR, type), type))
             assert repr(to_arrow(compile_expression(strict)(frame), type, 1)[0].as_py()) == repr(value)
+
+
+DIGITS = "12345678901234567890123456789012345678"
+
+
+@pytest.mark.parametrize("scale", [0, 1, 10, 20, 30, 36, 38])
+@pytest.mark.parametrize("line", ["{n},{text}", '{{"n": {n}, "x": {text}}}', '{{"x": "{text}", "n": {n}}}'])
+def fault_numbers_of_too_many_digits(tmp_path: Path, line: str, scale: int) -> None:
+    """Arrow multiplies them by a power of ten modulo 2¹²⁸: 11 as a DECIMAL(38,38) would be 0.79…"""
+    kind = "csv" if line.startswith("{n}") else "json"
+    texts = ["11", "-11", "100", "1", "0.5", "-0", DIGITS, f"-{DIGITS[:30]}", f"{DIGITS[:9]}.5", "9" * 20, "17", "1.7"]
+    lines = "".join(f"{line.format(n=n, text=text)}\n" for n, text in enumerate(texts))
+    (tmp_path / "r").write_text(lines)
+    fields = (Field("n", BIGINT, True), Field("x", decimal(38, scale), True))
+    source = open_source(Relation("r", fields, True, kind, {"path": "r", "on_error": "skip"}), tmp_path)
+    found = {row["n"]: row["x"] for row in source.read(0, source.rows, ("n", "x")).to_pylist()}
+    expected = dict(enumerate(held(texts, decimal(38, scale)).to_pylist()))
+    assert found == {n: value for n, value in expected.items() if value is not None}

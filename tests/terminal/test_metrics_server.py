@@ -180,7 +180,8 @@ class Start:
     """What a metrics' observer reads of the start of a query."""
 
     def __init__(self, joins: dict[int, str]) -> None:
-        self.plan = SimpleNamespace(joins=joins, partitions=2, grid=None)
+        program = SimpleNamespace(relations=())
+        self.plan = SimpleNamespace(joins=joins, partitions=2, grid=None, hypercube=None, groups=False, program=program)
 
 
 class StopWhenIdle(Observer):

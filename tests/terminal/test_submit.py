@@ -15,7 +15,7 @@ import pytest
 from squallpy.runtime.spark.masters import check_reachable
 from squallpy.runtime.spark.package_archive import UNPACKED, package_archive
 from squallpy.runtime.spark.submit import submit_command
-from tests.terminal.conftest import ROOT, STREAM, Ended, Squall
+from tests.terminal.conftest import ENVIRONMENT, ROOT, SQUALL, STREAM, Ended, Squall
 from tests.terminal.wheel import printed_line, unpacked_wheel, without_us
 
 
@@ -68,9 +68,12 @@ def golden_no_spark_submit(squall: Squall, monkeypatch: pytest.MonkeyPatch) -> N
     assert squall("submit", "q.sql") == Ended(3, "", f"{line}, set SPARK_HOME to Spark's folder\n")
 
 
-def test_a_run_does_not_wait_for_a_master_that_is_not_there(nobody: int, squall: Squall) -> None:
-    ended = squall("run", "q.sql", "--master", f"spark://127.0.0.1:{nobody}")
-    assert (ended.status, ended.out) == (3, "") and ended.err.startswith("SQ8003 no master answers at spark://")
+def test_a_run_does_not_wait_for_a_master_that_is_not_there(nobody: int, room: Path) -> None:
+    """In a process of its own: one that has a session runs there, as after spark-submit."""
+    line = [*SQUALL, "run", "q.sql", "--master", f"spark://127.0.0.1:{nobody}"]
+    ended = subprocess.run(line, cwd=room, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (3, "")
+    assert ended.stderr.startswith("SQ8003 no master answers at spark://")
 
 
 def test_one_of_several_masters_is_enough(nobody: int) -> None:

@@ -132,6 +132,15 @@ def _within_int(texts: pa.Array) -> pa.Array:
     return pc.if_else(fits, values, pa.scalar(None, pa.int64()))
 
 
+def is_read_exactly(type: Type) -> bool:
+    """True if Arrow's readers of csv and JSON never take a number that does not fit into a type for another one.
+
+    NB: they multiply by the power of ten that a scale lacks, modulo 2¹²⁸, and refuse what is then below the number. What
+    DECIMAL(p, s) holds is below 10ᵖ, so that there is nothing to misread where p + s ≤ 38.
+    """
+    return type.kind is not Kind.DECIMAL or type.precision + type.scale <= 38
+
+
 def _decimals(texts: pa.Array, type: Type) -> pa.Array:
     """Cast to decimals, rounding half away from zero; NULL for one that rounding gives a digit too many."""
     target, wide = column_type(type), pa.decimal256(type.precision + 1, type.scale)

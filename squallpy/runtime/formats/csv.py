@@ -18,7 +18,7 @@ from pyarrow import csv
 from squallpy.base.errors import SquallError, shorten
 from squallpy.base.types import VARCHAR, Kind
 from squallpy.catalog.relation import MULT, Field
-from squallpy.runtime.evaluate.text_column_casts import column_type
+from squallpy.runtime.evaluate.text_column_casts import column_type, is_read_exactly
 from squallpy.runtime.formats.change_operations import columns_of_change, decode_op
 from squallpy.runtime.formats.csv_dialect import Dialect
 from squallpy.runtime.formats.indexed_text import IndexedText
@@ -207,7 +207,9 @@ def _read_options(data: bytes, names: Sequence[str] = ()) -> csv.ReadOptions:
 
 
 def parsed_type(field: Field) -> pa.DataType:
-    """Choose the Arrow type to parse: INT in 32 bits, so that larger numbers fail."""
+    """Choose the Arrow type to parse: INT in 32 bits, so that larger numbers fail; text for what it may misread."""
+    if not is_read_exactly(field.type):
+        return pa.binary()
     return pa.int32() if field.type.kind is Kind.INT else column_type(field.type)
 
 

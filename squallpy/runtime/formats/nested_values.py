@@ -17,7 +17,7 @@ from squallpy.catalog.relation import Field
 from squallpy.logical.coercion import convert
 from squallpy.runtime.evaluate.casts import cast
 from squallpy.runtime.evaluate.scalar.json import READER, write_json
-from squallpy.runtime.evaluate.text_column_casts import column_type
+from squallpy.runtime.evaluate.text_column_casts import column_type, is_read_exactly
 from squallpy.runtime.evaluate.vectors import from_arrow, to_arrow
 from squallpy.runtime.formats.json_lines import quoted_texts
 from squallpy.runtime.formats.text_columns import cells, join
@@ -150,8 +150,10 @@ def _written_plain(values: pa.Array, type: Type, cast_of: CastOf) -> pa.Array:
 
 
 def arrow_of(type: Type) -> pa.DataType:
-    """Choose the Arrow type to parse from JSON, times as text; ArrowInvalid for a MAP."""
+    """Choose the Arrow type to parse from JSON, times as text; ArrowInvalid for a MAP, and for what it may misread."""
     nested = type.nested
+    if not is_read_exactly(type):
+        raise pa.ArrowInvalid("a DECIMAL that may be another number")
     if nested is None:
         return pa.string() if type.is_temporal else pa.int32() if type.kind is Kind.INT else column_type(type)
     match nested.shape:

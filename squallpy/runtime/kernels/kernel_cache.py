@@ -56,7 +56,10 @@ def _compile(name: str) -> None:
 
 
 def _every() -> list[Kernel | CFunction]:
-    """List the kernels of all modules, the sweeps over matrices among them, and what printed code calls."""
+    """List the kernels of all modules, the sweeps over matrices among them, and what printed code calls.
+
+    Not those that are made elsewhere, as printed code is.
+    """
     for module in pkgutil.walk_packages(kernels.__path__, kernels.__name__ + "."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
@@ -64,4 +67,4 @@ def _every() -> list[Kernel | CFunction]:
         importlib.import_module(name)
     for field in tiles.FIELDS.values():
         sweeps.sweep_of(field)
-    return [*KERNELS, *C_FUNCTIONS]
+    return [kernel for kernel in (*KERNELS, *C_FUNCTIONS) if kernel.name.startswith("squallpy.")]
