@@ -135,7 +135,7 @@ def _within_int(texts: pa.Array) -> pa.Array:
 def is_read_exactly(type: Type) -> bool:
     """True if Arrow's readers of csv and JSON never take a number that does not fit into a type for another one.
 
-    NB: they multiply by the power of ten that a scale lacks, modulo 2¹²⁸, and refuse what is then below the number. What
+    NB: they multiply by the power of ten that a scale lacks, modulo 2¹²⁸, and refuse what is then below it. What
     DECIMAL(p, s) holds is below 10ᵖ, so that there is nothing to misread where p + s ≤ 38.
     """
     return type.kind is not Kind.DECIMAL or type.precision + type.scale <= 38
