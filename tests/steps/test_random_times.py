@@ -91,7 +91,7 @@ CASES = given(
 
 @pytest.mark.xdist_group("random times")  # all engines have the same, and the oracle's answers
 @pytest.mark.parametrize("engine", [long(name) if name in LONG else name for name in ENGINES])
-@settings(max_examples=max(1, settings().max_examples // 2), suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=max(1, settings().max_examples // 4), suppress_health_check=[HealthCheck.too_slow])
 @CASES
 def oracle_random_times(engine: str, seed: int, query: str, size: int) -> None:
     run(case(seed, query, size), ENGINES[engine]())
