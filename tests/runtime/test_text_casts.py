@@ -150,7 +150,20 @@ DIGITS = "12345678901234567890123456789012345678"
 def fault_numbers_of_too_many_digits(tmp_path: Path, line: str, scale: int) -> None:
     """Arrow multiplies them by a power of ten modulo 2¹²⁸: 11 as a DECIMAL(38,38) would be 0.79…"""
     kind = "csv" if line.startswith("{n}") else "json"
-    texts = ["11", "-11", "100", "1", "0.5", "-0", DIGITS, f"-{DIGITS[:30]}", f"{DIGITS[:9]}.5", "9" * 20, "17", "1.7"]
+    texts: list[str | None] = [
+        "11",
+        "-11",
+        "100",
+        "1",
+        "0.5",
+        "-0",
+        DIGITS,
+        f"-{DIGITS[:30]}",
+        f"{DIGITS[:9]}.5",
+        "9" * 20,
+        "17",
+        "1.7",
+    ]
     lines = "".join(f"{line.format(n=n, text=text)}\n" for n, text in enumerate(texts))
     (tmp_path / "r").write_text(lines)
     fields = (Field("n", BIGINT, True), Field("x", decimal(38, scale), True))

@@ -67,4 +67,5 @@ def _every() -> list[Kernel | CFunction]:
         importlib.import_module(name)
     for field in tiles.FIELDS.values():
         sweeps.sweep_of(field)
-    return [kernel for kernel in (*KERNELS, *C_FUNCTIONS) if kernel.name.startswith("squallpy.")]
+    found: list[Kernel | CFunction] = [*KERNELS, *C_FUNCTIONS]
+    return [each for each in found if each.name.startswith("squallpy.")]
