@@ -114,8 +114,8 @@ class Definitions:
 
     def _pop_implied(self, name: str) -> list[str]:
         """Remove from the catalogue what queries of before have implied by a stream; returned are the names."""
-        entries = [e for e in self.catalog.entries.values() if isinstance(e, Relation) and e.counts]
-        found = [e.name for e in entries if e.counts and e.counts.name.lower() == name.lower()]
+        counts = {each.name: each.counts for each in self.catalog.relations.values() if each.counts}
+        found = [each for each, counted in counts.items() if counted.name.lower() == name.lower()]
         for each in found:
             self.catalog.entries.pop(each.lower())
         return found

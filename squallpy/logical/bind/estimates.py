@@ -115,9 +115,7 @@ def estimate(call: "Call") -> exp.Subquery:
 
 def _read_query(call: "Call") -> exp.Select:
     """Return the query inside of TABLE; SQ2005 if there is none, SQ3001 if it has a clause that is not estimated."""
-    table, *_ = [*call.node.expressions, None]
-    is_table = isinstance(table, exp.Anonymous) and table.name.upper() == "TABLE" and len(table.expressions) == 1
-    inner = table.expressions[0] if is_table and table else None
+    inner = call.inner
     if not isinstance(inner, exp.Select) or not inner.args.get("from_"):
         raise call.error("SQ2005", "estimate reads a query with aggregates", _HINT)
     for part, (name, hint) in _REFUSED.items():

@@ -58,10 +58,14 @@ class Call:
     def error(self, code: str, message: str, hint: str = "") -> SquallError:
         return SquallError(code, message, self.span, hint)
 
+    @property
+    def inner(self) -> exp.Expr | None:
+        """The column or query inside of TABLE(…), its first argument; None if that is something else."""
+        return _inside_table(self.node)
+
     def relation(self) -> tuple[Relation, tuple[str, ...]]:
         """Resolve what it reads, and which columns: all, or those that TABLE(SELECT … FROM …) names."""
-        table, *_ = [*self.node.expressions, None]
-        inner = table.expressions[0] if _is_table(table) else None
+        inner = self.inner
         match inner:
             case exp.Column():
                 found = self._relation(qualify_name(inner.table, inner.name))
@@ -205,8 +209,7 @@ def least_squares(call: Call) -> exp.Expr:
 
 def is_join(call: exp.Anonymous, views: Collection[str]) -> bool:
     """True if a regression is over a join or a view, or has options that the matrix program of one relation lacks."""
-    table = call.expressions[0] if call.expressions else None
-    inner = table.expressions[0] if table is not None and _is_table(table) else None
+    inner = _inside_table(call)
     named = {arg.this.name.lower() for arg in call.expressions if isinstance(arg, exp.Kwarg)}
     if (
         named - {"label", "intercept"}
@@ -222,8 +225,11 @@ def _select(table: exp.Table, *names: str) -> exp.Select:
     return exp.Select().select(*map(exp.column, names)).from_(table)
 
 
-def _is_table(node: exp.Expr | None) -> bool:
-    return isinstance(node, exp.Anonymous) and node.name.upper() == "TABLE" and len(node.expressions) == 1
+def _inside_table(call: exp.Anonymous) -> exp.Expr | None:
+    """Return what is inside of TABLE(…), the first argument of a call; None if that is something else."""
+    first = call.expressions[0] if call.expressions else None
+    is_table = isinstance(first, exp.Anonymous) and first.name.upper() == "TABLE" and len(first.expressions) == 1
+    return first.expressions[0] if is_table and first is not None else None
 
 
 def _is_plain(query: exp.Select) -> bool:

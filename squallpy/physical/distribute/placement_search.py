@@ -59,13 +59,11 @@ def choose_placements(
         is_set: It has one, whatever the cost.
     """
     cost_of = _CostModel(program, sizes, partitions)
-    equated = _equated_fields(program, sizes)
-    joined = {field for fields in equated if len(fields) > 1 for field in fields}
-    options = {view.name: tuple(_options(view, program, joined, grids)) for view in program.stored}
+    equated, options = _list_choices(program, sizes, grids)
     options |= {name: (place,) for name, place in (fixed or {}).items()}
     if not options:  # NB: readers compute all of it
         return {}
-    found = list(_starts(program, options, sizes, equated[:SEEDS]))
+    found = list(_starts(program, options, sizes, equated))
     if fixed:  # NB: the rule's placements may contradict them
         ends: tuple[Placement, ...] = (EVERYWHERE, ())
         found = [{**start, **fixed} for start in (*found, *(dict.fromkeys(options, end) for end in ends))]
@@ -96,12 +94,10 @@ def compare_placements(program: Program, sizes: Mapping[str, int], partitions: i
     if join is not None and not join.has_theta:
         join = None  # NB: a hypercube of equalities is only taken where it is set
     cost_of = _CostModel(program, sizes, partitions, join)
-    equated = _equated_fields(program, sizes)
-    joined = {field for fields in equated if len(fields) > 1 for field in fields}
-    options = {view.name: tuple(_options(view, program, joined, True)) for view in program.stored}
-    named = (f"all by {'.'.join(min(fields))}" for fields in equated[:SEEDS])
+    equated, options = _list_choices(program, sizes)
+    named = (f"all by {'.'.join(min(fields))}" for fields in equated)
     names = ("by the primary key with the most values", *named, "on a grid")
-    starts = zip(names, _starts(program, options, sizes, equated[:SEEDS]), strict=True)
+    starts = zip(names, _starts(program, options, sizes, equated), strict=True)
     one: dict[str, Placement] = dict.fromkeys(options, ())
     found = {name: cost_of(places) for name, places in starts} | {"in one partition": cost_of(one)}
     moved = choose_placements(program, sizes, partitions) or one
@@ -145,6 +141,15 @@ def _improve(
                     places, cost = tried, found
         if cost == before or left <= 0:
             return cost, places
+
+
+def _list_choices(
+    program: Program, sizes: Mapping[str, int], grids: bool = True
+) -> tuple[list[frozenset[tuple[str, str]]], dict[str, tuple[Placement, ...]]]:
+    """List the classes of equated fields that the search starts from, and the placements of each view but results."""
+    equated = _equated_fields(program, sizes)
+    joined = {field for fields in equated if len(fields) > 1 for field in fields}
+    return equated[:SEEDS], {view.name: tuple(_options(view, program, joined, grids)) for view in program.stored}
 
 
 def _options(view: View, program: Program, joined: Collection[tuple[str, str]], grids: bool) -> Iterator[Placement]:
