@@ -5,10 +5,10 @@ fingerprint(compiled, …)   →   the query and what it reads; its plan, which 
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from squallpy.base.json_codec import to_json
+from squallpy.base.records import dataclass
 from squallpy.base.recursion import run_deep
 from squallpy.base.settings import Settings
 from squallpy.catalog.format_options import DEAD_LETTER, INTERVALS, passed_options

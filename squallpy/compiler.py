@@ -6,9 +6,10 @@ text → bind → plan passes → lower → calculus passes → materialise → 
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from squallpy.base.records import dataclass
 from squallpy.base.recursion import run_deep
 from squallpy.base.settings import JoinOperator, Settings
 from squallpy.catalog.relation import Relation

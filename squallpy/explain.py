@@ -1,11 +1,12 @@
 """EXPLAIN: a query at any stage of its compilation, the list of passes, and what each of them has changed."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf
 from typing import Any
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.codegen.program import print_plan
 from squallpy.compiler import CompiledProgram, CompiledQuery, Compiler
 from squallpy.logical.explain_text import show

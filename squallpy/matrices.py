@@ -13,13 +13,14 @@ Over another semiring: `@program(over=BOOLEAN)`. `print(ols.explain(X=(n, m), â€
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS, Semiring
 from squallpy.maintain.matrix.compile_triggers import AUTO, CompiledMatrices, Options, compile_program
 from squallpy.maintain.matrix.dimensions import Size

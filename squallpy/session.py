@@ -6,7 +6,7 @@ text → Script → queries → `compiler.py` → plan → executor → sink
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from time import monotonic
@@ -16,6 +16,7 @@ from squallpy.base.batch_trigger import AS_IT_COMES, BatchTrigger
 from squallpy.base.errors import SquallError
 from squallpy.base.events import CHECKPOINT, INFO, log_event
 from squallpy.base.json_codec import from_json
+from squallpy.base.records import dataclass
 from squallpy.base.recursion import guarded_depth, run_deep
 from squallpy.base.settings import Settings
 from squallpy.base.timing import Trace, read_time

@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +14,7 @@ import pyarrow as pa
 import squallpy
 from bench.data.tables import Stream
 from bench.measure.batches import Watch
+from squallpy.base.records import dataclass
 from squallpy.base.settings import parse_settings
 from squallpy.catalog.relation import MULT
 from squallpy.physical.plan import Plan

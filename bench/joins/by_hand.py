@@ -16,7 +16,6 @@ import subprocess
 import sys
 import tempfile
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -25,6 +24,7 @@ import pyarrow.parquet as pq
 from pyspark.errors import StreamingQueryException
 
 from bench.joins.operators import LINEITEM, MASTER, WARM, Enough, script, skewed
+from squallpy.base.records import dataclass
 from squallpy.runtime.sources.replay import Replay
 from squallpy.testing.ignoring_sink import IgnoringSink
 

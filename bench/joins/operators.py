@@ -18,7 +18,7 @@ import argparse
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -32,6 +32,7 @@ import pyarrow.parquet as pq
 from bench.data.tables import CACHE, generate, read_plain
 from bench.engines.shared_cluster import warm
 from bench.measure.processes import busy, work
+from squallpy.base.records import dataclass
 from squallpy.base.settings import JoinOperator, Settings
 from squallpy.runtime.observers.report import BatchReport, JoinReport
 from squallpy.session import RunOptions, Session

@@ -4,9 +4,10 @@ orders.filter(…).select("id")   →   SELECT `orders`.`id` FROM `orders` WHERE
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from squallpy.api.expressions import Row
+from squallpy.base.records import dataclass
 from squallpy.frontend.declaration_text import qualified, quote_name
 
 

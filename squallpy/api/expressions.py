@@ -7,12 +7,12 @@ a row of a lambda knows its relation, `sum_("price")` does not yet.
 import datetime as dt
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NoReturn
 
 from squallpy.base.call_site import CallSite, call_site
 from squallpy.base.errors import SquallError, nearest
+from squallpy.base.records import dataclass
 from squallpy.frontend.declaration_text import quote_name, quote_text
 
 

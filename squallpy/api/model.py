@@ -7,11 +7,12 @@ Rows are those of FROM inside TABLE(…): its SELECT list is computed of them, a
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from squallpy.api.view import View
 from squallpy.base.errors import SquallError, nearest
+from squallpy.base.records import dataclass
 from squallpy.base.types import DOUBLE
 from squallpy.frontend.query import SelectText, parse_select
 

@@ -7,9 +7,9 @@ import errno
 import ipaddress
 import re
 import socket
-from dataclasses import dataclass
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 
 _TAKEN = (errno.EADDRINUSE, errno.EACCES, errno.EPERM)
 _ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.%\w]+)\]|([A-Za-z0-9_.-]*)):(\d+)")

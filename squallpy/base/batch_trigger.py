@@ -5,9 +5,9 @@ BatchTrigger.parse("10 seconds")      →   a batch every ten seconds, if anythi
 """
 
 import re
-from dataclasses import dataclass
 
 from squallpy.base.errors import SquallError, nearest
+from squallpy.base.records import dataclass
 
 _UNITS = {
     **dict.fromkeys(("ms", "millisecond", "milliseconds"), 0.001),

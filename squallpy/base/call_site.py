@@ -7,11 +7,11 @@ joined = EquiJoin(customer, "c_custky", orders, "o_custkey")
 import linecache
 import re
 import sys
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from squallpy.base.errors import Span
+from squallpy.base.records import dataclass
 
 _PACKAGE = __name__.partition(".")[0]
 

@@ -5,7 +5,8 @@ SQ2003 q.sql:2:8: unknown column "pric", did you mean "price"?
 
 import difflib
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from squallpy.base.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

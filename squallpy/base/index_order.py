@@ -1,6 +1,6 @@
 """Order of the records in the sorted index of a view."""
 
-from dataclasses import dataclass
+from squallpy.base.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Components of plans put together by hand, with the physical choices that were made for them."""
 
-from dataclasses import dataclass
+from squallpy.base.records import dataclass
 
 HASH, GRID, BROADCAST, SINGLE = PARTITIONINGS = ("hash", "grid", "broadcast", "single")
 

@@ -8,9 +8,10 @@ A user-defined semiring is two NumPy ufuncs and their identities:
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
+
+from squallpy.base.records import dataclass
 
 Value = float | int | bool
 

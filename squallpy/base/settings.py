@@ -1,12 +1,13 @@
 """Engine settings: `--set k=v`, listed by `squall options`."""
 
 from collections.abc import Iterable
-from dataclasses import Field, dataclass, field, fields, replace
+from dataclasses import Field, field, fields, replace
 from enum import Enum
 from typing import Any
 
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.pinned_component import PinnedComponent
+from squallpy.base.records import dataclass
 
 
 class JoinOperator(Enum):

@@ -14,8 +14,9 @@
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
+
+from squallpy.base.records import dataclass
 
 
 class Kind(Enum):

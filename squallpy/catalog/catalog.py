@@ -1,11 +1,12 @@
 """Names → relations, views, matrices and matrix programs of a script; names are case-insensitive."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import count
 from typing import Any
 
 from squallpy.base.errors import Notice, Span, SquallError, nearest
+from squallpy.base.records import dataclass
 from squallpy.catalog.matrices import Matrix, MatrixProgram
 from squallpy.catalog.orders import OrderText
 from squallpy.catalog.relation import Parts, Relation

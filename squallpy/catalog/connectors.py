@@ -5,12 +5,12 @@ CONNECTORS["postgres"].source   →   the options of USING postgres for streams 
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 from squallpy.base.batch_trigger import parse_interval
 from squallpy.base.errors import SquallError, nearest
+from squallpy.base.records import dataclass
 from squallpy.base.secrets import resolve
 
 

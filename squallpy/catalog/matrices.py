@@ -5,10 +5,10 @@ CREATE MATRIX P (n, n) SHARES FROM STREAM edges (src, dst, weight)      each row
 CREATE MATRIX PROGRAM p16 AS $$ B := A * A; C := B * B $$      read as the relations p16.B, p16.C, p16.A
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 from squallpy.base.errors import Span
+from squallpy.base.records import dataclass
 from squallpy.base.types import BIGINT, BOOLEAN, DOUBLE, Type
 from squallpy.catalog.relation import COMPUTED, MULT, Field, Relation
 

@@ -3,10 +3,11 @@
 CREATE VARIABLE ORDER housing AS $$ … $$      used as cofactor(TABLE(…), order => 'housing')
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from squallpy.base.errors import Span
+from squallpy.base.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

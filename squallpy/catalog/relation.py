@@ -1,10 +1,11 @@
 """Relations: streams and static tables as declared by CREATE STREAM and CREATE TABLE."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from squallpy.base.errors import Span
+from squallpy.base.records import dataclass
 from squallpy.base.types import BIGINT, INT, TIMESTAMP, VARCHAR, Type
 from squallpy.catalog.connectors import CHANGES, CONNECTORS
 from squallpy.catalog.format_options import FORMATS, INTERVALS, RANDOM, row_format

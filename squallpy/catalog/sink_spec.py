@@ -4,10 +4,11 @@ CREATE SINK o USING csv OPTIONS (path 'out/', mode 'upsert') AS …   →   Sink
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from squallpy.base.errors import Span, SquallError, nearest
+from squallpy.base.records import dataclass
 from squallpy.catalog.connectors import CONNECTORS, check_connector_option
 
 FORMATS = ("csv", "json", "parquet")

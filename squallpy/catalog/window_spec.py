@@ -11,8 +11,9 @@ t > NOW() - INTERVAL …     T − … < t            T: the time of the batch
 import dataclasses
 from calendar import monthrange
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+from squallpy.base.records import dataclass
 
 ARRIVAL = "__arrival"  # the number of a row in its stream, from 0: a field added by readers
 UNBOUNDED = -(2**63)  # the bound of a window that has no clock yet: every value but NULL is above it

@@ -10,10 +10,11 @@ A value is a word, 0 for NULL, and perhaps a name that is 1 where it is known. W
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 
 from squallpy.base.keys import is_plain, null_of
+from squallpy.base.records import dataclass
 from squallpy.base.types import YEARS, Kind, Type
 from squallpy.codegen.names import Lines, Names, NotCompilable, constant
 from squallpy.logical.expressions import COMPARISONS, Call, Case, Cast, Column, Expr, Literal

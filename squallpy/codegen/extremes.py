@@ -9,9 +9,8 @@
             add −1, then 1, to ΔN1
 """
 
-from dataclasses import dataclass
-
 from squallpy.base.keys import null_of
+from squallpy.base.records import dataclass
 from squallpy.base.rings import Payload
 from squallpy.base.types import Kind
 from squallpy.codegen.derivations import FIRST, SOURCE, STEPS, SUMS, TOUCHED, Derivation, DerivationCode

@@ -12,10 +12,11 @@ A text among the keys is its number in the dictionary.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from squallpy.base.keys import least_as_held
+from squallpy.base.records import dataclass
 from squallpy.base.rings import Cofactor, Payload, Ring
 from squallpy.base.rings.payload import LaneRing
 from squallpy.base.types import BIGINT, DOUBLE, Kind, Type

@@ -3,9 +3,10 @@
 Other models are solved in Python: their functions have no answer where a group was touched.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
+from squallpy.base.records import dataclass
 from squallpy.base.rings import Cofactor, Payload
 from squallpy.base.types import Kind
 from squallpy.codegen.derivations import FIRST, RESERVED, TOUCHED, Derivation, DerivationCode

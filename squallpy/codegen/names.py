@@ -3,9 +3,11 @@
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import sha256
 from keyword import iskeyword
+
+from squallpy.base.records import dataclass
 
 _WIDTH = 108  # of a comment
 

@@ -11,9 +11,9 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from squallpy.base.records import dataclass
 from squallpy.base.rings import Cofactor, Payload, Ring
 from squallpy.base.types import DOUBLE
 from squallpy.codegen.names import Lines, NotCompilable

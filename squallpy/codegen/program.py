@@ -6,9 +6,10 @@ between, the run ends.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
+from squallpy.base.records import dataclass
 from squallpy.base.rings import Cofactor
 from squallpy.codegen.derivations import DerivationCode, print_derivation
 from squallpy.codegen.extremes import print_extremes

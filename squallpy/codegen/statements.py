@@ -9,11 +9,12 @@
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import prod
 from typing import ClassVar, Final
 
 from squallpy.base.keys import NULL, is_own_key, is_plain, null_of
+from squallpy.base.records import dataclass
 from squallpy.base.rings import Cofactor, Payload, Ring
 from squallpy.base.rings.payload import LaneRing
 from squallpy.base.types import Kind

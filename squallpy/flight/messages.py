@@ -3,9 +3,8 @@
 Names, fields and their order are those of Arrow's format/FlightSql.proto.
 """
 
-from dataclasses import dataclass
-
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.flight.wire import Message
 
 _PREFIX = "type.googleapis.com/arrow.flight.protocol.sql."

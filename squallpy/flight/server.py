@@ -10,7 +10,6 @@ import re
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +18,7 @@ from pyarrow import flight
 from squallpy.base.addresses import Address, is_loopback
 from squallpy.base.errors import SquallError
 from squallpy.base.events import first_line
+from squallpy.base.records import dataclass
 from squallpy.flight.messages import (
     ActionClosePreparedStatementRequest,
     ActionCreatePreparedStatementRequest,

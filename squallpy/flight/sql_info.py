@@ -1,11 +1,11 @@
 """Facts about the SQL of a session, by the numbers of Flight SQL's enum SqlInfo, as JDBC and ODBC ask for them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from squallpy import __version__
+from squallpy.base.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,11 @@ Source: https://protobuf.dev/programming-guides/encoding
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, ClassVar, Self
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 
 _BYTES = 2  # the kind of field that has a length
 

@@ -3,10 +3,11 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from squallpy.base.errors import Span, SquallError, nearest
+from squallpy.base.records import dataclass
 from squallpy.base.types import Kind, Shape, Type, nested_type
 from squallpy.catalog.catalog import qualify_name
 from squallpy.catalog.connectors import CONNECTORS, DEBEZIUM

@@ -1,10 +1,10 @@
 """Parsing of one query to sqlglot's AST, with positions in the script."""
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from squallpy.base.errors import Span, SquallError
+from squallpy.base.records import dataclass
 from squallpy.frontend.source_text import ScriptText
 
 if TYPE_CHECKING:

@@ -3,11 +3,12 @@
 import io
 import re
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import NamedTuple
 
 from squallpy.base.errors import Span, SquallError, nearest
+from squallpy.base.records import dataclass
 
 
 def read_script(path: Path) -> str:

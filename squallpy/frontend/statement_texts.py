@@ -5,8 +5,8 @@ list(split_statements("SELECT 1; SELECT ';' -- ;"))   →   SELECT 1 (complete),
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from squallpy.base.records import dataclass
 from squallpy.frontend.source_text import Place
 
 _PARTS = re.compile(

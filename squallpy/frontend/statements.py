@@ -1,10 +1,10 @@
 """The statements of a script."""
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from squallpy.base.errors import Span
+from squallpy.base.records import dataclass
 from squallpy.catalog.matrices import Matrix, MatrixProgram
 from squallpy.catalog.orders import OrderText
 from squallpy.catalog.relation import Relation

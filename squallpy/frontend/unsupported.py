@@ -1,6 +1,6 @@
 """Constructs that are refused by name: one list for the binder and the manual."""
 
-from dataclasses import dataclass
+from squallpy.base.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ the block. The tokens of a window become one, which sqlglot parses as a clause l
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlglot.tokenizer_core import Token, TokenType
 
 from squallpy.base.errors import Span, SquallError
+from squallpy.base.records import dataclass
 from squallpy.catalog.window_spec import SessionExtent, WindowExtent
 from squallpy.frontend.ddl import micros, token_span, whole_amount
 from squallpy.frontend.grammars import Parsed, load_grammar

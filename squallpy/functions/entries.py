@@ -7,9 +7,9 @@ name, whose evaluator `runtime/evaluate/scalar` registers; others are expanded i
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from squallpy.base.records import dataclass
 from squallpy.base.types import Type
 
 ARROW = " → "

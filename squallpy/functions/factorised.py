@@ -5,9 +5,9 @@ SELECT * FROM ols(TABLE(SELECT x, y FROM fact NATURAL JOIN dim), 'y', ridge => 0
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, combinations_with_replacement
 
+from squallpy.base.records import dataclass
 from squallpy.base.types import DOUBLE, VARCHAR
 
 CHOLESKY, DESCENT = SOLVERS = ("cholesky", "bgd")

@@ -1,7 +1,6 @@
 """Functions that make rows of a value, and their common operation."""
 
-from dataclasses import dataclass
-
+from squallpy.base.records import dataclass
 from squallpy.functions.entries import Operation
 from squallpy.functions.type_rules import series
 

@@ -1,6 +1,6 @@
 """Table functions of graphs: the matrix program of each, over a matrix of edges, or of edges divided by row sums."""
 
-from dataclasses import dataclass
+from squallpy.base.records import dataclass
 
 MOST_STEPS = 10_000  # of an iteration
 

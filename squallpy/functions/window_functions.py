@@ -1,8 +1,8 @@
 """Functions of OVER with an order; every aggregate is one as well."""
 
-from dataclasses import dataclass
 from enum import Enum
 
+from squallpy.base.records import dataclass
 from squallpy.functions.entries import arity
 
 

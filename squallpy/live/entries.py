@@ -1,8 +1,9 @@
 """Queries that a session keeps fresh, for materialized views and sinks, and who reads whom."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from squallpy.base.records import dataclass
 from squallpy.catalog.catalog import Catalog, View
 from squallpy.catalog.sink_spec import SinkSpec
 from squallpy.frontend.query import SelectText, tables_read

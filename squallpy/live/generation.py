@@ -8,8 +8,9 @@ It is put in force between two batches, when it has come as far; until then noth
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from squallpy.base.records import dataclass
 from squallpy.checkpoint_identity import columns_read
 from squallpy.compiler import CompiledQuery
 from squallpy.live.fair_lock import Hold

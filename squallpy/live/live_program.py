@@ -7,10 +7,11 @@ program.scan(query)         the printed rows of a query as of the last batch
 
 import threading
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from time import perf_counter
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.base.settings import Settings
 from squallpy.catalog.window_spec import NOW
 from squallpy.checkpoint_identity import columns_read

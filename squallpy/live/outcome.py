@@ -1,9 +1,8 @@
 """Outcomes of statements, as those who gave them show them."""
 
-from dataclasses import dataclass
-
 import pyarrow as pa
 
+from squallpy.base.records import dataclass
 from squallpy.live.subscription import ChangeReader
 
 

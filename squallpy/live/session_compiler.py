@@ -1,11 +1,12 @@
 """Binding and compilation of a session's queries, and the columns that its files were found to have."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.base.settings import Settings, list_assignments
 from squallpy.catalog.catalog import Catalog
 from squallpy.catalog.matrices import Matrix

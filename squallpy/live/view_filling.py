@@ -5,12 +5,13 @@ held, as of batch b + 9  what has changed since is applied: −old, +new
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 import numpy as np
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.live.fair_lock import Hold
 from squallpy.physical.plan import Plan
 from squallpy.program.held_rows import HELD, held_delta

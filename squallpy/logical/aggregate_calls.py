@@ -1,11 +1,12 @@
 """Calls of aggregates, and of window functions with their OVER clauses."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from itertools import islice
 
 from squallpy.base.errors import Span
+from squallpy.base.records import dataclass
 from squallpy.functions.aggregate.entries import Maintenance
 from squallpy.functions.registry import AGGREGATE_OPERATIONS
 from squallpy.logical.expressions import Expr

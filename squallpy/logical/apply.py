@@ -5,10 +5,11 @@ SELECT a FROM r WHERE EXISTS (SELECT 1 FROM s WHERE s.k = r.k)
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 
 from squallpy.base.errors import Span
+from squallpy.base.records import dataclass
 from squallpy.base.types import BOOLEAN
 from squallpy.logical.cached_properties import CachedProperty
 from squallpy.logical.expressions import TRUE, Column, Expr

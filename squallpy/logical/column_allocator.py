@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 
+from squallpy.base.records import dataclass
 from squallpy.base.types import Type
 from squallpy.logical.expressions import Column, Expr, Literal
 

@@ -5,11 +5,12 @@ Columns are ids; names are for people.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date, datetime, timedelta
 from typing import Any, ClassVar
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.base.types import BOOLEAN, Kind, Type
 
 MOST_DEPTH = 3_000  # levels of an expression; the stack of a thread, 8 MB, has room for them wherever one is evaluated

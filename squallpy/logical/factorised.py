@@ -1,7 +1,6 @@
 """Statistics of a join in a logical plan."""
 
-from dataclasses import dataclass
-
+from squallpy.base.records import dataclass
 from squallpy.catalog.orders import OrderText
 from squallpy.functions.factorised import Model
 from squallpy.logical.cached_properties import CachedProperty

@@ -6,10 +6,11 @@ Recursion reach (x, y) by union of
   Union all (Scan edge,  Project x, y (Join (Recursive reach, Scan edge)))
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from squallpy.base.errors import Span
+from squallpy.base.records import dataclass
 from squallpy.catalog.relation import WORKING, Relation
 from squallpy.logical.cached_properties import CachedProperty
 from squallpy.logical.expressions import Column

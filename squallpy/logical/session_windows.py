@@ -3,8 +3,7 @@
 SESSION_WINDOW(at, '5 minutes') of clicks by user     →     SessionWindow start by user of at, 5 MIN (Scan clicks)
 """
 
-from dataclasses import dataclass
-
+from squallpy.base.records import dataclass
 from squallpy.base.types import TIMESTAMP
 from squallpy.logical.cached_properties import CachedProperty
 from squallpy.logical.expressions import Column, Expr

@@ -1,9 +1,10 @@
 """Aggregates over the rows of a plan: equal ones once, each with its column."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 
+from squallpy.base.records import dataclass
 from squallpy.base.types import BIGINT, DOUBLE, VARCHAR, Kind
 from squallpy.functions.registry import AGGREGATE_OPERATIONS
 from squallpy.logical.aggregate_calls import Agg, SortKeys

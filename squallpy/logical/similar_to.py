@@ -6,9 +6,9 @@ Special are % _ | * + ? {m,n} ( ) [ ]; a character after the escape character is
 """
 
 import re
-from dataclasses import dataclass
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 
 MOST_TIMES = 1000  # of a repetition, in RE2
 MOST_NESTED = 100

@@ -1,8 +1,8 @@
 """Frames of window functions, as they are written: ROWS, RANGE or GROUPS BETWEEN … AND …"""
 
-from dataclasses import dataclass
 from enum import Enum
 
+from squallpy.base.records import dataclass
 from squallpy.base.types import INT, Kind
 from squallpy.logical.expressions import Literal
 

@@ -2,11 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import count, islice
 from time import perf_counter
 from typing import Any, Generic, TypeVar
 
+from squallpy.base.records import dataclass
 from squallpy.logical.apply import Apply
 from squallpy.logical.column_allocator import ColumnAllocator
 from squallpy.logical.constant_folding import Evaluate

@@ -5,8 +5,9 @@ auxiliary relation that it changes has an old row and a new one. Pre-aggregation
 less, joins with many matches send more. A sum without keys is one row a batch: no tuple pays for it.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from squallpy.base.records import dataclass
 from squallpy.base.rings import LaneRing, Ring
 from squallpy.base.types import Kind
 from squallpy.physical.plan import Derive, Plan, PoolPlan, Send, Stage, Update

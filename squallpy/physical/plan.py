@@ -4,10 +4,9 @@ A plan is plain data: both executors run the same one, `local` in one partition,
 goes through stages, each on every partition, with an exchange of messages between two stages.
 """
 
-from dataclasses import dataclass
-
 from squallpy.base.index_order import Order
 from squallpy.base.pinned_component import PinnedComponent
+from squallpy.base.records import dataclass
 from squallpy.base.rings import Payload
 from squallpy.base.settings import JoinOperator
 from squallpy.catalog.relation import Relation

@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Mapping as Map
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 from squallpy.base.errors import SquallError
 from squallpy.base.pinned_component import PinnedComponent
+from squallpy.base.records import dataclass
 from squallpy.base.rings import Cofactor, LaneRing, Payload, Ring
 from squallpy.base.settings import JoinOperator
 from squallpy.base.types import Kind

@@ -7,10 +7,10 @@ single                   the groups of an aggregate in one partition
 """
 
 import re
-from dataclasses import dataclass
 
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.pinned_component import BROADCAST, GRID, HASH, PARTITIONINGS, SINGLE
+from squallpy.base.records import dataclass
 from squallpy.base.settings import BINARY_OPERATORS, MOST_PARTITIONS, JoinOperator
 
 _BY_HASH = (JoinOperator.SHJ.value, JoinOperator.HYBRID.value)

@@ -6,13 +6,14 @@ context, so that a component can be an input several times.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
 from squallpy.base.call_site import call_site
 from squallpy.base.errors import SquallError
 from squallpy.base.pinned_component import PinnedComponent
+from squallpy.base.records import dataclass
 from squallpy.base.types import BOOLEAN, Kind
 from squallpy.catalog.catalog import Catalog
 from squallpy.frontend.declaration_text import quote_name

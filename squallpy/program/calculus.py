@@ -9,8 +9,9 @@ aggregate, each lane a product of scalar factors (none: 1). A NULL factor counts
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from squallpy.base.records import dataclass
 from squallpy.base.rings import Cofactor, LaneRing, Ring
 from squallpy.base.types import DOUBLE, INT, Kind
 from squallpy.catalog.relation import Relation

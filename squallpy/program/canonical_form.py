@@ -12,10 +12,11 @@ Source: McKay, Piperno, "Practical graph isomorphism, II", 2014.
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Generic, TypeVar
 
+from squallpy.base.records import dataclass
 from squallpy.logical.expressions import Column, Expr, transform, walk
 from squallpy.program.calculus import Assign, Cmp, Factor, Rel
 from squallpy.program.components import Component, prune

@@ -9,8 +9,9 @@ version, before or after the batch, so all its atoms of the relation that change
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from squallpy.base.records import dataclass
 from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Call, Column, columns
 from squallpy.program.calculus import MINUS, Assign, Cmp, Factor, Lane, Rel, Values, solutions, variables

@@ -7,8 +7,9 @@ missing   Q3(a)    := Sum_[a](R(a, b, v) ⋈ (b > 3) ⋈ (a > 0) ⋈ ⟨1, v * 2
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from squallpy.base.records import dataclass
 from squallpy.base.rings import Ring
 from squallpy.catalog.relation import COMPUTED, Relation
 from squallpy.logical.expressions import FALSE, Column, Expr, columns, replace_known, substitute

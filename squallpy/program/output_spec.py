@@ -1,9 +1,10 @@
 """The output of a view: its aggregates, HAVING, the SELECT list, ORDER BY and LIMIT."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
+from squallpy.base.records import dataclass
 from squallpy.functions.aggregate.entries import Maintenance
 from squallpy.functions.registry import AGGREGATE_OPERATIONS
 from squallpy.logical.expressions import Column, Expr, substitute

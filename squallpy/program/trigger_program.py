@@ -9,8 +9,8 @@ join. Its change is extracted from the groups that the batch touched (§3.2.2), 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
+from squallpy.base.records import dataclass
 from squallpy.base.rings import LaneRing
 from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Column

@@ -9,11 +9,12 @@ these a program that replaces another finds the views that it need not fill.
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from typing import Any
 
 from squallpy.base.errors import Span
+from squallpy.base.records import dataclass
 from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Column, Expr, substitute
 from squallpy.program.auxiliary.relation import AuxiliaryRelation

@@ -6,10 +6,11 @@ it, so that all aggregates over one join share one pool: its payload is their pr
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import count
 
 from squallpy.base.free_names import FreeNames
+from squallpy.base.records import dataclass
 from squallpy.logical.expressions import Column, Expr, columns, substitute
 from squallpy.program.calculus import Assign, Factor, Lane, Rel
 from squallpy.program.canonical_form import CanonicalForm, spell

@@ -2,8 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from squallpy.base.records import dataclass
 from squallpy.base.rings import LaneRing, Ring
 from squallpy.logical.expressions import Column, Expr
 from squallpy.program.calculus import Factor, Lane, Rel, rename_column, ring

@@ -9,11 +9,12 @@ those that they are maintained from.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
+from squallpy.base.records import dataclass
 from squallpy.base.rings import Payload
 from squallpy.physical.plan import Plan
 from squallpy.physical.planner import place

@@ -9,13 +9,13 @@ copy, and is written as snapshots, with which the other plan's partitions begin.
 """
 
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from squallpy.base.json_codec import to_json
+from squallpy.base.records import dataclass
 from squallpy.logical.expressions import Column
 from squallpy.physical.distribute.location_tags import EVERYWHERE
 from squallpy.physical.plan import Plan, Send

@@ -7,12 +7,13 @@ input.history(relations, columns)         all that batches have read so far, for
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from time import monotonic
 
 from squallpy.base.batch_trigger import AS_IT_COMES
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.base.timing import read_time
 from squallpy.catalog.format_options import STORED
 from squallpy.catalog.relation import Relation

@@ -5,11 +5,11 @@ SELECT us|  →  user        FROM cl|  →  clicks        SET ba|  →  batch_ro
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from squallpy.base.records import dataclass
 from squallpy.terminal.sql_words import KEYWORDS
 
 if TYPE_CHECKING:

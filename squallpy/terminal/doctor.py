@@ -10,12 +10,12 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
 import squallpy
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 
 _PYTHON = (3, 11)
 _PACKAGES = {"pyspark": (4, 2), "pyarrow": (18,), "numba": (0, 61), "numpy": (2,), "sqlglot": (30,)}

@@ -5,11 +5,11 @@
 
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from squallpy.base.errors import Span, SquallError, nearest
+from squallpy.base.records import dataclass
 from squallpy.terminal.result_printer import MODES
 from squallpy.terminal.shell import Quit, Shell
 from squallpy.terminal.statement_reader import Entry

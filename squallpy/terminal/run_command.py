@@ -5,7 +5,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.events import first_line
 from squallpy.base.hidden_imports import hide_module
 from squallpy.base.local_paths import local_path
+from squallpy.base.records import dataclass
 from squallpy.base.settings import parse_settings
 from squallpy.catalog.sink_spec import SinkSpec
 from squallpy.plan_file import open_session

@@ -5,12 +5,12 @@ squall -c 'SQL'     squall < file     and, by its subclass in `interactive`, the
 
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
 
 from squallpy.base.errors import SquallError, nearest
+from squallpy.base.records import dataclass
 from squallpy.base.settings import Settings
 from squallpy.terminal.failures import OK, report
 from squallpy.terminal.result_printer import ResultPrinter

@@ -4,8 +4,8 @@ read_entries(["SELECT 1;\\n", ".mode csv\\n", "SELECT 2"])   →   SELECT 1, .mo
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
+from squallpy.base.records import dataclass
 from squallpy.frontend.source_text import Place
 from squallpy.frontend.statement_texts import split_statements
 

@@ -7,11 +7,12 @@ or that come later, or of all there is.
 """
 
 from collections import Counter
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from hypothesis import strategies as st
+
+from squallpy.base.records import dataclass
 
 DOMAINS: dict[str, list[Any]] = {
     "INT": [None, 0, 1, 2, 3, -1],

@@ -7,10 +7,11 @@ Both are plain data and can be sent to other processes; both go where a `FileSou
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pyarrow as pa
 
+from squallpy.base.records import dataclass
 from squallpy.catalog.relation import MULT, Relation
 from squallpy.catalog.window_spec import ARRIVAL
 from squallpy.runtime.evaluate.text_column_casts import column_type

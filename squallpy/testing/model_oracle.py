@@ -7,7 +7,6 @@ SELECT * FROM cofactor(TABLE(SELECT x FROM r))    →    SELECT * FROM "model 1"
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement, count
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 from sqlglot import exp
 
+from squallpy.base.records import dataclass
 from squallpy.functions.factorised import ChowLiu, LeastSquares, Model, MutualInformation, Statistics
 from squallpy.logical.bind.factorised import is_factorised
 from squallpy.testing.compare_rows import Row

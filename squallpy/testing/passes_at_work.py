@@ -4,12 +4,13 @@ python -m squallpy.testing.passes_at_work     rewrite tests/passes/at_work.list:
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.compiler import to_program
 from squallpy.logical.bind import compile_script
 from squallpy.maintain.matrix.script_programs import Programs

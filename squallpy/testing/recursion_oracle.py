@@ -5,12 +5,12 @@ another, or has a MIN over its whole text, is evaluated again and again over all
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import count
 
 import duckdb
 from sqlglot import exp
 
+from squallpy.base.records import dataclass
 from squallpy.logical.bind.recursion import is_recursive, recursive_groups, without_operands
 from squallpy.logical.bind.recursion_checks import outer_tables
 

@@ -15,13 +15,13 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
+from squallpy.base.records import dataclass
 from squallpy.runtime.spark.class_data_archive import archive_options
 from squallpy.runtime.spark.java import find_java
 

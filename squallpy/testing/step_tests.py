@@ -25,7 +25,7 @@ Lines that start with `--` are comments.
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.base.types import VARCHAR, Type
 from squallpy.catalog.relation import TRUNCATED, Relation
 from squallpy.catalog.window_spec import NOW

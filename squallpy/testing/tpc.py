@@ -9,8 +9,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from squallpy.base.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

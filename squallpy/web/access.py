@@ -4,9 +4,9 @@ import hmac
 import secrets
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from squallpy.base.addresses import Address, is_address, is_loopback
+from squallpy.base.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ All that is passed is plain: JSON, and rows as Arrow.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pyarrow as pa
 
+from squallpy.base.records import dataclass
 from squallpy.live.subscription import ChangeReader
 
 

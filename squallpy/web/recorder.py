@@ -8,11 +8,12 @@ import logging
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any
 
 from squallpy.base.events import DEBUG
+from squallpy.base.records import dataclass
 from squallpy.runtime.observers.event_log import EventLog
 from squallpy.runtime.observers.prometheus import Prometheus
 from squallpy.runtime.observers.protocol import Observer, QueryStart

@@ -6,7 +6,6 @@
 import io
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from squallpy.base.errors import SquallError, nearest
+from squallpy.base.records import dataclass
 from squallpy.runtime.evaluate.scalar.json import nested_texts
 from squallpy.runtime.formats.csv_writer import csv_header, csv_rows
 from squallpy.runtime.formats.json_lines import json_rows

@@ -2,9 +2,9 @@
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from time import monotonic
 
+from squallpy.base.records import dataclass
 from squallpy.web.monitored import Monitored, Rows
 
 _SHARE = 100  # the least time until rows are taken again, as a multiple of what it took

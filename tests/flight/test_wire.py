@@ -1,12 +1,11 @@
 """Messages of Flight SQL as bytes, as others write them."""
 
-from dataclasses import dataclass
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.flight.messages import CommandGetSqlInfo, CommandGetTables, CommandStatementQuery, pack, unpack
 from squallpy.flight.wire import Message
 

@@ -24,8 +24,9 @@ Source: `fivm-on-flink` §4.1 to 4.4; Nikolic and Olteanu, *Incremental View Mai
 Benefits* (SIGMOD 2018), the degree-m matrix ring.
 """
 
-from dataclasses import dataclass
 from math import comb
+
+from squallpy.base.records import dataclass
 
 COUNT, HASH, ODD = 0, 1, 2
 """First words of the parts of an element."""

@@ -1,8 +1,9 @@
 """The layout of payloads."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import accumulate
 
+from squallpy.base.records import dataclass
 from squallpy.base.rings.cofactor import Cofactor
 from squallpy.base.rings.scalar import Ring
 

@@ -7,9 +7,9 @@ of the second. Examples are over the rows EXAMPLE_ROWS.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 
+from squallpy.base.records import dataclass
 from squallpy.base.types import Type
 from squallpy.functions.entries import arity
 

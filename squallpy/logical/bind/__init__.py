@@ -5,10 +5,11 @@ compile_script("CREATE STREAM r (a INT) USING csv OPTIONS (path 'r.csv'); SELECT
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from squallpy.base.errors import Notice, SquallError, nearest
+from squallpy.base.records import dataclass
 from squallpy.catalog.catalog import Catalog, Entry, View
 from squallpy.catalog.matrices import Matrix, MatrixProgram
 from squallpy.catalog.relation import MULT, Field, Reference, Relation

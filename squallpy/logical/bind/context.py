@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from squallpy.base.errors import Notice, Span, SquallError
+from squallpy.base.records import dataclass
 from squallpy.base.types import Kind
 from squallpy.catalog.catalog import Catalog
 from squallpy.catalog.relation import Relation

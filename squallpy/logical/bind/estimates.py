@@ -9,13 +9,13 @@ streams in random order it is a ripple join (Haas and Hellerstein, SIGMOD 1999):
 rows of the squares of what each of them contributes, and h² is the sum over the streams.
 """
 
-from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from squallpy.base.errors import SquallError, nearest
+from squallpy.base.records import dataclass
 from squallpy.base.types import BIGINT
 from squallpy.catalog.catalog import Entry, qualify_name
 from squallpy.catalog.relation import ROW_COUNT, Field, Relation

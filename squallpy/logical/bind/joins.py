@@ -5,11 +5,12 @@ a FULL JOIN b ON p               →   (a ⟕_p b) ∪ (b ▷_p a, with NULLs fo
 a JOIN LATERAL (… a.x …) ON p    →   Apply CROSS p (a, …), with a.x as parameter
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from sqlglot import exp
 
 from squallpy.base.errors import Span
+from squallpy.base.records import dataclass
 from squallpy.frontend.unsupported import JOINS, QUERIES, Unsupported
 from squallpy.logical.apply import Apply, ApplyKind
 from squallpy.logical.bind.context import Context

@@ -1,12 +1,12 @@
 """ORDER BY, LIMIT and OFFSET: for what is printed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from sqlglot import exp
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.aggregate_calls import SortKeys
 from squallpy.logical.bind.context import Context

@@ -9,12 +9,12 @@ What neither names is carried along: `a`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from itertools import product
 
 from sqlglot import exp
 
+from squallpy.base.records import dataclass
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.aggregates.collector import is_aggregate
 from squallpy.logical.bind.context import Context

@@ -7,12 +7,13 @@ to which all operands fit: these are bound until nothing changes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from sqlglot import exp
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.base.types import BOOLEAN, INT, Kind
 from squallpy.catalog.relation import WORKING, Field, Relation
 from squallpy.frontend.unsupported import RECURSION

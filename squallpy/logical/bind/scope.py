@@ -1,11 +1,12 @@
 """The columns that a query block can name."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from squallpy.base.errors import SquallError, nearest
+from squallpy.base.records import dataclass
 from squallpy.base.types import NULL
 from squallpy.catalog.catalog import qualify_name, resolve_schema
 from squallpy.frontend.unsupported import FUNCTIONS, NODES, NOW, QUERIES, Unsupported

@@ -1,11 +1,12 @@
 """One query block → Limit(Sort(Project(Filter(Aggregate(Filter(joins))))))."""
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from sqlglot import exp
 
 from squallpy.base.errors import SquallError, nearest
+from squallpy.base.records import dataclass
 from squallpy.base.types import VARCHAR, Kind
 from squallpy.frontend.window_clause import CLAUSE
 from squallpy.logical.apply import Apply

@@ -1,11 +1,11 @@
 """UNION, INTERSECT and EXCEPT: their sides with columns of common types, paired by place or by name."""
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 from sqlglot import exp
 
 from squallpy.base.errors import SquallError, nearest
+from squallpy.base.records import dataclass
 from squallpy.base.types import NULL, VARCHAR, unify
 from squallpy.frontend.unsupported import QUERIES
 from squallpy.logical.bind.context import Context

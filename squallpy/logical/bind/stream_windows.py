@@ -4,11 +4,12 @@ A window holds for its block and for all that is inside: subqueries, WITH querie
 is under that one; under LANDMARK it sees all rows again.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from sqlglot import exp
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.base.types import TIMESTAMP, VARCHAR, Kind
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.window_spec import ARRIVAL, Clock, SessionExtent, WindowExtent, WindowSpec

@@ -5,12 +5,13 @@
 """
 
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from squallpy.base.errors import Span
+from squallpy.base.records import dataclass
 from squallpy.base.types import NULL
 from squallpy.logical.apply import Apply, ApplyKind, Domain
 from squallpy.logical.bind.context import Context

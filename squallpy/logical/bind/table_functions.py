@@ -7,11 +7,11 @@ SELECT * FROM matrix_power(TABLE(edges), 16)
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 
 from sqlglot import exp
 
 from squallpy.base.errors import Span, SquallError, nearest
+from squallpy.base.records import dataclass
 from squallpy.catalog.catalog import Catalog, View, qualify_name
 from squallpy.catalog.matrices import Matrix, MatrixProgram
 from squallpy.catalog.relation import Relation

@@ -13,9 +13,10 @@ Source: `fivm-on-flink` §3.5 and Alg. 2.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from squallpy.base.free_names import FreeNames
+from squallpy.base.records import dataclass
 from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Column
 from squallpy.maintain.factorised import view_tree

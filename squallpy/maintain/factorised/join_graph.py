@@ -3,9 +3,9 @@
 SELECT x, u FROM fact NATURAL JOIN dim   →   fact(k, x), dim(k, u), features x, u
 """
 
-from dataclasses import dataclass
 from itertools import chain
 
+from squallpy.base.records import dataclass
 from squallpy.logical.expressions import Column
 
 

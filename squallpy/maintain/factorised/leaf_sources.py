@@ -4,9 +4,9 @@ Sum_[](FACT(k, x) ⋈ DIM(k, y) ⋈ (x > 1) ⋈ ⟨LIFT(x, 0)·LIFT(y, 1)⟩)   
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from squallpy.base.free_names import distinct_names
+from squallpy.base.records import dataclass
 from squallpy.logical.expressions import Column, Expr, substitute
 from squallpy.maintain.factorised.join_graph import JoinGraph, Leaf
 from squallpy.program.calculus import Assign, Cmp, Factor, Lane, Rel, lifted, variables

@@ -4,11 +4,12 @@ cofactor(x, y)             one tree, whose root has the cofactor matrix of x and
 mutual_information(x, y)   a tree for each pair of columns, whose root counts the pairs of their values
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 
 from squallpy.base.errors import SquallError
 from squallpy.base.free_names import FreeNames
+from squallpy.base.records import dataclass
 from squallpy.base.types import INT, VARCHAR
 from squallpy.functions.factorised import degree_of
 from squallpy.logical.expressions import Cast, Column, Expr, Literal

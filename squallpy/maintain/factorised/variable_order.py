@@ -15,10 +15,11 @@ Source: `fivm-on-flink` §2.3.2; the text is the F-IVM prototype's.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 
 from squallpy.base.errors import Span, SquallError
+from squallpy.base.records import dataclass
 
 NO_PARENT = -1
 BROKEN = "SQ2013"

@@ -13,10 +13,11 @@ Source: `fivm-on-flink` §3.4 and Alg. 1. `getDeps` is the union of the children
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Union
 
+from squallpy.base.records import dataclass
 from squallpy.logical.expressions import Column
 from squallpy.maintain.factorised.check_order import check_order
 from squallpy.maintain.factorised.join_graph import JoinGraph, Leaf

@@ -1,9 +1,9 @@
 """Select-project-join blocks: a lowered plan is a sum of them."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cache
 
+from squallpy.base.records import dataclass
 from squallpy.logical.constant_folding import Evaluate, fold_constant
 from squallpy.logical.expressions import TRUE, Call, Column, Expr, Literal, Rewriter, conjuncts, not_null, substitute
 from squallpy.logical.nodes import Scan

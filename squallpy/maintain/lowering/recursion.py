@@ -5,11 +5,12 @@ reach(x, y) ← reach(x, z) ⋈ edge(z, y)
 """
 
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 from typing import cast
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.base.types import INT
 from squallpy.frontend.unsupported import RECURSION
 from squallpy.logical.expressions import Column, Expr, Literal, column_of, columns, conjunction, substitute

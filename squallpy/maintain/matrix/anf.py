@@ -10,8 +10,9 @@ sum also multiples of these.
 """
 
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from squallpy.base.records import dataclass
 from squallpy.base.semirings import Semiring
 from squallpy.maintain.matrix.expression_cost import Guess, Tree, cheapest_order
 from squallpy.maintain.matrix.matrix_expressions import (

@@ -7,9 +7,10 @@ same, by what the program costs as a whole (`price`).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from squallpy.base.errors import SquallError, nearest
+from squallpy.base.records import dataclass
 from squallpy.maintain.matrix.anf import Anf, normalise
 from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.equivalence_search import SearchResult, search
@@ -58,6 +59,9 @@ class Options:
         return {"hybrid": True, "incr": False}.get(self.strategy)
 
 
+DEFAULTS = Options()
+
+
 @dataclass(frozen=True, slots=True)
 class CompiledMatrices:
     """A program with its triggers, and how they were found."""
@@ -68,7 +72,7 @@ class CompiledMatrices:
 
 
 def compile_program(
-    program: Program, changing: Sequence[str], sizes: Sizes, options: Options = Options(), growing: Sequence[str] = ()
+    program: Program, changing: Sequence[str], sizes: Sizes, options: Options = DEFAULTS, growing: Sequence[str] = ()
 ) -> CompiledMatrices:
     """Compile a program to triggers for the inputs that change.
 

@@ -9,8 +9,8 @@ semiring the input changes before anything is read (`physical/passes`), so that 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from squallpy.base.records import dataclass
 from squallpy.base.semirings import Semiring
 from squallpy.maintain.matrix.anf import Anf
 from squallpy.maintain.matrix.dimensions import Number

@@ -5,8 +5,8 @@ Ratio(0.15, n)       →   0.15 / n       an entry of `fill`
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from squallpy.base.records import dataclass
 from squallpy.base.semirings import Semiring, Value
 
 Sizes = Mapping[str, int]  # symbols → numbers

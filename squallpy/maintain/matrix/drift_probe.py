@@ -7,8 +7,8 @@ definition reads, and never a product of matrices:
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from squallpy.base.records import dataclass
 from squallpy.maintain.matrix.anf import Builder
 from squallpy.maintain.matrix.dimensions import ONE, ONE_SIZE, Number, Size
 from squallpy.maintain.matrix.expression_cost import Guess

@@ -9,9 +9,9 @@ products and their cheapest order say the same. The search is confined to one st
 
 import heapq
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import count
 
+from squallpy.base.records import dataclass
 from squallpy.maintain.matrix.matrix_expressions import (
     Diagonal,
     Let,

@@ -5,10 +5,10 @@ for kernels read matrices either way.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from squallpy.base.records import dataclass
 from squallpy.maintain.matrix.dimensions import Size, Sizes
 from squallpy.maintain.matrix.matrix_expressions import (
     Inverse,

@@ -12,10 +12,10 @@ a matrix has fewer columns than its delta would have ranks.
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from itertools import product as every
 
+from squallpy.base.records import dataclass
 from squallpy.maintain.matrix.dimensions import Scalar, Size, arithmetic
 from squallpy.maintain.matrix.expression_cost import Guess, cheapest_order
 from squallpy.maintain.matrix.matrix_expressions import (

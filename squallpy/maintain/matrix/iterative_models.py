@@ -11,8 +11,8 @@ iterated as it is written, which is also one of the ways for those.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
+from squallpy.base.records import dataclass
 from squallpy.base.semirings import Semiring
 from squallpy.maintain.matrix.matrix_expressions import (
     Diagonal,

@@ -10,8 +10,9 @@ anybody else reads is not kept.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from squallpy.base.records import dataclass
 from squallpy.maintain.matrix.anf import Anf, Builder, normalise
 from squallpy.maintain.matrix.derivation import Derived, derive, label
 from squallpy.maintain.matrix.dimensions import Number, Size

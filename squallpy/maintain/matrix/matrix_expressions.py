@@ -8,10 +8,10 @@ zeros, ones and fill are a Fill, eye(n) is a Diagonal of ones, m1 - m2 is m1 + (
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import reduce
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.maintain.matrix.dimensions import ONE, ZERO, Number, Scalar, Size
 
 Shape = tuple[Size, Size]

@@ -1,8 +1,8 @@
 """A matrix program: statements that name expressions over input matrices, in a semiring."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from squallpy.base.records import dataclass
 from squallpy.base.semirings import ARITHMETIC, Semiring
 from squallpy.maintain.matrix.matrix_expressions import Matrix, Name
 from squallpy.maintain.matrix.meta_information import NOTHING, Properties

@@ -4,8 +4,9 @@ A symmetric, lower   →   A'·A symmetric;   A·A lower;   inv(A) symmetric and
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from squallpy.base.records import dataclass
 from squallpy.maintain.matrix.dimensions import ONE_SIZE, ZERO, Size
 from squallpy.maintain.matrix.matrix_expressions import (
     Diagonal,

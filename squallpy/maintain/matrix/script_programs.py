@@ -5,9 +5,10 @@ asked(program, ["C"])                 →   B := A * A; C := B * B
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, SEMIRINGS, Semiring
 from squallpy.base.types import BOOLEAN as TRUTH
 from squallpy.catalog import matrices as catalog

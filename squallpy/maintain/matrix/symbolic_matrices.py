@@ -9,10 +9,10 @@ Loops of Python are unrolled; `iterate` stays an Iterate, so that its iterative 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.base.semirings import ARITHMETIC, Semiring
 from squallpy.functions.graph_functions import MOST_STEPS
 from squallpy.maintain.matrix.dimensions import ONE, ZERO, Dimension, Number, Scalar, Size, arithmetic

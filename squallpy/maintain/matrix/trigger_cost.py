@@ -11,10 +11,10 @@ may be dearer than an evaluation of more operations on fewer matrices, which sta
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
+from squallpy.base.records import dataclass
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN
 from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.expression_cost import Guess, cost

@@ -12,13 +12,14 @@ relations, the relations are materialised one by one, and its deltas join them: 
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING
 
 from squallpy.base.errors import SquallError
 from squallpy.base.free_names import FreeNames
+from squallpy.base.records import dataclass
 from squallpy.base.settings import MOST_STATEMENTS
 from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Column

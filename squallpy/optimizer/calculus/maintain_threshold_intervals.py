@@ -11,8 +11,9 @@ prefix sums of its nodes finds where f crosses the bound in a logarithm; N4 has 
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from squallpy.base.records import dataclass
 from squallpy.base.rings import Ring
 from squallpy.catalog.relation import Field, Relation
 from squallpy.logical.expressions import (

@@ -13,9 +13,10 @@ Source: Neumann, Kemper, "Unnesting Arbitrary Queries", BTW 2015.
 """
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.base.types import BIGINT, BOOLEAN, VARCHAR
 from squallpy.logical.aggregate_calls import Agg
 from squallpy.logical.apply import Apply, ApplyKind, Domain

@@ -9,8 +9,9 @@ rows of its k, and the matches are counted for each pair of k and s (TPC-H Q21).
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from squallpy.base.records import dataclass
 from squallpy.base.types import BIGINT, BOOLEAN
 from squallpy.logical.aggregate_calls import Agg
 from squallpy.logical.containment import has_no_more, strip_projections

@@ -10,8 +10,9 @@ All of them read one plan S: copies would double and treble with each level of a
 Source: Neumann, Leis, Kemper, "The Complete Story of Joins (in HyPer)", BTW 2017, for the mark join.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from squallpy.base.records import dataclass
 from squallpy.base.types import BOOLEAN
 from squallpy.logical.apply import Apply, ApplyKind, Domain, domains
 from squallpy.logical.column_allocator import ColumnAllocator

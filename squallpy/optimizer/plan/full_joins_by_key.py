@@ -8,9 +8,10 @@ rows, COALESCE(a.k, b.k), is a column of K.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 
+from squallpy.base.records import dataclass
 from squallpy.logical.column_allocator import ColumnAllocator
 from squallpy.logical.expression_builders import call, coalesce
 from squallpy.logical.expressions import (

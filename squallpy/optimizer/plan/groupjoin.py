@@ -8,8 +8,9 @@ for it. The values of l come from the smallest input that has all of them, and p
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from squallpy.base.records import dataclass
 from squallpy.base.types import BIGINT, BOOLEAN
 from squallpy.logical.aggregate_calls import Agg
 from squallpy.logical.containment import values_within

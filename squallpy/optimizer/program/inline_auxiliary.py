@@ -9,8 +9,9 @@ has run, its rows are the ones before the batch, as in its view.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from squallpy.base.records import dataclass
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.calculus import Assign, Rel
 from squallpy.program.trigger_program import Program, Statement, Trigger

@@ -17,11 +17,12 @@ version, the most complex view first, then the others, the simplest view first. 
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from itertools import count, dropwhile, islice
 from typing import TypeVar
 
+from squallpy.base.records import dataclass
 from squallpy.logical.expressions import Column, Expr, columns
 from squallpy.program.calculus import Assign, Factor, rename_factor, variables
 from squallpy.program.trigger_program import Program, Statement, Trigger

@@ -9,9 +9,10 @@ So it is with a view and the queries over it: their result is the view's, and wh
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 
+from squallpy.base.records import dataclass
 from squallpy.base.rings import Ring
 from squallpy.logical.expressions import Column, Expr, substitute
 from squallpy.program.calculus import Lane, rename_factor, variables

@@ -7,12 +7,12 @@ only. A view of relations of the other joins, too, which a join above makes for 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from squallpy.base import pinned_component
 from squallpy.base.errors import SquallError
 from squallpy.base.pinned_component import PinnedComponent
+from squallpy.base.records import dataclass
 from squallpy.base.settings import JoinOperator
 from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Column

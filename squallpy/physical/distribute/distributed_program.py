@@ -1,10 +1,10 @@
 """The blocks of statements and exchanges of a distributed trigger program, for all relations of a batch."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 
+from squallpy.base.records import dataclass
 from squallpy.base.rings import Cofactor
 from squallpy.logical.expressions import Column
 from squallpy.physical.distribute.location_tags import (

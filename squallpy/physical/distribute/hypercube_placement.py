@@ -9,9 +9,9 @@ dimension on which all its relations are hashed; a relation without one has a di
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 
+from squallpy.base.records import dataclass
 from squallpy.logical.expressions import Column
 from squallpy.physical.distribute.distributed_program import CellPlacement, Placement, Placements
 from squallpy.physical.distribute.initial_grids import fields_of, max_records

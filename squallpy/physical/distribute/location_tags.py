@@ -8,9 +8,10 @@ model (`adaptive-online-joins` §3.1): ROWS meet COLUMNS, each pair at one node,
 that in n dimensions: cells meet whatever their dimensions, and each combination of tuples at one node.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
+from squallpy.base.records import dataclass
 from squallpy.logical.expressions import Column
 from squallpy.program.views import Ref
 

@@ -6,8 +6,9 @@ round, then count the rows that the busiest node receives and processes; copies 
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from squallpy.base.records import dataclass
 from squallpy.base.rings import LaneRing, Payload
 from squallpy.physical.distribute.distributed_program import CellPlacement, Distribution, Placement, distribute
 from squallpy.physical.distribute.driver_block import ends_on_driver

@@ -12,9 +12,10 @@ Equal moves are one, equal subexpressions are computed once, and steps whose out
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 
+from squallpy.base.records import dataclass
 from squallpy.logical.expressions import Column, Expr, columns, substitute
 from squallpy.physical.distribute.location_tags import (
     EVERYWHERE,

@@ -5,8 +5,9 @@ exchange. Blocks that commute with all steps between them become one.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from squallpy.base.records import dataclass
 from squallpy.physical.distribute.location_tags import SOURCE
 from squallpy.physical.distribute.single_transformer import Compute, Derivation, Step
 

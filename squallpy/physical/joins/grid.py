@@ -7,11 +7,12 @@ column. The first of the four is the joiner itself; the others get new numbers.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 
+from squallpy.base.records import dataclass
 from squallpy.physical.joins.mapping import Mapping, Mask, Numbers, Side, Tickets
 
 

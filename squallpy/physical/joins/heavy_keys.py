@@ -16,12 +16,13 @@ A key in no sketch has less than half a threshold of tuples.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from squallpy.base.records import dataclass
 from squallpy.physical.joins.grid import Grid, single_joiner_grid
 from squallpy.physical.joins.key_frequencies import Frequencies, Keys, frequencies
 from squallpy.physical.joins.mapping import Numbers, Side, Tickets, find_best_mapping, top_bits

@@ -9,12 +9,13 @@ parts to another while joiners keep their other coordinates.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import permutations
 from math import e, log, prod
 
 import numpy as np
 
+from squallpy.base.records import dataclass
 from squallpy.physical.joins.mapping import Numbers, Tickets, top_bits
 
 ROUNDING = 2 / (e * log(2))

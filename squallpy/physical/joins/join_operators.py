@@ -9,11 +9,12 @@
 ends one. SHJ and Hybrid route by keys, which are hashes of the columns that an equi-join compares.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol, Self
 
 import numpy as np
 
+from squallpy.base.records import dataclass
 from squallpy.base.settings import BINARY_OPERATORS
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.heavy_keys import HEAVY_FRACTION, HeavyKeys, hash_joiner, initial_heavy_keys

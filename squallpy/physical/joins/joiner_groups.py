@@ -12,10 +12,10 @@ end of the batch, or of a migration.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from squallpy.base.records import dataclass
 from squallpy.physical.joins.grid import Grid, side_by_side
 from squallpy.physical.joins.mapping import Mapping, Mask, Numbers, Tickets, find_square_mapping
 

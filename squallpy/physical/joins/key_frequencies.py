@@ -6,11 +6,12 @@ Counters beyond `size` are removed by subtracting the largest of them from all. 
 more than `size` counters, so an estimate is at most total / (size + 1) too low, and never too high.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
 
+from squallpy.base.records import dataclass
 from squallpy.physical.joins.mapping import Numbers
 
 Keys = npt.NDArray[np.uint64]  # hashes of join keys

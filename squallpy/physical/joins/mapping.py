@@ -8,12 +8,13 @@ S. A joiner has a word of log₂ J bits: its row is the top log₂ n of them, it
 from (n, m) to (n/2, 2m) one bit changes sides and no joiner its word: rows lose their last bit, columns get one more.
 """
 
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
 
 import numpy as np
 import numpy.typing as npt
+
+from squallpy.base.records import dataclass
 
 Tickets = npt.NDArray[np.uint64]
 Numbers = npt.NDArray[np.int64]

@@ -9,9 +9,10 @@ If |R| and |S| differ by more than a factor of J, the smaller counts as a J-th o
 dummy tuples). Deletes and expiry are changes as inserts are, and from the first one on the threshold is half as high.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil, inf
 
+from squallpy.base.records import dataclass
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.mapping import Mapping, Side, all_mappings, find_best_mapping, find_square_mapping
 from squallpy.physical.joins.migration_transfers import Migration

@@ -18,12 +18,13 @@ which has to be complete, copies state instead (`runtime/joiners/batch_plan.py`)
 A delete is a tuple of multiplicity −1, which meets what an insert would.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
+from squallpy.base.records import dataclass
 from squallpy.physical.joins.mapping import Mask, Numbers, Side, Tickets
 from squallpy.physical.joins.migration_transfers import Migration, Progress
 

@@ -9,11 +9,12 @@ is sent once to each. Halving rows is an exchange between pairs, a growth a spli
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 
 import numpy as np
 
+from squallpy.base.records import dataclass
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.mapping import Mask, Numbers, Side, Tickets
 

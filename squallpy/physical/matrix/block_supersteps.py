@@ -14,12 +14,13 @@ stays as large as the others. What is between two exchanges is a superstep (Vali
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 import numpy as np
 import numpy.typing as npt
 
+from squallpy.base.records import dataclass
 from squallpy.base.semirings import ARITHMETIC
 from squallpy.maintain.matrix.drift_probe import Look, Probe, write_probe
 from squallpy.maintain.matrix.expression_cost import Guess

@@ -4,9 +4,10 @@ SELECT j, value FROM p16.D WHERE i IN (3, 7)   →   OutputReader(p16.D, rows 3 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from squallpy.base.records import dataclass
 from squallpy.catalog.matrices import Matrix
 from squallpy.catalog.relation import Relation
 

@@ -12,9 +12,9 @@ of all that follows.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
+from squallpy.base.records import dataclass
 from squallpy.maintain.matrix.materialise import Trigger, Update
 from squallpy.maintain.matrix.matrix_expressions import Matrix, Name, Product, Transpose, names, transpose
 from squallpy.maintain.matrix.matrix_program import Statement

@@ -4,8 +4,8 @@ N3(k1, value, next) := Exists(M_QUOTES(symbol, time)) ⋈ (k1 := symbol) ⋈ (va
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
+from squallpy.base.records import dataclass
 from squallpy.logical.expressions import Column, Expr
 from squallpy.program.auxiliary.groups import rows_text
 from squallpy.program.auxiliary.kind import AuxiliaryKind, Columns, GroupIndex, fields_of_group, index_along

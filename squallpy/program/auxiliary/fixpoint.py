@@ -5,9 +5,10 @@ N1(x, y) := Fixpoint(F_N1(leaf, a, b): reach(x, y) ‚Üê EDGE(x, y); reach(x, y) ‚
 The source view holds all *leaves*: what the rules read that is not recursive, each under its number.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from squallpy.base.errors import Span
+from squallpy.base.records import dataclass
 from squallpy.logical.expressions import Call, Column, Expr, substitute
 from squallpy.logical.recursion import RecursiveTable
 from squallpy.program.auxiliary.kind import AuxiliaryKind, Columns, GroupIndex, head_text

@@ -4,9 +4,9 @@ N1(b, count) := Exists(M_R(b)) ⋈ (count := M_R.0)
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from squallpy.base.index_order import Order
+from squallpy.base.records import dataclass
 from squallpy.base.types import BIGINT
 from squallpy.logical.expressions import Column, Expr, substitute
 from squallpy.program.auxiliary.kind import AuxiliaryKind, Columns, GroupIndex, fields_of_group, head_text, is_double

@@ -6,10 +6,10 @@ A kind is one file here, one of the same name in `runtime/auxiliary/` with its m
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from squallpy.base.index_order import Heights, Order
+from squallpy.base.records import dataclass
 from squallpy.base.types import Kind as TypeKind
 from squallpy.logical.expressions import Column, Expr
 from squallpy.program.complexity import LOG

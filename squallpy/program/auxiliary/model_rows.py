@@ -3,8 +3,7 @@
 N1(a, b, value) := COFACTOR(V_FACT_DIM())
 """
 
-from dataclasses import dataclass
-
+from squallpy.base.records import dataclass
 from squallpy.catalog.orders import OrderText
 from squallpy.functions.factorised import Model
 from squallpy.logical.expressions import Column

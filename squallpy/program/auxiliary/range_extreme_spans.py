@@ -6,9 +6,10 @@ Source: the Cartesian tree of Vuillemin, *A Unifying Look at Data Structures*, C
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from squallpy.base.index_order import Heights
+from squallpy.base.records import dataclass
 from squallpy.logical.expressions import Column, Expr
 from squallpy.program.auxiliary.kind import (
     AuxiliaryKind,

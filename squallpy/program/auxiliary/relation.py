@@ -1,9 +1,9 @@
 """The auxiliary relation: a view, the output that makes rows of its groups, and the kind of those rows."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from itertools import count
 
+from squallpy.base.records import dataclass
 from squallpy.catalog.relation import Relation
 from squallpy.program.auxiliary.adjacent_pairs import AdjacentPairs
 from squallpy.program.auxiliary.fixpoint import Fixpoint

@@ -4,8 +4,8 @@ N1(k, start, following, last) := Sessions_[k](M_CLICKS(k, at): at up to 5 MIN ap
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from squallpy.base.records import dataclass
 from squallpy.catalog.window_spec import format_duration
 from squallpy.logical.expressions import Column, Expr
 from squallpy.program.auxiliary.adjacent_pairs import PairSearch

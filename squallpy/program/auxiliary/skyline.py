@@ -5,8 +5,7 @@ N3(k1, at, value) := Skyline_[k1](M_QUOTES(symbol, time, bid): no bid as great b
 Source: Börzsönyi, Kossmann and Stocker, *The Skyline Operator*, ICDE 2001.
 """
 
-from dataclasses import dataclass
-
+from squallpy.base.records import dataclass
 from squallpy.logical.expressions import Column
 from squallpy.program.auxiliary.kind import AuxiliaryKind, Columns, GroupIndex, fields_of_group, head_text, index_along
 from squallpy.program.output_spec import OutputSpec

@@ -4,9 +4,10 @@ N4(low, high) := Intervals_[p](Exists(F(p)) ⋈ (0.25 * N1.total > SUM(v)))
   with F(p) := Sum(M_BIDS(x) ⋈ (x > p))
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from squallpy.base.index_order import Order
+from squallpy.base.records import dataclass
 from squallpy.logical.expressions import Column, Expr, substitute
 from squallpy.program.auxiliary.kind import AuxiliaryKind, Columns, GroupIndex, delta_of_groups, head_text, is_double
 from squallpy.program.output_spec import OutputSpec

@@ -3,9 +3,8 @@
 N1(a, ts) := W_N1(a, ts) ⋈ (ts IN RANGE 5 MIN BY s.ts − 2 SEC)
 """
 
-from dataclasses import dataclass
-
 from squallpy.base.index_order import Order
+from squallpy.base.records import dataclass
 from squallpy.catalog.window_spec import Clock, NowExtent, WindowSpec, format_duration
 from squallpy.program.auxiliary.kind import AuxiliaryKind, Columns, GroupIndex, head_text
 from squallpy.program.output_spec import OutputSpec

@@ -4,13 +4,13 @@ reach(x, y) ← reach(x, z) ⋈ edge(z, y)      Δreach: slice edge by z        
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from squallpy.base.keys import NULL
+from squallpy.base.records import dataclass
 from squallpy.base.types import Kind, Type
 from squallpy.logical.coercion import same_values
 from squallpy.logical.expressions import Call, Column, Expr, columns

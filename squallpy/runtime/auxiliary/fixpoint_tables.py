@@ -12,11 +12,11 @@ Iterations of a batch are done in order, so that a change of rank is known befor
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from squallpy.base.keys import null_of
+from squallpy.base.records import dataclass
 from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind
 from squallpy.logical.expressions import Column

@@ -5,11 +5,12 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from squallpy.base.records import dataclass
 from squallpy.base.rings import Cofactor
 from squallpy.functions.factorised import DESCENT, ChowLiu, LeastSquares, list_monomials
 from squallpy.program.auxiliary.model_rows import ModelRows

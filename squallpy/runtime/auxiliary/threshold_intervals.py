@@ -9,12 +9,13 @@ into. With groups the index is by group first: the sum in front of a group is ta
 it are looked into as well.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from squallpy.base.keys import NULL
+from squallpy.base.records import dataclass
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.program.auxiliary.threshold_intervals import ThresholdIntervals

@@ -6,11 +6,12 @@ which the functions of deltas have no answer: nothing was changed then.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
+from squallpy.base.records import dataclass
 from squallpy.codegen.statements import touched_name
 from squallpy.physical.plan import Derive, Plan, Stage, Update
 from squallpy.runtime.auxiliary.extremes import open_extremes

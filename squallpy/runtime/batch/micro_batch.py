@@ -6,12 +6,13 @@ Publisher  the partitions' messages, result    →  the printed rows that went a
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
+from squallpy.base.records import dataclass
 from squallpy.base.timing import SILENT, Trace
 from squallpy.physical.plan import Plan, Stage
 from squallpy.runtime.compiled.functions import CompiledPlan

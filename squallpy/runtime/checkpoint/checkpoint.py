@@ -14,7 +14,7 @@ when it has come to where the one before is: a run that is killed before loses n
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,7 @@ import pyarrow as pa
 from squallpy.base.errors import SquallError
 from squallpy.base.events import CHECKPOINT, INFO, log_event
 from squallpy.base.local_paths import local_path
+from squallpy.base.records import dataclass
 from squallpy.runtime.checkpoint.checksummed_record import damaged_error, read_record, write_record
 from squallpy.runtime.checkpoint.durable_folder import Durable, join_path, open_durable
 from squallpy.runtime.checkpoint.input_files import Inputs, ReadSums

@@ -11,10 +11,11 @@ accepted if the part that was read is unchanged.
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.runtime.checkpoint.checksummed_record import damaged_error, read_record, write_record
 from squallpy.runtime.checkpoint.durable_folder import Durable
 from squallpy.runtime.sources.replay import BackfillReplay, Replay

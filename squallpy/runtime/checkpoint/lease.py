@@ -18,13 +18,14 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from time import monotonic, sleep
 
 from squallpy.base.errors import SquallError
 from squallpy.base.events import CHECKPOINT, ERROR, WARNING, log_event
+from squallpy.base.records import dataclass
 from squallpy.runtime.checkpoint.durable_folder import Durable, open_durable, reporting_no_room
 from squallpy.runtime.checkpoint.partition_head import boot_id, fresh_name
 

@@ -8,9 +8,11 @@ import os
 import struct
 import uuid
 import zlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
+
+from squallpy.base.records import dataclass
 
 _RECORD = struct.Struct("<4sq?qq36s36s36s36s")  # magic, step, dirty, edition, logged, segment, identity, boot, run
 _CHECK = struct.Struct("<I")  # checksum after the record

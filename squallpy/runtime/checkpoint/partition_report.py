@@ -1,8 +1,10 @@
 """Reports of state partitions on what their checkpoint has cost, beside the output of a batch."""
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
+
+from squallpy.base.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

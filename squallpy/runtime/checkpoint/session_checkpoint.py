@@ -12,9 +12,10 @@ when that is whole, so that a run that is killed before goes on as if the statem
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.runtime.checkpoint.checkpoint import open_writable
 from squallpy.runtime.checkpoint.checksummed_record import damaged_error, read_record, write_record
 from squallpy.runtime.checkpoint.state_folders import MADE_FOR, StateLocation, initialise, state_location

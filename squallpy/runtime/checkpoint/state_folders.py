@@ -9,12 +9,12 @@ import stat
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from squallpy.base.errors import SquallError
 from squallpy.base.local_paths import local_path
+from squallpy.base.records import dataclass
 from squallpy.base.timing import SILENT, Trace
 from squallpy.runtime.checkpoint.checksummed_record import damaged_error, read_record, write_record
 from squallpy.runtime.checkpoint.durable_folder import Durable, join_path, open_durable, reporting_no_room

@@ -21,12 +21,12 @@ import shutil
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import IO
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.base.timing import SILENT, Trace
 from squallpy.runtime.checkpoint.checksummed_record import ANEW, read_record, write_record
 from squallpy.runtime.checkpoint.durable_folder import Durable, open_durable, reporting_no_room

@@ -6,7 +6,6 @@ pools are those of the generic kernels, so both may take turns.
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Protocol
 
@@ -14,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from squallpy.base.events import COMPILE, WARNING, first_line, log_event
+from squallpy.base.records import dataclass
 from squallpy.base.rings import Cofactor
 from squallpy.catalog.relation import MULT
 from squallpy.codegen import derivations

@@ -6,12 +6,13 @@ Some expressions cannot be compiled. Text functions that cannot fail are compute
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
+from squallpy.base.records import dataclass
 from squallpy.base.types import BIGINT, VARCHAR, YEARS, Kind, Type
 from squallpy.logical.expressions import (
     COMPARISONS,

@@ -4,7 +4,6 @@ decode_rows(table, fields, op)   →   their columns, `__mult` (±1) of a change
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.base.types import VARCHAR
 from squallpy.catalog.relation import MULT, Field
 from squallpy.runtime.evaluate.text_column_casts import column_type

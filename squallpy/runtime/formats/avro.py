@@ -9,7 +9,6 @@ import io
 import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.catalog.relation import Field
 from squallpy.runtime.formats.arrow_rows import DecodedRows, decode_columns, decode_rows
 from squallpy.runtime.formats.avro_program import program_of

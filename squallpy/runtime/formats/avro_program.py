@@ -9,7 +9,7 @@ fastavro decodes those that are read.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from squallpy.base.records import dataclass
 from squallpy.runtime.formats.avro_kernel import (
     BOOLEAN,
     BYTE_STRING,

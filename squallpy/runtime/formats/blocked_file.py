@@ -2,10 +2,10 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
+from squallpy.base.records import dataclass
 from squallpy.catalog.relation import Field
 from squallpy.runtime.formats.arrow_rows import check_read, check_schema, fields_of
 from squallpy.runtime.formats.relation_files import File

@@ -7,7 +7,6 @@ two rows, the old one and the new one: a word for an update in one row is refuse
 `mz_progressed`, a row in which it is true is a message of progress, and is skipped.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from squallpy.base.errors import shorten
+from squallpy.base.records import dataclass
 from squallpy.runtime.formats.type_conversion import PROGRESS, Problem
 
 INSERTS = ("+", "i", "c", "r", "1", "+1", "insert", "create", "read", "+i")

@@ -5,7 +5,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from functools import cached_property
 from typing import Any
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from squallpy.base.errors import SquallError, shorten
+from squallpy.base.records import dataclass
 from squallpy.base.types import VARCHAR, Kind
 from squallpy.catalog.relation import MULT, Field
 from squallpy.runtime.evaluate.text_column_casts import column_type, is_read_exactly

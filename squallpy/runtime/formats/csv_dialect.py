@@ -1,9 +1,9 @@
 """The dialect of a delimited text: the csv options of a relation."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.runtime.formats.text_encoding import codec_of
 
 NAMED = {r"\t": "\t", "tab": "\t", r"\\": "\\", r"\0": "\0", r"\u0000": "\0"}

@@ -9,7 +9,7 @@ all rows that are kept.
 read(envelope_fields(…))   →   a table of envelopes   →   check(…) notes those at fault   →   rows_of(…)
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from squallpy.base.errors import shorten
+from squallpy.base.records import dataclass
 from squallpy.base.types import VARCHAR
 from squallpy.catalog.relation import MULT, TRUNCATED, Field
 from squallpy.runtime.evaluate.text_column_casts import column_type

@@ -5,11 +5,12 @@ NB: in the metadata, as counts of skipped rows are, because it then travels wher
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import pyarrow as pa
 
+from squallpy.base.records import dataclass
 from squallpy.runtime.formats.counted_table import with_metadata
 from squallpy.runtime.formats.type_conversion import Problem
 

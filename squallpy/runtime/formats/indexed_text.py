@@ -2,12 +2,13 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Self
 
 import pyarrow as pa
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.catalog.relation import MULT, Field
 from squallpy.runtime.evaluate.text_column_casts import column_type
 from squallpy.runtime.formats.checksum import add_checksums, checksum

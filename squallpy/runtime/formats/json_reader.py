@@ -9,7 +9,7 @@ the text of the number, an object its JSON.
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
 from squallpy.base.errors import SquallError, shorten
+from squallpy.base.records import dataclass
 from squallpy.base.types import BIGINT, VARCHAR
 from squallpy.catalog.relation import MULT, Field
 from squallpy.runtime.formats.change_operations import columns_of_change, decode_op

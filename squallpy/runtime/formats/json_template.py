@@ -8,7 +8,6 @@ is none that both formats spell alike, nothing is spelled, and the lines are par
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
+from squallpy.base.records import dataclass
 from squallpy.runtime.formats.csv import fits_precision
 from squallpy.runtime.formats.line_index import BYTES
 from squallpy.runtime.kernels.intrinsics import copy_bytes, load, load8, lowest

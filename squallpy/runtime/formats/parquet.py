@@ -7,7 +7,7 @@ import io
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache, reduce
 from itertools import accumulate
 from operator import itemgetter
@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.catalog.relation import Field
 from squallpy.runtime.formats.arrow_rows import decode_rows
 from squallpy.runtime.formats.blocked_file import BlockedFile

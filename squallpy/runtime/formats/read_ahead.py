@@ -4,9 +4,10 @@ A parse of 100 rows costs as much as one of some thousands, and rows are found b
 """
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from squallpy.base.records import dataclass
 from squallpy.runtime.formats.file_rows import FileRows
 
 ROWS = 8192  # that are parsed at once; batches of half as many are parsed by themselves

@@ -5,12 +5,13 @@ import glob
 import os
 import socket
 import stat
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from squallpy.base.errors import SquallError
 from squallpy.base.local_paths import local_path, scheme_of
+from squallpy.base.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,9 @@ NB: in the metadata because it then travels wherever Arrow tables go, from worke
 """
 
 import json
-from dataclasses import dataclass
 from typing import Any
+
+from squallpy.base.records import dataclass
 
 KEY = b"squallpy.skipped"
 EXAMPLES = 5

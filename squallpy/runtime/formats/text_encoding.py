@@ -4,13 +4,13 @@ Row boundaries are found by units: single bytes, or in UTF-16 pairs. Every chara
 so encodings in which an ASCII byte can be a part of another character (Shift-JIS, GBK) are not supported.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from squallpy.base.errors import SquallError, nearest
+from squallpy.base.records import dataclass
 
 _CODECS = {
     "utf-8": "utf-8", "utf8": "utf-8", "us-ascii": "ascii", "ascii": "ascii",

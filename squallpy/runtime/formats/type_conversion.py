@@ -7,13 +7,13 @@ more than the cast.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from squallpy.base.errors import SquallError, nearest, shorten
+from squallpy.base.records import dataclass
 from squallpy.base.text_casts import parse
 from squallpy.base.types import (
     BIGINT,

@@ -8,7 +8,6 @@ query reads. Its payload holds the values as bits, not as sums: adding new − o
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from squallpy.base.records import dataclass
 from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind
 from squallpy.catalog.relation import MULT, TRUNCATED, Field, Relation

@@ -20,11 +20,11 @@ tuples for that (`adaptive-online-joins` Alg. 3, `physical/joins/migration_proto
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, get_args
 
 from squallpy.base.json_codec import from_json, to_json
+from squallpy.base.records import dataclass
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.hypercube import Hypercube
 from squallpy.physical.joins.mapping import Side

@@ -1,10 +1,11 @@
 """Migration policy of joins on a grid: when it becomes another, and how fast its records are copied."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil
 from typing import Any
 
+from squallpy.base.records import dataclass
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.joiner_groups import stored_load
 from squallpy.physical.joins.mapping import Side, find_best_mapping

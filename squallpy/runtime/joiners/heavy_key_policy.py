@@ -1,11 +1,11 @@
 """Migration policy of joins by keys: which keys are heavy and have a grid each (thesis §4.4.4)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from squallpy.base.records import dataclass
 from squallpy.physical.joins.heavy_keys import HeavyKeys
 from squallpy.physical.joins.mapping import Side
 from squallpy.physical.joins.migration_controller import Sizes

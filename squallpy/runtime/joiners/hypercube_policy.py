@@ -1,11 +1,12 @@
 """Migration policy of joins on a hypercube: one dimension at a time gives half of its parts to another."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
 from squallpy.base.json_codec import from_json
+from squallpy.base.records import dataclass
 from squallpy.physical.joins.hypercube import Hypercube, Input, find_best_hypercube
 from squallpy.physical.joins.migration_controller import Sizes
 from squallpy.physical.plan import CubePlan, Plan

@@ -4,12 +4,13 @@ column = StringColumn(pa.array(["a", None, "bc"]))
 hash_strings(column.source)     →  [h("a"), 0, h("bc")]
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from squallpy.base.records import dataclass
 from squallpy.runtime.kernels.intrinsics import load, load8, load32
 from squallpy.runtime.kernels.kernel_compiler import Vector, inlined
 from squallpy.runtime.kernels.memory_regions import Words

@@ -1,12 +1,12 @@
 """Rows of a batch under the matrices of a query."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
+from squallpy.base.records import dataclass
 from squallpy.catalog.window_spec import ARRIVAL
 from squallpy.logical.expressions import Column
 from squallpy.maintain.matrix.dimensions import Sizes

@@ -3,11 +3,10 @@
 Cells([1, 1, 3], [0, 2, 0], [5.0, 6.0, 7.0]).merged(ring)     places in order, equal ones added up
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
+from squallpy.base.records import dataclass
 from squallpy.base.semirings import COUNTING, Semiring
 from squallpy.runtime.kernels.matrix.factored_updates import of_cells
 from squallpy.runtime.kernels.matrix.integer_products import sums

@@ -1,9 +1,9 @@
 """Errors of a matrix program, in names that it has itself."""
 
-from dataclasses import dataclass
 from types import TracebackType
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.maintain.matrix.materialise import IncrementalProgram
 from squallpy.maintain.matrix.matrix_expressions import Inverse, Matrix
 from squallpy.runtime.matrix.algebra import SingularError

@@ -9,10 +9,10 @@ What a trigger of an idempotent semiring does is known before an update comes, b
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from squallpy.base.records import dataclass
 from squallpy.maintain.matrix.materialise import Trigger
 from squallpy.maintain.matrix.matrix_expressions import Matrix, Name, Stack, Sum, Transpose
 from squallpy.physical.matrix.view_passes import Pass, Work

@@ -8,12 +8,13 @@ a semiring cannot subtract.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from squallpy.base.records import dataclass
 from squallpy.catalog.matrices import Matrix
 from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.matrix_program import Input

@@ -1,6 +1,5 @@
 """The rows of a stream as changes of the cells of a matrix; whatever is no cell is told by the number of its row."""
 
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -10,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.base.semirings import BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS, Semiring
 from squallpy.catalog.matrices import Matrix
 from squallpy.catalog.relation import MULT

@@ -6,7 +6,6 @@ its own strings, and so do the digits of decimals that have no room.
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import pyarrow as pa
 
 from squallpy.base.errors import SquallError
 from squallpy.base.keys import HOLE, LEAST, NULL
+from squallpy.base.records import dataclass
 from squallpy.base.rings import Ring
 from squallpy.base.types import Kind, decimal
 from squallpy.logical.expressions import Column, Expr

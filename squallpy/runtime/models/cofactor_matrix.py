@@ -6,10 +6,11 @@ Source: `fivm-on-flink` §2.4 and §4.1.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+from squallpy.base.records import dataclass
 
 Reals = npt.NDArray[np.float64]
 _SPLIT = 2.0**27 + 1  # halves a double's digits

@@ -9,10 +9,10 @@ Source: `fivm-on-flink` §2.4; step sizes: Barzilai and Borwein, IMA J. Numer. A
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from squallpy.base.records import dataclass
 from squallpy.runtime.models.cofactor_matrix import CofactorMatrix, Reals
 from squallpy.runtime.models.normal_equations import NormalEquations, normal_equations
 

@@ -3,10 +3,9 @@
 (X'X/n + λI)·w = X'y/n   →   A·u = b, where A has ones on its diagonal, and w = scale · u
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from squallpy.base.records import dataclass
 from squallpy.runtime.models.cofactor_matrix import Reals
 
 SINGULAR = (

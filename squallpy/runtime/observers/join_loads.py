@@ -6,9 +6,9 @@ Dynamic, Hybrid and groups report theirs with each batch; HyperCube has the part
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from squallpy.base.records import dataclass
 from squallpy.physical.joins.hypercube import arrange, find_best_hypercube
 from squallpy.physical.joins.mapping import Side, find_best_mapping
 from squallpy.physical.plan import CubePlan, Plan

@@ -8,7 +8,9 @@ lag.set(3, source="r")   →   # HELP squallpy_lag_rows Rows that are there and 
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from squallpy.base.records import dataclass
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 Labels = tuple[tuple[str, str], ...]

@@ -1,9 +1,9 @@
 """Protocol of observers, in the shape of Spark's StreamingQueryListener: they are told of a run, and get no rows."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from squallpy.base.records import dataclass
 from squallpy.runtime.observers.report import BatchReport, RunSummary
 
 if TYPE_CHECKING:  # EXPLAIN starts at once

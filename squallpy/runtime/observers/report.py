@@ -7,8 +7,10 @@ Partitions add up figures by name; a report has those that are read outside.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import TYPE_CHECKING, Any
+
+from squallpy.base.records import dataclass
 
 if TYPE_CHECKING:  # EXPLAIN starts at once
     from squallpy.runtime.sources.source_report import SourceReport

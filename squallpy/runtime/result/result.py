@@ -4,13 +4,13 @@ Each batch brings the change ΔQ of a view; each of its outputs answers with the
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
 
+from squallpy.base.records import dataclass
 from squallpy.base.rings import Payload, Ring
 from squallpy.logical.expressions import Column, Literal
 from squallpy.physical.plan import Plan, PoolPlan

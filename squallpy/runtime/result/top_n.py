@@ -6,12 +6,12 @@ are left than are printed is the whole result sorted again, and then more are ke
 the first ones are deleted again and again, a delete costs that root and not a scan.
 """
 
-from dataclasses import dataclass
 from math import isqrt
 from typing import Any
 
 import numpy as np
 
+from squallpy.base.records import dataclass
 from squallpy.base.rings import Payload, Ring
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool

@@ -18,7 +18,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from typing import Any
 import pyarrow as pa
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.runtime.checkpoint.partition_head import fresh_name
 from squallpy.runtime.sinks.file_format import FileFormat
 from squallpy.runtime.sinks.output_folder import DRAFT, OutputFolder, writing_to

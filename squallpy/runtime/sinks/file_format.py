@@ -5,13 +5,13 @@ file_format("json", "gzip").suffix    →    json.gz
 
 import io
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import IO, cast
 
 import pyarrow as pa
 
 from squallpy.base.errors import SquallError, nearest
+from squallpy.base.records import dataclass
 from squallpy.catalog.sink_spec import FORMATS
 from squallpy.runtime.formats.csv_writer import csv_header, csv_rows
 from squallpy.runtime.formats.json_lines import json_rows

@@ -5,11 +5,12 @@ driver    output.commit(7, parts)              one commit of all
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.catalog.sink_spec import SinkSpec
 from squallpy.runtime.sinks.change_table import table_maker
 from squallpy.runtime.sinks.output_folder import writing_to

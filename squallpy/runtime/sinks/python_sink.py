@@ -9,7 +9,6 @@ The same may come again after a crash.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -31,6 +30,7 @@ from pyspark.sql.types import StructType
 from squallpy.base.entry_points import SINKS, load
 from squallpy.base.errors import Span, SquallError
 from squallpy.base.python_objects import find_object, look_in, search_path, suggest_object
+from squallpy.base.records import dataclass
 from squallpy.catalog.sink_spec import FINAL, PYTHON, SinkSpec
 from squallpy.runtime.sinks.protocol import SinkWriter
 from squallpy.runtime.sources.foreign_source import described

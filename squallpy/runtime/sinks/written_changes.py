@@ -1,8 +1,9 @@
 """Changes of a batch that partitions have printed: written by their tasks, or as rows where they are few."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
+
+from squallpy.base.records import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

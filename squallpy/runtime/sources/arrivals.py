@@ -6,12 +6,13 @@ arrivals.spans(1)   →   None                                  nothing has come
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from time import monotonic
 from types import MappingProxyType
 from typing import NamedTuple
 
 from squallpy.base.batch_trigger import AS_IT_COMES, BatchTrigger
+from squallpy.base.records import dataclass
 from squallpy.runtime.sources.foreign_source import in_batch
 from squallpy.runtime.sources.input import Span, whole
 from squallpy.runtime.sources.protocol import Limit, Offset, Source

@@ -1,10 +1,11 @@
 """Pieces of files that grow: the rows from one number to another, as a file of their own."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from functools import cached_property
 from typing import Any, cast
 
+from squallpy.base.records import dataclass
 from squallpy.catalog.relation import Field, Relation
 from squallpy.runtime.formats.checksum import checksum
 from squallpy.runtime.formats.file_rows import FileRows

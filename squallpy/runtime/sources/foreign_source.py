@@ -10,12 +10,13 @@ A fault of the source is SQ4008, with its name and the batch.
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from squallpy.base.errors import SquallError, shorten
+from squallpy.base.records import dataclass
 from squallpy.catalog.relation import Field, Relation
 from squallpy.runtime.formats.arrow_rows import check_read, check_schema, decode_rows
 from squallpy.runtime.formats.file_rows import FileRows

@@ -8,7 +8,7 @@ A request is taken whole or not at all. Its thread writes the spool, with what c
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from io import BytesIO
 from time import time
 
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from squallpy.base.addresses import Address, is_loopback
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.catalog.format_options import ARROW
 from squallpy.catalog.relation import MULT, Relation
 from squallpy.runtime.formats.counted_table import concat_tables

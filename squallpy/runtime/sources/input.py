@@ -10,12 +10,13 @@ import io
 import pickle
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any, Protocol
 
 import pyarrow as pa
 
+from squallpy.base.records import dataclass
 from squallpy.runtime.sources.foreign_source import ForeignSlice, SourceFault, name_batch
 from squallpy.runtime.sources.protocol import Limit, Offset, Slice, Source
 from squallpy.runtime.sources.stream_times import Times

@@ -4,12 +4,13 @@ CREATE STREAM r (k INT, line BIGINT FROM '_offset') …   →   k is in the file
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from squallpy.base.records import dataclass
 from squallpy.base.types import TIMESTAMP
 from squallpy.catalog.relation import Field
 from squallpy.runtime.evaluate.text_column_casts import column_type

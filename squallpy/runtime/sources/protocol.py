@@ -12,10 +12,11 @@ source.commit({"row": 100})                           nothing before row 100 wil
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pyarrow as pa
+
+from squallpy.base.records import dataclass
 
 Offset = Mapping[str, Any]
 """A place in a source, as JSON that only the source understands."""

@@ -10,7 +10,6 @@ import io
 import json
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar, Protocol
@@ -18,6 +17,7 @@ from typing import Any, ClassVar, Protocol
 from squallpy.base.addresses import Address, is_loopback
 from squallpy.base.errors import SquallError
 from squallpy.base.events import DEBUG, SOURCES, log_event
+from squallpy.base.records import dataclass
 
 MOST = 64 << 20  # bytes of a body, unpacked
 _PATIENCE = 30  # seconds for a request, so that a client that says nothing holds no thread

@@ -6,11 +6,11 @@ They cannot be read twice, so that they are spooled when a batch begins to read 
 import threading
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from time import time
 
 import pyarrow as pa
 
+from squallpy.base.records import dataclass
 from squallpy.runtime.formats.counted_table import concat_tables
 from squallpy.runtime.sources.protocol import Backlog, Limit, Offset, Source
 

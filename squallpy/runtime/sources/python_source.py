@@ -13,7 +13,6 @@ import inspect
 import json
 import uuid
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -33,6 +32,7 @@ from pyspark.sql.types import StructType
 
 from squallpy.base.errors import SquallError
 from squallpy.base.python_objects import find_object, look_in, search_path, suggest_object
+from squallpy.base.records import dataclass
 from squallpy.catalog.format_options import passed_options
 from squallpy.catalog.relation import Field, Relation
 from squallpy.runtime.formats.arrow_rows import fields_of

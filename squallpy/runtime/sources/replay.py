@@ -7,8 +7,9 @@ Replay(sizes, 500, "round-robin").ranges(0)    →   {"orders": (0, 250), "linei
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from squallpy.base.records import dataclass
 from squallpy.runtime.sources.input import Span
 from squallpy.runtime.sources.stream_times import Times
 

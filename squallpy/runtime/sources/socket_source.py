@@ -5,11 +5,11 @@
 
 import socket
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.catalog.relation import Relation
 from squallpy.runtime.formats.relation_files import reason
 from squallpy.runtime.sources.received_lines import LineSource, check_columns_of_lines, line_table, lines_of

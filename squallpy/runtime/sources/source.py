@@ -8,7 +8,7 @@ import json
 from abc import abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from squallpy.base.errors import SquallError, nearest
+from squallpy.base.records import dataclass
 from squallpy.base.types import BIGINT, DOUBLE, TIMESTAMP, VARCHAR, Kind, Type, decimal
 from squallpy.catalog.format_options import DEAD_LETTER
 from squallpy.catalog.relation import CONSTANT, MULT, ROW_COUNT, Field, Relation

@@ -1,8 +1,8 @@
 """Reports on sources: how old what a batch has read of each is, and what is there that no batch has read yet."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from squallpy.base.records import dataclass
 from squallpy.runtime.sources.input import Input
 from squallpy.runtime.sources.protocol import Backlog
 

@@ -8,9 +8,9 @@ Time in which no run is there does not count.
 """
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 
 from squallpy.base.batch_trigger import parse_interval
+from squallpy.base.records import dataclass
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.window_spec import NOW
 

@@ -4,10 +4,11 @@ located(table, ("k", "_offset"), 0, 7)   â†’   the table and `_offset`: 7, 8, â€
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+
+from squallpy.base.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,8 @@
 """Rows of an Arrow table as a source: those of a view, which a query reads once."""
 
-from dataclasses import dataclass
-
 import pyarrow as pa
 
+from squallpy.base.records import dataclass
 from squallpy.catalog.window_spec import ARRIVAL
 from squallpy.runtime.sources.source import RowSource, numbered
 

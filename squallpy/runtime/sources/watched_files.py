@@ -13,11 +13,12 @@ import time
 from bisect import bisect_left, bisect_right
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.catalog.relation import Relation
 from squallpy.runtime.formats.compression import named_codec
 from squallpy.runtime.formats.relation_files import File

@@ -12,11 +12,12 @@ the other inputs, and sends them to the first stage of the plan.
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
 from squallpy.base.json_codec import from_json, to_json
+from squallpy.base.records import dataclass
 from squallpy.base.timing import SILENT, Trace
 from squallpy.codegen.program import PlanCode
 from squallpy.physical.plan import Plan

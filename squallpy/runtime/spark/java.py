@@ -8,10 +8,10 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 
 NEEDED = 17
 _USUAL = (

@@ -14,7 +14,6 @@ import pickle
 import threading
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from time import perf_counter, time
 from typing import Any
@@ -27,6 +26,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from squallpy.base.errors import SquallError
 from squallpy.base.events import INFO, SPARK, first_line, log_event
+from squallpy.base.records import dataclass
 from squallpy.base.timing import SILENT, Trace
 from squallpy.runtime.sources.input import Input
 from squallpy.runtime.spark.partition_placement import Placement

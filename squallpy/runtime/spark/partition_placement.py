@@ -13,7 +13,6 @@ of its own, and gets no other until that is done.
 import threading
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
 from time import monotonic, sleep
 
@@ -22,6 +21,7 @@ from pyspark.sql import SparkSession
 
 from squallpy.base.errors import SquallError
 from squallpy.base.events import DEBUG, SPARK, WARNING, first_line, log_event
+from squallpy.base.records import dataclass
 from squallpy.runtime.checkpoint.state_folders import StateLocation
 from squallpy.runtime.spark.planned_job import StageFunction, map_stage, preferred_hosts, zip_partitions
 

@@ -16,7 +16,6 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -28,6 +27,7 @@ from pyspark.sql import SparkSession
 import squallpy
 from squallpy.base.errors import SquallError
 from squallpy.base.events import INFO, SPARK, first_line, log_event
+from squallpy.base.records import dataclass
 from squallpy.runtime.spark.class_data_archive import archive_options
 from squallpy.runtime.spark.java import Java, find_java
 from squallpy.runtime.spark.jvm_gateway import is_submitted, submitted_gateway

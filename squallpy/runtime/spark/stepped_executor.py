@@ -8,11 +8,12 @@ executor.close()        the loop ends; the state is in its location
 import queue
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import cast
 
 import pyarrow as pa
 
+from squallpy.base.records import dataclass
 from squallpy.codegen.program import PlanCode
 from squallpy.physical.plan import Plan
 from squallpy.runtime.checkpoint.state_folders import Committed, StateLocation

@@ -19,7 +19,7 @@ import zlib
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -33,6 +33,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.catalog.format_options import passed_options
 from squallpy.catalog.relation import Relation
 from squallpy.runtime.checkpoint.checksummed_record import damaged_error, read_record, write_record

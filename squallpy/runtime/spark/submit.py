@@ -10,13 +10,13 @@ import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyspark
 
 import squallpy
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.runtime.spark.java import Java, find_java
 from squallpy.runtime.spark.masters import check_reachable, with_attempts
 from squallpy.runtime.spark.package_archive import UNPACKED, package_archive

@@ -12,7 +12,6 @@ from 0. All rows go to one task, and they are evaluated once: `squallpy.fresh` k
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from pyspark.sql.types import DoubleType, IntegralType, LongType, NumericType, S
 from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult
 
 from squallpy.base.errors import SquallError, nearest
+from squallpy.base.records import dataclass
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, SEMIRINGS, Semiring
 from squallpy.functions.graph_functions import DAMPING, GRAPHS, MOST_STEPS, STEPS, pagerank
 from squallpy.maintain.matrix.compile_triggers import compile_program

@@ -16,7 +16,6 @@ import pickle
 import socket
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from time import perf_counter, time
 from typing import NamedTuple
@@ -25,6 +24,7 @@ from pyspark import Broadcast, TaskContext, cloudpickle
 
 from squallpy import __version__
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.base.recursion import allow_depth
 from squallpy.base.timing import Seconds, Trace
 from squallpy.runtime.checkpoint.partition_report import PartitionReport

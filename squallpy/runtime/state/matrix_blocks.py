@@ -4,13 +4,13 @@ block = MatrixBlock(BlockLayout("A rows", "float64"), storage)
 block.resize((3, 4), 0.0);  block.values[1] += 2       (3, 4), in place, for whoever opens the storage next
 """
 
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
 import numpy as np
 import numpy.typing as npt
 
+from squallpy.base.records import dataclass
 from squallpy.runtime.kernels.memory_regions import Storage
 
 Array = npt.NDArray[Any]

@@ -10,7 +10,6 @@ store.renew()                                           without the strings that
 import io
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import IO, Any
 
 import numpy as np
@@ -18,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from squallpy.base.index_order import Order
+from squallpy.base.records import dataclass
 from squallpy.base.rings import Payload
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.memory_regions import HEAP, Storage, Words

@@ -1,11 +1,12 @@
 """Triggers at work: the stages of a plan over the pools of one partition."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
+from squallpy.base.records import dataclass
 from squallpy.base.timing import SILENT, Trace
 from squallpy.catalog.window_spec import ARRIVAL
 from squallpy.codegen.statements import touched_name

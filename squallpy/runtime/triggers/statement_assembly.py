@@ -4,12 +4,13 @@ probe M_C(ck) → where ck <> s → let x = f(ck)    →    a program of two ste
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
 
 from squallpy.base.keys import NULL, is_own_key, is_plain, null_of
+from squallpy.base.records import dataclass
 from squallpy.base.rings import Cofactor, LaneRing, Payload, Ring
 from squallpy.base.types import DOUBLE, Kind, Type
 from squallpy.logical.expressions import COMPARISONS, MIRRORED, Call, Column, Expr, Literal, are_stored_alike, conjuncts

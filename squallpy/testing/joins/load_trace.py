@@ -5,11 +5,10 @@ Decisions fall on the very tuple on which they are due; between them everything 
 tuples for a thousand joiners are a few hundred steps over arrays.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
+from squallpy.base.records import dataclass
 from squallpy.physical.joins.mapping import Mapping
 from squallpy.physical.joins.migration_controller import DEFAULT, Controller, Policy, Sizes, initial_controller
 from squallpy.physical.joins.migration_transfers import Migration

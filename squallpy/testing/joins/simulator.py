@@ -11,11 +11,12 @@ predicate a pair satisfies or not, it is to come out once. Seen from outside:
 - when all is quiet, each joiner holds exactly the tuples of its row and of its column.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
+from squallpy.base.records import dataclass
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.joiner_groups import Homes, meet, powers_of_two, square_grids
 from squallpy.physical.joins.mapping import Numbers, Side

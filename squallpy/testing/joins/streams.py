@@ -4,11 +4,11 @@ bursts([(R, 3), (S, 2)])   →   r r r s s
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from squallpy.base.records import dataclass
 from squallpy.physical.joins.key_frequencies import Keys
 from squallpy.physical.joins.mapping import Mask, Numbers, Side, Tickets
 

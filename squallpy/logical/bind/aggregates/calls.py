@@ -1,11 +1,12 @@
 """Aggregates that are called: by name, with FILTER, and WITHIN GROUP."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from sqlglot import exp
 
 from squallpy.base.errors import Span, SquallError
+from squallpy.base.records import dataclass
 from squallpy.base.types import DOUBLE, INT, INTERVAL, NULL, VARCHAR
 from squallpy.frontend.unsupported import AGGREGATES as UNSUPPORTED
 from squallpy.functions.aggregate.entries import Aggregate, ArgExtreme, Derived, Direct, Listing, Paired, Percentile

@@ -1,11 +1,12 @@
 """Aggregate calls of a query block: collected once each, and replaced by the columns of the Aggregate."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from squallpy.base.records import dataclass
 from squallpy.base.types import INT
 from squallpy.functions.registry import AGGREGATES
 from squallpy.logical.expressions import Column, Expr

@@ -7,9 +7,9 @@ CORR(y, x)   →  COVAR_POP(y, x) / SQRT(VAR_POP(y) * VAR_POP(x)), of the rows i
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 
+from squallpy.base.records import dataclass
 from squallpy.base.types import BIGINT, DOUBLE, INT, NULL, as_decimal
 from squallpy.logical.coercion import coerce
 from squallpy.logical.expression_builders import call, case

@@ -1,11 +1,12 @@
 """Window functions: what stands before OVER, and what in its parentheses."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from sqlglot import exp
 
 from squallpy.base.errors import Span, SquallError, nearest
+from squallpy.base.records import dataclass
 from squallpy.base.types import BIGINT, DOUBLE, NULL, Type, unify
 from squallpy.frontend.unsupported import AGGREGATES as UNSUPPORTED
 from squallpy.frontend.unsupported import QUERIES

@@ -7,8 +7,9 @@ LAG(x) OVER …                                  →  x of the row with the prev
 AVG(x) OVER (PARTITION BY k)                   →  AVG(x) of the rows of the partition
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from squallpy.base.records import dataclass
 from squallpy.base.types import BIGINT, DOUBLE, NULL
 from squallpy.functions.registry import WINDOWS
 from squallpy.functions.window_functions import WindowKind

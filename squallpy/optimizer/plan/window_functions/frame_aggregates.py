@@ -9,9 +9,10 @@ and are before it by the second …
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.base.types import BIGINT
 from squallpy.logical.aggregate_calls import Agg, WindowFunction
 from squallpy.logical.column_allocator import ColumnAllocator

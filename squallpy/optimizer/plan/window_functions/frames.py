@@ -1,8 +1,9 @@
 """Frames: the rows of a partition that a window function reads for one row."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
+from squallpy.base.records import dataclass
 from squallpy.base.types import INT
 from squallpy.logical.aggregate_calls import OverClause, SortKeys
 from squallpy.logical.expressions import Expr, Literal, columns

@@ -7,7 +7,6 @@ place.added(6, 7)         →   {7: ("part-0001.parquet",)}      SQ4009 if a ver
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -18,6 +17,7 @@ from deltalake.fs import DeltaStorageHandler
 
 from squallpy.base.errors import SquallError, shorten
 from squallpy.base.local_paths import local_path
+from squallpy.base.records import dataclass
 from squallpy.base.secrets import resolve
 from squallpy.catalog.connectors import STORAGE
 

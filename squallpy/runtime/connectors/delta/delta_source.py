@@ -5,7 +5,6 @@ open_source(relation, shared)   →   DeltaStream   the rows of a version, then 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -15,6 +14,7 @@ import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.catalog.relation import OPERATION, Field, Relation
 from squallpy.runtime.connectors.delta.delta_log import FEED, NOT_FOLLOWED, Place
 from squallpy.runtime.formats.arrow_rows import fields_of

@@ -6,7 +6,6 @@ place.table()            →   the table, after `connect_timeout` at most; SQ400
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar
 
@@ -16,6 +15,7 @@ from pyiceberg.table import Table
 
 from squallpy.base.batch_trigger import parse_interval
 from squallpy.base.errors import SquallError, shorten
+from squallpy.base.records import dataclass
 from squallpy.base.secrets import resolve
 from squallpy.catalog.connectors import CATALOG
 from squallpy.runtime.connectors.backoff import pause

@@ -5,7 +5,6 @@ open_source(relation, shared)   →   IcebergStream        the rows of a snapsho
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +18,7 @@ from pyiceberg.table.snapshots import Operation, Snapshot
 
 from squallpy.base.errors import SquallError
 from squallpy.base.events import SOURCES, WARNING, log_event
+from squallpy.base.records import dataclass
 from squallpy.catalog.relation import Field, Relation
 from squallpy.runtime.connectors.iceberg.catalogs import NOT_FOLLOWED, Place, is_passing, one_line
 from squallpy.runtime.formats.arrow_rows import fields_of

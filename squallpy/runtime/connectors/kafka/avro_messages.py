@@ -6,7 +6,7 @@ bytes of a registry   0  0 0 0 7  …      the schema 7, and a record of it
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.base.secrets import resolve
 from squallpy.catalog.relation import Field
 from squallpy.runtime.connectors.kafka.schema_registry import Registry

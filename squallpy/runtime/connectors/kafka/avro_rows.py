@@ -7,12 +7,12 @@ import io
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.catalog.sink_spec import SinkSpec
 from squallpy.runtime.connectors.kafka.avro_messages import AvroFormat
 from squallpy.runtime.formats.avro_schema import library

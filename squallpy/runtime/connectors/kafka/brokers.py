@@ -7,7 +7,6 @@ consumer = brokers.consumer()      one that reads committed messages only, and n
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -15,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from squallpy.base.batch_trigger import parse_interval
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.base.secrets import resolve
 from squallpy.catalog.connectors import BROKERS
 from squallpy.runtime.connectors.kafka.librdkafka import NativeConsumer

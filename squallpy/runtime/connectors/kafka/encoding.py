@@ -6,11 +6,11 @@ mode changes  7, +, (bob, 4)         →   {"batch": 7, "op": "+", "name": "bob"
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.catalog.sink_spec import UPSERT, SinkSpec
 from squallpy.runtime.connectors.kafka.avro_messages import AVRO, AvroFormat
 from squallpy.runtime.connectors.kafka.avro_rows import AvroRows

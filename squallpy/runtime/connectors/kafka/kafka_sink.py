@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 from uuid import uuid4
 
@@ -22,6 +22,7 @@ from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
 from squallpy.base.errors import SquallError
 from squallpy.base.events import SOURCES, WARNING, log_event
+from squallpy.base.records import dataclass
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.sink_spec import APPEND, UPSERT, SinkSpec
 from squallpy.runtime.connectors.kafka.brokers import Brokers, is_passing, kafka_error, pause, said

@@ -11,7 +11,6 @@ of a group follow them. Messages without a value are left out where they delete 
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -23,6 +22,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollectio
 
 from squallpy.base.errors import SquallError
 from squallpy.base.events import SOURCES, WARNING, log_event
+from squallpy.base.records import dataclass
 from squallpy.catalog.relation import Relation
 from squallpy.runtime.connectors.kafka.brokers import GROUP, Brokers, is_passing, kafka_error, said
 from squallpy.runtime.connectors.kafka.librdkafka import OFFSET, SCHEMA, UNORDERED, VALUE

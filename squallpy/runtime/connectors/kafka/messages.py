@@ -11,7 +11,7 @@ import ctypes
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from squallpy.base.errors import shorten
+from squallpy.base.records import dataclass
 from squallpy.base.types import VARCHAR
 from squallpy.catalog.relation import METADATA, MULT, OPERATION, Field, Relation
 from squallpy.runtime.connectors.kafka.avro_messages import AVRO, AvroFormat

@@ -10,7 +10,6 @@ import json
 import ssl
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 from urllib.error import HTTPError, URLError
@@ -19,6 +18,7 @@ from urllib.request import Request, urlopen
 
 from squallpy.base.batch_trigger import parse_interval
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.base.secrets import resolve
 from squallpy.runtime.connectors.kafka.brokers import PATIENCE, pause
 

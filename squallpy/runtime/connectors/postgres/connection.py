@@ -8,7 +8,7 @@ server.connect()       →   a psycopg connection, after `connect_timeout` at mo
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
 import psycopg
@@ -17,6 +17,7 @@ from psycopg.pq.abc import PGconn
 
 from squallpy.base.batch_trigger import parse_interval
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.base.secrets import resolve
 from squallpy.runtime.connectors.backoff import pause
 

@@ -12,7 +12,6 @@ has the value (`runtime/ingest/upserts.py`).
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -21,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from squallpy.base.records import dataclass
 from squallpy.catalog.relation import OPERATION, TRUNCATED
 from squallpy.runtime.connectors.postgres.tables import WITH_ZONE
 

@@ -5,7 +5,6 @@ open_table(relation)          →   PostgresTable     rows as they are, read onc
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.catalog.format_options import STORED
 from squallpy.catalog.relation import OPERATION, Field, Relation
 from squallpy.runtime.connectors.postgres.connection import Server, asking

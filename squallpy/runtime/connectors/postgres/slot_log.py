@@ -14,7 +14,7 @@ import json
 import zlib
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import accumulate
 from operator import attrgetter
 from time import monotonic, sleep
@@ -26,6 +26,7 @@ from psycopg.pq.abc import PGconn
 
 from squallpy.base.errors import SquallError
 from squallpy.base.events import INFO, SOURCES, log_event
+from squallpy.base.records import dataclass
 from squallpy.runtime.checkpoint.checksummed_record import read_record, write_record
 from squallpy.runtime.checkpoint.durable_folder import open_durable
 from squallpy.runtime.connectors.backoff import pause

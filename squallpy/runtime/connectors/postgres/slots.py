@@ -4,9 +4,8 @@ list_slots(server)             →   [Slot("squall_t", is_active=False, held=52_
 drop_slot(server, "squall_t")      SQ4009 for one that is in use
 """
 
-from dataclasses import dataclass
-
 from squallpy.base.errors import SquallError, nearest
+from squallpy.base.records import dataclass
 from squallpy.runtime.connectors.postgres.connection import Server, asking
 from squallpy.runtime.connectors.postgres.tables import NOT_FOLLOWED
 

@@ -6,12 +6,13 @@ copy_table(connection, …)        yields tables of text, some megabytes each
 
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import pyarrow as pa
 import pyarrow.csv as csv
 from psycopg import sql
 
+from squallpy.base.records import dataclass
 from squallpy.runtime.checkpoint.durable_folder import open_durable
 from squallpy.runtime.checkpoint.durable_table import read_again, write_table
 from squallpy.runtime.connectors.postgres.connection import Connection

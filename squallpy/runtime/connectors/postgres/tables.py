@@ -5,12 +5,12 @@ check_followed(connection, table, …)           SQ4009 with the statement to ru
 """
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from psycopg import sql
 
 from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
 from squallpy.base.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIMESTAMP, VARCHAR, Type, decimal
 from squallpy.catalog.relation import Field
 from squallpy.runtime.connectors.postgres.connection import Connection, Server

@@ -14,7 +14,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import psycopg
 from psycopg import pq
@@ -22,6 +22,7 @@ from psycopg.pq.abc import PGconn
 
 from squallpy.base.errors import SquallError
 from squallpy.base.events import SOURCES, WARNING, first_line, log_event
+from squallpy.base.records import dataclass
 from squallpy.runtime.connectors.backoff import pause
 from squallpy.runtime.connectors.postgres import pgoutput
 from squallpy.runtime.connectors.postgres.connection import Server, is_passing

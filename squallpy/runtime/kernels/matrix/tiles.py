@@ -11,7 +11,6 @@ X, Y, U, V, W and out lie column after column, so many cells `apart`. Addresses 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from inspect import Parameter, Signature
 from typing import Any
@@ -21,6 +20,8 @@ from llvmlite import binding, ir
 from numba import types
 from numba.core import cgutils as _untyped
 from numba.extending import intrinsic
+
+from squallpy.base.records import dataclass
 
 cgutils: Any = _untyped
 Value = Any  # of llvmlite, which publishes no types, as numba does not

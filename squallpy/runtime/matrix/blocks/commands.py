@@ -1,12 +1,13 @@
 """Commands of the driver to the partitions that have blocks of matrices, and the wire format of arrays."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from squallpy.base.json_codec import from_json, to_json
+from squallpy.base.records import dataclass
 from squallpy.physical.matrix.block_supersteps import Phase
 from squallpy.runtime.matrix.stored_views import Array
 from squallpy.runtime.messages.deltas import pack_head, unpack_head

@@ -1,9 +1,10 @@
 """State of a program in a partition within a batch: between two exchanges it is in a message to itself."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from squallpy.base.records import dataclass
 from squallpy.physical.matrix.block_supersteps import Form, Value
 from squallpy.runtime.matrix.blocks.commands import Arrays
 from squallpy.runtime.matrix.stored_views import Array
