@@ -33,7 +33,7 @@ test: setup  ## every test but those of `make long` and `make cluster`
 ibis: setup  ## Ibis' own tests over our backend; prints the table of docs/ibis.md
 	$(BIN)/python -m pytest -p tests.ibis_suite.plugin -c tests/ibis_suite/pytest.ini -q --tb=no --pyargs ibis.backends.tests -m squall
 
-long: setup  ## what `make test` leaves out: most step tests with the optimizer off and on partitions, 200 examples of each property
+long: setup  ## what `make test` leaves out: step tests on the executors that do not fall to them there, 200 examples of each property
 	$(BIN)/python -m pytest -m long
 	FUZZ=200 $(BIN)/python -m pytest -k property_
 

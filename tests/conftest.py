@@ -18,7 +18,7 @@ from xdist import is_xdist_controller
 # more of them, `make fuzz` explores. NB: hypothesis also draws constants of the modules that are loaded by now, which
 # depend on the tests before
 patch.object(providers, "is_local_module_file", lambda path: False).start()
-settings.register_profile("default", deadline=None, derandomize=True, max_examples=20)
+settings.register_profile("default", deadline=None, derandomize=True, max_examples=12)
 settings.register_profile("fuzz", deadline=None, max_examples=int(os.environ.get("FUZZ", "1000")))
 settings.load_profile("fuzz" if "FUZZ" in os.environ else "default")
 

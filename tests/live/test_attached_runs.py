@@ -101,7 +101,9 @@ def rows(session: AttachedSession, text: str) -> list[dict[str, Any]]:
     return outcome.table.to_pylist()
 
 
-@pytest.mark.parametrize("run", ["local", pytest.param("spark", marks=pytest.mark.spark)], indirect=True)
+@pytest.mark.parametrize(
+    "run", ["local", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.long])], indirect=True
+)
 def test_a_run_is_read_by_statements(run: Run, attached: AttachedSession) -> None:
     """Its views and its SELECTs, by name; each answer is as of one batch."""
     assert [(each["name"], each["kind"]) for each in rows(attached, "SHOW VIEWS")] == [

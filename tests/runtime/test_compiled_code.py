@@ -124,7 +124,7 @@ GROUP BY g;
 SELECT SUM(x) AS s, SUM(x * n) FILTER (WHERE b) AS f, COUNT(*) AS n FROM r; SELECT k, SUM(x) AS s FROM r GROUP BY k;"""
 
 
-@pytest.mark.parametrize("op", ["", ", op 'op'"])
+@pytest.mark.parametrize("op", [long(""), ", op 'op'"])
 def differential_compiled_sums_of_doubles(op: str, tmp_path: Path) -> None:
     """Also of infinities, NaN, products without room, zeros of both signs, and NULL; deletes leave none."""
     engines = [VolatileEngine(compile="wait"), VolatileEngine()]
@@ -289,8 +289,9 @@ def differential_compiled_doubles(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert engines[0]._executor._direct and engines[1]._executor._direct
 
 
-@pytest.mark.parametrize("engine_of", [VolatileEngine, LocalEngine])
-@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize(
+    ("killed", "engine_of"), [(False, LocalEngine), (True, VolatileEngine), long(False, VolatileEngine)]
+)
 def differential_compiled_in_the_background(
     killed: bool, engine_of: type[VolatileEngine | LocalEngine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,7 @@ from squallpy.runtime.spark import executor
 from squallpy.session import RunOptions, Session
 from squallpy.testing.ignoring_sink import IgnoringSink
 from squallpy.testing.standalone_cluster import wait
+from tests.marks import long
 from tests.runs import command, on, printed, undisturbed, write
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -75,7 +76,7 @@ def run(
 
 @pytest.mark.parametrize(
     ("first", "seconds", "template"),
-    [("spark", ("spark", "local"), LOCKED), ("spark", ("spark", "local"), RECORD), ("local", ("spark",), LOCKED)],
+    [("spark", ("spark", "local"), LOCKED), long("spark", ("spark", "local"), RECORD), ("local", ("spark",), LOCKED)],
     ids=["spark, lock", "spark, record", "local, lock"],
 )
 def fault_a_second_run_is_refused_before_it_touches_anything(
