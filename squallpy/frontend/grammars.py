@@ -1,6 +1,10 @@
 """Loading of the Lark grammars of `grammar/`."""
 
+import os
+import sys
+from contextlib import suppress
 from functools import cache
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +26,22 @@ def grammar_path(name: str) -> Path:
 
 @cache
 def load_grammar(name: str) -> "Lark":
-    """Load the LALR parser of a grammar, with positions in its trees."""
+    """Load the LALR parser of a grammar, with positions in its trees.
+
+    Its tables are kept beside Python's bytecode: to make them takes eight times as long as to read them.
+    """
     from lark import Lark
 
-    text = grammar_path(name).read_text(encoding="utf-8")
-    return Lark(text, parser="lalr", propagate_positions=True, maybe_placeholders=True)
+    path = grammar_path(name)
+    text, tables = path.read_text(encoding="utf-8"), _path_of_tables(path)
+    return Lark(text, parser="lalr", propagate_positions=True, maybe_placeholders=True, cache=tables or False)
+
+
+def _path_of_tables(grammar: Path) -> str | None:
+    """Find the file for the tables of a grammar, which Lark writes if they are of another one; None if it may not."""
+    tables = Path(cache_from_source(str(grammar))).with_suffix(".tables")
+    if not sys.dont_write_bytecode:
+        with suppress(OSError):
+            tables.parent.mkdir(parents=True, exist_ok=True)
+    can_write = os.access(tables.parent, os.W_OK) and not sys.dont_write_bytecode
+    return str(tables) if tables.is_file() or can_write else None
