@@ -15,7 +15,25 @@ from numpy.typing import NDArray
 
 from squallpy.base.errors import SquallError
 from squallpy.maintain.matrix.symbolic_matrices import Symbolic
-from squallpy.matrices import BOOLEAN, MIN_PLUS, Properties, Semiring, eye, hstack, inv, iterate, program, vstack
+from squallpy.matrices import (
+    BOOLEAN,
+    MIN_PLUS,
+    Properties,
+    Semiring,
+    equal,
+    exp,
+    eye,
+    hstack,
+    inv,
+    iterate,
+    log,
+    maximum,
+    minimum,
+    ones,
+    program,
+    sqrt,
+    vstack,
+)
 
 RANDOM = np.random.default_rng(3)
 
@@ -144,7 +162,8 @@ def test_bad_updates_change_nothing(code: str, message: str, act: Callable[..., 
     ("message", "function"),
     [
         ("cannot multiply A \\(.* × .*\\) and B", lambda A, B: A @ B),
-        ("entries are not multiplied one by one", lambda A, B: A * A),
+        ("cannot multiply entry by entry", lambda A, B: A * B),
+        ("sums over axis 2", lambda A, B: A.sum(axis=2)),
         ("only a square matrix has an inverse", lambda A, B: inv(B)),
         ("only a square matrix has powers", lambda A, B: B**2),
         ("cannot decide by what is in a matrix", lambda A, B: A if A else B),
@@ -155,6 +174,41 @@ def test_bad_updates_change_nothing(code: str, message: str, act: Callable[..., 
 def test_programs_that_are_none(message: str, function: Callable[..., Any]) -> None:
     with pytest.raises(SquallError, match=message):
         program(function).start(A=np.ones((4, 4)), B=np.ones((3, 4)))
+
+
+def oracle_entries_as_numpy_has_them() -> None:
+    @program
+    def entries(A: Symbolic, B: Symbolic) -> dict[str, Symbolic]:
+        share = abs(A) / (abs(A).sum(axis=1) @ ones(1, A.shape[1]))
+        same = equal(minimum(A, B), maximum(A, B)) * 2
+        return {
+            "share": share,
+            "large": (share > 0.25) * B,
+            "same": same,
+            "curves": sqrt(abs(A)) + exp(-B) + log(1 / abs(B)),
+            "trace": (A @ B).trace() + A.sum() + (A <= B).sum(axis=0).sum() - A.diagonal().sum(),
+        }
+
+    n = 30
+    A, B = RANDOM.standard_normal((n, n)), RANDOM.standard_normal((n, n))
+    B[3] = A[3]
+    model = entries.start(A=A, B=B)
+    for at in range(6):
+        name, values = ("A", A) if at % 3 else ("B", B)
+        row, change = int(RANDOM.integers(n)), RANDOM.standard_normal(n)
+        model.row(name, row, change)
+        values[row] += change
+        with np.errstate(divide="ignore"):
+            share = np.abs(A) / np.abs(A).sum(axis=1, keepdims=True)
+            wanted = {
+                "share": share,
+                "large": (share > 0.25) * B,
+                "same": (A == B) * 2.0,
+                "curves": np.sqrt(np.abs(A)) + np.exp(-B) - np.log(np.abs(B)),
+                "trace": np.full((1, 1), np.trace(A @ B) + A.sum() + (A <= B).sum() - np.trace(A)),
+            }
+        for output, expected in wanted.items():
+            np.testing.assert_allclose(model[output], expected, rtol=1e-9, atol=1e-9)
 
 
 def test_a_singular_matrix_is_told_until_it_is_regular() -> None:

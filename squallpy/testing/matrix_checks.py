@@ -1,6 +1,7 @@
 """Matrix programs checked: evaluated as they are written, on plain arrays, and drawn at random."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -9,15 +10,20 @@ from hypothesis import strategies as st
 
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS, Semiring
 from squallpy.maintain.matrix.dimensions import ONE, Number, Size
+from squallpy.maintain.matrix.entrywise_functions import TIMES
 from squallpy.maintain.matrix.matrix_expressions import (
+    SCALARS,
     Diagonal,
+    Entrywise,
     Fill,
     Inverse,
     Iterate,
     Let,
+    MainDiagonal,
     Matrix,
     Name,
     Product,
+    RowDot,
     Scale,
     Stack,
     Sum,
@@ -30,6 +36,7 @@ from squallpy.maintain.matrix.matrix_expressions import (
     transpose,
 )
 from squallpy.maintain.matrix.matrix_program import Input, Program, Statement
+from squallpy.maintain.matrix.symbolic_matrices import column_sums, row_sums
 
 Array = npt.NDArray[Any]
 Values = Mapping[str, Array]
@@ -67,6 +74,13 @@ def _naive(matrix: Matrix, values: Values, sizes: Mapping[str, int], ring: Semir
             return of(inner).T
         case Inverse(inner):
             return np.linalg.inv(of(inner))
+        case Entrywise(function, parts):
+            operands = [part.at(sizes, ring) if isinstance(part, SCALARS) else of(part) for part in parts]
+            return entry_by_entry(function, operands, ring)
+        case RowDot(left, right):
+            return multiplied(entry_by_entry(TIMES, [of(left), of(right)], ring), _ones(of(left).shape[1], ring), ring)
+        case MainDiagonal(inner):
+            return np.diag(of(inner))[:, None]
         case Stack(parts):
             return np.concatenate([of(part) for part in parts], axis=1)
         case Fill(rows, cols, value):
@@ -84,6 +98,28 @@ def _naive(matrix: Matrix, values: Values, sizes: Mapping[str, int], ring: Semir
                 result = _naive(body, {**values, name.name: result}, sizes, ring)
             return result
     raise AssertionError(matrix)
+
+
+NUMPY: dict[str, Callable[..., Any]] = {
+    ".*": lambda a, b: a * b, "./": lambda a, b: a / b, ".^": lambda a, b: a**b,
+    "<": lambda a, b: a < b, "<=": lambda a, b: a <= b, ">": lambda a, b: a > b, ">=": lambda a, b: a >= b,
+    "=": lambda a, b: a == b, "<>": lambda a, b: a != b, "min": np.fmin, "max": np.fmax,
+    "abs": abs, "sign": np.sign, "sqrt": lambda a: a**0.5, "exp": lambda a: math.e**a, "log": np.log,
+}  # fmt: skip
+
+
+def entry_by_entry(function: str, operands: list[Any], ring: Semiring) -> Array:
+    """Apply a function by definition; a quotient by zero, and what else is no number, is zero."""
+    if function == TIMES:
+        return np.asarray(ring.multiply(*operands))
+    with np.errstate(all="ignore"):
+        found = np.asarray(NUMPY[function](*operands), ring.dtype)
+    found[~np.isfinite(found)] = 0
+    return found
+
+
+def _ones(rows: int, ring: Semiring) -> Array:
+    return np.full((rows, 1), ring.one, ring.dtype)
 
 
 def multiplied(left: Array, right: Array, ring: Semiring) -> Array:
@@ -121,7 +157,9 @@ def expressions(draw: Any, rows: str, cols: str, ring: Semiring, depth: int, sco
         drawn: Matrix = draw(expressions(r, c, ring, depth - 1, scope))
         return drawn
 
-    kinds = ["leaf", "product", "sum", "transpose", "let", "scale"]
+    kinds = ["leaf", "product", "sum", "transpose", "let", "scale", "entries", "row sums", "column sums"]
+    kinds += ["comparison"] if ring.negates else []
+    kinds += ["diagonal"] if rows == cols else []
     kinds += ["iterate"] if rows == cols else []
     kinds += ["inverse"] if rows == cols and ring.divides else []
     match draw(st.sampled_from(kinds)):
@@ -134,6 +172,18 @@ def expressions(draw: Any, rows: str, cols: str, ring: Semiring, depth: int, sco
             return transpose(inner(cols, rows))
         case "scale":
             return Scale(Number(draw(st.sampled_from(_factors(ring)))), inner(rows, cols))
+        case "entries":
+            return Entrywise(TIMES, (inner(rows, cols), inner(rows, cols)))
+        case "comparison":
+            function = draw(st.sampled_from(["<", ">=", "=", "<>", "min", "max", "abs", "sign"]))
+            operands = (inner(rows, cols), inner(rows, cols) if draw(st.booleans()) else Number(0))
+            return Entrywise(function, operands[:1] if function in ("abs", "sign") else operands)
+        case "row sums":
+            return product(row_sums(inner(rows, cols)), Fill(Size(1), want[1], ONE))
+        case "column sums":
+            return product(Fill(want[0], Size(1), ONE), column_sums(inner(rows, cols)))
+        case "diagonal":
+            return product(MainDiagonal(inner(rows, cols)), Fill(Size(1), want[1], ONE))
         case "let":
             value = inner(rows, cols)
             name = Name(f"l{draw(st.integers(0, 10**9))}", *want)

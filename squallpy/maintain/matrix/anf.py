@@ -16,13 +16,17 @@ from squallpy.base.records import dataclass
 from squallpy.base.semirings import Semiring
 from squallpy.maintain.matrix.expression_cost import Guess, Tree, cheapest_order
 from squallpy.maintain.matrix.matrix_expressions import (
+    SCALARS,
     Diagonal,
+    Entrywise,
     Fill,
     Inverse,
     Let,
+    MainDiagonal,
     Matrix,
     Name,
     Product,
+    RowDot,
     Scale,
     Stack,
     Sum,
@@ -160,6 +164,12 @@ class Builder:
                 return Inverse(self.leaf(of))
             case Scale(by, of):
                 return Scale(by, self.leaf(of))
+            case Entrywise(function, operands):
+                return Entrywise(function, tuple([o if isinstance(o, SCALARS) else self.leaf(o) for o in operands]))
+            case RowDot(left, right):
+                return RowDot(self.leaf(left), self.leaf(right))
+            case MainDiagonal(of):
+                return MainDiagonal(self.leaf(of))
         return self.leaf(value)
 
     def _pair(self, left: Matrix, right: Matrix) -> Matrix:

@@ -9,26 +9,32 @@ semiring the input changes before anything is read (`physical/passes`), so that 
 """
 
 from collections.abc import Mapping
+from itertools import product as every
 
 from squallpy.base.records import dataclass
 from squallpy.base.semirings import Semiring
 from squallpy.maintain.matrix.anf import Anf
 from squallpy.maintain.matrix.dimensions import Number
 from squallpy.maintain.matrix.matrix_expressions import (
+    Entrywise,
     Inverse,
+    MainDiagonal,
     Matrix,
     Name,
     Product,
+    RowDot,
     Scale,
     Stack,
     Sum,
     Transpose,
     add,
+    children,
     names,
     product,
     shape,
     stack,
     transpose,
+    with_children,
     zeros,
 )
 from squallpy.maintain.matrix.matrix_program import Statement
@@ -89,11 +95,44 @@ def delta(matrix: Matrix, deltas: Deltas, ring: Semiring, changed: str) -> Matri
         case Inverse(of):  # (m + Δm)⁻¹ - m⁻¹, which Woodbury's formula makes cheap
             change = delta(of, deltas, ring, changed)
             return change and add(Inverse(add(of, change)), Scale(Number(-1), matrix))
+        case Entrywise():
+            return _entrywise(matrix, [delta(operand, deltas, ring, changed) for operand in children(matrix)], ring)
+        case RowDot(left, right):
+            return _dot(left, right, *(delta(each, deltas, ring, changed) for each in (left, right)))
+        case MainDiagonal(of):
+            change = delta(of, deltas, ring, changed)
+            return change and MainDiagonal(change)
         case Stack(parts):
             found = [delta(part, deltas, ring, changed) for part in parts]
             filled = (change or zeros(part.rows, part.cols) for change, part in zip(found, parts, strict=True))
             return stack(*filled) if any(found) else None
     return None  # DELTA-VECT, DELTA-DIAG
+
+
+def _entrywise(matrix: Entrywise, changes: list[Matrix | None], ring: Semiring) -> Matrix | None:
+    """Derive f(a + Δa, b + Δb) - f(a, b).
+
+    Where there is no subtraction f multiplies, and has a delta as products of matrices have.
+    """
+    if not any(changes):
+        return None
+    operands = children(matrix)
+    if ring.negates:
+        after = [add(operand, change) if change else operand for operand, change in zip(operands, changes, strict=True)]
+        return add(with_children(matrix, tuple(after)), Scale(Number(-1), matrix))
+    terms = [
+        with_children(matrix, chosen)
+        for chosen in every(*((old, new) if new else (old,) for old, new in zip(operands, changes, strict=True)))
+        if chosen != operands
+    ]
+    return add(*terms)
+
+
+def _dot(left: Matrix, right: Matrix, left_change: Matrix | None, right_change: Matrix | None) -> Matrix | None:
+    """Derive Δa ∙ b + a ∙ Δb + Δa ∙ Δb, row by row."""
+    pairs = ((left_change, right), (left, right_change), (left_change, right_change))
+    terms = [RowDot(one, other) for one, other in pairs if one and other]
+    return add(*terms) if terms else None
 
 
 def _product(

@@ -41,7 +41,8 @@ def factorisation_text(trigger: Trigger) -> str:
 
 def trigger_text(trigger: Trigger) -> str:
     """Show ON UPDATE A BY (uA, vA): steps and updates."""
-    lines = [f"on {trigger.input} += {trigger.u} * {trigger.v}:"]
+    rows = ", by rows" if trigger.by_rows else ""
+    lines = [f"on {trigger.input} += {trigger.u} * {trigger.v}{rows}:"]
     lines += [f"  {step}" for step in trigger.steps]
     lines += [f"  {update}" for update in trigger.updates]
     return "\n".join(lines) + "\n"

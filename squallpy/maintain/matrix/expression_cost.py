@@ -11,11 +11,13 @@ import numpy as np
 from squallpy.base.records import dataclass
 from squallpy.maintain.matrix.dimensions import Size, Sizes
 from squallpy.maintain.matrix.matrix_expressions import (
+    Entrywise,
     Inverse,
     Iterate,
     Let,
     Matrix,
     Product,
+    RowDot,
     Scale,
     Stack,
     Sum,
@@ -96,8 +98,10 @@ def cost(matrix: Matrix, guess: Guess, facts: Facts) -> float:
             return inner + cheapest_order(factors, guess, facts)[0]
         case Sum(terms):
             return inner + guess.cells(matrix) * (len(terms) - 1)
-        case Scale() | Stack():
+        case Scale() | Stack() | Entrywise():
             return inner + guess.cells(matrix)
+        case RowDot(left, _):
+            return inner + 2.0 * guess.cells(left)
         case Inverse(of):
             n = guess(of.rows)
             return inner + (1.0 if infer(of, facts).symmetric else 2.0) * n**3

@@ -16,14 +16,16 @@ from functools import reduce
 from itertools import product as every
 
 from squallpy.base.records import dataclass
-from squallpy.maintain.matrix.dimensions import Scalar, Size, arithmetic
+from squallpy.maintain.matrix.dimensions import ONE, Scalar, Size, arithmetic
 from squallpy.maintain.matrix.expression_cost import Guess, cheapest_order
 from squallpy.maintain.matrix.matrix_expressions import (
     Diagonal,
     Fill,
+    MainDiagonal,
     Matrix,
     Name,
     Product,
+    RowDot,
     Scale,
     Stack,
     Sum,
@@ -87,6 +89,11 @@ def expand_chains(delta: Matrix, factors: Mapping[str, Factors]) -> list[Chain]:
         case Product(parts):
             operands = [expand_chains(part, factors) for part in parts]
             return [reduce(_join_halves, choice) for choice in every(*operands)]
+        case RowDot(left, right):
+            pairs = every(expand_chains(left, factors), expand_chains(right, factors))
+            return [_dot_chains(*pair) for pair in pairs]
+        case MainDiagonal(of):
+            return [_diagonal_of_chain(chain) for chain in expand_chains(of, factors)]
     return [Chain((delta,))]
 
 
@@ -97,6 +104,27 @@ def multiply_optional(by: Scalar | None, other: Scalar | None) -> Scalar | None:
 
 def _join_halves(left: Chain, right: Chain) -> Chain:
     return Chain((*left.factors, *right.factors), multiply_optional(left.scale, right.scale))
+
+
+def _dot_chains(left: Chain, right: Chain) -> Chain:
+    """Write dot products of rows of two chains between the narrow halves: (U·V) ∙ B → U ∙ (B·V')."""
+    if len(left.factors) == 1:
+        left, right = right, left
+    first, *others = _drop_units(left.factors)
+    moved = product(*right.factors, *(transpose(factor) for factor in reversed(others)))
+    return Chain((RowDot(first, moved),), multiply_optional(left.scale, right.scale))
+
+
+def _diagonal_of_chain(chain: Chain) -> Chain:
+    """Write the diagonal of a chain as dot products: diag(U·V) → U ∙ V'."""
+    first, *others = _drop_units(chain.factors)
+    value = RowDot(first, transpose(product(*others))) if others else MainDiagonal(first)
+    return Chain((value,), chain.scale)
+
+
+def _drop_units(factors: tuple[Matrix, ...]) -> tuple[Matrix, ...]:
+    """Drop the unit matrices of a chain, of which a dense delta has one."""
+    return tuple(f for f in factors if not isinstance(f, Diagonal) or f.value != ONE) or factors[:1]
 
 
 def _pull_out_stack(parts: tuple[Matrix, ...], at: int, factors: Mapping[str, Factors]) -> Iterator[Chain]:

@@ -5,16 +5,22 @@
 
 Products, sums and transposes of matrices with zeros appended are what they were, with zeros appended. So growth is
 cheap where nothing else has a dimension that grows: no inverse, no number that is made of one, no matrix to the right
-or below of one in a stack. Constants of such dimensions become inputs, which change when they grow.
+or below of one in a stack, no function of entries that makes something of zeros. Constants of such dimensions become
+inputs, which change when they grow.
 """
 
 from collections.abc import Container
 from dataclasses import replace
 
+import numpy as np
+
 from squallpy.maintain.matrix.anf import Anf
-from squallpy.maintain.matrix.dimensions import Arithmetic, Dimension, Scalar, Size
+from squallpy.maintain.matrix.dimensions import Arithmetic, Dimension, Number, Scalar, Size
+from squallpy.maintain.matrix.entrywise_functions import FUNCTIONS
 from squallpy.maintain.matrix.matrix_expressions import (
+    SCALARS,
     Diagonal,
+    Entrywise,
     Fill,
     Inverse,
     Matrix,
@@ -44,9 +50,20 @@ def _in_place(node: Matrix, growing: Container[str]) -> bool:
             return not has_growing(of.rows, growing)
         case Scale(by, _) | Fill(_, _, by) | Diagonal(_, by):
             return not _made_of(by, growing)
+        case Entrywise(function, operands):
+            return preserves_zero(function, operands)
         case Stack(parts):
             return not any(has_growing(part.cols, growing) for part in parts[:-1])
     return True
+
+
+def preserves_zero(function: str, operands: tuple[Matrix | Scalar, ...]) -> bool:
+    """True if a function of entries is zero where its matrices are, whatever the dimensions."""
+    if any(isinstance(operand, SCALARS) and not isinstance(operand, Number) for operand in operands):
+        return False
+    with np.errstate(all="ignore"):
+        value = FUNCTIONS[function].compute(*(o.value if isinstance(o, Number) else 0.0 for o in operands))
+    return not np.isfinite(value) or value == 0
 
 
 def _made_of(scalar: Scalar, growing: Container[str]) -> bool:

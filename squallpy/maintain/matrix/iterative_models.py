@@ -25,13 +25,12 @@ from squallpy.maintain.matrix.matrix_expressions import (
     Sum,
     add,
     bottom_up,
-    occurrences,
     product,
     shape,
     substitute,
 )
 from squallpy.maintain.matrix.meta_information import Facts
-from squallpy.maintain.matrix.simplify import simplify, unroll_iterate
+from squallpy.maintain.matrix.simplify import occurrences, simplify, unroll_iterate
 from squallpy.maintain.matrix.symbolic_matrices import fresh_name
 
 WRITTEN, LINEAR, EXPONENTIAL = "as written", "linear", "exponential"

@@ -21,6 +21,7 @@ from squallpy.maintain.matrix.factored_deltas import Factors, choose_factors, ex
 from squallpy.maintain.matrix.growing_dimensions import grows_in_place, name_constants
 from squallpy.maintain.matrix.matrix_expressions import (
     Diagonal,
+    Entrywise,
     Inverse,
     Matrix,
     Name,
@@ -33,6 +34,7 @@ from squallpy.maintain.matrix.matrix_expressions import (
     substitute,
 )
 from squallpy.maintain.matrix.matrix_program import Program, Statement
+from squallpy.maintain.matrix.recomputed_entries import change_of_entries, change_of_products, change_of_rows
 from squallpy.maintain.matrix.simplify import simplify
 from squallpy.maintain.matrix.symbolic_matrices import fresh_name
 
@@ -62,6 +64,7 @@ class Trigger:
         factored: Each delta as it was derived, in factors.
         steps: The same one operation at a time, from views as they were.
         updates: Of views, after the steps.
+        by_rows: The columns of u are those of a unit matrix, one for each row that changes.
     """
 
     input: Name
@@ -71,6 +74,7 @@ class Trigger:
     factored: tuple[Statement, ...]
     steps: tuple[Statement, ...]
     updates: tuple[Update, ...]
+    by_rows: bool = False
 
     def reads(self) -> set[str]:
         """Collect the names that its steps and updates read."""
@@ -162,6 +166,7 @@ class _Writer:
         self._blocks: dict[str, Factors] = {}
         self._factored: list[Statement] = []
         self._updates: list[Update] = []
+        self._by_rows = False
 
     def in_own_names(self) -> Trigger:
         self._update(self._source, self._derived.deltas[self._source.name], self._u, self._v)
@@ -170,7 +175,8 @@ class _Writer:
         for statement in self._derived.statements:
             self._delta(definitions[names_of[statement.name.name]], statement)
         steps, factored = tuple(self._builder.definitions), tuple(self._factored)
-        return Trigger(self._source, self._u, self._v, self._derived, factored, steps, tuple(self._updates))
+        updates = tuple(self._updates)
+        return Trigger(self._source, self._u, self._v, self._derived, factored, steps, updates, self._by_rows)
 
     def _delta(self, definition: Statement, delta: Statement) -> None:
         """Factor a delta, name its halves, and have its view updated by them."""
@@ -189,7 +195,18 @@ class _Writer:
                 expand_chains(_change_of_inverse(delta.value), known), False, builder.guess, builder.facts
             )
             return woodbury(definition.name, inner)
+        if isinstance(definition.value, Entrywise):
+            return self._recomputed(definition, delta)
         return factorise(expand_chains(delta.value, known), self._dense, builder.guess, builder.facts)
+
+    def _recomputed(self, definition: Statement, delta: Statement) -> Factors:
+        """Factor the change of a function of entries: of the rows that the input has changed, or else of all."""
+        deltas, guess = self._derived.deltas, self._builder.guess
+        if not self._builder.ring.negates:
+            return change_of_products(delta.value, self._whole, guess)
+        found = change_of_rows(definition, deltas, self._blocks, self._u)
+        self._by_rows |= found is not None
+        return found or change_of_entries(definition, deltas, self._whole, guess)
 
     def _update(self, view: Name, delta: Name, u: Matrix, v: Matrix) -> None:
         """Add an update of a view by u·v; all else follows from its new part, where addition is idempotent."""

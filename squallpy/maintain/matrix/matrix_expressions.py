@@ -12,7 +12,8 @@ from functools import reduce
 
 from squallpy.base.errors import SquallError
 from squallpy.base.records import dataclass
-from squallpy.maintain.matrix.dimensions import ONE, ZERO, Number, Scalar, Size
+from squallpy.maintain.matrix.dimensions import ONE, ONE_SIZE, ZERO, Arithmetic, Dimension, Number, Scalar, Size, Unit
+from squallpy.maintain.matrix.entrywise_functions import FUNCTIONS, TIMES
 
 Shape = tuple[Size, Size]
 
@@ -48,6 +49,16 @@ class _Shaped:
     @property
     def cols(self) -> Size:
         return self.like.cols
+
+
+class _Column(_Shaped):
+    """An operation whose result has an entry for each row of its operand."""
+
+    __slots__ = ()
+
+    @property
+    def cols(self) -> Size:
+        return ONE_SIZE
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +103,9 @@ class Sum(_Shaped):
 
     def __str__(self) -> str:
         first, *others = self.terms
-        return str(first) + "".join(f" - {_show_factor(t)}" if (t := negated_operand(o)) else f" + {o}" for o in others)
+        return _show_term(first) + "".join(
+            f" - {_show_factor(t)}" if (t := negated_operand(o)) else f" + {_show_term(o)}" for o in others
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +218,75 @@ class Diagonal:
 
 
 @dataclass(frozen=True, slots=True)
+class Entrywise(_Shaped):
+    """A function of entries at the same place; numbers among the operands are the same for all places."""
+
+    function: str
+    operands: "tuple[Matrix | Scalar, ...]"
+
+    def __post_init__(self) -> None:
+        matrices = children(self)
+        assert matrices
+        for other in matrices[1:]:
+            if shape(other) != shape(matrices[0]):
+                verb = f"{FUNCTIONS[self.function].verb} entry by entry"
+                raise misfit(verb, matrices[0], other, "both must have the same shape")
+
+    @property
+    def like(self) -> "Matrix":
+        return children(self)[0]
+
+    def __str__(self) -> str:
+        if not FUNCTIONS[self.function].is_operator:
+            return f"{self.function}({', '.join(map(str, self.operands))})"
+        left, right = (
+            f"({o})"
+            if isinstance(o, Product | Arithmetic)
+            else _show_factor(o)
+            if not isinstance(o, SCALARS)
+            else str(o)
+            for o in self.operands
+        )
+        return f"{left} {self.function} {right}"
+
+
+@dataclass(frozen=True, slots=True)
+class RowDot(_Column):
+    """Dot products of the rows of two matrices, a column: Σⱼ left[i, j] · right[i, j]."""
+
+    left: "Matrix"
+    right: "Matrix"
+
+    def __post_init__(self) -> None:
+        assert shape(self.left) == shape(self.right)
+
+    @property
+    def like(self) -> "Matrix":
+        return self.left
+
+    def __str__(self) -> str:
+        return f"rowSums({Entrywise(TIMES, (self.left, self.right))})"
+
+
+@dataclass(frozen=True, slots=True)
+class MainDiagonal(_Column):
+    """The diagonal of a square matrix, as a column."""
+
+    of: "Matrix"
+
+    def __post_init__(self) -> None:
+        if self.of.rows != self.of.cols:
+            raise SquallError("SQ2011", f"only a square matrix has a diagonal, {describe(self.of)} is none")
+
+    @property
+    def like(self) -> "Matrix":
+        return self.of
+
+    def __str__(self) -> str:
+        return f"diag({self.of})"
+
+
+@dataclass(frozen=True, slots=True)
 class Let(_Shaped):
     """let name = value in body"""
 
@@ -244,7 +326,9 @@ class Iterate(_Shaped):
         return f"iterate[{self.count}]({self.start})({self.name} => {self.body})"
 
 
-Matrix = Name | Product | Sum | Scale | Transpose | Inverse | Stack | Fill | Diagonal | Let | Iterate
+Operation = Product | Sum | Scale | Transpose | Inverse | Stack | Entrywise | RowDot | MainDiagonal
+Matrix = Name | Operation | Fill | Diagonal | Let | Iterate
+SCALARS = (Number, Dimension, Arithmetic, Unit)
 
 
 def shape(matrix: Matrix) -> Shape:
@@ -303,8 +387,12 @@ def children(matrix: Matrix) -> tuple[Matrix, ...]:
     match matrix:
         case Product(parts) | Sum(parts) | Stack(parts):
             return parts
-        case Scale(_, of) | Transpose(of) | Inverse(of):
+        case Scale(_, of) | Transpose(of) | Inverse(of) | MainDiagonal(of):
             return (of,)
+        case RowDot(left, right):
+            return left, right
+        case Entrywise(_, operands):
+            return tuple([operand for operand in operands if not isinstance(operand, SCALARS)])
         case Let(_, value, body) | Iterate(_, value, _, body):
             return value, body
     return ()
@@ -327,6 +415,13 @@ def with_children(matrix: Matrix, new: tuple[Matrix, ...]) -> Matrix:
             return transpose(new[0])
         case Inverse():
             return Inverse(new[0])
+        case RowDot():
+            return RowDot(*new)
+        case MainDiagonal():
+            return MainDiagonal(new[0])
+        case Entrywise(function, operands):
+            waiting = iter(new)
+            return Entrywise(function, tuple([o if isinstance(o, SCALARS) else next(waiting) for o in operands]))
         case Let(name, _, _):
             return Let(Name(name.name, new[0].rows, new[0].cols), *new)
         case Iterate(count, _, name, _):
@@ -360,16 +455,6 @@ def names(matrix: Matrix) -> set[str]:
     return set[str]().union(*map(names, children(matrix)))
 
 
-def occurrences(matrix: Matrix, name: str) -> int:
-    """Count how often a name is free in an expression."""
-    match matrix:
-        case Name(own):
-            return int(own == name)
-        case Let(bound, value, _) | Iterate(_, value, bound, _) if bound.name == name:
-            return occurrences(value, name)
-    return sum(occurrences(child, name) for child in children(matrix))
-
-
 def substitute(matrix: Matrix, name: str, value: Matrix) -> Matrix:
     """Replace a free name in an expression.
 
@@ -385,12 +470,26 @@ def substitute(matrix: Matrix, name: str, value: Matrix) -> Matrix:
     return with_children(matrix, tuple(substitute(child, name, value) for child in children(matrix)))
 
 
+def _show_term(matrix: Matrix) -> str:
+    """Show an operand of a sum."""
+    return f"({matrix})" if _is_operator(matrix) else str(matrix)
+
+
+def _is_operator(matrix: Matrix) -> bool:
+    return isinstance(matrix, Entrywise) and FUNCTIONS[matrix.function].is_operator
+
+
 def _show_factor(matrix: Matrix) -> str:
     """Show an operand of a product."""
-    loose = isinstance(matrix, Sum | Let) or (isinstance(matrix, Scale) and matrix.factor != Number(-1))
+    loose = (
+        _is_operator(matrix)
+        or isinstance(matrix, Sum | Let)
+        or (isinstance(matrix, Scale) and matrix.factor != Number(-1))
+    )
     return f"({matrix})" if loose else str(matrix)
 
 
 def _atom(matrix: Matrix) -> str:
     """Show an operand before a prime."""
-    return f"({matrix})" if isinstance(matrix, Product | Sum | Scale | Let | Iterate) else str(matrix)
+    loose = isinstance(matrix, Product | Sum | Scale | Let | Iterate) or _is_operator(matrix)
+    return f"({matrix})" if loose else str(matrix)

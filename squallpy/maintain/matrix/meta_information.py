@@ -10,13 +10,16 @@ from squallpy.base.records import dataclass
 from squallpy.maintain.matrix.dimensions import ONE_SIZE, ZERO, Size
 from squallpy.maintain.matrix.matrix_expressions import (
     Diagonal,
+    Entrywise,
     Fill,
     Inverse,
     Iterate,
     Let,
+    MainDiagonal,
     Matrix,
     Name,
     Product,
+    RowDot,
     Scale,
     Stack,
     Sum,
@@ -80,6 +83,8 @@ def infer(matrix: Matrix, facts: Facts) -> Properties:
         case Stack(parts):
             ranks = [infer(part, facts).rank for part in parts]
             return _note_scalar(matrix, Properties(rank=_total(ranks)))
+        case Entrywise() | RowDot() | MainDiagonal():
+            return _note_scalar(matrix, NOTHING)
         case Let(name, value, body):
             return infer(body, {**facts, name.name: infer(value, facts)})
         case Iterate(count, start, name, body):

@@ -22,12 +22,15 @@ from squallpy.maintain.matrix.dimensions import (
     arithmetic,
     as_size,
 )
+from squallpy.maintain.matrix.entrywise_functions import FUNCTIONS as ENTRYWISE
+from squallpy.maintain.matrix.entrywise_functions import SPELLINGS
 from squallpy.maintain.matrix.matrix_expressions import (
     Diagonal,
     Fill,
     Inverse,
     Iterate,
     Let,
+    MainDiagonal,
     Matrix,
     Name,
     add,
@@ -39,7 +42,15 @@ from squallpy.maintain.matrix.matrix_expressions import (
     transpose,
 )
 from squallpy.maintain.matrix.matrix_program import Input, Program, Statement
-from squallpy.maintain.matrix.symbolic_matrices import fresh_name, power, scale, subtract
+from squallpy.maintain.matrix.symbolic_matrices import (
+    column_sums,
+    entrywise,
+    fresh_name,
+    power,
+    row_sums,
+    scale,
+    subtract,
+)
 
 Value = Matrix | Scalar
 Scope = dict[str, Value]
@@ -138,6 +149,12 @@ class _Reader:
                 return self._look_up_name(tree, scope)
             case "add" | "subtract" | "multiply" | "divide":
                 return self._binary(tree, scope)
+            case "entrywise_multiply" | "entrywise_divide" | "entrywise_power":
+                op = {"entrywise_multiply": ".*", "entrywise_divide": "./", "entrywise_power": ".^"}[tree.data]
+                return self._entrywise(op, tree, tree.children, scope)
+            case "compare":
+                left, op, right = tree.children
+                return self._entrywise(SPELLINGS.get(str(op), str(op)), tree, (left, right), scope)
             case "negate":
                 value = self._value(tree.children[0], scope)
                 if isinstance(value, _SCALARS):
@@ -182,6 +199,13 @@ class _Reader:
         hint = "add fill(rows, cols, number)"
         raise self._error("SQ2012", "a number and a matrix are not added", tree, hint)
 
+    def _entrywise(self, function: str, tree: Parsed, operands: Sequence[Parsed], scope: Scope) -> Value:
+        values = [self._value(operand, scope) for operand in operands]
+        if all(isinstance(value, _SCALARS) for value in values):
+            message = f'"{function}" of numbers, it is applied to the entries of matrices'
+            raise self._error("SQ2012", message, tree)
+        return entrywise(function, values, self._ring)
+
     def _minus(self, left: Matrix, right: Matrix) -> Matrix:
         return subtract(left, right, self._ring)
 
@@ -215,6 +239,8 @@ class _Reader:
         token, *arguments = tree.children
         arguments = [argument for argument in arguments if argument is not None]
         name = token.lower()
+        if name == "diag" and len(arguments) == 1:
+            return MainDiagonal(self._matrix(arguments[0], scope))
         if name not in FUNCTIONS:
             raise self._error("SQ2012", f'unknown function "{token}"', token, nearest(name, FUNCTIONS))
         least, most, kinds = FUNCTIONS[name]
@@ -222,6 +248,8 @@ class _Reader:
             expected = f"{least} or more" if most is None else str(least) if least == most else f"{least} to {most}"
             message = f"{name} takes {expected} argument{'' if expected == '1' else 's'}, not {len(arguments)}"
             raise self._error("SQ2012", message, tree)
+        if name in ENTRYWISE:
+            return self._entrywise(name, tree, arguments, scope)
         read = {"m": self._matrix, "s": self._size, "v": self._scalar}
         values = [read[kinds[min(at, len(kinds) - 1)]](arg, scope) for at, arg in enumerate(arguments)]
         return self._apply_function(name, values)
@@ -248,6 +276,14 @@ class _Reader:
                 return Dimension(of.cols)
             case "transpose" | "t", [of]:
                 return transpose(of)
+            case "sum", [of]:
+                return column_sums(row_sums(of))
+            case "rowsums", [of]:
+                return row_sums(of)
+            case "colsums", [of]:
+                return column_sums(of)
+            case "trace", [of]:
+                return column_sums(MainDiagonal(of))
         return stack(*values) if name == "hstack" else stack_rows(*values)
 
     def _error(self, code: str, message: str, tree: Parsed, hint: str = "") -> SquallError:
@@ -263,5 +299,7 @@ FUNCTIONS: dict[str, tuple[int, int | None, str]] = {
     "inv": (1, 1, "m"), "eye": (1, 1, "s"), "id": (1, 1, "s"), "zeros": (2, 2, "s"), "ones": (2, 2, "s"),
     "fill": (3, 3, "ssv"), "vect": (2, 2, "sv"), "diag": (2, 2, "sv"), "hstack": (1, None, "m"),
     "vstack": (1, None, "m"), "rows": (1, 1, "m"), "cols": (1, 1, "m"), "transpose": (1, 1, "m"), "t": (1, 1, "m"),
+    "sum": (1, 1, "m"), "rowsums": (1, 1, "m"), "colsums": (1, 1, "m"), "trace": (1, 1, "m"),
+    **{name: (f.operands, f.operands, "m") for name, f in ENTRYWISE.items() if not f.is_operator},
 }  # fmt: skip
 """Least and most arguments, and what each is: a matrix, a size, a value; the last letter stands for all behind it."""

@@ -4,25 +4,31 @@ iterate[2](A)(x => x * x) + zeros(n, n)   →   let x0 := A * A in x0 * x0
 """
 
 from collections.abc import Callable
+from itertools import pairwise
 
 from squallpy.base.semirings import Semiring
-from squallpy.maintain.matrix.dimensions import ONE, ZERO, Number, Scalar, arithmetic
+from squallpy.maintain.matrix.dimensions import ONE, ONE_SIZE, ZERO, Number, Scalar, arithmetic
+from squallpy.maintain.matrix.entrywise_functions import TIMES
 from squallpy.maintain.matrix.matrix_expressions import (
+    SCALARS,
     Diagonal,
+    Entrywise,
     Fill,
     Inverse,
     Iterate,
     Let,
+    MainDiagonal,
     Matrix,
     Name,
     Product,
+    RowDot,
     Scale,
     Stack,
     Sum,
     Transpose,
     add,
     bottom_up,
-    occurrences,
+    children,
     product,
     shape,
     substitute,
@@ -84,7 +90,7 @@ def transpose_of_symmetric(node: Matrix, facts: Facts, ring: Semiring) -> Matrix
 def push_transpose_down(node: Matrix, facts: Facts, ring: Semiring) -> Matrix | None:
     """Push a transpose to the operands.
 
-    (A * B)' → B' * A'     (A + B)' → A' + B'     inv(A)' → inv(A')     eye(n)' → eye(n)
+    (A * B)' → B' * A'     (A + B)' → A' + B'     (A .* B)' → A' .* B'     inv(A)' → inv(A')     eye(n)' → eye(n)
     """
     match node:
         case Transpose(Product(factors)):
@@ -95,6 +101,8 @@ def push_transpose_down(node: Matrix, facts: Facts, ring: Semiring) -> Matrix | 
             return Scale(by, transpose(of))
         case Transpose(Inverse(of)):
             return Inverse(transpose(of))
+        case Transpose(Entrywise(function, operands)):
+            return Entrywise(function, tuple(o if isinstance(o, SCALARS) else transpose(o) for o in operands))
         case Transpose(Let(name, value, body)):
             return Let(name, value, transpose(body))
         case Transpose(Fill(rows, cols, value)):
@@ -119,11 +127,44 @@ def drop_zeros(node: Matrix, facts: Facts, ring: Semiring) -> Matrix | None:
             return zeros(*shape(of))
         case Stack(parts) if all(map(_is_zero, parts)):
             return zeros(node.rows, node.cols)
+        case Entrywise(function, operands) if function == TIMES and any(map(_is_zero, operands)):
+            return zeros(*shape(node))
+        case RowDot(left, right) if _is_zero(left) or _is_zero(right):
+            return zeros(*shape(node))
+        case MainDiagonal(of) if _is_zero(of):
+            return zeros(*shape(node))
     return None
 
 
-def _is_zero(matrix: Matrix) -> bool:
+def _is_zero(matrix: Matrix | Scalar) -> bool:
     return isinstance(matrix, Fill) and matrix.value == ZERO
+
+
+def sum_products_of_entries(node: Matrix, facts: Facts, ring: Semiring) -> Matrix | None:
+    """Sum products of entries as dot products of rows, for which no matrix is made.
+
+    (A .* B) * ones(n, 1) → rowSums(A .* B)     diag(A * B) → rowSums(A .* B')
+    """
+    match node:
+        case Product(factors):
+            for at, (left, right) in enumerate(pairwise(factors)):
+                if _is_product_of_entries(left) and isinstance(right, Fill) and right.value == ONE:
+                    found: Matrix = RowDot(*children(left))
+                    beside: tuple[Matrix, ...] = (found, Fill(ONE_SIZE, right.cols, ONE))
+                elif _is_product_of_entries(right) and isinstance(left, Fill) and left.value == ONE:
+                    found = transpose(RowDot(*map(transpose, children(right))))
+                    beside = (Fill(left.rows, ONE_SIZE, ONE), found)
+                else:
+                    continue
+                unit = Fill(ONE_SIZE, ONE_SIZE, ONE)
+                return product(*factors[:at], *(f for f in beside if f != unit), *factors[at + 2 :])
+        case MainDiagonal(Product((first, *others))) if ring.commutes:
+            return RowDot(first, transpose(product(*others)))
+    return None
+
+
+def _is_product_of_entries(matrix: Matrix) -> bool:
+    return isinstance(matrix, Entrywise) and matrix.function == TIMES
 
 
 def drop_identities(node: Matrix, facts: Facts, ring: Semiring) -> Matrix | None:
@@ -222,6 +263,16 @@ def unroll_iterate(node: Matrix, facts: Facts, ring: Semiring) -> Matrix | None:
     return None
 
 
+def occurrences(matrix: Matrix, name: str) -> int:
+    """Count how often a name is free in an expression."""
+    match matrix:
+        case Name(own):
+            return int(own == name)
+        case Let(bound, value, _) | Iterate(_, value, bound, _) if bound.name == name:
+            return occurrences(value, name)
+    return sum(occurrences(child, name) for child in children(matrix))
+
+
 def all_names(matrix: Matrix) -> set[str]:
     """Collect all names that occur, bound ones too."""
     bound = {m.name.name for m in walk(matrix) if isinstance(m, Let | Iterate)}
@@ -243,5 +294,6 @@ def inline_let(node: Matrix, facts: Facts, ring: Semiring) -> Matrix | None:
 
 RULES: tuple[Rule, ...] = (
     name_units, transpose_of_symmetric, push_transpose_down, unroll_iterate, inline_let, drop_zeros, drop_identities,
+    sum_products_of_entries,
     collect_scales, push_scale_into_sum, collect_terms,
 )  # fmt: skip

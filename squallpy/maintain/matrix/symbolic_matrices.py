@@ -15,16 +15,22 @@ from squallpy.base.errors import SquallError
 from squallpy.base.records import dataclass
 from squallpy.base.semirings import ARITHMETIC, Semiring
 from squallpy.functions.graph_functions import MOST_STEPS
-from squallpy.maintain.matrix.dimensions import ONE, ZERO, Dimension, Number, Scalar, Size, arithmetic
+from squallpy.maintain.matrix.dimensions import ONE, ONE_SIZE, ZERO, Dimension, Number, Scalar, Size, arithmetic
+from squallpy.maintain.matrix.entrywise_functions import TIMES, check_semiring
 from squallpy.maintain.matrix.matrix_expressions import (
+    SCALARS,
     Diagonal,
+    Entrywise,
     Fill,
     Inverse,
     Iterate,
+    MainDiagonal,
     Matrix,
     Name,
+    RowDot,
     Scale,
     add,
+    children,
     names,
     product,
     shape,
@@ -59,6 +65,32 @@ def subtract(left: Matrix, right: Matrix, ring: Semiring) -> Matrix:
     return add(left, scale(Number(-1), right, ring))
 
 
+def entrywise(function: str, operands: Sequence[Matrix | Scalar], ring: Semiring) -> Matrix:
+    """Apply a function entry by entry; SQ3002 if the semiring does not have it."""
+    check_semiring(function, ring)
+    match function, operands:
+        case ".*", (left, right) if isinstance(left, SCALARS):
+            return scale(left, right, ring)  # type: ignore[arg-type]
+        case (".*", (left, right)) if isinstance(right, SCALARS):
+            return scale(right, left, ring)  # type: ignore[arg-type]
+        case ("./", (left, right)) if isinstance(right, SCALARS):
+            return scale(arithmetic("/", Number(1), right), left, ring)  # type: ignore[arg-type]
+    return Entrywise(function, tuple(operands))
+
+
+def row_sums(matrix: Matrix) -> Matrix:
+    """Sum each row: a column."""
+    match matrix:
+        case Entrywise(function, (left, right)) if function == TIMES and len(children(matrix)) == 2:
+            return RowDot(left, right)  # type: ignore[arg-type]
+    return product(matrix, Fill(matrix.cols, ONE_SIZE, ONE))
+
+
+def column_sums(matrix: Matrix) -> Matrix:
+    """Sum each column: a row."""
+    return product(Fill(ONE_SIZE, matrix.rows, ONE), matrix)
+
+
 def power(base: Matrix, exponent: int, ring: Semiring, taken: set[str]) -> Matrix:
     """Write Aᵏ as an iteration, so that it can be multiplied in fewer steps; A⁻ᵏ is that of the inverse."""
     if base.rows != base.cols:
@@ -79,7 +111,7 @@ def power(base: Matrix, exponent: int, ring: Semiring, taken: set[str]) -> Matri
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Symbolic:
-    """A matrix that is not there yet: `@`, `*` by a number, `+`, `-`, `.T`, `**`, as NumPy has them."""
+    """A matrix that is not there yet: `@`, `*`, `/`, `+`, `-`, `<`, `.T`, `**` of a matrix, `.sum(1)`, as in NumPy."""
 
     node: Matrix
     ring: Semiring = ARITHMETIC
@@ -107,15 +139,50 @@ class Symbolic:
         return self.wrap(scale(Number(-1), self.node, self.ring))
 
     def __mul__(self, by: object) -> "Symbolic":
-        if isinstance(by, Symbolic):
-            hint = "products of entries have no delta of low rank; a product of matrices is A @ B"
-            raise SquallError("SQ3002", "entries are not multiplied one by one", hint=hint)
-        return self.wrap(scale(scalar(by), self.node, self.ring))
+        return self._entrywise(TIMES, self, by)
 
-    __rmul__ = __mul__
+    def __rmul__(self, by: object) -> "Symbolic":
+        return self._entrywise(TIMES, by, self)
 
     def __truediv__(self, by: object) -> "Symbolic":
-        return self.wrap(scale(arithmetic("/", Number(1), scalar(by)), self.node, self.ring))
+        return self._entrywise("./", self, by)
+
+    def __rtruediv__(self, by: object) -> "Symbolic":
+        return self._entrywise("./", by, self)
+
+    def __lt__(self, other: object) -> "Symbolic":
+        return self._entrywise("<", self, other)
+
+    def __le__(self, other: object) -> "Symbolic":
+        return self._entrywise("<=", self, other)
+
+    def __gt__(self, other: object) -> "Symbolic":
+        return self._entrywise(">", self, other)
+
+    def __ge__(self, other: object) -> "Symbolic":
+        return self._entrywise(">=", self, other)
+
+    def __abs__(self) -> "Symbolic":
+        return self._entrywise("abs", self)
+
+    def sum(self, axis: int | None = None) -> "Symbolic":
+        """Sum all entries, or over the rows (axis 0) or columns (axis 1); always a matrix."""
+        if axis not in (None, 0, 1):
+            raise SquallError("SQ2012", f"sums over axis {axis}", hint="a matrix has the axes 0 and 1")
+        node = self.node if axis == 0 else row_sums(self.node)
+        return self.wrap(node if axis == 1 else column_sums(node))
+
+    def diagonal(self) -> "Symbolic":
+        """Return the diagonal as a column."""
+        return self.wrap(MainDiagonal(self.node))
+
+    def trace(self) -> "Symbolic":
+        """Sum the diagonal."""
+        return self.wrap(column_sums(MainDiagonal(self.node)))
+
+    def _entrywise(self, function: str, *operands: object) -> "Symbolic":
+        values = [operand.node if isinstance(operand, Symbolic) else scalar(operand) for operand in operands]
+        return self.wrap(entrywise(function, values, self.ring))
 
     def __pow__(self, exponent: int) -> "Symbolic":
         return self.wrap(power(self.node, exponent, self.ring, names(self.node)))
@@ -150,6 +217,36 @@ def inv(matrix: Symbolic) -> Symbolic:
     if not matrix.ring.divides:
         raise SquallError("SQ3002", f"the {matrix.ring} semiring has no inverse of a matrix")
     return matrix.wrap(Inverse(matrix.node))
+
+
+def equal(left: Symbolic, right: object) -> Symbolic:
+    """Compare entries: 1 where they are equal."""
+    return left._entrywise("=", left, right)
+
+
+def maximum(left: Symbolic, right: object) -> Symbolic:
+    """Take the larger of two entries."""
+    return left._entrywise("max", left, right)
+
+
+def minimum(left: Symbolic, right: object) -> Symbolic:
+    """Take the smaller of two entries."""
+    return left._entrywise("min", left, right)
+
+
+def sqrt(matrix: Symbolic) -> Symbolic:
+    """Take the root of each entry."""
+    return matrix._entrywise("sqrt", matrix)
+
+
+def exp(matrix: Symbolic) -> Symbolic:
+    """Compute e to the power of each entry."""
+    return matrix._entrywise("exp", matrix)
+
+
+def log(matrix: Symbolic) -> Symbolic:
+    """Take the natural logarithm of each entry."""
+    return matrix._entrywise("log", matrix)
 
 
 def hstack(*matrices: Symbolic) -> Symbolic:

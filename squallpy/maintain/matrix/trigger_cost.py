@@ -18,8 +18,8 @@ from squallpy.base.records import dataclass
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN
 from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.expression_cost import Guess, cost
-from squallpy.maintain.matrix.materialise import IncrementalProgram, Trigger
-from squallpy.maintain.matrix.matrix_expressions import Matrix, Product, names, product
+from squallpy.maintain.matrix.materialise import IncrementalProgram, Trigger, Update
+from squallpy.maintain.matrix.matrix_expressions import Diagonal, Matrix, Product, add, names, product
 from squallpy.maintain.matrix.meta_information import NOTHING
 from squallpy.maintain.matrix.view_visits import Visited, count_visits
 
@@ -64,7 +64,7 @@ class TriggerPricing:
         views = set(maintained.matrices)
         matters = Visited(trigger, views).count_partial_updates
         self._done = [(step.value, left ** matters(step.value)) for step in trigger.steps]
-        self._done += [(product(update.u, update.v), left ** matters(update.u, update.v)) for update in trigger.updates]
+        self._done += [(_addition(update), left ** matters(update.u, update.v)) for update in trigger.updates]
         self._visited = {
             view: sum(left**turn if turn < math.inf else 0 for turn in turns)
             for view, turns in count_visits(trigger, views).items()
@@ -74,6 +74,13 @@ class TriggerPricing:
         """Estimate the cost of the trigger for an update of at most a rank."""
         pricing = _Pricing(self._maintained, Guess({**sizes, self._rank: rank}))
         return pricing.price(self._done, self._visited, few=True)
+
+
+def _addition(update: Update) -> Matrix:
+    """Return what is computed to update a view; a dense delta has no product."""
+    if isinstance(update.u, Diagonal) or isinstance(update.v, Diagonal):
+        return add(update.view, update.v if isinstance(update.u, Diagonal) else update.u)
+    return product(update.u, update.v)
 
 
 def trigger_price(

@@ -27,10 +27,13 @@ from squallpy.maintain.matrix.expression_cost import Guess
 from squallpy.maintain.matrix.materialise import IncrementalProgram
 from squallpy.maintain.matrix.matrix_expressions import (
     Diagonal,
+    Entrywise,
     Fill,
+    MainDiagonal,
     Matrix,
     Name,
     Product,
+    RowDot,
     Scale,
     Stack,
     Sum,
@@ -416,8 +419,10 @@ def values_needed_for_rows(value: Matrix, layouts: Layouts) -> set[Value]:
             return values_needed_for_rows(left, layouts) | _whole(right)
         case Sum(parts) | Stack(parts):
             return set[Value]().union(*(values_needed_for_rows(part, layouts) for part in parts))
-        case Scale(_, of):
+        case Scale(_, of) | MainDiagonal(of):
             return values_needed_for_rows(of, layouts)
+        case Entrywise() | RowDot():
+            return set[Value]().union(*(values_needed_for_rows(part, layouts) for part in children(value)))
         case Fill() | Diagonal():
             return set()
     return _whole(value)

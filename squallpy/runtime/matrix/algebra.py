@@ -7,13 +7,18 @@ import numpy as np
 from squallpy.base.errors import SquallError
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS, Semiring
 from squallpy.maintain.matrix.dimensions import Sizes
+from squallpy.maintain.matrix.entrywise_functions import TIMES, apply_entrywise
 from squallpy.maintain.matrix.matrix_expressions import (
+    SCALARS,
     Diagonal,
+    Entrywise,
     Fill,
     Inverse,
+    MainDiagonal,
     Matrix,
     Name,
     Product,
+    RowDot,
     Scale,
     Stack,
     Sum,
@@ -65,6 +70,14 @@ def apply_operation(matrix: Matrix, operands: Sequence[Array], sizes: Sizes, rin
             return out
         case Inverse():
             return inverse(operands[0], matrix)
+        case Entrywise(function, parts):
+            waiting = iter(operands)
+            values = [part.at(sizes, ring) if isinstance(part, SCALARS) else next(waiting) for part in parts]
+            return apply_entrywise(function, values, ring)
+        case RowDot():
+            return dot_rows(operands[0], operands[1], ring)
+        case MainDiagonal():
+            return operands[0].diagonal()[:, None].copy()
     raise AssertionError(matrix)
 
 
@@ -91,6 +104,18 @@ def product(left: Array, right: Array, ring: Semiring) -> Array:
     if ring is MIN_PLUS or ring is MAX_PLUS:
         return tropical.product(np.ascontiguousarray(left), np.ascontiguousarray(right), ring is MAX_PLUS)
     return semirings.product(left, right, ring)
+
+
+def dot_rows(left: Array, right: Array, ring: Semiring) -> Array:
+    """Multiply matrices row by row, (n, m) and (n, m) to (n, 1)."""
+    if ring is ARITHMETIC:
+        out: Array = np.einsum("ij,ij->i", left, right)[:, None]
+        return out
+    terms = apply_entrywise(TIMES, [left, right], ring)
+    if ring is COUNTING:
+        integer_products.check(None, terms, np.ones((terms.shape[1], 1), np.int64), integer_products.largest(terms))
+    total: Array = ring.add.reduce(terms, axis=1, keepdims=True, initial=ring.zero)
+    return total
 
 
 def _dot(row: Array, column: Array) -> Array:
@@ -125,6 +150,12 @@ def inverse(values: Array, matrix: Matrix) -> Array:
 def norm(values: Array) -> float:
     """Compute the 1-norm, the largest sum of a column's absolute values."""
     return float(np.abs(values).sum(axis=0).max(initial=0.0))
+
+
+def select_changed_rows(u: Array, v: Array, ring: Semiring) -> tuple[Array, Array]:
+    """Rewrite a change u·v with columns of a unit matrix for u, one for each row that changes."""
+    rows = np.flatnonzero((u != ring.zero).any(axis=1))
+    return unit_columns(len(u), rows, ring), product(u[rows], v, ring)
 
 
 def pad(values: Array, shape: tuple[int, int], ring: Semiring) -> Array:

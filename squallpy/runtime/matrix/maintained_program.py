@@ -28,7 +28,7 @@ from squallpy.runtime.matrix.algebra import SingularError, depends_on, factor_gr
 from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.drift import CHECK, DRIFT, measure_drift
 from squallpy.runtime.matrix.errors import NamingOverflow
-from squallpy.runtime.matrix.maintenance_choice import Prices, reason_to_evaluate
+from squallpy.runtime.matrix.maintenance_choice import Prices, factor_for, rank_of, reason_to_evaluate
 from squallpy.runtime.matrix.program_views import ProgramViews
 from squallpy.runtime.matrix.reevaluation import Evaluation
 from squallpy.runtime.matrix.sparse_view import SparseView
@@ -97,10 +97,15 @@ class MaintainedProgram:
                 self._evaluate()
                 return
             for name, constant in self.maintained.anf.constants.items():
-                change = (
-                    factor_growth(constant, before, views.sizes, self.ring) if depends_on(constant, grown) else None
-                )
-                if change and self._fire(self.maintained.triggers[name], *change):
+                if not depends_on(constant, grown):
+                    continue
+                trigger = self.maintained.triggers[name]
+                change = factor_for(trigger, *factor_growth(constant, before, views.sizes, self.ring), self.ring)
+                if trigger.by_rows and self._reason({name: change[0].shape[1]}):
+                    self.counts.reevaluated += 1
+                    self._evaluate()
+                    return
+                if self._fire(trigger, *change):
                     return  # the evaluation has made all constants
 
     def update(self, name: str, u: Array, v: Array) -> str:
@@ -111,7 +116,10 @@ class MaintainedProgram:
         trigger = self.maintained.triggers[name]
         u, v = self.checked(name, u), self.checked(name, v)
         self._check_shapes(trigger, u, v)
-        u, v = self._compressed(trigger, u, v)
+        if trigger.by_rows:
+            u, v = factor_for(trigger, u, v, self.ring)
+        else:
+            u, v = self._compressed(trigger, u, v)
         with self._transaction():
             self.counts.updates += 1
             if not u.shape[1]:
@@ -131,7 +139,8 @@ class MaintainedProgram:
         Returns why the program was evaluated anew, "" if it was not.
         """
         with self._transaction():
-            if why := self._reason({name: cells.rank for name, cells in changes.items()}):
+            ranks = {name: rank_of(self.maintained, name, cells) for name, cells in changes.items()}
+            if why := self._reason(ranks):
                 self.counts.updates += len(changes)
                 self.counts.reevaluated += len(changes)
                 for name, cells in changes.items():

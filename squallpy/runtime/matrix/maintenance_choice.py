@@ -10,10 +10,16 @@ from collections.abc import Collection, Mapping
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
+from squallpy.base.semirings import Semiring
 from squallpy.maintain.matrix.dimensions import Sizes
-from squallpy.maintain.matrix.materialise import IncrementalProgram
+from squallpy.maintain.matrix.materialise import IncrementalProgram, Trigger
 from squallpy.maintain.matrix.matrix_expressions import Name
 from squallpy.maintain.matrix.trigger_cost import evaluation_price, trigger_price
+from squallpy.runtime.matrix.algebra import select_changed_rows
+from squallpy.runtime.matrix.cells import Cells
+from squallpy.runtime.matrix.stored_views import Array
 
 
 class Prices:
@@ -111,6 +117,17 @@ def reason_to_evaluate(
     if (ranks and prices.is_evaluation_cheaper(ranks)) or not has_views:
         return "cheaper than the triggers"
     return ""
+
+
+def rank_of(maintained: IncrementalProgram, name: str, cells: Cells) -> int:
+    """Compute the rank at which a change of an input's cells is applied."""
+    trigger = maintained.triggers.get(name)  # NB: of tables, which do not change, there is none
+    return len(np.unique(cells.rows)) if trigger and trigger.by_rows else cells.rank
+
+
+def factor_for(trigger: Trigger, u: Array, v: Array, ring: Semiring) -> tuple[Array, Array]:
+    """Factor a change as a trigger takes it: by rows where it computes changed rows again."""
+    return select_changed_rows(u, v, ring) if trigger.by_rows else (u, v)
 
 
 def report_decision(rank: int, why: str) -> dict[str, Any]:

@@ -17,14 +17,18 @@ from squallpy.base.semirings import BOOLEAN
 from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.matrix_expressions import (
     Diagonal,
+    Entrywise,
     Fill,
+    MainDiagonal,
     Matrix,
     Name,
     Product,
+    RowDot,
     Scale,
     Stack,
     Sum,
     Transpose,
+    children,
 )
 from squallpy.runtime.kernels.matrix import boolean
 from squallpy.runtime.kernels.matrix.boolean import Bits
@@ -89,6 +93,10 @@ class PackedMatrix:
         mine = other.rows if self.is_transposed else other.columns
         return PackedMatrix(self.lines | mine, self.cells, self.is_transposed)
 
+    def __and__(self, other: "PackedMatrix") -> "PackedMatrix":
+        mine = other.rows if self.is_transposed else other.columns
+        return PackedMatrix(self.lines & mine, self.cells, self.is_transposed)
+
     def occupied(self) -> npt.NDArray[np.bool_]:
         """Find the rows in which any cell is true."""
         if self.is_transposed:
@@ -122,6 +130,12 @@ def evaluate(matrix: Matrix, read: Callable[[str], PackedMatrix], sizes: Sizes) 
             )
         case Stack(parts):
             return stack([evaluate(part, read, sizes) for part in parts])
+        case Entrywise() | RowDot():
+            one, other = (evaluate(child, read, sizes) for child in children(matrix))
+            both = one & other
+            return both if isinstance(matrix, Entrywise) else PackedMatrix.of(both.occupied()[:, None])
+        case MainDiagonal(of):
+            return PackedMatrix.of(evaluate(of, read, sizes).plain().diagonal()[:, None])
         case Fill(rows, cols, value):
             line = boolean.pack(np.full((1, cols.at(sizes)), bool(value.at(sizes, BOOLEAN))))
             return PackedMatrix(np.repeat(line, rows.at(sizes), axis=0), cols.at(sizes), True)

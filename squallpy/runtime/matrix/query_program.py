@@ -8,13 +8,14 @@ a semiring cannot subtract.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from squallpy.base.records import dataclass
+from squallpy.base.semirings import ARITHMETIC
 from squallpy.catalog.matrices import Matrix
 from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.matrix_program import Input
@@ -26,7 +27,7 @@ from squallpy.runtime.matrix.maintained_program import MaintainedProgram
 from squallpy.runtime.matrix.maintenance_choice import reason_to_rebuild, report_decision
 from squallpy.runtime.matrix.memory_check import check_memory
 from squallpy.runtime.matrix.normalised_rows import NormalisedRows
-from squallpy.runtime.matrix.reported_cells import Subscription
+from squallpy.runtime.matrix.reported_cells import CANCELLED, Subscription
 from squallpy.runtime.matrix.rows_to_cells import Rows, check_declared, sum_rows
 from squallpy.runtime.matrix.sparse_view import SparseView, has_few_cells
 from squallpy.runtime.matrix.stored_views import Array
@@ -81,7 +82,7 @@ class QueryProgram:
             elif name in self._normalised:
                 cells = self._normalised_change(number, rows[name], changes)
             else:
-                cells = sum_rows(rows[name], self._ring)
+                cells = self._without_residue(name, sum_rows(rows[name], self._ring))
             check_declared(self._matrices[name], cells)
             (more if grows else other)[name] = cells
         recorded = pool is not None and not self.by_rows
@@ -92,6 +93,14 @@ class QueryProgram:
                 self._record(number, more[source.name.name], before[source.name.name], changes)
         self._compare_outputs(changes)
         return changes, figures
+
+    def _without_residue(self, name: str, cells: Cells) -> Cells:
+        """Change cells so that those that would be zero but for rounding are zero, as programs may compare them."""
+        if self._ring is not ARITHMETIC:
+            return cells
+        before = self._values(name, cells)
+        gone = np.abs(before + cells.values) <= CANCELLED * np.abs(before)
+        return replace(cells, values=np.where(gone, -before, cells.values))
 
     def _cells_left(self, number: int, rows: Rows, pool: Pool, changes: ChangedCells) -> tuple[Cells, bool]:
         """Compute cells from the rows that are left, and whether adding to the present cells gives the same."""

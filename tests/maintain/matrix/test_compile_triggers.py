@@ -59,6 +59,27 @@ def test_thin_matrices_have_dense_deltas(p: int, dense: bool) -> None:
     assert (str(last.u.cols) == "p") == dense
 
 
+def test_traces_and_sums_make_no_matrix_of_a_change() -> None:
+    """Neither the cube, nor the product of entries is needed: dot products of a few columns are."""
+    for text in ("t := trace(A ^ 3)", "t := sum(A .* (A * A))"):
+        made = compiled(text, "A", {"n": 1000})
+        trigger = made.maintained.triggers["A"]
+        assert [name.name for name in made.maintained.kept] == ["x0", "t"]
+        assert {str(update.u.cols) for update in trigger.updates} == {"k", "2k", "1"}
+        assert trigger_price(made.maintained, trigger, 1, {"n": 1000}).operations < 20 * 1000**2
+
+
+def test_functions_of_entries_are_computed_again_for_changed_rows() -> None:
+    made = compiled("P := A ./ (rowSums(A) * ones(1, n)); C := P > 0.5; Q := P * P", "A", {"n": 1000})
+    trigger = made.maintained.triggers["A"]
+    assert trigger.by_rows
+    assert {update.view.name: str(update.u.cols) for update in trigger.updates}["Q"] == "2k"
+    assert all(str(update.u) == "uA" for update in trigger.updates if update.view.name in "PC")
+    whole = compiled("C := (A * A) .* A", "A", {"n": 1000}).maintained.triggers["A"]
+    assert not whole.by_rows
+    assert "C += eye(n) * VC" in map(str, whole.updates)
+
+
 def test_strategies_and_models_are_as_forced() -> None:
     text, sizes = "T := iterate[16](T0)(t => A * t + B)", {"n": 2000, "p": 1}
     ranks = {}

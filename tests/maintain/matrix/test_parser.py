@@ -9,7 +9,13 @@ from squallpy.maintain.matrix.matrix_expressions import Name
 from squallpy.maintain.matrix.matrix_program import Input
 from squallpy.maintain.matrix.parser import read_program
 
-SHAPES: dict[str, tuple[int | str, int | str]] = {"A": ("n", "n"), "X": ("m", "n"), "Y": ("m", 1), "F": (3, 4)}
+SHAPES: dict[str, tuple[int | str, int | str]] = {
+    "A": ("n", "n"),
+    "X": ("m", "n"),
+    "Y": ("m", 1),
+    "Y2": ("n", 1),
+    "F": (3, 4),
+}
 INPUTS = [Input(Name(name, Size.of(rows), Size.of(cols))) for name, (rows, cols) in SHAPES.items()]
 
 
@@ -37,6 +43,18 @@ INPUTS = [Input(Name(name, Size.of(rows), Size.of(cols))) for name, (rows, cols)
         ("B := eye(n) + diag(n, 2) /* both */ ;", "B := eye(n) + diag(n, 2)"),
         ("B := LET x := Inv(A) In x * x", "B := let x := inv(A) in x * x"),
         ("B := Iterate[2](A)(x => x * A)", "B := iterate[2](A)(x => x * A)"),
+        ("B := A .* A' ./ (A + 1 * A)", "B := (A .* A') ./ (A + 1 * A)"),
+        ("B := 2.*A.*A; C := 1./A; D := A ./ 4", "B := (2 * A) .* A\nC := 1 ./ A\nD := 0.25 * A"),
+        ("B := A .^ -2 * A", "B := (A .^ -2) * A"),
+        (
+            "B := A - A > 0.5; C := A != A'; D := A = 0; E := A == 0",
+            "B := (A - A) > 0.5\nC := A <> A'\nD := A = 0\nE := A = 0",
+        ),
+        ("B := (A >= 1) + (A <= n)", "B := (A >= 1) + (A <= n)"),
+        ("B := Max(A, 0) + abs(A)", "B := max(A, 0) + abs(A)"),
+        ("s := sum(X); r := rowSums(X)", "s := ones(1, m) * X * ones(n, 1)\nr := X * ones(n, 1)"),
+        ("c := colsums(X); t := trace(A * A)", "c := ones(1, m) * X\nt := ones(1, n) * diag(A * A)"),
+        ("d := diag(A) + diag(n, 2) * Y2", "d := diag(A) + diag(n, 2) * Y2"),
     ],
 )
 def test_programs(text: str, wanted: str) -> None:
@@ -52,6 +70,13 @@ def test_programs(text: str, wanted: str) -> None:
         ("B := [A, Y]", ARITHMETIC, "SQ2011", 6, "cannot put side by side A (n × n) and Y (m × 1)"),
         ("B := vstack(A, Y)", ARITHMETIC, "SQ2011", 6, "cannot put one upon the other"),
         ("B := inv(X)", ARITHMETIC, "SQ2011", 6, "only a square matrix has an inverse"),
+        ("B := A .* X", ARITHMETIC, "SQ2011", 6, "cannot multiply entry by entry A (n × n) and X (m × n)"),
+        ("B := X < X'", ARITHMETIC, "SQ2011", 6, "cannot compare entry by entry X (m × n) and X' (n × m)"),
+        ("B := trace(X)", ARITHMETIC, "SQ2011", 6, "only a square matrix has a diagonal, X (m × n) is none"),
+        ("B := A + (1 < 2)", ARITHMETIC, "SQ2012", 11, '"<" of numbers'),
+        ("B := max(A)", ARITHMETIC, "SQ2012", 6, "max takes 2 arguments, not 1"),
+        ("B := A > A", BOOLEAN, "SQ3002", 6, 'the boolean semiring has no ">" of entries'),
+        ("B := A ./ A", COUNTING, "SQ3002", 6, 'the counting semiring has no "./" of entries'),
         ("B := X^2", ARITHMETIC, "SQ2011", 6, "only a square matrix has powers"),
         ("B := iterate[2](X)(x => A)", ARITHMETIC, "SQ2011", 6, "cannot iterate from"),
         ("B := Q * A", ARITHMETIC, "SQ2012", 6, 'unknown matrix "Q"'),

@@ -72,6 +72,12 @@ def same(left: Matrix, right: Matrix, ring: Semiring) -> None:
         ("inv(2 * S)", "1 / 2 * inv(S)"),
         ("inv(eye(n))", "eye(n)"),
         ("A ^ 1", "A"),
+        ("(A .* B)'", "A' .* B'"),
+        ("A .* zeros(n, n) + B", "B"),
+        ("rowSums(A .* B)", "rowSums(A .* B)"),
+        ("A .* B * ones(n, 3)", "rowSums(A .* B) * ones(1, 3)"),
+        ("colSums(A .* B)", "rowSums(A' .* B')'"),
+        ("diag(A * B * A)", "rowSums(A .* (A' * B'))"),
         ("A ^ 0 * B", "B"),
     ],
 )

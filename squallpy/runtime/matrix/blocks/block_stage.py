@@ -27,7 +27,7 @@ from squallpy.runtime.matrix.blocks.partition import supersteps
 from squallpy.runtime.matrix.blocks.superstep import BlockProgram
 from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.drift import CHECK, random_vectors
-from squallpy.runtime.matrix.maintenance_choice import Prices, reason_to_evaluate, report_decision
+from squallpy.runtime.matrix.maintenance_choice import Prices, factor_for, rank_of, reason_to_evaluate, report_decision
 from squallpy.runtime.matrix.rows_to_cells import Rows, check_declared, sum_rows
 from squallpy.runtime.matrix.stored_views import Array
 from squallpy.runtime.sources.input import Input, Step
@@ -113,7 +113,7 @@ class BlockMatrices:
     ) -> tuple[list[Given], dict[str, Any]]:
         """Decide on a program in a batch, its triggers or evaluation; returns the phases, and statistics."""
         kept, made, known = program.plan, program.maintained, self._facts
-        ranks = {name: some.rank for name, some in cells.items()}
+        ranks = {name: rank_of(made, name, some) for name, some in cells.items()}
         rank = max(ranks.values(), default=0)
         before = {symbol: known.sizes[symbol] for symbol in sizes}
         grown = {symbol for symbol in sizes if sizes[symbol] > before[symbol]}
@@ -121,15 +121,16 @@ class BlockMatrices:
         is_singular = kept.name in known.singular
         if why := reason_to_evaluate(prices, ranks, grown=grown, is_first=is_first, is_singular=is_singular):
             return [*_adding(cells), (Phase("evaluate"), {})], report_decision(rank, why)
-        fired = []
+        fired, ring = [], kept.program.ring
         for name, constant in made.anf.constants.items():
             if depends_on(constant, grown):
-                fired.append((made.triggers[name], *factor_growth(constant, before, sizes, kept.program.ring)))
+                growth = factor_growth(constant, before, sizes, ring)
+                fired.append((trigger := made.triggers[name], *factor_for(trigger, *growth, ring)))
         for name, some in cells.items():
             source = made.program.input(name)
             assert source
             shape = source.name.rows.at(sizes), source.name.cols.at(sizes)
-            fired.append((made.triggers[name], *some.factors(shape, kept.program.ring)))
+            fired.append((trigger := made.triggers[name], *factor_for(trigger, *some.factors(shape, ring), ring)))
         behind = self._phases_behind(program, [trigger for trigger, *_ in fired], sizes)
         return [*_firing(fired), *behind], report_decision(rank, why)
 

@@ -11,10 +11,13 @@ from squallpy.maintain.matrix.drift_probe import Look
 from squallpy.maintain.matrix.materialise import Update
 from squallpy.maintain.matrix.matrix_expressions import (
     Diagonal,
+    Entrywise,
     Fill,
+    MainDiagonal,
     Matrix,
     Name,
     Product,
+    RowDot,
     Scale,
     Stack,
     Sum,
@@ -321,8 +324,11 @@ class SuperstepExecutor:
                 return self._value(name, Form.COLUMNS).T if turned else self._value(name, Form.ROWS)
             case Product((left, right)):
                 return product(self._rows(left), self._evaluated(right), ring)
-            case Sum() | Stack() | Scale():
+            case Sum() | Stack() | Scale() | Entrywise() | RowDot():
                 return apply_operation(matrix, [self._rows(child) for child in children(matrix)], sizes, ring)
+            case MainDiagonal(of):
+                own = self._rows(of)
+                return own[np.arange(len(own)), part.select_own(np.arange(own.shape[1]))][:, None]
             case Fill(rows, cols, value):
                 return np.full((part.extent(rows.at(sizes)), cols.at(sizes)), value.at(sizes, ring), ring.dtype)
             case Diagonal(size, value):

@@ -1,0 +1,92 @@
+"""Deltas of functions that are applied entry by entry: what has changed is computed again.
+
+    B := abs(A)     A += u * v     →     by rows:     UB := u
+                                                      VB := abs(u' * A + v) - u' * B
+                                         as a whole:  UB := eye(n)
+                                                      VB := abs(A + u * v) - B
+
+By rows it is done where all that changes is in the rows that the input's own u selects, whose columns are those of a
+unit matrix then (u' * u = eye(k)). The rank of such a delta is the number of changed rows, whatever the function.
+"""
+
+from collections.abc import Mapping
+
+from squallpy.maintain.matrix.derivation import Deltas
+from squallpy.maintain.matrix.dimensions import Number
+from squallpy.maintain.matrix.expression_cost import Guess
+from squallpy.maintain.matrix.factored_deltas import Factors
+from squallpy.maintain.matrix.matrix_expressions import (
+    Diagonal,
+    Fill,
+    Matrix,
+    Name,
+    Scale,
+    Transpose,
+    add,
+    bottom_up,
+    children,
+    names,
+    product,
+    transpose,
+    with_children,
+)
+from squallpy.maintain.matrix.matrix_program import Statement
+
+
+def change_of_rows(definition: Statement, deltas: Deltas, blocks: Mapping[str, Factors], u: Name) -> Factors | None:
+    """Factor the change of those rows of a definition that u selects; None if others may change, too."""
+    changes = dict[str, Factors]()
+    for operand in children(definition.value):
+        if isinstance(operand, Name) and operand.name in deltas:
+            changes[operand.name] = blocks[deltas[operand.name].name]
+        elif names(operand) & deltas.keys():
+            return None
+    if any(left != u for change in changes.values() for left, _ in change.blocks):
+        return None
+    operands = []
+    for operand in children(definition.value):
+        change = changes[operand.name].blocks if isinstance(operand, Name) and operand.name in changes else ()
+        operands.append(add(_select_rows(operand, u), *(right for _, right in change)))
+    after = with_children(definition.value, tuple(operands))
+    before = product(transpose(u), definition.name)
+    return Factors(((u, add(after, Scale(Number(-1), before))),))
+
+
+def _select_rows(operand: Matrix, u: Name) -> Matrix:
+    """Select rows of an operand: all rows of a constant are alike."""
+    if isinstance(operand, Fill):
+        return Fill(u.cols, operand.cols, operand.value)
+    return product(transpose(u), operand)
+
+
+def change_of_entries(definition: Statement, deltas: Deltas, factors: Mapping[str, Factors], guess: Guess) -> Factors:
+    """Factor the change of all of a definition, what it is afterwards less what it was."""
+
+    def change(operand: Matrix) -> Matrix:
+        if isinstance(operand, Transpose):
+            return transpose(change(operand.of))
+        if not isinstance(operand, Name) or operand.name not in deltas:
+            return operand
+        of = factors[deltas[operand.name].name]
+        return add(operand, product(of.u, of.v))
+
+    operands = tuple(change(operand) for operand in children(definition.value))
+    after = with_children(definition.value, operands)
+    return whole_delta(add(after, Scale(Number(-1), definition.name)), guess)
+
+
+def change_of_products(delta: Matrix, factors: Mapping[str, Factors], guess: Guess) -> Factors:
+    """Factor the change of a product of entries, as it is derived without a subtraction."""
+
+    def filled(node: Matrix) -> Matrix | None:
+        known = factors.get(node.name) if isinstance(node, Name) else None
+        return product(known.u, known.v) if known else None
+
+    return whole_delta(bottom_up(delta, filled), guess)
+
+
+def whole_delta(change: Matrix, guess: Guess) -> Factors:
+    """Factor a delta as itself, beside a unit matrix on its shorter side."""
+    if guess(change.cols) < guess(change.rows):
+        return Factors(((change, Diagonal(change.cols)),))
+    return Factors(((Diagonal(change.rows), change),))
