@@ -3,9 +3,12 @@
 from os import environ
 from typing import TYPE_CHECKING, Any
 
+from squallpy.base.sqlglot_sources import prefer_sources
+
 # a BLAS thread without work would spin for a tenth of a second, on a processor that our kernels then lack: sleep after
 # 2⁸ cycles. Read by OpenBLAS when numpy loads it, so it has to stand here.
 environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "8")
+prefer_sources()  # before anything imports sqlglot
 
 __version__ = "0.1.0"
 

@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 from squallpy.base.errors import Span, SquallError
 from squallpy.base.records import dataclass
+from squallpy.base.sqlglot_sources import check_sources
 from squallpy.frontend.source_text import ScriptText
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
+    from squallpy.frontend.dialect import Squall
     from squallpy.frontend.grammars import Parsed
 
 
@@ -74,22 +76,28 @@ def place(node: "exp.Expr | None") -> tuple[int, int] | None:
     return min(m["start"] for m in marks), max(m["end"] for m in marks) + 1
 
 
-def tokenize(text: str) -> list[Any]:
+def _dialect() -> "Squall":
+    from sqlglot import parser
+
     from squallpy.frontend.dialect import Squall
 
-    return Squall().tokenize(text)
+    check_sources(parser)
+    return Squall()
+
+
+def tokenize(text: str) -> list[Any]:
+    return _dialect().tokenize(text)
 
 
 def parse_select(script: ScriptText, start: int, end: int) -> SelectText:
     """Parse script[start:end]; raises SQ1001 where sqlglot cannot go on, SQ3001 if it is not a query."""
     from sqlglot.errors import ParseError, TokenError
 
-    from squallpy.frontend.dialect import Squall
     from squallpy.frontend.window_clause import with_windows
 
     text = script.text[start:end]
     try:
-        dialect = Squall()
+        dialect = _dialect()
         tokens = with_windows(dialect.tokenize(text), text)
         refuse_empty_names(script, start, tokens)
         trees = [tree for tree in dialect.parser().parse(tokens, text) if tree is not None]
