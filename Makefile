@@ -24,7 +24,9 @@ $(DEVELOP): $(RUN)
 demo: run  ## a small stream, its query and its fresh answer
 	PATH="$(CURDIR)/$(BIN):$$PATH" examples/demo.sh
 
+# NB: PLW1514, files that are read in the encoding of the locale, is a rule of ruff's preview
 check: setup  ## ruff, mypy, the import contracts and the rule of docstrings
+	$(BIN)/ruff check --preview --select PLW1514 squallpy
 	$(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/mypy && $(BIN)/lint-imports && $(BIN)/python tools/prose.py
 
 test: setup  ## every test but those of `make long` and `make cluster`

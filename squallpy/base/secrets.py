@@ -29,7 +29,7 @@ def _secret(kind: str, name: str) -> str:
     if kind != "file":
         raise SquallError("SQ7002", f"${{{kind}:…}} is no place of secrets", hint="write ${env:NAME} or ${file:PATH}")
     try:
-        return Path(name).read_text().rstrip("\r\n")
+        return Path(name).read_text(encoding="utf-8").rstrip("\r\n")
     except (OSError, ValueError) as error:
         why = (getattr(error, "strerror", None) or str(error)).lower()
         raise SquallError(

@@ -110,7 +110,7 @@ def list_step_tests() -> dict[str, Path]:
 
 def read_steps(path: Path) -> Steps:
     """Parse a file; streams and tables without USING get one that is never opened."""
-    lines = path.read_text().split("\n")
+    lines = path.read_text(encoding="utf-8").split("\n")
     heads = [i for i, line in enumerate(lines) if HEADS.match(line)]
     ends = [*heads[1:], len(lines)]
     script = "\n".join(lines[: heads[0]] if heads else lines)

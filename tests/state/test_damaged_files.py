@@ -123,3 +123,10 @@ def test_what_is_in_memory_is_known() -> None:
     assert not state_folders.is_memory(Path("/proc"))
     if Path("/dev/shm").is_dir():
         assert state_folders.is_memory(Path("/dev/shm") / "squallpy-nowhere")
+
+
+def test_names_of_mounts_have_blanks_and_letters_of_all_kinds(tmp_path: Path) -> None:
+    mounts = tmp_path / "mounts"
+    mounts.write_bytes("ext4 / ext4 rw 0 0\nm /mnt/ä\\040€ tmpfs rw 0 0\n".encode() + b"n /mnt/\xff ext4 rw 0 0\n")
+    found = [state_folders.is_memory(Path(name), mounts) for name in ("/mnt/ä €/x", "/mnt/ä", "/mnt/ä €2")]
+    assert found == [True, False, False]

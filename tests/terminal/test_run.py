@@ -521,3 +521,14 @@ def test_version_options_and_doctor(squall: Squall) -> None:
     assert examined.status in (0, 3)
     assert all(line[:4] in ("ok  ", "✗   ") for line in examined.out.splitlines())
     assert "ok  Python 3." in examined.out
+
+
+def test_a_locale_without_letters_beyond_ascii(tmp_path: Path) -> None:
+    """Scripts, what files have and answers are UTF-8 there, too."""
+    (tmp_path / "r.csv").write_text("é,1\n日本,2\n", encoding="utf-8")
+    script = "CREATE STREAM r (a STRING, n INT) USING csv OPTIONS (path 'r.csv'); SELECT a, n FROM r WHERE a <> 'ü';"
+    (tmp_path / "q.sql").write_text(script, encoding="utf-8")
+    plain = {"LC_ALL": "POSIX", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    given = [sys.executable, "-m", "squallpy.terminal", "run", "q.sql", "--backend", "local"]
+    done = subprocess.run(given, cwd=tmp_path, env=os.environ | plain, capture_output=True)
+    assert done.stdout.decode() == "a,n\né,1\n日本,2\n" and done.returncode == 0, done.stderr

@@ -249,7 +249,7 @@ def _space() -> str:
 def _started(process: int) -> int | None:
     """Read the start of a process, in ticks since boot; None if it does not run, 0 if that cannot be read."""
     try:
-        stat = Path(f"/proc/{process}/stat").read_text()
+        stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         if Path("/proc/self/stat").exists():
             return None

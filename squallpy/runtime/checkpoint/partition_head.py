@@ -72,7 +72,7 @@ class Head:
 def boot_id() -> str:
     """Identify this boot of the host: 36 characters."""
     try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
     except OSError:  # NB: not on Linux: the host and its approximate start
         started = os.stat("/var/run").st_ctime_ns if os.path.exists("/var/run") else 0
         return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{uuid.getnode()} {started}"))

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import socket
 import stat
@@ -212,13 +213,13 @@ def make_private(folder: Path) -> None:
             folder.chmod(0o700)
 
 
-def is_memory(folder: Path) -> bool:
+def is_memory(folder: Path, mounts: Path = Path("/proc/self/mounts")) -> bool:
     """True if a folder of this host is in memory."""
     where, best, kind = os.path.realpath(folder), "", ""
     with suppress(OSError):
-        for line in Path("/proc/self/mounts").read_text().splitlines():
-            _, mount, type_, *_ = line.split(" ")
-            mount = mount.encode().decode("unicode_escape")  # as it writes blanks
+        for line in mounts.read_bytes().splitlines():
+            _, mount, type_, *_ = (os.fsdecode(word) for word in line.split(b" "))
+            mount = re.sub(r"\\(\d{3})", lambda found: chr(int(found[1], 8)), mount)  # as it writes blanks
             if len(mount) >= len(best) and (where == mount or where.startswith(mount.rstrip("/") + "/")):
                 best, kind = mount, type_
     return kind in ("tmpfs", "ramfs")

@@ -117,7 +117,7 @@ def code_folder() -> Path:
 
 def _load_alone(path: Path) -> None:
     """Compile a module, unless another process that does is waited for."""
-    with open(path.with_suffix(".lock"), "w") as lock:
+    with open(path.with_suffix(".lock"), "w", encoding="utf-8") as lock:
         flock(lock, LOCK_EX)
         _load(path)
 

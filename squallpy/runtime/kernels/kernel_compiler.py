@@ -61,7 +61,7 @@ def _content_hash(file: Path) -> bytes:
 def _imported(file: Path, root: Path) -> frozenset[Path]:
     """List the files of squallpy that one imports, themselves or a name in them."""
     paths = list[Path]()
-    for module, names in _IMPORT.findall(file.read_text()):
+    for module, names in _IMPORT.findall(file.read_text(encoding="utf-8")):
         folder = root.joinpath(*module.split("."))
         paths += (folder / "__init__", folder, *(folder / name for name in re.findall(r"\w+", names)))
     return frozenset(path for each in paths if (path := each.with_suffix(".py")).is_file())
