@@ -101,7 +101,7 @@ def main() -> None:
             rows = with_texts(pq.read_table(data / f"{name}.parquet"))
             counts[name] = len(rows)
             for suffix, some in (("", rows), ("-one", rows.slice(0, 1))):
-                fill(server, f"{name}{suffix}", objects(some))
+                fill(server, f"{name}{suffix}", objects(some).to_pylist())
         total = sum(counts.values())
         each = {name: -(-given.batch_rows * count // total) for name, count in counts.items()}
         ways: dict[str, Callable[[str], pa.Table]] = {

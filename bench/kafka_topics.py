@@ -68,11 +68,11 @@ def messages(format: str, rows: pa.Table, registry: SchemaRegistry) -> Iterator[
     """Write rows as messages."""
     row, envelope = schemas(rows)
     if format == "json":
-        yield from objects(rows)
+        yield from objects(rows).to_pylist()
     elif format == "avro":
         yield from records(row, rows.to_pylist(), registry.register("row", json.dumps(row)))
     elif format == "debezium-json":
-        for each in objects(rows):
+        for each in objects(rows).to_pylist():
             yield b'{"before": null, "after": %s, "source": {"lsn": 1}, "op": "c"}' % each
     else:
         told = ({"before": None, "after": each, "source": {"lsn": 1}, "op": "c"} for each in rows.to_pylist())
@@ -133,7 +133,7 @@ def main() -> None:
             for topic, some in ((format, rows), (f"{format}-one", rows.slice(0, 1))):
                 fill(server, topic, messages(format, some, registry))
         for number, some in (("", rows), ("-one", rows.slice(0, 1))):
-            (folder / f"json{number}.json").write_bytes(b"".join(each + b"\n" for each in objects(some)))
+            (folder / f"json{number}.json").write_bytes(b"".join(each + b"\n" for each in objects(some).to_pylist()))
             with (folder / f"avro{number}.avro").open("wb") as out:
                 fastavro.writer(out, schemas(rows)[0], some.to_pylist())
 

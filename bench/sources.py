@@ -2,7 +2,6 @@
 
 python -m bench.sources                  200,000 changes; 20 seconds at 1,000 rows/s
 python -m bench.sources --changes 1000000 --seconds 60
-python -m bench.sources --minutes 60             an hour of 10,000 rows a second, by tenths: memory, batches, held log
 
 PostgreSQL is started in a temporary folder. A run with a checkpoint has resumed, and its server's sender is stopped
 while pgbench makes the changes: what is measured is receiving, reading and maintaining them when it goes on.
@@ -41,14 +40,13 @@ QUERIES = {
 
 
 class Pace(Observer):
-    """An observer that counts the rows that batches have read, and keeps how long each took."""
+    """An observer that counts the rows that batches have read."""
 
     def __init__(self) -> None:
-        self.rows, self.seconds = 0, list[float]()
+        self.rows = 0
 
     def on_query_progress(self, report: BatchReport) -> None:
         self.rows += report.tuples
-        self.seconds.append(report.seconds)
 
 
 def run(
@@ -58,9 +56,15 @@ def run(
     trigger: str,
     stop: threading.Event | None = None,
     observer: Observer | None = None,
+    batch_rows: int | None = None,
 ) -> None:
     options = RunOptions(
-        backend=backend, trigger=BatchTrigger.parse(trigger), changes=True, final=False, checkpoint=str(kept)
+        backend=backend,
+        trigger=BatchTrigger.parse(trigger),
+        changes=True,
+        final=False,
+        checkpoint=str(kept),
+        batch_rows=batch_rows,
     )
     Session(Path("bench.sql"), text=text).run(options, IgnoringSink(), stop, observer=observer)
 
@@ -124,43 +128,6 @@ def latency(server: PostgresServer, folder: Path, seconds: int, backend: str) ->
     return [float(row[0]) for row in server.execute("SELECT EXTRACT(epoch FROM seen - sent) FROM s")]
 
 
-def endure(server: PostgresServer, folder: Path, minutes: float, backend: str, rate: int) -> None:
-    """Insert rows at a rate, and print for each tenth of the time what a run takes that keeps a sink of them fresh."""
-    server.clear()
-    server.execute(
-        "CREATE TABLE h (g int, v int)", "ALTER TABLE h REPLICA IDENTITY FULL", "CREATE PUBLICATION squall FOR TABLE h"
-    )
-    of = f"USING postgres OPTIONS (url '{server.url}'"
-    query = "SELECT g, COUNT(*) AS n, SUM(v) AS v FROM h GROUP BY g"
-    text = f"CREATE STREAM h {of}); CREATE SINK s {of}, mode 'upsert') AS {query};"
-    pace, stop, kept = Pace(), threading.Event(), folder / f"{backend}-endurance"
-    running = threading.Thread(target=run, args=(text, backend, kept, "as-it-comes", stop, pace))
-    running.start()
-    wait_for(lambda: bool(pace.seconds))
-    held = "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), confirmed_flush_lsn)::bigint FROM pg_replication_slots"
-    with psycopg.connect(server.url, autocommit=True) as connection:
-        begin, sent, most, tenth = monotonic(), 0, 0, 1
-        while tenth <= 10:
-            now = monotonic() - begin
-            if (due := int(now * rate)) > sent:
-                connection.execute(f"INSERT INTO h SELECT i % 1000, i % 7 FROM generate_series({sent}, {due - 1}) i")
-                sent = due
-            most = max([most, *(int(row[0]) for row in connection.execute(held).fetchall())])
-            if now >= tenth * minutes * 6:
-                cuts, pace.seconds = quantiles(pace.seconds, n=100), []
-                size = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 20
-                says = f"{tenth:3} tenths, {sent:,} rows, {sent - pace.rows:,} unread, {size:,} MB, batches p50"
-                says += f" {cuts[49] * 1e3:.0f} ms, p95 {cuts[94] * 1e3:.0f} ms, log held at most {most >> 20} MB"
-                print(says, flush=True)
-                tenth, most = tenth + 1, 0
-            sleep(0.01)
-    wait_for(lambda: pace.rows == sent)
-    stop.set()
-    running.join()
-    wanted = sorted(server.execute(query))
-    assert sorted(server.execute("SELECT g, n, v FROM s")) == wanted
-
-
 def has_commits(server: PostgresServer) -> bool:
     return bool(server.execute("SELECT 1 FROM pg_tables WHERE tablename = 'squall_commits'"))
 
@@ -177,8 +144,6 @@ def main() -> None:
     parser.add_argument("--changes", type=int, default=200_000)
     parser.add_argument("--seconds", type=int, default=20)
     parser.add_argument("--backends", nargs="*", default=["local", "spark"])
-    parser.add_argument("--minutes", type=float, default=0.0, help="only insert rows at a rate, for so long")
-    parser.add_argument("--rate", type=int, default=10_000)
     given = parser.parse_args()
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o711)  # NB: the server may have a user of its own
@@ -186,9 +151,6 @@ def main() -> None:
         server = PostgresServer(place)
         server.execute("ALTER SYSTEM SET wal_sender_timeout = 0", "SELECT pg_reload_conf()")
         for backend in given.backends:
-            if given.minutes:
-                endure(server, Path(folder), given.minutes, backend, given.rate)
-                continue
             for name in QUERIES:
                 found = throughput(server, Path(folder), given.changes, backend, name)
                 print(f"{backend:6} {name:24} {found:10,.0f} changes/s", flush=True)

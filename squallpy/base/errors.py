@@ -28,6 +28,11 @@ def shorten(text: str) -> str:
     return text if len(text) <= 60 else text[:56] + "...'"
 
 
+def counted(count: int, noun: str, plural: str) -> str:
+    """Write a number and what it counts: 1 batch, 1,200 batches."""
+    return f"{count:,} {noun if count == 1 else plural}"
+
+
 @dataclass(frozen=True, slots=True)
 class Notice:
     """A note on a script that runs: one line, as an error's."""

@@ -12,6 +12,7 @@ from squallpy.base.batch_trigger import parse_interval
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.records import dataclass
 from squallpy.base.secrets import resolve
+from squallpy.catalog.topic_offsets import ALLOWED, parse_offsets
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,8 @@ CONNECTORS: Mapping[str, Connector] = {
         {
             **_BROKERS,
             "subscribe": "the topic",
-            "startingoffsets": "where a run without a checkpoint begins: earliest or latest",
+            "startingoffsets": "where a run without a checkpoint begins: earliest, latest, or offsets as JSON",
+            "endingoffsets": "the offsets that are not read any more: latest, or offsets as JSON",
             "format": "the format of messages: json or avro, debezium-json or debezium-avro for envelopes",
             "key": "the columns that are in keys of messages",
             "key.format": "the format of keys: text, of one column, json or avro",
@@ -185,7 +187,6 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "snapshot.mode": ("initial", "never"),
     "existing": ("keep", "replace"),
     "readchangefeed": ("true", "false"),
-    "startingoffsets": ("earliest", "latest"),
     "format": ("json", "avro", *DEBEZIUM),
     "key.format": ("text", "json", "avro"),
 }
@@ -237,6 +238,9 @@ def check_connector_option(format: str, key: str, value: str, known: Mapping[str
         raise SquallError("SQ7002", f'option "{key}" cannot be "{value}"', hint="the number of a version")
     if name == "slot.name" and not re.fullmatch(r"[a-z0-9_]{1,54}", value):
         raise SquallError("SQ7002", f'"{value}" is no name of a slot', hint="write a-z, 0-9 and _, 54 at most")
+    for option in ALLOWED:
+        if name == option.lower():
+            parse_offsets(option, value)
     place = resolve(value)
     if name in ("subscribe", "topic") and (not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", place) or place in (".", "..")):
         hint = "a stream for each, and UNION ALL" if "," in place else "write A-Z, a-z, 0-9, ., _ and -, 249 at most"

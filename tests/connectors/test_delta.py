@@ -188,7 +188,7 @@ def test_sinks_that_have_rows(tmp_path: Path) -> None:
     world.append()
     text = script(world, "", sink)
     run(text, checkpoint=tmp_path / "1")
-    with pytest.raises(SquallError, match=r"SQ7005 .*has 1 batches of this query, and this run begins anew"):
+    with pytest.raises(SquallError, match=r"SQ7005 .*has 1 batch of this query, and this run begins anew"):
         run(text, checkpoint=tmp_path / "2")
     replaced = text.replace("mode 'upsert'", "mode 'upsert', existing 'replace'")
     world.append()

@@ -149,7 +149,7 @@ def test_modes_and_tables_that_have_rows(tmp_path: Path) -> None:
     world.append()
     text = world.script(", mode 'upsert'")
     run(text, checkpoint=tmp_path / "1")
-    with pytest.raises(SquallError, match=r"SQ7005 .*db.s has 1 batches of this query, and this run begins anew"):
+    with pytest.raises(SquallError, match=r"SQ7005 .*db.s has 1 batch of this query, and this run begins anew"):
         run(text, checkpoint=tmp_path / "2")
     world.append()
     replaced = world.script(", mode 'upsert', existing 'replace'")

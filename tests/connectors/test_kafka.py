@@ -77,6 +77,47 @@ def oracle_messages(kafka: KafkaServer, tmp_path: Path, backend: str) -> None:
     assert sum(row[1] for row in every) > len(rows)
 
 
+def test_offsets_that_options_name(kafka: KafkaServer, tmp_path: Path) -> None:
+    """As Spark's source takes them: an offset of each partition, -1 the latest, -2 the earliest."""
+    kafka.create("named", 2)
+    producer = Producer({"bootstrap.servers": kafka.address})
+    for n in range(20):
+        producer.produce("named", json.dumps({"id": n, "k": n, "v": n}), partition=n % 2)
+    producer.flush(30)
+
+    def found(*options: str, checkpoint: Path | None = None, answers: Answers | None = None) -> set[int]:
+        text = script(kafka, "named", "".join(f", {each}" for each in options))
+        return {row[0] for row in run(text, answers, checkpoint).rows}
+
+    starts, stops = (
+        'startingOffsets \'{"named": {"0": 7, "1": %d}}\'',
+        'endingOffsets \'{"named": {"0": %d, "1": -1}}\'',
+    )
+    assert found(starts % -2) == {14, 16, 18, *range(1, 20, 2)}
+    assert found(starts % -1) == {14, 16, 18}
+    assert found(starts % 9, stops % 8) == {14, 19}
+    assert found("STARTINGOFFSETS 'Latest'", "endingOffsets 'LATEST'") == set()
+    kept, answers = tmp_path / "kept", Answers()
+    assert found(starts % 8, stops % 8, checkpoint=kept, answers=answers) == {14, 17, 19}
+    assert found(starts % 0, stops % 8, checkpoint=kept, answers=answers) == {14, 17, 19}
+    assert found(starts % 0, stops % 30, checkpoint=kept, answers=answers) == {14, 16, 17, 18, 19}
+    for options, says in (
+        (starts % 11, "SQ4009 .*partition 1 has no offset 11, .*: it has 0 to 10"),
+        (
+            'startingOffsets \'{"named": {"0": 1}}\'',
+            "SQ7002 .*has offsets of the partitions 0, and named has 0, 1, write an offset of each, -1 or -2 where",
+        ),
+        ('startingOffsets \'{"other": {"0": 1}}\'', 'SQ7002 .*of the topic "other", and the stream reads "named"'),
+        ('endingOffsets \'{"named": {"0": -2, "1": 0}}\'', 'SQ7002 .*"endingOffsets" cannot be .*, write latest, or'),
+        ("endingOffsets 'earliest'", 'SQ7002 .*"endingOffsets" cannot be "earliest", write latest, or'),
+        ('startingOffsets \'{"named": {"x": 1}}\'', "SQ7002 .*cannot be .*: -1 is the latest offset, -2 the earliest"),
+        ('startingOffsets \'{"named": {"0": 1.5}}\'', "SQ7002 .*cannot be"),
+        ("startingOffsets '{\"named\": []}'", "SQ7002 .*cannot be"),
+    ):
+        with pytest.raises(SquallError, match=says):
+            found(options)
+
+
 def test_messages_of_any_shape(kafka: KafkaServer) -> None:
     """Line ends, empty messages, long ones and what is no text: each row is read from its own message, or named."""
     kafka.create("shapes", 1)

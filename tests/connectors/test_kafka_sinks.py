@@ -95,7 +95,7 @@ def test_what_is_there_when_a_run_begins_anew(kafka: KafkaServer, tmp_path: Path
     world = World(kafka, "anew", 3)
     world.change()
     run(script(kafka, "anew"), checkpoint=tmp_path / "1")
-    with pytest.raises(SquallError, match=r"SQ7005 script.sql:1:\d+: the topic anew-out of .* has 1 batches of this"):
+    with pytest.raises(SquallError, match=r"SQ7005 script.sql:1:\d+: the topic anew-out of .* has 1 batch of this"):
         run(script(kafka, "anew"), checkpoint=tmp_path / "2")
     kafka.create("other-out", 1)
     send(kafka, "other-out", [{"id": 1}])

@@ -337,7 +337,7 @@ def fault_sinks_that_have_rows(table: PostgresServer, tmp_path: Path) -> None:
     assert sorted(table.execute("SELECT * FROM s")) == answer
     table.execute("SELECT pg_drop_replication_slot('squall')")
     said = refused(sink(table), tmp_path / "2")
-    assert "SQ7005" in said and "has 1 batches of this query, and this run begins anew" in said
+    assert "SQ7005" in said and "has 1 batch of this query, and this run begins anew" in said
     table.execute("DROP TABLE squall_commits", "INSERT INTO s VALUES (9, 9)")
     assert "has rows, and this run begins anew" in refused(sink(table), tmp_path / "3")
     run(sink(table, "mode 'upsert', existing 'keep'"), checkpoint=tmp_path / "4")
@@ -364,6 +364,42 @@ def fault_tables_of_sinks(table: PostgresServer, tmp_path: Path, made: str, says
         table.execute("ALTER TABLE s DROP CONSTRAINT s_n_check")
         run(sink(table), checkpoint=tmp_path / "kept")
         assert sorted(table.execute("SELECT * FROM s")) == [(0, 10), (1, 10), (2, 10)]
+
+
+def fault_names_that_the_server_cuts_off(table: PostgresServer) -> None:
+    """A name of more than 63 bytes is refused before anything is made; of umlauts these are 32."""
+    of = f"USING postgres OPTIONS (url '{table.url}', mode 'upsert', key 'v'"
+    for name, options, says in (
+        ("ä" * 32, "", f'"{"ä" * 32}" has 64 bytes, and a name of PostgreSQL at'),
+        ("n", f", table 'public.{'t' * 64}'", f'"{"t" * 64}" has 64 bytes, and a name of PostgreSQL at'),
+    ):
+        query = f'SELECT v, COUNT(*) AS "{name}" FROM t GROUP BY v'
+        text = stream(table, query=f"CREATE SINK s {of}{options}) AS {query}")
+        said = refused(text)
+        assert "SQ7005" in said and says in said and "at most 63, " in said
+        assert not table.execute("SELECT 1 FROM pg_tables WHERE schemaname = 'public' AND tablename <> 't'")
+    query = f"SELECT v, COUNT(*) AS {'n' * 63} FROM t GROUP BY v"
+    run(stream(table, query=f"CREATE SINK s {of}) AS {query}"))
+    assert table.execute(f"SELECT v, {'n' * 63} FROM s WHERE v = 1") == [(1, 10)]
+
+
+def fault_a_full_disk_at_the_server(table: PostgresServer, tmp_path: Path) -> None:
+    """Nothing of the batch is there, and the same command goes on when there is room."""
+    run(sink(table), checkpoint=tmp_path / "kept")
+    table.execute(
+        "CREATE FUNCTION fails() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'could not extend file'"
+        " USING ERRCODE = 'disk_full'; END $$",
+        "CREATE TRIGGER fails BEFORE INSERT ON s FOR EACH STATEMENT EXECUTE FUNCTION fails()",
+        "DELETE FROM t WHERE v = 1",
+        "UPDATE t SET v = 5 WHERE v = 2",
+    )
+    for _ in range(2):
+        said = refused(sink(table), tmp_path / "kept")
+        assert "SQ7006" in said and "could not extend file (53100), the batch before is whole" in said
+        assert sorted(table.execute("SELECT * FROM s")) == [(0, 10), (1, 10), (2, 10)]
+    table.execute("DROP TRIGGER fails ON s")
+    run(sink(table), checkpoint=tmp_path / "kept")
+    assert sorted(table.execute("SELECT * FROM s")) == [(0, 10), (5, 10)]
 
 
 def test_modes_of_sinks(table: PostgresServer, tmp_path: Path) -> None:

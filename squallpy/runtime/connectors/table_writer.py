@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
-from squallpy.base.errors import Span, SquallError
+from squallpy.base.errors import Span, SquallError, counted
 from squallpy.catalog.connectors import CONNECTORS
 from squallpy.catalog.sink_spec import FINAL, SinkSpec
 
@@ -69,7 +69,7 @@ class TableWriter(ABC, Generic[AnySink]):
 
 def order_error(sink: NumberedSink, known: int, batch: int) -> SquallError:
     """Describe a target whose batches are not those of the checkpoint."""
-    message = f"{sink} has {known + 1:,} batches of this query, and the checkpoint has given {batch:,}"
+    message = f"{sink} has {_batches(known)} of this query, and the checkpoint has given {batch:,}"
     hint = "another checkpoint has written to it, or one of both was put back: begin anew with both"
     return SquallError("SQ7005", message, _place(sink), hint)
 
@@ -81,7 +81,7 @@ def existing_error(sink: NumberedSink, last: int, rows: str = "rows") -> SquallE
         last: The last batch of the same query that is there, `NONE` if what is there is of others.
         rows: What a target of this kind has.
     """
-    what = f"has {rows}" if last == NONE else f"has {last + 1:,} batches of this query"
+    what = f"has {rows}" if last == NONE else f"has {_batches(last)} of this query"
     hint = "write existing 'replace' to delete them, or existing 'keep'"
     return SquallError("SQ7005", f"{sink} {what}, and this run begins anew", _place(sink), hint)
 
@@ -90,6 +90,10 @@ def fenced_error(sink: NumberedSink) -> SquallError:
     """Describe a target that a run which began later has taken over."""
     hint = "of two runs that write to one target, the one that began last goes on"
     return SquallError("SQ7005", f"another run has taken over {sink}", _place(sink), hint)
+
+
+def _batches(last: int) -> str:
+    return counted(last + 1, "batch", "batches")
 
 
 def _place(sink: NumberedSink) -> Span | None:

@@ -18,11 +18,16 @@ _NO_NUMBER = {"nan": '"NaN"', "-nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-I
 
 def json_rows(table: pa.Table) -> Iterator[bytes]:
     """Write the lines of a table, piece by piece."""
+    yield from map(to_bytes, json_objects(table))
+
+
+def json_objects(table: pa.Table) -> Iterator[pa.Array]:
+    """Write each row of a table as an object, piece by piece."""
     names = [json.dumps(name, ensure_ascii=False) for name in table.column_names]
     for piece in pieces(table):
         columns = zip(names, piece.columns, piece.schema, strict=True)
         pairs = [join(pa.scalar(name), _value(column, field), by=": ") for name, column, field in columns]
-        yield to_bytes(join(pa.scalar("{"), join(*pairs, by=", "), pa.scalar("}")))
+        yield join(pa.scalar("{"), join(*pairs, by=", "), pa.scalar("}"))
 
 
 def _value(column: pa.Array, field: pa.Field) -> pa.Array:

@@ -25,7 +25,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from squallpy.base.errors import SquallError
+from squallpy.base.errors import SquallError, counted
 from squallpy.base.records import dataclass
 from squallpy.runtime.checkpoint.partition_head import fresh_name
 from squallpy.runtime.sinks.file_format import FileFormat
@@ -134,7 +134,8 @@ class BatchFileWriter:
         if batch < known.batches:
             return
         if batch > known.batches:
-            message = f"{self._folder} has {known.batches:,} batches, and the checkpoint has given {batch:,}"
+            whole = counted(known.batches, "batch", "batches")
+            message = f"{self._folder} has {whole}, and the checkpoint has given {batch:,}"
             hint = "put back the folder that it has written to, or name another checkpoint"
             raise SquallError("SQ7005", message, hint=hint)
         check_place(self._folder, batch)

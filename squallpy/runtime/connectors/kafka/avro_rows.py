@@ -6,7 +6,6 @@ k INT, s DECIMAL(12,2)   →   {"type": "record", "fields": [{"name": "k", "type
 import io
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -47,15 +46,16 @@ class AvroRows:
         number = avro.registry.register(f"{topic}-{part}", json.dumps(made))
         return cls(library().parse_schema(made), b"\0" + number.to_bytes(4, "big"))
 
-    def records(self, rows: pa.Table) -> Iterator[bytes]:
+    def records(self, rows: pa.Table) -> pa.Array | pa.ChunkedArray:
         """Encode rows."""
-        write = library().schemaless_writer
+        write, found = library().schemaless_writer, list[bytes]()
         numbered = [c.cast(_number(c.type)) if pa.types.is_temporal(c.type) else c for c in rows.columns]
         for row in pa.table(numbered, rows.column_names).to_pylist():
             out = io.BytesIO(self.head)
             out.seek(len(self.head))
             write(out, self.parsed, row)
-            yield out.getvalue()
+            found.append(out.getvalue())
+        return pa.array(found, pa.binary())
 
 
 def _number(type: pa.DataType) -> pa.DataType:

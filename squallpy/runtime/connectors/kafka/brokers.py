@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from squallpy.base.batch_trigger import parse_interval
@@ -18,6 +18,7 @@ from squallpy.base.records import dataclass
 from squallpy.base.secrets import resolve
 from squallpy.catalog.connectors import BROKERS
 from squallpy.runtime.connectors.kafka.librdkafka import NativeConsumer
+from squallpy.runtime.connectors.kafka.native_producer import NativeProducer
 
 Client = TypeVar("Client")
 T = TypeVar("T")
@@ -34,7 +35,7 @@ _READS = {
     "queued.max.messages.kbytes": "16384",
     "fetch.queue.backoff.ms": "5",  # NB: usually a second, in which a reader that is quicker has nothing to read
 }
-_WRITES = {
+_WRITES: Mapping[str, str] = {
     "linger.ms": "5",
     "retry.backoff.ms": "10",  # NB: a transaction begins with a retry, while brokers end the one before
     "partitioner": "murmur2_random",
@@ -71,21 +72,24 @@ class Brokers:
 
     def consumer(self, group: str = GROUP) -> Consumer:
         """Make a consumer; SQ7002 for a setting that the client does not know."""
-        return self._made(Consumer, {"isolation.level": "read_committed"}, _READS | {"group.id": group})
+        settings = self._settings({"isolation.level": "read_committed"}, _READS | {"group.id": group})
+        return _made(lambda: Consumer({**settings, **_QUIET}))
 
     def reader(self) -> NativeConsumer:
         """Make a consumer whose messages are columns."""
         ours = _READS | {"group.id": GROUP, "log_level": "0"}
         return NativeConsumer(self._settings({"isolation.level": "read_committed"}, ours))
 
-    def producer(self, transactional: str, delivered: Callable[[KafkaError | None, object], None]) -> Producer:
-        """Make a producer of transactions, which tells what becomes of messages."""
-        return self._made(Producer, _WRITES, {"transactional.id": transactional, "on_delivery": delivered})
+    def producer(self, transactional: str, topic: str) -> NativeProducer:
+        """Make a producer of transactions in a topic; SQ7002 for a setting that the client does not know."""
+        ours = {"transactional.id": transactional, "log_level": "0"}
+        return _made(lambda: NativeProducer(self._settings(_WRITES, ours), topic))
 
     def admin(self) -> "Admin":
         """Make a client that describes and makes topics."""
         heard = list[KafkaError]()
-        return Admin(self._made(AdminClient, {}, {"error_cb": heard.append}), heard)
+        settings = {**self._settings({}, {"error_cb": heard.append}), **_QUIET}
+        return Admin(_made(lambda: AdminClient(settings)), heard)
 
     def marks(self, consumer: Consumer, topic: str, partition: int, patience: float) -> tuple[int, int]:
         """Return the first offset of a partition, and that behind the last message that is committed."""
@@ -117,16 +121,6 @@ class Brokers:
         hint = "a retry does not help before that is mended"
         return SquallError("SQ8010", f"Kafka at {self} says: {said(reason)}", hint=hint)
 
-    def _made(
-        self, kind: Callable[[dict[str, Any]], Client], usual: Mapping[str, Any], ours: Mapping[str, Any]
-    ) -> Client:
-        """Make a client."""
-        try:
-            return kind({**self._settings(usual, ours), **_QUIET})
-        except KafkaException as error:
-            hint = "write kafka.sasl.mechanism 'PLAIN' or 'SCRAM-SHA-256'" if "GSSAPI" in said(error) else ""
-            raise SquallError("SQ7002", f"the client of Kafka refuses its settings: {said(error)}", hint=hint) from None
-
     def _settings(self, usual: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
         """Join usual settings, those of options, and ours, which options do not change."""
         return {**usual, **{name: resolve(value) for name, value in self.settings}, **ours}
@@ -147,6 +141,15 @@ class Admin:
         if not is_passing(found := kafka_error(error)):
             return found
         return next((each for each in told if not is_passing(each)), told[-1] if told else found)
+
+
+def _made(make: Callable[[], Client]) -> Client:
+    """Make a client; SQ7002 for settings that it refuses."""
+    try:
+        return make()
+    except KafkaException as error:
+        hint = "write kafka.sasl.mechanism 'PLAIN' or 'SCRAM-SHA-256'" if "GSSAPI" in said(error) else ""
+        raise SquallError("SQ7002", f"the client of Kafka refuses its settings: {said(error)}", hint=hint) from None
 
 
 def kafka_error(error: KafkaException | KafkaError) -> KafkaError:

@@ -5,21 +5,18 @@ mode upsert   −(ann, 3)              →   ann: nothing
 mode changes  7, +, (bob, 4)         →   {"batch": 7, "op": "+", "name": "bob", "n": 4}
 """
 
-from collections.abc import Iterator, Sequence
-
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from squallpy.base.errors import SquallError
 from squallpy.base.records import dataclass
 from squallpy.catalog.sink_spec import UPSERT, SinkSpec
 from squallpy.runtime.connectors.kafka.avro_messages import AVRO, AvroFormat
 from squallpy.runtime.connectors.kafka.avro_rows import AvroRows
-from squallpy.runtime.formats.json_lines import json_rows
+from squallpy.runtime.connectors.kafka.native_producer import Messages
+from squallpy.runtime.formats.json_lines import json_objects
 from squallpy.runtime.formats.text_columns import cells
 from squallpy.runtime.sinks.change_table import DELETE
-
-Message = tuple[bytes | None, bytes | None, list[tuple[str, str | bytes | None]]]
-"""The key, the value and the headers of a message."""
 
 
 @dataclass(frozen=True)
@@ -57,18 +54,17 @@ class Encoding:
         is_text = len(key) == 1 and formats["key"] == "text"
         return cls(spec, schema, tuple(values), key, is_text, made.get("key"), made.get("value"))
 
-    def messages(self, rows: pa.Table, batch: int) -> list[Message]:
+    def messages(self, rows: pa.Table, batch: int) -> Messages:
         """Encode the rows of a batch, in their order."""
         keys, own = self._keys(rows, batch), rows.select(self.values)
         values = self.avro_value.records(own) if self.avro_value else objects(own)
-        if self.spec.mode != UPSERT:
-            return [(key, value, []) for key, value in zip(keys, values, strict=True)]
-        went = (op == DELETE for op in rows.column("op").to_pylist())
-        return [(key, None if gone else value, []) for key, value, gone in zip(keys, values, went, strict=True)]
+        if self.spec.mode == UPSERT:
+            values = pc.if_else(pc.equal(rows.column("op"), DELETE), pa.scalar(None, pa.binary()), values)
+        return Messages(keys, values)
 
-    def _keys(self, rows: pa.Table, batch: int) -> Sequence[bytes | None] | Iterator[bytes]:
+    def _keys(self, rows: pa.Table, batch: int) -> pa.Array | pa.ChunkedArray:
         if not self.key:
-            return [None] * len(rows)
+            return pa.nulls(len(rows), pa.binary())
         if self.avro_key:
             return self.avro_key.records(rows.select(self.key))
         if not self.is_text:
@@ -78,10 +74,9 @@ class Encoding:
         if column.null_count:
             message = f'batch {batch:,} has NULL as the key "{name}", for which there is no text'
             raise SquallError("SQ7006", message, self.spec.place("key"), "write key.format 'json'")
-        return [text.encode() for text in cells(column).to_pylist()]
+        return cells(column).cast(pa.binary())
 
 
-def objects(rows: pa.Table) -> Iterator[bytes]:
+def objects(rows: pa.Table) -> pa.ChunkedArray:
     """Encode rows as objects of JSON."""
-    for lines in json_rows(rows):
-        yield from lines.split(b"\n")[:-1]
+    return pa.chunked_array([some.cast(pa.binary()) for some in json_objects(rows)], pa.binary())

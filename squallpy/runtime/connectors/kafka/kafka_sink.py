@@ -10,14 +10,14 @@ import base64
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, replace
 from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
 from squallpy.base.errors import SquallError
@@ -26,14 +26,15 @@ from squallpy.base.records import dataclass
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.sink_spec import APPEND, UPSERT, SinkSpec
 from squallpy.runtime.connectors.kafka.brokers import Brokers, is_passing, kafka_error, pause, said
-from squallpy.runtime.connectors.kafka.encoding import Encoding, Message
+from squallpy.runtime.connectors.kafka.encoding import Encoding
 from squallpy.runtime.connectors.kafka.librdkafka import KEY, VALUE
+from squallpy.runtime.connectors.kafka.native_producer import Header, Messages, NativeProducer
 from squallpy.runtime.connectors.table_writer import NONE, TableWriter, existing_error, fenced_error
 from squallpy.runtime.sinks.protocol import SinkWriter
 
 LOOK = 10.0  # seconds for an answer
+_NOTHING = Messages(pa.array([], pa.binary()), pa.array([], pa.binary()))
 _GRACE = 5.0  # seconds more for a call that should have ended
-SLICE, QUEUED = 10_000, 50_000  # messages handed over at once, and that may wait for the brokers
 COMPACTED = {"cleanup.policy": "compact,delete", "retention.ms": "-1", "retention.bytes": "-1"}
 """Settings of a topic that has the last message of each key: nothing goes by age, and records can be deleted."""
 
@@ -81,8 +82,7 @@ class KafkaSink:
         self._group = f"squall-{spec.name}"
         self._consumer: Consumer = brokers.consumer(self._group)
         self._admin = brokers.admin()
-        self._producer: Producer | None = None
-        self._refused: KafkaError | None = None
+        self._producer: NativeProducer | None = None
 
     def __str__(self) -> str:
         return f"the topic {self.topic} of Kafka at {self._brokers}"
@@ -117,9 +117,9 @@ class KafkaSink:
         self._take_over()
         if not self.resumed and has_records and self._existing == "replace":
             self._clear()
-        self._transaction([], self.committed)
+        self._transaction(_NOTHING, self.committed)
 
-    def store(self, messages: list[Message], batch: int) -> None:
+    def store(self, messages: Messages, batch: int) -> None:
         """Write a batch and its number in one transaction, again as long as brokers are away; SQ7006 for what a retry
         does not help."""
         commit, tries, is_away = replace(self.committed, batch=batch), 0, False
@@ -131,7 +131,8 @@ class KafkaSink:
                 self._transaction(messages, commit)
                 self.committed = commit
             except KafkaException as error:
-                self._producer, reason = None, self._refused or kafka_error(error)
+                refused = self._producer.refused if self._producer else None
+                self._producer, reason = None, refused or kafka_error(error)
                 if not is_passing(reason):
                     message = f"batch {batch:,} cannot be written to {self}: {said(reason)}"
                     raise SquallError("SQ7006", message, self.spec.span, "the batch before is whole") from None
@@ -195,10 +196,9 @@ class KafkaSink:
             raise fenced_error(self)
         return last
 
-    def _made(self) -> Producer:
+    def _made(self) -> NativeProducer:
         """Make a producer, which fences those before."""
-        producer = self._brokers.producer(f"{self._group}-{self.topic}", self._delivered)
-        self._refused = None
+        producer = self._brokers.producer(f"{self._group}-{self.topic}", self.topic)
         _within(LOOK, producer.init_transactions)
         return producer
 
@@ -226,24 +226,14 @@ class KafkaSink:
                 hint = "set compact,delete with retention.ms -1, or delete the topic"
                 raise SquallError("SQ7005", message, self.spec.place("existing"), hint) from None
 
-    def _transaction(self, messages: list[Message], commit: Commit) -> None:
+    def _transaction(self, messages: Messages, commit: Commit) -> None:
         """Write messages and what makes them count, all or nothing."""
-        producer, place = self._producer, TopicPartition(self.topic, 0, commit.batch + 1, json.dumps(asdict(commit)))
+        producer, about = self._producer, json.dumps(asdict(commit))
         assert producer
         producer.begin_transaction()
-        for at in range(0, len(messages), SLICE):
-            while len(producer) > QUEUED:
-                producer.poll(0.1)
-            for key, value, headers in messages[at : at + SLICE]:
-                producer.produce(self.topic, value, key, headers=headers)
-            producer.poll(0)
-        _within(LOOK, producer.send_offsets_to_transaction, [place], self._consumer.consumer_group_metadata())
+        producer.produce(messages)
+        _within(LOOK, producer.send_offset, self._group, commit.batch + 1, about)
         _within(self._brokers.timeout, producer.commit_transaction)
-
-    def _delivered(self, error: KafkaError | None, message: object) -> None:
-        """Note why a message was refused first: of its transaction, librdkafka says less."""
-        if error is not None and self._refused is None and error.code() != KafkaError._PURGE_QUEUE:
-            self._refused = error
 
 
 def _within(seconds: float, call: Callable[..., object], *given: object) -> None:
@@ -292,14 +282,20 @@ class DeadLetterTopic:
 
     def write(self, batch: int, letters: Sequence[Mapping[str, Any]]) -> None:
         """Write the letters of a batch, unless they are there."""
-        self.sink.store([_as_message(letter) for letter in letters], batch)
+        keys, values = (pa.array([_bytes(letter[name]) for letter in letters], pa.binary()) for name in (KEY, VALUE))
+        self.sink.store(Messages(keys, values, [[*_headers(letter)] for letter in letters]), batch)
 
     def close(self) -> None:
         """Leave the brokers."""
         self.sink.close()
 
 
-def _as_message(letter: Mapping[str, Any]) -> Message:
-    key, value = (letter[name] and base64.b64decode(letter[name]) for name in (KEY, VALUE))
-    about = {name: text for name, text in letter.items() if name not in (KEY, VALUE)}
-    return key, value, [(f"squall.{name}", str(text)) for name, text in about.items()]
+def _bytes(told: str | None) -> bytes | None:
+    return base64.b64decode(told) if told is not None else None
+
+
+def _headers(letter: Mapping[str, Any]) -> Iterator[Header]:
+    """Write what is known of a letter."""
+    for name, text in letter.items():
+        if name not in (KEY, VALUE):
+            yield f"squall.{name}", str(text).encode()

@@ -24,6 +24,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.events import SOURCES, WARNING, log_event
 from squallpy.base.records import dataclass
 from squallpy.catalog.relation import Relation
+from squallpy.catalog.topic_offsets import EARLIEST, ENDING, LATEST, STARTING, Offsets, parse_offsets
 from squallpy.runtime.connectors.kafka.brokers import GROUP, Brokers, is_passing, kafka_error, said
 from squallpy.runtime.connectors.kafka.librdkafka import OFFSET, SCHEMA, UNORDERED, VALUE
 from squallpy.runtime.connectors.kafka.messages import MessageSource, avro_of, topic_of
@@ -53,7 +54,8 @@ class KafkaStream(Source):
 
     def __init__(self, brokers: Brokers, topic: str, relation: Relation) -> None:
         self._brokers, self._topic, self._id = brokers, topic, uuid4().hex
-        self._begins = relation.options.get("startingoffsets", "earliest")
+        self._starts = parse_offsets(STARTING, relation.options.get("startingoffsets", "earliest"), topic)
+        self._stops = parse_offsets(ENDING, relation.options.get("endingoffsets", "latest"), topic)
         self._has_tombstones = relation.tombstone is not None
         self._consumer: Consumer = brokers.consumer(brokers.group)
         self._admin = brokers.admin()
@@ -68,11 +70,11 @@ class KafkaStream(Source):
         return f"Kafka at {self._brokers}" if self._is_away else ""
 
     def begin(self, folder: str | None, ends: bool) -> None:
-        self._ends = {str(p): self._first_marks(p)[1] for p in self._known} if ends else None
+        named = self._named(self._stops)
+        self._ends = {p: self._first_marks(int(p))[1] for p in named} if ends else None
 
     def initial(self) -> Offset:
-        which = 0 if self._begins == "earliest" else 1
-        return self._offset({str(p): self._first_marks(p)[which] for p in self._known})
+        return self._offset({p: self._start(p, *self._first_marks(int(p))) for p in self._named(self._starts)})
 
     def latest(self, start: Offset, limit: Limit) -> Offset:
         try:
@@ -90,6 +92,10 @@ class KafkaStream(Source):
             raise self._lost("another topic of this name was made since: the messages are gone")
         first = {p: start["offsets"].get(p, low) for p, (low, _) in marks.items()}
         last = {p: high if self._ends is None else min(high, self._ends.get(p, 0)) for p, (_, high) in marks.items()}
+        if isinstance(self._stops, Mapping):
+            last = {
+                p: at if (stop := self._stops.get(p, LATEST)) == LATEST else min(at, stop) for p, at in last.items()
+            }
         for p, at in first.items():
             low, high = marks[p]
             if at < low:
@@ -149,6 +155,26 @@ class KafkaStream(Source):
         self._topic_id = str(topic.topic_id)
         return self._known
 
+    def _named(self, offsets: Offsets) -> list[str]:
+        """List the partitions; SQ7002 if offsets that options have are not those of all of them."""
+        known = [*map(str, self._known)]
+        if isinstance(offsets, Mapping) and {*offsets} != {*known}:
+            option, which = (STARTING, "-1 or -2") if offsets is self._starts else (ENDING, "-1")
+            message = f'option "{option}" has offsets of the partitions {", ".join(sorted(offsets, key=int))}'
+            hint = f"write an offset of each, {which} where you do not care"
+            raise SquallError("SQ7002", f"{message}, and {self._topic} has {', '.join(known)}", hint=hint)
+        return known
+
+    def _start(self, partition: str, low: int, high: int) -> int:
+        """Choose where a run begins in a partition; SQ4009 for an offset that is not there."""
+        at = self._starts[partition] if isinstance(self._starts, Mapping) else self._starts
+        if at in (EARLIEST, LATEST):
+            return low if at == EARLIEST else high
+        if not low <= at <= high:
+            message = f'partition {partition} has no offset {at:,}, which option "{STARTING}" has'
+            raise self._lost(f"{message}: it has {low:,} to {high:,}", "write one of these, -1 or -2")
+        return at
+
     def _first_marks(self, partition: int) -> tuple[int, int]:
         """Return the marks of a partition as a run begins; SQ8010 if brokers stay away."""
         return self._brokers.patiently(lambda: self._marks(partition), self._admin)
@@ -156,8 +182,7 @@ class KafkaStream(Source):
     def _marks(self, partition: int) -> tuple[int, int]:
         return self._brokers.marks(self._consumer, self._topic, partition, LOOK)
 
-    def _lost(self, what: str) -> SquallError:
-        hint = "nothing is skipped: begin anew with another checkpoint"
+    def _lost(self, what: str, hint: str = "nothing is skipped: begin anew with another checkpoint") -> SquallError:
         return SquallError(LOST, f"the topic {self._topic}, {what}", hint=hint)
 
 

@@ -1,4 +1,4 @@
-"""Consumers of librdkafka, called by its functions of C: batches of messages are Arrow columns at once.
+"""Clients of librdkafka, called by its functions of C; consumers, whose batches of messages are Arrow columns at once.
 
 consumer = NativeConsumer({"bootstrap.servers": "h:9092", "group.id": "g"})
 consumer.assign("orders", 0, 42)
@@ -55,6 +55,26 @@ _SIGNATURES: Mapping[str, tuple[Any, ...]] = {
     "rd_kafka_consume_batch_queue": (c_int64, c_void_p, c_int, c_void_p, c_size_t),
     "rd_kafka_message_destroy": (None, c_void_p),
     "rd_kafka_message_timestamp": (c_int64, c_void_p, c_void_p),
+    "rd_kafka_conf_set_dr_msg_cb": (None, c_void_p, c_void_p),
+    "rd_kafka_destroy": (None, c_void_p),
+    "rd_kafka_topic_new": (c_void_p, c_void_p, c_char_p, c_void_p),
+    "rd_kafka_topic_destroy": (None, c_void_p),
+    "rd_kafka_produce_batch": (c_int, c_void_p, c_int32, c_int, c_void_p, c_int),
+    "rd_kafka_produceva": (c_void_p, c_void_p, c_void_p, c_size_t),
+    "rd_kafka_outq_len": (c_int, c_void_p),
+    "rd_kafka_poll": (c_int, c_void_p, c_int),
+    "rd_kafka_init_transactions": (c_void_p, c_void_p, c_int),
+    "rd_kafka_begin_transaction": (c_void_p, c_void_p),
+    "rd_kafka_send_offsets_to_transaction": (c_void_p, c_void_p, c_void_p, c_void_p, c_int),
+    "rd_kafka_commit_transaction": (c_void_p, c_void_p, c_int),
+    "rd_kafka_consumer_group_metadata_new": (c_void_p, c_char_p),
+    "rd_kafka_consumer_group_metadata_destroy": (None, c_void_p),
+    "rd_kafka_error_code": (c_int, c_void_p),
+    "rd_kafka_error_string": (c_char_p, c_void_p),
+    "rd_kafka_error_is_fatal": (c_int, c_void_p),
+    "rd_kafka_error_is_retriable": (c_int, c_void_p),
+    "rd_kafka_error_txn_requires_abort": (c_int, c_void_p),
+    "rd_kafka_error_destroy": (None, c_void_p),
 }
 
 
@@ -72,22 +92,33 @@ def library() -> Any:
     return found
 
 
+def new_client(kind: int, settings: Mapping[str, str], on_delivery: Any = None) -> int:
+    """Make a client; KafkaException for settings that it does not know.
+
+    Args:
+        on_delivery: A function of C, which is called for each message of a producer that is reported.
+    """
+    lib, said = library(), ctypes.create_string_buffer(512)
+    conf, client = lib.rd_kafka_conf_new(), None
+    lib.rd_kafka_conf_set_log_cb(conf, None)
+    if on_delivery:
+        lib.rd_kafka_conf_set_dr_msg_cb(conf, on_delivery)
+    if not any(
+        lib.rd_kafka_conf_set(conf, name.encode(), value.encode(), said, len(said)) for name, value in settings.items()
+    ):
+        client = lib.rd_kafka_new(kind, conf, said, len(said))
+    if not client:
+        lib.rd_kafka_conf_destroy(conf)
+        raise KafkaException(KafkaError(KafkaError._INVALID_ARG, said.value.decode(errors="replace")))
+    return int(client)
+
+
 class NativeConsumer:
     """A consumer of one partition at a time; KafkaException for settings that it does not know."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         self._library = lib = library()
-        said = ctypes.create_string_buffer(512)
-        conf = lib.rd_kafka_conf_new()
-        lib.rd_kafka_conf_set_log_cb(conf, None)
-        for name, value in settings.items():
-            if lib.rd_kafka_conf_set(conf, name.encode(), value.encode(), said, len(said)):
-                lib.rd_kafka_conf_destroy(conf)
-                raise KafkaException(KafkaError(KafkaError._INVALID_ARG, said.value.decode(errors="replace")))
-        self._client = lib.rd_kafka_new(CONSUMER, conf, said, len(said))
-        if not self._client:
-            lib.rd_kafka_conf_destroy(conf)
-            raise KafkaException(KafkaError(KafkaError._INVALID_ARG, said.value.decode(errors="replace")))
+        self._client = new_client(CONSUMER, settings)
         lib.rd_kafka_poll_set_consumer(self._client)
         self._queue = lib.rd_kafka_queue_get_consumer(self._client)
         self._partition = -1
@@ -116,7 +147,7 @@ class NativeConsumer:
             errors = [*map(_error, pointers[:count].tolist())] if measure(pointers, count, sizes) else []
             return self._columns(pointers, count, sizes), [each for each in errors if each]
         finally:
-            release(pointers, count, _place(lib.rd_kafka_message_destroy))
+            release(pointers, count, address_of(lib.rd_kafka_message_destroy))
 
     def _columns(self, pointers: npt.NDArray[np.int64], count: int, sizes: npt.NDArray[np.int64]) -> pa.Table:
         rows, lib = int(sizes[GOOD]), self._library
@@ -124,14 +155,14 @@ class NativeConsumer:
         value_ends, key_ends = np.empty(rows + 1, np.int32), np.empty(rows + 1, np.int32)
         values, keys = np.empty(sizes[VALUE_BYTES], np.uint8), np.empty(sizes[KEY_BYTES], np.uint8)
         are_values, are_keys = np.empty(rows, np.bool_), np.empty(rows, np.bool_)
-        get = _place(lib.rd_kafka_message_timestamp)
+        get = address_of(lib.rd_kafka_message_timestamp)
         take(pointers, count, get, offsets, times, value_ends, values, are_values, key_ends, keys, are_keys)
         columns = [_binary(are_keys, key_ends, keys), _binary(are_values, value_ends, values)]
         columns += [pa.repeat(pa.scalar(self._partition, pa.int32()), rows), pa.array(offsets)]
         return pa.table([*columns, pa.array(times, mask=times < 0).cast(pa.timestamp("ms"))], schema=SCHEMA)
 
 
-class _Message(ctypes.Structure):
+class NativeMessage(ctypes.Structure):
     """A message as C declares it."""
 
     _fields_ = [
@@ -142,7 +173,7 @@ class _Message(ctypes.Structure):
 
 def _error(pointer: int) -> tuple[KafkaError, int] | None:
     """Return the error that stands in the place of a message, and its offset; None for a message."""
-    message = _Message.from_address(pointer)
+    message = NativeMessage.from_address(pointer)
     if not message.code:
         return None
     text = ctypes.string_at(message.value, message.size).decode(errors="replace") if message.value else None
@@ -155,7 +186,7 @@ def _binary(are_there: npt.NDArray[np.bool_], ends: npt.NDArray[np.int32], data:
     return pa.Array.from_buffers(pa.binary(), len(are_there), [bitmap, pa.py_buffer(ends), pa.py_buffer(data)])
 
 
-def _place(function: Any) -> int:
+def address_of(function: Any) -> int:
     """Return where a function of C begins."""
     return ctypes.cast(function, c_void_p).value or 0
 

@@ -227,11 +227,23 @@ class PostgresWriter(TableWriter[PostgresSink]):
     def _prepare(self, connection: Connection) -> None:
         """Make the table, or compare it with the result, and fence runs before this one."""
         sink = self._sink
+        self._check_names(connection)
         with connection.transaction():
             if sink.table is not None:
                 self._check_columns(sink.table, connection)
             sink.make(connection, self._own)
             sink.note(connection, sink.known)
+
+    def _check_names(self, connection: Connection) -> None:
+        """Raise SQ7005 for a name that the server would cut off, so that two names may become one."""
+        sink, names = self._sink, dict.fromkeys(self._own.names, "column")
+        names |= {name: "table" for name in split_name(sink.target) if name}
+        ((most,),) = connection.execute("SELECT current_setting('max_identifier_length')::int").fetchall()
+        for name, what in names.items():
+            if (size := len(name.encode())) > most:
+                message = f'"{name}" has {size} bytes, and a name of PostgreSQL at {sink.server} has at most {most}'
+                hint = "rename the column in the query: … AS …" if what == "column" else "name another table"
+                raise SquallError("SQ7005", message, sink.spec.place("table"), hint)
 
     def _check_columns(self, table: Table, connection: Connection) -> None:
         missing = [name for name in self._own.names if not table.column(name)]
