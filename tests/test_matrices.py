@@ -211,6 +211,43 @@ def oracle_entries_as_numpy_has_them() -> None:
             np.testing.assert_allclose(model[output], expected, rtol=1e-9, atol=1e-9)
 
 
+def oracle_an_iteration_ends_when_it_has_converged() -> None:
+    """As many steps as NumPy takes, one by one: a result further on would differ."""
+
+    @program
+    def ranks(G: Symbolic) -> dict[str, Symbolic]:
+        n = G.shape[0]
+        P = G / (G.sum(axis=1) @ ones(1, n))
+        rank = iterate(100, ones(n, 1) / n, lambda x: 0.85 * (P.T @ x) + 0.15 * (ones(n, 1) / n), until=1e-5)
+        return {"square": P @ P, "rank": rank}
+
+    n, steps = 40, set[int]()
+    G = (RANDOM.random((n, n)) < 0.2) + np.eye(n)
+    model = ranks.start(G=G)
+    for at in range(8):
+        change = np.eye(n)[0] * 10.0**at  # more and more of what leaves a node goes to the first
+        model.row("G", at, change)
+        G[at] += change
+        P, x, count, largest = G / G.sum(axis=1, keepdims=True), np.full((n, 1), 1 / n), 0, 1.0
+        while largest > 1e-5:
+            before, x, count = x, 0.85 * P.T @ x + 0.15 / n, count + 1
+            largest = float(np.abs(x - before).max())
+        steps.add(count)
+        np.testing.assert_allclose(model["rank"], x, rtol=1e-9)
+        np.testing.assert_allclose(model["square"], P @ P, rtol=1e-9)
+    assert len(steps) > 1
+
+
+def test_an_iteration_that_does_not_converge_is_told_until_it_does() -> None:
+    solve = program(lambda A, b: {"x": iterate(60, b, lambda x: b - A @ x, until=1e-9), "C": A @ A})
+    model = solve.start(A=np.eye(3) * 2, b=np.ones((3, 1)))
+    with pytest.raises(SquallError, match=r"SQ5016 iterate\[60\].* still changes after 60 steps, allow more steps"):
+        _ = model["x"]
+    np.testing.assert_allclose(model["C"], np.eye(3) * 4)
+    model.update("A", np.eye(3), np.eye(3) * -1.5)
+    np.testing.assert_allclose(model["x"], np.ones((3, 1)) / 1.5, rtol=1e-8)
+
+
 def test_a_singular_matrix_is_told_until_it_is_regular() -> None:
     inverse = program(lambda A: inv(A))
     model = inverse.start(A=np.zeros((3, 3)))

@@ -92,10 +92,16 @@ def _naive(matrix: Matrix, values: Values, sizes: Mapping[str, int], ring: Semir
             return out
         case Let(name, value, body):
             return _naive(body, {**values, name.name: of(value)}, sizes, ring)
-        case Iterate(count, start, name, body):
+        case Iterate(count, start, name, body, until):
             result = of(start)
             for _ in range(count):
-                result = _naive(body, {**values, name.name: result}, sizes, ring)
+                before, result = result, _naive(body, {**values, name.name: result}, sizes, ring)
+                if until is not None and (
+                    np.all(before == result) or (ring.negates and np.abs(before - result).max(initial=0) <= until.value)
+                ):
+                    return result
+            if until is not None:
+                raise np.linalg.LinAlgError(f"{matrix} does not converge")
             return result
     raise AssertionError(matrix)
 

@@ -21,6 +21,7 @@ from squallpy.maintain.matrix.matrix_expressions import (
     Entrywise,
     Fill,
     Inverse,
+    Iterate,
     Let,
     MainDiagonal,
     Matrix,
@@ -32,6 +33,7 @@ from squallpy.maintain.matrix.matrix_expressions import (
     Sum,
     Transpose,
     add,
+    names,
     product,
     shape,
     stack,
@@ -39,7 +41,7 @@ from squallpy.maintain.matrix.matrix_expressions import (
     transpose,
 )
 from squallpy.maintain.matrix.matrix_program import Program, Statement
-from squallpy.maintain.matrix.meta_information import Properties, infer, mirror
+from squallpy.maintain.matrix.meta_information import NOTHING, Properties, infer, mirror
 from squallpy.maintain.matrix.simplify import simplify
 from squallpy.maintain.matrix.symbolic_matrices import fresh_name
 
@@ -116,6 +118,25 @@ class Builder:
     def _let(self, let: Let) -> Matrix:
         return simplify(substitute(let.body, let.name.name, self.leaf(let.value)), self.facts, self.ring)
 
+    def _iterate(self, iteration: Iterate) -> Matrix:
+        """Write a step one operation at a time, as lets; what no step changes is computed once, before them."""
+        start, name = self.leaf(iteration.start), iteration.name
+        facts = {**self.facts, name.name: NOTHING}
+        step = Builder(self.guess, self.ring, facts, self.reserved_names, prefix=f"{name.name}_")
+        body, changing = step.leaf(iteration.body), {name.name}
+        before, lets = dict[str, Matrix](), list[Statement]()
+        for definition in step.definitions:
+            value = _substitute_all(definition.value, before)
+            if names(value) & changing:
+                changing.add(definition.name.name)
+                lets.append(Statement(definition.name, value))
+            else:
+                before[definition.name.name] = self.leaf(value)
+        body = _substitute_all(body, before)
+        for let in reversed(lets):
+            body = Let(let.name, let.value, body)
+        return Iterate(iteration.count, start, name, body, iteration.until)
+
     def leaf(self, value: Matrix) -> Matrix:
         """Return an expression as an operand, computed under a name of its own unless it is one already."""
         if _is_leaf(value):
@@ -170,6 +191,8 @@ class Builder:
                 return RowDot(self.leaf(left), self.leaf(right))
             case MainDiagonal(of):
                 return MainDiagonal(self.leaf(of))
+            case Iterate():
+                return self._iterate(value)
         return self.leaf(value)
 
     def _pair(self, left: Matrix, right: Matrix) -> Matrix:
@@ -199,6 +222,12 @@ class Builder:
             self._stacks[name.name] = operation.parts
         self._memo.setdefault(operation, name)
         self.facts[name.name] = infer(operation, self.facts)
+
+
+def _substitute_all(matrix: Matrix, values: Mapping[str, Matrix]) -> Matrix:
+    for name in names(matrix) & values.keys():
+        matrix = substitute(matrix, name, values[name])
+    return matrix
 
 
 def _is_leaf(value: Matrix) -> bool:

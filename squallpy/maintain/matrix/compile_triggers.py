@@ -167,9 +167,9 @@ class _Compiler:
 
 
 def _find_iteration(program: Program) -> tuple[int, Iterate] | None:
-    """Find the first iteration that has none inside."""
+    """Find the first iteration, of a known number of steps, that has none inside."""
     for at, statement in enumerate(program.statements):
-        inner = [node for node in walk(statement.value) if isinstance(node, Iterate)]
+        inner = [node for node in walk(statement.value) if isinstance(node, Iterate) and node.until is None]
         if inner:
             return at, inner[-1]
     return None

@@ -18,6 +18,7 @@ from squallpy.maintain.matrix.dimensions import Number
 from squallpy.maintain.matrix.matrix_expressions import (
     Entrywise,
     Inverse,
+    Iterate,
     MainDiagonal,
     Matrix,
     Name,
@@ -33,7 +34,9 @@ from squallpy.maintain.matrix.matrix_expressions import (
     product,
     shape,
     stack,
+    substitute,
     transpose,
+    walk,
     with_children,
     zeros,
 )
@@ -97,6 +100,12 @@ def delta(matrix: Matrix, deltas: Deltas, ring: Semiring, changed: str) -> Matri
             return change and add(Inverse(add(of, change)), Scale(Number(-1), matrix))
         case Entrywise():
             return _entrywise(matrix, [delta(operand, deltas, ring, changed) for operand in children(matrix)], ring)
+        case Iterate():  # until it converges, which nobody knows beforehand
+            after = replace_changed(matrix, deltas)
+            if after is matrix:
+                return None
+            # NB: where there is no subtraction the sum is idempotent, and what was is a part of what is
+            return add(after, Scale(Number(-1), matrix)) if ring.negates else after
         case RowDot(left, right):
             return _dot(left, right, *(delta(each, deltas, ring, changed) for each in (left, right)))
         case MainDiagonal(of):
@@ -107,6 +116,14 @@ def delta(matrix: Matrix, deltas: Deltas, ring: Semiring, changed: str) -> Matri
             filled = (change or zeros(part.rows, part.cols) for change, part in zip(found, parts, strict=True))
             return stack(*filled) if any(found) else None
     return None  # DELTA-VECT, DELTA-DIAG
+
+
+def replace_changed(matrix: Matrix, changes: Mapping[str, Matrix]) -> Matrix:
+    """Replace the free names that change by what they are afterwards."""
+    for name in sorted(names(matrix) & changes.keys()):
+        source = next(node for node in walk(matrix) if isinstance(node, Name) and node.name == name)
+        matrix = substitute(matrix, name, add(source, changes[name]))
+    return matrix
 
 
 def _entrywise(matrix: Entrywise, changes: list[Matrix | None], ring: Semiring) -> Matrix | None:

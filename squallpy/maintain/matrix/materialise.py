@@ -23,18 +23,21 @@ from squallpy.maintain.matrix.matrix_expressions import (
     Diagonal,
     Entrywise,
     Inverse,
+    Iterate,
+    Let,
     Matrix,
     Name,
     Scale,
     Sum,
     add,
+    bottom_up,
     names,
     product,
     shape,
     substitute,
 )
 from squallpy.maintain.matrix.matrix_program import Program, Statement
-from squallpy.maintain.matrix.recomputed_entries import change_of_entries, change_of_products, change_of_rows
+from squallpy.maintain.matrix.recomputed_entries import change_of_all, change_of_products, change_of_rows
 from squallpy.maintain.matrix.simplify import simplify
 from squallpy.maintain.matrix.symbolic_matrices import fresh_name
 
@@ -115,7 +118,11 @@ class IncrementalProgram:
         for definition in reversed(self.anf.definitions):
             if definition.name.name not in self.program.outputs:
                 matrix = substitute(matrix, definition.name.name, definition.value)
-        return matrix
+        return bottom_up(matrix, _inline_let)
+
+
+def _inline_let(node: Matrix) -> Matrix | None:
+    return substitute(node.body, node.name.name, node.value) if isinstance(node, Let) else None
 
 
 def maintain(
@@ -195,18 +202,20 @@ class _Writer:
                 expand_chains(_change_of_inverse(delta.value), known), False, builder.guess, builder.facts
             )
             return woodbury(definition.name, inner)
-        if isinstance(definition.value, Entrywise):
+        if isinstance(definition.value, Entrywise | Iterate):
             return self._recomputed(definition, delta)
         return factorise(expand_chains(delta.value, known), self._dense, builder.guess, builder.facts)
 
     def _recomputed(self, definition: Statement, delta: Statement) -> Factors:
-        """Factor the change of a function of entries: of the rows that the input has changed, or else of all."""
-        deltas, guess = self._derived.deltas, self._builder.guess
-        if not self._builder.ring.negates:
+        """Factor the change of what is computed again: entries in the rows that the input has changed, or else all."""
+        deltas, guess, negates = self._derived.deltas, self._builder.guess, self._builder.ring.negates
+        is_entrywise = isinstance(definition.value, Entrywise)
+        if is_entrywise and not negates:
             return change_of_products(delta.value, self._whole, guess)
-        found = change_of_rows(definition, deltas, self._blocks, self._u)
+        found = change_of_rows(definition, deltas, self._blocks, self._u) if is_entrywise else None
         self._by_rows |= found is not None
-        return found or change_of_entries(definition, deltas, self._whole, guess)
+        known = {name: delta for name, delta in deltas.items() if delta.name in self._whole}
+        return found or change_of_all(definition, known, self._whole, guess, negates)
 
     def _update(self, view: Name, delta: Name, u: Matrix, v: Matrix) -> None:
         """Add an update of a view by u·v; all else follows from its new part, where addition is idempotent."""

@@ -307,12 +307,16 @@ class Let(_Shaped):
 
 @dataclass(frozen=True, slots=True)
 class Iterate(_Shaped):
-    """body(… body(start)), `count` times; in `body` the value so far is `name`."""
+    """body(… body(start)), `count` times; in `body` the value so far is `name`.
+
+    With `until` it ends at the first step that changes no entry by more, and `count` is the most steps that there are.
+    """
 
     count: int
     start: "Matrix"
     name: Name
     body: "Matrix"
+    until: Number | None = None
 
     def __post_init__(self) -> None:
         if shape(self.body) != shape(self.start):
@@ -323,7 +327,8 @@ class Iterate(_Shaped):
         return self.start
 
     def __str__(self) -> str:
-        return f"iterate[{self.count}]({self.start})({self.name} => {self.body})"
+        until = "" if self.until is None else f" until {self.until}"
+        return f"iterate[{self.count}]({self.start})({self.name} => {self.body}){until}"
 
 
 Operation = Product | Sum | Scale | Transpose | Inverse | Stack | Entrywise | RowDot | MainDiagonal
@@ -424,8 +429,8 @@ def with_children(matrix: Matrix, new: tuple[Matrix, ...]) -> Matrix:
             return Entrywise(function, tuple([o if isinstance(o, SCALARS) else next(waiting) for o in operands]))
         case Let(name, _, _):
             return Let(Name(name.name, new[0].rows, new[0].cols), *new)
-        case Iterate(count, _, name, _):
-            return Iterate(count, new[0], name, new[1])
+        case Iterate(count, _, name, _, until):
+            return Iterate(count, new[0], name, new[1], until)
     raise AssertionError(matrix)
 
 

@@ -46,6 +46,7 @@ from squallpy.maintain.matrix.symbolic_matrices import (
     column_sums,
     entrywise,
     fresh_name,
+    iteration_bound,
     power,
     row_sums,
     scale,
@@ -225,7 +226,7 @@ class _Reader:
         return Let(name, value, self._matrix(body, scope | {str(token): name}))
 
     def _iterate(self, tree: Parsed, scope: Scope) -> Value:
-        count_tree, start_tree, token, body = tree.children
+        count_tree, start_tree, token, body, bound_tree = tree.children
         count = self._scalar(count_tree, scope)
         if not isinstance(count, Number) or not isinstance(count.value, int) or not 0 <= count.value <= MOST_STEPS:
             message = f"iterate {count} times" if isinstance(count, Number) else f"how often is {count}"
@@ -233,7 +234,11 @@ class _Reader:
             raise self._error("SQ2012", message, count_tree, hint)
         start = self._matrix(start_tree, scope)
         name = Name(fresh_name(str(token), self._taken), *shape(start))
-        return Iterate(count.value, start, name, self._matrix(body, scope | {str(token): name}))
+        until = None
+        if bound_tree is not None:
+            bound = self._scalar(bound_tree, scope)
+            until = iteration_bound(bound.value if isinstance(bound, Number) else bound, self._ring)
+        return Iterate(count.value, start, name, self._matrix(body, scope | {str(token): name}), until)
 
     def _call(self, tree: Parsed, scope: Scope) -> Value:
         token, *arguments = tree.children

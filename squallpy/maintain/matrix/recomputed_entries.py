@@ -1,4 +1,4 @@
-"""Deltas of functions that are applied entry by entry: what has changed is computed again.
+"""Deltas of functions of entries, and of iterations until convergence: what has changed is computed again.
 
     B := abs(A)     A += u * v     →     by rows:     UB := u
                                                       VB := abs(u' * A + v) - u' * B
@@ -11,7 +11,7 @@ unit matrix then (u' * u = eye(k)). The rank of such a delta is the number of ch
 
 from collections.abc import Mapping
 
-from squallpy.maintain.matrix.derivation import Deltas
+from squallpy.maintain.matrix.derivation import Deltas, replace_changed
 from squallpy.maintain.matrix.dimensions import Number
 from squallpy.maintain.matrix.expression_cost import Guess
 from squallpy.maintain.matrix.factored_deltas import Factors
@@ -21,7 +21,6 @@ from squallpy.maintain.matrix.matrix_expressions import (
     Matrix,
     Name,
     Scale,
-    Transpose,
     add,
     bottom_up,
     children,
@@ -59,20 +58,17 @@ def _select_rows(operand: Matrix, u: Name) -> Matrix:
     return product(transpose(u), operand)
 
 
-def change_of_entries(definition: Statement, deltas: Deltas, factors: Mapping[str, Factors], guess: Guess) -> Factors:
-    """Factor the change of all of a definition, what it is afterwards less what it was."""
+def change_of_all(
+    definition: Statement, deltas: Deltas, factors: Mapping[str, Factors], guess: Guess, negates: bool
+) -> Factors:
+    """Factor the change of all of a definition, what it is afterwards less what it was.
 
-    def change(operand: Matrix) -> Matrix:
-        if isinstance(operand, Transpose):
-            return transpose(change(operand.of))
-        if not isinstance(operand, Name) or operand.name not in deltas:
-            return operand
-        of = factors[deltas[operand.name].name]
-        return add(operand, product(of.u, of.v))
-
-    operands = tuple(change(operand) for operand in children(definition.value))
-    after = with_children(definition.value, operands)
-    return whole_delta(add(after, Scale(Number(-1), definition.name)), guess)
+    Args:
+        negates: There is a subtraction; else the sum is idempotent, and what it was is a part of what it is.
+    """
+    changes = {name: product(factors[change.name].u, factors[change.name].v) for name, change in deltas.items()}
+    after = replace_changed(definition.value, changes)
+    return whole_delta(add(after, Scale(Number(-1), definition.name)) if negates else after, guess)
 
 
 def change_of_products(delta: Matrix, factors: Mapping[str, Factors], guess: Guess) -> Factors:

@@ -248,9 +248,9 @@ def unroll_iterate(node: Matrix, facts: Facts, ring: Semiring) -> Matrix | None:
     iterate[n](m)(x => f(x)) → let x0 := f(m) in iterate[n - 1](x0)(x => f(x))
     """
     match node:
-        case Iterate(0, start, _, _):
+        case Iterate(0, start, _, _, None):
             return start
-        case Iterate(count, start, name, body):
+        case Iterate(count, start, name, body, None):
             taken = {m for step in (start, body) for m in all_names(step)} | {name.name}
             result, lets = start, list[tuple[Name, Matrix]]()
             for _ in range(count):

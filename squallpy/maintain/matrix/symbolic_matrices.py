@@ -279,15 +279,28 @@ def fill(rows: Size | int | str, cols: Size | int | str, value: object) -> Symbo
     return Symbolic(Fill(Size.of(rows), Size.of(cols), scalar(value)))
 
 
-def iterate(count: int, start: Symbolic, step: Callable[[Symbolic], Symbolic]) -> Symbolic:
-    """Apply step(… step(start)), `count` times."""
+def iteration_bound(bound: object, ring: Semiring) -> Number:
+    """Check the largest change of an entry at which an iteration may end; SQ2012, SQ3002."""
+    if isinstance(bound, bool) or not isinstance(bound, int | float) or not bound >= 0:
+        raise SquallError("SQ2012", f"iterate until {bound}", hint="the bound is a number of 0 or more")
+    if bound and not ring.negates:
+        hint = "write until 0, for until nothing changes"
+        raise SquallError("SQ3002", f"the {ring} semiring has no differences of entries", hint=hint)
+    if not ring.negates and not ring.idempotent:
+        raise SquallError("SQ3002", f"the {ring} semiring has no subtraction", hint="iterate a number of times")
+    return Number(bound)
+
+
+def iterate(count: int, start: Symbolic, step: Callable[[Symbolic], Symbolic], until: float | None = None) -> Symbolic:
+    """Apply step(… step(start)), `count` times, or at most so often, until no entry changes by more than `until`."""
     if not isinstance(count, int) or not 0 <= count <= MOST_STEPS:
         raise SquallError("SQ2012", f"iterate {count} times", hint=f"the count is a number from 0 to {MOST_STEPS}")
     passing = Name(f"acc {id(step)}", *shape(start.node))  # NB: unlike those of iterations around this one
     body = _node(step(Symbolic(passing, start.ring)))
     taken = {m.name for m in (*walk(body), *walk(start.node)) if isinstance(m, Name)}
     name = Name(fresh_name("acc", taken), *shape(start.node))
-    return start.wrap(Iterate(count, start.node, name, substitute(body, passing.name, name)))
+    bound = None if until is None else iteration_bound(until, start.ring)
+    return start.wrap(Iterate(count, start.node, name, substitute(body, passing.name, name), bound))
 
 
 def trace(

@@ -1,10 +1,10 @@
 """Operations of matrix programs on arrays, in the numbers of a semiring: what steps are, and re-evaluation."""
 
 from collections.abc import Callable, Container, Sequence
+from functools import partial
 
 import numpy as np
 
-from squallpy.base.errors import SquallError
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS, Semiring
 from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.entrywise_functions import TIMES, apply_entrywise
@@ -14,6 +14,8 @@ from squallpy.maintain.matrix.matrix_expressions import (
     Entrywise,
     Fill,
     Inverse,
+    Iterate,
+    Let,
     MainDiagonal,
     Matrix,
     Name,
@@ -27,6 +29,7 @@ from squallpy.maintain.matrix.matrix_expressions import (
     shape,
 )
 from squallpy.runtime.kernels.matrix import boolean, integer_products, semirings, tropical
+from squallpy.runtime.matrix.iterations import UndefinedError, has_converged, iterate_until
 from squallpy.runtime.matrix.stored_views import Array
 
 Read = Callable[[str], Array]  # a name → its values
@@ -34,14 +37,27 @@ _EXACT = 2.0**53  # integers up to it are floats
 SINGULAR = 1e-14  # reciprocal of the condition number from which on a matrix counts as singular
 
 
-class SingularError(SquallError):
+class SingularError(UndefinedError):
     """A matrix that has no inverse."""
+
+    reason = "a matrix was almost singular"
 
 
 def evaluate(matrix: Matrix, read: Read, sizes: Sizes, ring: Semiring) -> Array:
     """Evaluate an expression whose names `read` gives; OverflowError where a count does not fit 64 bits."""
-    if isinstance(matrix, Name):
-        return read(matrix.name)
+    match matrix:
+        case Name(own):
+            return read(own)
+        case Let(name, value, body):
+            found = evaluate(value, read, sizes, ring)
+            return evaluate(body, lambda own: found if own == name.name else read(own), sizes, ring)
+        case Iterate(_, start, name, body):
+            first = evaluate(start, read, sizes, ring)
+
+            def step(passing: Array) -> Array:
+                return evaluate(body, lambda own: passing if own == name.name else read(own), sizes, ring)
+
+            return iterate_until(matrix, first, step, partial(has_converged, ring=ring))
     return apply_operation(matrix, [evaluate(child, read, sizes, ring) for child in children(matrix)], sizes, ring)
 
 

@@ -5,8 +5,9 @@ from types import TracebackType
 from squallpy.base.errors import SquallError
 from squallpy.base.records import dataclass
 from squallpy.maintain.matrix.materialise import IncrementalProgram
-from squallpy.maintain.matrix.matrix_expressions import Inverse, Matrix
+from squallpy.maintain.matrix.matrix_expressions import Inverse, Iterate, Matrix
 from squallpy.runtime.matrix.algebra import SingularError
+from squallpy.runtime.matrix.iterations import UndefinedError, divergence
 
 
 @dataclass(slots=True)  # NB: a generator's context takes four times as long to enter, and triggers enter many
@@ -29,7 +30,9 @@ def overflow(error: OverflowError) -> SquallError:
     return SquallError("SQ5001", str(error), hint="count in the arithmetic semiring")
 
 
-def singular(maintained: IncrementalProgram, inverse: Matrix) -> SingularError:
-    """Make SQ5011 of an inverse of a singular matrix."""
-    assert isinstance(inverse, Inverse)
-    return SingularError("SQ5011", f"{maintained.in_own_names(inverse.of)} is singular and has no inverse")
+def undefined(maintained: IncrementalProgram, operation: Matrix) -> UndefinedError:
+    """Make SQ5011 of an inverse of a singular matrix, SQ5016 of an iteration that does not converge."""
+    if isinstance(operation, Iterate):
+        return divergence(operation, str(maintained.in_own_names(operation)))
+    assert isinstance(operation, Inverse)
+    return SingularError("SQ5011", f"{maintained.in_own_names(operation.of)} is singular and has no inverse")

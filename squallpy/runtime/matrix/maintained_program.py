@@ -24,10 +24,11 @@ from squallpy.maintain.matrix.materialise import IncrementalProgram, Trigger
 from squallpy.maintain.matrix.meta_information import NOTHING
 from squallpy.runtime.kernels.matrix.factored_updates import compress
 from squallpy.runtime.matrix.affected_cells import Touched
-from squallpy.runtime.matrix.algebra import SingularError, depends_on, factor_growth
+from squallpy.runtime.matrix.algebra import depends_on, factor_growth
 from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.drift import CHECK, DRIFT, measure_drift
 from squallpy.runtime.matrix.errors import NamingOverflow
+from squallpy.runtime.matrix.iterations import UndefinedError
 from squallpy.runtime.matrix.maintenance_choice import Prices, factor_for, rank_of, reason_to_evaluate
 from squallpy.runtime.matrix.program_views import ProgramViews
 from squallpy.runtime.matrix.reevaluation import Evaluation
@@ -63,7 +64,7 @@ class MaintainedProgram:
         self, maintained: IncrementalProgram, inputs: Mapping[str, Array | SparseView], strategy: str = "auto"
     ) -> None:
         self.maintained, self.ring, self.counts = maintained, maintained.program.ring, Counts()
-        self.singular: SingularError | None = None
+        self.singular: UndefinedError | None = None
         self._strategy, self._probe = strategy, write_probe(maintained)
         self.views = ProgramViews(maintained, inputs)
         self._triggers, self._evaluation = Triggers(self.views), Evaluation(self.views)
@@ -71,7 +72,7 @@ class MaintainedProgram:
         self._evaluate()
 
     def read(self, name: str, rows: "slice | Array" = slice(None), cols: "slice | Array" = slice(None)) -> Array:
-        """Return the values of an input or a kept view; SQ5011 if it depends on the inverse of a singular matrix."""
+        """Return the values of an input or a kept view; SQ5011, SQ5016 if it depends on what has no value."""
         if name not in self.views and self.singular:
             raise self.singular
         return self.views[name].read(rows, cols)
@@ -244,11 +245,10 @@ class MaintainedProgram:
         )
 
     def _fire(self, trigger: Trigger, u: Array, v: Array) -> str:
-        if self._triggers.fire(trigger, u, v):
-            return ""
-        self.counts.refreshed += 1
-        self._evaluate()
-        return "a matrix was almost singular"
+        if why := self._triggers.fire(trigger, u, v):
+            self.counts.refreshed += 1
+            self._evaluate()
+        return why
 
     def _refreshed_if_drifted(self) -> str:
         if self.counts.updates % CHECK or self.ring is not ARITHMETIC:

@@ -85,7 +85,7 @@ def reason_to_rebuild(
         return "the first rows"
     if not set(maintained.growing).issuperset(grown):
         return "a dimension has grown"
-    return "a matrix was singular" if is_singular and grown else ""
+    return "a matrix had no value" if is_singular and grown else ""
 
 
 def reason_to_evaluate(
@@ -113,7 +113,7 @@ def reason_to_evaluate(
     if takes_away:
         return "rows were taken away"
     if is_singular and ranks:
-        return "a matrix was singular"
+        return "a matrix had no value"
     if (ranks and prices.is_evaluation_cheaper(ranks)) or not has_views:
         return "cheaper than the triggers"
     return ""

@@ -19,6 +19,8 @@ from squallpy.maintain.matrix.matrix_expressions import (
     Diagonal,
     Entrywise,
     Fill,
+    Iterate,
+    Let,
     MainDiagonal,
     Matrix,
     Name,
@@ -32,6 +34,7 @@ from squallpy.maintain.matrix.matrix_expressions import (
 )
 from squallpy.runtime.kernels.matrix import boolean
 from squallpy.runtime.kernels.matrix.boolean import Bits
+from squallpy.runtime.matrix.iterations import iterate_until
 
 
 @dataclass(slots=True)  # NB: frozen ones take four times as long to make, and a trigger makes dozens
@@ -97,6 +100,10 @@ class PackedMatrix:
         mine = other.rows if self.is_transposed else other.columns
         return PackedMatrix(self.lines & mine, self.cells, self.is_transposed)
 
+    def equals(self, other: "PackedMatrix") -> bool:
+        """True if all cells are the same."""
+        return np.array_equal(self.lines, other.rows if self.is_transposed else other.columns)
+
     def occupied(self) -> npt.NDArray[np.bool_]:
         """Find the rows in which any cell is true."""
         if self.is_transposed:
@@ -136,6 +143,15 @@ def evaluate(matrix: Matrix, read: Callable[[str], PackedMatrix], sizes: Sizes) 
             return both if isinstance(matrix, Entrywise) else PackedMatrix.of(both.occupied()[:, None])
         case MainDiagonal(of):
             return PackedMatrix.of(evaluate(of, read, sizes).plain().diagonal()[:, None])
+        case Let(bound, inner, body):
+            found = evaluate(inner, read, sizes)
+            return evaluate(body, lambda own: found if own == bound.name else read(own), sizes)
+        case Iterate(_, start, bound, body):
+
+            def step(passing: PackedMatrix) -> PackedMatrix:
+                return evaluate(body, lambda own: passing if own == bound.name else read(own), sizes)
+
+            return iterate_until(matrix, evaluate(start, read, sizes), step, lambda one, other, _: one.equals(other))
         case Fill(rows, cols, value):
             line = boolean.pack(np.full((1, cols.at(sizes)), bool(value.at(sizes, BOOLEAN))))
             return PackedMatrix(np.repeat(line, rows.at(sizes), axis=0), cols.at(sizes), True)

@@ -1,15 +1,16 @@
 """The evaluation of a program anew, from its inputs as they are."""
 
 from collections.abc import Collection, Mapping
+from functools import partial
 
 import numpy as np
 
 from squallpy.base.semirings import ARITHMETIC
-from squallpy.maintain.matrix.matrix_expressions import Name, Product, names
+from squallpy.maintain.matrix.matrix_expressions import Iterate, Let, Name, Product, names
 from squallpy.maintain.matrix.matrix_program import Statement
 from squallpy.physical.matrix.view_passes import match_read
-from squallpy.runtime.matrix.algebra import SingularError
-from squallpy.runtime.matrix.errors import NamingOverflow, singular
+from squallpy.runtime.matrix.errors import NamingOverflow, undefined
+from squallpy.runtime.matrix.iterations import UndefinedError, has_converged, iterate_until
 from squallpy.runtime.matrix.program_views import ProgramViews
 from squallpy.runtime.matrix.stored_views import ArrayView, Factor, View
 
@@ -24,7 +25,7 @@ class Evaluation:
         self._last = {name: at for at, d in enumerate(self._anf.definitions) for name in names(d.value)}
         self._sparse: set[str] = set()
 
-    def run(self, kept: Collection[Name]) -> SingularError | None:
+    def run(self, kept: Collection[Name]) -> UndefinedError | None:
         """Evaluate all definitions, and store those that are `kept`.
 
         Those that depend on the inverse of a singular matrix are left out, and the first error is returned.
@@ -47,8 +48,8 @@ class Evaluation:
                     self._store(definition, values, old.pop(name, None))
                 else:
                     values[name] = self._evaluated(definition, values)
-            except SingularError:
-                error = error or singular(views.maintained, definition.value)
+            except UndefinedError:
+                error = error or undefined(views.maintained, definition.value)
                 missing.add(name)
             for used in [name for name in values if self._last.get(name) == at]:
                 del values[used]
@@ -71,6 +72,8 @@ class Evaluation:
     def _evaluated(self, definition: Statement, values: Values) -> Factor:
         """Evaluate a definition, a product by a sparse input as a visit to its cells."""
         views = self._views
+        if isinstance(definition.value, Iterate) and self._sparse & names(definition.value):
+            return self._iterated(definition.value, values)
         if self._sparse and (found := match_read(definition, self._sparse)):
             view, read = found
             by = [views.value(read.factor, values, views.sizes)]
@@ -79,3 +82,16 @@ class Evaluation:
             return product.T if read.turned else product
         with NamingOverflow(views.maintained, definition.name.name):
             return views.value(definition.value, values, views.sizes)
+
+    def _iterated(self, iteration: Iterate, values: Values) -> Factor:
+        """Evaluate an iteration over sparse inputs, step by step."""
+
+        def step(passing: Factor) -> Factor:
+            known, body = {**values, iteration.name.name: passing}, iteration.body
+            while isinstance(body, Let):
+                known[body.name.name] = self._evaluated(Statement(body.name, body.value), known)
+                body = body.body
+            return self._views.value(body, known, self._views.sizes)
+
+        start = self._views.value(iteration.start, values, self._views.sizes)
+        return iterate_until(iteration, start, step, partial(has_converged, ring=self._views.ring))

@@ -12,9 +12,9 @@ from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.materialise import Trigger
 from squallpy.physical.matrix.view_passes import Pass, Work, schedule_passes
 from squallpy.runtime.matrix.affected_cells import occupied, touch
-from squallpy.runtime.matrix.algebra import SingularError
 from squallpy.runtime.matrix.errors import NamingOverflow
 from squallpy.runtime.matrix.fused_boolean import FusedTrigger, fuse
+from squallpy.runtime.matrix.iterations import UndefinedError
 from squallpy.runtime.matrix.packed_boolean import PackedMatrix
 from squallpy.runtime.matrix.program_views import ProgramViews
 from squallpy.runtime.matrix.stored_views import Array, Factor
@@ -28,10 +28,10 @@ class Triggers:
         self._work: dict[str, tuple[Work, ...]] = {}
         self._fused: dict[tuple[str, int], FusedTrigger | None] = {}
 
-    def fire(self, trigger: Trigger, u: Array, v: Array) -> bool:
+    def fire(self, trigger: Trigger, u: Array, v: Array) -> str:
         """Apply a change u·v of the trigger's input to all views.
 
-        Returns False where a small matrix is almost singular: the input has changed, other views are to be evaluated.
+        Returns why it could not, "" if it could: then the input has changed, and other views are to be evaluated.
         """
         pair = (PackedMatrix.of(u), PackedMatrix.of(v)) if self._ring is BOOLEAN else (u, v)
         if self._ring is BOOLEAN and (kernel := self._kernel(trigger, u.shape[1])):
@@ -39,7 +39,7 @@ class Triggers:
             if self._views.touched is not None:
                 for change in kernel.changes(self._views.by_name, lines):
                     touch(self._views.touched, *change, self._ring)
-            return True
+            return ""
         values: dict[str, Factor] = dict(zip((trigger.u.name, trigger.v.name), pair, strict=True))
         sizes = {**self._views.sizes, trigger.u.cols.symbols[0][0]: u.shape[1]}
         has_changed = False
@@ -50,15 +50,15 @@ class Triggers:
                     if item.view == trigger.input and item.update:
                         has_changed = True
                         if item.update.left and not occupied(values[item.update.left[0].name], self._ring).any():
-                            return True  # all else follows from what is left of the update
+                            return ""  # all else follows from what is left of the update
                 else:
                     with NamingOverflow(self._views.maintained, trigger.updates[-1].view.name):
                         values[item.name.name] = self._views.value(item.value, values, sizes)
-        except SingularError:
+        except UndefinedError as error:
             if not has_changed and self._views.maintained.program.input(trigger.input.name):
                 self._views.visit(trigger.input.name, u, v)
-            return False
-        return True
+            return error.reason
+        return ""
 
     def _passes(self, trigger: Trigger) -> tuple[Work, ...]:
         name = trigger.input.name

@@ -42,12 +42,13 @@ from squallpy.physical.matrix.matrix_plan import MatrixProgramPlan
 from squallpy.physical.matrix.view_passes import Pass
 from squallpy.runtime.kernels.matrix import boolean
 from squallpy.runtime.matrix.affected_cells import touch
-from squallpy.runtime.matrix.algebra import SingularError, add_matrices, apply_operation, evaluate, product
+from squallpy.runtime.matrix.algebra import add_matrices, apply_operation, evaluate, product
 from squallpy.runtime.matrix.blocks.commands import Arrays
 from squallpy.runtime.matrix.blocks.superstep_state import Parts, SuperstepState
 from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.drift import DRIFT, largest_difference
-from squallpy.runtime.matrix.errors import NamingOverflow, overflow, singular
+from squallpy.runtime.matrix.errors import NamingOverflow, overflow, undefined
+from squallpy.runtime.matrix.iterations import UndefinedError
 from squallpy.runtime.matrix.memory_check import bytes_available, memory_error
 from squallpy.runtime.matrix.packed_boolean import PackedMatrix
 from squallpy.runtime.matrix.reported_cells import Read, Subscription, decode_rows, subscription_layouts
@@ -195,9 +196,9 @@ class SuperstepExecutor:
         try:
             for item in superstep.work:
                 self._execute(item, phase.name)
-        except SingularError:
+        except UndefinedError as error:
             # NB: all partitions find it, for all compute the same
-            self.state.wants_evaluation, self.state.reason = True, "a matrix was almost singular"
+            self.state.wants_evaluation, self.state.reason = True, error.reason
             if not self.state.has_changed_input:
                 self._change_input(phase.name)
 
@@ -281,8 +282,8 @@ class SuperstepExecutor:
         try:
             with NamingOverflow(self._maintained, name):
                 rows = self._summand(value) if item.form is Form.SUMMAND else self._rows(value)
-        except SingularError:
-            self.state.singular = self.state.singular or singular(self._maintained, value).message
+        except UndefinedError:
+            self.state.singular = self.state.singular or undefined(self._maintained, value).message
             self.state.missing.add(name)
             return
         if item.is_view and item.form is Form.ROWS:
