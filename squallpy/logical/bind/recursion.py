@@ -112,11 +112,10 @@ def _bind_recursion(ctx: Context, group: RecursiveGroup) -> Recursion:
     for _ in range(_MOST_ROUNDS):
         inside = _with_working_tables(ctx, group, fields)
         plans = {name: _bind_query(inside, cte, fields[name]) for name, cte in group.queries.items()}
-        widened = {name: _widened(fields[name], plan) for name, plan in plans.items()}
-        if widened == fields:
+        before, fields = fields, {name: _widened(fields[name], plan) for name, plan in plans.items()}
+        if fields == before:
             return _recursion(ctx, group, inside, plans)
-        fields = widened
-    cte = next(group.queries[name] for name in fields if widened[name] != fields[name])
+    cte = next(group.queries[name] for name in fields if fields[name] != before[name])
     raise ctx.error("SQ2005", f'the types of "{cte.alias}" become wider with each iteration', _name(cte), _CAST)
 
 
