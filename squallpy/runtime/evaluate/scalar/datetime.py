@@ -40,7 +40,8 @@ def extract(part: str, values: Any, type: Type) -> Any:
         case "dayofyear":
             return (day - day.astype("datetime64[Y]").astype("datetime64[D]")).astype(np.int64) + 1
         case "week":  # ISO's: that of its Thursday
-            thursday = day - (day.astype(np.int64) + 3) % 7 + 3
+            number = day.astype(np.int64)
+            thursday = (number - (number + 3) % 7 + 3).astype("datetime64[D]")
             return (thursday - thursday.astype("datetime64[Y]").astype("datetime64[D]")).astype(np.int64) // 7 + 1
         case "year":
             return day.astype("datetime64[Y]").astype(np.int64) + 1970
