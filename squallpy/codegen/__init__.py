@@ -5,8 +5,11 @@
     groups        a feed's delta: a function over the rows of an Arrow batch
     derivations   the delta of an auxiliary relation: a function over the groups that a batch touched
     model_rows    that of the rows of a model: the cells of the cofactor matrices that a batch touched
+    extremes      that of the least and greatest values of groups
     statements    a statement: a function over the rows of a delta
+    ranges        a statement's lookup in a sorted index: bounds by bisection, records, sums
     products      a statement that multiplies elements of the cofactor ring
+    imports       the steps of kernels that printed code imports
     program       all of a plan, and what is refused
 
 `squall explain code` prints it. What it does not know it refuses, and the kernels that serve every query do that.

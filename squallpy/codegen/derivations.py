@@ -17,7 +17,7 @@ from typing import ClassVar, Final
 from squallpy.base.records import dataclass
 from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind
-from squallpy.codegen.expressions import RowExpressions, Text, Value, bounds, print_key, real_word
+from squallpy.codegen.expressions import RowExpressions, Text, Value, bounds, print_key, print_text, real_word
 from squallpy.codegen.groups import RESERVED as ROW_NAMES
 from squallpy.codegen.groups import GroupBody, scalar_rings
 from squallpy.codegen.names import Lines, Names, NotCompilable, constant
@@ -34,6 +34,7 @@ SOURCE: Final = 2
 SUMS: Final = 3
 FIRST: Final = 4  # 1 in the first batch
 WORDS: Final = 5
+_MOST_ROWS: Final = 2**62  # there never were as many
 RESERVED: Final = {
     *ROW_NAMES, "touched", "source", "group", "now", "half", "payload", "times", "names", "places", "count", "cell_a",
     "cell_b", "cell", "i", "j", "second", "changed", "old", "nothing", "found",
@@ -112,14 +113,14 @@ class Derivation(GroupBody):
     def _key(self, key: Column) -> str:
         if key.type.kind is not Kind.VARCHAR:
             return super()._key(key)
-        return f"load(group, {self._place(key)})"
+        is_key = key.id in self._fields and self._item(key) in self.aux.source.keys
+        return self._key_word(self._item(key)) if is_key else self._row.text_key(key)
 
-    def _place(self, column: Column) -> int:
-        """Find the key of the view that a field is."""
-        item = self._item(column)
+    def _key_word(self, item: Expr) -> str:
+        """Print the word of a key of the view."""
         if item not in self.aux.source.keys:
-            raise NotCompilable(f"{column}, a text that is computed")
-        return self.aux.source.keys.index(item)
+            raise NotCompilable(f"{item}, which is no key of {self.aux.source.name}")
+        return f"load(group, {self.aux.source.keys.index(item)})"
 
     def _item(self, column: Column) -> Expr:
         name = self._fields.get(column.id)
@@ -131,7 +132,7 @@ class Derivation(GroupBody):
         item = self._item(column)
         if isinstance(item, Column):
             return self._load_item(column, item)
-        parts = RowExpressions(self.body, self.names, lambda part: self._load_item(part, part), self._load_text)
+        parts = self._parts()
         value = parts.value(item)
         self._row.checks += parts.checks
         return value
@@ -143,16 +144,27 @@ class Derivation(GroupBody):
         measure = next((m for m in self.aux.output.measures if m.column == item), None)
         if measure is None:
             raise NotCompilable(f"{item}")
-        self._row.checks += 1
-        return print_measure(self.body, self.names, self.aux, column, measure, "payload")
+        return print_measure(self._row, self.aux, column, measure, "payload")
 
     def _load_key(self, column: Column, place: int) -> Value:
         word = self.names(column.name)
         self.body(f"{word} = load(group, {place})")
-        return print_key(column, word, self.body, self.names)
+        return print_key(column, word, self._row)
 
     def _load_text(self, column: Column) -> Text:
-        raise NotCompilable(f"{column}, a text that is looked at")
+        item = self._item(column)
+        if isinstance(item, Column):
+            return print_text(column, self._key_word(item), self._row)
+        return self._parts().text(item)
+
+    def _parts(self) -> RowExpressions:
+        """Make the printer of a computed field, of which columns are those of the view."""
+        return RowExpressions(
+            self.body,
+            self.names,
+            lambda part: self._load_item(part, part),
+            lambda part: print_text(part, self._key_word(part), self._row),
+        )
 
     def _head(self, lines: Lines) -> None:
         lines(f'"""Compute {self.delta.name} of the groups of {self.aux.source.name}; −1: no answer, −2: no memory."""')
@@ -192,22 +204,19 @@ class Derivation(GroupBody):
         lines("        times, fits = 2 * half - 1, 1")
 
 
-def print_measure(
-    lines: Lines, names: Names, aux: AuxiliaryPlan, column: Column, measure: Measure, payload: str, fits: bool = True
-) -> Value:
-    """Print a count, a sum or a mean of a group.
+def print_measure(row: RowExpressions, aux: AuxiliaryPlan, column: Column, measure: Measure, payload: str) -> Value:
+    """Print a count, a sum or a mean of a group; a sum without room in 64 bits, or in its type, has no answer.
 
     Args:
         payload: The address of the group's payload.
-        fits: A sum without room in 64 bits, or in its type, may have no answer.
     """
-    rings, offsets = aux.source.payload.rings, aux.source.payload.offsets
+    lines, names, rings, offsets = row.lines, row.names, aux.source.payload.rings, aux.source.payload.offsets
     lane, word = _lane(measure.value), names(column.name)
     at = offsets[lane]
     if measure.function == "count" and rings[lane] is Ring.COUNT:
         lines(f"{word} = load({payload}, {at})")
-        return Value(word, None, *bounds(column.type))
-    if measure.function not in ("sum", "avg") or (measure.function == "sum" and not fits):
+        return Value(word, None, -_MOST_ROWS, _MOST_ROWS)
+    if measure.function not in ("sum", "avg"):
         raise NotCompilable(f"{measure.function.upper()} of a group")
     if rings[lane] not in (Ring.COUNT, Ring.EXACT):
         raise NotCompilable(f"{column}, a sum of doubles of a group")
@@ -222,6 +231,7 @@ def print_measure(
     least, most = bounds(column.type)
     if (least, most) != bounds(measure.column.type):
         raise NotCompilable(f"{column}, of another type")
+    row.checks += 1
     lines(f"{word} = load({payload}, {at})")
     lines(f"fits &= 1 if {high} == {word} >> 63 and {constant(least)} <= {word} <= {constant(most)} else 0")
     value = names(column.name)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import field
 from functools import reduce
 
-from squallpy.base.keys import is_plain, null_of
+from squallpy.base.keys import HOLE, LEAST, NULL, is_plain, least_as_held, null_of
 from squallpy.base.records import dataclass
 from squallpy.base.types import YEARS, Kind, Type
 from squallpy.codegen.names import Lines, Names, NotCompilable, constant
@@ -40,11 +40,21 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text: names of where it begins and of its bytes; `known` as of a value."""
+    """A text: names of where it begins and of its bytes; `known` as of a value.
+
+    Args:
+        base: The address from which it begins, printed at each use, for a dictionary may move; none: an address itself.
+    """
 
     start: str
     length: str
     known: str | None = None
+    base: str = ""
+
+    @property
+    def address(self) -> str:
+        """The address at which it begins, as of now."""
+        return f"{self.base} + {self.start}" if self.base else self.start
 
 
 @dataclass
@@ -86,14 +96,15 @@ class RowExpressions:
                 return Text(self.lines.address(value), str(len(value.encode())))
             case Call("substring", (arg, Literal(int(first)), *rest)) if first >= 0 and _are_counts(rest):
                 text, start, length = self.text(arg), self.names("part_start"), self.names("part_length")
-                skipped = f"leading({text.start}, {text.length}, {first - 1})" if first > 1 else "0"
+                skipped = f"leading({text.address}, {text.length}, {first - 1})" if first > 1 else "0"
                 self.lines(f"{start} = {skipped}  # {expr}")
                 self.lines(f"{length} = {text.length} - {start}")
                 self.lines(f"{start} += {text.start}")
+                part = Text(start, length, text.known, text.base)
                 for literal in rest:
                     assert isinstance(literal, Literal)
-                    self.lines(f"{length} = leading({start}, {length}, {max(0, literal.value)})")
-                return Text(start, length, text.known)
+                    self.lines(f"{length} = leading({part.address}, {length}, {max(0, literal.value)})")
+                return part
         raise NotCompilable(f"{expr}, a text")
 
     def value(self, expr: Expr) -> Value:
@@ -125,6 +136,29 @@ class RowExpressions:
             code = f"real_of({value.code}, {real_word(1.0)})" if factor.type.is_exact else value.code
             product = self._name(f"real_multiply({product}, {code})") if product else code
         return f"{product}, {' * '.join(counts) or 1}"
+
+    def key(self, key: Expr) -> str:
+        """Print a value that is no text as the word of a key."""
+        return self.key_word(self.value(key), key.type)
+
+    def key_word(self, value: Value, type: Type) -> str:
+        """Print the word by which a value of a type is a key; some have none."""
+        is_real, least = type.kind is Kind.DOUBLE, least_as_held(type)
+        word = f"real_key({value.code})" if is_real else value.code
+        if value.least < least and not is_real:
+            self.checks += 1
+            known = f"{value.known} == 0 or " if value.known else ""
+            self.lines(f"fits &= 1 if {known}{value.code} >= {constant(least)} else 0")
+        return f"({word} if {value.known} else LEAST_WORD)" if value.known else word
+
+    def text_key(self, key: Expr) -> str:
+        """Print the number that a text has in the dictionary, to which it is added if it is not there."""
+        text, number = self.text(key), self.names("number")
+        found = f"intern(steps, {text.address}, {text.length})"
+        self.lines(f"{number} = {found}" + (f" if {text.known} else -1" if text.known else ""))
+        self.lines(f"if {number} == -2:")
+        self.lines("    return -2")
+        return number
 
     def times(self, value: Value, times: Value) -> Value:
         """Print a value so many times."""
@@ -231,7 +265,7 @@ class RowExpressions:
                 return self._truth(_is_text(self.text(arg), literal.value), name == "<>", self.text(arg).known, call)
             case Call("=" | "<>" as name, (left, right)):
                 a, b = self.text(left), self.text(right)
-                same = f"same_text({a.start}, {a.length}, {b.start}, {b.length})"
+                same = f"same_text({a.address}, {a.length}, {b.address}, {b.length})"
                 return self._truth(same, name == "<>", self._both(a, b), call)
             case Call("like", (arg, Literal(str(pattern)))) if not set(pattern) & set("_\\"):
                 return self._truth(self._like(self.text(arg), pattern), False, self.text(arg).known, call)
@@ -249,17 +283,17 @@ class RowExpressions:
         *middle, tail = middle
         tests, behind = list[str](), str(len(head.encode()))
         if head:
-            tests.append(f"begins_with({text.start}, {text.length}, {self._needle(head)})")
+            tests.append(f"begins_with({text.address}, {text.length}, {self._needle(head)})")
         for part in filter(None, middle):
             found = self.names("behind")
-            self.lines(f"{found} = search({text.start}, {text.length}, {behind}, {self._needle(part)})")
+            self.lines(f"{found} = search({text.address}, {text.length}, {behind}, {self._needle(part)})")
             behind = found
         if any(middle):
             tests.append(f"{behind} >= 0")
         if tail:
             size = len(tail.encode())
             tests.append(f"{text.length} - {size} >= {behind}")
-            tests.append(f"begins_with({text.start} + {text.length} - {size}, {size}, {self._needle(tail)})")
+            tests.append(f"begins_with({text.address} + {text.length} - {size}, {size}, {self._needle(tail)})")
         return " and ".join(tests) or "True"
 
     def _needle(self, text: str) -> str:
@@ -352,20 +386,41 @@ def _apply(operator: str, x: int, y: int) -> int:
     return x + y if operator == "+" else x - y if operator == "-" else x * y
 
 
-def print_key(column: Column, word: str, body: Lines, names: Names, in_order: bool = False) -> Value:
+def print_key(column: Column, word: str, row: RowExpressions, in_order: bool = False) -> Value:
     """Print the value of a key, given its word.
 
     Args:
         in_order: The word of a wide decimal is known to be its value.
     """
-    if not (in_order and column.type.is_wide) and not is_plain(column.type) and column.type.kind is not Kind.DOUBLE:
-        raise NotCompilable(f"{column}, a {column.type} that is looked at")
-    if not column.nullable:
-        return Value(word, None, *bounds(column.type))
-    known, value = names(f"{column.name}_known"), names(column.name)
-    body(f"{known} = 1 if {word} != {constant(null_of(column.type))} else 0")
-    body(f"{value} = {word} if {known} else 0")
-    return Value(value, known, *bounds(column.type))
+    body, names, type = row.lines, row.names, column.type
+    if type.is_wide and not in_order:
+        row.checks += 1
+        apart = f"{word} == {constant(NULL)} or " if column.nullable else ""
+        body(f"fits &= 1 if {apart}{word} >= {constant(LEAST)} else 0")
+    elif not type.is_wide and not is_plain(type) and type.kind is not Kind.DOUBLE:
+        raise NotCompilable(f"{column}, a {type} that is looked at")
+    known, value, code = None, names(column.name), word
+    if column.nullable:
+        known = names(f"{column.name}_known")
+        body(f"{known} = 1 if {word} != {constant(null_of(type))} else 0")
+        code = f"({word} if {known} else 0)"
+    if type.kind is Kind.BIGINT:
+        code = f"{code} - (1 if {code} <= {HOLE} else 0)"
+    if code == word:
+        return Value(word, None, *bounds(type))
+    body(f"{value} = {code}")
+    return Value(value, known, *bounds(type))
+
+
+def print_text(column: Column, word: str, row: RowExpressions) -> Text:
+    """Print where the text begins that is a number in the dictionary, and its size."""
+    number, start, size = (row.names(f"{column.name}{suffix}") for suffix in ("", "_start", "_size"))
+    row.lines(f"{number} = {word}")
+    row.lines(f"{start}, {size} = offset_of(steps, {number}), size_of(steps, {number})")
+    known = row.names(f"{column.name}_known") if column.nullable else None
+    if known:
+        row.lines(f"{known} = 1 if {number} >= 0 else 0")
+    return Text(start, size, known, "texts_at(steps)")
 
 
 def bounds(type: Type) -> tuple[int, int]:
@@ -396,6 +451,6 @@ def _is_text(text: Text, constant_text: str) -> str:
     for size, load in ((8, "load"), (4, "load32"), (1, "load8")):
         while len(data) - at >= size:
             word = int.from_bytes(data[at : at + size], "little", signed=size == 8)
-            tests.append(f"{load}({text.start} + {at}, 0) == {constant(word)}")
+            tests.append(f"{load}({text.address} + {at}, 0) == {constant(word)}")
             at += size
     return f"({' and '.join(tests)})"

@@ -14,7 +14,7 @@ from squallpy.base.records import dataclass
 from squallpy.base.rings import Payload
 from squallpy.base.types import Kind
 from squallpy.codegen.derivations import FIRST, SOURCE, STEPS, SUMS, TOUCHED, Derivation, DerivationCode
-from squallpy.codegen.expressions import Value, print_key
+from squallpy.codegen.expressions import Text, Value, print_key, print_text
 from squallpy.codegen.names import Lines, NotCompilable, constant
 from squallpy.logical.expressions import Column
 from squallpy.physical.plan import AuxiliaryPlan
@@ -69,11 +69,14 @@ class ExtremesDerivation(Derivation):
     def _key(self, key: Column) -> str:
         return self._word(key) if key.id in self._fields else super()._key(key)
 
+    def _load_text(self, column: Column) -> Text:
+        return print_text(column, self._word(column), self._row)
+
     def _load(self, column: Column) -> Value:
         word = self.names(column.name)
         self.body(f"{word} = {self._word(column)}")
         # NB: where values are too wide for their order, the function ends before
-        return print_key(column, word, self.body, self.names, in_order=self._item(column) not in self.aux.grouped)
+        return print_key(column, word, self._row, in_order=self._item(column) not in self.aux.grouped)
 
     def _text(self) -> str:
         if any("fits &=" in line for line in self.body.lines):

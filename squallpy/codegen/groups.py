@@ -15,14 +15,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import field
 from typing import Final
 
-from squallpy.base.keys import least_as_held
 from squallpy.base.records import dataclass
 from squallpy.base.rings import Cofactor, Payload, Ring
 from squallpy.base.rings.payload import LaneRing
 from squallpy.base.types import BIGINT, DOUBLE, Kind, Type
 from squallpy.catalog.relation import MULT
 from squallpy.codegen.expressions import RowExpressions, Text, Value, bounds
-from squallpy.codegen.names import Lines, Names, NotCompilable, constant
+from squallpy.codegen.imports import IMPORTED
+from squallpy.codegen.names import Lines, Names, NotCompilable
 from squallpy.logical.expressions import Call, Cast, Column, Expr, columns, walk
 from squallpy.program.calculus import Assign, Cmp, Lane, lifted
 from squallpy.program.views import View
@@ -44,7 +44,7 @@ ARROW: Final = {  # the buffers that a column is read from, by the kind of its t
 
 RESERVED: Final = {
     "given", "steps", "batch", "first", "rows", "row", "dictionary", "sums", "key", "short_texts", "fits", "record",
-    "words", "left", "lifted", "load", "load8", "address", "load32", "store", "range", "add_double", "abs", "max",
+    "words", "left", "lifted", "range", "abs", "max", "min", *IMPORTED,
 }  # fmt: skip
 
 
@@ -182,17 +182,7 @@ class GroupBody(ABC):
             self.body("continue")
 
     def _key(self, key: Column) -> str:
-        value, least = self._row.value(key), least_as_held(key.type)
-        if key.type.kind is Kind.DOUBLE:
-            return (
-                f"(real_key({value.code}) if {value.known} else LEAST_WORD)"
-                if value.known
-                else f"real_key({value.code})"
-            )
-        if value.least < least:
-            known = f"{value.known} == 0 or " if value.known else ""
-            self.body(f"fits &= 1 if {known}{value.code} >= {constant(least)} else 0")
-        return f"({value.code} if {value.known} else LEAST_WORD)" if value.known else value.code
+        return self._row.key(key)
 
     def _add(self, keys: list[str], lanes: list[tuple[str, LaneRing, int]]) -> None:
         """Print how values are added to the payload of a key, or to locals."""
@@ -251,7 +241,7 @@ class _Group(GroupBody):
             text, place = self._row.text(key), f"short_texts + {8 * self.texts * SHORT_TEXTS}"
             number = self.names("number")
             self.texts += 1
-            found = f"number_of(dictionary, {place}, {text.start}, {text.length}, steps)"
+            found = f"number_of(dictionary, {place}, {text.address}, {text.length}, steps)"
             self.body(f"{number} = {found}" + (f" if {text.known} else -1" if text.known else ""))
             self.body(f"if {number} == -2:")
             self.body("    return -2")

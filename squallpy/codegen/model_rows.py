@@ -10,7 +10,7 @@ from squallpy.base.records import dataclass
 from squallpy.base.rings import Cofactor, Payload
 from squallpy.base.types import Kind
 from squallpy.codegen.derivations import FIRST, RESERVED, TOUCHED, Derivation, DerivationCode
-from squallpy.codegen.expressions import Text, Value, bounds, real_word
+from squallpy.codegen.expressions import Text, Value, bounds, print_text, real_word
 from squallpy.codegen.names import Lines, Names, NotCompilable
 from squallpy.functions.factorised import Statistics
 from squallpy.logical.expressions import Column
@@ -81,9 +81,7 @@ class _CellRows(Derivation):
     def _load_text(self, column: Column) -> Text:
         if column.nullable:
             raise NotCompilable(f"{column}, a text that is looked at")
-        word, start, size = self._word(column), self.names(f"{column.name}_start"), self.names(f"{column.name}_size")
-        self.body(f"{start}, {size} = start_of(steps, {word}), size_of(steps, {word})")
-        return Text(start, size)
+        return print_text(column, self._word(column), self._row)
 
     def _head(self, lines: Lines) -> None:
         super()._head(lines)

@@ -17,7 +17,8 @@ from squallpy.base.records import dataclass
 from squallpy.base.rings import Cofactor, Payload, Ring
 from squallpy.base.types import DOUBLE
 from squallpy.codegen.names import Lines, NotCompilable
-from squallpy.codegen.statements import Factor, ProductCode, StatementPrinter
+from squallpy.codegen.statement_code import Factor, ProductCode
+from squallpy.codegen.statements import StatementPrinter
 from squallpy.logical.expressions import Cast
 from squallpy.physical.plan import Lookup, PoolPlan
 from squallpy.program.calculus import lifted
@@ -42,6 +43,8 @@ class ProductPrinter(StatementPrinter):
 
     def _emit(self, target: PoolPlan, given: Sequence[tuple[Payload, tuple[int, ...], str]]) -> None:
         """Print that the factors of a row are noted."""
+        if self.is_checked:
+            raise NotCompilable("values that may have no answer in 64 bits")
         [ring], [lane], factors = target.payload.rings, self.update.lanes, list[Factor]()
         if not isinstance(ring, Cofactor) or lane is None:
             raise NotCompilable(f"⟨{ring.name}⟩")

@@ -4,7 +4,6 @@ Statements that stand together are one function, so that a batch calls few; wher
 between, the run ends.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from functools import cached_property
@@ -14,10 +13,12 @@ from squallpy.base.rings import Cofactor
 from squallpy.codegen.derivations import DerivationCode, print_derivation
 from squallpy.codegen.extremes import print_extremes
 from squallpy.codegen.groups import GroupCode, print_group
+from squallpy.codegen.imports import IMPORTED, import_lines
 from squallpy.codegen.model_rows import print_model_rows
 from squallpy.codegen.names import Lines, Names, NotCompilable, text_lines
 from squallpy.codegen.products import ProductPrinter
-from squallpy.codegen.statements import ProductCode, StatementCode, StatementPrinter, order_name
+from squallpy.codegen.statement_code import ONLY_CHECKED, ProductCode, StatementCode, order_name
+from squallpy.codegen.statements import StatementPrinter
 from squallpy.physical.plan import Plan, Update
 from squallpy.program.auxiliary.model_rows import ModelRows
 
@@ -25,28 +26,13 @@ MOST_LINES = 4_000
 """The lines of a plan's code: LLVM takes a second for some hundred, and minutes for functions of thousands."""
 _STEPS_AT = 0  # the first word that a function is given; then of each delta its keys, payloads and rows; then frames
 
-_HEAD = '''"""{title}"""
+_HEAD = '''"""Triggers of a query, printed."""
 
-from squallpy.runtime.kernels.kernel_compiler import {compiler}
-from squallpy.runtime.kernels.trigger_steps import ({steps})
-{texts}
+{imports}
+
 LEAST_WORD = -(2**63)
 entry = kernel("int64(int64)")
 '''
-_REAL_STEPS = (
-    *("mean_of", "ordinal", "real_add", "real_divide", "real_key", "real_multiply", "real_of", "real_subtract"),
-)
-_LANE_STEPS = ("add_double", "combine_count", "combine_lane")
-_BLOCK_STEPS = ("add_lifted", "cell_of", "has_odd", "multiply_each", "multiply_rows", "rows_of", "settle_sum")
-_AHEAD_STEPS = ("ask_ahead", "find_rows", "found_at")
-_SORTED_STEPS = ("advance_extremes", "sort_rows")
-_TEXT_STEPS = ("begins_with", "intern", "leading", "same_text", "search", "size_of", "start_of", "text_bytes")
-_STEPS = (  # what printed code imports, if it has it
-    *("add_fits", "add_rows", "bit", "count_of", "enter", "exact_add", "exact_multiply", "find", "first_of"),
-    *("frame_at", "half", "has_null", "is_known", "key_of", "key_room", "length_of", "load", "load8", "load32"),
-    *("multiply_fits", "number_of", "part_of_date", "record_of", "remove", "room_of", "sign", "slice_of", "store"),
-    *("subtract_fits", "values_at", "words_of"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +51,7 @@ class RunCode:
         constants: Texts that it has.
         products: The products of cofactor rings that statements add up.
         orders: Which of the pools are sorted indexes: the view, and the number there.
+        is_checked: It may have no answer; then nothing was changed.
     """
 
     function: str
@@ -80,6 +67,7 @@ class RunCode:
     constants: tuple[str, ...]
     products: tuple[ProductCode, ...] = ()
     orders: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    is_checked: bool = False
 
     @property
     def words(self) -> int:
@@ -121,21 +109,8 @@ class PlanCode:
         constants += [text for each in self.derivations for text in each.constants]
         if constants:
             parts.insert(0, text_lines(constants))
-        used = set(re.findall(r"\w+", "\n".join(parts)))
-        steps, of_texts = ("".join(f"\n    {s}," for s in some if s in used) for some in (_STEPS, _TEXT_STEPS))
-        reals = "".join(f"\n    {step}," for step in _REAL_STEPS if step in used)
-        texts = f"from squallpy.runtime.kernels.text_steps import ({of_texts}\n)\n" if of_texts else ""
-        texts += f"from squallpy.runtime.kernels.real_steps import ({reals}\n)\n" if reals else ""
-        lanes = "".join(f"\n    {step}," for step in _LANE_STEPS if step in used)
-        texts += f"from squallpy.runtime.kernels.real_lanes import ({lanes}\n)\n" if lanes else ""
-        others = {"block_steps": _BLOCK_STEPS, "look_ahead": _AHEAD_STEPS, "sorted_steps": _SORTED_STEPS}
-        for module, names in others.items():
-            found = ", ".join(name for name in names if name in used)
-            texts += f"from squallpy.runtime.kernels.{module} import {found}\n" if found else ""
-        texts += "from squallpy.runtime.kernels.touched_groups import note_rows\n" if "note_rows" in used else ""
-        compiler = "address, called, kernel" if "address" in used else "called, kernel"
-        head = _HEAD.format(title="Triggers of a query, printed.", steps=steps + "\n", texts=texts, compiler=compiler)
-        return "\n\n".join([head, *parts])
+        body = "\n\n".join(parts)
+        return "\n\n".join([_HEAD.format(imports=import_lines(f"{body} kernel")), body])
 
     @property
     def explained(self) -> str:
@@ -146,25 +121,7 @@ class PlanCode:
 
 def print_plan(plan: Plan) -> PlanCode:
     """Print what can be of a plan: derivations only of one that is in one partition."""
-    names, refused = (
-        Names(
-            {
-                *_STEPS,
-                *_TEXT_STEPS,
-                *_REAL_STEPS,
-                *_LANE_STEPS,
-                *_BLOCK_STEPS,
-                *_AHEAD_STEPS,
-                *_SORTED_STEPS,
-                "note_rows",
-                "entry",
-                "called",
-                "kernel",
-                "address",
-            }
-        ),
-        list[tuple[str, str]](),
-    )
+    names, refused = Names({*IMPORTED, "entry"}), list[tuple[str, str]]()
     groups = list[GroupCode]()
     for feed in plan.sources:
         for delta, payload in zip(feed.deltas, feed.payloads, strict=True):
@@ -225,7 +182,7 @@ class _Runs:
         run, first = list[StatementCode](), 0
         for number, step in enumerate(self._stage.steps):
             code = self._statement(step) if isinstance(step, Update) else None
-            if run and (code is None or code.delta in {each.target for each in run}):
+            if run and (code is None or code.is_checked or code.delta in {each.target for each in run}):
                 yield self._run(run, first, number)
                 run = []
             if code:
@@ -256,8 +213,8 @@ class _Runs:
         unique = tuple((each.target, each.delta) for each in run if each.target in self._unique)
         products = tuple(each.product for each in run if each.product)
         function, first_product = self._names("apply"), 1 + 3 * len(deltas) + len(pools)
-        lines = Lines()
-        lines(f'"""Run statements {first + 1} to {stop} of a batch; −2: no memory."""')
+        lines, answers = Lines(), "−1: no answer, " if run[0].is_checked else ""
+        lines(f'"""Run statements {first + 1} to {stop} of a batch; {answers}−2: no memory."""')
         lines(f"steps = load(given, {_STEPS_AT})")
         local = {pool: f"pool_{number}" for number, pool in enumerate(pools)}
         every = [(view.name, i) for view in self._pools.values() for i in range(len(view.orders))]
@@ -274,7 +231,11 @@ class _Runs:
             given += f", {pools.index(each.target) if each.target in pools else 0}" + (
                 f", load(given, {next(multiplied)})" if each.product else ""
             )
-            lines(f"result = {each.function}(steps, {given}, {frames})")
+            call = f"{each.function}(steps, {given}{', %s' if each.is_checked else ''}, {frames})"
+            lines(f"result = {call % 1 if each.is_checked else call}")
+            if each.is_checked:
+                lines(f"if result == {ONLY_CHECKED}:")
+                lines(f"    result = {call % 0}")
             lines("if result < 0:")
             lines("    return result")
             if each.target in self._unique:
@@ -286,7 +247,8 @@ class _Runs:
         constants, room = tuple(text for each in run for text in each.constants), max(each.room for each in run)
         text += "\n"
         return RunCode(
-            function, text, self._number, first, stop, deltas, pools, targets, unique, room, constants, products, orders
+            *(function, text, self._number, first, stop, deltas, pools, targets, unique, room, constants, products),
+            *(orders, run[0].is_checked),
         )
 
     def _frames(self, each: StatementCode, pools: tuple[str, ...], local: Mapping[str, str]) -> Iterator[str]:

@@ -15,13 +15,15 @@ from typing import ClassVar, Final
 
 from squallpy.base.keys import NULL, is_own_key, is_plain, null_of
 from squallpy.base.records import dataclass
-from squallpy.base.rings import Cofactor, Payload, Ring
-from squallpy.base.rings.payload import LaneRing
+from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind
 from squallpy.codegen.derivations import check_rows, print_measure
-from squallpy.codegen.expressions import RowExpressions, Text, Value, print_key
+from squallpy.codegen.expressions import RowExpressions, Text, Value, print_key, print_text
 from squallpy.codegen.groups import scalar_rings
+from squallpy.codegen.imports import IMPORTED
 from squallpy.codegen.names import Lines, Names, NotCompilable, constant
+from squallpy.codegen.ranges import OVERLAID_ROWS, RangePrinter, overlaid_range
+from squallpy.codegen.statement_code import ONLY_CHECKED, ProductCode, StatementCode, order_name, touched_name
 from squallpy.logical.expressions import COMPARISONS, MIRRORED, Call, Column, Expr, Literal, are_stored_alike, conjuncts
 from squallpy.physical.explain_text import update_text
 from squallpy.physical.plan import AuxiliaryPlan, FilterStep, Let, Lookup, PoolPlan, Update
@@ -31,67 +33,10 @@ _COUNTED, _TIMES = 4, 8  # of `payload_products.kind_of`
 OUTCOME_ROWS: Final = 1024  # rows that a statement adds together
 _OPERATORS = dict(zip(COMPARISONS, ("==", "!=", "<", "<=", ">", ">="), strict=True))
 _RESERVED = {
-    "given", "steps", "rows", "row", "keys", "words", "target", "pool", "load", "store", "range", "find", "added",
-    "out_keys", "out_words", "repeats", "result", "address", "touched", "noting", "ask_ahead", "min", "max", "abs",
-    "product", "found", "place", "some", "sort_rows", "note_rows",
+    "given", "steps", "rows", "row", "keys", "words", "target", "pool", "range", "added", "out_keys", "out_words",
+    "repeats", "result", "touched", "noting", "min", "max", "abs", "product", "found", "place", "some", "fits", "trial",
+    "beyond", "noted", "start", *IMPORTED,
 }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Factor:
-    """A factor of a product of cofactor rings: the word of a row that has its place, an offset there, and its ring.
-
-    Args:
-        ring: COUNT scales a product; None: the word is a double, the variable `number` of the view tree, and lifted.
-    """
-
-    word: int
-    offset: int
-    ring: LaneRing | None
-    number: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ProductCode:
-    """A product that a statement adds up: rows of so many words, so many at once, say where its factors are."""
-
-    ring: Cofactor
-    factors: tuple[Factor, ...]
-    width: int
-    rows: int
-
-
-@dataclass(frozen=True, slots=True)
-class StatementCode:
-    """A printed statement.
-
-    Args:
-        pools: What it looks up, notes and adds to: its arguments, as frames.
-        added: Those of them, the last, that it lets grow: touched groups and sorted indexes of the target.
-        constants: Texts that it has.
-        product: The product of cofactor rings that it adds up, which is an argument, too.
-        room: Words of the rows that it adds together.
-    """
-
-    function: str
-    text: str
-    delta: str
-    target: str
-    pools: tuple[str, ...]
-    added: tuple[str, ...]
-    constants: tuple[str, ...]
-    product: ProductCode | None = None
-    room: int = 0
-
-
-def touched_name(view: str) -> str:
-    """Name the pool of groups of a view that a batch touches, with their payloads before it."""
-    return f"{view} before"
-
-
-def order_name(view: str, number: int) -> str:
-    """Name a sorted index of a view as what a statement adds to."""
-    return f"{view} sorted {number}"
 
 
 @dataclass
@@ -117,6 +62,7 @@ class StatementPrinter:
     product: ProductCode | None = None
     rows: int = OUTCOME_ROWS  # that are added together,
     room: int = 0  # and the words of these
+    rooms: dict[str, int] = field(default_factory=dict)  # words for what else is put together, by name
 
     given: ClassVar[tuple[str, ...]] = ("keys", "words", "rows", "pool")
     """Its arguments before the views."""
@@ -125,6 +71,7 @@ class StatementPrinter:
         """Print it; raises NotCompilable."""
         update = self.update
         self._row = RowExpressions(self.body, self.names, self._load, self._load_text)
+        self._overlaid = overlaid_range(update, self.pools)
         delta, target = self.pools[update.delta], self.pools[update.target]
         if update.keep is not None:
             raise NotCompilable("a part of the outcome for each partition")
@@ -141,17 +88,20 @@ class StatementPrinter:
         added += [order_name(target.name, i) for i in orders] + [target.name] * (not target.is_ordered)
         names = ["touched", "noting"] if noted else []
         names += [name for i in orders for name in (f"sorted_{i}", f"sorting_{i}")]
-        given = ["steps", *(StatementPrinter.given if plain else self.given), *self.arguments.values(), *names]
+        given = ["steps", *(StatementPrinter.given if plain else self.given), *["trial"] * self.is_checked]
+        given += [*self.arguments.values(), *names]
         head = f"def {self.function}({', '.join([*given, *['target'] * (not target.is_ordered)])}):"
         text = "\n".join(["@called", head, *lines.lines]) + "\n"
         lists = (*self.arguments, *added), tuple(added), tuple(self.body.texts)
-        return StatementCode(self.function, text, update.delta, target.name, *lists, self.product, self.room)
+        rest = self.product, self.room, self.is_checked
+        return StatementCode(self.function, text, update.delta, target.name, *lists, *rest)
 
     def _print_loop(self, lines: Lines, delta: PoolPlan, target: PoolPlan) -> None:
         """Print the loop over the rows of the delta."""
         update = self.update
+        self.body.depth += bool(self._overlaid)
         for i, variable in enumerate(update.variables):
-            self._bind(variable, f"load(keys, {len(update.variables)} * row + {i})")
+            self.bind(variable, f"load(keys, {len(update.variables)} * row + {i})")
         given = [(delta.payload, update.picks, "given")]
         self.body(f"given = words + row * {8 * delta.payload.width}")
         for step in update.steps:
@@ -163,13 +113,65 @@ class StatementPrinter:
                 case FilterStep(predicate):
                     self._filter(predicate)
                 case Let(variable, value):
-                    self.words[variable.id] = self._let(variable, value)
+                    self.bind(variable, self._let(variable, value))
         self._emit(target, given)
         self._begin(lines, target)
-        lines("for row in range(rows):")
-        self._look_ahead(lines)
+        for name, words in self.rooms.items():
+            lines(f"{name} = room_of(steps) + {8 * self.room}")
+            self.room += words
+        if self.is_checked:
+            lines("fits, beyond = 1, 0")
+        if self._overlaid:
+            lines(f"for start in range(0, rows, {OVERLAID_ROWS}):")
+            lines("    noted = 0")
+            lines(f"    for row in range(start, min(start + {OVERLAID_ROWS}, rows)):")
+        else:
+            lines("for row in range(rows):")
+            self._look_ahead(lines)
         lines.lines += self.body.lines
+        if self.is_checked:
+            lines("if trial & beyond != 0:")
+            lines(f"    return {ONLY_CHECKED}")
         self._end(lines, target)
+
+    @property
+    def is_checked(self) -> bool:
+        """True if there may be no answer."""
+        return self._row.checks > 0
+
+    def count_check(self) -> None:
+        """Note that there may be no answer."""
+        self._row.checks += 1
+
+    def check(self) -> None:
+        """Print that the function ends where a value has no answer."""
+        if self.is_checked:
+            self.body("if fits == 0:")
+            self.body("    return -1")
+
+    def room_for(self, title: str, words: int) -> str:
+        """Name room for so many words."""
+        name = self.names(title)
+        self.rooms[name] = words
+        return name
+
+    def rebind(self, words: Mapping[int, str]) -> None:
+        """Bind variables anew, and forget what was computed of them."""
+        self.words.update(words)
+        self._row = RowExpressions(self.body, self.names, self._load, self._load_text, self._row.checks)
+
+    def value_where(self, predicate: Expr, variable: Column, word: str) -> str:
+        """Print a predicate with a word for a variable that is not NULL, and of a wide decimal in its order."""
+
+        def load(column: Column) -> Value:
+            if column == variable:
+                return print_key(variable, word, row, in_order=True)
+            return print_key(column, self.words[column.id], row)
+
+        row = RowExpressions(self.body, self.names, load, self._load_text)
+        code = row.value(predicate).code
+        self._row.checks += row.checks
+        return code
 
     def _begin(self, lines: Lines, target: PoolPlan) -> None:
         """Print what comes before the rows."""
@@ -200,7 +202,7 @@ class StatementPrinter:
         """Print what is done for 64 rows at a time: the records of lookups are found, or asked for."""
         width, calls = len(self.update.variables), list[str]()
         for step in self.update.steps:
-            if not isinstance(step, Lookup) or (columns := self._columns_of(step)) is None:
+            if not isinstance(step, Lookup) or step.range or (columns := self._columns_of(step)) is None:
                 continue
             pool, where = self.arguments[step.source], f"keys + {8 * width} * row"
             rows = f"{where}, {width}, {columns}, min(64, rows - row), steps"
@@ -265,7 +267,8 @@ class StatementPrinter:
             self.body(f"store({room}, {position}, {self.words[variable.id]})")
         return room
 
-    def _bind(self, variable: Column, code: str) -> None:
+    def bind(self, variable: Column, code: str) -> None:
+        """Print that a variable has a word."""
         self.words[variable.id] = name = self.names(variable.name)
         self.body(f"{name} = {code}")
 
@@ -299,15 +302,17 @@ class StatementPrinter:
                 continue
             if measure is None:
                 raise NotCompilable(f"{made[title]} of {row.relation}")
-            value = print_measure(self.body, self.names, aux, variable, measure, payload, fits=False)
-            word = f"real_key({value.code})" if variable.type.kind is Kind.DOUBLE else value.code
-            self._bind(variable, f"{word} if {value.known} else LEAST_WORD" if value.known else word)
+            value = print_measure(self._row, aux, variable, measure, payload)
+            self.bind(variable, self._row.key_word(value, variable.type))
 
     def _look_up(self, step: Lookup) -> str:
         """Print a lookup; what follows is for each record that it finds. Returns where its payload is."""
         source = self.pools[step.source]
-        if step.range or source.is_ordered:
-            raise NotCompilable(f"{step.method} {step.source}")
+        if step.range:
+            index = self._argument(order_name(step.source, step.index))
+            return RangePrinter(self, step, source.orders[step.index], index).look_up(step is self._overlaid)
+        if source.is_ordered:
+            raise NotCompilable(f"{step.method} {step.source}, which is its sorted indexes")
         pool = self._argument(step.source)
         width = len(source.keys)
         match step.method:
@@ -329,7 +334,7 @@ class StatementPrinter:
                 raise NotCompilable(f"{step.method} {step.source}")
         for position, variable in step.binds:
             if variable.id in step.live:
-                self._bind(variable, f"load(key_of({pool}, {record}, {width}), {position})")
+                self.bind(variable, f"load(key_of({pool}, {record}, {width}), {position})")
         payload = self.names("payload")
         self.body(f"{payload} = words_of({pool}, {record}, {source.payload.width})")
         return payload
@@ -340,23 +345,15 @@ class StatementPrinter:
         for part in conjuncts(predicate):
             test = self._compare(part)
             tests.append(f"{self._row.value(part).code} == 1" if test is None else test)
-            if self._row.checks:
-                raise NotCompilable(f"where {part}, which may have no answer in 64 bits")
+        self.check()
         self.body(f"if not ({' and '.join(tests)}):")
         self.body("    continue")
 
     def _load(self, column: Column) -> Value:
-        return print_key(column, self.words[column.id], self.body, self.names)
+        return print_key(column, self.words[column.id], self._row)
 
     def _load_text(self, column: Column) -> Text:
-        """Print where the text of a number begins, and its size."""
-        word, start, size = self.words[column.id], self.names(f"{column.name}_start"), self.names(f"{column.name}_size")
-        self.body(f"{start}, {size} = start_of(steps, {word}), size_of(steps, {word})")
-        if not column.nullable:
-            return Text(start, size)
-        known = self.names(f"{column.name}_known")
-        self.body(f"{known} = 1 if {word} >= 0 else 0")
-        return Text(start, size, known)
+        return print_text(column, self.words[column.id], self._row)
 
     def _compare(self, predicate: Expr) -> str | None:
         """Print a comparison of two keys, or of a key with a constant, if their words compare as their values do; None
@@ -386,7 +383,9 @@ class StatementPrinter:
                 return constant(null_of(variable.type))
             case Literal(word) if is_own_key(word, variable.type):
                 return constant(int(word))
-        raise NotCompilable(f"let {variable} := {value}")
+        if value.type != variable.type:
+            raise NotCompilable(f"let {variable} := {value}, a {value.type}")
+        return self._row.text_key(value) if value.type.kind is Kind.VARCHAR else self._row.key(value)
 
     def _emit(self, target: PoolPlan, given: Sequence[tuple[Payload, tuple[int, ...], str]]) -> None:
         """Print the product of payloads, and how it is added to the target."""
@@ -408,6 +407,7 @@ class StatementPrinter:
         changes = [word for value, _, _ in lanes for word in value.split(", ")]
         if not changes:
             raise NotCompilable("a statement that adds nothing")
+        self.check()
         with self.body.block(f"if {' | '.join(changes)} != 0:"):
             width, broad = len(target.keys), target.payload.width
             for i, key in enumerate(self.update.keys):
@@ -419,6 +419,10 @@ class StatementPrinter:
                     self.body(f"store(out_words, {broad} * added + {i}, {given_words.get(i, '0')})")
             self.body("added += 1")
             with self.body.block(f"if added == {self.rows}:"):
+                if self.is_checked:
+                    self.body("if trial != 0:")
+                    self.body("    added, beyond = 0, 1")
+                    self.body("    continue")
                 self._add(self.body, target, "added")
                 self.body("added, repeats = 0, repeats | result")
 

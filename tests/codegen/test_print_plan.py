@@ -47,7 +47,6 @@ def test_a_batch_of_a_view_tree_is_compiled_whole() -> None:
         ("SELECT AVG(x) AS x FROM (SELECT SUM(x) AS x FROM r GROUP BY k) AS g", "a sum of doubles of a group"),
         ("SELECT SUM(LENGTH(s)) AS n FROM r", "LENGTH(s), of texts"),
         ("SELECT COUNT(*) AS n FROM r WHERE UPPER(s) = 'A'", "UPPER(s), a text"),
-        ("SELECT COUNT(*) AS n FROM r JOIN t ON r.k < t.k", "sum M_T"),
         ("SELECT k, MEDIAN(w) AS w FROM t GROUP BY k", "BELOW of a group"),
         ("SELECT k, MAX(s) AS s FROM r GROUP BY k", "extremes of s, which are in no order"),
     ],

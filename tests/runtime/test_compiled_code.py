@@ -19,7 +19,7 @@ from squallpy.runtime import shadow
 from squallpy.runtime.batch.direct_batch import DirectBatch
 from squallpy.runtime.compiled import background, code_cache, functions
 from squallpy.runtime.compiled.code_cache import load_cached, load_code
-from squallpy.runtime.compiled.functions import CompiledPlan, CompiledRun
+from squallpy.runtime.compiled.functions import CompiledDerivation, CompiledPlan, CompiledRun
 from squallpy.runtime.kernels.view_container import Container
 from squallpy.runtime.local_executor import LocalExecutor, Printed
 from squallpy.runtime.observers.report import BatchReport
@@ -259,6 +259,54 @@ def differential_compiled_extremes(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         found = [engine.push(pushed) for engine in engines]
         assert sorted_rows(found[0]) == sorted_rows(found[1]) and len(found[0]) >= bool(batch)
     assert engines[0]._executor._direct and engines[0]._executor._shadow
+
+
+RANGED = """CREATE STREAM r (k INT NOT NULL, s VARCHAR, v DECIMAL(19,0)) USING csv OPTIONS (path 'r', op 'op');
+CREATE STREAM t (k INT NOT NULL, w BIGINT) USING csv OPTIONS (path 't');
+"""
+SUMS_IN_RANGES = """SELECT SUBSTRING(q.s, 1, 2) AS part, q.v, COUNT(*) AS n
+FROM (SELECT k, s, SUM(v) AS v FROM r GROUP BY k, s) AS q JOIN t ON t.k = q.k
+WHERE q.v > (SELECT SUM(v) * 0.01 FROM r) AND t.w < q.v GROUP BY SUBSTRING(q.s, 1, 2), q.v;"""
+OVERLAID = "SELECT r.s, COUNT(*) AS n FROM r JOIN t ON r.v + 1 > t.w GROUP BY r.s;"
+
+
+@pytest.mark.parametrize("query", [SUMS_IN_RANGES, OVERLAID])
+def differential_compiled_ranges(query: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranges by keys, sums of ranges, ranges that are cut, more rows than have room together; texts that are computed.
+
+    Numbers of 38 digits are interpreted in between, once there are some.
+    """
+    runs, serve = list[bool](), DirectBatch._serve
+
+    def count(batch: DirectBatch, number: int) -> None:
+        runs.append(isinstance(batch._calls[number], CompiledRun))
+        serve(batch, number)
+
+    monkeypatch.setattr(DirectBatch, "_serve", count)
+    engines = [VolatileEngine(compile="wait"), VolatileEngine()]
+    for number, engine in enumerate(engines):
+        (tmp_path / str(number)).mkdir()
+        engine.start(RANGED + query, tmp_path / str(number), {})
+    direct = engines[0]._executor._direct
+    assert direct and all(isinstance(call, CompiledRun | CompiledDerivation) for call in direct._calls)
+    draw = Random(0)
+    gone = list[tuple[int, str | None, int | None]]()
+    for batch in range(8):
+        large = (10**18, 5 * 10**18, -(2**63) + 7) if 3 < batch < 6 else (7,)
+        names = None, "", "añb", f"{batch}"
+        r = [(draw.randrange(3), draw.choice(names), draw.choice((None, 3, *large))) for _ in range(60)]
+        ends = (-(2**63) + 1, 2**63 - 1) if batch == 1 else (5,)
+        w = [draw.choice((None, draw.randrange(-900, 9), *ends)) for _ in range(700)]
+        keys, texts, values = zip(*(*r, *gone), strict=True)
+        v = pa.array([None if value is None else Decimal(value) for value in values], pa.decimal128(19, 0))
+        mult = [1] * len(r) + [-1] * len(gone)
+        pushed = {"r": pa.table({"k": keys, "s": texts, "v": v, "__mult": mult})}
+        pushed |= {"t": pa.table({"k": [draw.randrange(3) for _ in w], "w": pa.array(w, pa.int64())})}
+        gone = draw.sample(r, 20) if batch in (1, 2, 4) else []
+        before, found = len(runs), [engine.push(pushed) for engine in engines]
+        assert len(found[0]) and sorted_rows(found[0]) == sorted_rows(found[1])
+        assert batch > 3 or len(runs) == before
+    assert any(runs) and engines[0]._executor._direct is direct
 
 
 DOUBLES = """CREATE STREAM r (k INT NOT NULL, x DOUBLE, d DECIMAL(10,2)) USING csv OPTIONS (path 'r');

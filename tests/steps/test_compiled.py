@@ -61,7 +61,7 @@ WORKERS = "extremes_group"  # on Spark's workers
 def step_compiled_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls, call = list[CompiledRun](), CompiledRun.__call__
 
-    def count(run: CompiledRun, *given: Any) -> tuple[int, ...]:
+    def count(run: CompiledRun, *given: Any) -> tuple[int, ...] | None:
         calls.append(run)
         return call(run, *given)
 

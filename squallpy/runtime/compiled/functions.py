@@ -21,7 +21,7 @@ from squallpy.codegen import groups as at
 from squallpy.codegen.derivations import DerivationCode
 from squallpy.codegen.groups import ARROW, GroupCode
 from squallpy.codegen.program import PlanCode, RunCode, print_plan
-from squallpy.codegen.statements import ProductCode
+from squallpy.codegen.statement_code import ProductCode
 from squallpy.physical.plan import Plan
 from squallpy.runtime.compiled.code_cache import load_cached, load_code
 from squallpy.runtime.evaluate.kernel_runner import Batch
@@ -31,6 +31,7 @@ from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.kernels.look_ahead import AHEAD_STEPS
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.range_steps import RANGE_STEPS
 from squallpy.runtime.kernels.real_lanes import REAL_STEPS, ROOM
 from squallpy.runtime.kernels.sorted_steps import SORTED_STEPS, Extremes, SortedRows
 from squallpy.runtime.kernels.text_steps import NAMES
@@ -70,7 +71,7 @@ class Steps:
         ask_ahead, find_rows = AHEAD_STEPS
         steps += [ask_ahead.address, *(step.address for step in REAL_STEPS), *[0] * ROOM, find_rows.address]
         steps += [step.address if has_blocks else 0 for step in BLOCK_STEPS]
-        steps += [step.address for step in SORTED_STEPS] if has_orders else []
+        steps += [step.address for step in (*SORTED_STEPS, *RANGE_STEPS)] if has_orders else []
         self._table = np.array(steps, np.int64)
         self.address = self._table.ctypes.data
 
@@ -180,8 +181,11 @@ class CompiledRun:
 
     def __call__(
         self, deltas: Sequence[tuple[Words, Words] | None], pools: Mapping[str, Any], names: Dictionary
-    ) -> tuple[int, ...]:
-        """Run the statements; returns which of the unique views has a count above 1 of a key that was added to."""
+    ) -> tuple[int, ...] | None:
+        """Run the statements; None if there is no answer, and nothing was changed.
+
+        Otherwise it returns which of the unique views has a count above 1 of a key that was added to.
+        """
         self.steps.use(names)
         if pools is not self._pools:
             self.bind(pools)
@@ -189,7 +193,10 @@ class CompiledRun:
         for i, given in enumerate(deltas):
             words[1 + 3 * i : 4 + 3 * i] = (0, 0, 0) if given is None else (*map(_address, given), len(given[0]))
         words[code.frames : code.products_at] = [pool.address for pool in self._used]
-        self.steps.check(self._function(self.address))
+        answer = self._function(self.address)
+        self.steps.check(answer)
+        if answer < 0:
+            return None
         rows = int(words[3 : code.frames : 3].sum())
         for pool in self._targets:
             pool.tend(rows)

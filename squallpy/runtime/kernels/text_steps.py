@@ -22,10 +22,15 @@ def text_bytes(text: str) -> npt.NDArray[np.uint8]:
 
 
 @inlined
-def start_of(steps: int, number: int) -> int:
-    """Return the address of the text of a number in the dictionary; any for NULL."""
-    frame = load(steps, NAMES)
-    return load(frame, 5) + load(load(frame, 3), max(number, 0))
+def texts_at(steps: int) -> int:
+    """Return the address of the dictionary's texts, until one is added."""
+    return load(load(steps, NAMES), 5)
+
+
+@inlined
+def offset_of(steps: int, number: int) -> int:
+    """Return how far behind `texts_at` the text of a number begins; any for NULL."""
+    return load(load(load(steps, NAMES), 3), max(number, 0))
 
 
 @inlined

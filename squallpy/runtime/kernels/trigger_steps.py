@@ -335,8 +335,11 @@ def _intern(where: int, start: int, length: int, grow: int, _d: int, _e: int) ->
             insert(table, shape, position, (h & HIGH) | (count + 1))
             return count
         store(head, NEEDED, begin + length)
+        own = start - data if data <= start < data + 8 * frame[6] else -1  # a part of a text that is there: it moves
         if call(grow, -1, 0, 0, 0, 0, 0) == 0:
             return -2
+        if own >= 0:
+            start = frame[5] + own
 
 
 @inlined

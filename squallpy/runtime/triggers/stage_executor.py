@@ -9,7 +9,7 @@ import numpy as np
 from squallpy.base.records import dataclass
 from squallpy.base.timing import SILENT, Trace
 from squallpy.catalog.window_spec import ARRIVAL
-from squallpy.codegen.statements import touched_name
+from squallpy.codegen.statement_code import touched_name
 from squallpy.physical.distribute.location_tags import EVERYWHERE
 from squallpy.physical.joins.joiner_groups import Homes
 from squallpy.physical.plan import Derive, Lookup, Plan, Stage, Update
@@ -33,7 +33,7 @@ from squallpy.runtime.state.state_store import PoolLayout, Store, StoreLayout
 from squallpy.runtime.time.unmatched_deletes import COUNTS, book, ledger_layouts
 from squallpy.runtime.time.watermark import clock_layouts, read_watermarks, tick
 from squallpy.runtime.triggers.duplicate_keys import KeyCheck
-from squallpy.runtime.triggers.statement_execution import Keeper, Noted, Statement
+from squallpy.runtime.triggers.statement_execution import Keeper, Noted, Statement, make_statements
 
 Deltas = dict[str, Delta]  # by name
 
@@ -148,6 +148,11 @@ class StageExecutor:
                 self._steps.append(runs[number])
             elif not any(run.code.first < number < run.code.stop for run in runs.values()):
                 self._steps.append(Statement(s, payloads, rows) if isinstance(s, Update) else s)
+        self._served = {  # the statements of functions that may have no answer
+            run: make_statements(stage.steps[run.code.first : run.code.stop], payloads, rows)
+            for run in runs.values()
+            if run.code.is_checked
+        }
         self._statements = [step for step in self._steps if isinstance(step, Statement)]
         self._clocks, self._ledgers = tuple(plan.clocks.values()), plan.ledgers
         self._ledger_names = [PoolName(feed.relation.name, Role.LEDGER) for feed in plan.sources]
@@ -204,7 +209,7 @@ class StageExecutor:
                     self._derive(step, store, given)
             elif isinstance(step, CompiledRun):
                 with self._trace("compiled"):
-                    self._run_compiled(step, given, pools, store.dictionary)
+                    self._run_compiled(step, given, pools, store.dictionary, changes)
             elif (delta := _rows(step.delta, given, pools)) is not None:
                 keep = None if step.update.keep is None else self._own_filter(step.update, store.dictionary)
                 if batch and step.target in on_grid and len(batch.grids) > 1:
@@ -227,13 +232,24 @@ class StageExecutor:
         found = ((name, _rows(source, given, pools)) for name, source in names)
         return changed, {name: Delta(name, d.keys, d.words) for name, d in found if d is not None}
 
-    def _run_compiled(self, run: CompiledRun, given: Deltas, pools: Mapping[str, Container], names: Dictionary) -> None:
-        """Run statements that are one function."""
+    def _run_compiled(
+        self,
+        run: CompiledRun,
+        given: Deltas,
+        pools: Mapping[str, Container],
+        names: Dictionary,
+        changes: Mapping[str, Noted],
+    ) -> None:
+        """Run statements that are one function, or interpret them where it has no answer."""
         deltas = [_rows(name, given, pools) for name in run.code.deltas]
         if not any(deltas):
             return
         rows = [(np.ascontiguousarray(d.keys), np.ascontiguousarray(d.words)) if d else None for d in deltas]
-        found = run(rows, pools, names)
+        if (found := run(rows, pools, names)) is None:
+            for step in self._served[run]:
+                if (found_rows := _rows(step.delta, given, pools)) is not None:
+                    step.run(found_rows, pools, names, changes.get(step.target))
+            return
         for (view, delta), repeats in zip(run.code.unique, found, strict=True):
             if repeats and (added := deltas[run.code.deltas.index(delta)]):
                 self._unique[view].suspect(added.keys, added.words)

@@ -6,7 +6,7 @@ Lookups by equality, comparisons of keys and products of payloads are a call of 
 What else a statement asks for, ranges and what only expressions tell, is done between two of its calls.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from squallpy.base.rings import Cofactor, LaneRing, Payload, Ring
 from squallpy.base.types import Kind
 from squallpy.logical.expressions import Column, Expr
-from squallpy.physical.plan import FilterStep, Let, Lookup, Update
+from squallpy.physical.plan import Derive, FilterStep, Let, Lookup, Update
 from squallpy.program.calculus import lifted
 from squallpy.runtime.auxiliary.groups import RowsOf
 from squallpy.runtime.auxiliary.maintainer import TouchTracker
@@ -298,6 +298,13 @@ class Statement:
             return decode(np.ascontiguousarray(words), self._variables[id], names)
 
         return Frame(len(rows), {}, load)
+
+
+def make_statements(
+    steps: Iterable[Update | Derive], payloads: Mapping[str, Payload], auxiliary: Mapping[str, RowsOf]
+) -> list[Statement]:
+    """Make the statements among the steps of a stage runnable."""
+    return [Statement(step, payloads, auxiliary) for step in steps if isinstance(step, Update)]
 
 
 def _all_differ(rows: Words) -> bool:
