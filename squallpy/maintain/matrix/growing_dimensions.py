@@ -32,6 +32,7 @@ from squallpy.maintain.matrix.matrix_expressions import (
     walk,
 )
 from squallpy.maintain.matrix.matrix_program import Statement
+from squallpy.maintain.matrix.meta_information import infer
 
 
 def has_growing(size: Size, growing: Container[str]) -> bool:
@@ -76,7 +77,11 @@ def _made_of(scalar: Scalar, growing: Container[str]) -> bool:
 
 
 def name_constants(anf: Anf, growing: Container[str]) -> Anf:
-    """Give names to the constants that change as dimensions grow, each its own text."""
+    """Give names to the constants that change as dimensions grow, each its own text.
+
+    They change one after the other, so that what holds of all together, as that ones(n, 1) * ones(1, n) is symmetric,
+    does not hold in between: the properties of definitions are inferred again.
+    """
     constants: dict[str, Matrix] = {}
 
     def named(node: Matrix) -> Matrix | None:
@@ -86,4 +91,9 @@ def name_constants(anf: Anf, growing: Container[str]) -> Anf:
         return None
 
     definitions = tuple(Statement(d.name, bottom_up(d.value, named)) for d in anf.definitions)
-    return replace(anf, program=replace(anf.program, statements=definitions), constants=constants)
+    if not constants:
+        return anf
+    facts = dict(anf.facts) | {name: infer(value, {}) for name, value in constants.items()}
+    for d in definitions:
+        facts[d.name.name] = infer(d.value, facts)
+    return replace(anf, program=replace(anf.program, statements=definitions), facts=facts, constants=constants)

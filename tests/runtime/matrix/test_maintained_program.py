@@ -136,6 +136,19 @@ def test_views_of_triggers_that_never_pay_are_not_kept() -> None:
     _same(live.read("P"), np.linalg.matrix_power(live.read("A"), 4), ARITHMETIC)
 
 
+@pytest.mark.parametrize("ring", [ARITHMETIC, COUNTING], ids=str)
+def test_constants_that_grow_are_symmetric_together_only(ring: Semiring) -> None:
+    """ones(n, 1) * ones(1, n) is symmetric, but not while one of them has grown and the other has not."""
+    program = read_program("R := iterate[2](A)(i => rowSums(i) * ones(1, n))", INPUTS, ring)
+    compiled = compile_program(program, ["A"], {"n": 1, "m": 1}, Options(strategy="incr"), growing=("n",))
+    values = {i.name.name: np.ones((1, 1), ring.dtype) for i in INPUTS}
+    live = MaintainedProgram(compiled.maintained, values, "incr")
+    for size in (2, 3, 5):
+        live.grow({"n": size, "m": 1})
+        values = {i.name.name: live.read(i.name.name) for i in INPUTS}
+        _same(live.read("R"), naive(program, values, {"n": size, "m": 1})["R"], ring)
+
+
 def test_an_update_of_rank_0_changes_nothing() -> None:
     program = read_program("P := A * A", [Input(Name("A", Size.of("n"), Size.of("n")))])
     live = MaintainedProgram(compile_program(program, ["A"], {"n": 8}).maintained, {"A": np.eye(8)})
