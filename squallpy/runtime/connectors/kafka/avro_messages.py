@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from squallpy.base.errors import SquallError
 from squallpy.base.records import dataclass
 from squallpy.base.secrets import resolve
 from squallpy.catalog.relation import Field
+from squallpy.runtime.connectors.kafka.librdkafka import spans
 from squallpy.runtime.connectors.kafka.schema_registry import Registry
 from squallpy.runtime.evaluate.text_column_casts import column_type
 from squallpy.runtime.formats.avro_program import Path, program_of
@@ -27,6 +27,8 @@ from squallpy.runtime.formats.type_conversion import Problem, conform
 
 AVRO = "avro"
 HEADER = 5  # bytes before a record: a zero and the number of its schema
+_NULL, _SHORT = -1, -2  # in the place of a header: no message, and one that has none
+_NONE = pa.array([], pa.binary())
 Wrong = dict[int, Problem]
 
 
@@ -59,7 +61,8 @@ class AvroFormat:
         """Decode records to fields in their types; those that are none are noted, and NULL, as what is missing is."""
         found, order = list[list[pa.ChunkedArray]](), list[npt.NDArray[np.int64]]()
         loose = tuple(replace(field, nullable=True) for field in fields)
-        for rows, schema, some in self._groups(values, wrong):
+        whole = values.chunk(0) if values.num_chunks == 1 else pa.concat_arrays([*values.chunks, _NONE])
+        for rows, schema, some in self._groups(whole, wrong):
             faults = Wrong()
             raw = _decoded(schema, some, HEADER if self.registry else 0, tuple(f.path for f in fields), faults)
             found.append([*map(_chunked, conform(raw, loose, faults))])
@@ -84,39 +87,49 @@ class AvroFormat:
                 schema = self.registry.schema(int.from_bytes(value[1:HEADER], "big")) if is_numbered else None
             yield None if value is None or schema is None else _record(schema, value[HEADER if self.registry else 0 :])
 
-    def _groups(
-        self, values: pa.ChunkedArray, wrong: Wrong
-    ) -> Iterator[tuple[npt.NDArray[np.int64], str, pa.ChunkedArray]]:
+    def _groups(self, values: pa.Array, wrong: Wrong) -> Iterator[tuple[npt.NDArray[np.int64], str, pa.Array]]:
         """Group messages by their schema: their numbers, the schema, and they."""
         if self.registry is None:
             rows = np.flatnonzero(np.asarray(values.is_valid()))
             yield rows, self.schema, values if len(rows) == len(values) else values.take(pa.array(rows))
             return
-        heads = pc.binary_slice(values, 0, HEADER).dictionary_encode()
-        heads = pa.chunked_array([heads]) if isinstance(heads, pa.Array) else heads.unify_dictionaries()
-        if not heads.num_chunks:
-            return
-        codes = np.asarray(pa.concat_arrays([chunk.indices for chunk in heads.chunks]).fill_null(-1))
-        for code, head in enumerate(heads.chunk(0).dictionary.to_pylist()):
-            rows, number = np.flatnonzero(codes == code), int.from_bytes(head[1:], "big")
-            is_numbered = len(head) == HEADER and head[0] == 0
-            schema = self.registry.schema(number) if is_numbered else None
+        heads = _heads(values)
+        is_one = len(heads) > 0 and bool((heads == heads[0]).all())
+        for head in heads[:1].tolist() if is_one else np.unique(heads[heads != _NULL]).tolist():
+            if head == _NULL:
+                continue
+            rows, is_numbered = np.flatnonzero(heads == head), 0 <= head < 1 << 32
+            schema = self.registry.schema(head) if is_numbered else None
             if schema is not None:
                 yield rows, schema, values if len(rows) == len(values) else values.take(pa.array(rows))
                 continue
-            what = f"{self.registry} has no schema {number} of Avro" if is_numbered else "it names no schema"
+            what = f"{self.registry} has no schema {head} of Avro" if is_numbered else "it names no schema"
             wrong.update(dict.fromkeys(rows.tolist(), Problem("SQ4003", f"the message is no Avro: {what}")))
 
 
-def _decoded(schema: str, values: pa.ChunkedArray, header: int, paths: tuple[Path, ...], wrong: Wrong) -> pa.Table:
+def _heads(values: pa.Array) -> npt.NDArray[np.int64]:
+    """Read what is before each record as a number, which is the schema's; those that are too short have none."""
+    ends, data = spans(values)
+    starts, found = ends[:-1], np.full(len(values), _SHORT)
+    is_long = np.diff(ends) >= HEADER
+    at = starts if is_long.all() else starts[is_long]
+    head = np.zeros(len(at), np.int64)
+    for byte in range(HEADER):
+        head = head << 8 | data[at + byte]
+    found[is_long] = head
+    if values.null_count:
+        found[np.asarray(values.is_null())] = _NULL
+    return found
+
+
+def _decoded(schema: str, values: pa.Array, header: int, paths: tuple[Path, ...], wrong: Wrong) -> pa.Table:
     """Decode records of one schema to columns, which are numbered; those that are none are noted."""
     program = program_of(schema, paths)
     if program is None:
         return _by_library(schema, values.to_pylist(), header, paths, wrong)
-    whole = pa.concat_arrays(values.chunks)
-    _, ends, data = whole.buffers()
-    places = np.frombuffer(ends, np.int32)[whole.offset : whole.offset + len(whole) + 1].astype(np.int64)
-    columns, faults = program.run(np.frombuffer(data or b"", np.uint8), places[:-1] + header, places[1:])
+    ends, data = spans(values)
+    places = ends.astype(np.int64)
+    columns, faults = program.run(data, places[:-1] + header, places[1:])
     for row in np.flatnonzero(faults).tolist():
         wrong[row] = _NO_RECORD
     return pa.table(columns, [str(i) for i in range(len(paths))])

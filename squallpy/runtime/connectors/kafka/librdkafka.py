@@ -186,6 +186,13 @@ def _binary(are_there: npt.NDArray[np.bool_], ends: npt.NDArray[np.int32], data:
     return pa.Array.from_buffers(pa.binary(), len(are_there), [bitmap, pa.py_buffer(ends), pa.py_buffer(data)])
 
 
+def spans(values: pa.Array) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
+    """Return where values of a column of bytes begin, and where the last ends, and the bytes in which that is."""
+    _, ends, data = values.buffers()
+    there = np.frombuffer(ends, np.int32)[values.offset : values.offset + len(values) + 1]
+    return there, np.frombuffer(data or b"", np.uint8)
+
+
 def address_of(function: Any) -> int:
     """Return where a function of C begins."""
     return ctypes.cast(function, c_void_p).value or 0

@@ -16,7 +16,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -25,7 +24,16 @@ from squallpy.base.records import dataclass
 from squallpy.base.types import VARCHAR
 from squallpy.catalog.relation import METADATA, MULT, OPERATION, Field, Relation
 from squallpy.runtime.connectors.kafka.avro_messages import AVRO, AvroFormat
-from squallpy.runtime.connectors.kafka.librdkafka import COLUMNS, KEY, OFFSET, PARTITION, SCHEMA, UNORDERED, VALUE
+from squallpy.runtime.connectors.kafka.librdkafka import (
+    COLUMNS,
+    KEY,
+    OFFSET,
+    PARTITION,
+    SCHEMA,
+    UNORDERED,
+    VALUE,
+    spans,
+)
 from squallpy.runtime.connectors.kafka.message_kernel import join_lines
 from squallpy.runtime.evaluate.text_column_casts import column_type
 from squallpy.runtime.formats.change_operations import columns_of_change, decode_op
@@ -280,7 +288,7 @@ class KeyReader:
 
 def _lines_of(name: str, values: pa.ChunkedArray) -> JsonPart:
     """Make values lines of JSON, of which it is known where each begins."""
-    rows, chunks = len(values), [_spans(chunk) for chunk in values.chunks if len(chunk)]
+    rows, chunks = len(values), [spans(chunk) for chunk in values.chunks if len(chunk)]
     size = sum(int(ends[-1] - ends[0] + (np.diff(ends) == 0).sum()) + len(ends) - 1 for ends, _ in chunks)
     text, starts = new_bytes(None, size), np.empty(rows, np.int64)
     place, at, first = np.frombuffer(text, np.uint8).ctypes.data, 0, 0
@@ -289,10 +297,3 @@ def _lines_of(name: str, values: pa.ChunkedArray) -> JsonPart:
         first += len(ends) - 1
     index = Index(rows, size, starts[::EVERY], np.arange(1, rows + 1, EVERY), False)
     return JsonPart(Text("", size, 0, name, data=text), LINES, index)
-
-
-def _spans(values: pa.Array) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
-    """Return where values begin, and where the last ends, and the bytes in which that is."""
-    _, ends, data = values.buffers()
-    there = np.frombuffer(ends, np.int32)[values.offset : values.offset + len(values) + 1]
-    return there, np.frombuffer(data or b"", np.uint8)

@@ -23,7 +23,7 @@ import pyarrow as pa
 from confluent_kafka import KafkaError, KafkaException
 
 from squallpy.base.records import dataclass
-from squallpy.runtime.connectors.kafka.librdkafka import NativeMessage, library, new_client
+from squallpy.runtime.connectors.kafka.librdkafka import NativeMessage, library, new_client, spans
 from squallpy.runtime.connectors.kafka.message_kernel import KEY, KEY_SIZE, VALUE, VALUE_SIZE
 
 PRODUCER, COPIED, ANY_PARTITION = 0, 2, -1  # NB: RD_KAFKA_PRODUCER, RD_KAFKA_MSG_F_COPY, RD_KAFKA_PARTITION_UA
@@ -175,10 +175,9 @@ class _Part(ctypes.Structure):
 
 def _places(column: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return where each value of a column of bytes is, 0 for NULL, and its size."""
-    _, ends, data = column.buffers()
-    found = np.frombuffer(ends, np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)
-    places = found[:-1] + (data.address if data and data.size else ctypes.addressof(_EMPTY))
-    return np.where(np.asarray(column.is_valid()), places, 0), np.diff(found)
+    ends, data = spans(column)
+    places = ends[:-1] + np.int64(data.ctypes.data if len(data) else ctypes.addressof(_EMPTY))
+    return np.where(np.asarray(column.is_valid()), places, 0), np.diff(ends)
 
 
 def _destroy(lib: Any, client: int, topic: int, called: object, process: int) -> None:
