@@ -32,6 +32,7 @@ def from_json(cls: type[T], data: Any) -> T:
 
 
 def decode(kind: Any, data: Any) -> Any:
+    kind = _without_alias(kind)
     origin, parts = get_origin(kind), get_args(kind)
     if origin is UnionType:
         some = [part for part in parts if part is not NoneType]
@@ -46,7 +47,16 @@ def decode(kind: Any, data: Any) -> Any:
     if is_dataclass(kind):
         hints = _hints(kind)  # type: ignore[arg-type]
         return kind(**{name: decode(hints[name], item) for name, item in data.items()})  # type: ignore[operator]
+    assert origin in (None, dict), kind
     return data
+
+
+def _without_alias(kind: Any) -> Any:
+    """Replace an alias by the type that it stands for: NDArray[int64] is one from numpy 2.5 on."""
+    while hasattr(origin := get_origin(kind) or kind, "__value__"):
+        parts = get_args(kind)
+        kind = origin.__value__[parts] if parts else origin.__value__
+    return kind
 
 
 @cache  # NB: each message of a batch carries the same classes
