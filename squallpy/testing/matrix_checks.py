@@ -181,9 +181,18 @@ def expressions(draw: Any, rows: str, cols: str, ring: Semiring, depth: int, sco
         case "entries":
             return Entrywise(TIMES, (inner(rows, cols), inner(rows, cols)))
         case "comparison":
-            function = draw(st.sampled_from(["<", ">=", "=", "<>", "min", "max", "abs", "sign"]))
-            operands = (inner(rows, cols), inner(rows, cols) if draw(st.booleans()) else Number(0))
-            return Entrywise(function, operands[:1] if function in ("abs", "sign") else operands)
+            function = draw(st.sampled_from(["min", "max", "abs", "<", ">=", "=", "<>", "sign"]))
+            # NB: where entries are rounded, a comparison of equal ones may say anything; those of inputs are exact
+            exact = ring is ARITHMETIC and function not in ("min", "max", "abs")
+            inputs = tuple(i.name for i in INPUTS)
+
+            def operand() -> Matrix:
+                drawn: Matrix = draw(expressions(rows, cols, ring, 0, inputs)) if exact else inner(rows, cols)
+                return drawn
+
+            if function in ("abs", "sign"):
+                return Entrywise(function, (operand(),))
+            return Entrywise(function, (operand(), operand() if draw(st.booleans()) else Number(0)))
         case "row sums":
             return product(row_sums(inner(rows, cols)), Fill(Size(1), want[1], ONE))
         case "column sums":
