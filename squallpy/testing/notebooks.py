@@ -13,7 +13,7 @@ def run_notebook(path: Path) -> str:
     notebook = nbformat.read(path, as_version=4)
     place = {"metadata": {"path": str(path.parent)}}
     quiet = ["--log-level=ERROR"]  # NB: it warns that others on this machine may listen
-    NotebookClient(notebook, timeout=120, kernel_name="python3", resources=place, extra_arguments=quiet).execute()
+    NotebookClient(notebook, timeout=900, kernel_name="python3", resources=place, extra_arguments=quiet).execute()
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
     notebook.metadata.pop("language_info", None)
