@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -24,6 +24,7 @@ def kill_again_and_again(
     is_done: Callable[[], bool],
     hit: Callable[[], None] | None = None,
     rows: int = 10_000,
+    settings: Sequence[str] = (),
 ) -> None:
     """Kill the run of q.sql, a process of its Spark, or what `hit` does, KILLS times; then wait until it has done all.
 
@@ -33,7 +34,8 @@ def kill_again_and_again(
     if backend == "spark":
         kills, pause = max(2, kills // 2), (8.0, 14.0)
     command = [sys.executable, "-m", "squallpy.terminal", "run", "q.sql", "--backend", backend, "--checkpoint", "kept"]
-    command += ["--batch-rows", str(rows), "--log-level", "error", "--set", f"local_dir={folder}/mapped"]
+    command += ["--batch-rows", str(rows), "--log-level", "error"]
+    command += [word for setting in (f"local_dir={folder}/mapped", *settings) for word in ("--set", setting)]
 
     def start() -> subprocess.Popen[bytes]:
         env, said = os.environ | {"PYTHONPATH": str(ROOT)}, (folder / "said").open("ab")

@@ -71,7 +71,7 @@ def compile_whole(script: str) -> None:
 
 def test_mutated_scripts_are_answered_or_refused() -> None:
     refused = 0
-    for seed in range(settings().max_examples * 2):
+    for seed in range(settings().max_examples * 4):
         draw = Random(seed)
         mutant = mutate_script(draw.choice(scripts()), draw)
         try:
@@ -80,7 +80,7 @@ def test_mutated_scripts_are_answered_or_refused() -> None:
             refused += 1
         except Exception as error:
             raise AssertionError(f"seed {seed}:\n{mutant}") from error
-    assert 0 < refused < settings().max_examples * 2
+    assert 0 < refused < settings().max_examples * 4
 
 
 def test_mutated_queries_run_or_are_refused(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from squallpy.base.settings import Settings
 from squallpy.catalog.sink_spec import SinkSpec
 from squallpy.physical.plan import Plan
+from squallpy.runtime.sinks.batch_files import PartFiles
+from squallpy.runtime.sinks.file_format import FileFormat
 from squallpy.runtime.sinks.outputs import Outputs
 from squallpy.runtime.sinks.part_writer import PartWriter
 from squallpy.runtime.sinks.query_output import QueryOutput
@@ -185,14 +187,15 @@ def test_on_a_cluster_the_driver_writes_what_other_hosts_may_not_reach() -> None
     rows, nothing = pa.table({"k": [1]}), SCHEMA.empty_table()
 
     class Written:
+        def __init__(self, is_shared: bool) -> None:
+            self.is_shared = is_shared
+
         def write(self, rows: pa.Table, batch: int, partition: int) -> str:
             return "written"
 
-    for target, is_one, by_task in (
-        (Path("out"), True, True),
-        (Path("out"), False, False),
-        ("s3://b/out", False, True),
-    ):
-        spec = SinkSpec("o", "csv", {}, "changes", target=target)
-        writer = PartWriter(0, spec, ["k"], Written(), least=1).on_hosts(is_one)
+    for is_shared, is_one, by_task in ((False, True, True), (False, False, False), (True, False, True)):
+        spec = SinkSpec("o", "csv", {}, "changes", target=Path("out"))
+        writer = PartWriter(0, spec, ["k"], Written(is_shared), least=1).on_hosts(is_one)
         assert (writer(7, 0, nothing, rows).message == "written") is by_task
+    for place, reached in ((Path("out"), False), ("s3://b/out", True)):
+        assert PartFiles(place, FileFormat("csv", None), 0, 0).is_shared is reached

@@ -14,6 +14,7 @@ import pyarrow as pa
 from squallpy.base.errors import Span, SquallError, counted
 from squallpy.catalog.connectors import CONNECTORS
 from squallpy.catalog.sink_spec import FINAL, SinkSpec
+from squallpy.runtime.sinks.protocol import TaskWriter
 
 NONE = -1
 """The number of the last batch where there is none."""
@@ -48,11 +49,15 @@ class TableWriter(ABC, Generic[AnySink]):
     def commit(self, messages: list[Any], batch: int) -> None:
         """Store a batch unless it is there; SQ7005 if later ones are, of another checkpoint."""
         sink, rows = self._sink, self._batch
-        assert rows is not None
+        files = [message for message in messages if message]
         if batch < sink.known and sink.mode != FINAL:
             raise order_error(sink, sink.known, batch)
         if batch > sink.known:
-            self.store(rows, batch)
+            rows = self._schema.empty_table() if rows is None else rows
+            if files:
+                self.store_files(files, rows, batch)
+            else:
+                self.store(rows, batch)
             sink.known = batch
         self._batch = None
 
@@ -60,11 +65,16 @@ class TableWriter(ABC, Generic[AnySink]):
     def store(self, rows: pa.Table, batch: int) -> None:
         """Write a batch and its number, all or nothing."""
 
+    def store_files(self, files: list[Any], rows: pa.Table, batch: int) -> None:
+        """Let files that tasks have written count, with rows that they have not; as `store`."""
+        raise NotImplementedError
+
     def abort(self, messages: list[Any], batch: int) -> None:
         """Do nothing: of a batch that is not committed nothing counts."""
 
-    def for_tasks(self) -> None:
+    def for_tasks(self) -> TaskWriter | None:
         """Return nothing: the rows of a batch are one commit, of the driver."""
+        return None
 
 
 def order_error(sink: NumberedSink, known: int, batch: int) -> SquallError:

@@ -25,6 +25,11 @@ class CFunction:
         self.name = f"{function.__module__}.{function.__name__}"
 
     @property
+    def is_loaded(self) -> bool:
+        """True if this process has it compiled."""
+        return "address" in vars(self)
+
+    @property
     def is_cached(self) -> bool:
         """True if the disk cache has it."""
         return bool(self._open()._cache._cache_file._load_index())

@@ -30,9 +30,12 @@ def load_cached() -> None:
 
 
 def compile_missing() -> None:
-    """Compile all kernels that the cache lacks, in this process."""
+    """Compile all kernels that the cache lacks, in this process, or in another those that were loaded here before."""
     missing = [kernel for kernel in _every() if not kernel.is_cached]
     for number, kernel in enumerate(missing, 1):
+        if kernel.is_loaded:  # and what the cache had was deleted, or replaced by what is of other sources
+            with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+                pool.submit(_compile, kernel.name).result()
         kernel.load()
         _tell(number, len(missing))
 
@@ -52,6 +55,7 @@ def _tell(number: int, of: int) -> None:
 
 
 def _compile(name: str) -> None:
+    importlib.import_module(name.rpartition(".")[0])
     next(kernel for kernel in _every() if kernel.name == name).load()
 
 

@@ -94,12 +94,17 @@ class Kernel:
             only_cached: Raise NotCached where it would be compiled.
         """
         with _LOADING:
-            if "_compile_for_args" in vars(self._dispatcher):
+            if not self.is_loaded:
                 self._index()
                 self._dispatcher._cache.load_overload = self._demand if only_cached else self._cached
                 self._dispatcher.compile(self._signature)
                 self._dispatcher.disable_compile()
                 del self._dispatcher._compile_for_args
+
+    @property
+    def is_loaded(self) -> bool:
+        """True if this process has it compiled."""
+        return "_compile_for_args" not in vars(self._dispatcher)
 
     @property
     def is_cached(self) -> bool:

@@ -231,6 +231,10 @@ class PartFiles:
     added: int
     first: int
 
+    @property
+    def is_shared(self) -> bool:
+        return isinstance(self.place, str)
+
     @cached_property
     def _folder(self) -> OutputFolder:
         return OutputFolder(self.place, f"{DRAFT}-{fresh_name()}")

@@ -36,7 +36,7 @@ class PartWriter:
 
     def on_hosts(self, is_one: bool) -> "PartWriter":
         """Leave it to the driver to write what other hosts may not reach: folders of its own, and classes beside it."""
-        return self if is_one or isinstance(self.spec.target, str) else replace(self, writer=None)
+        return self if is_one or self.writer is None or self.writer.is_shared else replace(self, writer=None)
 
     def __call__(self, batch: int, partition: int, deletes: pa.Table, inserts: pa.Table) -> WrittenPart:
         """Write the rows that went and came at a partition; SQ7005 or SQ7006 if that fails."""

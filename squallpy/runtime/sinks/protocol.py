@@ -33,6 +33,10 @@ class SinkWriter(Protocol):
 class TaskWriter(Protocol):
     """The part of a writer that tasks have; it can be pickled."""
 
+    @property
+    def is_shared(self) -> bool:
+        """True if tasks on other hosts write to the same place."""
+
     def write(self, rows: pa.Table, batch: int, partition: int) -> Any:
         """Write rows, which do not count yet, and return a message for the commit."""
 

@@ -140,6 +140,7 @@ class PythonTaskWriter:
     schema: pa.Schema
     columns: StructType
     folders: Sequence[str]
+    is_shared = False  # NB: other hosts may not have the module
 
     @cached_property
     def _writer(self) -> Any:

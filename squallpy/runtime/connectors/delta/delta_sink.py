@@ -13,7 +13,8 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from squallpy.base.errors import SquallError
-from squallpy.catalog.sink_spec import FINAL, UPSERT, SinkSpec
+from squallpy.catalog.sink_spec import APPEND, CHANGES, FINAL, UPSERT, SinkSpec
+from squallpy.runtime.connectors.delta.data_files import DataFile, DataFiles, add_files, stored_schema, takes_files
 from squallpy.runtime.connectors.delta.delta_log import Place, one_line
 from squallpy.runtime.connectors.table_writer import NONE, TableWriter, existing_error, fenced_error
 from squallpy.runtime.sinks.change_table import DELETE
@@ -97,11 +98,22 @@ class DeltaWriter(TableWriter[DeltaSink]):
         super().__init__(sink, schema)
         own = pa.schema([*schema][added if sink.mode == UPSERT else 0 :])
         self._own = pa.schema([field.with_type(_stored(field.type)).remove_metadata() for field in own])
+        self._files: DataFiles | None = None
         self._prepare()
 
     def store(self, rows: pa.Table, batch: int) -> None:
         if len(rows) or self._sink.mode == FINAL:
             self._retrying(lambda table: self._store(table, rows, batch), batch)
+
+    def for_tasks(self) -> DataFiles | None:
+        """Return the writer of data files, if the table takes some and nothing is looked up in it."""
+        return self._files
+
+    def store_files(self, files: list[DataFile], rows: pa.Table, batch: int) -> None:
+        assert self._files
+        if len(rows) and (mine := self._files.write(rows, batch, len(files))):
+            files.append(mine)
+        self._retrying(lambda table: add_files(table, files, self._sink.numbered(batch)), batch)
 
     def _prepare(self) -> None:
         """Make the table, or compare its columns with the result."""
@@ -114,6 +126,9 @@ class DeltaWriter(TableWriter[DeltaSink]):
             hint = f"run ALTER TABLE delta.`{sink.place}` ADD COLUMNS ({missing[0]} …);"
             raise SquallError("SQ7005", f'{sink} has no column "{missing[0]}"', hint=hint)
         sink.take_over(table)
+        if sink.mode in (APPEND, CHANGES) and takes_files(table):
+            stored = stored_schema(table, self._own)
+            self._files = DataFiles(sink.place.path, sink.place.secrets, stored, sink.known + 1)
 
     def _retrying(self, work: Callable[[DeltaTable], None], batch: int) -> None:
         """Commit a batch, again if another writer was first; SQ7006 for what a retry does not help."""

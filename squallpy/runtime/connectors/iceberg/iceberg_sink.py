@@ -7,6 +7,7 @@ squall.batch = 41              in the summaries of its snapshots, which expire
 
 import time
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from typing import cast
 from uuid import uuid4
@@ -16,13 +17,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.exceptions import CommitFailedException, NamespaceAlreadyExistsError, ValidationException
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression, In, IsNaN, IsNull, Or, Reference
+from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table, Transaction
 
 from squallpy.base.errors import SquallError
 from squallpy.base.events import SOURCES, WARNING, log_event
-from squallpy.catalog.sink_spec import FINAL, UPSERT, SinkSpec
+from squallpy.catalog.sink_spec import APPEND, CHANGES, FINAL, UPSERT, SinkSpec
 from squallpy.runtime.connectors.backoff import pause
 from squallpy.runtime.connectors.iceberg.catalogs import Place, is_passing, one_line
+from squallpy.runtime.connectors.iceberg.data_files import DataFiles, append_files
 from squallpy.runtime.connectors.table_writer import NONE, TableWriter, existing_error, fenced_error
 from squallpy.runtime.sinks.change_table import DELETE, INSERT
 from squallpy.runtime.sinks.protocol import SinkWriter
@@ -100,11 +103,22 @@ class IcebergWriter(TableWriter[IcebergSink]):
         super().__init__(sink, schema)
         own = pa.schema([*schema][added if sink.mode == UPSERT else 0 :])
         self._own = pa.schema([pa.field(field.name, _stored(field.type)) for field in own])
+        self._files: DataFiles | None = None
         self._prepare()
 
     def store(self, rows: pa.Table, batch: int) -> None:
         if len(rows) or self._sink.mode == FINAL:
-            self._retrying(rows, batch)
+            self._retrying(lambda table: self._store(table, rows, batch), batch)
+
+    def for_tasks(self) -> DataFiles | None:
+        """Return the writer of data files, if nothing is looked up in the table."""
+        return self._files
+
+    def store_files(self, files: list[list[DataFile]], rows: pa.Table, batch: int) -> None:
+        assert self._files
+        if len(rows):
+            files.append(self._files.write(rows, batch, len(files)))
+        self._retrying(lambda table: self._append(table, files, batch), batch)
 
     def _prepare(self) -> None:
         """Make the table, or compare its columns with the result."""
@@ -118,6 +132,8 @@ class IcebergWriter(TableWriter[IcebergSink]):
             raise SquallError("SQ7005", f'{sink} has no column "{missing[0]}"', sink.spec.place("table"), hint)
         self._own = pa.schema([pa.field(name, there[name]) for name in self._own.names])
         place.patiently(sink.take_over, place.patience)
+        if sink.mode in (APPEND, CHANGES):
+            self._files = DataFiles(str(sink), table.metadata, table.io, self._own, sink.known + 1)
 
     def _create(self) -> Table:
         place = self._sink.place
@@ -126,7 +142,7 @@ class IcebergWriter(TableWriter[IcebergSink]):
             place.catalog.create_namespace_if_not_exists(namespace)
         return place.catalog.create_table_if_not_exists(place.name, self._own)
 
-    def _retrying(self, rows: pa.Table, batch: int) -> None:
+    def _retrying(self, work: Callable[[Table], None], batch: int) -> None:
         """Commit a batch: again if another writer was first, and while the catalog is away; else SQ7006."""
         sink, conflicts, tries = self._sink, 0, 0
         while True:
@@ -135,7 +151,7 @@ class IcebergWriter(TableWriter[IcebergSink]):
                 sink.check_run(table)
                 if int(table.properties.get(sink.application, NONE)) < batch:
                     with warnings.catch_warnings(action="ignore"):
-                        self._store(table, rows, batch)
+                        work(table)
                 return
             except (CommitFailedException, ValidationException) as error:
                 reason: Exception = error
@@ -157,17 +173,25 @@ class IcebergWriter(TableWriter[IcebergSink]):
 
     def _store(self, table: Table, rows: pa.Table, batch: int) -> None:
         """Write a batch with its number in one commit."""
-        sink = self._sink
-        summary = {"squall.query": sink.application, "squall.batch": str(batch)}
-        work = Transaction(table)
+        sink, work = self._sink, Transaction(table)
         taken: BooleanExpression = AlwaysFalse()
         if sink.mode == UPSERT:
             rows, taken = self._merged(table, rows)
         elif sink.mode == FINAL and sink.replaces:
             taken = AlwaysTrue()
-        work.overwrite(_cast(rows.select(self._own.names), self._own), taken, summary)
+        work.overwrite(_cast(rows.select(self._own.names), self._own), taken, self._summary(batch))
         work.set_properties(sink.numbered(batch))
         work.commit_transaction()
+
+    def _append(self, table: Table, files: list[list[DataFile]], batch: int) -> None:
+        """Append files with the number of their batch in one commit."""
+        work = Transaction(table)
+        append_files(work, files, self._summary(batch))
+        work.set_properties(self._sink.numbered(batch))
+        work.commit_transaction()
+
+    def _summary(self, batch: int) -> dict[str, str]:
+        return {"squall.query": self._sink.application, "squall.batch": str(batch)}
 
     def _merged(self, table: Table, rows: pa.Table) -> tuple[pa.Table, BooleanExpression]:
         """Find which rows of a table a batch takes, by one column of the key, and what is written in their place.

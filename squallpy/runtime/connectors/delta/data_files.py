@@ -1,0 +1,148 @@
+"""Data files of a Delta table that tasks write in parallel; their rows count when the driver adds the files.
+
+task      DataFiles("s3://lake/totals", …).write(rows, 7, 3)   →   ("part-00003-5f….parquet", 1821, '{"numRecords": 2}')
+driver    add_files(table, files, numbered(7))                     one commit of all
+
+Files of a batch that failed stay, as those of any writer do, until VACUUM: whether their commit failed is not known.
+"""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, date, datetime, timedelta
+from math import isfinite
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable
+from deltalake.exceptions import DeltaError
+from deltalake.fs import DeltaStorageHandler
+from deltalake.transaction import AddAction, RemoveAction
+
+from squallpy.base.errors import SquallError
+from squallpy.base.records import dataclass
+from squallpy.runtime.connectors.delta.delta_log import one_line
+
+_KNOWN = frozenset({"appendOnly", "changeDataFeed", "invariants"})
+_COLUMNS, _LETTERS = 32, 32  # of which statistics are kept, and of texts in them
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+class DataFile(NamedTuple):
+    """A file beside the log of a table, with its size in bytes and statistics as the log has them."""
+
+    path: str
+    size: int
+    statistics: str
+
+
+@dataclass(frozen=True, slots=True)
+class DataFiles:
+    """A writer of data files in tasks.
+
+    Args:
+        storage: Options of the storage, with secrets.
+        first: The batches before it are in the table.
+    """
+
+    path: str
+    storage: Mapping[str, str] | None
+    schema: pa.Schema
+    first: int
+
+    @property
+    def is_shared(self) -> bool:
+        return "://" in self.path and not self.path.startswith("file:")
+
+    def write(self, rows: pa.Table, batch: int, partition: int) -> DataFile | None:
+        """Write rows; nothing if their batch is in the table. SQ7006 where that fails."""
+        if batch < self.first:
+            return None
+        name = f"part-{partition:05}-{uuid4()}.snappy.parquet"
+        try:
+            own = pa.table([c.cast(f.type) for c, f in zip(rows.columns, self.schema, strict=True)], schema=self.schema)
+            with self._files().open_output_stream(name) as out:
+                pq.write_table(own, out, compression="snappy")
+                return DataFile(name, out.tell(), json.dumps(statistics(own)))
+        except (DeltaError, OSError, pa.ArrowInvalid) as error:
+            message = f"batch {batch:,} cannot be written to the Delta table {self.path}: {one_line(error)}"
+            raise SquallError("SQ7006", message, hint="the batch before is whole") from None
+
+    def _files(self) -> pafs.FileSystem:
+        return pafs.PyFileSystem(DeltaStorageHandler(self.path, dict(self.storage) if self.storage else None))
+
+
+def takes_files(table: DeltaTable) -> bool:
+    """True if rows can be added as files: nothing in the table has to check, compute or place them."""
+    metadata = table.metadata()
+    if metadata.partition_columns or any(name.startswith("delta.constraints.") for name in metadata.configuration):
+        return False
+    if not _KNOWN.issuperset(table.protocol().writer_features or ()):
+        return False
+    fields = table.schema().fields
+    return all(field.nullable and not any(name.startswith("delta.") for name in field.metadata) for field in fields)
+
+
+def stored_schema(table: DeltaTable, own: pa.Schema) -> pa.Schema:
+    """Return the columns of a result in the types of the table."""
+    types = {field.name: field.type for field in pa.schema(table.schema().to_arrow())}
+    return pa.schema([pa.field(name, types[name]) for name in own.names])
+
+
+def add_files(table: DeltaTable, files: Sequence[DataFile], properties: CommitProperties) -> None:
+    """Add files to a table in one commit."""
+    now = int(time.time() * 1000)
+    actions: list[AddAction | RemoveAction] = [
+        AddAction(file.path, file.size, {}, now, True, file.statistics) for file in files
+    ]
+    table.create_write_transaction(actions, "append", table.schema(), commit_properties=properties)
+
+
+def statistics(rows: pa.Table) -> dict[str, Any]:
+    """Compute what readers skip files by: the number of rows and NULLs, and the ends of columns that have such."""
+    names = rows.column_names[:_COLUMNS]
+    ends = {name: found for name in names if (found := _ends(rows.column(name))) is not None}
+    return {
+        "numRecords": len(rows),
+        "minValues": {name: low for name, (low, _) in ends.items()},
+        "maxValues": {name: high for name, (_, high) in ends.items()},
+        "nullCount": {name: rows.column(name).null_count for name in names if not pa.types.is_nested(rows[name].type)},
+    }
+
+
+def _ends(column: pa.ChunkedArray) -> tuple[Any, Any] | None:
+    """Return the least and greatest value as JSON has them; None where there is none, or it has no short form."""
+    type = column.type
+    if not (pa.types.is_integer(type) or pa.types.is_floating(type) or pa.types.is_string(type)) and not (
+        pa.types.is_date(type) or pa.types.is_timestamp(type)
+    ):
+        return None
+    if pa.types.is_floating(type) and pc.any(pc.is_nan(column)).as_py():
+        return None
+    found = pc.min_max(column).as_py()
+    return None if found["min"] is None else _as_json(found["min"], found["max"])
+
+
+def _as_json(low: Any, high: Any) -> tuple[Any, Any] | None:
+    match low:
+        case datetime():
+            with suppress(OverflowError):
+                return _milliseconds(low), _milliseconds(high + _MILLISECOND - timedelta(microseconds=1))
+            return None
+        case date():
+            return low.isoformat(), high.isoformat()
+        case str():
+            return (low, high) if max(len(low), len(high)) <= _LETTERS else None
+        case float():
+            return (low, high) if isfinite(low) and isfinite(high) else None
+    return low, high
+
+
+def _milliseconds(moment: datetime) -> str:
+    """Write a moment in UTC with its millisecond, which began before it or with it."""
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
