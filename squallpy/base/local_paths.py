@@ -21,6 +21,11 @@ def scheme_of(place: str) -> str | None:
     return found["scheme"].lower() if found else None
 
 
+def is_local(place: str) -> bool:
+    """True if a place is a path or a `file` URI, which other hosts may not reach."""
+    return scheme_of(place) in (None, "file")
+
+
 def local_path(place: str) -> Path | None:
     """Find the path on this host that a path or a `file` URI names; None for any other URI.
 

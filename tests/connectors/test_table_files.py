@@ -29,7 +29,7 @@ from squallpy.testing.ignoring_sink import IgnoringSink
 from tests.connectors.killed_runs import kill_again_and_again
 from tests.connectors.test_delta import QUERY, World
 
-SCHEMA = pa.schema([("k", pa.int32()), ("name", pa.string()), ("at", pa.timestamp("us"))])
+SCHEMA = pa.schema([("k", pa.int32()), ('a "name" `é`', pa.string()), ("at", pa.timestamp("us"))])
 Row = tuple[Any, ...]
 
 
@@ -126,10 +126,7 @@ def test_batches_come_once_by_whatever_partitions(make: Any, mode: str, tmp_path
                 number += draw.random() < 0.7
                 if number == len(batches):
                     break
-    added = [("+",)] if mode == "changes" else [()]
-    wanted = Counter(
-        (*((n,) if mode == "changes" else ()), *added[0], *row) for n, rows in enumerate(batches) for row in rows
-    )
+    wanted = Counter((n, "+", *row) if mode == "changes" else row for n, rows in enumerate(batches) for row in rows)
     assert target.rows() == wanted and max(target.files_of_commits()) > 1
 
 

@@ -34,13 +34,14 @@ class Name:
 
 
 class _Shaped:
-    """An operation whose result has the shape of one of its operands."""
+    """An operation whose result has the shape of one of its operands, `like`: that of operations that have one."""
 
     __slots__ = ()
+    of: "Matrix"
 
     @property
     def like(self) -> "Matrix":
-        raise NotImplementedError
+        return self.of
 
     @property
     def rows(self) -> Size:
@@ -115,10 +116,6 @@ class Scale(_Shaped):
     factor: Scalar
     of: "Matrix"
 
-    @property
-    def like(self) -> "Matrix":
-        return self.of
-
     def __str__(self) -> str:
         if self.factor != Number(-1):
             return f"{self.factor} * {_show_factor(self.of)}"
@@ -148,12 +145,7 @@ class Inverse(_Shaped):
     of: "Matrix"
 
     def __post_init__(self) -> None:
-        if self.of.rows != self.of.cols:
-            raise SquallError("SQ2011", f"only a square matrix has an inverse, {describe(self.of)} is none")
-
-    @property
-    def like(self) -> "Matrix":
-        return self.of
+        check_square(self.of, "an inverse")
 
     def __str__(self) -> str:
         return f"inv({self.of})"
@@ -275,12 +267,7 @@ class MainDiagonal(_Column):
     of: "Matrix"
 
     def __post_init__(self) -> None:
-        if self.of.rows != self.of.cols:
-            raise SquallError("SQ2011", f"only a square matrix has a diagonal, {describe(self.of)} is none")
-
-    @property
-    def like(self) -> "Matrix":
-        return self.of
+        check_square(self.of, "a diagonal")
 
     def __str__(self) -> str:
         return f"diag({self.of})"
@@ -338,6 +325,12 @@ SCALARS = (Number, Dimension, Arithmetic, Unit)
 
 def shape(matrix: Matrix) -> Shape:
     return matrix.rows, matrix.cols
+
+
+def check_square(matrix: Matrix, what: str) -> None:
+    """Check that a matrix may have what only square ones have; SQ2011."""
+    if matrix.rows != matrix.cols:
+        raise SquallError("SQ2011", f"only a square matrix has {what}, {describe(matrix)} is none")
 
 
 def describe(matrix: Matrix) -> str:

@@ -30,6 +30,7 @@ from squallpy.maintain.matrix.matrix_expressions import (
     RowDot,
     Scale,
     add,
+    check_square,
     children,
     names,
     product,
@@ -93,8 +94,7 @@ def column_sums(matrix: Matrix) -> Matrix:
 
 def power(base: Matrix, exponent: int, ring: Semiring, taken: set[str]) -> Matrix:
     """Write Aᵏ as an iteration, so that it can be multiplied in fewer steps; A⁻ᵏ is that of the inverse."""
-    if base.rows != base.cols:
-        raise SquallError("SQ2011", f"only a square matrix has powers, {base} ({base.rows} × {base.cols}) is none")
+    check_square(base, "powers")
     if exponent > MOST_STEPS:
         raise SquallError("SQ2012", f"the power {exponent} is more than {MOST_STEPS}")
     if exponent < 0:

@@ -48,7 +48,7 @@ from squallpy.runtime.sources.source import RowRange, RowSource
 from squallpy.runtime.state.state_store import Store
 from squallpy.runtime.time.unmatched_deletes import book_entries
 from squallpy.runtime.triggers.duplicate_keys import KeyCheck
-from squallpy.runtime.triggers.statement_execution import Statement, make_statements
+from squallpy.runtime.triggers.statement_execution import Statement, statements_of_checked
 
 Changed = list[Delta | NotedRows]
 _REPORTS = 256  # kept of batches that read the same numbers of rows
@@ -146,11 +146,7 @@ class DirectBatch:
         noted = {name: aux for name, (_, aux) in self._auxiliary.items() if aux.source.name in self._touched}
         rows = {name: RowsOf(aux, self._touched[aux.source.name]) for name, aux in noted.items()}
         behind = 0
-        self._served = {  # the statements of functions that may have no answer
-            run: make_statements(stage.steps[run.code.first : run.code.stop], payloads, rows)
-            for run in self._runs.values()
-            if run.code.is_checked
-        }
+        self._checked = statements_of_checked(self._runs.values(), stage.steps, payloads, rows)
         for number, step in enumerate(stage.steps):
             if run := self._runs.get(number):
                 run.bind(self._containers)
@@ -334,7 +330,7 @@ class DirectBatch:
             case Statement() as statement:
                 self._interpret(statement)
             case CompiledRun() as run:
-                for statement in self._served[run]:
+                for statement in self._checked[run]:
                     self._interpret(statement)
             case CompiledDerivation(code=code) if code.is_extreme:  # NB: its state is brought up to date once
                 self._derive(code.relation)

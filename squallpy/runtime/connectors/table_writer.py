@@ -77,6 +77,17 @@ class TableWriter(ABC, Generic[AnySink]):
         return None
 
 
+def cast_rows(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Convert rows, column by column, to the types and names of a schema."""
+    return pa.table([column.cast(f.type) for column, f in zip(rows.columns, schema, strict=True)], schema=schema)
+
+
+def unwritten_error(target: object, batch: int, why: str, span: Span | None = None) -> SquallError:
+    """Describe a batch that a target does not take, and of which nothing is there."""
+    message = f"batch {batch:,} cannot be written to {target}: {why}"
+    return SquallError("SQ7006", message, span, "the batch before is whole")
+
+
 def order_error(sink: NumberedSink, known: int, batch: int) -> SquallError:
     """Describe a target whose batches are not those of the checkpoint."""
     message = f"{sink} has {_batches(known)} of this query, and the checkpoint has given {batch:,}"

@@ -33,7 +33,7 @@ from squallpy.runtime.state.state_store import PoolLayout, Store, StoreLayout
 from squallpy.runtime.time.unmatched_deletes import COUNTS, book, ledger_layouts
 from squallpy.runtime.time.watermark import clock_layouts, read_watermarks, tick
 from squallpy.runtime.triggers.duplicate_keys import KeyCheck
-from squallpy.runtime.triggers.statement_execution import Keeper, Noted, Statement, make_statements
+from squallpy.runtime.triggers.statement_execution import Keeper, Noted, Statement, statements_of_checked
 
 Deltas = dict[str, Delta]  # by name
 
@@ -148,11 +148,7 @@ class StageExecutor:
                 self._steps.append(runs[number])
             elif not any(run.code.first < number < run.code.stop for run in runs.values()):
                 self._steps.append(Statement(s, payloads, rows) if isinstance(s, Update) else s)
-        self._served = {  # the statements of functions that may have no answer
-            run: make_statements(stage.steps[run.code.first : run.code.stop], payloads, rows)
-            for run in runs.values()
-            if run.code.is_checked
-        }
+        self._checked = statements_of_checked(runs.values(), stage.steps, payloads, rows)
         self._statements = [step for step in self._steps if isinstance(step, Statement)]
         self._clocks, self._ledgers = tuple(plan.clocks.values()), plan.ledgers
         self._ledger_names = [PoolName(feed.relation.name, Role.LEDGER) for feed in plan.sources]
@@ -246,7 +242,7 @@ class StageExecutor:
             return
         rows = [(np.ascontiguousarray(d.keys), np.ascontiguousarray(d.words)) if d else None for d in deltas]
         if (found := run(rows, pools, names)) is None:
-            for step in self._served[run]:
+            for step in self._checked[run]:
                 if (found_rows := _rows(step.delta, given, pools)) is not None:
                     step.run(found_rows, pools, names, changes.get(step.target))
             return

@@ -6,7 +6,7 @@ Lookups by equality, comparisons of keys and products of payloads are a call of 
 What else a statement asks for, ranges and what only expressions tell, is done between two of its calls.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
@@ -18,6 +18,7 @@ from squallpy.physical.plan import Derive, FilterStep, Let, Lookup, Update
 from squallpy.program.calculus import lifted
 from squallpy.runtime.auxiliary.groups import RowsOf
 from squallpy.runtime.auxiliary.maintainer import TouchTracker
+from squallpy.runtime.compiled.functions import CompiledRun
 from squallpy.runtime.evaluate.evaluator_table import Function
 from squallpy.runtime.evaluate.expression_compiler import compile_expression
 from squallpy.runtime.evaluate.logic import is_true
@@ -300,11 +301,18 @@ class Statement:
         return Frame(len(rows), {}, load)
 
 
-def make_statements(
-    steps: Iterable[Update | Derive], payloads: Mapping[str, Payload], auxiliary: Mapping[str, RowsOf]
-) -> list[Statement]:
-    """Make the statements among the steps of a stage runnable."""
-    return [Statement(step, payloads, auxiliary) for step in steps if isinstance(step, Update)]
+def statements_of_checked(
+    runs: Iterable[CompiledRun],
+    steps: Sequence[Update | Derive],
+    payloads: Mapping[str, Payload],
+    auxiliary: Mapping[str, RowsOf],
+) -> dict[CompiledRun, list[Statement]]:
+    """Make the statements of functions that may have no answer, which are interpreted then."""
+    return {
+        run: [Statement(s, payloads, auxiliary) for s in steps[run.code.first : run.code.stop] if isinstance(s, Update)]
+        for run in runs
+        if run.code.is_checked
+    }
 
 
 def _all_differ(rows: Words) -> bool:

@@ -24,9 +24,10 @@ from deltalake.exceptions import DeltaError
 from deltalake.fs import DeltaStorageHandler
 from deltalake.transaction import AddAction, RemoveAction
 
-from squallpy.base.errors import SquallError
+from squallpy.base.local_paths import is_local
 from squallpy.base.records import dataclass
 from squallpy.runtime.connectors.delta.delta_log import one_line
+from squallpy.runtime.connectors.table_writer import cast_rows, unwritten_error
 
 _KNOWN = frozenset({"appendOnly", "changeDataFeed", "invariants"})
 _COLUMNS, _LETTERS = 32, 32  # of which statistics are kept, and of texts in them
@@ -57,7 +58,7 @@ class DataFiles:
 
     @property
     def is_shared(self) -> bool:
-        return "://" in self.path and not self.path.startswith("file:")
+        return not is_local(self.path)
 
     def write(self, rows: pa.Table, batch: int, partition: int) -> DataFile | None:
         """Write rows; nothing if their batch is in the table. SQ7006 where that fails."""
@@ -65,13 +66,12 @@ class DataFiles:
             return None
         name = f"part-{partition:05}-{uuid4()}.snappy.parquet"
         try:
-            own = pa.table([c.cast(f.type) for c, f in zip(rows.columns, self.schema, strict=True)], schema=self.schema)
+            own = cast_rows(rows, self.schema)
             with self._files().open_output_stream(name) as out:
                 pq.write_table(own, out, compression="snappy")
                 return DataFile(name, out.tell(), json.dumps(statistics(own)))
         except (DeltaError, OSError, pa.ArrowInvalid) as error:
-            message = f"batch {batch:,} cannot be written to the Delta table {self.path}: {one_line(error)}"
-            raise SquallError("SQ7006", message, hint="the batch before is whole") from None
+            raise unwritten_error(f"the Delta table {self.path}", batch, one_line(error)) from None
 
     def _files(self) -> pafs.FileSystem:
         return pafs.PyFileSystem(DeltaStorageHandler(self.path, dict(self.storage) if self.storage else None))

@@ -16,7 +16,14 @@ from squallpy.base.errors import SquallError
 from squallpy.catalog.sink_spec import APPEND, CHANGES, FINAL, UPSERT, SinkSpec
 from squallpy.runtime.connectors.delta.data_files import DataFile, DataFiles, add_files, stored_schema, takes_files
 from squallpy.runtime.connectors.delta.delta_log import Place, one_line
-from squallpy.runtime.connectors.table_writer import NONE, TableWriter, existing_error, fenced_error
+from squallpy.runtime.connectors.table_writer import (
+    NONE,
+    TableWriter,
+    cast_rows,
+    existing_error,
+    fenced_error,
+    unwritten_error,
+)
 from squallpy.runtime.sinks.change_table import DELETE
 from squallpy.runtime.sinks.protocol import SinkWriter
 
@@ -148,8 +155,7 @@ class DeltaWriter(TableWriter[DeltaSink]):
             except (DeltaError, OSError, pa.ArrowInvalid, ValueError) as error:
                 reason = error
                 break
-        message = f"batch {batch:,} cannot be written to {sink}: {one_line(reason)}"
-        raise SquallError("SQ7006", message, sink.spec.span, "the batch before is whole")
+        raise unwritten_error(sink, batch, one_line(reason), sink.spec.span)
 
     def _store(self, table: DeltaTable, rows: pa.Table, batch: int) -> None:
         properties = self._sink.numbered(batch)
@@ -158,7 +164,7 @@ class DeltaWriter(TableWriter[DeltaSink]):
             return
         write_deltalake(
             table,
-            _cast(rows, self._own),
+            cast_rows(rows, self._own),
             mode="overwrite" if self._sink.mode == FINAL and self._sink.replaces else "append",
             commit_properties=properties,
         )
@@ -166,7 +172,7 @@ class DeltaWriter(TableWriter[DeltaSink]):
     def _merge(self, table: DeltaTable, rows: pa.Table, properties: CommitProperties) -> None:
         """Delete, update and insert by key in one commit."""
         names, key = self._own.names, self._sink.spec.key or ()
-        own = _cast(rows.select(names), self._own)
+        own = cast_rows(rows.select(names), self._own)
         source = own.append_column("__squall_op", rows.column("op"))
         is_null = {name: bool(rows.column(name).null_count) for name in key}
         equal = (
@@ -194,7 +200,3 @@ def _quoted(name: str) -> str:
 def _stored(type: pa.DataType) -> pa.DataType:
     """Return the type in which values are stored: times in UTC, which every reader knows."""
     return pa.timestamp("us", "UTC") if pa.types.is_timestamp(type) else type
-
-
-def _cast(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    return pa.table([column.cast(f.type) for column, f in zip(rows.columns, schema, strict=True)], schema=schema)

@@ -14,9 +14,10 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Transaction
 from pyiceberg.table.metadata import TableMetadata
 
-from squallpy.base.errors import SquallError
+from squallpy.base.local_paths import is_local
 from squallpy.base.records import dataclass
 from squallpy.runtime.connectors.iceberg.catalogs import one_line
+from squallpy.runtime.connectors.table_writer import cast_rows, unwritten_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class DataFiles:
 
     @property
     def is_shared(self) -> bool:
-        return "://" in self.metadata.location and not self.metadata.location.startswith("file:")
+        return not is_local(self.metadata.location)
 
     def write(self, rows: pa.Table, batch: int, partition: int) -> list[DataFile]:
         """Write rows; nothing if their batch is in the table. SQ7006 where that fails.
@@ -45,12 +46,10 @@ class DataFiles:
         """
         if batch < self.first:
             return []
-        own = pa.table([c.cast(f.type) for c, f in zip(rows.columns, self.schema, strict=True)], schema=self.schema)
         try:
-            return list(_dataframe_to_data_files(self.metadata, own, self.io))
+            return list(_dataframe_to_data_files(self.metadata, cast_rows(rows, self.schema), self.io))
         except (OSError, ValueError, ValidationError, pa.ArrowInvalid) as error:
-            message = f"batch {batch:,} cannot be written to {self.name}: {one_line(error)}"
-            raise SquallError("SQ7006", message, hint="the batch before is whole") from None
+            raise unwritten_error(self.name, batch, one_line(error)) from None
 
 
 def append_files(work: Transaction, files: Sequence[Sequence[DataFile]], summary: Mapping[str, str]) -> None:

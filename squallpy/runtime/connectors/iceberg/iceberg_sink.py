@@ -26,7 +26,14 @@ from squallpy.catalog.sink_spec import APPEND, CHANGES, FINAL, UPSERT, SinkSpec
 from squallpy.runtime.connectors.backoff import pause
 from squallpy.runtime.connectors.iceberg.catalogs import Place, is_passing, one_line
 from squallpy.runtime.connectors.iceberg.data_files import DataFiles, append_files
-from squallpy.runtime.connectors.table_writer import NONE, TableWriter, existing_error, fenced_error
+from squallpy.runtime.connectors.table_writer import (
+    NONE,
+    TableWriter,
+    cast_rows,
+    existing_error,
+    fenced_error,
+    unwritten_error,
+)
 from squallpy.runtime.sinks.change_table import DELETE, INSERT
 from squallpy.runtime.sinks.protocol import SinkWriter
 from squallpy.runtime.sinks.upsert_table import number_rows
@@ -168,8 +175,7 @@ class IcebergWriter(TableWriter[IcebergSink]):
                     log_event(SOURCES, WARNING, "server is away", server=str(sink.place), reason=one_line(error))
             time.sleep(pause(tries))
             tries += 1
-        message = f"batch {batch:,} cannot be written to {sink}: {one_line(reason)}"
-        raise SquallError("SQ7006", message, sink.spec.span, "the batch before is whole")
+        raise unwritten_error(sink, batch, one_line(reason), sink.spec.span)
 
     def _store(self, table: Table, rows: pa.Table, batch: int) -> None:
         """Write a batch with its number in one commit."""
@@ -179,7 +185,7 @@ class IcebergWriter(TableWriter[IcebergSink]):
             rows, taken = self._merged(table, rows)
         elif sink.mode == FINAL and sink.replaces:
             taken = AlwaysTrue()
-        work.overwrite(_cast(rows.select(self._own.names), self._own), taken, self._summary(batch))
+        work.overwrite(cast_rows(rows.select(self._own.names), self._own), taken, self._summary(batch))
         work.set_properties(sink.numbered(batch))
         work.commit_transaction()
 
@@ -201,17 +207,17 @@ class IcebergWriter(TableWriter[IcebergSink]):
         key = self._sink.spec.key or ()
         arrives = rows.filter(pc.not_equal(rows.column("op"), DELETE)).select(self._own.names)
         known = rows if self._sink.keeps else rows.filter(pc.not_equal(rows.column("op"), INSERT))
-        known = _cast(known.select(self._own.names), self._own)
+        known = cast_rows(known.select(self._own.names), self._own)
         if not key:
             return arrives, AlwaysTrue()
         if not len(known):
             return arrives, AlwaysFalse()
         by = max(key, key=lambda name: pc.count_distinct(known.column(name), "all").as_py())
         taken = _one_of(by, known.column(by))
-        arrives = _cast(arrives, self._own)
+        arrives = cast_rows(arrives, self._own)
         if len(key) > 1:
             there = table.scan(taken, selected_fields=tuple(self._own.names)).to_arrow().select(self._own.names)
-            there = _cast(there, self._own)
+            there = cast_rows(there, self._own)
             groups = number_rows(pa.concat_tables([there, known]), [self._own.names.index(name) for name in key])
             stays = ~np.isin(groups[: len(there)], groups[len(there) :])
             arrives = pa.concat_tables([there.filter(pa.array(stays)), arrives])
@@ -236,7 +242,3 @@ def _stored(type: pa.DataType) -> pa.DataType:
     if pa.types.is_integer(type) and type.bit_width < 32:
         return pa.int32()
     return pa.timestamp("us", type.tz) if pa.types.is_timestamp(type) else type
-
-
-def _cast(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    return pa.table([column.cast(f.type) for column, f in zip(rows.columns, schema, strict=True)], schema=schema)
