@@ -203,27 +203,51 @@ def test_a_broker_that_dies_and_a_topic_that_grows(kafka: KafkaServer, tmp_path:
         running.wait_for(lambda: running.answers.rows == answer(rows), 60)
 
 
-def fault_brokers_that_go_away_as_a_run_begins(kafka: KafkaServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that has found its topic waits for the offsets to begin at."""
-    kafka.create("begins", 1)
-    send(kafka, "begins", [{"id": 1, "k": 1, "v": 1}])
+UNSURE = (KafkaError._ALL_BROKERS_DOWN, KafkaError._UNKNOWN_PARTITION)  # what a broker says that has just started, too
+
+
+@pytest.mark.parametrize("code", UNSURE)
+def fault_brokers_that_go_away_as_a_run_begins(kafka: KafkaServer, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    """A run that has found its topic waits for the offsets to begin at; a broker that starts may not know them yet."""
+    topic = f"begins{code}"
+    kafka.create(topic, 1)
+    send(kafka, topic, [{"id": 1, "k": 1, "v": 1}])
     marks, away = Brokers.marks, list[int]()
 
     def fails(brokers: Brokers, *words: Any) -> tuple[int, int]:
         if len(away) < 3:
             away.append(1)
-            raise KafkaException(KafkaError(KafkaError._ALL_BROKERS_DOWN))
+            raise KafkaException(KafkaError(code))
         return marks(brokers, *words)
 
     monkeypatch.setattr(Brokers, "marks", fails)
-    assert run(script(kafka, "begins")).rows == Counter([(1, 1, 1)])
+    assert run(script(kafka, topic)).rows == Counter([(1, 1, 1)])
 
     def stays_away(*_: Any) -> tuple[int, int]:
-        raise KafkaException(KafkaError(KafkaError._ALL_BROKERS_DOWN))
+        raise KafkaException(KafkaError(code))
 
     monkeypatch.setattr(Brokers, "marks", stays_away)
     with pytest.raises(SquallError, match=r"SQ8010 .*Kafka at 127.0.0.1:[0-9]+ cannot be reached.*it may pass"):
-        run(script(kafka, "begins", ", connect_timeout '300 ms'"))
+        run(script(kafka, topic, ", connect_timeout '300 ms'"))
+
+
+def fault_topics_that_a_broker_does_not_know_yet(kafka: KafkaServer, tmp_path: Path) -> None:
+    """A run waits a moment for one that it has not seen, and longer for one that it has read, before it is gone."""
+    rows = [{"id": n, "k": n % 3, "v": n} for n in range(10)]
+
+    def make() -> None:
+        time.sleep(0.5)
+        kafka.create("later", 1)
+        send(kafka, "later", rows)
+
+    making = threading.Thread(target=make)
+    making.start()
+    with Running(script(kafka, "later", ", connect_timeout '1 s'"), tmp_path / "kept") as running:
+        running.wait_for(lambda: running.answers.rows == answer(rows))
+        making.join()
+        for future in kafka.admin.delete_topics(["later"]).values():
+            future.result(30)
+        assert "SQ4001" in str(ended := running.ended()) and 'has no topic "later"' in str(ended)
 
 
 def fault_what_is_gone_or_wrong(kafka: KafkaServer, tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
 
 from squallpy.base.errors import SquallError
 from squallpy.runtime.connectors.kafka import kafka_sink
@@ -171,6 +172,26 @@ def fault_kills(kafka: KafkaServer, tmp_path: Path, backend: str) -> None:
         return compacted(kafka, f"{world.topic}-out") == world.answer
 
     kill_again_and_again(tmp_path, backend, world.draw, world.change, is_done, hit, rows=20)
+
+
+def fault_topics_that_a_broker_does_not_know_yet(kafka: KafkaServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sink looks again at a topic that it could not make, for it is there: what it has counts."""
+    world = World(kafka, "unsure", 4)
+    world.change()
+    run(script(kafka, "unsure"))
+    asked, listed = list[int](), AdminClient.list_topics
+
+    def knows_nothing(client: AdminClient, topic: str, timeout: float) -> Any:
+        asked.append(1)
+        found = listed(client, topic, timeout=timeout)
+        if len(asked) < 3:
+            found.topics[topic].error = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
+        return found
+
+    monkeypatch.setattr(AdminClient, "list_topics", knows_nothing)
+    with pytest.raises(SquallError, match=r"SQ7005 .*the topic unsure-out of Kafka at .* has"):
+        run(script(kafka, "unsure"))
+    assert len(asked) == 3
 
 
 def test_a_call_that_waits_for_ever_is_left(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -154,6 +154,7 @@ class KafkaSink:
             except KafkaException as error:
                 if kafka_error(error).code() != KafkaError.TOPIC_ALREADY_EXISTS:
                     raise
+                raise KafkaException(topic.error) from None  # NB: the broker has just started, or somebody made it
             return False
         if topic.error is not None:
             raise KafkaException(topic.error)

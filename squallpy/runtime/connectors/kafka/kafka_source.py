@@ -25,7 +25,7 @@ from squallpy.base.events import SOURCES, WARNING, log_event
 from squallpy.base.records import dataclass
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.topic_offsets import EARLIEST, ENDING, LATEST, STARTING, Offsets, parse_offsets
-from squallpy.runtime.connectors.kafka.brokers import GROUP, Brokers, is_passing, kafka_error, said
+from squallpy.runtime.connectors.kafka.brokers import GROUP, Brokers, is_passing, kafka_error, pause, said
 from squallpy.runtime.connectors.kafka.librdkafka import OFFSET, SCHEMA, UNORDERED, VALUE
 from squallpy.runtime.connectors.kafka.messages import MessageSource, avro_of, topic_of
 from squallpy.runtime.sources.protocol import Backlog, Limit, Offset, Slice, Source
@@ -35,6 +35,7 @@ LOST = "SQ4009"
 LOOK, PATIENCE = 10.0, 60.0  # seconds for an answer; for messages that are known to be there
 RECEIVED = 10_000  # messages at once
 RENEWED = 1.0  # seconds after which partitions are looked for again
+STARTING_UP = 1.5  # seconds in which a broker that has just started may not know its topics yet
 
 
 def open_source(relation: Relation, shared: dict[Any, Any]) -> Source:
@@ -60,10 +61,11 @@ class KafkaStream(Source):
         self._consumer: Consumer = brokers.consumer(brokers.group)
         self._admin = brokers.admin()
         self._topic_id = ""
-        self._known, self._looked = list[int](), 0.0
+        self._known, self._looked, self._missing = list[int](), 0.0, 0.0
         self._ends: dict[str, int] | None = None
         self._is_away = False
-        self._partitions(brokers.patience)
+        while not self._known:
+            self._partitions(brokers.patience)
 
     @property
     def waits_for(self) -> str:
@@ -138,7 +140,7 @@ class KafkaStream(Source):
         return {"offsets": offsets, "topic": self._topic_id}
 
     def _partitions(self, patience: float) -> list[int]:
-        """List the partitions of the topic, anew from time to time."""
+        """List the partitions of the topic, anew from time to time; none if brokers do not know it yet."""
         if self._known and time.monotonic() < self._looked + RENEWED:
             return self._known
         asked = self._admin.client.describe_topics(TopicCollection([self._topic]), request_timeout=patience)
@@ -146,14 +148,24 @@ class KafkaStream(Source):
             topic = asked[self._topic].result()
         except KafkaException as error:
             if kafka_error(error).code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-                message = f'Kafka at {self._brokers} has no topic "{self._topic}"'
-                raise SquallError("SQ4001", message) from None
+                self._miss()
+                if not self._known:
+                    return []
             if self._known:
                 raise
             raise self._brokers.fault(self._admin.reason(error)) from None
+        self._missing = 0.0
         self._known, self._looked = sorted(each.id for each in topic.partitions), time.monotonic()
         self._topic_id = str(topic.topic_id)
         return self._known
+
+    def _miss(self) -> None:
+        """Wait a moment for a topic that brokers do not know; SQ4001 if they still do not."""
+        now = time.monotonic()
+        self._missing = self._missing or now
+        if now >= self._missing + (self._brokers.patience if self._known else STARTING_UP):
+            raise SquallError("SQ4001", f'Kafka at {self._brokers} has no topic "{self._topic}"')
+        time.sleep(pause(0))
 
     def _named(self, offsets: Offsets) -> list[str]:
         """List the partitions; SQ7002 if offsets that options have are not those of all of them."""
@@ -261,7 +273,7 @@ class PartitionReader:
                 text = f"the topic {self._topic}, partition {self._partition}: offsets are gone"
                 raise SquallError(LOST, text, hint="nothing is skipped: begin anew with another checkpoint")
             elif not is_passing(error):
-                raise KafkaException(error)
+                raise self._brokers.fault(error)
         return came, end
 
 
