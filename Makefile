@@ -5,7 +5,7 @@ DEVELOP := .venv/developed
 # NB: a process that compiles to bytecode all that it imports takes 2 s of processor time for it
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup run demo check test ibis long passes compiled connectors connectors-kills cluster wheel fuzz plans bench bench-joins bench-matrix bench-fivm bench-compile bench-sources table clean
+.PHONY: help setup run demo check test alike ibis long passes compiled connectors connectors-kills cluster wheel fuzz plans bench bench-joins bench-matrix bench-fivm bench-compile bench-sources table clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,8 +29,11 @@ check: setup  ## ruff, mypy, the import contracts and the rule of docstrings
 	$(BIN)/ruff check --preview --select PLW1514 squallpy
 	$(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/mypy && $(BIN)/lint-imports && $(BIN)/python tools/prose.py
 
-test: setup  ## every test but those of `make long` and `make cluster`
+test: setup  ## the tests; of many that are alike, some
 	$(BIN)/python -m pytest
+
+alike: setup  ## of tests that are alike, those that `make test` leaves out; CI runs both
+	$(BIN)/python -m pytest -m alike
 
 ibis: setup  ## Ibis' own tests over our backend; prints the table of docs/ibis.md
 	$(BIN)/python -m pytest -p tests.ibis_suite.plugin -c tests/ibis_suite/pytest.ini -q --tb=no --pyargs ibis.backends.tests -m squall

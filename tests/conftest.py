@@ -14,6 +14,8 @@ from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 from xdist import is_xdist_controller
 
+from tests.alike import mark_alike
+
 # the same examples every time, so that a run of the tests means the same everywhere; `make long` has
 # more of them, `make fuzz` explores. NB: hypothesis also draws constants of the modules that are loaded by now, which
 # depend on the tests before
@@ -28,8 +30,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
     One more than two cores have: that of Spark's tests waits for Spark half of the time.
     """
-    whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
-    return 3 if whole and (os.cpu_count() or 1) > 1 else 0
+    return 3 if is_whole(config) and (os.cpu_count() or 1) > 1 else 0
 
 
 def pytest_configure() -> None:
@@ -63,8 +64,21 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.xdist_group("spark"))
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+    """Tests of which many are alike are marked before marks choose; then groups get to where xdist looks for them."""
+    unknown = mark_alike(items)
+    assert not (unknown and is_whole(config)), f"tests/alike.py names what is no test: {', '.join(sorted(unknown))}"
+    yield
+    move_groups(items)
+
+
+def is_whole(config: pytest.Config) -> bool:
+    """True for a run of all tests."""
+    return config.args_source is pytest.Config.ArgsSource.TESTPATHS
+
+
+def move_groups(items: list[pytest.Item]) -> None:
     """xdist notes the group of a test behind its id, but where pytest before 9.2 had that: to where it is now."""
     for item in items:
         written = getattr(item, "_nodeid", item.nodeid)
