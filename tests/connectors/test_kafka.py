@@ -22,6 +22,7 @@ from squallpy.base.errors import SquallError
 from squallpy.live.live_session import LiveSession
 from squallpy.runtime.connectors.kafka.brokers import Brokers
 from squallpy.runtime.connectors.kafka.kafka_source import PartitionReader
+from squallpy.runtime.connectors.kafka.librdkafka import NativeConsumer
 from squallpy.runtime.sources.foreign_source import ForeignSource
 from tests.connectors.kafka_topics import messages
 from tests.connectors.runs import Answers, Row, Running, run
@@ -368,10 +369,10 @@ def test_threads_read_beside_each_other(kafka: KafkaServer, monkeypatch: pytest.
     send(kafka, "watched", [{"id": n, "k": 0, "v": 1} for n in range(60)])
     found, both, receive = dict[int, list[int]](), threading.Barrier(2), PartitionReader._receive
 
-    def together(reader: PartitionReader) -> tuple[pa.Table, int]:
+    def together(reader: PartitionReader, most: int) -> pa.Table:
         with suppress(threading.BrokenBarrierError):
             both.wait(5)
-        return receive(reader)
+        return receive(reader, most)
 
     with squallpy.connect() as s:
         s.sql(script(kafka, "watched"))
@@ -390,6 +391,22 @@ def test_threads_read_beside_each_other(kafka: KafkaServer, monkeypatch: pytest.
         for thread in threads:
             thread.join()
     assert found == {0: [*range(30)], 30: [*range(30, 60)]}
+
+
+def test_a_batch_waits_for_no_more_messages_than_it_has(kafka: KafkaServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the client is asked for it waits for, a fifth of a second: at the end of a partition there is no more."""
+    kafka.create("few", 2)
+    send(kafka, "few", rows := [{"id": n, "k": 0, "v": 1} for n in range(60)])
+    asked, receive = list[int](), NativeConsumer.receive
+
+    def counted(consumer: NativeConsumer, most: int, timeout: float) -> tuple[pa.Table, list[tuple[KafkaError, int]]]:
+        came = receive(consumer, most, timeout)
+        asked.append(most - len(came[0]))
+        return came
+
+    monkeypatch.setattr(NativeConsumer, "receive", counted)
+    assert run(script(kafka, "few")).rows == answer(rows)
+    assert len(asked) >= 2 and not asked[-1]
 
 
 def test_tls_and_sasl(kafka: KafkaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

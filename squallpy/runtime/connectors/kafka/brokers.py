@@ -34,6 +34,7 @@ _READS = {
     "auto.offset.reset": "error",
     "queued.max.messages.kbytes": "16384",
     "fetch.message.max.bytes": "4194304",  # NB: of a partition at once: with a quarter of it, a fifth fewer come
+    "fetch.wait.max.ms": "100",  # NB: for so long the end of a partition is not known, if a transaction ends there
     "fetch.queue.backoff.ms": "5",  # NB: usually a second, in which a reader that is quicker has nothing to read
 }
 _WRITES: Mapping[str, str] = {

@@ -220,11 +220,12 @@ class KafkaSlice:
         """No number: offsets have gaps, and messages may be of transactions that were aborted."""
 
     def read(self, columns: tuple[str, ...]) -> pa.Table:
-        tables = [SCHEMA.empty_table()]
-        for partition, start, stop in self.spans:
-            reader = _reader(self.brokers, self.topic, int(partition), self.stream, threading.get_ident())
-            tables.append(reader.read(start, stop))
-        table = pa.concat_tables(tables)
+        thread = threading.get_ident()
+        readers = [_reader(self.brokers, self.topic, int(p), self.stream, thread) for p, _, _ in self.spans]
+        for reader, (_, start, _) in zip(readers, self.spans, strict=True):
+            reader.seek(start)  # NB: all of them, before one is waited for
+        tables = [reader.read(stop) for reader, (_, _, stop) in zip(readers, self.spans, strict=True)]
+        table = pa.concat_tables([SCHEMA.empty_table(), *tables])
         values = table.column(VALUE)
         if not self.has_tombstones and values.null_count:
             table = table.filter(values.is_valid())
@@ -238,43 +239,48 @@ class PartitionReader:
         self._brokers, self._topic, self._partition = brokers, topic, partition
         self._consumer = brokers.reader()
         self._at, self._rest = -1, SCHEMA.empty_table()
+        self._end = 0  # where the partition ended when the client last reached that
 
-    def read(self, start: int, stop: int) -> pa.Table:
-        """Read the messages from an offset to before another; SQ4009 if they are gone, SQ8010 if none come."""
+    def seek(self, start: int) -> None:
+        """Go to an offset, from which messages come while others are read."""
         if start != self._at:
-            self._rest = SCHEMA.empty_table()
+            self._at, self._end, self._rest = start, 0, SCHEMA.empty_table()
             self._consumer.assign(self._topic, self._partition, start)
+
+    def read(self, stop: int) -> pa.Table:
+        """Read the messages up to an offset; SQ4009 if they are gone, SQ8010 if none come."""
+        found, until, reached = list[pa.Table](), time.monotonic() + PATIENCE, self._at
+        some = self._rest
         self._at = -1  # NB: an error leaves messages that came unread
-        found, until, reached = list[pa.Table](), time.monotonic() + PATIENCE, start
-        some, end = self._rest, start
         while True:
             offsets = some.column(OFFSET).to_numpy()
             cut = int(np.searchsorted(offsets, stop))
             found.append(some.slice(0, cut))
             self._rest = some.slice(cut)
-            reached = max(reached, end, int(offsets[-1]) + 1 if len(offsets) else 0)
+            reached = max(reached, self._end, int(offsets[-1]) + 1 if len(offsets) else 0)
             if reached >= stop:
                 self._at = stop
                 return pa.concat_tables(found)
             if time.monotonic() > until:
                 raise self._brokers.fault(KafkaException(KafkaError(KafkaError._TIMED_OUT)))
-            some, end = self._receive()
+            some = self._receive(min(RECEIVED, stop - reached))
 
-    def _receive(self) -> tuple[pa.Table, int]:
-        """Receive messages, and where the partition ends, if that is reached.
+    def _receive(self, most: int) -> pa.Table:
+        """Receive messages, and take note of where the partition ends, if that is reached.
 
-        NB: transactions that do not count, and their marks, have offsets and bring nothing else.
+        NB: the client waits for as many as it is asked for. Transactions that do not count, and their marks, have
+        offsets and bring nothing else.
         """
-        (came, errors), end = self._consumer.receive(RECEIVED, 0.2), 0
+        came, errors = self._consumer.receive(most, 0.2)
         for error, offset in errors:
             if error.code() == KafkaError._PARTITION_EOF:
-                end = offset
+                self._end = offset
             elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
                 text = f"the topic {self._topic}, partition {self._partition}: offsets are gone"
                 raise SquallError(LOST, text, hint="nothing is skipped: begin anew with another checkpoint")
             elif not is_passing(error):
                 raise self._brokers.fault(error)
-        return came, end
+        return came
 
 
 @lru_cache(maxsize=64)  # NB: those of a process; a consumer takes a tenth of a second to find its brokers
