@@ -23,7 +23,7 @@ from squallpy.runtime.local_executor import LocalExecutor
 from squallpy.runtime.result.result import Changes
 from squallpy.runtime.sources.input import Input
 from squallpy.runtime.sources.protocol import Source
-from squallpy.runtime.sources.replay import Replay, RowBatches
+from squallpy.runtime.sources.replay import Replay, RowBatches, Sizes
 from squallpy.runtime.sources.source import RowSource
 from squallpy.session import Session
 
@@ -77,12 +77,13 @@ class Leaps(RowBatches):
     def batches(self) -> int:
         return len(self.steps)
 
-    def ranges(self, step: int) -> dict[str, tuple[int, int]]:
+    def bounds(self, step: int) -> tuple[Sizes, Sizes]:
         first, stop = self.steps[step]
-        if stop == first + 1:
-            return self.replay.ranges(first)
-        starts, ends = self.replay.ranges(first), self.replay.ranges(stop)
-        return {name: (starts[name][0], ends[name][0]) for name in starts}
+        return (
+            self.replay.bounds(first)
+            if stop == first + 1
+            else (self.replay.bounds(first)[0], self.replay.bounds(stop)[0])
+        )
 
 
 @dataclass

@@ -25,6 +25,7 @@ from squallpy.runtime.result.result import NO_TESTS, Changes, Equal, Results, Wa
 from squallpy.runtime.result.result_scan import RowScan
 from squallpy.runtime.shadow import Applied, Shadow
 from squallpy.runtime.sources.input import Input, Step, arriving
+from squallpy.runtime.sources.replay import RowBatches
 from squallpy.runtime.state.state_store import Store, StoreLayout
 from squallpy.runtime.triggers.stage_executor import StageExecutor, store_layout
 
@@ -93,6 +94,9 @@ class LocalExecutor:
 
     def step(self, step: Step | None = None) -> tuple[Printed, BatchReport]:
         """Apply the next batch, which may be given."""
+        self.store.renew()
+        if step is None and self._rows and self.next and (done := self._step_at_once(self._rows)):
+            return done
         if self._compiler is None:
             return self._step(step)
         begin = perf_counter()
@@ -101,22 +105,17 @@ class LocalExecutor:
             self._use(compiled)
         return done
 
-    def _step_at_once(self) -> tuple[Printed, BatchReport] | None:
-        """Apply the next batch by compiled code alone, if all rows are in memory and it has an answer."""
-        if self._direct is None or self._rows is None:
-            return None
+    def _step_at_once(self, rows: RowBatches) -> tuple[Printed, BatchReport] | None:
+        """Apply the next batch by compiled code alone, all of whose rows are in memory, if it has an answer."""
+        assert self._direct
         self._results.prepare(self.store)
-        done = self._direct.over_rows(self._rows.ranges(self.next))
+        done = self._direct.over_rows(*rows.bounds(self.next))
         if done is None:
             return None
         self.next += 1
-        changes = self._results.apply(self.store, done[0], False)
-        return changes, done[1]
+        return self._results.apply(self.store, done[0], False), done[1]
 
     def _step(self, step: Step | None) -> tuple[Printed, BatchReport]:
-        self.store.renew()
-        if step is None and self.next and (done := self._step_at_once()):
-            return done
         step = step or self.input.step(self.next)
         with self._trace("feed"):
             computed = compute(self._plan, self.matrices, step, self._trace)

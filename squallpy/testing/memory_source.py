@@ -16,7 +16,7 @@ from squallpy.catalog.relation import MULT, Relation
 from squallpy.catalog.window_spec import ARRIVAL
 from squallpy.runtime.evaluate.text_column_casts import column_type
 from squallpy.runtime.sources.input import Input, Span
-from squallpy.runtime.sources.replay import RowBatches
+from squallpy.runtime.sources.replay import RowBatches, Sizes
 from squallpy.runtime.sources.source import RowSource, numbered
 from squallpy.runtime.sources.stream_times import Times, time_of_batch
 
@@ -78,9 +78,9 @@ class PushedBatches(RowBatches):
     def sizes(self) -> dict[str, int]:
         return self.ends[-1] if self.ends else {}
 
-    def ranges(self, batch: int) -> dict[str, tuple[int, int]]:
-        before = self.ends[batch - 1] if batch else {}
-        return {name: (before.get(name, 0), end) for name, end in self.ends[batch].items()}
+    def bounds(self, batch: int) -> tuple[Sizes, Sizes]:
+        ends = self.ends[batch]
+        return dict.fromkeys(ends, 0) | (self.ends[batch - 1] if batch else {}), ends
 
 
 def memory_input(sources: Mapping[str, MemorySource], batches: PushedBatches) -> Input:

@@ -5,7 +5,7 @@ What a plan may have besides, windows, upserts, matrices, is up to `Sender` and 
 which the functions of deltas have no answer: nothing was changed then.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -43,7 +43,7 @@ from squallpy.runtime.observers.report import BatchReport
 from squallpy.runtime.result.result import NotedRows
 from squallpy.runtime.sources.input import Input, Slices
 from squallpy.runtime.sources.protocol import Slice
-from squallpy.runtime.sources.replay import RowBatches
+from squallpy.runtime.sources.replay import RowBatches, Sizes
 from squallpy.runtime.sources.source import RowRange, RowSource
 from squallpy.runtime.state.state_store import Store
 from squallpy.runtime.time.unmatched_deletes import book_entries
@@ -72,7 +72,7 @@ class _Feed:
 
     def entries(self, begin: int, count: int) -> list[Delta]:
         """List what rows of the batch change in the ledger, if there is one."""
-        if self.ledger is None or self.batch is None:
+        if self.ledger is None or self.batch is None or not count:
             return []
         return [delta for _, delta in self.ledger(self.batch.table.slice(begin, count))]
 
@@ -83,15 +83,15 @@ Call = CompiledRun | CompiledDerivation | Statement | Derive
 class _Room:
     """Memory for the keys of a result's groups that change, and their payloads before and after."""
 
-    def __init__(self, words: Words, place: int) -> None:
+    def __init__(self, name: str, words: Words, place: int) -> None:
         self._words, self._place = words, place
-        self.rows: Words = np.empty(0, np.int64)
+        self.noted = NotedRows(name, 0, np.empty(0, np.int64))
         self.make_room()
 
     def make_room(self) -> None:
         """Make it twice as large."""
-        self.rows = np.empty(max(512, 2 * len(self.rows)), np.int64)
-        self._words[self._place : self._place + 2] = self.rows.ctypes.data, len(self.rows)
+        rows = self.noted.words = np.empty(max(512, 2 * len(self.noted.words)), np.int64)
+        self._words[self._place : self._place + 2] = rows.ctypes.data, len(rows)
 
 
 class DirectBatch:
@@ -137,7 +137,17 @@ class DirectBatch:
         grown += [pool for each in self._extremes for pool in (each.state, each.changed)]
         self._pools = [*grown, *(store.pool(name) for name in self._names)]
         self._lay_out()
-        self._reports = dict[tuple[tuple[int, ...], tuple[tuple[str, int], ...]], BatchReport]()
+        self._places = [(feed.name, feed.place) for feed in self._feeds]
+        self._booked = [feed for feed in self._feeds if feed.ledger]
+        self._watched = [
+            (self._unique[view], self._sums[delta], run.repeats, number)
+            for run in self._runs.values()
+            for number, (view, delta) in enumerate(run.code.unique)
+            if view in self._unique
+        ]
+        self._edition = store.dictionary.edition
+        self._is_first = False  # the batch before was the first
+        self._reports = dict[tuple[int, ...], BatchReport]()  # by the rows of each relation
         self._singular = dict[str, int]()  # by the label of a regression, groups of the batch without coefficients
 
     def _list_calls(self, plan: Plan, stage: Stage) -> Iterator[Call]:
@@ -197,15 +207,17 @@ class DirectBatch:
         self._pools_at = len(head)
         for pool in self._pools:
             head += [pool.address, 0]
-        self._results_at = entries = len(head)
+        entries = len(head)
         for number, (name, change) in enumerate(zip(self._names, self._changes, strict=True)):
             head += [change.address, self._store.pool(name).address, self._ways[number], 0, 0, 2 * number, 0]
         self._array: Words = np.array(head, np.int64)
         grown = list[Growable]()
         for number, name in enumerate(self._names):
-            self._rooms.append(_Room(self._array, entries + at.RESULT * number + 3))
+            self._rooms.append(_Room(name, self._array, entries + at.RESULT * number + 3))
             grown += [self._store.pool(name), self._rooms[number]]
         self._steps.pools = grown
+        self._noted: Changed = [room.noted for room in self._rooms]
+        self._counted = [(room.noted, entries + at.RESULT * (1 + i) - 1) for i, room in enumerate(self._rooms)]
         self._words, self._address = self._array.data, self._array.ctypes.data
         self._look_ahead()
 
@@ -270,37 +282,50 @@ class DirectBatch:
             self._words[feed.place] = feed.batch.address
         return input.batches if isinstance(input.batches, RowBatches) else None
 
-    def over_rows(self, ranges: Mapping[str, tuple[int, int]]) -> tuple[Changed, BatchReport] | None:
-        """Apply a batch, not the first, of rows that are in memory."""
-        words, counts, entries = self._words, list[int](), list[Delta]()
-        for feed in self._feeds:
-            begin, stop = ranges.get(feed.name, (0, 0))
-            words[feed.place + 1] = begin
-            words[feed.place + 2] = count = stop - begin
-            counts.append(count)
-            entries += feed.entries(begin, count) if count and feed.ledger else ()
+    def over_rows(self, starts: Sizes, ends: Sizes) -> tuple[Changed, BatchReport] | None:
+        """Apply a batch, not the first, of rows that are in memory, from and up to the given ones of each relation.
+
+        NB: it takes a few microseconds, of which a generic type's call, `list[int]()`, would be one.
+        """
+        words, counts = self._words, []
+        for name, place in self._places:
+            if name in starts:
+                begin = starts[name]
+                words[place + 1] = begin
+                words[place + 2] = count = ends[name] - begin
+                counts.append(count)
+            else:
+                words[place + 2] = 0
+                counts.append(0)
+        booked = [feed.entries(words[feed.place + 1], words[feed.place + 2]) for feed in self._booked]
         changed = self._drive(False)
         if changed is None:
             return None
-        counts += [self._check(), self._book(entries)]
-        key = (tuple(counts), tuple(self._singular.items()))
-        if key not in self._reports:
-            if len(self._reports) >= _REPORTS:
-                self._reports.clear()
-            read = {feed.name: rows for feed, rows in zip(self._feeds, counts, strict=False) if rows}
-            (duplicates, unmatched), singular = counts[-2:], self._singular or None
-            report = BatchReport(tuples=sum(read.values()), read_rows=read, duplicates=duplicates, unmatched=unmatched)
-            self._reports[key] = replace(report, singular=singular)
-        return changed, self._reports[key]
+        rows = tuple(counts)
+        report = self._reports[rows] if rows in self._reports else self._report(rows)
+        if self._unique or booked or self._singular:
+            duplicates, unmatched, singular = self._check(), sum(map(self._book, booked)), self._singular or None
+            if duplicates or unmatched or singular:
+                report = replace(report, duplicates=duplicates, unmatched=unmatched, singular=singular)
+        return changed, report
+
+    def _report(self, counts: tuple[int, ...]) -> BatchReport:
+        """Make the report of batches that read so many rows of each relation."""
+        if len(self._reports) >= _REPORTS:
+            self._reports.clear()
+        read = {name: rows for (name, _), rows in zip(self._places, counts, strict=True) if rows}
+        report = self._reports[counts] = BatchReport(tuples=sum(counts), read_rows=read)
+        return report
 
     def _drive(self, first: bool) -> Changed | None:
-        words = self._words
-        words[at.RESULTS] = 0 if first else len(self._rooms)
-        for group in self._of_texts:
-            group.note(self._store.dictionary)
+        words, names = self._words, self._store.dictionary
+        if first or self._is_first:
+            self._note_first(first)
+        if self._of_texts and self._edition != names.edition:
+            self._edition = names.edition
+            for group in self._of_texts:
+                group.note(names)
         words[at.START], self._singular = 0, {}
-        for each in self._derivations:
-            each.is_first = first
         answer = drive(self._address)
         while answer <= at.WAITS:
             self._serve(at.WAITS - answer)
@@ -312,17 +337,25 @@ class DirectBatch:
         if answer == at.DUE:
             self._look_ahead()
         if self._of_texts:
-            self._store.dictionary.tend(0)
+            names.tend(0)
         if first:
             begin(self._store)
-        out, place = Changed(), self._results_at + at.RESULT - 1
-        for number, name in enumerate(self._names):
-            if first or self._ways[number] == at.SKIPPED:
-                out.append(Delta(name, *self._changes[number].rows()))
-            else:
-                out.append(NotedRows(name, words[place], self._rooms[number].rows))
-            place += at.RESULT
-        return out
+        for noted, place in self._counted:
+            noted.count = words[place]
+        if first or at.SKIPPED in self._ways:
+            every = zip(self._ways, self._changes, self._noted, strict=True)
+            return [
+                Delta(noted.name, *change.rows()) if first or way == at.SKIPPED else noted
+                for way, change, noted in every
+            ]
+        return self._noted
+
+    def _note_first(self, first: bool) -> None:
+        """Tell the driver and derivations whether the batch is the first, whose results somebody else changes."""
+        self._is_first = first
+        self._words[at.RESULTS] = 0 if first else len(self._rooms)
+        for each in self._derivations:
+            each.is_first = first
 
     def _serve(self, number: int) -> None:
         """Interpret a step that is not compiled, or has no answer, and let the driver go on behind it."""
@@ -390,11 +423,11 @@ class DirectBatch:
 
     def _check(self) -> int:
         """Count the rows that break a PRIMARY KEY."""
-        if not self._unique:
-            return 0
-        for run in self._runs.values():
-            for (view, delta), repeats in zip(run.code.unique, run.repeats, strict=True):
-                if repeats and (check := self._unique.get(view)):
-                    check.suspect(*self._sums[delta].rows())
-        store = self._store
-        return sum(check.duplicates(store.pool(view), store.dictionary) for view, check in self._unique.items())
+        for check, added, repeats, number in self._watched:
+            if repeats[number]:
+                repeats[number] = 0  # NB: a run that has no answer leaves it as it is
+                check.suspect(*added.rows())
+        names, pools = self._store.dictionary, self._containers
+        return sum(
+            [check.duplicates(as_pool(pools[view]), names) for view, check in self._unique.items() if check.has_changes]
+        )

@@ -200,7 +200,7 @@ class CompiledRun:
         rows = int(words[3 : code.frames : 3].sum())
         for pool in self._targets:
             pool.tend(rows)
-        return self.repeats
+        return tuple(self.repeats)
 
     def bind(self, pools: Mapping[str, Any]) -> None:
         """Let it read and change these pools."""
@@ -211,9 +211,9 @@ class CompiledRun:
         self._words[self.code.frames : self.code.products_at] = [pool.address for pool in self._used]
 
     @property
-    def repeats(self) -> tuple[int, ...]:
-        """1 for each of the unique views in which a count came to be above 1, else 0."""
-        return tuple(self._words[self.code.notes :].tolist())
+    def repeats(self) -> memoryview:
+        """Words of the unique views, of which one is 1 where a count came to be above 1 in the last run, else 0."""
+        return self._words.data[self.code.notes :]
 
 
 class CompiledDerivation:

@@ -4,8 +4,9 @@ Each batch brings the change ΔQ of a view; each of its outputs answers with the
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -139,6 +140,8 @@ class Results:
         self._shows_all = [(n, renames) for n, _, renames in self._shown] == [
             (n, False) for n in range(len(self._outputs))
         ]
+        every = range(len(self._results))  # of which each has one output, which is printed as it is
+        self._is_plain = self._shows_all and [*program.result_of] == [*every] and [*printed] == [*every]
 
     def prepare(self, store: Store) -> None:
         """Look at what is printed before a batch that changes results by itself."""
@@ -155,7 +158,10 @@ class Results:
 
         `first`: nothing has been printed before this batch.
         """
-        found = dict[int, Changes]()
+        if self._is_plain and changes and isinstance(changes[0], NotedRows):
+            noted = zip(self._results, changes, strict=True)
+            return tuple([each.noted(rows, store) for each, rows in noted if isinstance(rows, NotedRows)])
+        found: dict[int, Changes] = {}
         for each in self._own_results:
             own = changes if len(self._results) == 1 else [change for change in changes if change.name == each.name]
             found |= each.apply(store, own, first)
@@ -217,12 +223,13 @@ class Result:
     def __init__(self, plan: Plan, number: int, printed: "Mapping[int, Output]") -> None:
         pool = plan.results[number]
         self.name, self._pool, self._keeps_results, self._printed = pool.name, pool, plan.keeps_results, printed
+        self._only = [*printed.values()][:1]
         self._scratch = Pool(len(pool.keys), pool.payload)
         unique = next((view for view in plan.unique if view.view == self.name), None)
         self._check = KeyCheck(unique, pool.keys) if unique and plan.keeps_results else None
         self.duplicates = 0
         """Rows of the last batch that broke a PRIMARY KEY."""
-        self._scans = list[ResultScan]()
+        self._scans: list[ResultScan] = []
 
     @property
     def way(self) -> int:
@@ -236,11 +243,16 @@ class Result:
 
         `first`: nothing has been printed before this batch.
         """
-        if changes and isinstance(noted := changes[0], NotedRows):
-            if self._scans and noted.count:
-                self._note(store.pool(self.name), noted)
-            return {n: output.noted(noted, store, self._keeps_results) for n, output in self._printed.items()}
+        if changes and isinstance(rows := changes[0], NotedRows):
+            self._note(store, rows)
+            return {n: output.noted(rows, store, self._keeps_results) for n, output in self._printed.items()}
         return self._add([change for change in changes if isinstance(change, Delta)], store, first)
+
+    def noted(self, rows: NotedRows, store: Store) -> Changes:
+        """Print a change that is done, of a view with one output."""
+        if self._scans:
+            self._note(store, rows)
+        return self._only[0].noted(rows, store, self._keeps_results)
 
     def scan(self, store: Store, output: "Output", names: Sequence[str]) -> RowScan:
         """Begin to list all rows that an output prints, under some names, while batches go on."""
@@ -262,12 +274,14 @@ class Result:
             scan.is_valid = False
         self._scans = []
 
-    def _note(self, pool: Pool, rows: NotedRows) -> None:
+    def _note(self, store: Store, rows: NotedRows) -> None:
         """Tell scans which groups have changed."""
+        if not self._scans or not rows.count:
+            return
         if self.way != COMPARED:
             self.end_scans()
             return
-        keys, words = rows.take(len(self._pool.keys), self._pool.payload.width, 2)
+        pool, (keys, words) = store.pool(self.name), rows.take(len(self._pool.keys), self._pool.payload.width, 2)
         for scan in self._scans:
             scan.note(pool, keys, words[: len(keys)], words[len(keys) :])
 
@@ -356,16 +370,12 @@ class Output:
         Args:
             with_old: What groups were before has been noted, too.
         """
-        names = store.dictionary
         if not rows.count:
             return self.nothing
-        width, broad = len(self._pool.keys), self._pool.payload.width
         if self._top:
-            keys, words = rows.take(width, broad, 2)
+            keys, words = rows.take(len(self._pool.keys), self._pool.payload.width, 2)
             return self.moved(store, self._top.before(store), keys, words[len(keys) :], words[: len(keys)])
-        if with_old:
-            return self._later(names, lambda names: self._pairs(*rows.take(width, broad, 2), names))
-        return self._later(names, lambda names: (self.nothing.deletes, self._come(*rows.take(width, broad, 1), names)))
+        return self._later(store.dictionary, self._pairs if with_old else self._singles, rows)
 
     def moved(self, store: Store, old: Head | None, keys: Words, words: Words, before: Words | None = None) -> Changes:
         """Print the change of the first groups, when some groups have these payloads now, and perhaps had those."""
@@ -375,40 +385,38 @@ class Output:
 
     def compared(self, keys: Words, words: Words, first: bool, names: Dictionary) -> Changes:
         """Print the change of groups, given as they were, then as they are."""
-        return self._later(names, lambda names: self._compared(keys, words, first, names))
+        return self._later(names, self._compared, keys, words, first)
 
     def grown(self, keys: Words, words: Words, names: Dictionary) -> Changes:
         """Print the new rows of a result that is not stored."""
-        return self._later(names, lambda names: (self.nothing.deletes, self._come(keys, words, names)))
+        return self._later(names, self._come, keys, words)
 
-    def _pairs(self, keys: Words, words: Words, names: Dictionary) -> Tables:
-        return self._compared(np.concatenate([keys, keys]), words, False, names)
+    def _pairs(self, names: Dictionary, rows: NotedRows) -> Tables:
+        keys, words = rows.take(len(self._pool.keys), self._pool.payload.width, 2)
+        return self._compared(names, np.concatenate([keys, keys]), words, False)
 
-    def _later(self, names: Dictionary, rows: Callable[[Dictionary], Tables]) -> Changes:
+    def _singles(self, names: Dictionary, rows: NotedRows) -> Tables:
+        return self._come(names, *rows.take(len(self._pool.keys), self._pool.payload.width, 1))
+
+    def _later(self, names: Dictionary, printed: Callable[..., Tables], *of: Any) -> Changes:
         """Let rows be printed when they are read, under the present numbers of strings."""
-        edition = names.edition
+        return Changes(partial(_printed_as_of, names, names.edition, printed, of))
 
-        def printed() -> Tables:
-            assert names.edition == edition, "changes are read before the next batch"
-            return rows(names)
-
-        return Changes(printed)
-
-    def _compared(self, keys: Words, words: Words, first: bool, names: Dictionary) -> Tables:
+    def _compared(self, names: Dictionary, keys: Words, words: Words, first: bool) -> Tables:
         """List the printed changes of groups, given as they were, then as they are."""
         frame = self._printer.frame(keys, words, names)
         times, half = self._printer.times(frame, words), len(keys) // 2
         gone = np.zeros_like(times[:half]) if first else times[:half]
         return self._printer.changes(frame, gone, times[half:])
 
-    def _come(self, keys: Words, words: Words, names: Dictionary) -> pa.Table:
+    def _come(self, names: Dictionary, keys: Words, words: Words) -> Tables:
         """List the printed changes of a result that is not stored: it only grows, so there is nothing to compare
         with."""
         frame = self._printer.frame(keys, words, names)
         times = self._printer.times(frame, words)
         if (times != 1).any():
             frame = frame.pick(np.repeat(np.arange(len(keys)), times))
-        return self._printer.table(frame)
+        return self.nothing.deletes, self._printer.table(frame)
 
     def final(self, store: Store, equal: Equal = NO_TESTS) -> pa.Table:
         """List all printed rows, in order and cut to the limit; perhaps only those with some values."""
@@ -462,9 +470,10 @@ class Output:
         keys, words, times = self._align(old, new)
         moved = np.flatnonzero((words[0] != words[1]).any(axis=1) | (times[0] != times[1]))
         keys, printed, gone, come = np.tile(keys[moved], (2, 1)), np.concatenate(words[:, moved]), *times[:, moved]
-        return self._later(
-            names, lambda names: self._printer.changes(self._printer.frame(keys, printed, names), gone, come)
-        )
+        return self._later(names, self._moved_rows, keys, printed, gone, come)
+
+    def _moved_rows(self, names: Dictionary, keys: Words, printed: Words, gone: Words, come: Words) -> Tables:
+        return self._printer.changes(self._printer.frame(keys, printed, names), gone, come)
 
     def _align(self, old: Head | None, new: Head) -> tuple[Words, Words, Words]:
         """Align the groups of both, each once, with payloads and multiplicities before and after."""
@@ -481,3 +490,9 @@ class Output:
             at = self._groups.probe(head.keys)
             words[half, at], times[half, at] = head.words, head.times
         return keys, words, times
+
+
+def _printed_as_of(names: Dictionary, edition: int, printed: Callable[..., Tables], of: Sequence[Any]) -> Tables:
+    """Print rows while strings have the numbers of an edition."""
+    assert names.edition == edition, "changes are read before the next batch"
+    return printed(names, *of)

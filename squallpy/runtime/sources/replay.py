@@ -83,8 +83,13 @@ class RowBatches(ABC):
     def batches(self) -> int: ...
 
     @abstractmethod
+    def bounds(self, batch: int) -> tuple[Sizes, Sizes]:
+        """Count the rows of each stream before a batch, and those with it; the same after the last batch."""
+
     def ranges(self, batch: int) -> dict[str, tuple[int, int]]:
-        """Find the first and end row of each stream in a batch."""
+        """Find the first and end row of each stream in a batch; empty ranges after the last batch."""
+        starts, ends = self.bounds(batch)
+        return {name: (start, ends[name]) for name, start in starts.items()}
 
     def spans(self, batch: int) -> dict[str, Span]:
         """Find where a batch begins and ends in each stream."""
@@ -119,18 +124,19 @@ class Replay(RowBatches):
         count, rows = sum(count for count, _ in self.earlier), sum(count * size for count, size in self.earlier)
         return max(1, count + -(-max(0, self.total - rows) // self.batch_rows))
 
-    def ranges(self, batch: int) -> dict[str, tuple[int, int]]:
-        """Find the first and end row of each stream in a batch; empty ranges after the last batch."""
-        starts, ends = self._ends(batch), self._ends(batch + 1)
-        return {name: (starts[name], ends[name]) for name in self.sizes}
+    def bounds(self, batch: int) -> tuple[Sizes, Sizes]:
+        """Count the rows of each stream before a batch, and those with it; the same after the last batch."""
+        return self._ends(batch), self._ends(batch + 1)
 
     def _ends(self, batches: int) -> dict[str, int]:
         """Count the rows of each stream in the first batches."""
-        if batches not in self._found:
+        found = self._found.get(batches)
+        if found is None:
             if len(self._found) > 2:  # NB: a batch ends where the next one begins
                 self._found.clear()
-            self._found[batches] = ORDERS[self.order](self.sizes, min(self._rows(batches), self.total))
-        return self._found[batches]
+            rows = self._rows(batches) if self.earlier else batches * self.batch_rows
+            found = self._found[batches] = ORDERS[self.order](self.sizes, min(rows, self.total))
+        return found
 
     def _rows(self, batches: int) -> int:
         """Count the rows of the first batches, if there are as many."""
@@ -179,10 +185,12 @@ class BackfillReplay(RowBatches):
         """Return the number of a batch in the replay; None for several that were reported before."""
         return self.done + batch - self.leading if batch >= self.leading else None
 
-    def ranges(self, batch: int) -> dict[str, tuple[int, int]]:
-        """Find the first and end row of each stream in a batch."""
+    def bounds(self, batch: int) -> tuple[Sizes, Sizes]:
+        """Count the rows of each stream before a batch, and those with it."""
         if (number := self.number(batch)) is not None:
-            return self.replay.ranges(number)
+            return self.replay.bounds(number)
         leap = _leap(self.replay.batch_rows, self.replay.earlier)
-        first, last = self.replay.ranges(batch * leap), self.replay.ranges(min(self.done, (batch + 1) * leap) - 1)
-        return {name: (first[name][0], last[name][1]) for name in first}
+        (starts, _), (_, ends) = (
+            self.replay.bounds(each) for each in (batch * leap, min(self.done, (batch + 1) * leap) - 1)
+        )
+        return starts, ends

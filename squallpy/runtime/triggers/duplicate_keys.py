@@ -50,6 +50,11 @@ class KeyCheck:
         self._records = _UNKNOWN
         self._changes.append((keys, words[:, :1]))
 
+    @property
+    def has_changes(self) -> bool:
+        """True if this batch has additions to look at."""
+        return bool(self._changes)
+
     def duplicates(self, pool: Pool, names: Dictionary) -> int:
         """Count the rows that this batch added to keys that have one; SQ4007 unless their source skips such rows."""
         changes, self._changes = self._changes, []
