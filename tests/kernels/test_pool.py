@@ -110,6 +110,30 @@ def property_pool_equals_dictionary(history: History, is_grouped: bool) -> None:
         check_lookups(pool)
 
 
+def property_exchanged_records_equal_a_dictionary() -> None:
+    """Records that come into the places of others, fewer, as many and more, with slices and while tables grow."""
+    random, model = np.random.default_rng(5), dict[tuple[int, int], int]()
+    pool = Pool(2, Payload((Ring.COUNT,)), ((0,), (1,)))
+    sizes = (0, 0), (0, 1), (1, 0), (0, 700), (300, 300), (350, 9), (0, 9000), (8000, 90)
+    for step, (goes, comes) in enumerate(sizes):
+        gone = random.permutation(len(pool))[:goes]
+        for key in pool.keys[gone].tolist():
+            del model[tuple(key)]
+        drawn = np.unique(random.integers(0, [9, 90_000], (comes, 2)), axis=0)
+        new = np.array([key for key in drawn.tolist() if tuple(key) not in model], np.int64).reshape(-1, 2)
+        pool.exchange(gone, new, np.full((len(new), 1), step + 1))
+        for a, b in new.tolist():
+            model[a, b] = step + 1
+        assert contents(pool) == {key: (value,) for key, value in model.items()}
+        assert np.array_equal(pool.probe(pool.keys.copy()), pool.scan())
+        for index in (0, 1):
+            rows, slots = pool.slice(index, bound := np.unique(pool.keys[:, index]).reshape(-1, 1))
+            assert np.array_equal(pool.keys[slots, index], bound[rows, 0])
+            assert np.array_equal(np.sort(slots), pool.scan()) and np.array_equal(
+                np.lexsort((slots, rows)), np.arange(len(rows))
+            )
+
+
 @settings(max_examples=100, deadline=None)
 @given(histories(), st.randoms(use_true_random=False))
 def property_ordered_pool_equals_dictionary(history: History, random: Random) -> None:

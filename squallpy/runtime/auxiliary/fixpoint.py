@@ -122,7 +122,7 @@ class FixpointMaintainer(Maintainer):
                 mine = [(keys, times) for to, keys, times in parts if to == at]
                 if not mine:
                     continue
-                change = table.apply(store, iteration, *_added_up(mine, table.width))
+                change = table.apply(store, iteration, *add_up(mine))
                 for later, keys in change.again:
                     agenda[later].append((at, keys, np.zeros(len(keys), np.int64)))
                 if len(change.rows.times):
@@ -174,16 +174,3 @@ class FixpointMaintainer(Maintainer):
         message = f"{names} still changes after {self._kind.most:,} iterations"
         hint = "bound it by a condition such as depth < 100, write UNION for UNION ALL, or --set iterations=N"
         return SquallError("SQ5015", message, self._kind.span, hint)
-
-
-def _added_up(parts: list[tuple[Words, Words]], width: int) -> tuple[Words, Words]:
-    """Add up derivations; keys that are only to be looked at again stay with 0."""
-    again = [keys for keys, times in parts if not times.any()]
-    keys, times = add_up([(keys, times) for keys, times in parts if times.any()], width)
-    if not again:
-        return keys, times
-    known = Pool(width, COUNT)
-    known.upsert(np.ascontiguousarray(keys), np.ones((len(keys), 1), np.int64))
-    more = np.unique(np.concatenate(again), axis=0)
-    more = more[known.probe(np.ascontiguousarray(more)) < 0]
-    return np.concatenate([keys, more]), np.concatenate([times, np.zeros(len(more), np.int64)])

@@ -19,6 +19,7 @@ from squallpy.runtime.evaluate.expression_compiler import compile_expression
 from squallpy.runtime.evaluate.logic import is_true
 from squallpy.runtime.evaluate.vectors import Frame, Vec, full
 from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.kernels.fixpoint_steps import combine_rows
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.messages.deltas import decode, encode
@@ -52,15 +53,12 @@ class Stored:
     rank_in_keys: bool
     is_counted: bool
 
-    def rows(self, slots: Words) -> Rows:
-        """Read rows by their slots."""
-        keys = self.pool.keys[slots]
-        words = self.pool.words[slots]
-        ranks = np.zeros(len(slots), np.int64)
-        if self.is_recursive:
-            ranks = keys[:, self.width] if self.rank_in_keys else words[:, 0]
-        times = words[:, -1] if self.is_counted else np.ones(len(slots), np.int64)
-        return Rows(keys[:, : self.width], ranks, times)
+    @property
+    def facts(self) -> Words:
+        """Places of a record's rank and of how often it is there, as `combine_rows` takes them."""
+        nowhere = self.pool.payload.width
+        rank = nowhere if not self.is_recursive else ~self.width if self.rank_in_keys else 0
+        return np.array([rank, nowhere - 1 if self.is_counted else nowhere])
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,6 @@ class Probe:
         occurrence: The place of the atom in the rule.
         strict: For each value, True if NULL has no match.
         conjuncts: What is tested of the pairs.
-        kept: The columns that are read later.
     """
 
     occurrence: int
@@ -79,7 +76,6 @@ class Probe:
     given: tuple[Expr, ...]
     strict: tuple[bool, ...]
     conjuncts: tuple[Expr, ...]
-    kept: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +124,6 @@ def _delta_plan(rule: Rule, start: int) -> DeltaPlan:
         bound |= {c.id for c in rule.atoms[best].columns}
         mine, conjuncts = _decided(conjuncts, bound)
         places = tuple(sorted(used))
-        read = {c.id for expr in (*conjuncts, *rule.items) for c in columns(expr)}
         probes.append(
             Probe(
                 best,
@@ -136,7 +131,6 @@ def _delta_plan(rule: Rule, start: int) -> DeltaPlan:
                 tuple(used[place][1] for place in places),
                 tuple(used[place][2] for place in places),
                 tuple(mine),
-                frozenset(read),
             )
         )
     return DeltaPlan(rule, start, tuple(first), tuple(probes))
@@ -182,15 +176,23 @@ class RuleEvaluator:
             exprs += [*probe.given, *probe.conjuncts]
         self._compiled = {id(e): compile_expression(e) for e in exprs if not isinstance(e, Column)}
         self._columns = {c.id: c for atom in plan.rule.atoms for c in atom.columns}
-        start = {c.id for e in (*plan.conjuncts, *plan.rule.items) for c in columns(e)}
-        for probe in plan.probes:
-            start |= {c.id for e in (*probe.given, *probe.conjuncts) for c in columns(e)}
-        self._start = start
-        self._needs = list[set[int]]()  # after each probe
+        is_plain = [
+            isinstance(item, Column) and _have_same_codes(item.type, column.type)
+            for item, column in zip(plan.rule.items, types, strict=True)
+        ]
+        items = tuple(item.id for item in plan.rule.items if isinstance(item, Column)) if all(is_plain) else None
+        ids = tuple(c.id for c in plan.rule.atoms[plan.start].columns)
+        self._start, self._steps = ids, list[tuple[tuple[int, ...], Words]]()
         for number, probe in enumerate(plan.probes):
-            later = {c.id for p in plan.probes[number + 1 :] for e in (*p.given, *p.conjuncts) for c in columns(e)}
-            items = {c.id for e in plan.rule.items for c in columns(e)}
-            self._needs.append(later | items | {c.id for e in probe.conjuncts for c in columns(e)})
+            later = [e for p in plan.probes[number + 1 :] for e in (*p.given, *p.conjuncts)]
+            needs = {c.id for e in (*probe.conjuncts, *later, *plan.rule.items) for c in columns(e)}
+            own = [c.id for c in plan.rule.atoms[probe.occurrence].columns]
+            is_last = number == len(plan.probes) - 1
+            following = items if is_last and items and not probe.conjuncts else tuple(sorted(needs & {*ids, *own}))
+            self._steps.append((following, np.array([_pick(id, ids, own) for id in following], np.int64)))
+            ids = following
+        self._is_made = bool(plan.probes) and ids == items
+        """True if the columns after the last join are those of the rule's table."""
 
     @property
     def rule(self) -> Rule:
@@ -227,34 +229,28 @@ class RuleEvaluator:
     def _evaluate(
         self, given: Rows, stored: Mapping[Place, Stored], changed: Sequence[Stored | None], names: Dictionary
     ) -> tuple[Words, Words, Words] | None:
-        plan, atom = self._plan, self.rule.atoms[self._plan.start]
-        codes = {c.id: given.keys[:, at] for at, c in enumerate(atom.columns) if c.id in self._start}
-        ranks, times = given.ranks, given.times
-        codes, ranks, times = self._restrict(plan.conjuncts, codes, ranks, times, names)
-        for probe, source, needs in zip(plan.probes, changed, self._needs, strict=True):
-            if not len(ranks):
+        plan, joined = self._plan, Joined(self._start, *map(np.ascontiguousarray, given))
+        joined = self._restrict(plan.conjuncts, joined, names)
+        for probe, source, (ids, picks) in zip(plan.probes, changed, self._steps, strict=True):
+            if not len(joined.ranks):
                 return None
             target = stored[place_of(self.rule.atoms[probe.occurrence])] if source is None else source
-            rows, slots = self._match(probe, target, codes, len(ranks), names)
-            found = target.rows(slots)
-            codes = {id: values[rows] for id, values in codes.items() if id in needs}
-            for at, c in enumerate(self.rule.atoms[probe.occurrence].columns):
-                if c.id in needs:
-                    codes[c.id] = found.keys[:, at]
-            ranks = np.maximum(ranks[rows], found.ranks) if target.is_recursive else ranks[rows]
-            times = times[rows] * found.times if target.is_counted else times[rows]
-            codes, ranks, times = self._restrict(probe.conjuncts, codes, ranks, times, names)
-        if not len(ranks):
+            of, slots = self._match(probe, target, joined, names)
+            _, rows, ranks, times = joined
+            joined = Joined(ids, *combine_rows(target.pool.frame, of, slots, rows, ranks, times, picks, target.facts))
+            joined = self._restrict(probe.conjuncts, joined, names)
+        if not len(joined.ranks):
             return None
-        keys = np.empty((len(ranks), len(self.rule.items)), np.int64)
-        for at, (item, column) in enumerate(zip(self.rule.items, self._types, strict=True)):
-            keys[:, at] = self._codes_of(item, column, codes, len(ranks), names)
-        return keys, ranks + 1, -times if self.rule.sign < 0 else times
+        keys = joined.rows
+        if not self._is_made:
+            keys = np.empty((len(joined.ranks), len(self.rule.items)), np.int64)
+            for at, (item, column) in enumerate(zip(self.rule.items, self._types, strict=True)):
+                keys[:, at] = self._codes_of(item, column, joined, names)
+        return keys, joined.ranks + 1, -joined.times if self.rule.sign < 0 else joined.times
 
-    def _match(
-        self, probe: Probe, target: Stored, codes: Mapping[int, Words], count: int, names: Dictionary
-    ) -> tuple[Words, Words]:
+    def _match(self, probe: Probe, target: Stored, joined: "Joined", names: Dictionary) -> tuple[Words, Words]:
         """Find all pairs of a row and a slot that match."""
+        count = len(joined.ranks)
         if not probe.columns:
             size = len(target.pool)
             return np.repeat(np.arange(count), size), np.tile(np.arange(size), count)
@@ -262,43 +258,59 @@ class RuleEvaluator:
         known = np.ones(count, np.bool_)
         for at, (expr, strict) in enumerate(zip(probe.given, probe.strict, strict=True)):
             column = expr if isinstance(expr, Column) else Column(0, "", expr.type, expr.nullable)
-            bound[:, at] = self._codes_of(expr, column, codes, count, names)
+            bound[:, at] = self._codes_of(expr, column, joined, names)
             if strict and expr.nullable:
                 known &= ~_is_null(bound[:, at], expr.type)
         chosen = None if known.all() else np.flatnonzero(known)
-        bound = bound if chosen is None else np.ascontiguousarray(bound[chosen])
+        bound = bound if chosen is None else bound[chosen]
         slices = target.pool.slices
         if probe.columns in slices:
-            rows, slots = target.pool.slice(slices.index(probe.columns), bound)
+            of, slots = target.pool.slice(slices.index(probe.columns), bound)
         else:
             slots = target.pool.probe(bound)
-            rows = np.flatnonzero(slots >= 0)
-            slots = slots[rows]
-        return (rows if chosen is None else chosen[rows]), slots
+            of = np.flatnonzero(slots >= 0)
+            slots = slots[of]
+        return (of if chosen is None else chosen[of]), slots
 
-    def _restrict(
-        self, conjuncts: Sequence[Expr], codes: dict[int, Words], ranks: Words, times: Words, names: Dictionary
-    ) -> tuple[dict[int, Words], Words, Words]:
+    def _restrict(self, conjuncts: Sequence[Expr], joined: "Joined", names: Dictionary) -> "Joined":
         """Keep the rows for which all conjuncts are TRUE."""
         for conjunct in conjuncts:
-            kept = full(Vec(is_true(self._value(conjunct, codes, len(ranks), names))), conjunct.type, len(ranks)).values
+            value = is_true(self._value(conjunct, joined, names))
+            kept = full(Vec(value), conjunct.type, len(joined.ranks)).values
             if not np.all(kept):
-                codes = {id: values[kept] for id, values in codes.items()}
-                ranks, times = ranks[kept], times[kept]
-        return codes, ranks, times
+                joined = Joined(joined.ids, joined.rows[kept], joined.ranks[kept], joined.times[kept])
+        return joined
 
-    def _codes_of(self, expr: Expr, column: Column, codes: Mapping[int, Words], rows: int, names: Dictionary) -> Words:
+    def _codes_of(self, expr: Expr, column: Column, joined: "Joined", names: Dictionary) -> Words:
         if isinstance(expr, Column) and _have_same_codes(expr.type, column.type):
-            return codes[expr.id]
-        return encode(self._value(expr, codes, rows, names), column, rows, names, expr)
+            return joined.column(expr.id)
+        return encode(self._value(expr, joined, names), column, len(joined.ranks), names, expr)
 
-    def _value(self, expr: Expr, codes: Mapping[int, Words], rows: int, names: Dictionary) -> Vec:
+    def _value(self, expr: Expr, joined: "Joined", names: Dictionary) -> Vec:
         def load(id: int) -> Vec:
-            return decode(np.ascontiguousarray(codes[id]), self._columns[id], names)
+            return decode(np.ascontiguousarray(joined.column(id)), self._columns[id], names)
 
         if isinstance(expr, Column):
             return load(expr.id)
-        return self._compiled[id(expr)](Frame(rows, {}, load))
+        return self._compiled[id(expr)](Frame(len(joined.ranks), {}, load))
+
+
+class Joined(NamedTuple):
+    """Rows that are joined so far: the numbers of their columns, codes, ranks and times."""
+
+    ids: tuple[int, ...]
+    rows: Words
+    ranks: Words
+    times: Words
+
+    def column(self, id: int) -> Words:
+        """Return the codes of a column."""
+        return self.rows[:, self.ids.index(id)]
+
+
+def _pick(id: int, ids: Sequence[int], own: Sequence[int]) -> int:
+    """Find a column among those of a row, or as complement among those of the record that it is joined with."""
+    return ids.index(id) if id in ids else ~own.index(id)
 
 
 def _is_null(codes: Words, type: Type) -> Any:

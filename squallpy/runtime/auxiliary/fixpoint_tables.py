@@ -23,6 +23,7 @@ from squallpy.logical.expressions import Column
 from squallpy.logical.recursion import Growth, RecursiveTable
 from squallpy.runtime.auxiliary.fixpoint_rules import Rows, Stored
 from squallpy.runtime.auxiliary.maintainer import COUNT
+from squallpy.runtime.kernels.fixpoint_steps import COME, GONE, LATER, LOST, SOONER, add_up_rows, settle_rows
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.messages.deltas import numbered
@@ -31,6 +32,7 @@ from squallpy.runtime.state.state_store import PoolLayout, Store
 
 _RANKED = Payload((Ring.COUNT, Ring.COUNT))
 _WORST = 2**63 - 1
+_NONE = np.empty(0, np.int64)
 Scheduled = list[tuple[int, Words]]  # iterations, and the keys to look at again in them
 
 
@@ -75,16 +77,13 @@ class TableState(ABC):
 
     def net(self, store: Store, changes: list[Rows]) -> tuple[Words, Words]:
         """Return the rows that went and came with a batch, and how often, from the changes of its iterations."""
-        return add_up([(rows.keys, rows.times) for rows in changes], self.width)
+        return add_up([(rows.keys, rows.times) for rows in changes])
 
 
-def add_up(parts: list[tuple[Words, Words]], width: int) -> tuple[Words, Words]:
-    """Add up equal keys; those that cancel out are left out."""
-    pool = Pool(width, COUNT)
-    for keys, times in parts:
-        pool.upsert(np.ascontiguousarray(keys), np.ascontiguousarray(times)[:, None])
-    keys, words = pool.rows()
-    return keys, words[:, 0]
+def add_up(parts: list[tuple[Words, Words]]) -> tuple[Words, Words]:
+    """Add up equal keys; those that cancel out are left out, but for those of which one is there 0 times."""
+    keys, times = (np.concatenate(some) for some in zip(*parts, strict=True))
+    return add_up_rows(keys, times)
 
 
 class UnionTable(TableState):
@@ -103,47 +102,35 @@ class UnionTable(TableState):
 
     def apply(self, store: Store, iteration: int, keys: Words, times: Words) -> Change:
         rows, later = store.pool(self._names[0]), store.pool(self._names[1])
-        slots = rows.probe(keys)
-        there = slots >= 0
-        ranks, counts = np.full(len(keys), _WORST), np.zeros(len(keys), np.int64)
-        ranks[there], counts[there] = rows.words[slots[there]].T
-        is_now = ranks == iteration
-        delayed = np.flatnonzero(ranks < iteration)
+        waiting = later.get(_with_iteration(keys, iteration))[:, 0] if len(later) else _NONE
+        fates, slots, ranks, counts, totals = settle_rows(rows.frame, keys, times, waiting, iteration).T
+        gone, come, sooner, lost = (np.flatnonzero(fates == fate) for fate in (GONE, COME, SOONER, LOST))
+        rows.exchange(
+            np.ascontiguousarray(slots[gone]),
+            keys[come],
+            np.column_stack([np.full(len(come), iteration), totals[come]]),
+        )
+        delayed = np.flatnonzero(fates == LATER)
         self._add_later(later, keys[delayed], iteration, times[delayed])
-        total, early = times + np.where(is_now, counts, 0), ranks > iteration
-        if len(later):
-            waiting = np.flatnonzero(early)
-            also = later.get(np.column_stack([keys[waiting], np.full(len(waiting), iteration)]))[:, 0]
-            self._add_later(later, keys[waiting], iteration, -also)
-            total[waiting] += also
-        come, gone = np.flatnonzero(early & (total > 0)), np.flatnonzero(is_now & (total <= 0))
-        bumped = come[there[come]]  # of a later iteration until now
-        self._add_later(later, keys[bumped], ranks[bumped], counts[bumped])
-        changed = np.flatnonzero((is_now & (times != 0)) | (early & (total > 0)))
-        before = np.where(there & (is_now | early), ranks, 0)
-        differences = np.empty((len(changed), 2), np.int64)
-        kept = total[changed] > 0
-        differences[:, 0] = np.where(kept, iteration, 0) - before[changed]
-        differences[:, 1] = np.where(kept, total[changed], 0) - counts[changed]
-        rows.upsert(np.ascontiguousarray(keys[changed]), differences)
-        odd = gone[total[gone] < 0]
-        self._add_later(later, keys[odd], iteration, total[odd])
-        lost = np.concatenate([gone, np.flatnonzero(early & ~there & (total <= 0))])
-        went = np.concatenate([gone, bumped])
-        ranks_gone = np.concatenate([np.full(len(gone), iteration), ranks[bumped]])
+        if len(waiting):
+            early = np.flatnonzero((ranks > iteration) & (waiting != 0))
+            self._add_later(later, keys[early], iteration, -waiting[early])
+        self._add_later(later, keys[sooner], ranks[sooner], counts[sooner])
+        odd = gone[totals[gone] < 0]
+        self._add_later(later, keys[odd], iteration, totals[odd])
+        went, came = np.concatenate([gone, sooner]), np.concatenate([come, sooner])
         return Change(
             Rows(
-                np.concatenate([keys[went], keys[come]]),
-                np.concatenate([ranks_gone, np.full(len(come), iteration)]),
-                np.repeat([-1, 1], [len(went), len(come)]),
+                np.concatenate([keys[went], keys[came]]),
+                np.concatenate([ranks[went], np.full(len(came), iteration)]),
+                np.repeat([-1, 1], [len(went), len(came)]),
             ),
-            self._next(later, keys[lost], iteration),
+            self._next(later, keys[np.concatenate([gone, lost])], iteration),
         )
 
     def _add_later(self, later: Pool, keys: Words, iterations: Words | int, times: Words) -> None:
         if len(keys):
-            column = np.broadcast_to(np.asarray(iterations), len(keys))
-            later.upsert(np.column_stack([keys, column]), np.ascontiguousarray(times)[:, None])
+            later.upsert(_with_iteration(keys, iterations), np.ascontiguousarray(times)[:, None])
 
     def _next(self, later: Pool, keys: Words, iteration: int) -> Scheduled:
         """Find the next iteration in which each row is derived."""
@@ -151,6 +138,11 @@ class UnionTable(TableState):
             return []
         rows, slots = later.slice(0, np.ascontiguousarray(keys))
         return schedule(keys, rows, later.keys[slots, self.width], iteration)
+
+
+def _with_iteration(keys: Words, iterations: Words | int) -> Words:
+    """Append iterations to keys."""
+    return np.column_stack([keys, np.broadcast_to(np.asarray(iterations), len(keys))])
 
 
 class UnionAllTable(TableState):
@@ -166,7 +158,7 @@ class UnionAllTable(TableState):
 
     def apply(self, store: Store, iteration: int, keys: Words, times: Words) -> Change:
         ranks = np.full(len(keys), iteration)
-        store.pool(self._names[0]).upsert(np.column_stack([keys, ranks]), np.ascontiguousarray(times)[:, None])
+        store.pool(self._names[0]).upsert(_with_iteration(keys, ranks), np.ascontiguousarray(times)[:, None])
         return Change(Rows(keys, ranks, times), [])
 
 
@@ -214,7 +206,7 @@ class ExtremeTable(TableState):
         first = order[np.append(True, of_derived[order][1:] != of_derived[order][:-1])[: len(order)]]
         better = (self._order(every)[first] < before[of_derived[first]]) | ~has_before[of_derived[first]]
         new = every[first[better]]
-        changes, signs = add_up([(old, np.full(len(old), -1)), (new, np.ones(len(new), np.int64))], self.width + 1)
+        changes, signs = add_up([(old, np.full(len(old), -1)), (new, np.ones(len(new), np.int64))])
         rows.upsert(changes, np.ascontiguousarray(signs)[:, None])
         later = np.concatenate([known[:, self.width], every[:, self.width]])
         again = schedule(groups, np.concatenate([of, of_derived]), later, iteration)
@@ -231,7 +223,7 @@ class ExtremeTable(TableState):
         new = known[order[np.append(True, of[order][1:] != of[order][:-1])[: len(order)]], : self.width]
         best = store.pool(self._names[2])
         _, old = self._find(best, groups)
-        changed, signs = add_up([(old, np.full(len(old), -1)), (new, np.ones(len(new), np.int64))], self.width)
+        changed, signs = add_up([(old, np.full(len(old), -1)), (new, np.ones(len(new), np.int64))])
         best.upsert(changed, np.ascontiguousarray(signs)[:, None])
         return changed, signs
 

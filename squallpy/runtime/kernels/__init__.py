@@ -5,6 +5,7 @@
     memory_regions · memory_area · memory_prefault                growable regions, whole data structures in them
     view_container · pool · sorted_pool · row_list                views
     pool_layout · pool_records · postings · buddy_allocator       what a pool is made of
+    record_exchange · fixpoint_steps                              records that take others' places; semi-naive iteration
     group_index                                                   lookups by a key among the columns of a pool
     page_watch                                                    pages of a pool that were written
     sorted_index (tree)                                           sorted indexes of pools, with sums of ranges

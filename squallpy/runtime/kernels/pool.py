@@ -5,7 +5,8 @@
     pool.probe([[7, 2], [7, 1]])                                →   slots [0, -1]
     pool.get([[7, 2], [7, 1]])                                  →   [[1], [0]]
     pool.copy_fraction([], 0, HASHES)                           →   [[7, 2]], [[1]], in the order of hashes
-    pool.slice(0, [[7]])                                        →   rows [0], slots [0]
+    pool.exchange([0], [[8, 2]], [[3]])                         →   {(8, 2): 3}
+    pool.slice(0, [[8]])                                        →   rows [0], slots [0]
     pool.keys[slots], pool.words[slots]                         →   their contents
     pool.sorted[0]                                              →   a sorted index, kept alike: see `sorted_index.py`
 
@@ -35,6 +36,7 @@ from squallpy.runtime.kernels.pool_records import (
     upsert_records,
 )
 from squallpy.runtime.kernels.postings import slice_records
+from squallpy.runtime.kernels.record_exchange import attach_records, close_gaps, detach_records
 from squallpy.runtime.kernels.sorted_index import SortedIndex
 from squallpy.runtime.kernels.touched_groups import note_groups
 from squallpy.runtime.kernels.view_container import HASHES, Container, OrderedContainer
@@ -113,6 +115,11 @@ class Pool(OrderedContainer):
         return self._area.address
 
     @property
+    def frame(self) -> Words:
+        """Frame for kernels, whose content holds until the next `upsert` or `clear`."""
+        return self._area.current()
+
+    @property
     def places(self) -> tuple[int, int]:
         """Addresses of keys and payloads, until the next `upsert`."""
         self._area.current()
@@ -148,6 +155,25 @@ class Pool(OrderedContainer):
         Returns the first row for which there was no room, or how many there are.
         """
         return note_groups(self._area.current(), source._area.current(), keys, first)
+
+    def exchange(self, gone: Words, keys: Words, words: Words) -> None:
+        """Drop records by their slots, and add others, of which none is there and none is zero."""
+        assert not self.sorted
+        frame, done = self._area.current(), 0
+        detach_records(frame, gone)
+        while done < len(keys):
+            growing = self._area.head[pool_layout.GROWING]
+            start, stop = done, min(len(keys), done + _PIECE) if growing else len(keys)
+            done = attach_records(frame, gone, keys, words, start, stop)
+            assert done >= 0, f"keys {keys.shape} and words {words.shape} do not fit {self!r}"
+            if growing:
+                grow_on(frame, max(_LEAST, done - start))
+            if done < stop:
+                self.make_room()
+        if len(gone) > len(keys):
+            close_gaps(frame, np.sort(gone[len(keys) :])[::-1].copy())
+        if len(self) >= self._ready:
+            self._look_ahead()
 
     def probe(self, keys: Words) -> Words:
         """Find the slot of each key, −1 where there is none."""

@@ -47,6 +47,7 @@ FREE: Final = 32
 DISORDER: Final = 64
 
 CHUNK: Final = 64  # rows whose cache lines are asked for together
+LISTED: Final = 4 * CHUNK  # where in the scratch records that are to be linked are listed
 # Linking a chunk takes so many words of an arena at most: a posting moves to a block of twice its size, and as many may
 # lie between the top and where that can begin.
 ARENA_ROOM: Final = 4  # for each record of the pool,

@@ -55,22 +55,28 @@ _AHEAD: Final = 3
 @inlined
 def drop(frame: Vector, position: int, record: int, count: int) -> None:
     """Take a record, whose entry is at `position`, out of a pool of `count`."""
-    places, wide, broad = frame[at.PLACES], 8 * frame[at.KEY], 8 * frame[at.PAYLOAD]
-    (table, shape), keys, words = table_of(frame[places]), frame[places + at.KEYS], frame[places + at.WORDS]
+    table, shape = table_of(frame[frame[at.PLACES]])
     remove(table, shape, position)
     unlink(frame, record)
-    last = count - 1
-    if record != last:
-        other = seek_number(table, shape, hash_record(frame, keys + last * wide), last)
-        store(table, other, (load(table, other) & HIGH) | (record + 1))
-        copy(keys + record * wide, keys + last * wide, frame[at.KEY])
-        copy(words + record * broad, words + last * broad, frame[at.PAYLOAD])
-        renumber(frame, last, record)
-        mark_written(frame, record)
+    if record != count - 1:
+        move_record(frame, count - 1, record)
 
 
 @inlined
-def _ask(frame: Vector, base: int, row: int, rows: int) -> None:
+def move_record(frame: Vector, old: int, new: int) -> None:
+    """Give a record another number, that of a record which is in no index."""
+    places, wide, broad = frame[at.PLACES], 8 * frame[at.KEY], 8 * frame[at.PAYLOAD]
+    (table, shape), keys, words = table_of(frame[places]), frame[places + at.KEYS], frame[places + at.WORDS]
+    entry = seek_number(table, shape, hash_record(frame, keys + old * wide), old)
+    store(table, entry, (load(table, entry) & HIGH) | (new + 1))
+    copy(keys + new * wide, keys + old * wide, frame[at.KEY])
+    copy(words + new * broad, words + old * broad, frame[at.PAYLOAD])
+    renumber(frame, old, new)
+    mark_written(frame, new)
+
+
+@inlined
+def ask_records(frame: Vector, base: int, row: int, rows: int) -> None:
     """Note the hashes of `rows` keys from `row` on and where their entries are, and ask for their records' lines."""
     places, key, payload = frame[at.PLACES], frame[at.KEY], frame[at.PAYLOAD]
     (table, shape), keys, words = table_of(frame[places]), frame[places + at.KEYS], frame[places + at.WORDS]
@@ -147,7 +153,7 @@ def upsert_records(frame: Vector, rows: Vector, payloads: Vector, lifting: Vecto
         ):
             store(head, at.COUNT, count)
             return chunk
-        _ask(frame, base, chunk, here)
+        ask_records(frame, base, chunk, here)
         if frame[at.SLICES] > 0 and not lifted:
             _ask_leaving(frame, given + chunk * broad, here, count)
         linked, removed = count, False
@@ -201,7 +207,7 @@ def probed(frame: Vector, rows: Vector) -> Words:
     found = np.empty(n, np.int64)
     for chunk in range(0, n, at.CHUNK):
         here = min(at.CHUNK, n - chunk)
-        _ask(frame, base, chunk, here)
+        ask_records(frame, base, chunk, here)
         for j in range(here):
             h, position = frame[scratch + j], frame[scratch + at.CHUNK + j]
             position = seek(table, shape, position, h, base + (chunk + j) * wide, key, keys, wide)

@@ -125,7 +125,7 @@ def ask_unlink(frame: Vector, start: int, count: int) -> None:
     In passes: of their places, then of the index, then of who stands there, then the posting's end and the key that
     tells its values.
     """
-    keys, wide, notes = frame[frame[at.PLACES] + at.KEYS], 8 * frame[at.KEY], frame[at.SCRATCH] + 4 * at.CHUNK
+    keys, wide, notes = frame[frame[at.PLACES] + at.KEYS], 8 * frame[at.KEY], frame[at.SCRATCH] + at.LISTED
     for s in range(frame[at.SLICES]):
         place = _place(frame, s)
         (table, shape), arena, where = table_of(frame[place]), frame[place + at.ARENA], frame[place + at.WHERE]
@@ -164,39 +164,50 @@ def has_room(frame: Vector, count: int) -> bool:
 
 @inlined
 def link(frame: Vector, first: int, count: int) -> None:
-    """Enter the newest records, from `first` on and a chunk at most, in all slices; there is room.
+    """Enter the newest records, from `first` on and a chunk at most, in all slices; there is room."""
+    listed = frame[at.SCRATCH] + at.LISTED
+    for record in range(first, count):
+        frame[listed + record - first] = record
+    link_listed(frame, count - first)
+
+
+@inlined
+def link_listed(frame: Vector, count: int) -> None:
+    """Enter the records that are listed in the scratch, a chunk at most, in all slices; there is room.
 
     Slice by slice, and in passes: each asks for the cache lines that the next will need, of the index, then who stands
     there, then the posting's end and the key that tells its values.
     """
     hashes, keys, wide = frame[at.SCRATCH] + 2 * at.CHUNK, frame[frame[at.PLACES] + at.KEYS], 8 * frame[at.KEY]
+    positions, listed = hashes + at.CHUNK, frame[at.SCRATCH] + at.LISTED
     for s in range(frame[at.SLICES]):
         place, columns, state = _place(frame, s), _columns(frame, s), _state(frame, s)
         (table, shape), arena, where = table_of(frame[place]), frame[place + at.ARENA], frame[place + at.WHERE]
         picks, width = address(frame) + 8 * (columns + 1), frame[columns]
-        for record in range(first, count):
-            h = hash_picked(keys + record * wide, picks, width)
-            frame[hashes + record - first] = h
-            frame[hashes + at.CHUNK + record - first] = ask(table, shape, h)
-        for record in range(first, count):
-            position = frame[hashes + at.CHUNK + record - first]
-            position = peek(table, shape, position, frame[hashes + record - first])
-            frame[hashes + at.CHUNK + record - first] = position
-            number = _peeked(table, position, frame[hashes + record - first])
+        for i in range(count):
+            h = hash_picked(keys + frame[listed + i] * wide, picks, width)
+            frame[hashes + i] = h
+            frame[positions + i] = ask(table, shape, h)
+        for i in range(count):
+            position = peek(table, shape, frame[positions + i], frame[hashes + i])
+            frame[positions + i] = position
+            number = _peeked(table, position, frame[hashes + i])
             if number >= ALONE:
                 prefetch(keys + (number - ALONE) * wide)
                 prefetch(where + 4 * (number - ALONE))
             elif number >= 0:
                 prefetch(block_at(arena, number))
-        for record in range(first, count):
-            number = _peeked(table, frame[hashes + at.CHUNK + record - first], frame[hashes + record - first])
+        for i in range(count):
+            number = _peeked(table, frame[positions + i], frame[hashes + i])
             if 0 <= number < ALONE:
                 posting = block_at(arena, number)
                 prefetch(keys + load32(posting, at.RECORDS) * wide)
                 prefetch(posting + 4 * (at.RECORDS + load32(posting, at.LENGTH)))
-        for record in range(first, count):
-            h, position = frame[hashes + record - first], frame[hashes + at.CHUNK + record - first]
-            position = _seek(table, shape, position, h, keys + record * wide, picks, width, arena, keys, wide)
+        for i in range(count):
+            h, record = frame[hashes + i], frame[listed + i]
+            position = _seek(
+                table, shape, frame[positions + i], h, keys + record * wide, picks, width, arena, keys, wide
+            )
             if position < 0:
                 insert(table, shape, ~position, (h & HIGH) | (ALONE + record + 1))
                 store(state, at.LIVE, load(state, at.LIVE) + 1)
@@ -207,7 +218,7 @@ def link(frame: Vector, first: int, count: int) -> None:
 
 @inlined
 def _append(state: int, arena: int, where: int, number: int, record: int) -> int:
-    """Put a record, newer than all, at the end of a posting, or behind one that was alone; the posting's block."""
+    """Put a record at the end of a posting, or behind one that was alone; the posting's block."""
     if number >= ALONE:
         block, length = allocate(state, arena, at.SMALLEST), 1
         posting = block_at(arena, block)
@@ -218,6 +229,8 @@ def _append(state: int, arena: int, where: int, number: int, record: int) -> int
         length, size_class = load32(posting, at.LENGTH), load32(posting, at.SHAPE) & at.CLASS
         if at.RECORDS + length == at.PIECE << size_class:
             block, posting = _moved(state, arena, number, size_class)
+    if load32(posting, at.RECORDS + length - 1) > record:  # which took the place of one that went
+        store32(posting, at.SHAPE, load32(posting, at.SHAPE) | at.DISORDER)
     store32(posting, at.LENGTH, length + 1)
     store32(posting, at.RECORDS + length, record)
     store32(where, record, length)
