@@ -66,7 +66,7 @@ def session(cluster: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 def test_the_page_has_refusals() -> None:
-    assert len(REFUSALS) == 20 and sum(bool(each.message) for each in REFUSALS) == 19
+    assert len(REFUSALS) == 22 and sum(bool(each.message) for each in REFUSALS) == 21
 
 
 @pytest.mark.parametrize("refusal", REFUSALS, ids=[each.title for each in REFUSALS])

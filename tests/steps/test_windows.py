@@ -143,9 +143,19 @@ def property_nothing_stays(case: Case, size: int) -> None:
 
 
 @pytest.mark.parametrize("batch_rows", [1, 10, 1000])
-def oracle_example(batch_rows: int) -> None:
-    """The example, from its files."""
-    session, kept = Session(Path(__file__).parents[2] / "examples" / "windows" / "clicks.sql"), PrintedExample()
+@pytest.mark.parametrize(
+    "example",
+    [
+        "windows/clicks",
+        "windows/sessions",
+        "recursion/bill_of_materials",
+        "recursion/same_generation",
+        "recursion/shortest_paths",
+    ],
+)
+def oracle_example(example: str, batch_rows: int) -> None:
+    """The examples, from their files."""
+    session, kept = Session(Path(__file__).parents[2] / "examples" / f"{example}.sql"), PrintedExample()
     session.run(RunOptions(backend="local", batch_rows=batch_rows), kept)
     (query,), relations = session.script.queries, session.script.relations
     oracle = Oracle(relations, query.text)
