@@ -7,6 +7,8 @@ matrix/         matrix programs beside their re-evaluation                      
 fivm/           cofactor matrices over joins, beside C++ by hand and the same sums in SQL     make bench-fivm
 distribution/   executors, fixed cost of a batch, recovery, worth of each optimisation
 endless.py      memory and batches of runs without end: hours of idle looks, an hour of input
+estimates.py    how often bounds of `estimate` hold, by repetition, and how they close
+recursion.py    a transitive closure whose edges change, beside DuckDB asked again
 kernels.py      nanoseconds per tuple of pools, dictionaries and lanes
 
 data/           tables, order books and queries        engines/   what is measured, one file per system
