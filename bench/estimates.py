@@ -2,9 +2,9 @@
 
     python -m bench.estimates [--rows 50000] [--groups 8] [--seeds 100] [--batches 10] [--confidence 0.95]
 
-Each repetition reads the same files in another random order. Answers over all rows are NumPy's. Values are drawn from an
-exponential distribution, groups have sizes like 1, 1/2, 1/3 …; each row of s joins one of r. Of each fraction that was
-read are printed how many of 100 bounds hold the answer, and the half of their width by the answer, the median of all.
+Each repetition reads the same files in another random order. Answers over all rows are NumPy's. Values are of an
+exponential distribution, groups have sizes like 1, 1/2, 1/3 …; each row of s joins one of r. For each fraction that was
+read it prints how many of 100 bounds hold the answer, and the half of their width by the answer, the median of all.
 """
 
 import argparse
