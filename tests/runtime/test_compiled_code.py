@@ -20,6 +20,7 @@ from squallpy.runtime.batch.direct_batch import DirectBatch
 from squallpy.runtime.compiled import background, code_cache, functions
 from squallpy.runtime.compiled.code_cache import load_cached, load_code
 from squallpy.runtime.compiled.functions import CompiledDerivation, CompiledPlan, CompiledRun
+from squallpy.runtime.kernels.pool_layout import GROWING
 from squallpy.runtime.kernels.view_container import Container
 from squallpy.runtime.local_executor import LocalExecutor, Printed
 from squallpy.runtime.observers.report import BatchReport
@@ -396,6 +397,22 @@ def differential_rows_in_memory(tmp_path: Path) -> None:
             assert sorted_rows(a) == sorted_rows(b)
         assert (report.tuples, report.read_rows) == (its.tuples, its.read_rows)
     assert sorted_rows(executors[0].final()[0]) == sorted_rows(executors[1].final()[0])
+
+
+def test_views_that_began_empty_grow_step_by_step(tmp_path: Path) -> None:
+    """An index that is only made wider when it is full would have no room between its entries before."""
+    engine = VolatileEngine(compile="wait")
+    engine.start(SCRIPT.replace(", op 'op'", ""), tmp_path, {})
+    [r, t], batches = engine._sources.values(), PushedBatches()
+    for keys in (range(3000), range(3000, 5000), range(100)):
+        r.add(pa.table({"k": pa.array(keys, pa.int64()), "s": ["a"] * len(keys), "v": pa.array(keys, pa.int64())}))
+        t.add(pa.table({"k": pa.array(keys, pa.int64()), "w": pa.array(keys, pa.int64())}))
+        batches.push({name: source.rows for name, source in engine._sources.items()})
+    executor = LocalExecutor(engine._compiled.plan, Input(engine._sources, batches), compiled=engine._code)
+    for _ in range(3):
+        executor.step()
+    pools = [executor.store.pool(name) for name in executor.store if len(executor.store[name]) == 5000]
+    assert len(pools) >= 3 and not any(pool._area.head[GROWING] for pool in pools)
 
 
 def with_one_more(view: Container) -> Callable[[DirectBatch, Slices, bool], object]:

@@ -132,7 +132,7 @@ class DirectBatch:
             self._feeds.append(_Feed(feed.relation.name, feed.fields, made, at.ENTRIES + at.FEED * number, ledger))
         self._all_groups = [group for feed in self._feeds for group in feed.groups]
         self._of_texts = [group for group in self._all_groups if group.code.texts]
-        targets = {name: pool for run in self._runs.values() for name in run.code.targets if (pool := pools.get(name))}
+        targets = {name: pools[name] for run in self._runs.values() for name in run.code.targets if name in pools}
         grown = [as_pool(pool) for pool in (targets | self._sums).values()]
         grown += [pool for each in self._extremes for pool in (each.state, each.changed)]
         self._pools = [*grown, *(store.pool(name) for name in self._names)]
