@@ -175,16 +175,16 @@ class Controller:
             shrinks=self.shrinks or gone != NOTHING,
         )
 
-    def decide(self, coming: Sizes = NOTHING) -> tuple["Controller", Migration | None]:
+    def decide(self, coming: Sizes = NOTHING, going: Sizes = NOTHING) -> tuple["Controller", Migration | None]:
         """Start a migration if one is due and better; none while one runs, nor before the warm-up.
 
-        `coming` is the change that is known, or expected, to follow: the mapping is chosen for the sizes after it.
+        The mapping is chosen for the sizes after what is known, or expected, to come and to go next.
         """
         if self.migrating or self.sizes.r + self.sizes.s < max(1, self.policy.warm_up):
             return self, None
         if self.is_full:
             return self._migrate(self.grid.grow(self._best_mapping(4 * self.grid.joiners)))
-        then = self.observe(coming)
+        then = self.observe(coming, going)
         if then.is_due and then._is_worth(best := then._best_mapping(self.grid.joiners)):
             return self._migrate(self.grid.remap(best))
         if self.is_due and self._best_mapping(self.grid.joiners) == self.mapping:

@@ -27,7 +27,8 @@ class GridPolicy:
     """Policy of a grid, or of groups of joiners with one each.
 
     Controllers weigh tuples by their bytes, as they came on average so far (§4.2.2). Of rows that are about to be read,
-    as many are expected to stay as did so far.
+    as many are expected to stay as did so far; from windows as many tuples are expected to pass out as with the last
+    batch, which no row tells.
 
     Args:
         held: Tuples that there are.
@@ -35,6 +36,9 @@ class GridPolicy:
         brought: Bytes of those.
         read: Rows that ever were read.
         changed: Bytes by which rows made relations larger, and smaller, both added up.
+        rows: Rows of the batch that runs.
+        expiring: Bytes that passed out of windows with the last batch.
+        expired: Bytes that ever did.
         cores: Number of cores at which tasks run.
     """
 
@@ -45,6 +49,9 @@ class GridPolicy:
     brought: Sizes = NOTHING
     read: Sizes = NOTHING
     changed: Sizes = NOTHING
+    rows: Sizes = NOTHING
+    expiring: Sizes = NOTHING
+    expired: Sizes = NOTHING
     cores: int = 1
 
     def figures(self, stats: Mapping[str, Any]) -> dict[str, Any]:
@@ -67,9 +74,11 @@ class GridPolicy:
 
     def plan_batch(self, rows: Sizes) -> "GridPolicy":
         """Plan a batch of so many rows, which are counted before they are sent, as if it were the first of several."""
-        plan, controllers, coming = self.plan, self.controllers, self._expect(self.controllers[0].sizes, rows)
+        plan, controllers = self.plan, self.controllers
+        coming = self._expect(controllers[0].sizes + self.expired, rows)
+        later = coming.times(FORESIGHT_BATCHES), self.expiring.times(FORESIGHT_BATCHES)
         match plan:
-            case Copying() if self._is_moot(coming.times(FORESIGHT_BATCHES)):
+            case Copying() if self._is_moot(*later):
                 plan, controllers = self._abandon(plan)
             case Copying(is_last=True):
                 plan, controllers = self._switch(plan, coming)
@@ -78,13 +87,14 @@ class GridPolicy:
             case _:
                 plan = Steady(plan.grids, plan.epoch)
         if not isinstance(plan, Copying):
-            controllers = tuple(c.decide(coming.times(FORESIGHT_BATCHES))[0] for c in controllers)
+            controllers = tuple(c.decide(*later)[0] for c in controllers)
             if any(controller.migrating for controller in controllers):
                 # NB: cores stay as they are while a migration runs, so that turns do, also if it goes on with others
                 plan = Copying(plan, tuple(controller.grid for controller in controllers), cores=self.cores)
         if isinstance(plan, Copying):
-            plan = self._advance(plan, self._next_hash(plan, controllers, self._expect(self.changed, rows)))
-        return replace(self, plan=plan, controllers=controllers, read=self.read + rows)
+            change = self._expect(self.changed.minus(self.expired), rows) + self.expiring
+            plan = self._advance(plan, self._next_hash(plan, controllers, change))
+        return replace(self, plan=plan, controllers=controllers, read=self.read + rows, rows=rows)
 
     def observe(self, stats: Mapping[str, Any]) -> "GridPolicy":
         """Take in the statistics of the batch."""
@@ -114,17 +124,17 @@ class GridPolicy:
 
     def _switch(self, plan: Copying, coming: Sizes) -> tuple[Steady | Switched, tuple[Controller, ...]]:
         """Switch to the grids that all is copied to, unless the old ones are better by now."""
-        sizes = self.controllers[0].sizes + coming
+        sizes = (self.controllers[0].sizes + coming).minus(self.expiring)
         old, new = (stored_load([g.mapping for g in grids], sizes.r, sizes.s) for grids in (plan.grids, plan.to))
         if new > old:
             return self._abandon(plan)
         finished = tuple(c.finish() if c.migrating else c for c in self.controllers)
         return Switched(plan.to, plan.epoch + 1, plan.handing_off), finished
 
-    def _is_moot(self, coming: Sizes) -> bool:
+    def _is_moot(self, coming: Sizes, going: Sizes) -> bool:
         """True if the mapping that is copied to has become worse than one in the other direction."""
         both = zip(self.controllers, self.plan.grids, strict=True)
-        return any(c.observe(coming).is_superseded(grid.mapping) for c, grid in both if c.migrating)
+        return any(c.observe(coming, going).is_superseded(grid.mapping) for c, grid in both if c.migrating)
 
     def _abandon(self, plan: Copying) -> tuple[Steady, tuple[Controller, ...]]:
         """Return to the old grids alone, dropping the copies."""
@@ -154,10 +164,15 @@ class GridPolicy:
         came = self.came + Sizes(total(joiners, "r"), total(joiners, "s"))
         brought = self.brought + Sizes(total(joiners, "r bytes"), total(joiners, "s bytes"))
         changes = (_bytes_of(ids, came, brought), _bytes_of(gone, came, brought))
+        # NB: rows that delete have come, too, so what went without any has passed out of a window
+        expiring = _bytes_of(gone.minus(self.rows.minus(ids)), came, brought)
         sizes = _bytes_of(held, came, brought)
         controllers = tuple(replace(c.observe(*changes), sizes=sizes) for c in self.controllers)
         changed = self.changed + changes[0] + changes[1]
-        return replace(self, controllers=controllers, held=held, came=came, brought=brought, changed=changed)
+        return replace(
+            self, controllers=controllers, held=held, came=came, brought=brought, changed=changed, expiring=expiring,
+            expired=self.expired + expiring,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
