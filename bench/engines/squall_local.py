@@ -129,7 +129,7 @@ class Local:
             start = watch.clock()
             (changes,), _ = executor.step()
             seconds = watch.clock() - start
-            done.note(first, executor._stages.stage.work, changes)
+            done.note(first, executor.work, changes)
             if first in chosen and not watch.record(first, seconds):
                 break
         if executor.next < leaps.batches or leaps.steps[-1][1] < stream.batches:

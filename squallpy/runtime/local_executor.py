@@ -202,6 +202,11 @@ class LocalExecutor:
         """Begin to list the rows of one query as of the last batch (`Results.scan`)."""
         return self._results.scan(self.store, query, equal)
 
+    @property
+    def work(self) -> int:
+        """Rows that interpreted statements have made since code was compiled (`Statement.work`)."""
+        return self._stages.stage.work + (self._direct.work if self._direct else 0)
+
     def holder(self, pool: str) -> Store:
         """Return the store that has a pool."""
         assert pool in self.store

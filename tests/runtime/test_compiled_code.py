@@ -275,7 +275,7 @@ OVERLAID = "SELECT r.s, COUNT(*) AS n FROM r JOIN t ON r.v + 1 > t.w GROUP BY r.
 def differential_compiled_ranges(query: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ranges by keys, sums of ranges, ranges that are cut, more rows than have room together; texts that are computed.
 
-    Numbers of 38 digits are interpreted in between, once there are some.
+    Numbers of 38 digits are interpreted in between, once there are some, and the lookups of that are counted.
     """
     runs, serve = list[bool](), DirectBatch._serve
 
@@ -290,7 +290,7 @@ def differential_compiled_ranges(query: str, tmp_path: Path, monkeypatch: pytest
         engine.start(RANGED + query, tmp_path / str(number), {})
     direct = engines[0]._executor._direct
     assert direct and all(isinstance(call, CompiledRun | CompiledDerivation) for call in direct._calls)
-    draw = Random(0)
+    draw, reports = Random(0), note_reports(engines[0]._executor, monkeypatch)
     gone = list[tuple[int, str | None, int | None]]()
     for batch in range(8):
         large = (10**18, 5 * 10**18, -(2**63) + 7) if 3 < batch < 6 else (7,)
@@ -308,6 +308,8 @@ def differential_compiled_ranges(query: str, tmp_path: Path, monkeypatch: pytest
         assert len(found[0]) and sorted_rows(found[0]) == sorted_rows(found[1])
         assert batch > 3 or len(runs) == before
     assert any(runs) and engines[0]._executor._direct is direct
+    assert sum(report.compared or 0 for report in reports) >= sum(report.pairs or 0 for report in reports) > 0
+    assert engines[0]._executor.work > 0
 
 
 DOUBLES = """CREATE STREAM r (k INT NOT NULL, x DOUBLE, d DECIMAL(10,2)) USING csv OPTIONS (path 'r');

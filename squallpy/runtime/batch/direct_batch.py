@@ -148,7 +148,7 @@ class DirectBatch:
         self._edition = store.dictionary.edition
         self._is_first = False  # the batch before was the first
         self._reports = dict[tuple[int, ...], BatchReport]()  # by the rows of each relation
-        self._singular = dict[str, int]()  # by the label of a regression, groups of the batch without coefficients
+        self._interpreted: Stats = {}  # lookups of the batch's interpreted statements, regressions without an answer
 
     def _list_calls(self, plan: Plan, stage: Stage) -> Iterator[Call]:
         """List what a batch does behind its deltas, in this order."""
@@ -221,6 +221,12 @@ class DirectBatch:
         self._words, self._address = self._array.data, self._array.ctypes.data
         self._look_ahead()
 
+    @property
+    def work(self) -> int:
+        """Rows that interpreted statements have made so far (`Statement.work`)."""
+        checked = [statement for statements in self._checked.values() for statement in statements]
+        return sum(each.work for each in (*self._calls, *checked) if isinstance(each, Statement))
+
     @staticmethod
     def of(plan: Plan, compiled: CompiledPlan | None, store: Store, ways: Sequence[int]) -> "DirectBatch | None":
         """Make it if the deltas of the plan's sources are compiled, and it has nothing that is done elsewhere."""
@@ -264,8 +270,7 @@ class DirectBatch:
         if changed is None:
             return None
         noted = {"unmatched": self._book(entries), "late": 0, "duplicates": self._check()}
-        singular: Stats = {"singular": self._singular} if self._singular else {}
-        return changed, add_stats(part.stats, sums.stats) | noted | singular
+        return changed, add_stats(part.stats, sums.stats) | noted | self._interpreted
 
     def _book(self, entries: Sequence[Delta]) -> int:
         """Book the rows of change streams, and count the deletes of rows that are not there."""
@@ -303,10 +308,10 @@ class DirectBatch:
             return None
         rows = tuple(counts)
         report = self._reports[rows] if rows in self._reports else self._report(rows)
-        if self._unique or booked or self._singular:
-            duplicates, unmatched, singular = self._check(), sum(map(self._book, booked)), self._singular or None
-            if duplicates or unmatched or singular:
-                report = replace(report, duplicates=duplicates, unmatched=unmatched, singular=singular)
+        if self._unique or booked or self._interpreted:
+            duplicates, unmatched = self._check(), sum(map(self._book, booked))
+            if duplicates or unmatched or self._interpreted:
+                report = replace(report, duplicates=duplicates, unmatched=unmatched, **self._interpreted)
         return changed, report
 
     def _report(self, counts: tuple[int, ...]) -> BatchReport:
@@ -325,7 +330,7 @@ class DirectBatch:
             self._edition = names.edition
             for group in self._of_texts:
                 group.note(names)
-        words[at.START], self._singular = 0, {}
+        words[at.START], self._interpreted = 0, {}
         answer = drive(self._address)
         while answer <= at.WAITS:
             self._serve(at.WAITS - answer)
@@ -386,13 +391,18 @@ class DirectBatch:
             return
         noted = self._unique.get(statement.target) or self._touched.get(statement.target)
         statement.run(Delta(statement.delta, keys, words), self._containers, self._store.dictionary, noted)
+        compared, pairs = statement.take_counts()
+        self._note({"compared": compared, "pairs": pairs})
+
+    def _note(self, stats: Stats) -> None:
+        self._interpreted = add_stats(self._interpreted, stats)
 
     def _derive(self, relation: str, only: str | None = None) -> None:
         """Compute the deltas of an auxiliary relation, or one of them."""
         maintainer, tracker = self._maintainers[relation], self._touched.get(self._auxiliary[relation][1].source.name)
         changes = maintainer.deltas(self._store, tracker.groups() if tracker else None)
         if isinstance(maintainer, ModelMaintainer) and maintainer.singular:
-            self._singular[maintainer.label] = self._singular.get(maintainer.label, 0) + maintainer.singular
+            self._note({"singular": {maintainer.label: maintainer.singular}})
         for name, delta in changes.items():
             if only in (None, name):
                 self._sums[name].clear()

@@ -99,6 +99,12 @@ class Notes:
         if window.late_rows:
             self.late_rows.setdefault(window.stream, []).extend(window.late_rows)
 
+    def count_lookups(self, statement: Statement) -> None:
+        """Add the lookups of a statement that was interpreted."""
+        compared, pairs = statement.take_counts()
+        self.compared += compared
+        self.pairs += pairs
+
     def take_singular(self, model: ModelMaintainer) -> None:
         """Add the groups whose regression is not determined, by its label."""
         if model.singular:
@@ -150,6 +156,7 @@ class StageExecutor:
                 self._steps.append(Statement(s, payloads, rows) if isinstance(s, Update) else s)
         self._checked = statements_of_checked(runs.values(), stage.steps, payloads, rows)
         self._statements = [step for step in self._steps if isinstance(step, Statement)]
+        self._statements += [step for statements in self._checked.values() for step in statements]
         self._clocks, self._ledgers = tuple(plan.clocks.values()), plan.ledgers
         self._ledger_names = [PoolName(feed.relation.name, Role.LEDGER) for feed in plan.sources]
         noted, columns = self._touched, {pool.name: pool.keys for pool in plan.pools}
@@ -212,9 +219,7 @@ class StageExecutor:
                     keep = self._home_filter(step.update, batch, store.dictionary)
                 with self._trace(f"{step.delta} → {step.target}"):
                     step.run(delta, pools, store.dictionary, changes.get(step.target), keep)
-                compared, pairs = step.take_counts()
-                self._notes.compared += compared
-                self._notes.pairs += pairs
+                self._notes.count_lookups(step)
         for view, check in self._unique.items():
             more = check.duplicates(as_pool(pools[view]), store.dictionary)
             if not (self._partition and view in self._copied):
@@ -245,6 +250,7 @@ class StageExecutor:
             for step in self._checked[run]:
                 if (found_rows := _rows(step.delta, given, pools)) is not None:
                     step.run(found_rows, pools, names, changes.get(step.target))
+                    self._notes.count_lookups(step)
             return
         for (view, delta), repeats in zip(run.code.unique, found, strict=True):
             if repeats and (added := deltas[run.code.deltas.index(delta)]):
