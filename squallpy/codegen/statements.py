@@ -199,17 +199,22 @@ class StatementPrinter:
             lines("    return result")
 
     def _look_ahead(self, lines: Lines) -> None:
-        """Print what is done for 64 rows at a time: the records of lookups are found, or asked for."""
-        width, calls = len(self.update.variables), list[str]()
+        """Print what is done for 64 rows at a time: the records of lookups are found, or asked for.
+
+        A row that found nothing looks no further.
+        """
+        width, calls, before = len(self.update.variables), list[str](), "0"
         for step in self.update.steps:
             if not isinstance(step, Lookup) or step.range or (columns := self._columns_of(step)) is None:
                 continue
             pool, where = self.arguments[step.source], f"keys + {8 * width} * row"
-            rows = f"{where}, {width}, {columns}, min(64, rows - row), steps"
+            rows = f"{where}, {width}, {columns}, min(64, rows - row)"
             if self.batched.get(step.source) is step:
-                calls.append(f"find_rows({pool}, {rows})")
+                calls.append(f"find_rows({pool}, {rows}, {before}, steps)")
+                if step.row is None:
+                    before = f"records_found({pool})"
             elif step.method == "slice" and step is self.update.steps[0]:
-                calls.append(f"ask_ahead({pool}, {step.index}, {rows})")
+                calls.append(f"ask_ahead({pool}, {step.index}, {rows}, steps)")
         if calls:
             lines("    if row & 63 == 0:")
         for call in calls:

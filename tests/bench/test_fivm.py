@@ -9,7 +9,7 @@ import pytest
 
 from bench.data.queries import Query
 from bench.data.tables import Stream
-from bench.engines.squall_local import LocalFinal
+from bench.engines.squall_local import LocalCompiled, LocalFinal
 from bench.fivm import data, native
 from bench.fivm.answers import moments, of_answer, of_join, verdict
 from bench.fivm.data import ORDERS, Dataset
@@ -70,6 +70,23 @@ def differential_sql_has_the_sums_over_the_join(schema: Schema, form: str, delet
         connection.execute(f"CREATE TABLE {name} AS FROM rows {there}")
     text = stream.query.for_duckdb
     assert verdict(of_answer(schema.features, connection.sql(text).to_arrow_table()), expected) == "equal"
+
+
+@pytest.mark.long
+def differential_compiled_batches_of_many_rows_of_which_many_find_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def sparse(scale: float, share: float, random: np.random.Generator) -> data.Tables:
+        return {
+            relation: {column: random.integers(0, 25 if column in "abc" else 999, 600) for column in columns}
+            for relation, columns in SNOWFLAKE.columns.items()
+        }
+
+    monkeypatch.setitem(data.GENERATORS, "snowflake", sparse)
+    stream = stream_of(Dataset(SNOWFLAKE, 1, deletes=0.5, order="shuffled"), "cofactor", tmp_path, batch_rows=500)
+    answer = LocalCompiled().run(stream, Watch())
+    assert answer is not None
+    assert verdict(of_answer(SNOWFLAKE.features, answer), of_join(SNOWFLAKE, stream)) == "equal"
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")

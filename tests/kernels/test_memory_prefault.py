@@ -33,6 +33,15 @@ def oracle_populated_pages_do_not_fault() -> None:
     assert ready.array()[:101].tolist() == [6, *[5] * 99, 0]
 
 
+def oracle_large_regions_are_whole_huge_pages_and_keep_what_they_have() -> None:
+    region = HEAP.region("grows", MEGA)
+    region.array()[:] = np.arange(MEGA)
+    for words in (2 * MEGA + 1, 5 * MEGA):
+        region.grow(words)
+        assert region.words >= words and region.words % (2 * MEGA) == 0
+        assert np.array_equal(region.array()[:MEGA], np.arange(MEGA)) and not region.array()[MEGA:].any()
+
+
 def oracle_regions_grow_into_what_was_got_ready() -> None:
     area = Area(HEAP, "area", {"rows": 512, "index": 512}, scalars=1)
     area.array(0)[:512] = np.arange(512)

@@ -79,7 +79,7 @@ def lift_element(o: int, code: int, first: int, values: int, times: int) -> None
             p = x * y
             store_some(row + 8 * j, p, i + 1 - j)
             if compensated:
-                store_some(row + far + 8 * j, multiply_add(x, y, spread(0.0) - p), i + 1 - j)
+                store_some(row + far + 8 * j, multiply_add(x, y, -p), i + 1 - j)
         row += 8 * (i + 1)
     if times != 1:
         _store_run(sums, far, n, compensated, times)

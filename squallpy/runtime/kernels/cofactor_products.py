@@ -8,6 +8,9 @@ whose length is a multiple of a register's. A rectangle takes the sums of all fa
 scaled as the product goes on, so the work beside one multiplication for each word is small (`fivm-on-flink` Alg. 4 and
 6, without maps of indexes).
 
+Rows are multiplied a *tile* at a time, factor by factor: a rectangle is then a product of two matrices, whose words
+stay in registers while all rows of the tile are added to them.
+
 Products that are compensated are added up with their errors (Ogita, Rump and Oishi, *Accurate sum and dot product*,
 2005, algorithm 5.3): as if by doubles of twice the digits.
 """
@@ -47,36 +50,41 @@ from squallpy.runtime.kernels.packed_reals import (
     store_some,
     where_finite,
 )
-from squallpy.runtime.kernels.ring_arithmetic import quick_two_sum, real_of, two_sum
+from squallpy.runtime.kernels.ring_arithmetic import real_of, two_sum
 
 # A workspace: words about the product, then some for each factor, then the sums, each a run of upper halves that a run
 # of lower ones follows at a fixed distance.
 _RING: Final = 0
 _FACTORS: Final = 1  # how many there are, without the counts
-_SCALE: Final = 2  # product of the factors that are counts
-_TOTAL: Final = 3  # the product's count, and hash
-_HASHED: Final = 4
-_LOW: Final = 5  # bytes from upper halves to lower ones: of the sums,
-_PREFIX: Final = 6  # where the sums of the factors so far are,
-_PREFIX_LOW: Final = 7  # bytes to their lower halves,
-_SCALED: Final = 8  # and a factor's sums, scaled, at the same distance
+_TOTAL: Final = 2  # the product's count, and hash
+_HASHED: Final = 3
+_LOW: Final = 4  # bytes from upper halves to lower ones: of the sums,
+_PREFIX: Final = 5  # where a tile's rows of sums of the factors so far are,
+_PREFIX_LOW: Final = 6  # bytes to their lower halves,
+_SCALED: Final = 7  # and rows of a factor's sums, scaled, at the same distance
+_WIDE: Final = 8  # bytes of such a row
 _SUMS: Final = 9  # where the sums are
 _ODD: Final = 10  # where the triples of variables are
 _SCALARS: Final = 11  # how many factors are counts
-_HEAD: Final = 12
+_BEFORE: Final = 12  # in each row of a tile, the product of the counts of the factors so far
 
 _KIND: Final = 0  # a factor's kind
 _ENTRY: Final = 1  # its place in the list of factors
 _OWN: Final = 2  # where the sum of its values is,
 _RECTANGLE: Final = 3  # and that of its rectangle
-_COUNT: Final = 4  # in a row: its count,
-_AFTER: Final = 5  # the product of those behind it,
-_VALUES: Final = 6  # where its values are,
-_VALUES_LOW: Final = 7  # bytes to their lower halves,
-_VALUE: Final = 8  # and room for those of a value
-_FACTOR: Final = 8 + 2 * LANES
+_ROWS: Final = 4  # where the tile's rows of it are
+_FACTOR: Final = 5
 
-_AHEAD: Final = 6  # rows whose factors are asked for
+_COUNT: Final = 0  # a row of a factor: its count,
+_AFTER: Final = 1  # the product of those behind it,
+_VALUES: Final = 2  # where its values are,
+_VALUES_LOW: Final = 3  # bytes to their lower halves,
+_VALUE: Final = 4  # and room for a value and its square, which lower halves follow
+_ROW: Final = 8
+
+TILE: Final = 8
+"""Rows that are multiplied together: so many that what the next need is asked for in time, and all are in the cache."""
+_HEAD: Final = _BEFORE + TILE
 
 
 @inlined
@@ -101,8 +109,8 @@ def workspace(code: int, factors: Vector, start: int, stop: int) -> Words:
         if what_of(factors[f + 2]) != SCALAR:
             m, first = size_of(factors[f + 2]), first_of(factors[f + 2])
             count, sums = count + 1, sums + _padded(values_of(m)) + m * _padded(first)
-    wide, head = _padded(size) + LANES, _HEAD + _FACTOR * count + size
-    words = np.zeros(head + 2 * sums + 4 * wide + LANES, np.int64)
+    wide, head = _padded(size) + LANES, _HEAD + (_FACTOR + TILE * _ROW) * count + size
+    words = np.zeros(head + 2 * sums + 4 * TILE * wide + LANES, np.int64)
     base = address(words)
     here = (base + 8 * head + BYTES - 1) & -BYTES
     store(base, _RING, code)
@@ -111,10 +119,11 @@ def workspace(code: int, factors: Vector, start: int, stop: int) -> Words:
     store(base, _LOW, 8 * sums)
     store(base, _SUMS, here)
     store(base, _PREFIX, here + 16 * sums)
-    store(base, _PREFIX_LOW, 8 * wide)
-    store(base, _SCALED, here + 16 * sums + 16 * wide)
+    store(base, _PREFIX_LOW, 8 * TILE * wide)
+    store(base, _SCALED, here + 16 * sums + 16 * TILE * wide)
+    store(base, _WIDE, 8 * wide)
     store(base, _ODD, base + 8 * (head - size))
-    at, last = base + 8 * _HEAD, -1
+    at, rows, last = base + 8 * _HEAD, base + 8 * (_HEAD + _FACTOR * count), -1
     for _ in range(count):  # in the order of their variables
         chosen = -1
         for f in range(start, stop, 3):
@@ -130,6 +139,8 @@ def workspace(code: int, factors: Vector, start: int, stop: int) -> Words:
         here += 8 * _padded(values_of(size_of(kind)))
         store(at, _RECTANGLE, here)
         here += 8 * size_of(kind) * _padded(last)
+        store(at, _ROWS, rows)
+        rows += 8 * TILE * _ROW
         at += 8 * _FACTOR
     return words
 
@@ -138,7 +149,7 @@ def workspace(code: int, factors: Vector, start: int, stop: int) -> Words:
 def scaled(x: Packed, y: Packed, u: Packed, v: Packed) -> tuple[Packed, Packed]:
     """Multiply double-doubles; the lower half is not normalised."""
     p = x * u
-    return p, multiply_add(y, u, multiply_add(x, v, multiply_add(x, u, spread(0.0) - p)))
+    return p, multiply_add(y, u, multiply_add(x, v, multiply_add(x, u, -p)))
 
 
 @inlined
@@ -167,13 +178,16 @@ def _add_scaled(at: int, low: int, source: int, source_low: int, n: int, times: 
 
 @inlined
 def _put_scaled(at: int, low: int, source: int, source_low: int, n: int, times: int, compensated: bool) -> None:
-    """Set n values, and what pads them, to others `times` times."""
+    """Set n values, and what pads them, to others `times` times.
+
+    Double-doubles are not normalised: a lower half is below a few units of the upper one's last place.
+    """
     high, rest = real_of(times)
     u, v = spread(high), spread(rest)
     for j in range(0, n, LANES):
         a = load_some(source + 8 * j, n - j)
         if compensated:
-            x, y = quick_two_sum(*scaled(a, load_some(source + 8 * j + source_low, n - j), u, v))
+            x, y = scaled(a, load_some(source + 8 * j + source_low, n - j), u, v)
             store_packed(at + 8 * j, x)
             store_packed(at + 8 * j + low, y)
         else:
@@ -181,21 +195,32 @@ def _put_scaled(at: int, low: int, source: int, source_low: int, n: int, times: 
 
 
 @inlined
-def _add_rectangle(at: int, low: int, rows: int, m: int, columns: int, n: int, far: int, compensated: bool) -> None:
-    """Add a product of m values at `rows` and n at `columns`, lower halves `far` behind both, to rows of sums."""
-    wide = 8 * _padded(n)
-    for j in range(0, wide, BYTES):
-        u = load_packed(columns + j)
-        if compensated:
-            v = load_packed(columns + far + j)
-            for i in range(m):
-                x, y = spread(as_float(load(rows, i))), spread(as_float(load(rows + far, i)))
-                p, e = scaled(x, y, u, v)
-                _add_to(at + j + i * wide, low, p, e)
-        else:
-            for i in range(m):
-                to = at + j + i * wide
-                store_packed(to, multiply_add(spread(as_float(load(rows, i))), u, load_packed(to)))
+def _add_rectangle(work: int, at: int, low: int, m: int, stride: int, n: int, rows: int, compensated: bool) -> None:
+    """Add the products of m values of a factor and the n before them to rows of sums, for all rows of a tile.
+
+    Args:
+        stride: Bytes of a row of the factor's values.
+    """
+    values, columns, far = load(work, _SCALED), load(work, _PREFIX), load(work, _PREFIX_LOW)
+    wide, pitch = 8 * _padded(n), load(work, _WIDE)
+    for i in range(m):
+        for j in range(0, wide, BYTES):
+            to, x_at, u_at = at + i * wide + j, values + 8 * i, columns + j
+            sums: Packed = load_packed(to)
+            errors: Packed = load_packed(to + low)
+            for _ in range(rows):
+                x, u = spread(as_float(load(x_at, 0))), load_packed(u_at)
+                if compensated:
+                    p, e = scaled(x, spread(as_float(load(x_at + far, 0))), u, load_packed(u_at + far))
+                    sums, t = two_sum(sums, p)
+                    errors = errors + (t + e)
+                else:
+                    sums = multiply_add(x, u, sums)
+                x_at += stride
+                u_at += pitch
+            store_packed(to, sums)
+            if compensated:
+                store_packed(to + low, errors)
 
 
 @inlined
@@ -212,28 +237,34 @@ def value_of(factors: Vector, f: int, columns: Vector, places: Vector, row: int)
 
 
 @inlined
-def _read_value(at: int, value: float, compensated: bool) -> int:
-    """Lift a value: put it and its square into a factor; returns the hash."""
+def _read_value(at: int, value: float, number: int, compensated: bool) -> int:
+    """Lift a value: put it and its square into a row of a factor; returns the hash.
+
+    Args:
+        number: Of the variable, in the view tree.
+    """
     x = within(value, LARGEST)
     p = x * x
     store(at, _VALUE, as_word(x))
     store(at, _VALUE + 1, as_word(p))
     store(at, _COUNT, 1)
     store(at, _VALUES, at + 8 * _VALUE)
-    store(at, _VALUES_LOW, BYTES)
+    store(at, _VALUES_LOW, 16)
     if compensated:
-        store_some(at + 8 * (_VALUE + 1) + BYTES, _square_error(spread(x), spread(p)), 1)
-    return hash_value(value, number_of(load(at, _KIND)))
+        store_some(at + 8 * (_VALUE + 3), _square_error(spread(x), spread(p)), 1)
+    return hash_value(value, number)
 
 
 @inlined
 def _square_error(x: Packed, p: Packed) -> Packed:
-    return where_finite(p, multiply_add(x, x, spread(0.0) - p))
+    return where_finite(p, multiply_add(x, x, -p))
 
 
 @inlined
-def _read_factors(work: int, factors: Vector, start: int, stop: int, columns: Vector, places: Vector, row: int) -> None:
-    """Find the factors of a row: their counts, hashes and values."""
+def _read_factors(
+    work: int, factors: Vector, start: int, stop: int, columns: Vector, places: Vector, row: int, k: int
+) -> None:
+    """Find the factors of a row, number k of the tile: their counts, hashes and values."""
     code, n = load(work, _RING), load(work, _FACTORS)
     scale = 1
     for f in range(start, stop if load(work, _SCALARS) > 0 else start, 3):
@@ -242,19 +273,20 @@ def _read_factors(work: int, factors: Vector, start: int, stop: int, columns: Ve
     hashed, after = scale, 1
     at = work + 8 * (_HEAD + _FACTOR * (n - 1))
     for _ in range(n):
-        f, kind = load(at, _ENTRY), load(at, _KIND)
+        f, kind, own = load(at, _ENTRY), load(at, _KIND), load(at, _ROWS) + 8 * _ROW * k
         if what_of(kind) == LIFTED:
-            hashed *= _read_value(at, value_of(factors, f, columns, places, row), _is_compensated(code))
+            value = value_of(factors, f, columns, places, row)
+            hashed *= _read_value(own, value, number_of(kind), _is_compensated(code))
         else:
             m, there = size_of(kind), places[factors[f], row] + 8 * factors[f + 1]
-            store(at, _COUNT, load(there, COUNT))
-            store(at, _VALUES, there + 8 * (ODD + m))
-            store(at, _VALUES_LOW, 8 * values_of(m))
+            store(own, _COUNT, load(there, COUNT))
+            store(own, _VALUES, there + 8 * (ODD + m))
+            store(own, _VALUES_LOW, 8 * values_of(m))
             hashed *= load(there, HASH)
-        store(at, _AFTER, after)
-        after *= load(at, _COUNT)
+        store(own, _AFTER, after)
+        after *= load(own, _COUNT)
         at -= 8 * _FACTOR
-    store(work, _SCALE, scale)
+    store(work, _BEFORE + k, scale)
     store(work, _TOTAL, load(work, _TOTAL) + scale * after)
     store(work, _HASHED, load(work, _HASHED) + hashed)
 
@@ -288,38 +320,68 @@ def _ask(there: int, bytes: int) -> None:
 
 
 @inlined
-def _add_row(
-    work: int, factors: Vector, start: int, stop: int, columns: Vector, places: Vector, row: int, compensated: bool
+def _add_tile(
+    work: int,
+    factors: Vector,
+    start: int,
+    stop: int,
+    columns: Vector,
+    places: Vector,
+    row: int,
+    rows: int,
+    compensated: bool,
 ) -> None:
-    _read_factors(work, factors, start, stop, columns, places, row)
-    at, low, before = work + 8 * _HEAD, load(work, _LOW), load(work, _SCALE)
-    prefix, far, scaled, n = load(work, _PREFIX), load(work, _PREFIX_LOW), load(work, _SCALED), load(work, _FACTORS)
+    for k in range(rows):
+        _read_factors(work, factors, start, stop, columns, places, row + k, k)
+    at, low, n, before = work + 8 * _HEAD, load(work, _LOW), load(work, _FACTORS), work + 8 * _BEFORE
+    prefix, far, scaled, pitch = load(work, _PREFIX), load(work, _PREFIX_LOW), load(work, _SCALED), load(work, _WIDE)
     for f in range(n):
-        entry, kind, count, after = load(at, _ENTRY), load(at, _KIND), load(at, _COUNT), load(at, _AFTER)
-        values, values_low, m, first = load(at, _VALUES), load(at, _VALUES_LOW), size_of(kind), first_of(kind)
-        _add_odd(work, at, factors, entry, columns, places, row, before * after)
-        _add_scaled(load(at, _OWN), low, values, values_low, values_of(m), before * after, compensated)
+        entry, kind, own = load(at, _ENTRY), load(at, _KIND), load(at, _ROWS)
+        m, first = size_of(kind), first_of(kind)
+        stride = 8 * _padded(m)
+        for k in range(rows):
+            here, so_far = own + 8 * _ROW * k, load(before, k)
+            values, values_low, after = load(here, _VALUES), load(here, _VALUES_LOW), load(here, _AFTER)
+            _add_odd(work, at, factors, entry, columns, places, row + k, so_far * after)
+            _add_scaled(load(at, _OWN), low, values, values_low, values_of(m), so_far * after, compensated)
+            if first > 0:
+                _put_scaled(scaled + k * stride, far, values, values_low, m, after, compensated)
+            if factors[entry] > 0 and row + k + TILE < places.shape[1]:  # NB: those of a delta lie side by side anyway
+                parts = 2 if compensated else 1
+                there = places[factors[entry], row + k + TILE] + 8 * factors[entry + 1]
+                _ask(there, 8 * (ODD + m + parts * values_of(m)))
         if first > 0:
-            _put_scaled(scaled, far, values, values_low, m, after, compensated)
-            _add_rectangle(load(at, _RECTANGLE), low, scaled, m, prefix, first, far, compensated)
-        if f + 1 < n:
+            _add_rectangle(work, load(at, _RECTANGLE), low, m, stride, first, rows, compensated)
+        for k in range(rows if f + 1 < n else 0):
+            here, so_far, columns_at = own + 8 * _ROW * k, load(before, k), prefix + k * pitch
+            values, values_low, count = load(here, _VALUES), load(here, _VALUES_LOW), load(here, _COUNT)
             if count != 1 and first > 0:
-                _put_scaled(prefix, far, prefix, far, first, count, compensated)
-            _put_scaled(prefix + 8 * first, far, values, values_low, m, before, compensated)
-        before *= count
+                _put_scaled(columns_at, far, columns_at, far, first, count, compensated)
+            _put_scaled(columns_at + 8 * first, far, values, values_low, m, so_far, compensated)
+            store(before, k, so_far * count)
         at += 8 * _FACTOR
-        if factors[entry] > 0 and row + _AHEAD < places.shape[1]:  # NB: those of a delta lie side by side anyway
-            parts = 2 if compensated else 1
-            _ask(places[factors[entry], row + _AHEAD] + 8 * factors[entry + 1], 8 * (ODD + m + parts * values_of(m)))
+
+
+@inlined
+def ask_rows(work: int, factors: Vector, places: Vector, rows: int) -> None:
+    """Ask for what the first rows are multiplied of."""
+    at, parts = work + 8 * _HEAD, 2 if _is_compensated(load(work, _RING)) else 1
+    for _ in range(load(work, _FACTORS)):
+        f, m = load(at, _ENTRY), size_of(load(at, _KIND))
+        for row in range(rows if factors[f] > 0 else 0):
+            _ask(places[factors[f], row] + 8 * factors[f + 1], 8 * (ODD + m + parts * values_of(m)))
+        at += 8 * _FACTOR
 
 
 @called
-def add_product(work: int, factors: Vector, start: int, stop: int, columns: Vector, places: Vector, row: int) -> None:
-    """Add the product of a row's factors to a workspace."""
+def add_products(
+    work: int, factors: Vector, start: int, stop: int, columns: Vector, places: Vector, row: int, rows: int
+) -> None:
+    """Add the products of a tile's rows, TILE at most from `row` on, to a workspace."""
     if _is_compensated(load(work, _RING)):
-        _add_row(work, factors, start, stop, columns, places, row, True)
+        _add_tile(work, factors, start, stop, columns, places, row, rows, True)
     else:
-        _add_row(work, factors, start, stop, columns, places, row, False)
+        _add_tile(work, factors, start, stop, columns, places, row, rows, False)
 
 
 @inlined

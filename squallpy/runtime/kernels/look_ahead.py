@@ -6,7 +6,7 @@ from squallpy.runtime.kernels import pool_layout as at
 from squallpy.runtime.kernels.buddy_allocator import block_at
 from squallpy.runtime.kernels.c_functions import CFunction, c_function
 from squallpy.runtime.kernels.hash_index import LOW, Shape, ask, is_of, peek, seek, table_of
-from squallpy.runtime.kernels.hashing import hash_picked
+from squallpy.runtime.kernels.hashing import hash_picked, hash_row
 from squallpy.runtime.kernels.intrinsics import load, load32, prefetch, store
 from squallpy.runtime.kernels.kernel_compiler import Vector, address, inlined
 from squallpy.runtime.kernels.memory_area import HEAD
@@ -17,18 +17,27 @@ ASK: Final = 10  # addresses in the table
 FIND: Final = 18
 _CACHED: Final = 1 << 12  # records that are in the cache anyway
 _POSTING: Final = 4  # records of a posting that are asked for
-_FOUND: Final = 2 * at.CHUNK  # of the scratch
+_FOUND: Final = 2 * at.CHUNK  # of the scratch: records that are found,
+_SOUGHT: Final = 3 * at.CHUNK  # and the rows that have a key to look for
 
 
 @inlined
-def find_rows(frame: Vector, keys: int, width: int, columns: int, rows: int, steps: int) -> None:
+def find_rows(frame: Vector, keys: int, width: int, columns: int, rows: int, before: int, steps: int) -> None:
     """Find the records of the next rows of a delta, 64 at most, in a pool, by its key.
 
     Args:
         keys: The address of the first row's keys, of so many words each.
         columns: Four bits for each key of the pool, from the lowest: the key of the delta that it equals.
+        before: Where an earlier lookup has its records (`records_found`), without one of which a row needs none; 0: all
+            rows do.
     """
-    call(load(steps, FIND), address(frame), keys, width, columns, rows, 0)
+    call(load(steps, FIND), address(frame), keys, width, columns, rows, before)
+
+
+@inlined
+def records_found(frame: Vector) -> int:
+    """Return the address of the records that `find_rows` has found, a word for each row."""
+    return address(frame) + 8 * (frame[at.SCRATCH] + _FOUND)
 
 
 @inlined
@@ -39,7 +48,9 @@ def found_at(frame: Vector, row: int) -> int:
 
 @inlined
 def _put_key(frame: Vector, key: int, columns: int) -> int:
-    """Put a key of the pool together of that of a delta, and return its address."""
+    """Put a key of the pool together of that of a delta, unless it is a word of it, and return its address."""
+    if frame[at.KEY] == 1:
+        return key + 8 * (columns & 15)
     room = address(frame) + 8 * (frame[at.SCRATCH] + 6 * at.CHUNK)
     for i in range(frame[at.KEY]):
         store(room, i, load(key, (columns >> (4 * i)) & 15))
@@ -60,27 +71,40 @@ def _ask_index(
 
 
 @c_function(6)
-def _find_rows(where: int, keys: int, width: int, columns: int, rows: int, _e: int) -> int:
+def _find_rows(where: int, keys: int, width: int, columns: int, rows: int, before: int) -> int:
     """Ask for lines of the index, then for those of records, then compare keys."""
     frame = frame_at(where)
-    places, scratch, own = frame[at.PLACES], frame[at.SCRATCH], frame[at.KEY]
-    picks = frame[at.BOUNDS] - own - 1
+    places, scratch, own = frame[at.PLACES], where + 8 * frame[at.SCRATCH], frame[at.KEY]
+    picks, count = frame[at.BOUNDS] - own - 1, load(frame[HEAD], at.COUNT)
     (table, shape), wide, broad = table_of(frame[places]), 8 * own, 8 * frame[at.PAYLOAD]
     records, payloads = frame[places + at.KEYS], frame[places + at.WORDS]
-    _ask_index(frame, table, shape, picks, keys, width, columns, rows)
-    for row in range(rows if load(frame[HEAD], at.COUNT) >= _CACHED else 0):
-        h = frame[scratch + row]
-        position = peek(table, shape, frame[scratch + at.CHUNK + row], h)
-        frame[scratch + at.CHUNK + row] = position
+    found, sought, n = scratch + 8 * _FOUND, scratch + 8 * _SOUGHT, 0
+    for row in range(rows):
+        store(found, row, -1)
+        if before == 0 or load(before, row) >= 0:
+            key = _put_key(frame, keys + 8 * row * width, columns)
+            h = hash_row(key, 1) if own == 1 else hash_picked(key, where + 8 * (picks + 1), frame[picks])
+            store(sought, n, row)
+            store(scratch, n, h)
+            store(scratch, at.CHUNK + n, ask(table, shape, h))
+            n += 1
+    for i in range(n if count >= _CACHED else 0):
+        h = load(scratch, i)
+        position = peek(table, shape, load(scratch, at.CHUNK + i), h)
+        store(scratch, at.CHUNK + i, position)
         entry = load(table, position)
         if is_of(entry, h):
             prefetch(records + ((entry & LOW) - 1) * wide)
             prefetch(payloads + ((entry & LOW) - 1) * broad)
-    for row in range(rows):
-        room = _put_key(frame, keys + 8 * row * width, columns)
-        h, start = frame[scratch + row], frame[scratch + at.CHUNK + row]
-        position = seek(table, shape, start, h, room, own, records, wide)
-        frame[scratch + _FOUND + row] = (load(table, position) & LOW) - 1 if position >= 0 else -1
+    for i in range(n):
+        row, h, start = load(sought, i), load(scratch, i), load(scratch, at.CHUNK + i)
+        key = _put_key(frame, keys + 8 * row * width, columns)
+        if own == 1:
+            position = seek(table, shape, start, h, key, 1, records, 8)
+        else:
+            position = seek(table, shape, start, h, key, own, records, wide)
+        if position >= 0:
+            store(found, row, (load(table, position) & LOW) - 1)
     return 0
 
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 Words = npt.NDArray[np.int64]
 
-_HUGE = 4 << 20  # from here on ask for huge pages: random access then misses the cache but not the TLB as well
+_HUGE = 2 << 20  # from here on ask for huge pages: random access then misses the cache but not the TLB as well
 _POPULATE = 23  # MADV_POPULATE_WRITE of Linux 5.14; where it is not known pages come when they are touched
 
 _C: Any = ctypes.CDLL(None)  # NB: lets go of the GIL, which `mmap.madvise` does not
@@ -62,13 +62,22 @@ def advise_huge(memory: mmap.mmap) -> None:
             memory.madvise(mmap.MADV_HUGEPAGE)
 
 
+def _size_of(words: int) -> int:
+    """Return the bytes of whole pages, huge ones if they are, that so many words take.
+
+    The end of a mapping that is no huge page's would be small pages for good.
+    """
+    size = 8 * max(words, 1)
+    page = _HUGE if size >= _HUGE else mmap.PAGESIZE
+    return -(-size // page) * page
+
+
 class _HeapRegion:
     def __init__(self, words: int) -> None:
         self._map(words)
 
     def _map(self, words: int) -> None:
-        size = -(-max(words, 1) * 8 // mmap.PAGESIZE) * mmap.PAGESIZE
-        self._memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self._memory = mmap.mmap(-1, _size_of(words), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self._settle()
 
     def _settle(self) -> None:
@@ -82,7 +91,7 @@ class _HeapRegion:
     def grow(self, words: int) -> None:
         if words <= self.words:
             return
-        size = -(-words * 8 // mmap.PAGESIZE) * mmap.PAGESIZE
+        size = _size_of(words)
         if len(self._memory) < _HUGE <= size:  # what is in small pages would stay there
             self._copy(words)
             return

@@ -70,6 +70,21 @@ for _function, _instruction in ((operator.add, "fadd"), (operator.sub, "fsub"), 
     _operator(_function, _instruction)
 
 
+class _Negation(templates.AbstractTemplate):
+    def generic(self, arguments: Any, _: Any) -> Any:
+        return _packed(_packed) if arguments == (_packed,) else None
+
+
+_infer_global(operator.neg)(_Negation)
+
+
+def _negate(_: Any, builder: Any, __: Any, values: Any) -> Any:
+    return builder.fneg(*values)
+
+
+_lower_builtin(operator.neg, _packed)(_negate)
+
+
 def _spread(builder: Any, value: Any) -> Any:
     """Fill a vector with one value."""
     kind = ir.VectorType(value.type, LANES)

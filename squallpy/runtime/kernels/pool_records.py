@@ -48,7 +48,7 @@ from squallpy.runtime.kernels.page_watch import mark_written
 from squallpy.runtime.kernels.payload_arithmetic import add, copy, is_zero
 from squallpy.runtime.kernels.postings import ask_unlink, has_room, link, renumber, unlink, unlink_all
 
-_WIDE: Final = 256  # bytes of a payload whose lines are asked for a few rows ahead, besides its first and last
+_WIDE: Final = 128  # bytes of a payload whose lines are asked for a few rows ahead, besides its first and last
 _AHEAD: Final = 3
 
 

@@ -16,7 +16,7 @@ from numba import carray  # type: ignore[attr-defined]
 
 from squallpy.base.rings.cofactor import PLAIN, POWERS
 from squallpy.runtime.kernels import pool_layout as at
-from squallpy.runtime.kernels.cofactor_products import add_product, settle, workspace
+from squallpy.runtime.kernels.cofactor_products import TILE, add_products, settle, workspace
 from squallpy.runtime.kernels.group_index import grouped
 from squallpy.runtime.kernels.intrinsics import load, pointer, store
 from squallpy.runtime.kernels.kernel_compiler import (
@@ -267,8 +267,8 @@ def _summed_product(outcome: Vector, columns: Vector, places: Vector) -> Words:
     if outcome[4] & POWERS:
         return sum_monomials(outcome[4], outcome, 6, stop, columns, places)
     work = workspace(outcome[4], outcome, 6, stop)
-    for i in range(places.shape[1]):
-        add_product(address(work), outcome, 6, stop, columns, places, i)
+    for i in range(0, places.shape[1], TILE):
+        add_products(address(work), outcome, 6, stop, columns, places, i, min(TILE, places.shape[1] - i))
     settle(address(work), address(words))
     return words
 
@@ -302,7 +302,7 @@ def _emitted(outcome: Vector, columns: Vector, places: Vector) -> tuple[Words, W
                 continue
             work = workspace(ring, outcome, lane, stop)
             for i in range(n):
-                add_product(address(work), outcome, lane, stop, columns, places, i)
+                add_products(address(work), outcome, lane, stop, columns, places, i, 1)
                 settle(address(work), here + i * broad + 8 * offset)
             lane = stop
             continue
