@@ -2,6 +2,7 @@
 
 import errno
 import io
+import mmap
 import os
 import pickle
 from collections import Counter
@@ -211,6 +212,29 @@ def test_room_for_a_region_is_there_before_it_is_used(tmp_path: Path, monkeypatc
     with pytest.raises(OSError, match="no room to grow state by"):
         region.grow(pool_storage._PIECE)
     assert file.stat().st_size == size and len(region.array()) == size // 8
+
+
+def test_the_system_knows_how_files_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records on a disk are looked up, so that pages beside theirs are of no use; a snapshot reads all, in order."""
+    told = dict[int, list[int]]()
+    advise = pool_storage._Mapping.advise
+
+    def heard(mapping: pool_storage._Mapping, how: int) -> None:
+        told.setdefault(mapping.address, []).append(how)
+        advise(mapping, how)
+
+    monkeypatch.setattr(pool_storage._Mapping, "advise", heard)
+    storage = MappedStorage(tmp_path)
+    store = Store(StoreLayout(LAYOUT.pools, BLOCKS.blocks), storage)
+    fill(store, 0, 3000)
+    names = {region.address: region._path.name for region in storage._regions}
+    for snapshot in (False, True):
+        if snapshot:
+            store.snapshot(io.BytesIO())
+        for address, name in names.items():
+            usual = mmap.MADV_NORMAL if name.startswith("block.") else mmap.MADV_RANDOM
+            expected = [mmap.MADV_SEQUENTIAL, usual] if snapshot else [usual]
+            assert told.pop(address)[-len(expected) :] == expected, name
 
 
 def test_only_pools_are_looked_up_by_key() -> None:

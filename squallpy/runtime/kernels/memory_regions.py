@@ -10,7 +10,7 @@ bytes, so doubling a gigabyte is as quick as doubling a page. `state/pool_storag
 
 import ctypes
 import mmap
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, Protocol
 
 import numpy as np
@@ -46,8 +46,11 @@ class Storage(Protocol):
 
     shared: bool  # may another process change what a region of ours looks like?
 
-    def region(self, name: str, words: int) -> Region:
-        """Open the region of that name, making it (zeroed) if there is none."""
+    def region(self, name: str, words: int, is_looked_up: bool = True) -> Region:
+        """Open the region of that name, making it (zeroed) if there is none; words of it are looked up, or all read."""
+
+    def read_in_order(self) -> AbstractContextManager[None]:
+        """Tell the system that regions are read from begin to end for a while."""
 
 
 def address_of(memory: mmap.mmap) -> int:
@@ -118,8 +121,11 @@ class _Heap:
 
     shared = False
 
-    def region(self, name: str, words: int) -> Region:
+    def region(self, name: str, words: int, is_looked_up: bool = True) -> Region:
         return _HeapRegion(words)
+
+    def read_in_order(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def __repr__(self) -> str:
         return "HEAP"

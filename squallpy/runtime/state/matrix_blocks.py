@@ -34,7 +34,7 @@ class MatrixBlock:
 
     def __init__(self, layout: BlockLayout, storage: Storage) -> None:
         self.layout = layout
-        self._region = storage.region(f"block.{quote(layout.name, safe=' ')}", _HEAD)
+        self._region = storage.region(f"block.{quote(layout.name, safe=' ')}", _HEAD, is_looked_up=False)
 
     @property
     def shape(self) -> tuple[int, int]:

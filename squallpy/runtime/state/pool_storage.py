@@ -3,14 +3,18 @@
     Pool(1, payload, storage=MappedStorage(Path("/dev/shm/q/part-3/state.0")), name="orders")
 
 Files grow in place, and have the room that they grow by from then on: a store into a promise that a full file system
-cannot keep would be a SIGBUS. A directory on a disk works for state larger than memory, slower: the system pages.
+cannot keep would be a SIGBUS. A directory on a disk works for state larger than memory, slower: the system reads the
+page that a record is on, and those behind it only while all is read in order.
 """
 
 import ctypes
 import mmap
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
@@ -22,6 +26,7 @@ _C: Any = ctypes.CDLL(None, use_errno=True)
 _C.mmap.restype = ctypes.c_void_p
 _C.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int64]
 _C.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+_C.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 _FAILED = ctypes.c_void_p(-1).value
 _PIECE = mmap.PAGESIZE  # bytes that files are multiples of
 _AHEAD = 16  # addresses that a file is given, by its bytes
@@ -42,14 +47,19 @@ class _Mapping:
         self.size = size
         self.__array_interface__ = {"version": 3, "typestr": "<i8", "shape": (size // 8,), "data": (address, False)}
 
+    def advise(self, how: int) -> None:
+        """Tell the system how what is not in memory will be read: a hint."""
+        _C.madvise(self.address, self.size, how)
+
     def __del__(self, unmap: Any = _C.munmap) -> None:
         if hasattr(self, "address"):
             unmap(self.address, self.size)
 
 
 class _FileRegion:
-    def __init__(self, path: Path, words: int) -> None:
+    def __init__(self, path: Path, words: int, is_looked_up: bool) -> None:
         self._path = path
+        self._usual = mmap.MADV_RANDOM if is_looked_up else mmap.MADV_NORMAL
         self._mapping: _Mapping | None = None
         self._extend(words)
 
@@ -65,6 +75,7 @@ class _FileRegion:
             size = max(size, present)
             if self._mapping is None or self._mapping.size < size:
                 self._mapping = _Mapping(file, self._path, _AHEAD * size)
+                self._mapping.advise(self._usual)
         finally:
             os.close(file)
         self.address, self.words = self._mapping.address, size // 8
@@ -91,6 +102,11 @@ class _FileRegion:
     def populate(self, start: int, stop: int) -> None:
         """Do nothing: files have their room allocated."""
 
+    def read_in_order(self, begins: bool) -> None:
+        """Tell the system that all of the file is read, or that this has ended."""
+        if self._mapping:
+            self._mapping.advise(mmap.MADV_SEQUENTIAL if begins else self._usual)
+
 
 class MappedStorage:
     """Regions as files in a directory, for processes that take turns under a lock of their own."""
@@ -99,10 +115,24 @@ class MappedStorage:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        self._regions: WeakSet[_FileRegion] = WeakSet()
         directory.mkdir(parents=True, exist_ok=True)
 
-    def region(self, name: str, words: int) -> Region:
-        return _FileRegion(self.directory / name, words)
+    def region(self, name: str, words: int, is_looked_up: bool = True) -> Region:
+        region = _FileRegion(self.directory / name, words, is_looked_up)
+        self._regions.add(region)
+        return region
+
+    @contextmanager
+    def read_in_order(self) -> Iterator[None]:
+        regions = [*self._regions]
+        for region in regions:
+            region.read_in_order(True)
+        try:
+            yield
+        finally:
+            for region in regions:
+                region.read_in_order(False)
 
     def __repr__(self) -> str:
         return f"MappedStorage({str(self.directory)!r})"

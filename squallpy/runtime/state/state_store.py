@@ -91,7 +91,7 @@ class Store(Mapping[str, Container]):
     """Pools by name, `dictionary` and `blocks`; with shared storage, whatever another process left there."""
 
     def __init__(self, layout: StoreLayout, storage: Storage = HEAP, *, dictionary: Dictionary | None = None) -> None:
-        self.layout = layout
+        self.layout, self._storage = layout, storage
         self.dictionary = Dictionary(storage) if dictionary is None else dictionary
         self._pools = {pool.name: pool.open(storage) for pool in layout.pools}
         self.blocks = {block.name: MatrixBlock(block, storage) for block in layout.blocks}
@@ -184,7 +184,7 @@ class Store(Mapping[str, Container]):
             "pools": [[name, len(pool), pool.key_width, pool.payload.width] for name, pool in self.items()],
             "blocks": [[name, *block.shape, block.layout.dtype] for name, block in self.blocks.items()],
         }
-        with pa.CompressedOutputStream(_KeepOpen(sink), "zstd") as out:
+        with self._storage.read_in_order(), pa.CompressedOutputStream(_KeepOpen(sink), "zstd") as out:
             line = json.dumps(head).encode()
             out.write(len(line).to_bytes(8, "little") + line)
             parts: list[npt.NDArray[Any]] = [*names, *(part for pool in self.values() for part in pool.rows())]
