@@ -33,13 +33,12 @@ from bench.data.tables import CACHE, generate, read_plain
 from bench.engines.shared_cluster import warm
 from bench.measure.processes import busy, work
 from squallpy.base.records import dataclass
-from squallpy.base.settings import JoinOperator, Settings
+from squallpy.base.settings import BINARY_OPERATORS, Settings
 from squallpy.runtime.observers.report import BatchReport, JoinReport
 from squallpy.session import RunOptions, Session
 from squallpy.testing.ignoring_sink import IgnoringSink
 
 MASTER = "local[2]"
-OPERATORS = tuple(operator.value for operator in JoinOperator if operator is not JoinOperator.AUTO)
 ZIPF = (0.0, 0.25, 0.5, 0.75, 1.0)
 WARM = 4  # batches of the run that is not counted
 LINEITEM = (
@@ -240,17 +239,17 @@ def plot(cases: Cases, path: Path) -> None:
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(2, 1, figsize=(11, 6.5), layout="constrained", sharex=True)
-    width, at = 1 / (len(OPERATORS) + 1), np.arange(len(cases))
-    for number, operator in enumerate(OPERATORS):
+    width, at = 1 / (len(BINARY_OPERATORS) + 1), np.arange(len(cases))
+    for number, operator in enumerate(BINARY_OPERATORS):
         here = [(i, case[operator]) for i, case in enumerate(cases.values()) if operator in case]
-        places = at[[i for i, _ in here]] + (number - len(OPERATORS) / 2 + 0.5) * width
+        places = at[[i for i, _ in here]] + (number - len(BINARY_OPERATORS) / 2 + 0.5) * width
         colour = f"tab:{COLOURS[operator]}"
         axes[0].bar(places, [one.seconds for _, one in here], width, color=colour, label=operator)
         axes[1].bar(places, [one.load / 1000 for _, one in here], width, color=colour)
     axes[0].set(ylabel="seconds")
     axes[1].set(ylabel="thousand tuples at the busiest joiner", yscale="log")
     axes[1].set_xticks(at, [f"{join}\nz = {z:g}" for join, z in cases])
-    axes[0].legend(fontsize=8, ncols=len(OPERATORS))
+    axes[0].legend(fontsize=8, ncols=len(BINARY_OPERATORS))
     for axis in axes:
         axis.grid(True, axis="y", alpha=0.3)
     figure.savefig(path, dpi=110)
@@ -278,7 +277,7 @@ def main() -> None:
             for z in given.zipf if equal else (0.0,):
                 path.write_text(script(join, skewed(float(scale), z)))
                 case = cases[join, z] = {}
-                operators = OPERATORS if equal else OPERATORS[1:-1]
+                operators = BINARY_OPERATORS if equal else BINARY_OPERATORS[1:-1]
                 if first:
                     for operator in operators:
                         run(path, operator, given, WARM)
