@@ -16,6 +16,8 @@ ranges alone is kept in its sorted indexes (`sorted_pool.py`), one that is only 
 Source: record pools of `dbtoaster-batch-ivm` §5.2.1.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from squallpy.base.index_order import Order
@@ -136,11 +138,17 @@ class Pool(OrderedContainer):
         self._upsert(keys, rows, lifting)
 
     def _upsert(self, keys: Words, words: Words, lifting: Words) -> None:
+        frame = self._area.current()
+        self._add(keys, words, lambda start, stop: upsert_records(frame, keys, words, lifting, start, stop))
+
+    def _add(self, keys: Words, words: Words, add: Callable[[int, int], int]) -> None:
+        """Add rows by a kernel that returns the first for which there was no room, a piece at a time while the index
+        grows."""
         frame, done = self._area.current(), 0
         while done < len(keys):
             growing = self._area.head[pool_layout.GROWING]
             start, stop = done, min(len(keys), done + _PIECE) if growing else len(keys)
-            done = upsert_records(frame, keys, words, lifting, start, stop)
+            done = add(start, stop)
             assert done >= 0, f"keys {keys.shape} and words {words.shape} do not fit {self!r}"
             if growing:
                 grow_on(frame, max(_LEAST, done - start))
@@ -159,21 +167,11 @@ class Pool(OrderedContainer):
     def exchange(self, gone: Words, keys: Words, words: Words) -> None:
         """Drop records by their slots, and add others, of which none is there and none is zero."""
         assert not self.sorted
-        frame, done = self._area.current(), 0
+        frame = self._area.current()
         detach_records(frame, gone)
-        while done < len(keys):
-            growing = self._area.head[pool_layout.GROWING]
-            start, stop = done, min(len(keys), done + _PIECE) if growing else len(keys)
-            done = attach_records(frame, gone, keys, words, start, stop)
-            assert done >= 0, f"keys {keys.shape} and words {words.shape} do not fit {self!r}"
-            if growing:
-                grow_on(frame, max(_LEAST, done - start))
-            if done < stop:
-                self.make_room()
+        self._add(keys, words, lambda start, stop: attach_records(frame, gone, keys, words, start, stop))
         if len(gone) > len(keys):
             close_gaps(frame, np.sort(gone[len(keys) :])[::-1].copy())
-        if len(self) >= self._ready:
-            self._look_ahead()
 
     def probe(self, keys: Words) -> Words:
         """Find the slot of each key, −1 where there is none."""

@@ -17,7 +17,6 @@ from squallpy.runtime.kernels.hash_index import (
     LOW,
     after,
     ask,
-    full,
     go_on_growing,
     home,
     insert,
@@ -145,12 +144,7 @@ def upsert_records(frame: Vector, rows: Vector, payloads: Vector, lifting: Vecto
     count = load(head, at.COUNT)
     for chunk in range(start, stop, at.CHUNK):
         here = min(at.CHUNK, stop - chunk)
-        if (
-            full(count + at.CHUNK, shape)
-            or (count + at.CHUNK) * key > frame[places + at.KEYS + 1]
-            or (count + at.CHUNK) * payload > frame[places + at.WORDS + 1]
-            or not has_room(frame, count)
-        ):
+        if not has_room(frame, count):
             store(head, at.COUNT, count)
             return chunk
         ask_records(frame, base, chunk, here)

@@ -149,7 +149,15 @@ def ask_unlink(frame: Vector, start: int, count: int) -> None:
 
 @inlined
 def has_room(frame: Vector, count: int) -> bool:
-    """True if a chunk of records can be linked, whatever their keys, in a pool of `count`."""
+    """True if a chunk of records can be added, and linked, whatever their keys, to a pool of `count`."""
+    places, then = frame[at.PLACES], count + at.CHUNK
+    _, shape = table_of(frame[places])
+    if (
+        full(then, shape)
+        or then * frame[at.KEY] > frame[places + at.KEYS + 1]
+        or then * frame[at.PAYLOAD] > frame[places + at.WORDS + 1]
+    ):
+        return False
     for s in range(frame[at.SLICES]):
         place, state = _place(frame, s), _state(frame, s)
         _, shape = table_of(frame[place])

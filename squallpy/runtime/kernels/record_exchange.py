@@ -8,7 +8,7 @@ about as many come as go this saves half of the work.
 
 from squallpy.runtime.kernels import pool_layout as at
 from squallpy.runtime.kernels.group_index import hash_record
-from squallpy.runtime.kernels.hash_index import HIGH, ask, full, home, insert, remove, seek, seek_number, table_of
+from squallpy.runtime.kernels.hash_index import HIGH, ask, home, insert, remove, seek, seek_number, table_of
 from squallpy.runtime.kernels.intrinsics import load, prefetch, store
 from squallpy.runtime.kernels.kernel_compiler import GIVEN_MATRIX, GIVEN_VECTOR, VECTOR, Vector, address, kernel
 from squallpy.runtime.kernels.memory_area import HEAD
@@ -52,12 +52,7 @@ def attach_records(frame: Vector, gaps: Vector, rows: Vector, payloads: Vector, 
     base, given, count = address(rows), address(payloads), load(head, at.COUNT)
     for chunk in range(start, stop, at.CHUNK):
         here = min(at.CHUNK, stop - chunk)
-        if (
-            full(count + at.CHUNK, shape)
-            or (count + at.CHUNK) * key > frame[places + at.KEYS + 1]
-            or (count + at.CHUNK) * payload > frame[places + at.WORDS + 1]
-            or not has_room(frame, count)
-        ):
+        if not has_room(frame, count):
             store(head, at.COUNT, count)
             return chunk
         ask_records(frame, base, chunk, here)

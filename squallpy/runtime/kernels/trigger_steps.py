@@ -177,12 +177,7 @@ def _enter(where: int, key: int, grow: int, pool: int, _d: int, _e: int) -> int:
         mark_written(frame, record)
         return record
     count = load(head, at.COUNT)
-    if (
-        full(count + at.CHUNK, shape)
-        or (count + at.CHUNK) * width > frame[places + at.KEYS + 1]
-        or (count + at.CHUNK) * broad > frame[places + at.WORDS + 1]
-        or not has_room(frame, count)
-    ):
+    if not has_room(frame, count):
         if call(grow, pool, 0, 0, 0, 0, 0) == 0:
             return -1
         table, shape = table_of(frame[places])
