@@ -21,9 +21,9 @@ def faults() -> int:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a hint that only Linux takes")
 def oracle_populated_pages_do_not_fault() -> None:
-    ready, left = (HEAP.region(name, 2 * MEGA) for name in ("ready", "left"))
+    ready, left = (HEAP.region(name, 64 * MEGA) for name in ("ready", "left"))  # dozens of pages, if they are huge, too
     ready.array()[:100] = 5
-    _populate([(ready, 50, 4 * MEGA)])  # its end is clipped
+    _populate([(ready, 50, 80 * MEGA)])  # its end is clipped
     touched = []
     for region in (ready, left):
         before = faults()

@@ -145,8 +145,8 @@ class DirectBatch:
             for number, (view, delta) in enumerate(run.code.unique)
             if view in self._unique
         ]
-        self._edition = store.dictionary.edition
-        self._is_first = False  # the batch before was the first
+        self._edition = -1  # of the dictionary, whose numbers of texts groups have noted
+        self._is_first = True  # the batch before was the first, or there was none, which need not be the first
         self._reports = dict[tuple[int, ...], BatchReport]()  # by the rows of each relation
         self._interpreted: Stats = {}  # lookups of the batch's interpreted statements, regressions without an answer
 
