@@ -1,5 +1,5 @@
 """Every step test on one executor: six of eight with the optimizer on and state in a checkpoint, one with the optimizer
-off and state nowhere, one on partitions; some on Spark, too. `make test` has a quarter of those with generated rows,
+off and state nowhere, one on partitions; some on Spark, too. `make test` has an eighth of those with generated rows,
 `make alike` the others; `make long` has all on all executors."""
 
 import re
@@ -97,7 +97,7 @@ def marks_of(path: Path, is_long: bool = False) -> list[pytest.MarkDecorator]:
     """Mark a file: expected to fail if it is known to, `long` or `alike`, and of one process, which asks the oracle
     once."""
     marks = [pytest.mark.xfail(reason=KNOWN[path.stem], strict=True)] if path.stem in KNOWN else []
-    is_alike = "generated" in path.parts and crc32(path.stem.encode()) % 4 > 0  # each is made of many queries
+    is_alike = "generated" in path.parts and crc32(path.stem.encode()) % 8 > 0  # each is made of many queries
     chosen = [pytest.mark.long] if is_long else [pytest.mark.alike] if is_alike else []
     return [pytest.mark.xdist_group(path.stem), *marks, *chosen]
 

@@ -76,7 +76,7 @@ class GridPolicy:
         """Plan a batch of so many rows, which are counted before they are sent, as if it were the first of several."""
         plan, controllers = self.plan, self.controllers
         coming = self._expect(controllers[0].sizes + self.expired, rows)
-        later = coming.times(FORESIGHT_BATCHES), self.expiring.times(FORESIGHT_BATCHES)
+        later = coming.times(batches := self._foresight), self.expiring.times(batches)
         match plan:
             case Copying() if self._is_moot(*later):
                 plan, controllers = self._abandon(plan)
@@ -99,6 +99,13 @@ class GridPolicy:
     def observe(self, stats: Mapping[str, Any]) -> "GridPolicy":
         """Take in the statistics of the batch."""
         return self._observe(stats["joiners"])
+
+    @property
+    def _foresight(self) -> int:
+        """The batches for which to plan: of windows, no more than half of what they hold passes out by then."""
+        held, going = self.controllers[0].sizes, self.expiring
+        most = (held.r + held.s) // (2 * (going.r + going.s)) if going != NOTHING else FORESIGHT_BATCHES
+        return max(1, min(FORESIGHT_BATCHES, most))
 
     def _advance(self, plan: Copying, high: int) -> Copying:
         """Let a batch copy up to a hash.
