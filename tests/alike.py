@@ -1,4 +1,4 @@
-"""Tests of which many are alike: how many of each `make test` runs. CI and `make alike` run the others, too."""
+"""Tests that are many alike, or long: how many of each `make test` runs. CI and `make alike` run the others, too."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

@@ -89,12 +89,10 @@ def serve(plan: Plan, number: int, folder: Path, limit: int | None, pipe: Connec
         began = perf_counter()
         output = runs[stage](store, messages)
         pipe.send((output, perf_counter() - began))
-    most, cached = (int((group / name).read_text().split()[at]) for name, at in USED)
+    most = int((group / "memory.max_usage_in_bytes").read_text())
+    cached = int((group / "memory.stat").read_text().split()[1])  # NB: its first line is `cache BYTES`
     state = sum(pool["bytes"] for pool in store.usage().values())
     pipe.send(Ended(state, most - cached))
-
-
-USED = (("memory.max_usage_in_bytes", 0), ("memory.stat", 1))  # NB: the first line of the second is `cache BYTES`
 
 
 class Joiner:

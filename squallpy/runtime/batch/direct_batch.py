@@ -146,7 +146,7 @@ class DirectBatch:
             if view in self._unique
         ]
         self._edition = -1  # of the dictionary, whose numbers of texts groups have noted
-        self._is_first = True  # the batch before was the first, or there was none, which need not be the first
+        self._was_first: bool | None = None  # the batch before; None without one: a run may go on with others' state
         self._reports = dict[tuple[int, ...], BatchReport]()  # by the rows of each relation
         self._interpreted: Stats = {}  # lookups of the batch's interpreted statements, regressions without an answer
 
@@ -324,7 +324,7 @@ class DirectBatch:
 
     def _drive(self, first: bool) -> Changed | None:
         words, names = self._words, self._store.dictionary
-        if first or self._is_first:
+        if first != self._was_first:
             self._note_first(first)
         if self._of_texts and self._edition != names.edition:
             self._edition = names.edition
@@ -357,7 +357,7 @@ class DirectBatch:
 
     def _note_first(self, first: bool) -> None:
         """Tell the driver and derivations whether the batch is the first, whose results somebody else changes."""
-        self._is_first = first
+        self._was_first = first
         self._words[at.RESULTS] = 0 if first else len(self._rooms)
         for each in self._derivations:
             each.is_first = first

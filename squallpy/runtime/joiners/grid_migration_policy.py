@@ -76,7 +76,8 @@ class GridPolicy:
         """Plan a batch of so many rows, which are counted before they are sent, as if it were the first of several."""
         plan, controllers = self.plan, self.controllers
         coming = self._expect(controllers[0].sizes + self.expired, rows)
-        later = coming.times(batches := self._foresight), self.expiring.times(batches)
+        batches = self._foresight
+        later = coming.times(batches), self.expiring.times(batches)
         match plan:
             case Copying() if self._is_moot(*later):
                 plan, controllers = self._abandon(plan)
@@ -102,7 +103,7 @@ class GridPolicy:
 
     @property
     def _foresight(self) -> int:
-        """The batches for which to plan: of windows, no more than half of what they hold passes out by then."""
+        """The number of batches to plan for: at most until half of what windows hold has passed out."""
         held, going = self.controllers[0].sizes, self.expiring
         most = (held.r + held.s) // (2 * (going.r + going.s)) if going != NOTHING else FORESIGHT_BATCHES
         return max(1, min(FORESIGHT_BATCHES, most))
