@@ -87,7 +87,7 @@ def by_spark(session: SparkSession, server: KafkaServer, suffix: str, each: Rows
 
 def main() -> None:
     given = arguments()
-    jars = ",".join(map(str, find_jars(CONNECTOR, GROUPS).glob("*.jar")))
+    jars = ",".join(map(str, find_jars([CONNECTOR], GROUPS).glob("*.jar")))
     with (
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as room,
         start("local[2]", {**SETTINGS, "spark.jars": jars}) as cluster,

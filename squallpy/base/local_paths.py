@@ -6,13 +6,14 @@ local_path("~/x")  →  /home/ann/x      local_path("file:///a%20b")  →  /a b 
 import os
 import re
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from squallpy.base.errors import SquallError
 
 # NB: one letter is a drive, not a scheme; and `10:30.csv` or `a:b` are file names
 _URI = re.compile(r"\s*(?P<scheme>file(?=:)|[a-z][a-z0-9+.-]+(:[a-z0-9+.-]+)*(?=:/)):", re.IGNORECASE)
 _HERE = ("", "localhost")
+_LITERAL = "/!$&'()*+,;=:@~"  # in the path of a URI
 
 
 def scheme_of(place: str) -> str | None:
@@ -47,6 +48,23 @@ def local_path(place: str) -> Path | None:
     if "\0" in path:
         raise ValueError("a path has no NUL")
     return Path(path)
+
+
+def join_path(folder: str, name: str) -> str:
+    """Append a name to a path or URI: join_path("s3://b/q?region=eu", "a b")  →  s3://b/q/a%20b?region=eu"""
+    scheme = scheme_of(folder)
+    if scheme is None:
+        return f"{folder}/{name}"
+    path, mark, options = folder.partition("?")
+    # NB: Arrow decodes URIs of its own file systems, and none of fsspec's
+    return f"{path.rstrip('/')}/{name if scheme.startswith('fsspec+') else quote(name, _LITERAL)}{mark}{options}"
+
+
+def show_uri(uri: str) -> str:
+    """Format a URI for messages: without its options and user, which may be secrets, and with its letters decoded."""
+    scheme, mark, rest = uri.strip().partition("?")[0].partition("://")
+    server, slash, path = rest.partition("/")
+    return f"{scheme}{mark}{server.rpartition('@')[2]}{slash}{path if scheme.startswith('fsspec+') else unquote(path)}"
 
 
 def output_place(place: str, option: str) -> Path | str:

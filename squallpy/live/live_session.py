@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from squallpy.base.errors import Span, SquallError
-from squallpy.base.local_paths import local_path
+from squallpy.base.local_paths import join_path, local_path
 from squallpy.base.settings import Settings, parse_settings
 from squallpy.catalog.catalog import Catalog
 from squallpy.catalog.relation import Field
@@ -42,7 +42,6 @@ from squallpy.live.snapshot_query import answer
 from squallpy.live.subscription import LIMIT, NewestChange, Subscription, ViewChange, closed_by_errors
 from squallpy.logical.nodes import Query
 from squallpy.runtime.checkpoint.checkpoint import hold_lease
-from squallpy.runtime.checkpoint.durable_folder import join_path
 from squallpy.runtime.checkpoint.session_checkpoint import SessionCheckpoint, SessionRecord
 from squallpy.runtime.observers.protocol import Observer, Observers
 from squallpy.runtime.observers.report import BatchReport

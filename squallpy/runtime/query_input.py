@@ -16,13 +16,14 @@ from types import MappingProxyType
 
 from squallpy.base.batch_trigger import AS_IT_COMES, BatchTrigger
 from squallpy.base.events import QUERY, WARNING, log_event
+from squallpy.base.local_paths import join_path
 from squallpy.base.timing import read_time
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.window_spec import ARRIVAL
 from squallpy.physical.matrix.matrix_plan import under_matrices
 from squallpy.runtime.checkpoint.checkpoint import CannotMove, Repeat, recorded_sizes
 from squallpy.runtime.checkpoint.checksummed_record import read_record, write_record
-from squallpy.runtime.checkpoint.durable_folder import join_path, open_durable
+from squallpy.runtime.checkpoint.durable_folder import open_durable
 from squallpy.runtime.checkpoint.input_files import Inputs
 from squallpy.runtime.checkpoint.offset_log import OffsetLog
 from squallpy.runtime.checkpoint.spool import SpooledSource

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.connectors.servers import KafkaServer, PostgresServer
+from tests.connectors.servers import PASSWORD, KafkaServer, PostgresServer, S3Server
 
 
 @pytest.fixture(scope="session")
@@ -26,6 +26,22 @@ def kafka() -> Iterator[KafkaServer]:
         server = KafkaServer(Path(folder))
         yield server
         server.kill()
+
+
+@pytest.fixture(scope="session")
+def running_s3() -> Iterator[S3Server]:
+    with TemporaryDirectory(prefix="squallpy-s3-", ignore_cleanup_errors=True) as folder:
+        server = S3Server(Path(folder))
+        yield server
+        server.stop()
+
+
+@pytest.fixture
+def s3(running_s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Server:
+    """The server of the process, whose user the environment has."""
+    for name, value in (("AWS_ACCESS_KEY_ID", running_s3.user), ("AWS_SECRET_ACCESS_KEY", PASSWORD)):
+        monkeypatch.setenv(name, value)
+    return running_s3
 
 
 @pytest.fixture

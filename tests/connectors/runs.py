@@ -45,7 +45,7 @@ class Answers:
 def run(
     text: str,
     answers: Answers | None = None,
-    checkpoint: Path | None = None,
+    checkpoint: Path | str | None = None,
     rows: int | None = None,
     trigger: str = "available-now",
     stop: threading.Event | None = None,

@@ -19,6 +19,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 KAFKA, PASSWORD = "org.apache.kafka:kafka_2.13:4.1.0", "geheim"
+S3 = ("org.gaul:s3proxy:4.1.0", "com.fasterxml.jackson.core:jackson-annotations:2.21")
 PLACES = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/local/bin")
 SETTINGS = {
     "wal_level": "logical", "max_replication_slots": "32", "max_wal_senders": "32", "listen_addresses": "127.0.0.1",
@@ -37,28 +38,33 @@ def find_kafka() -> Path:
     """Return the folder of the jars of a broker; skips the test without Java or Maven."""
     if not shutil.which("openssl"):
         missing("the certificate of Kafka's broker needs openssl (Debian: apt-get install openssl)")
-    return find_jars(KAFKA)
+    return find_jars([KAFKA])
 
 
-def find_jars(artifact: str, *options: str) -> Path:
-    """Return the folder of an artifact's jars and those that it needs, which Maven brings once."""
-    group, name, version = artifact.split(":")
+def find_jars(artifacts: Sequence[str], *options: str) -> Path:
+    """Return the folder of the jars of artifacts and of what they need, which Maven brings once."""
+    _, name, version = artifacts[0].split(":")
     place = Path.home() / ".cache" / "squallpy-tests" / f"{name.partition('_')[0]}-{version}"
     if not place.exists():
         if not shutil.which("mvn") or not shutil.which("java"):
             missing(f"{name} needs Java and Maven (Debian: apt-get install maven)")
         draft = place.with_name(f"{place.name}.{os.getpid()}")
         draft.mkdir(parents=True)
-        needed = f"<groupId>{group}</groupId><artifactId>{name}</artifactId><version>{version}</version>"
+        needed = "".join(
+            "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>".format(
+                *artifact.split(":")
+            )
+            for artifact in artifacts
+        )
         (draft / "pom.xml").write_text(
             '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
             "<groupId>squallpy.tests</groupId><artifactId>jars</artifactId><version>1</version>"
-            f"<packaging>pom</packaging><dependencies><dependency>{needed}</dependency></dependencies></project>"
+            f"<packaging>pom</packaging><dependencies>{needed}</dependencies></project>"
         )
         command = ["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={draft}", *options]
         made = subprocess.run(command, cwd=draft, capture_output=True, text=True)
         if made.returncode:
-            missing(f"Maven does not bring {artifact}: {made.stdout[-500:]}")
+            missing(f"Maven does not bring {artifacts[0]}: {made.stdout[-500:]}")
         draft.rename(place)
     return place
 
@@ -135,6 +141,44 @@ class KafkaServer:
         """Create a topic."""
         for future in self.admin.create_topics([NewTopic(topic, partitions, 1)]).values():
             future.result(30)
+
+
+class S3Server:
+    """An object store that answers as Amazon's S3, over files in a folder, with one bucket."""
+
+    user, bucket = "ann", "lake"
+
+    def __init__(self, folder: Path) -> None:
+        jars = find_jars(S3, "-DincludeScope=runtime")
+        (folder / "objects" / self.bucket).mkdir(parents=True)
+        self.address = f"127.0.0.1:{free_port()}"
+        settings = {
+            "s3proxy.endpoint": f"http://{self.address}", "s3proxy.authorization": "aws-v2-or-v4",
+            "s3proxy.identity": self.user, "s3proxy.credential": PASSWORD,
+            "jclouds.provider": "filesystem-nio2", "jclouds.filesystem.basedir": f"{folder}/objects",
+            "jclouds.identity": self.user, "jclouds.credential": PASSWORD,
+        }  # fmt: skip
+        (folder / "server.properties").write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        log = open(folder / "log", "ab")  # noqa: SIM115
+        command = ["java", "-Xmx256m", "-cp", f"{jars}/*", "org.gaul.s3proxy.Main", "--properties", "server.properties"]
+        env = os.environ | {"LOG_LEVEL": "warn"}
+        self.process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, env=env)
+        host, port = self.address.split(":")
+        until = time.monotonic() + 60
+        while True:
+            with suppress(OSError):
+                socket.create_connection((host, int(port)), timeout=2).close()
+                return
+            assert self.process.poll() is None and time.monotonic() < until, (folder / "log").read_text()
+            time.sleep(0.05)
+
+    def uri(self, name: str) -> str:
+        """Return the URI of a name in the bucket, as Arrow reads it; its user is in the environment."""
+        return f"s3://{self.bucket}/{name}?endpoint_override={self.address}&scheme=http&region=eu-west-1"
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.wait(60)
 
 
 def find_postgres() -> Path:

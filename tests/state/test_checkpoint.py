@@ -15,12 +15,12 @@ import pyarrow as pa
 import pytest
 
 from squallpy.base.errors import SquallError
-from squallpy.base.local_paths import local_path
+from squallpy.base.local_paths import join_path, local_path, show_uri
 from squallpy.base.settings import Settings
 from squallpy.logical.nodes import Query
 from squallpy.runtime.checkpoint.checkpoint import CheckpointIdentity, is_used, open_checkpoint
 from squallpy.runtime.checkpoint.checksummed_record import read_record, write_record
-from squallpy.runtime.checkpoint.durable_folder import LocalDurable, join_path, open_durable
+from squallpy.runtime.checkpoint.durable_folder import LocalDurable, open_durable
 from squallpy.runtime.checkpoint.state_folders import StateLocation
 from squallpy.runtime.sources import replay
 from squallpy.runtime.sources.replay import BackfillReplay, Replay
@@ -246,6 +246,10 @@ def fault_a_folder_that_only_looks_like_one(script: Path, mine: str) -> None:
 def test_names_within_a_place() -> None:
     assert join_path("/a/b", "c") == "/a/b/c"
     assert join_path("s3://a/b/?region=eu", "c") == "s3://a/b/c?region=eu"
+    odd = join_path("s3://me:pw@a/b?region=eu", "day=1/ä b%20?#.csv")
+    assert odd == "s3://me:pw@a/b/day=1/%C3%A4%20b%2520%3F%23.csv?region=eu"
+    assert show_uri(odd) == "s3://a/b/day=1/ä b%20?#.csv"
+    assert show_uri(join_path("fsspec+file:///a", "b%20 c")) == "fsspec+file:///a/b%20 c"
     assert local_path("file:///a%20b/c") == Path("/a b/c") and local_path("s3://a/b") is None
 
 

@@ -22,10 +22,10 @@ import pyarrow as pa
 
 from squallpy.base.errors import SquallError
 from squallpy.base.events import CHECKPOINT, INFO, log_event
-from squallpy.base.local_paths import local_path
+from squallpy.base.local_paths import join_path, local_path
 from squallpy.base.records import dataclass
 from squallpy.runtime.checkpoint.checksummed_record import damaged_error, read_record, write_record
-from squallpy.runtime.checkpoint.durable_folder import Durable, join_path, open_durable
+from squallpy.runtime.checkpoint.durable_folder import Durable, open_durable
 from squallpy.runtime.checkpoint.input_files import Inputs, ReadSums
 from squallpy.runtime.checkpoint.lease import Lease, hold_folder, hold_shared
 from squallpy.runtime.checkpoint.offset_log import copy_log

@@ -6,7 +6,8 @@ write_record(folder, "batch", "24")   →   24 3b8a2c5e
 import zlib
 
 from squallpy.base.errors import SquallError
-from squallpy.runtime.checkpoint.durable_folder import Durable, join_path
+from squallpy.base.local_paths import join_path
+from squallpy.runtime.checkpoint.durable_folder import Durable
 
 ANEW = "bring it back from a copy, or choose a new checkpoint"
 

@@ -18,7 +18,7 @@ from typing import IO, Any, Protocol, cast
 import pyarrow.fs as pafs
 
 from squallpy.base.errors import SquallError
-from squallpy.base.local_paths import local_path, scheme_of
+from squallpy.base.local_paths import local_path
 
 _HOPELESS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM}  # a retry does not help
 
@@ -63,14 +63,6 @@ def reporting_no_room(folder: str) -> Iterator[None]:
         where, why = error.filename or folder, (error.strerror or str(error)).lower()
         hint = "nothing is lost: the same command resumes when there is room"
         raise SquallError("SQ6006", f"cannot write state to {where}: {why}", hint=hint) from None
-
-
-def join_path(folder: str, name: str) -> str:
-    """Append a name to a path or URI: join_path("s3://b/q?region=eu", "3") → "s3://b/q/3?region=eu"."""
-    if scheme_of(folder) is None:
-        return f"{folder}/{name}"
-    path, mark, options = folder.partition("?")
-    return f"{path.rstrip('/')}/{name}{mark}{options}"
 
 
 def open_durable(folder: str, writer: str = "") -> Durable:

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from squallpy.base.errors import SquallError
-from squallpy.base.local_paths import local_path
+from squallpy.base.local_paths import join_path, local_path
 from squallpy.base.records import dataclass
 from squallpy.base.timing import SILENT, Trace
 from squallpy.runtime.checkpoint.checksummed_record import damaged_error, read_record, write_record
-from squallpy.runtime.checkpoint.durable_folder import Durable, join_path, open_durable, reporting_no_room
+from squallpy.runtime.checkpoint.durable_folder import Durable, open_durable, reporting_no_room
 from squallpy.runtime.checkpoint.input_files import ReadSums
 from squallpy.runtime.checkpoint.partition_head import fresh_name
 from squallpy.runtime.checkpoint.snapshot import write_snapshot

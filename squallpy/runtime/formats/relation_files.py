@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from squallpy.base.errors import SquallError
-from squallpy.base.local_paths import local_path, scheme_of
+from squallpy.base.local_paths import join_path, local_path, scheme_of, show_uri
 from squallpy.base.records import dataclass
 
 
@@ -159,9 +159,8 @@ def remote_files(uri: str) -> list[File]:
         else:
             infos = [about] if about.type == fs.FileType.File else []
     except (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise SquallError("SQ4001", f'cannot read "{uri}": {reason(error)}') from None
+        raise SquallError("SQ4001", f'cannot read "{show_uri(uri)}": {reason(error)}') from None
     if not infos:
-        raise SquallError("SQ4001", f'no file "{uri}"')
-    root = uri.rstrip("/")
-    names = [root if i.path == path else f"{root}/{os.path.relpath(i.path, path)}" for i in infos]
-    return [File(name, i.size, i.mtime_ns or 0, name) for name, i in zip(names, infos, strict=True)]
+        raise SquallError("SQ4001", f'no file "{show_uri(uri)}"')
+    names = [uri if i.path == path else join_path(uri, os.path.relpath(i.path, path)) for i in infos]
+    return [File(name, i.size, i.mtime_ns or 0, show_uri(name)) for name, i in zip(names, infos, strict=True)]

@@ -14,7 +14,8 @@ import zlib
 from collections.abc import Iterable, Sequence
 
 from squallpy.base.errors import SquallError
-from squallpy.runtime.checkpoint.durable_folder import join_path, open_durable
+from squallpy.base.local_paths import join_path
+from squallpy.runtime.checkpoint.durable_folder import open_durable
 
 _COUNT = struct.Struct("<q")
 _ENTRY = struct.Struct("<qqI")  # receiver, bytes, checksum

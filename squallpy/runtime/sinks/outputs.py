@@ -15,12 +15,11 @@ from pathlib import Path, PurePath
 from typing import IO
 
 from squallpy.base.errors import SquallError
-from squallpy.base.local_paths import local_path
+from squallpy.base.local_paths import join_path, local_path
 from squallpy.catalog.connectors import CONNECTORS, load_connector, place_of
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.sink_spec import FINAL, FORMATS, SinkSpec
 from squallpy.logical.nodes import Query
-from squallpy.runtime.checkpoint.durable_folder import join_path
 from squallpy.runtime.sinks.batch_files import BatchFiles, Manifest, is_batch
 from squallpy.runtime.sinks.file_format import FileFormat
 from squallpy.runtime.sinks.output_file import is_stream

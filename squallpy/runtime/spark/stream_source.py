@@ -33,11 +33,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from squallpy.base.errors import SquallError
+from squallpy.base.local_paths import join_path
 from squallpy.base.records import dataclass
 from squallpy.catalog.format_options import passed_options
 from squallpy.catalog.relation import Relation
 from squallpy.runtime.checkpoint.checksummed_record import damaged_error, read_record, write_record
-from squallpy.runtime.checkpoint.durable_folder import join_path, open_durable
+from squallpy.runtime.checkpoint.durable_folder import open_durable
 from squallpy.runtime.formats.counted_table import concat_tables
 from squallpy.runtime.sources.foreign_source import ArrowPart, ForeignSource, SourceFault, check_rows
 from squallpy.runtime.sources.input import Input

@@ -1,0 +1,86 @@
+"""Files, tables and checkpoints in an object store, by URIs whose options name its server."""
+
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+from pyarrow import fs
+
+from squallpy.base.errors import SquallError
+from tests.connectors.runs import run
+from tests.connectors.servers import S3Server
+
+pytestmark = pytest.mark.connectors
+QUERY = "SELECT k, COUNT(*) AS n, SUM(v) AS s FROM f GROUP BY k"
+ODD = ["a b.csv", "day=1/ä b%20?.csv", "h#a.csv", "plus+.csv.gz"]
+
+
+def write(s3: S3Server, name: str, *rows: tuple[int, int]) -> None:
+    system, path = fs.FileSystem.from_uri(s3.uri(""))
+    table = pa.Table.from_pylist([{"k": k, "v": v} for k, v in rows], pa.schema([("k", pa.int64()), ("v", pa.int64())]))
+    with system.open_output_stream(f"{path.rstrip('/')}/{name}") as file:  # NB: compressed by its suffix
+        pa.csv.write_csv(table, file)
+
+
+def stream(path: str, watch: bool = False) -> str:
+    options = ", watch 'true'" if watch else ""
+    return f"CREATE STREAM f (k BIGINT, v BIGINT) USING csv OPTIONS (path '{path}', header 'true'{options});"
+
+
+def test_files(s3: S3Server) -> None:
+    for number, name in enumerate(ODD):
+        write(s3, f"files/{name}", (1, number), (number, 10))
+    assert run(f"{stream(s3.uri('files'))} {QUERY};").rows == Counter([(1, 5, 16), (0, 1, 10), (2, 1, 10), (3, 1, 10)])
+    assert run(f"{stream(s3.uri('files/plus%2B.csv.gz'))} {QUERY};").rows == Counter([(1, 1, 3), (3, 1, 10)])
+    write(s3, "wrong/ä b.csv", (1, 1))
+    text = f"{stream(s3.uri('wrong')).replace('v BIGINT', 'v DATE')} SELECT k, v FROM f;"
+    with pytest.raises(SquallError, match=rf"SQ4004 .*s3://{s3.bucket}/wrong/ä b.csv:2(?!.*endpoint)"):
+        run(text)
+    with pytest.raises(SquallError, match=rf'SQ4001 .*no file "s3://{s3.bucket}/nowhere"'):
+        run(f"{stream(s3.uri('nowhere'))} {QUERY};")
+
+
+def test_a_folder_that_grows(s3: S3Server, tmp_path: Path) -> None:
+    """Its checkpoint and its sink are in the store, too; the sink's files are a stream again."""
+    text = (
+        f"{stream(s3.uri('grows'), watch=True)} CREATE SINK s USING parquet OPTIONS"
+        f" (path '{s3.uri('changes')}', mode 'changes') AS {QUERY};"
+    )
+    back = (
+        f"CREATE STREAM f (k BIGINT, n BIGINT, s BIGINT) USING parquet OPTIONS (path '{s3.uri('changes')}', op 'op');"
+        " SELECT * FROM f;"
+    )
+    checkpoint = s3.uri("kept")
+    write(s3, "grows/ä 1.csv", (1, 2), (2, 3))
+    run(text, checkpoint=checkpoint)
+    assert run(back).rows == Counter([(1, 1, 2), (2, 1, 3)])
+    write(s3, "grows/ä 2.csv", (1, 5))
+    for _ in range(2):
+        run(text, checkpoint=checkpoint)
+        assert run(back).rows == Counter([(1, 2, 7), (2, 1, 3)])
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_tables(s3: S3Server, tmp_path: Path, kind: str) -> None:
+    """A table of the store is a sink and a stream; each batch is there once."""
+    server, secret = f"'http://{s3.address}'", "'${env:AWS_SECRET_ACCESS_KEY}'"
+    where = {
+        "delta": f"path 's3://{s3.bucket}/table', storage.aws_endpoint_url {server}, storage.aws_region 'eu-west-1',"
+        f" storage.aws_allow_http 'true', storage.aws_access_key_id '{s3.user}',"
+        f" storage.aws_secret_access_key {secret}",
+        "iceberg": f"catalog.uri 'sqlite:///{tmp_path}/catalog.db', catalog.warehouse 's3://{s3.bucket}/warehouse',"
+        f" 'catalog.s3.endpoint' {server}, 'catalog.s3.access-key-id' '{s3.user}',"
+        f" 'catalog.s3.secret-access-key' {secret}, table 'db.t'",
+    }[kind]
+    sink = f"CREATE SINK s USING {kind} OPTIONS ({where}, mode 'changes') AS {QUERY}"
+    text = f"{stream(s3.uri(kind), watch=True)} {sink};"
+    back = f"CREATE STREAM t USING {kind} OPTIONS ({where}); SELECT k, n, s, op FROM t;"
+    write(s3, f"{kind}/1.csv", (1, 2), (2, 3))
+    run(text, checkpoint=tmp_path / "kept")
+    write(s3, f"{kind}/2.csv", (1, 5))
+    for _ in range(2):
+        run(text, checkpoint=tmp_path / "kept")
+        found = run(back).rows
+        assert found == Counter([(1, 1, 2, "+"), (2, 1, 3, "+"), (1, 1, 2, "-"), (1, 2, 7, "+")])
