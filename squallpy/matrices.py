@@ -30,6 +30,7 @@ from squallpy.maintain.matrix.matrix_program import Input
 from squallpy.maintain.matrix.meta_information import NOTHING, Properties
 from squallpy.maintain.matrix.symbolic_matrices import (
     Symbolic,
+    cholesky,
     diag,
     equal,
     exp,
@@ -42,6 +43,7 @@ from squallpy.maintain.matrix.symbolic_matrices import (
     maximum,
     minimum,
     ones,
+    qr,
     sqrt,
     trace,
     vstack,
@@ -259,6 +261,7 @@ __all__ = [
     "Properties",
     "Semiring",
     "Symbolic",
+    "cholesky",
     "diag",
     "equal",
     "exp",
@@ -272,6 +275,7 @@ __all__ = [
     "minimum",
     "ones",
     "program",
+    "qr",
     "sqrt",
     "vstack",
     "zeros",

@@ -20,6 +20,7 @@ from squallpy.matrices import (
     MIN_PLUS,
     Properties,
     Semiring,
+    cholesky,
     equal,
     exp,
     eye,
@@ -31,6 +32,7 @@ from squallpy.matrices import (
     minimum,
     ones,
     program,
+    qr,
     sqrt,
     vstack,
 )
@@ -258,6 +260,78 @@ def test_a_singular_matrix_is_told_until_it_is_regular() -> None:
     model.row("A", 1, [0, -2, 0])
     with pytest.raises(SquallError, match="SQ5011"):
         _ = model.value
+
+
+def oracle_factors_are_rotated() -> None:
+    """Rows, columns and cells of the matrices change: what is symmetric stays so, as with X' * X."""
+
+    @program(strategy="incr")
+    def factors(A: Symbolic, X: Symbolic) -> dict[str, Symbolic]:
+        Q, R = qr(X)
+        L = cholesky(A)
+        return {
+            "L": L,
+            "ridge": cholesky(X.T @ X + eye(X.shape[1])),
+            "Q": Q,
+            "R": R,
+            "log det": log(L.diagonal()).sum(),
+        }
+
+    X = RANDOM.standard_normal((60, 40))
+    A, u = np.eye(40), np.zeros((40, 1))
+    model = factors.start(A=A, X=X)
+    for at in range(40):
+        row = RANDOM.standard_normal(40) * 10.0 ** (at % 3 - 1)
+        model.row("X", at, row)
+        X[at] += row
+        if at % 3 == 2:  # what was added before goes again
+            model.update("A", -u, u.T)
+            A = A - u @ u.T
+        else:
+            u = row[:, None]
+            model.update("A", u, u.T)
+            A = A + u @ u.T
+        L, (Q, R) = np.linalg.cholesky(A), np.linalg.qr(X)
+        signs = np.sign(R.diagonal())
+        wanted = {"L": L, "Q": Q * signs, "R": signs[:, None] * R, "log det": [[np.log(L.diagonal()).sum()]]}
+        wanted["ridge"] = np.linalg.cholesky(X.T @ X + np.eye(40))
+        for output, expected in wanted.items():
+            np.testing.assert_allclose(model[output], expected, rtol=1e-8, atol=1e-9)
+    assert (model.counts.updates, model.counts.reevaluated, model.counts.refreshed) == (80, 0, 0)
+    assert model.live.drift() < 1e-12
+
+
+def test_a_factor_is_computed_anew_where_rotations_would_lose_accuracy() -> None:
+    model = program(strategy="incr")(lambda A: cholesky(A)).start(A=np.eye(3) + 1e8 * np.ones((3, 3)))
+    model.update("A", np.full((3, 1), -1e8), np.ones((1, 3)))
+    np.testing.assert_array_equal(model.value, np.eye(3))
+    assert model.counts.refreshed == 1
+
+
+@pytest.mark.parametrize(
+    ("make", "values", "u", "v"),
+    [
+        (cholesky, np.eye(2), [[0], [1]], [[1, 0]]),  # not symmetric
+        (cholesky, np.eye(2), [[0], [1]], [[0, -1]]),  # singular
+        (cholesky, np.eye(2), [[0], [1]], [[0, -4]]),  # indefinite
+        (cholesky, np.ones((1, 1)), [[1]], [[-1]]),
+        (cholesky, np.eye(2) * 1e300, [[0, 1e300], [1e300, 0]], [[1e9, 0], [0, 1e9]]),  # infinite
+        (lambda X: qr(X)[1], np.eye(3)[:, :2], [[0], [1], [0]], [[1, -1]]),  # columns that are alike
+        (lambda X: qr(X)[0], np.eye(3)[:, :2], [[0], [1], [0]], [[0, -1]]),
+    ],
+)
+def test_there_are_no_factors_until_there_are(
+    make: Callable[[Symbolic], Symbolic], values: Any, u: Any, v: Any
+) -> None:
+    with np.errstate(over="ignore"):
+        model = program(strategy="incr")(make).start(A=values) if make is cholesky else program(make).start(X=values)
+        before, name = model.value.copy(), "A" if make is cholesky else "X"
+        model.update(name, np.array(u, float), np.array(v, float))
+        with pytest.raises(SquallError, match=r"SQ5011 .*it has no (Cholesky|unique QR) factor"):
+            _ = model.value
+        if np.abs(u).max() < 1e9:
+            model.update(name, -np.array(u, float), np.array(v, float))
+            np.testing.assert_allclose(model.value, before)
 
 
 def test_there_is_no_subtraction_in_a_semiring_without_one() -> None:

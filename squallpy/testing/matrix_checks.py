@@ -9,6 +9,7 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS, Semiring
+from squallpy.maintain.matrix.decompositions import Decomposition, Factor
 from squallpy.maintain.matrix.dimensions import ONE, Number, Size
 from squallpy.maintain.matrix.entrywise_functions import TIMES
 from squallpy.maintain.matrix.matrix_expressions import (
@@ -74,6 +75,8 @@ def _naive(matrix: Matrix, values: Values, sizes: Mapping[str, int], ring: Semir
             return of(inner).T
         case Inverse(inner):
             return np.linalg.inv(of(inner))
+        case Decomposition(factor, inner):
+            return _naive_factor(factor, of(inner))
         case Entrywise(function, parts):
             operands = [part.at(sizes, ring) if isinstance(part, SCALARS) else of(part) for part in parts]
             return entry_by_entry(function, operands, ring)
@@ -104,6 +107,18 @@ def _naive(matrix: Matrix, values: Values, sizes: Mapping[str, int], ring: Semir
                 raise np.linalg.LinAlgError(f"{matrix} does not converge")
             return result
     raise AssertionError(matrix)
+
+
+def _naive_factor(factor: Factor, values: Array) -> Array:
+    if factor is Factor.CHOLESKY:
+        if not np.allclose(values, values.T):
+            raise np.linalg.LinAlgError("not symmetric")
+        return np.linalg.cholesky(values)
+    Q, R = np.linalg.qr(values)
+    if len(R) < R.shape[1] or np.abs(np.diag(R)).min(initial=1) < 1e-12:
+        raise np.linalg.LinAlgError("dependent columns")
+    signs = np.sign(np.diag(R))
+    return Q * signs if factor is Factor.Q else signs[:, None] * R
 
 
 NUMPY: dict[str, Callable[..., Any]] = {

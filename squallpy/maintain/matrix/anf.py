@@ -14,6 +14,7 @@ from dataclasses import field
 
 from squallpy.base.records import dataclass
 from squallpy.base.semirings import Semiring
+from squallpy.maintain.matrix.decompositions import Decomposition, FactorUpdate
 from squallpy.maintain.matrix.expression_cost import Guess, Tree, cheapest_order
 from squallpy.maintain.matrix.matrix_expressions import (
     SCALARS,
@@ -183,6 +184,10 @@ class Builder:
                 return Transpose(stack(*(self.leaf(part) for part in parts)))
             case Inverse(of):
                 return Inverse(self.leaf(of))
+            case Decomposition(factor, of):
+                return Decomposition(factor, self.leaf(of))
+            case FactorUpdate(upper, of, u, v):
+                return FactorUpdate(upper, self.leaf(of), self.leaf(u), self.leaf(v))
             case Scale(by, of):
                 return Scale(by, self.leaf(of))
             case Entrywise(function, operands):

@@ -14,6 +14,7 @@ from itertools import product as every
 from squallpy.base.records import dataclass
 from squallpy.base.semirings import Semiring
 from squallpy.maintain.matrix.anf import Anf
+from squallpy.maintain.matrix.decompositions import Decomposition
 from squallpy.maintain.matrix.dimensions import Number
 from squallpy.maintain.matrix.matrix_expressions import (
     Entrywise,
@@ -100,7 +101,7 @@ def delta(matrix: Matrix, deltas: Deltas, ring: Semiring, changed: str) -> Matri
             return change and add(Inverse(add(of, change)), Scale(Number(-1), matrix))
         case Entrywise():
             return _entrywise(matrix, [delta(operand, deltas, ring, changed) for operand in children(matrix)], ring)
-        case Iterate():  # until it converges, which nobody knows beforehand
+        case Iterate() | Decomposition():  # NB: that of an iteration until it converges nobody knows beforehand
             after = replace_changed(matrix, deltas)
             if after is matrix:
                 return None

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from squallpy.base.records import dataclass
 from squallpy.maintain.matrix.anf import Builder
+from squallpy.maintain.matrix.decompositions import Decomposition, Factor
 from squallpy.maintain.matrix.dimensions import ONE, ONE_SIZE, Number, Size
 from squallpy.maintain.matrix.expression_cost import Guess
 from squallpy.maintain.matrix.materialise import IncrementalProgram
@@ -87,6 +88,8 @@ class _Writer:
             if isinstance(value, Inverse):
                 right: Matrix = self._vector(view.cols)
                 found = self._times(value.of, self._leaf(product(view, right)))
+            elif isinstance(value, Decomposition):
+                found, right = self._square(value, view)
             else:
                 parts = value.parts if isinstance(value, Stack) else (value,)
                 pieces = [self._vector(part.cols) for part in parts]
@@ -96,6 +99,16 @@ class _Writer:
             return
         off = add(found, Scale(Number(-1), right))
         self.looks.append(Look(view, self.name_of(off), self.name_of(right)))
+
+    def _square(self, value: Decomposition, view: Name) -> tuple[Matrix, Matrix]:
+        """Write what a triangular factor's square is on a random vector, beside what it should be."""
+        if value.factor is Factor.Q:
+            raise _Unseen  # it is decomposed again with each change
+        x = self._vector(view.cols)
+        if value.factor is Factor.CHOLESKY:
+            return self._leaf(product(view, self._leaf(product(transpose(view), x)))), self._times(value.of, x)
+        right = self._times(transpose(value.of), self._times(value.of, x))
+        return self._leaf(product(transpose(view), self._leaf(product(view, x)))), right
 
     def _vector(self, size: Size) -> Name:
         self.vectors.append(Name(fresh_name("r", self._taken), size, ONE_SIZE))

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from squallpy.base.records import dataclass
+from squallpy.maintain.matrix.decompositions import Decomposition, Factor, FactorUpdate
 from squallpy.maintain.matrix.dimensions import Size, Sizes
 from squallpy.maintain.matrix.matrix_expressions import (
     Entrywise,
@@ -26,6 +27,8 @@ from squallpy.maintain.matrix.matrix_expressions import (
 from squallpy.maintain.matrix.meta_information import NOTHING, Facts, infer, mirror
 
 GUESS = 1000  # for a dimension that nobody knows yet
+ROTATION = 20.0  # to rotate a cell of a triangular factor, in operations of a product of large matrices, measured
+DECOMPOSITION = 2.0  # an operation of a decomposition, in the same unit, measured
 LONG = 24  # factors of a chain: for more, of equal dimensions, orders are not compared
 
 Tree = Matrix | tuple["Tree", "Tree"]  # a chain of products with its parentheses
@@ -105,6 +108,12 @@ def cost(matrix: Matrix, guess: Guess, facts: Facts) -> float:
         case Inverse(of):
             n = guess(of.rows)
             return inner + (1.0 if infer(of, facts).symmetric else 2.0) * n**3
+        case Decomposition(factor, of):
+            m, n = guess(of.rows), guess(of.cols)
+            done = n**3 / 3 if factor is Factor.CHOLESKY else (2 if factor is Factor.R else 4) * m * n**2
+            return inner + DECOMPOSITION * done
+        case FactorUpdate(_, of, u, _):
+            return inner + ROTATION * guess(u.cols) * guess.cells(of)
         case Let(name, value, body):
             known = {**facts, name.name: infer(value, facts)}
             return cost(value, guess, facts) + cost(body, guess, known)

@@ -14,7 +14,9 @@ from dataclasses import replace
 
 from squallpy.base.records import dataclass
 from squallpy.maintain.matrix.anf import Anf, Builder, normalise
+from squallpy.maintain.matrix.decompositions import Decomposition, Factor, FactorUpdate
 from squallpy.maintain.matrix.derivation import Derived, derive, label
+from squallpy.maintain.matrix.derivation import delta as delta_of
 from squallpy.maintain.matrix.dimensions import Number, Size
 from squallpy.maintain.matrix.expression_cost import Guess
 from squallpy.maintain.matrix.factored_deltas import Factors, choose_factors, expand_chains, factorise
@@ -35,9 +37,10 @@ from squallpy.maintain.matrix.matrix_expressions import (
     product,
     shape,
     substitute,
+    transpose,
 )
 from squallpy.maintain.matrix.matrix_program import Program, Statement
-from squallpy.maintain.matrix.recomputed_entries import change_of_all, change_of_products, change_of_rows
+from squallpy.maintain.matrix.recomputed_entries import change_of_all, change_of_products, change_of_rows, whole_delta
 from squallpy.maintain.matrix.simplify import simplify
 from squallpy.maintain.matrix.symbolic_matrices import fresh_name
 
@@ -55,6 +58,8 @@ class Update:
     """Names for as much of u and v as made a difference: where addition is idempotent, all else follows from that."""
 
     def __str__(self) -> str:
+        if isinstance(self.v, FactorUpdate):
+            return f"{self.view} += {self.v}"
         left = f" (of which {self.left[0]} * {self.left[1]} is new)" if self.left else ""
         return f"{self.view} += {self.u} * {self.v}{left}"
 
@@ -78,6 +83,12 @@ class Trigger:
     steps: tuple[Statement, ...]
     updates: tuple[Update, ...]
     by_rows: bool = False
+
+    @property
+    def may_fail(self) -> bool:
+        """True if it computes what has no value for some matrices: an inverse, a factor, a limit."""
+        values = (*(step.value for step in self.steps), *(update.v for update in self.updates))
+        return any(isinstance(value, Inverse | Iterate | Decomposition | FactorUpdate) for value in values)
 
     def reads(self) -> set[str]:
         """Collect the names that its steps and updates read."""
@@ -188,6 +199,13 @@ class _Writer:
     def _delta(self, definition: Statement, delta: Statement) -> None:
         """Factor a delta, name its halves, and have its view updated by them."""
         made = self._factors(definition, delta)
+        if isinstance(made, FactorUpdate) and not self._is_read(delta.name):
+            self._factored.append(Statement(delta.name, made))
+            rotated = FactorUpdate(made.upper, made.of, self._leaf(made.u), self._leaf(made.v))
+            self._update(definition.name, delta.name, Diagonal(made.rows), rotated)
+            return
+        if isinstance(made, FactorUpdate):
+            made = whole_delta(made, self._builder.guess)
         u, v = (
             self._name_factor(f"{letter}{label(definition.name.name)}", half)
             for letter, half in (("U", made.u), ("V", made.v))
@@ -195,16 +213,38 @@ class _Writer:
         self._update(definition.name, delta.name, u, v)
         self._blocks[delta.name.name] = Factors(tuple((self._leaf(a), self._leaf(b)) for a, b in made.blocks))
 
-    def _factors(self, definition: Statement, delta: Statement) -> Factors:
+    def _is_read(self, delta: Name) -> bool:
+        """True if the change of another definition depends on a delta."""
+        return any(delta.name in names(statement.value) for statement in self._derived.statements)
+
+    def _factors(self, definition: Statement, delta: Statement) -> Factors | FactorUpdate:
         known, builder = choose_factors(delta.value, self._whole, self._blocks), self._builder
         if isinstance(definition.value, Inverse):
             inner = factorise(
                 expand_chains(_change_of_inverse(delta.value), known), False, builder.guess, builder.facts
             )
             return woodbury(definition.name, inner)
-        if isinstance(definition.value, Entrywise | Iterate):
+        if isinstance(definition.value, Decomposition) and (rotations := self._rotations(definition)):
+            return rotations
+        if isinstance(definition.value, Entrywise | Iterate | Decomposition):
             return self._recomputed(definition, delta)
         return factorise(expand_chains(delta.value, known), self._dense, builder.guess, builder.facts)
+
+    def _rotations(self, definition: Statement) -> FactorUpdate | None:
+        """Write the update of a triangular factor by the change, of few columns, of its square; None if it has many."""
+        decomposition = definition.value
+        assert isinstance(decomposition, Decomposition)
+        if decomposition.factor is Factor.Q:
+            return None
+        is_upper, of, builder = decomposition.factor is Factor.R, decomposition.of, self._builder
+        square = product(transpose(of), of) if is_upper else of
+        change = delta_of(square, self._derived.deltas, builder.ring, self._source.name)
+        assert change is not None
+        known = choose_factors(change, self._whole, self._blocks)
+        found = factorise(expand_chains(change, known), False, builder.guess, builder.facts)
+        if any(isinstance(half, Diagonal) for pair in found.blocks for half in pair):
+            return None
+        return FactorUpdate(is_upper, definition.name, found.u, found.v)
 
     def _recomputed(self, definition: Statement, delta: Statement) -> Factors:
         """Factor the change of what is computed again: entries in the rows that the input has changed, or else all."""

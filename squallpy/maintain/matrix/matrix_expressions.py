@@ -12,6 +12,7 @@ from functools import reduce
 
 from squallpy.base.errors import SquallError
 from squallpy.base.records import dataclass
+from squallpy.maintain.matrix.decompositions import Decomposition, FactorUpdate
 from squallpy.maintain.matrix.dimensions import ONE, ONE_SIZE, ZERO, Arithmetic, Dimension, Number, Scalar, Size, Unit
 from squallpy.maintain.matrix.entrywise_functions import FUNCTIONS, TIMES
 
@@ -319,7 +320,7 @@ class Iterate(_Shaped):
 
 
 Operation = Product | Sum | Scale | Transpose | Inverse | Stack | Entrywise | RowDot | MainDiagonal
-Matrix = Name | Operation | Fill | Diagonal | Let | Iterate
+Matrix = Name | Operation | Decomposition | FactorUpdate | Fill | Diagonal | Let | Iterate
 SCALARS = (Number, Dimension, Arithmetic, Unit)
 
 
@@ -385,8 +386,10 @@ def children(matrix: Matrix) -> tuple[Matrix, ...]:
     match matrix:
         case Product(parts) | Sum(parts) | Stack(parts):
             return parts
-        case Scale(_, of) | Transpose(of) | Inverse(of) | MainDiagonal(of):
+        case Scale(_, of) | Transpose(of) | Inverse(of) | MainDiagonal(of) | Decomposition(_, of):
             return (of,)
+        case FactorUpdate(_, of, u, v):
+            return of, u, v
         case RowDot(left, right):
             return left, right
         case Entrywise(_, operands):
@@ -417,6 +420,10 @@ def with_children(matrix: Matrix, new: tuple[Matrix, ...]) -> Matrix:
             return RowDot(*new)
         case MainDiagonal():
             return MainDiagonal(new[0])
+        case Decomposition(factor, _):
+            return Decomposition(factor, new[0])
+        case FactorUpdate():
+            return FactorUpdate(matrix.upper, *new)
         case Entrywise(function, operands):
             waiting = iter(new)
             return Entrywise(function, tuple([o if isinstance(o, SCALARS) else next(waiting) for o in operands]))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from squallpy.base.records import dataclass
+from squallpy.maintain.matrix.decompositions import Decomposition, Factor, FactorUpdate
 from squallpy.maintain.matrix.dimensions import ONE_SIZE, ZERO, Size
 from squallpy.maintain.matrix.matrix_expressions import (
     Diagonal,
@@ -85,6 +86,10 @@ def infer(matrix: Matrix, facts: Facts) -> Properties:
             return _note_scalar(matrix, Properties(rank=_total(ranks)))
         case Entrywise() | RowDot() | MainDiagonal():
             return _note_scalar(matrix, NOTHING)
+        case Decomposition(factor):
+            return _note_scalar(matrix, Properties(lower=factor is Factor.CHOLESKY, upper=factor is Factor.R))
+        case FactorUpdate(upper):
+            return _note_scalar(matrix, Properties(lower=not upper, upper=upper))
         case Let(name, value, body):
             return infer(body, {**facts, name.name: infer(value, facts)})
         case Iterate(count, start, name, body):

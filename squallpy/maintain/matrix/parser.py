@@ -11,6 +11,7 @@ from squallpy.base.semirings import ARITHMETIC, Semiring
 from squallpy.frontend.grammars import Parsed, load_grammar
 from squallpy.frontend.source_text import ScriptText
 from squallpy.functions.graph_functions import MOST_STEPS
+from squallpy.maintain.matrix.decompositions import Factor
 from squallpy.maintain.matrix.dimensions import (
     ONE,
     ZERO,
@@ -44,6 +45,7 @@ from squallpy.maintain.matrix.matrix_expressions import (
 from squallpy.maintain.matrix.matrix_program import Input, Program, Statement
 from squallpy.maintain.matrix.symbolic_matrices import (
     column_sums,
+    decompose,
     entrywise,
     fresh_name,
     iteration_bound,
@@ -247,7 +249,8 @@ class _Reader:
         if name == "diag" and len(arguments) == 1:
             return MainDiagonal(self._matrix(arguments[0], scope))
         if name not in FUNCTIONS:
-            raise self._error("SQ2012", f'unknown function "{token}"', token, nearest(name, FUNCTIONS))
+            hint = "write qr_q(X) or qr_r(X)" if name == "qr" else nearest(name, FUNCTIONS)
+            raise self._error("SQ2012", f'unknown function "{token}"', token, hint)
         least, most, kinds = FUNCTIONS[name]
         if not least <= len(arguments) <= (most or len(arguments)):
             expected = f"{least} or more" if most is None else str(least) if least == most else f"{least} to {most}"
@@ -265,6 +268,8 @@ class _Reader:
                 if not self._ring.divides:
                     raise SquallError("SQ3002", f"the {self._ring} semiring has no inverse of a matrix")
                 return Inverse(of)
+            case "cholesky" | "qr_q" | "qr_r", [of]:
+                return decompose(Factor(name), of, self._ring)
             case "eye" | "id", [size]:
                 return Diagonal(size)
             case "zeros" | "ones", [rows, cols]:
@@ -305,6 +310,7 @@ FUNCTIONS: dict[str, tuple[int, int | None, str]] = {
     "fill": (3, 3, "ssv"), "vect": (2, 2, "sv"), "diag": (2, 2, "sv"), "hstack": (1, None, "m"),
     "vstack": (1, None, "m"), "rows": (1, 1, "m"), "cols": (1, 1, "m"), "transpose": (1, 1, "m"), "t": (1, 1, "m"),
     "sum": (1, 1, "m"), "rowsums": (1, 1, "m"), "colsums": (1, 1, "m"), "trace": (1, 1, "m"),
+    **dict.fromkeys(Factor, (1, 1, "m")),
     **{name: (f.operands, f.operands, "m") for name, f in ENTRYWISE.items() if not f.is_operator},
 }  # fmt: skip
 """Least and most arguments, and what each is: a matrix, a size, a value; the last letter stands for all behind it."""

@@ -15,6 +15,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.records import dataclass
 from squallpy.base.semirings import ARITHMETIC, Semiring
 from squallpy.functions.graph_functions import MOST_STEPS
+from squallpy.maintain.matrix.decompositions import Decomposition, Factor, check_decomposition
 from squallpy.maintain.matrix.dimensions import ONE, ONE_SIZE, ZERO, Dimension, Number, Scalar, Size, arithmetic
 from squallpy.maintain.matrix.entrywise_functions import TIMES, check_semiring
 from squallpy.maintain.matrix.matrix_expressions import (
@@ -77,6 +78,12 @@ def entrywise(function: str, operands: Sequence[Matrix | Scalar], ring: Semiring
         case ("./", (left, right)) if isinstance(right, SCALARS):
             return scale(arithmetic("/", Number(1), right), left, ring)  # type: ignore[arg-type]
     return Entrywise(function, tuple(operands))
+
+
+def decompose(factor: Factor, of: Matrix, ring: Semiring) -> Matrix:
+    """Write a factor of a matrix; SQ2011, SQ3002 where it has none."""
+    check_decomposition(factor, *shape(of), str(of), ring)
+    return Decomposition(factor, of)
 
 
 def row_sums(matrix: Matrix) -> Matrix:
@@ -217,6 +224,17 @@ def inv(matrix: Symbolic) -> Symbolic:
     if not matrix.ring.divides:
         raise SquallError("SQ3002", f"the {matrix.ring} semiring has no inverse of a matrix")
     return matrix.wrap(Inverse(matrix.node))
+
+
+def cholesky(matrix: Symbolic) -> Symbolic:
+    """Factor a symmetric, positive definite matrix A into L, lower triangular, with L @ L.T = A."""
+    return matrix.wrap(decompose(Factor.CHOLESKY, matrix.node, matrix.ring))
+
+
+def qr(matrix: Symbolic) -> tuple[Symbolic, Symbolic]:
+    """Factor a matrix of independent columns into Q, orthonormal, and R, upper triangular, its diagonal positive."""
+    q, r = (matrix.wrap(decompose(factor, matrix.node, matrix.ring)) for factor in (Factor.Q, Factor.R))
+    return q, r
 
 
 def equal(left: Symbolic, right: object) -> Symbolic:

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from squallpy.maintain.matrix.materialise import Trigger
-from squallpy.maintain.matrix.matrix_expressions import Matrix, names
+from squallpy.maintain.matrix.matrix_expressions import Diagonal, Matrix, names
 
 
 class Visited:
@@ -70,7 +70,8 @@ def count_visits(trigger: Trigger, views: set[str]) -> dict[str, list[float]]:
     for update in trigger.updates:
         view, halves = update.view.name, (update.u, update.v)
         last = 0 if update.left else max(found.get(view, {0: 0}))  # NB: others wait for what is left of it
-        left = math.inf if names(update.u) <= picks else visited.count_partial_updates(*halves)
+        picked = names(update.u) <= picks and not isinstance(update.u, Diagonal)
+        left = math.inf if picked else visited.count_partial_updates(*halves)
         visit(view, max(last, 1 + visited.count_before_values(*halves)[view]), left)
     return {view: list(turns.values()) for view, turns in found.items()}
 

@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS, Semiring
+from squallpy.maintain.matrix.decompositions import Decomposition, FactorUpdate
 from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.entrywise_functions import TIMES, apply_entrywise
 from squallpy.maintain.matrix.matrix_expressions import (
@@ -29,6 +30,7 @@ from squallpy.maintain.matrix.matrix_expressions import (
     shape,
 )
 from squallpy.runtime.kernels.matrix import boolean, integer_products, semirings, tropical
+from squallpy.runtime.matrix.factors import change_of_factor, decompose
 from squallpy.runtime.matrix.iterations import UndefinedError, has_converged, iterate_until
 from squallpy.runtime.matrix.stored_views import Array
 
@@ -86,6 +88,11 @@ def apply_operation(matrix: Matrix, operands: Sequence[Array], sizes: Sizes, rin
             return out
         case Inverse():
             return inverse(operands[0], matrix)
+        case Decomposition():
+            return decompose(operands[0], matrix)
+        case FactorUpdate():
+            old, u, v = operands
+            return change_of_factor(old, u, v, matrix)
         case Entrywise(function, parts):
             waiting = iter(operands)
             values = [part.at(sizes, ring) if isinstance(part, SCALARS) else next(waiting) for part in parts]

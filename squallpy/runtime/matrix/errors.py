@@ -4,9 +4,11 @@ from types import TracebackType
 
 from squallpy.base.errors import SquallError
 from squallpy.base.records import dataclass
+from squallpy.maintain.matrix.decompositions import Decomposition
 from squallpy.maintain.matrix.materialise import IncrementalProgram
 from squallpy.maintain.matrix.matrix_expressions import Inverse, Iterate, Matrix
 from squallpy.runtime.matrix.algebra import SingularError
+from squallpy.runtime.matrix.factors import no_factor
 from squallpy.runtime.matrix.iterations import UndefinedError, divergence
 
 
@@ -31,8 +33,10 @@ def overflow(error: OverflowError) -> SquallError:
 
 
 def undefined(maintained: IncrementalProgram, operation: Matrix) -> UndefinedError:
-    """Make SQ5011 of an inverse of a singular matrix, SQ5016 of an iteration that does not converge."""
+    """Make SQ5011 of an inverse or a factor that a matrix has not, SQ5016 of an iteration that does not converge."""
     if isinstance(operation, Iterate):
         return divergence(operation, str(maintained.in_own_names(operation)))
+    if isinstance(operation, Decomposition):
+        return no_factor(operation, str(maintained.in_own_names(operation.of)))
     assert isinstance(operation, Inverse)
     return SingularError("SQ5011", f"{maintained.in_own_names(operation.of)} is singular and has no inverse")

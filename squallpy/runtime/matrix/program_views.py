@@ -7,6 +7,7 @@ import numpy as np
 
 from squallpy.base.errors import SquallError
 from squallpy.base.semirings import BOOLEAN
+from squallpy.maintain.matrix.decompositions import FactorUpdate
 from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.materialise import IncrementalProgram
 from squallpy.maintain.matrix.matrix_expressions import Matrix, Name
@@ -15,6 +16,7 @@ from squallpy.runtime.matrix.affected_cells import Touched, touch
 from squallpy.runtime.matrix.algebra import evaluate, pad
 from squallpy.runtime.matrix.cells import Cells
 from squallpy.runtime.matrix.errors import NamingOverflow
+from squallpy.runtime.matrix.factors import rotate
 from squallpy.runtime.matrix.packed_boolean import PackedMatrix
 from squallpy.runtime.matrix.packed_boolean import evaluate as evaluate_bits
 from squallpy.runtime.matrix.sparse_view import SparseView, is_sparse
@@ -109,6 +111,13 @@ class ProgramViews:
             if self.undo.is_open:
                 self.undo.record(partial(view.pass_over, -u, v, [], []))
         return straight, across, u, v
+
+    def rotate(self, name: str, update: FactorUpdate, u: Array, v: Array) -> None:
+        """Update a triangular factor in place, as its square changes by u·v; DowndateError as for `factors.rotate`."""
+        view = self.by_name[name]
+        if self.touched is not None:
+            self.touched[name] = tuple(np.ones(extent, bool) for extent in view.shape)  # type: ignore[assignment]
+        rotate(view.read(slice(None), slice(None)), u, v, update)
 
     def add_at(self, name: str, cells: Cells) -> None:
         """Add to entries of a view."""

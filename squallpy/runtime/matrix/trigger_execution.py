@@ -8,6 +8,7 @@ A Boolean trigger is one kernel, if it can be one.
 """
 
 from squallpy.base.semirings import BOOLEAN
+from squallpy.maintain.matrix.decompositions import FactorUpdate
 from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.materialise import Trigger
 from squallpy.physical.matrix.view_passes import Pass, Work, schedule_passes
@@ -74,11 +75,15 @@ class Triggers:
 
     def _pass(self, item: Pass, values: dict[str, Factor], sizes: Sizes) -> None:
         """Visit a view: all products, then the update."""
-        views, update, u, v = self._views, item.update, None, None
+        views, update, u, v, rotation = self._views, item.update, None, None, None
         xs, ys = ([views.value(r.factor, values, sizes) for r in reads] for reads in (item.straight, item.across))
-        if update:
+        if update and isinstance(update.v, FactorUpdate):
+            rotation = (update.v, views.value(update.v.u, values, sizes), views.value(update.v.v, values, sizes))
+        elif update:
             u, v = views.value(update.u, values, sizes), views.value(update.v, values, sizes)
         *found, left, right = views.visit(item.view.name, u, v, xs, ys, prune=bool(update and update.left))
+        if rotation:
+            views.rotate(item.view.name, *rotation)
         if update and update.left:
             values[update.left[0].name], values[update.left[1].name] = left, right
         for reads, arrays in zip((item.straight, item.across), found, strict=True):

@@ -52,7 +52,11 @@ def compress(U: Matrix, V: Matrix, tolerance: float = 1e-14) -> tuple[Matrix, Ma
     if U.shape[1] < 2 or not (np.isfinite(U).all() and np.isfinite(V).all()):
         return U, V
     (Q, R), (P, S) = np.linalg.qr(U), np.linalg.qr(V)
-    left, sizes, right = np.linalg.svd(R @ S.T)
+    with np.errstate(over="ignore", invalid="ignore"):
+        inner = R @ S.T
+    if not np.isfinite(inner).all():  # NB: beyond the largest number, or a difference of such
+        return U, V
+    left, sizes, right = np.linalg.svd(inner)
     kept = int(np.count_nonzero(sizes > max(tolerance, np.finfo(U.dtype).eps) * sizes[0]))
     if kept == U.shape[1]:
         return U, V

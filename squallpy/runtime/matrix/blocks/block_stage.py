@@ -17,7 +17,6 @@ from squallpy.base.records import dataclass
 from squallpy.base.semirings import ARITHMETIC
 from squallpy.maintain.matrix.dimensions import Sizes
 from squallpy.maintain.matrix.materialise import Trigger
-from squallpy.maintain.matrix.matrix_expressions import Inverse, Iterate
 from squallpy.physical.matrix.block_supersteps import ALONE, Phase
 from squallpy.physical.matrix.matrix_plan import MatrixPlan, MatrixProgramPlan
 from squallpy.runtime.matrix.algebra import depends_on, factor_growth
@@ -140,7 +139,7 @@ class BlockMatrices:
         look = program.ring is ARITHMETIC and before // CHECK < (before + len(fired)) // CHECK
         if look:
             yield Phase("look"), random_vectors(program.blocks.probe, sizes, before)
-        if look or any(isinstance(step.value, Inverse | Iterate) for trigger in fired for step in trigger.steps):
+        if look or any(trigger.may_fail for trigger in fired):
             yield Phase("evaluate", is_optional=True), {}
 
 
