@@ -15,8 +15,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Protocol, cast
 
-import pyarrow.fs as pafs
-
 from squallpy.base.errors import SquallError
 from squallpy.base.local_paths import local_path
 
@@ -69,6 +67,8 @@ def open_durable(folder: str, writer: str = "") -> Durable:
     """Open the folder at a path or URI. Drafts are named after the `writer`, so that a kill leaves at most one."""
     if (local := local_path(folder)) is not None:
         return LocalDurable(local, writer)
+    import pyarrow.fs as pafs  # NB: its import takes a twentieth of what a small run does
+
     files, path = pafs.FileSystem.from_uri(folder)
     return ArrowDurable(files, path, writer)
 
@@ -152,6 +152,8 @@ class ArrowDurable(Durable):
         raise AssertionError("this file system does not append")
 
     def list(self, folder: str) -> list[str]:
+        import pyarrow.fs as pafs
+
         found = self._files.get_file_info(pafs.FileSelector(f"{self._root}/{folder}", allow_not_found=True))
         return sorted(info.base_name for info in found if not info.base_name.startswith("."))
 

@@ -26,19 +26,20 @@ class File:
 
     def open(self) -> Any:
         """Open for random access by pyarrow; SQ4001 if it cannot be read or has become shorter."""
-        from pyarrow import fs
+        import pyarrow as pa
 
         try:
-            system, path = locate(self.path)
-            # NB: Arrow encodes text as UTF-8, but a local name may be other bytes
-            file = system.open_input_file(path if "://" in self.path else os.fsencode(path))
+            if scheme_of(self.path):
+                system, path = locate(self.path)
+                file = system.open_input_file(path)
+            else:
+                file = pa.OSFile(os.fsencode(self.path))  # NB: Arrow encodes text as UTF-8, a name may be other bytes
             size = file.size()
         except OSError as error:
             raise SquallError("SQ4001", f"cannot read {self.display_name}: {reason(error)}") from None
         if size < self.size:
             file.close()
             raise SquallError("SQ4001", f"{self.display_name} became shorter while it was read")
-        assert isinstance(system, fs.FileSystem)
         self.check()
         return file
 
@@ -64,13 +65,11 @@ class File:
             )
 
 
-def locate(path: str) -> tuple[Any, str]:
-    """Resolve a path or URI to an Arrow filesystem and the path in it."""
+def locate(uri: str) -> tuple[Any, str]:
+    """Resolve a URI to an Arrow filesystem and the path in it."""
     from pyarrow import fs
 
-    if scheme_of(path):
-        return fs.FileSystem.from_uri(path)  # type: ignore[no-any-return]
-    return fs.LocalFileSystem(), path
+    return fs.FileSystem.from_uri(uri)  # type: ignore[no-any-return]
 
 
 def reason(error: Exception) -> str:
