@@ -5,7 +5,7 @@ DEVELOP := .venv/developed
 # NB: a process that compiles to bytecode all that it imports takes 2 s of processor time for it
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup run demo check test alike ibis long passes compiled connectors connectors-kills cluster wheel fuzz plans bench bench-joins bench-matrix bench-fivm bench-compile bench-sources table clean
+.PHONY: help setup run demo check test alike ibis long passes compiled connectors connectors-kills cluster wheel fuzz plans bench bench-joins bench-matrix bench-fivm bench-native bench-compile bench-sources table clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -87,6 +87,9 @@ bench-fivm: setup  ## cofactor matrices maintained over joins, beside C++ by han
 	$(BIN)/python -m bench.fivm.run --order sorted
 	$(BIN)/python -m bench.fivm.run --dataset triangle --scale 1 --order shuffled
 	$(BIN)/python -m bench.fivm.on_spark
+
+bench-native: setup  ## compiled triggers beside the same queries by hand in Rust, on differential dataflow; needs cargo
+	$(BIN)/python -m bench.native.peers --scale 1 --out bench/results/native.md
 
 bench-compile: setup  ## processor time of a short run, and of compiling queries that repeat a construct
 	$(BIN)/python -m bench.compile_time

@@ -12,79 +12,19 @@ import cProfile
 import gc
 import pstats
 import sys
-import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
-from statistics import median
-from time import perf_counter, process_time_ns
+from time import perf_counter
 from typing import Any
 
 from bench.data.queries import QUERIES
 from bench.data.tables import Stream, generate
-from bench.engines.squall_local import Decoded, Leaps
-from squallpy.base.settings import Settings, parse_settings
-from squallpy.runtime.compiled.functions import compile_plan
-from squallpy.runtime.local_executor import LocalExecutor
-from squallpy.runtime.sources.input import Input
-from squallpy.session import Session
+from bench.native.loop import Loop, Schedule
 
-PIECES = 15  # in which batches are measured
 CALLED = 30  # batches whose Python calls are counted
-
-
-@dataclass
-class Loop:
-    """A query's executor with settings, and the seconds of its measured batches."""
-
-    stream: Stream
-    settings: Settings
-    batches: int
-    seconds: list[float] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        total = self.stream.batches
-        self._first = max(0, total - self.batches)
-        self._piece = max(1, (total - self._first) // PIECES)
-        leaps = Leaps(self.stream.replay, [*range(self._first, total)])
-        self._steps, plan = [first for first, _ in leaps.steps], self._compile()
-        input = Input({name: Decoded(table) for name, table in self.stream.tables.items()}, leaps)
-        self._executor = LocalExecutor(plan, input, compiled=compile_plan(plan, self.settings.compile))
-
-    def _compile(self) -> Any:
-        with tempfile.TemporaryDirectory() as room:
-            script = Path(room) / f"{self.stream.query.name}.sql"
-            script.write_text(self.stream.query.script(str(self.stream.folder.resolve())))
-            session = Session(script, self.settings)
-            [query] = session.script.queries
-            sizes = {name: len(table) for name, table in self.stream.tables.items()}
-            return session.compile(query, 1, sizes).plan
-
-    def run(self) -> Iterator[bool]:
-        """Run piece by piece; each says whether it was one of those that are measured."""
-        for _ in (first for first in self._steps if first < self._first):
-            self._executor.step()
-            yield False
-        for start in range(self._first, self.stream.batches - self._piece + 1, self._piece):
-            begin = process_time_ns()
-            for _ in range(start, start + self._piece):
-                self._executor.step()
-            self.seconds.append((process_time_ns() - begin) / 1e9 / self._piece)
-            yield True
-
-    @property
-    def measured(self) -> int:
-        """Number of batches that were measured."""
-        return len(self.seconds) * self._piece
-
-    @property
-    def microseconds(self) -> float:
-        return median(self.seconds) * 1e6
 
 
 def count_calls(loop: Loop) -> float:
     """Run a loop; its Python calls in a measured batch, as a profiler sees them, builtins among them."""
-    calls = 0
+    calls, batches = 0, loop.schedule.measured
 
     def note(frame: Any, event: str, arg: Any) -> None:
         nonlocal calls
@@ -95,14 +35,14 @@ def count_calls(loop: Loop) -> float:
         if not measured:
             calls = 0
     sys.setprofile(None)
-    return calls / max(1, loop.measured)
+    return calls / sum(batches.values())
 
 
 def profile(loop: Loop) -> None:
     """Print the functions in which measured batches spend their time."""
     profiler, steps = cProfile.Profile(), loop.run()
     while True:
-        if loop.measured:
+        if loop.seconds:
             profiler.enable()
         measured = next(steps, None)
         profiler.disable()
@@ -128,7 +68,8 @@ def main() -> None:
     for name in given.queries:
         for rows in given.rows:
             stream, begin = Stream(QUERIES[name], folder, rows), perf_counter()
-            loops = [Loop(stream, parse_settings(way), given.batches) for way in ways]
+            schedule, called = (Schedule.of(stream.replay.sizes, [rows], most, 1) for most in (given.batches, CALLED))
+            loops = [Loop(stream, schedule, way) for way in ways]
             gc.collect()
             gc.freeze()
             if given.profile:
@@ -139,8 +80,8 @@ def main() -> None:
                 pass
             cells = []
             for loop, way in zip(loops, ways, strict=True):
-                calls = count_calls(Loop(stream, parse_settings(way), CALLED))
-                cells.append(f"{loop.microseconds:,.0f} | {rows / loop.microseconds:,.2f} M | {calls:,.0f}")
+                calls = count_calls(Loop(stream, called, way))
+                cells.append(f"{loop.median(rows):,.0f} | {rows / loop.median(rows):,.2f} M | {calls:,.0f}")
             print(f"| {name} | {rows:,} | " + " | ".join(cells) + " |", f"({perf_counter() - begin:.0f} s)", flush=True)
 
 

@@ -1,0 +1,59 @@
+"""Compiled triggers beside the same queries by hand in Rust, on differential dataflow: `make bench-native`.
+
+    python -m bench.native.peers [q1 q3 …] [--scale 1] [--rows 10 100 …] [--systems squallpy …] [--repeats 3]
+
+All have the same batches, each system in a process of its own on one core, in turns. Large batches build the state;
+then the stream's last ones are measured, size by size, by processor time.
+"""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from bench.data.tables import generate
+from bench.native.peers.coded import ROWS
+from bench.native.peers.report import Report
+from bench.native.peers.systems import Run, Task, build, run_program, run_squallpy
+
+OURS = "squallpy"
+PROGRAMS = {"differential": "differential dataflow 0.26"}
+
+
+def main() -> None:
+    given = parse()
+    for program in PROGRAMS:
+        if program in given.systems:
+            build(program)
+    folder, core = generate("tpch", given.scale), max(os.sched_getaffinity(0))
+    begin = os.getloadavg()[0]
+    runs = dict[tuple[str, str], list[Run]]()
+    for query in given.queries:
+        task = Task(query, folder, tuple(given.rows), core)
+        for _ in range(given.repeats):
+            for system in given.systems:
+                run = run_squallpy(task) if system == OURS else run_program(system, task)
+                runs.setdefault((query, system), []).append(run)
+                took = ", ".join(f"{rows:,}: {run.times.median(rows):,.1f}" for rows in task.rows)
+                print(f"{query} {system}: {took} µs; answer {run.answer}", file=sys.stderr, flush=True)
+    names = {name: text for name, text in ({OURS: OURS} | PROGRAMS).items() if name in given.systems}
+    text = Report(runs, names, given.rows).text(given.scale, begin, os.getloadavg()[0])
+    print(text)
+    if given.out:
+        given.out.write_text(text)
+
+
+def parse() -> argparse.Namespace:
+    about = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(prog="python -m bench.native.peers", description=__doc__, formatter_class=about)
+    parser.add_argument("queries", nargs="*", default=[*ROWS], metavar="query", help=f"of {', '.join(ROWS)}")
+    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--rows", type=int, nargs="+", default=[10, 100, 1_000, 10_000])
+    parser.add_argument("--systems", nargs="+", choices=[OURS, *PROGRAMS], default=[OURS, *PROGRAMS])
+    parser.add_argument("--repeats", type=int, default=3, help="of each, of which the median  [default: 3]")
+    parser.add_argument("--out", type=Path, help="where the table is written, too")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

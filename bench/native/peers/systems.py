@@ -1,0 +1,121 @@
+"""One system on one query, on one core: the seconds of its batches, its state, and whether its answer is right."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache, partial
+from multiprocessing import get_context
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from bench.data.answers import verdict
+from bench.data.queries import QUERIES
+from bench.data.tables import Stream
+from bench.native.loop import Loop, Schedule, Times
+from bench.native.peers.coded import ROWS, Codes
+from squallpy.testing.compare_rows import Row, difference
+from squallpy.testing.oracle import to_duckdb
+
+WORKSPACE = Path(__file__).parent
+MOST, SHARE = 600, 0.07  # batches of a size, and the part of the stream that they are
+
+
+@dataclass(frozen=True)
+class Task:
+    """A query over the tables in a folder, the sizes of its batches, and the core that it has."""
+
+    query: str
+    folder: Path
+    rows: tuple[int, ...]
+    core: int
+
+    @property
+    def stream(self) -> Stream:
+        return Stream(QUERIES[self.query], self.folder, max(self.rows))
+
+    @property
+    def schedule(self) -> Schedule:
+        return Schedule.of(self.stream.replay.sizes, self.rows, MOST, SHARE)
+
+
+@dataclass
+class Run:
+    """Seconds of batches, bytes of state, and the answer: `equal`, or how it differs from DuckDB's."""
+
+    times: Times
+    state: int
+    answer: str
+
+
+def run_squallpy(task: Task) -> Run:
+    """Run compiled triggers, in a process of their own."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as process:
+        return process.submit(_loop, task).result()
+
+
+def _loop(task: Task) -> Run:
+    loop = Loop(task.stream, task.schedule, ["compile=wait"])
+    os.sched_setaffinity(0, {task.core})
+    for _ in loop.run():
+        pass
+    state = sum(used["bytes"] for used in loop.executor.store.usage().values())
+    (answer,) = loop.executor.final()
+    return Run(Times(loop.seconds), state, verdict(task.stream, answer))
+
+
+def build(program: str) -> None:
+    """Build a program of the workspace; leave the process where there is no cargo."""
+    cargo = shutil.which("cargo") or shutil.which("cargo", path=Path.home() / ".cargo/bin")
+    if cargo is None:
+        raise SystemExit("bench: cargo is not installed; https://rustup.rs has it")
+    subprocess.run([cargo, "build", "--release", "--locked", "-q", "-p", program], cwd=WORKSPACE, check=True)
+
+
+def run_program(program: str, task: Task) -> Run:
+    """Run a program of the workspace, which reads and prints lines as `stream/src/lib.rs` says."""
+    codes, times, answer, state = Codes(task.folder), Times(), list[Row](), 0
+    for table in task.stream.query.tables:
+        codes.write(table, task.stream.query.columns[table])
+    lines = subprocess.run(
+        [WORKSPACE / "target" / "release" / program],
+        input="\n".join(_lines(task, codes)),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        preexec_fn=partial(os.sched_setaffinity, 0, {task.core}),
+    ).stdout.splitlines()
+    pieces = task.schedule.pieces
+    for kind, *values in map(str.split, lines):
+        if kind == "piece":
+            rows, batches = pieces[int(values[0])]
+            times.seconds[rows].append(float(values[1]) / len(batches))
+        elif kind == "memory":
+            before, peak = map(int, values)
+            state = (peak - before) * 1024
+        else:
+            answer.append(ROWS[task.query](codes, *map(int, values)))
+    return Run(times, state, difference(answer, _expected(task)).replace("\n", "; ") or "equal")
+
+
+def _lines(task: Task, codes: Codes) -> Iterator[str]:
+    """What a program reads: query, columns, tables, and each batch with its piece and the ends of the tables' rows."""
+    schedule = task.schedule
+    yield from (task.query, str(codes.folder.resolve()), " ".join(schedule.sizes))
+    piece_of = {batch: piece for piece, (_, batches) in enumerate(schedule.pieces) for batch in batches}
+    for batch in range(schedule.batches):
+        ends = schedule.bounds(batch)[1].values()
+        yield " ".join(map(str, (piece_of.get(batch, "-"), *ends)))
+
+
+@cache
+def _expected(task: Task) -> pa.Table:
+    """All rows of the query's answer, without its LIMIT."""
+    connection, query = duckdb.connect(), task.stream.query
+    for name in query.tables:
+        connection.execute(f"CREATE VIEW {name} AS FROM '{task.folder / name}.parquet'")
+    return connection.sql(to_duckdb(query.select)).to_arrow_table()
