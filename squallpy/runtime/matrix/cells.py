@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from squallpy.base.records import dataclass
 from squallpy.base.semirings import COUNTING, Semiring
+from squallpy.runtime.kernels.matrix.cell_cover import cover_cells
 from squallpy.runtime.kernels.matrix.factored_updates import of_cells
 from squallpy.runtime.kernels.matrix.integer_products import sums
 from squallpy.runtime.kernels.memory_regions import Words
@@ -49,8 +50,8 @@ class Cells:
 
     @property
     def rank(self) -> int:
-        """The fewer of distinct rows and columns."""
-        return min(len(np.unique(self.rows)), len(np.unique(self.cols)))
+        """The number of rows and columns that `cover_cells` needs."""
+        return cover_cells(self.rows, self.cols).size
 
     def factors(self, shape: tuple[int, int], ring: Semiring) -> tuple[Array, Array]:
         """Factor the cells into U (n, k) · V (k, m), zero elsewhere; OverflowError as for `merged`."""

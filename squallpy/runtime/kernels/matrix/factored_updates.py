@@ -5,42 +5,48 @@ compress(U, V)                                           →  the same update, o
 """
 
 import numpy as np
-import numpy.typing as npt
 
 from squallpy.base.semirings import ARITHMETIC, Semiring
+from squallpy.runtime.kernels.matrix.cell_cover import Chosen, Places, cover_cells
 from squallpy.runtime.kernels.matrix.sweeps import Matrix, columns_of
-
-Places = npt.NDArray[np.int64]
 
 
 def of_cells(
     rows: Places, columns: Places, values: Matrix, shape: tuple[int, int], ring: Semiring = ARITHMETIC
 ) -> tuple[Matrix, Matrix]:
-    """Factor changes of cells, those of one place added up: U (n, k), V (m, k), k the fewer of distinct rows and
-    columns.
+    """Factor changes of cells, those of one place added up: U (n, k), V (m, k), of as few rows and columns as
+    `cover_cells` finds.
 
     Rows and columns that gain nothing in the end have none. Factors have contiguous columns.
     """
-    some_rows, row_of = np.unique(rows, return_inverse=True)
-    some_columns, column_of = np.unique(columns, return_inverse=True)
-    if len(some_rows) <= len(some_columns):
-        return _picked(some_rows, row_of, columns, values, shape, ring)
-    V, U = _picked(some_columns, column_of, rows, values, shape[::-1], ring)
-    return U, V
+    cover = cover_cells(rows, columns)
+    by_row = cover.covering_rows[cover.row_of]
+    U, V = _picked(cover.rows, cover.row_of, columns, values, by_row, shape, ring)
+    if by_row.all():
+        return U, V
+    Q, P = _picked(cover.columns, cover.column_of, rows, values, ~by_row, shape[::-1], ring)
+    return (P, Q) if not by_row.any() else (_beside(U, P), _beside(V, Q))
 
 
 def _picked(
-    some: Places, which: Places, across: Places, values: Matrix, shape: tuple[int, int], ring: Semiring
+    some: Places, which: Places, across: Places, values: Matrix, there: Chosen, shape: tuple[int, int], ring: Semiring
 ) -> tuple[Matrix, Matrix]:
-    """Pair unit columns for some rows with what each of these gains."""
-    gained = np.full((len(some), shape[1]), ring.zero, values.dtype)
-    ring.add.at(gained, (which, across), values)
+    """Pair unit columns for some rows with what each of these gains by the cells that are `there`."""
+    chosen, place = np.unique(which[there], return_inverse=True)
+    gained = np.full((len(chosen), shape[1]), ring.zero, values.dtype)
+    ring.add.at(gained, (place, across[there]), values[there])
     kept = (gained != ring.zero).any(axis=1)
     unit, gains = (columns_of(size, int(kept.sum()), values.dtype) for size in shape)
     unit[:] = ring.zero
-    unit[some[kept], np.arange(unit.shape[1])] = ring.one
+    unit[some[chosen[kept]], np.arange(unit.shape[1])] = ring.one
     gains[:] = gained[kept].T
     return unit, gains
+
+
+def _beside(left: Matrix, right: Matrix) -> Matrix:
+    out = columns_of(len(left), left.shape[1] + right.shape[1], left.dtype)
+    out[:, : left.shape[1]], out[:, left.shape[1] :] = left, right
+    return out
 
 
 def compress(U: Matrix, V: Matrix, tolerance: float = 1e-14) -> tuple[Matrix, Matrix]:
