@@ -15,11 +15,15 @@ from squallpy.physical.joins.join_operators import NAMES, Operator, create_opera
 from squallpy.physical.joins.mapping import Side
 from squallpy.physical.joins.migration_controller import Policy, Sizes
 from squallpy.testing.joins import Trace, fluctuating, trace, zipf_keys
-from squallpy.testing.joins.streams import hash_keys, of_sides
+from squallpy.testing.joins.streams import Stream, hash_keys, of_sides
 
 RATES = (2, 4, 6, 8)
 EPSILONS = (1.0, 0.5, 0.25, 0.1)
 SKEWS = (0.0, 0.25, 0.5, 0.75, 1.0)
+RATIOS = (64, 16, 4, 1)  # |S| : |R|, for which mappings of 64 joiners from (1, 64) to (8, 8) are the best
+JOINS = {"EQ5": (2_000, 6_000_000), "EQ7": (10_000, 6_000_000), "BNCI": (34_000, 1_500_000)}  # |R|, |S| of 1 GB
+SMALLER = 100  # by which streams are shorter than those
+COST = 83e-9  # seconds for a tuple of BNCI at a joiner, of a core that does nothing else (bench.joins.local)
 SUPPLIERS, PARTS = 1_000, 20  # keys of the smaller side; parts of the stream at which loads are looked at
 COLOURS = {"SHJ": "gray", "StaticMid": "orange", "StaticOpt": "green", "Dynamic": "red", "Hybrid": "blue"}
 HEAD = """# The adaptive join, simulated
@@ -93,6 +97,37 @@ def scaling(length: int) -> dict[str, dict[int, float]]:
     return out
 
 
+def mappings(length: int, joiners: int) -> list[tuple[int, str, float, float, int]]:
+    """§5.2, Fig. 5g: by |S| : |R|, the mapping at the end, loads by the best one's, and migrations."""
+    out = list[tuple[int, str, float, float, int]]()
+    for ratio in RATIOS:
+        found = trace(
+            _mixed(length // (ratio + 1), length - length // (ratio + 1)), joiners, Policy(warm_up=length // 100)
+        )
+        r, s, least, mid = found.r[-1], found.s[-1], found.least[-1], 1 << joiners.bit_length() // 2
+        static = (r / mid + s * mid / joiners) / least
+        out.append((ratio, str(found.mappings[-1]), static, float(found.load[-1] / least), len(found.moved)))
+    return out
+
+
+def growing() -> dict[int, dict[str, float]]:
+    """§5.3, Fig. 5i and 5j: tuples that a joiner has at the end, of 10 GB on 16 joiners, 20 on 32, …"""
+    out = dict[int, dict[str, float]]()
+    for more in range(7):
+        joiners, gb = 16 << more, 10 << more
+        traces = {
+            name: trace(_mixed(r * gb // SMALLER, s * gb // SMALLER), joiners, Policy())
+            for name, (r, s) in JOINS.items()
+        }
+        out[joiners] = {name: float(found.load[-1]) * SMALLER for name, found in traces.items()}
+    return out
+
+
+def _mixed(r: int, s: int) -> Stream:
+    """Draw the order in which so many tuples of both relations come."""
+    return of_sides(np.random.default_rng(0).permutation(np.repeat(np.array([0, 1], np.int8), [r, s])))
+
+
 def tables(length: int, joiners: int) -> tuple[str, dict[str, Any]]:
     """The page, and what is drawn."""
     swings, eager = fluctuations(length, joiners), tradeoff(length, joiners)
@@ -138,6 +173,28 @@ def tables(length: int, joiners: int) -> tuple[str, dict[str, Any]]:
         "|--:|--:|--:|",
     ]
     out += [f"| {j:,} | {scaled['StaticMid'][j]:.2f} | {scaled['Dynamic'][j]:.2f} |" for j in scaled["Dynamic"]]
+    out += [
+        "",
+        f"## Mappings (§5.2, Fig. 5g): {joiners} joiners, loads by that of StaticOpt\n",
+        "| \\|S\\| : \\|R\\| | mapping at the end | StaticMid | Dynamic | migrations |",
+        "|--:|--:|--:|--:|--:|",
+    ]
+    out += [
+        f"| {of_r} | {mapping} | {static:.2f} | {dynamic:.2f} | {moves} |"
+        for of_r, mapping, static, dynamic, moves in mappings(length // 4, joiners)
+    ]
+    out += [
+        "",
+        "## Weak scaling (§5.3, Fig. 5i and 5j): Dynamic, 10 GB of TPC-H for each 16 joiners\n",
+        "Thousands of tuples that a joiner has at the end, by those of 16 joiners, and the seconds that these take at"
+        f" {COST * 1e9:.0f} ns, which one of BNCI takes here; each joiner has as many pairs, whatever their number.\n",
+        f"| joiners | GB | {' | '.join(f'{name} | by 16 | seconds' for name in JOINS)} |",
+        "|--:|--:|" + "--:|--:|--:|" * len(JOINS),
+    ]
+    grown = growing()
+    for count, loads in grown.items():
+        cells = [f"{n / 1e3:,.0f} | {n / grown[16][name]:.2f} | {n * COST:.2f}" for name, n in loads.items()]
+        out.append(f"| {count:,} | {10 * count // 16} | {' | '.join(cells)} |")
     return "\n".join(out) + "\n", {"swings": swings, "curves": curves, "scaled": scaled, "length": length}
 
 
