@@ -17,7 +17,7 @@ from squallpy.runtime.kernels.hash_index import LOW, home, seek, table_of
 from squallpy.runtime.kernels.intrinsics import load, operation, store
 from squallpy.runtime.kernels.kernel_compiler import Vector, address, called, kernel, making
 from squallpy.runtime.kernels.memory_area import HEAD
-from squallpy.runtime.kernels.payload_arithmetic import copy
+from squallpy.runtime.kernels.payload_arithmetic import add, copy, is_zero
 from squallpy.runtime.kernels.pool_records import clear_records, grow_on
 from squallpy.runtime.kernels.trigger_steps import ADD, GROW, call, frame_at
 
@@ -142,26 +142,29 @@ def _apply_result(entry: int, steps: int) -> bool:
         return True
     view = frame_at(load(entry, 1))
     if way == COMPARED:
-        _get(view, keys, before, count)
-    if call(load(steps, ADD), address(view), keys, words, count, load(steps, GROW), load(entry, 5)) < 0:
-        return False
-    if way == COMPARED:
-        _get(view, keys, before + 8 * count * broad, count)
-    return True
+        _compare(view, keys, words, count, before, before + 8 * count * broad)
+    return call(load(steps, ADD), address(view), keys, words, count, load(steps, GROW), load(entry, 5)) >= 0
 
 
 @called
-def _get(frame: Vector, keys: int, out: int, count: int) -> None:
-    """Copy the payloads of keys, 0 where there is none."""
+def _compare(frame: Vector, keys: int, words: int, count: int, before: int, after: int) -> None:
+    """Note the payloads of keys, 0 where there is none, and what they will be when others are added."""
     places, width, broad = frame[at.PLACES], frame[at.KEY], frame[at.PAYLOAD]
     table, shape = table_of(frame[places])
     for row in range(count):
-        key, words = keys + 8 * row * width, out + 8 * row * broad
+        key, change = keys + 8 * row * width, words + 8 * row * broad
+        old, new = before + 8 * row * broad, after + 8 * row * broad
         h = hash_record(frame, key)
         position = seek(table, shape, home(h, shape), h, key, width, frame[places + at.KEYS], 8 * width)
         if position >= 0:
-            record = (load(table, position) & LOW) - 1
-            copy(words, frame[places + at.WORDS] + 8 * record * broad, broad)
+            there = frame[places + at.WORDS] + 8 * ((load(table, position) & LOW) - 1) * broad
+            copy(old, there, broad)
+            copy(new, there, broad)
+            is_left = add(frame, new, change)
         else:
-            for i in range(broad):
-                store(words, i, 0)
+            copy(new, change, broad)
+            is_left = not is_zero(frame, change)
+        for i in range(broad if position < 0 else 0):
+            store(old, i, 0)
+        for i in range(broad if not is_left else 0):
+            store(new, i, 0)
