@@ -96,6 +96,14 @@ ERRORS = {
         "SQ2003", 63, "TABLE(…) of cofactor does not select j, by which it is partitioned, known: k, x"),
     "cofactor(TABLE(SELECT x, k FROM r) PARTITION BY k + 1)": (
         "SQ2003", 63, "TABLE(…) of cofactor does not select k + 1"),
+    "cofactor(TABLE(SELECT r.k, s.k, x FROM r JOIN s ON r.k = s.j) PARTITION BY k)": (
+        "SQ2002", 90, 'ambiguous column "k" in PARTITION BY, rename one with AS'),
+    "cofactor(TABLE(SELECT r.k, x FROM r JOIN s ON r.k = s.j) PARTITION BY s.k)": (
+        "SQ2003", 85, "TABLE(…) of cofactor does not select s.k, by which it is partitioned"),
+    "cofactor(TABLE(SELECT r.k, x, s.k AS k2 FROM r JOIN s ON r.k <=> s.k))": (
+        "SQ2005", 45, 'cofactor lists the same column twice, as "k" and as "k2"'),
+    "cofactor(TABLE(SELECT k, x FROM r) PARTITION BY q.k)": (
+        "SQ2003", 63, "TABLE(…) of cofactor does not select q.k, by which it is partitioned"),
     "cofactor(TABLE(SELECT x, k FROM r) PARTITION BY x, k)": (
         "SQ2005", 66, "cofactor has too many arguments, for several columns write PARTITION BY (a, b)"),
     "cofactor(TABLE(SELECT x, k FROM r) PARTITION BY (x, k))": (
@@ -104,7 +112,9 @@ ERRORS = {
         "SQ1001", 62, "the query ends too early, expected an expression"),
     "ols(TABLE(SELECT x, y FROM r NATURAL JOIN s), 'z')": (
         "SQ2003", 61, 'TABLE(…) has no column "z" for ols, known: x, y'),
-    "ols(TABLE(SELECT x, y FROM r NATURAL JOIN s))": ("SQ2003", 15, 'TABLE(…) has no column "" for ols, known: x, y'),
+    "ols(TABLE(SELECT x, y FROM r NATURAL JOIN s))": ("SQ2003", 15, "ols has no label, write ols(TABLE(…), 'y')"),
+    "ols(TABLE(SELECT x, y FROM r NATURAL JOIN s), y)": (
+        "SQ2003", 61, "the label y is no name of a column, write ols(TABLE(…), 'y')"),
     "ols(TABLE(SELECT x, y, s.k FROM r JOIN s ON r.k = s.k) PARTITION BY k, 'k')": (
         "SQ2003", 86, 'TABLE(…) has no column "k" for ols'),
     "ols(TABLE(SELECT y FROM r NATURAL JOIN s), 'y')": (

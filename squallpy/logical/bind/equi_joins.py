@@ -1,6 +1,6 @@
 """Checks that a query in TABLE(…) selects columns of inner joins by equality; what else it has is refused by name."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -52,7 +52,7 @@ def _name_unsupported(node: exp.Expr) -> str:
 
 
 def check_equi_join(
-    ctx: Context, name: str, plan: Node, features: Sequence[Column], places: dict[Column, exp.Expr]
+    ctx: Context, name: str, plan: Node, features: Sequence[Column], places: Mapping[Column, exp.Expr]
 ) -> None:
     """Raise SQ3001 for what is no inner equi-join, and SQ2005 for features that are the same column.
 
@@ -78,7 +78,7 @@ def check_equi_join(
                     if len(_scans_of(part, scans)) > 1:
                         _check_equality(ctx, name, part, scans, plan, query)
                         match part:
-                            case Call("=", (Column() as a, Column() as b)):
+                            case Call("=" | "<=>", (Column() as a, Column() as b)):
                                 same[_first(a, same)] = _first(b, same)
     seen = dict[Column, Column]()
     for feature in features:

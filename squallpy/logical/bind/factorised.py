@@ -3,6 +3,7 @@
 cofactor(TABLE(SELECT x, y FROM fact NATURAL JOIN dim))   →   Factorised(Filter(x, y NOT NULL, Join(…)), x, y)
 """
 
+from collections.abc import Collection
 from itertools import count
 from math import comb, inf
 
@@ -29,7 +30,7 @@ from squallpy.logical.bind.equi_joins import check_equi_join, refuse_clauses
 from squallpy.logical.bind.literals import read_number, read_text
 from squallpy.logical.expressions import Column, conjunction, not_null
 from squallpy.logical.factorised import Factorised
-from squallpy.logical.nodes import Filter, Node
+from squallpy.logical.nodes import Filter
 
 MOST_FEATURES = 1_000
 CATEGORIES = (Kind.INT, Kind.BIGINT, Kind.VARCHAR, Kind.DATE, Kind.BOOLEAN)
@@ -57,13 +58,14 @@ def bind_factorised(ctx: Context, node: exp.Table) -> Factorised:
     refuse_clauses(ctx, name, query)
     child = bind_nested(ctx, query)
     arguments = _Arguments(ctx, name, given)
-    keys, order = _partition(ctx, name, child, arguments.named("partition")), _order(ctx, arguments.named("order"))
+    items = query.expressions if len(query.expressions) == len(child.output) and not query.is_star else []
+    places: dict[Column, exp.Expr] = dict.fromkeys(child.output, query) | dict(zip(child.output, items, strict=False))
+    keys = _partition(ctx, name, query, places, arguments.named("partition"))
+    order = _order(ctx, arguments.named("order"))
     # NB: a text column of a table that is read by its name is not listed by anybody
     is_left_out = name == "ols" and is_table and isinstance(table.expressions[0], exp.Column)
     listed = (column for column in child.output if not is_left_out or column.type.is_numeric)
     features = tuple(column for column in listed if column not in keys)
-    items = query.expressions if len(query.expressions) == len(child.output) and not query.is_star else []
-    places: dict[Column, exp.Expr] = dict.fromkeys(child.output, query) | dict(zip(child.output, items, strict=False))
     _check_features(ctx, name, features, places, query)
     check_equi_join(ctx, name, child, features, places)
     model = _model(ctx, node.this, arguments, features)
@@ -119,18 +121,32 @@ def _check_size(ctx: Context, name: str, degree: int, columns: int, query: exp.E
         raise ctx.error("SQ3001", told, query, f"list at most {most:,} columns")
 
 
-def _partition(ctx: Context, name: str, child: Node, keys: exp.Expr | None) -> tuple[Column, ...]:
-    """Find the columns of PARTITION BY among those of TABLE(…)."""
+def _partition(
+    ctx: Context, name: str, query: exp.Select, places: dict[Column, exp.Expr], keys: exp.Expr | None
+) -> tuple[Column, ...]:
+    """Find the columns of PARTITION BY among those of TABLE(…), of which each stands at its place in `query`."""
     listed = keys.expressions if isinstance(keys, exp.Tuple) else [keys.this] if isinstance(keys, exp.Paren) else [keys]
+    relations = {source.alias_or_name.lower() for source in query.find_all(exp.Table, exp.Subquery)}
     found = list[Column]()
     for key in filter(None, listed):
-        named = [c for c in child.output if isinstance(key, exp.Column) and c.name.lower() == key.name.lower()]
+        named = [c for c in places if isinstance(key, exp.Column) and _is_named(c, places[c], key, relations)]
         if not named:
-            hint = nearest(key.name, [c.name for c in child.output])
+            hint = nearest(key.name, [c.name for c in places])
             told = f"TABLE(…) of {name} does not select {key.sql('spark')}, by which it is partitioned"
             raise ctx.error("SQ2003", told, key, hint)
-        found += named[:1]
+        if len(named) > 1:
+            raise ctx.error("SQ2002", f'ambiguous column "{key.name}" in PARTITION BY', key, "rename one with AS")
+        found += named
     return tuple(dict.fromkeys(found))
+
+
+def _is_named(column: Column, place: exp.Expr, key: exp.Column, relations: Collection[str]) -> bool:
+    """True if a name is that of a column, and its relation, if it has one, may be the column's."""
+    item = place.unalias()
+    of = item.table.lower() if isinstance(item, exp.Column) else ""
+    return column.name.lower() == key.name.lower() and (
+        not key.table or (key.table.lower() in relations and of in ("", key.table.lower()))
+    )
 
 
 def _order(ctx: Context, name: exp.Expr | None) -> OrderText | None:
@@ -204,10 +220,13 @@ def _least_squares(ctx: Context, call: exp.Expr, arguments: _Arguments, features
     intercept, ridge, solver = (arguments.take(name) for name in ("intercept", "ridge", "solver"))
     arguments.done("label", "intercept", "ridge", "solver")
     names = [c.name for c in features]
+    if label is None or not read_text(label):
+        told = "ols has no label" if label is None else f"the label {label.sql('spark')} is no name of a column"
+        raise ctx.error("SQ2003", told, label or call, f"write ols(TABLE(…), '{names[-1]}')")
     wanted = read_text(label)
     place = next((i for i, name in enumerate(names) if name.lower() == wanted.lower()), None)
     if place is None:
-        raise ctx.error("SQ2003", f'TABLE(…) has no column "{wanted}" for ols', label or call, nearest(wanted, names))
+        raise ctx.error("SQ2003", f'TABLE(…) has no column "{wanted}" for ols', label, nearest(wanted, names))
     if intercept is not None and not isinstance(intercept, exp.Boolean):
         raise ctx.error("SQ2012", f"the intercept is {intercept.sql('spark')}", intercept, "write TRUE or FALSE")
     with_one = isinstance(intercept, exp.Boolean) and bool(intercept.this)

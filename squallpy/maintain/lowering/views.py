@@ -1,6 +1,7 @@
 """Aggregates over sums of blocks → views: keys, lanes, and one term for each block."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from squallpy.functions.factorised import degree_of
 from squallpy.logical.expressions import Column, Expr
@@ -45,16 +46,23 @@ def factorised_view(
 ) -> tuple[View, dict[int, Expr], tuple[Column, ...]]:
     """Lower a Factorised over a block to a view of one lane, which lifts the features.
 
-    Returns the view, its key variable for each key column by id, and the variables of the features.
+    Returns the view, its key variable for each key column by id, and the variables of the features. Features, and keys,
+    that are equal in all rows have variables of their own.
     """
     given = [block.inline(c) for c in (*node.features, *node.keys)]
     variables = Variables(block, given, ids)
     mine = [variables.variable(c, expr) for c, expr in zip((*node.features, *node.keys), given, strict=True)]
-    features, keys = mine[: len(node.features)], mine[len(node.features) :]
+    features, keys = (_distinct(some, ids) for some in (mine[: len(node.features)], mine[len(node.features) :]))
     lane = tuple(lift(v, number, degree_of(node.model)) for number, v in enumerate(features))
-    term = variables.term(keys, keys, (lane,))
+    term = variables.term(mine, [*features, *keys], (lane,))
     printed: dict[int, Expr] = {c.id: v for c, v in zip(node.keys, keys, strict=True)}
-    return View(name, tuple(dict.fromkeys(keys)), (term,)), printed, tuple(features)
+    return View(name, tuple(keys), (term,)), printed, tuple(features)
+
+
+def _distinct(variables: list[Column], ids: Iterator[int]) -> list[Column]:
+    """Replace variables that come again by new ones: [v, w, v] → [v, w, v′]"""
+    repeats = [v in variables[:place] for place, v in enumerate(variables)]
+    return [replace(v, id=next(ids)) if again else v for v, again in zip(variables, repeats, strict=True)]
 
 
 def _view(name: str, shared: list[Column], keys: list[list[Column]], atoms: list[Variables], lanes: Lanes) -> View:
