@@ -9,7 +9,7 @@ from statistics import mean, median
 from time import process_time_ns
 
 from bench.data.tables import Stream
-from bench.engines.squall_local import LEAP_ROWS, Decoded, plan_of
+from bench.engines.squall_local import Decoded, plan_of
 from squallpy.base.settings import parse_settings
 from squallpy.runtime.compiled.functions import compile_plan
 from squallpy.runtime.local_executor import LocalExecutor
@@ -17,13 +17,17 @@ from squallpy.runtime.sources.input import Input
 from squallpy.runtime.sources.replay import RowBatches, Sizes, proportional
 
 PIECES = 15  # in which batches of one size are measured
+BEFORE = 1_000  # rows of the batches that build the state, if none that is measured is larger
 
 
 @dataclass(frozen=True)
 class Schedule(RowBatches):
-    """A stream whose last batches are measured, size by size; what is before them comes in large ones.
+    """A stream whose last batches are measured, size by size.
 
-    Schedule({"orders": 400_000}, {10: 300}).batch_rows   →   [97_000, 100_000, 100_000, 100_000, 10, 10, …]
+    What is before them comes in batches of 1,000, or as large as the largest of them: in much larger ones, merges of
+    state that those leave undone would be paid for, or waited for, by the measured ones.
+
+    Schedule({"orders": 400_000}, {10: 300}).batch_rows   →   [1_000, 1_000, …, 10, 10, …]
     """
 
     sizes: Sizes
@@ -39,8 +43,9 @@ class Schedule(RowBatches):
     def batch_rows(self) -> list[int]:
         """The rows of each batch."""
         last = [rows for rows, batches in self.measured.items() for _ in range(batches)]
-        leaps, rest = divmod(sum(self.sizes.values()) - sum(last), LEAP_ROWS)
-        return [rest] * bool(rest) + [LEAP_ROWS] * leaps + last
+        before = max(BEFORE, *self.measured)
+        batches, rest = divmod(sum(self.sizes.values()) - sum(last), before)
+        return [rest] * bool(rest) + [before] * batches + last
 
     @cached_property
     def pieces(self) -> list[tuple[int, range]]:

@@ -2,16 +2,20 @@
 
     python -m bench.native.peers [q1 q3 …] [--scale 1] [--rows 10 100 …] [--systems squallpy …] [--repeats 3]
 
-All have the same batches, each system in a process of its own on one core, in turns. Large batches build the state;
-then the stream's last ones are measured, size by size, by processor time.
+All have the same batches, each system in a process of its own on one core, in turns. The stream's last ones are
+measured, size by size, by processor time.
 """
 
 import argparse
 import os
 import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 
 from bench.data.tables import generate
+from bench.native.loop import BEFORE
 from bench.native.peers.coded import ROWS
 from bench.native.peers.report import Report
 from bench.native.peers.systems import Run, Task, build, run_program, run_squallpy
@@ -27,20 +31,26 @@ def main() -> None:
             build(program)
     folder, core = generate("tpch", given.scale), max(os.sched_getaffinity(0))
     begin = os.getloadavg()[0]
-    runs = dict[tuple[str, str], list[Run]]()
-    for query in given.queries:
-        task = Task(query, folder, tuple(given.rows), core)
+    runs = defaultdict[tuple[str, int, str], list[Run]](list)
+    for task in (Task(query, folder, rows, core) for query in given.queries for rows in sizes_alike(given.rows)):
         for _ in range(given.repeats):
             for system in given.systems:
                 run = run_squallpy(task) if system == OURS else run_program(system, task)
-                runs.setdefault((query, system), []).append(run)
+                for rows in task.rows:
+                    runs[task.query, rows, system].append(run)
                 took = ", ".join(f"{rows:,}: {run.times.median(rows):,.1f}" for rows in task.rows)
-                print(f"{query} {system}: {took} µs; answer {run.answer}", file=sys.stderr, flush=True)
+                print(f"{task.query} {system}: {took} µs; answer {run.answer}", file=sys.stderr, flush=True)
     names = {name: text for name, text in ({OURS: OURS} | PROGRAMS).items() if name in given.systems}
-    text = Report(runs, names, given.rows).text(given.scale, begin, os.getloadavg()[0])
+    text = Report(runs, names).text(given.scale, begin, os.getloadavg()[0])
     print(text)
     if given.out:
         given.out.write_text(text)
+
+
+def sizes_alike(rows: list[int]) -> Iterator[tuple[int, ...]]:
+    """Group sizes of batches for which the same ones build the state."""
+    for _, sizes in groupby(sorted(rows), lambda size: max(BEFORE, size)):
+        yield tuple(sizes)
 
 
 def parse() -> argparse.Namespace:

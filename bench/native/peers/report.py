@@ -1,8 +1,9 @@
 """The table of all runs, with ratios, geometric means, and what peers are spared."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from statistics import geometric_mean, median
 
 from bench.fivm.run import figure
@@ -11,9 +12,9 @@ from bench.native.peers.systems import Run
 HEAD = """# Compiled triggers beside Rust by hand
 
 Made by `make bench-native` (`python -m bench.native.peers`); do not edit. TPC-H at scale {scale:g}, interleaved in
-proportion to the sizes of its streams; the same batches for each system, which has one core, in turns. Large batches
-build the state; measured are the last of the stream, of each size at most 600 and at most 7 % of its rows. {cores}
-cores, load {begin:.1f}–{end:.1f}.
+proportion to the sizes of its streams; the same batches for each system, which has one core, in turns. Measured
+are the last of the stream, of each size at most 600 and at most 7 % of its rows; those before them have 1,000 rows, or
+10,000 where that is measured. {cores} cores, load {begin:.1f}–{end:.1f}.
 
 Million tuples a second of processor time, by the mean batch; in brackets the median batch in microseconds.
 
@@ -33,11 +34,10 @@ NOTES = """
 
 @dataclass(frozen=True)
 class Report:
-    """Runs by query and system, of which each figure is the median; the first system is compared with the others."""
+    """Runs of which each figure is the median; the first system is compared with the others."""
 
-    runs: Mapping[tuple[str, str], Sequence[Run]]
+    runs: Mapping[tuple[str, int, str], Sequence[Run]]  # by query, rows of a batch, and system
     names: Mapping[str, str]  # of systems, for people
-    rows: Sequence[int]
 
     def text(self, scale: float, begin: float, end: float) -> str:
         """Write all figures; `begin` and `end` are the load then."""
@@ -52,50 +52,59 @@ class Report:
         )
 
     @property
+    def _queries(self) -> list[str]:
+        return list(dict.fromkeys(query for query, _, _ in self.runs))
+
+    @property
+    def _rows(self) -> list[int]:
+        return list(dict.fromkeys(rows for _, rows, _ in self.runs))
+
+    @property
+    def _ours(self) -> str:
+        return next(iter(self.names))
+
+    @property
     def _others(self) -> list[str]:
         return list(self.names)[1:]
 
-    @property
-    def _queries(self) -> list[str]:
-        return list(dict.fromkeys(query for query, _ in self.runs))
+    def _microseconds(self, query: str, rows: int, system: str) -> tuple[float, float] | None:
+        """Return a batch's mean and median."""
+        times = [(run.times.mean(rows), run.times.median(rows)) for run in self.runs.get((query, rows, system), [])]
+        return (median(mean for mean, _ in times), median(middle for _, middle in times)) if times else None
 
-    def _microseconds(self, query: str, system: str, rows: int, kind: str = "mean") -> float:
-        return float(median(getattr(run.times, kind)(rows) for run in self.runs[query, system]))
+    def _ratios(self, query: str, rows: int, other: str) -> tuple[float, float] | None:
+        """Return by how much ours is quicker, by the mean and by the median."""
+        mine, its = (self._microseconds(query, rows, system) for system in (self._ours, other))
+        return (its[0] / mine[0], its[1] / mine[1]) if mine and its else None
 
-    def _ratio(self, query: str, other: str, rows: int, kind: str = "mean") -> float:
-        mine, its = (self._microseconds(query, system, rows, kind) for system in (next(iter(self.names)), other))
-        return its / mine
+    def _speeds(self) -> Iterator[str]:
+        yield _head("query", "batch", self.names[self._ours], *(c for o in self._others for c in (self.names[o], "×")))
+        for query, rows in product(self._queries, self._rows):
+            cells = list[str]()
+            for system in self.names:
+                times = self._microseconds(query, rows, system)
+                cells.append(f"{figure(rows / times[0])} ({figure(times[1])})" if times else "")
+                if system != self._ours:
+                    ratios = self._ratios(query, rows, system)
+                    cells.append("{:.2f} ({:.2f})".format(*ratios) if ratios else "")
+            yield _line(query, f"{rows:,}", *cells)
 
-    def _speeds(self) -> Iterable[str]:
-        others = [cell for other in self._others for cell in (self.names[other], "×")]
-        yield _head("query", "batch", next(iter(self.names.values())), *others)
-        for query in self._queries:
-            for rows in self.rows:
-                cells = list[str]()
-                for system in self.names:
-                    if (query, system) not in self.runs:
-                        cells += ["", ""]
-                        continue
-                    mean, middle = (self._microseconds(query, system, rows, kind) for kind in ("mean", "median"))
-                    cells.append(f"{figure(rows / mean)} ({figure(middle)})")
-                    if system in self._others:
-                        mean, middle = (self._ratio(query, system, rows, kind) for kind in ("mean", "median"))
-                        cells.append(f"{mean:.2f} ({middle:.2f})")
-                yield _line(query, f"{rows:,}", *cells)
-
-    def _means(self) -> Iterable[str]:
-        yield _head("geometric mean of ×", "", *(f"{rows:,}" for rows in self.rows))
+    def _means(self) -> Iterator[str]:
+        yield _head("geometric mean of ×", *(f"{rows:,}" for rows in self._rows))
         for other in self._others:
-            queries = [query for query in self._queries if (query, other) in self.runs]
-            means = (geometric_mean(self._ratio(query, other, rows) for query in queries) for rows in self.rows)
-            yield _line(self.names[other], f"{len(queries)} queries", *(f"{mean:.2f}" for mean in means))
+            cells = list[str]()
+            for rows in self._rows:
+                found = [ratios for query in self._queries if (ratios := self._ratios(query, rows, other))]
+                mean, middle = (geometric_mean(values) for values in zip(*found, strict=True))
+                cells.append(f"{mean:.2f} ({middle:.2f})")
+            yield _line(self.names[other], *cells)
 
-    def _states(self) -> Iterable[str]:
+    def _states(self) -> Iterator[str]:
         yield _head("state, MB; answer", *self.names.values())
         for query in self._queries:
             cells = list[str]()
             for system in self.names:
-                runs = self.runs.get((query, system), [])
+                runs = [run for rows in self._rows for run in self.runs.get((query, rows, system), [])]
                 answers = ", ".join(dict.fromkeys(run.answer for run in runs))
                 cells.append(f"{median(run.state for run in runs) / 1e6:,.0f}; {answers}" if runs else "")
             yield _line(query, *cells)
