@@ -6,17 +6,23 @@ process on eight partitions. Beside them: copies of all streams but the largest 
 
 import argparse
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
+from squallpy.physical.distribute.heavy_key_placement import HEAVY_FRACTION
+from squallpy.physical.joins.heavy_cells import Counted, HeavyCell, find_heavy_cells, route_to_cells
 from squallpy.physical.joins.hypercube import ROUNDING, Hypercube, Input, find_best_hypercube, least_load
-from squallpy.physical.joins.mapping import find_best_mapping
+from squallpy.physical.joins.mapping import Tickets, find_best_mapping
+from squallpy.runtime.spark.coordinator import SAMPLE
 from squallpy.testing.engines import PartitionedEngine
 
 JOINERS = (8, 64, 512)
+SKEWS = (0.0, 0.5, 1.0, 1.5)
+Keys = dict[str, dict[int, Tickets]]  # of relations, by dimension
 SHAPES = {  # sizes of relations, as fractions of the largest
     "three, equal": (1.0, 1.0, 1.0),
     "three, 4 : 2 : 1": (1.0, 0.5, 0.25),
@@ -110,6 +116,53 @@ def simulated(tuples: int) -> list[str]:
     return out
 
 
+def skewed(tuples: int) -> list[str]:
+    """Tabulate the busiest joiner of R(a) ⋈ S(a, b) ⋈ T(b) by the mean, with and without cells of heavy keys."""
+    out = [f"\n## Heavy keys: R(a) ⋈ S(a, b) ⋈ T(b), {tuples:,} tuples each, {SAMPLE:,} of them sampled\n"]
+    out += ["R's and T's keys follow Zipf's law, of 10,000; S has each as often. The busiest joiner by the mean, and"]
+    out[-1] += " the tuples that all get by those without heavy keys.\n"
+    out += ["| z | joiners | parts | heavy keys | busiest, hashed | busiest, heavy keys cut | tuples sent |"]
+    out += ["|--:|--:|--:|--:|--:|--:|--:|"]
+    for z in SKEWS:
+        draw = np.random.default_rng(0)
+        names = draw.integers(0, 1 << 64, (2, 10_000), np.uint64)
+        weights = 1 / np.arange(1, 10_001) ** z
+        of_r, of_t = (draw.choice(keys, tuples, p=weights / weights.sum()) for keys in names)
+        of_s = {dimension: draw.choice(keys, tuples) for dimension, keys in enumerate(names)}
+        rows = {"r": {0: of_r}, "s": of_s, "t": {1: of_t}}
+        for joiners in JOINERS:
+            inputs: list[Input] = [(float(tuples), tuple(hashed)) for hashed in rows.values()]
+            cube = find_best_hypercube(joiners, 2, inputs)
+            limit = HEAVY_FRACTION * cube.load([(float(SAMPLE), on) for _, on in inputs])
+            heavy = [cell for dimension in (0, 1) for cell in _heavy_cells(cube, dimension, rows, limit)]
+            held = [_held(cube, cells, rows) for cells in ((), heavy)]
+            ratios = [f"{each.max() / each.mean():.2f}" for each in held]
+            sent = held[1].sum() / held[0].sum()
+            out.append(f"| {z:g} | {joiners} | {cube} | {len(heavy)} | {' | '.join(ratios)} | {sent:.2f} |")
+    return out
+
+
+def _heavy_cells(cube: Hypercube, dimension: int, rows: Keys, limit: float) -> tuple[HeavyCell, ...]:
+    """Find heavy keys in the first tuples of each relation."""
+    on = {name: hashed for name, hashed in rows.items() if dimension in hashed}
+    counts = {name: np.unique(hashed[dimension][:SAMPLE], return_counts=True) for name, hashed in on.items()}
+    counted = [Counted(name, dict(zip(*map(np.ndarray.tolist, found), strict=True))) for name, found in counts.items()]
+    cuts = {name: float(cube.cuts(each for each in hashed if each != dimension)) for name, hashed in on.items()}
+    return find_heavy_cells(cube, dimension, counted, cuts, limit)
+
+
+def _held(cube: Hypercube, heavy: Sequence[HeavyCell], rows: Keys) -> np.ndarray:
+    """Count the tuples of each joiner."""
+    held, draw = np.zeros(cube.joiners, np.int64), np.random.default_rng(1)
+    for name, hashed in rows.items():
+        own = draw.integers(0, 1 << 64, len(next(iter(hashed.values()))), np.uint64)
+        for _, firsts, copies in route_to_cells(cube, heavy, name, hashed, own):
+            counts = np.bincount(firsts, minlength=cube.joiners)
+            for copy in copies.tolist():
+                held[copy:] += counts[: cube.joiners - copy]
+    return held
+
+
 def run(rows: int, batches: int) -> list[str]:
     """Run a query on eight partitions in this process, and count the rows and bytes that they receive."""
     out = [f"\n## A query on 8 partitions, {rows:,} rows a stream in {batches} batches\n", f"```sql{SCRIPT}```\n"]
@@ -149,7 +202,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "results")
     asked = parser.parse_args()
-    page = "\n".join([HEAD, *simulated(asked.tuples), *run(asked.rows, 10)]) + "\n"
+    page = "\n".join([HEAD, *simulated(asked.tuples), *skewed(asked.tuples), *run(asked.rows, 10)]) + "\n"
     (asked.out / "joins-hypercube.md").write_text(page)
     print(page)
 

@@ -159,6 +159,7 @@ class CubePlan:
         dimensions: For each, what it is called, and whether it is an equality.
         views: The views on it, each with its dimensions.
         relations: The relations of the join, each with its dimensions.
+        tickets: For each delta that comes of one of them, that relation and the keys that tell its tuples apart.
         is_sized: The parts are those for known sizes of all relations.
     """
 
@@ -166,6 +167,7 @@ class CubePlan:
     dimensions: tuple[tuple[str, bool], ...]
     views: tuple[tuple[str, tuple[int, ...]], ...]
     relations: tuple[tuple[str, tuple[int, ...]], ...]
+    tickets: tuple[tuple[str, str, tuple[int, ...]], ...] = ()
     is_sized: bool = False
 
 

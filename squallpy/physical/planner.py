@@ -144,7 +144,8 @@ def _plan_hypercube(
     relations = tuple((name, join.of(name)) for name in join.relations)
     known = relation_sizes(program, sizes)
     is_sized = all(known.get(name) for name in join.relations)
-    return CubePlan(cube, tuple((str(d), d.is_equality) for d in join.dimensions), on_it, relations, is_sized)
+    dimensions, tickets = tuple((str(d), d.is_equality) for d in join.dimensions), tuple(join.tickets(program))
+    return CubePlan(cube, dimensions, on_it, relations, tickets, is_sized)
 
 
 def _on_hypercube(program: Program, places: Placements) -> tuple[OnGrid, ...]:

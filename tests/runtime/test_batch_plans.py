@@ -19,6 +19,7 @@ from squallpy.catalog.relation import MULT
 from squallpy.logical.bind import compile_script
 from squallpy.physical.joins.grid import Grid
 from squallpy.physical.joins.heavy_keys import route_by_key
+from squallpy.physical.joins.hypercube import arrange
 from squallpy.physical.joins.joiner_groups import square_grids
 from squallpy.physical.joins.mapping import Mapping, find_square_mapping
 from squallpy.physical.joins.migration_controller import NOTHING, Controller, Policy, Sizes
@@ -29,9 +30,11 @@ from squallpy.runtime.joiners.batch_plan import (
     MAX_TURNS,
     BatchPlan,
     Copying,
+    OnHypercube,
     Steady,
     Switched,
     Turn,
+    hands_off,
     senders_to,
     slot_of,
 )
@@ -589,8 +592,8 @@ def differential_heavy_keys_come_and_go(tmp_path: Path) -> None:
 class Expecting(PartitionedEngine):
     """Knows what readers tell of a sample."""
 
-    def __init__(self, often: Any, **settings: Any) -> None:
-        super().__init__(4, **settings)
+    def __init__(self, often: Any, partitions: int = 4, **settings: Any) -> None:
+        super().__init__(partitions, **settings)
         self._often = often
 
     def _policy(self, plan: Plan) -> Any:
@@ -617,8 +620,7 @@ def differential_keys_that_are_heavy_in_a_sample(tmp_path: Path) -> None:
     for number, engine in enumerate(engines):
         (tmp_path / str(number)).mkdir()
         engine.start(script, tmp_path / str(number), {})
-    heavy = dict(engines[0].policy.plan.heavy)
-    assert len(heavy) == 1 and engines[0].policy.plan.moves == ()
+    assert len(engines[0].policy.plan.heavy) == 1 and engines[0].policy.plan.moves == ()
     gone = {name: table.set_column(2, MULT, pa.array(np.full(len(table), -1))) for name, table in first.items()}
     busiest = []
     for pushed in (first, *later, gone, {}):
@@ -627,6 +629,64 @@ def differential_keys_that_are_heavy_in_a_sample(tmp_path: Path) -> None:
         busiest.append([max(BatchReport.of(engine.stats).received_rows.values()) for engine in engines])
     assert busiest[0][0] < 0.6 * busiest[0][1], "tuples of the heavy key were at one joiner"
     assert not engines[0].policy.plan.heavy
+
+
+def test_partitions_beyond_a_hypercube_hand_off_nothing() -> None:
+    """Five partitions have four joiners."""
+    cube = arrange([2, 2])
+    plan = OnHypercube(cube, to=cube.move_bit(0, 1))
+    assert [hands_off(plan, number) for number in range(5)] == [True] * 4 + [False]
+    after = OnHypercube(cube.move_bit(0, 1), arriving=plan.move)
+    assert [list(senders_to(after, number)) for number in range(5)] == [[2], [3], [0], [1], []]
+
+
+CHAIN = """
+CREATE STREAM r (k INT, a VARCHAR) USING csv OPTIONS (path 'r', op 'op');
+CREATE STREAM s (k INT, l INT, b VARCHAR) USING csv OPTIONS (path 's', op 'op');
+CREATE STREAM t (l INT, c VARCHAR) USING csv OPTIONS (path 't', op 'op');
+CREATE STREAM u (v INT, d VARCHAR) USING csv OPTIONS (path 'u', op 'op');
+SELECT a, b, c, d FROM r JOIN s ON r.k = s.k JOIN t ON s.l = t.l JOIN u ON u.v <= s.k AND u.v > s.k - 2;
+"""
+
+
+def chained(random: np.random.Generator, number: int) -> dict[str, pa.Table]:
+    """Rows of a batch: the key 3 is a tenth of R, 7 two fifths of S on the other equality."""
+
+    def keys(count: int, share: float, key: int) -> pa.Array:
+        return pa.array(np.where(random.random(count) < share, key, random.integers(0, 1000, count)), pa.int32())
+
+    found = {
+        "r": {"k": keys(500, 0.1, 3), "a": [f"a{number} {i}" for i in range(500)]},
+        "s": {"k": keys(500, 0.01, 3), "l": keys(500, 0.4, 7), "b": [f"b{number} {i}" for i in range(500)]},
+        "t": {"l": keys(60, 0.01, 7), "c": [f"c{number} {i}" for i in range(60)]},
+        "u": {"v": pa.array(range(4), pa.int32()), "d": [f"d{number} {i}" for i in range(4)]},
+    }
+    tables = {name: pa.table(rows) for name, rows in found.items()}
+    return {name: t.append_column(MULT, pa.array(np.ones(len(t), np.int64))) for name, t in tables.items()}
+
+
+def differential_heavy_keys_on_a_hypercube(tmp_path: Path) -> None:
+    """They are cut within their dimensions, on both equalities of a chain, from the first tuple on; deletes, too."""
+    random, partitions, settings = np.random.default_rng(3), 16, {"join_operator": "HyperCube"}
+    first, *later = (chained(random, number) for number in range(3))
+    sampled = PartitionedEngine(partitions, **settings)
+    (tmp_path / "sample").mkdir()
+    sampled.start(CHAIN, tmp_path / "sample", {})
+    sampled.push(first)
+    sample, *_ = sampled._input.split(sampled._input.step(0), 1)
+    often = sampled._sender.sample_keys(sample)
+    engines = Expecting(often, partitions, **settings), PartitionedEngine(partitions, **settings), PartitionedEngine(1)
+    for number, engine in enumerate(engines):
+        (tmp_path / str(number)).mkdir()
+        engine.start(CHAIN, tmp_path / str(number), {})
+    assert {cell.dimension for cell in engines[0].policy.plan.heavy} >= {0, 1}
+    gone = {name: t.set_column(t.num_columns - 1, MULT, pa.array(np.full(len(t), -1))) for name, t in first.items()}
+    busiest = []
+    for pushed in (first, *later, gone, {}):
+        told, untold, alone = (engine.push(pushed) for engine in engines)
+        assert not difference(told, alone) and not difference(untold, alone)
+        busiest.append([max(BatchReport.of(engine.stats).received_rows.values()) for engine in engines[:2]])
+    assert engines[2].result().num_rows > 50 and busiest[0][0] < 0.85 * busiest[0][1], busiest
 
 
 @pytest.mark.parametrize("kills", [0.0, 0.05])

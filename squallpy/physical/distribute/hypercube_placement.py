@@ -67,6 +67,15 @@ class HypercubeJoin:
         found = (_positions(view, self.dimensions[dimension].hashed) for dimension in on)
         return CellPlacement(on, len(self.dimensions), tuple(found))
 
+    def tickets(self, program: Program) -> Iterator[tuple[str, str, tuple[int, ...]]]:
+        """Yield the deltas of its relations, each with the positions of the fields that all deltas of that have."""
+        for trigger in program.triggers:
+            if trigger.relation.name in self.relations:
+                common = _common_fields(program, trigger.relation.name)
+                for delta in trigger.deltas:
+                    fields = dict(delta.atoms[0].fields)
+                    yield delta.name, trigger.relation.name, tuple(delta.keys.index(fields[name]) for name in common)
+
     def inputs(self, sizes: Mapping[str, float]) -> tuple[Input, ...]:
         """List the relations' sizes with their dimensions."""
         return tuple((sizes.get(name, 0), self.of(name)) for name in self.relations)

@@ -8,6 +8,8 @@ migration_transfers   the tuples a joiner keeps and sends when its grid changes,
 migration_protocol    epochs: which tuples meet while a migration runs, each pair once
 key_frequencies       key frequencies in bounded memory, with a bounded error
 heavy_keys            keys with a grid of their own; the others are hashed
+hypercube             the join matrix of many relations, in as many dimensions
+heavy_cells           frequent keys of an equality on a hypercube, each cut within its dimension
 join_operators        SHJ, StaticMid, StaticOpt, Dynamic and Hybrid behind one interface
 
 Nothing here holds tuples: functions take numpy arrays of tickets (uint64) and return positions or masks. Decisions are

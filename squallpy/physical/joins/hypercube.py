@@ -21,6 +21,9 @@ from squallpy.physical.joins.mapping import Numbers, Tickets, top_bits
 ROUNDING = 2 / (e * log(2))
 """Load by parts that are powers of two, by that of any shares: 1.0615 at most."""
 
+Bits = tuple[int, ...]
+"""Bits of a joiner's number, the highest first."""
+
 Input = tuple[float, tuple[int, ...]]
 """A relation of the join: its tuples, and the dimensions along which it is cut."""
 
@@ -33,7 +36,7 @@ class Hypercube:
         bits: For each dimension, the bits of a joiner's number that are its coordinate, the highest first.
     """
 
-    bits: tuple[tuple[int, ...], ...]
+    bits: tuple[Bits, ...]
 
     def __str__(self) -> str:
         return " × ".join(map(str, self.parts))
@@ -74,18 +77,13 @@ class Hypercube:
         """Compute for each tuple the number of its first joiner, whose other coordinates are 0."""
         found = np.zeros(rows, np.int64)
         for dimension, own in zip(dimensions, tickets, strict=True):
-            parts = self.coordinates(dimension, own)
-            for place, bit in enumerate(reversed(self.bits[dimension])):
-                found |= (parts >> place & 1) << bit
+            found |= place(self.bits[dimension], self.coordinates(dimension, own))
         return found
 
     def copies_of(self, dimensions: Iterable[int]) -> Numbers:
         """List what has to be added to a tuple's first joiner for each of its copies."""
         own = set(dimensions)
-        found = np.zeros(1, np.int64)
-        for bit in (bit for dimension, bits in enumerate(self.bits) if dimension not in own for bit in bits):
-            found = np.concatenate([found, found + (1 << bit)])
-        return np.sort(found)
+        return sums_of(bit for dimension, bits in enumerate(self.bits) if dimension not in own for bit in bits)
 
     def move_bit(self, giver: int, taker: int) -> "Hypercube":
         """Halve the parts of one dimension and double those of another; joiners keep all other coordinates."""
@@ -93,6 +91,22 @@ class Hypercube:
         bits[taker] = (*bits[taker], bits[giver][-1])
         bits[giver] = bits[giver][:-1]
         return replace(self, bits=tuple(bits))
+
+
+def place(bits: Bits, coordinates: Numbers) -> Numbers:
+    """Write coordinates in some bits of joiners' numbers."""
+    found = np.zeros_like(coordinates)
+    for shift, bit in enumerate(reversed(bits)):
+        found |= (coordinates >> shift & 1) << bit
+    return found
+
+
+def sums_of(bits: Iterable[int]) -> Numbers:
+    """List all numbers that have no other bits than these."""
+    found = np.zeros(1, np.int64)
+    for bit in bits:
+        found = np.concatenate([found, found + (1 << bit)])
+    return np.sort(found)
 
 
 def arrange(parts: Sequence[int]) -> Hypercube:

@@ -24,7 +24,7 @@ from squallpy.runtime.ingest.feed import Feeder
 from squallpy.runtime.ingest.upserts import UpsertFeeds
 from squallpy.runtime.joiners.batch_plan import BatchPlan, decode_plan, hands_off, is_moving
 from squallpy.runtime.joiners.joiner import Joiner
-from squallpy.runtime.joiners.routing import keys_of, spread
+from squallpy.runtime.joiners.routing import cell_keys_of, keys_of, spread
 from squallpy.runtime.kernels.dictionary import Dictionary
 from squallpy.runtime.messages.deltas import Delta, pack_deltas, pack_head, unpack_deltas, unpack_head
 from squallpy.runtime.result.result import Changes, Results, Wanted
@@ -139,9 +139,12 @@ class Sender:
         return part
 
     def sample_keys(self, slices: Slices) -> Mapping[str, Mapping[str, int]]:
-        """Report the frequent keys of a part of a batch (`keys_of`)."""
+        """Report the frequent keys of a part of a batch (`keys_of`, of a hypercube `cell_keys_of`)."""
         store, plan = Store(StoreLayout(())), self._plan
         _, sent = self._reading.apply(store, self.read(slices, store.dictionary).deltas)
+        if plan.hypercube:
+            columns = {pool.name: pool.keys for pool in plan.deltas}
+            return cell_keys_of(plan.hypercube, columns, plan.reading.sends, sent, store.dictionary)
         found: Mapping[str, Mapping[str, int]] = keys_of(plan, plan.reading.sends, sent, store.dictionary).get(
             "keys", {}
         )

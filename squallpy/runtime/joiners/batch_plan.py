@@ -26,6 +26,7 @@ from typing import Any, ClassVar, get_args
 from squallpy.base.json_codec import from_json, to_json
 from squallpy.base.records import dataclass
 from squallpy.physical.joins.grid import Grid
+from squallpy.physical.joins.heavy_cells import HeavyCell
 from squallpy.physical.joins.hypercube import Hypercube
 from squallpy.physical.joins.mapping import Side
 from squallpy.physical.joins.migration_transfers import Migration, migration
@@ -208,16 +209,21 @@ class KeyMoves(_Grids):
 
 @dataclass(frozen=True, slots=True)
 class BitMove:
-    """A bit of joiners' numbers that has changed its dimension: each has handed off records to that with the other."""
+    """A bit of joiners' numbers that has changed its dimension: each has handed off records to that with the other.
+
+    Args:
+        joiners: Those of the hypercube; partitions beyond them have none.
+    """
 
     bit: int
+    joiners: int
 
     def partner(self, joiner: int) -> int:
         return joiner ^ 1 << self.bit
 
     def senders(self, joiner: int) -> list[int]:
         """List the joiners that may have handed off records to one."""
-        return [self.partner(joiner)]
+        return [self.partner(joiner)] if joiner < self.joiners else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,10 +231,12 @@ class OnHypercube(_Grids):
     """A batch on a hypercube, all of whose records move to the places of another after it, if there is one.
 
     Args:
+        heavy: Keys whose tuples have cells of their own, in this batch and the next.
         to: The hypercube of the next batch, which differs in one bit.
     """
 
     cube: Hypercube
+    heavy: tuple[HeavyCell, ...] = ()
     to: Hypercube | None = None
     arriving: BitMove | None = None
     grids: ClassVar[tuple[Grid, ...]] = ()  # type: ignore[misc]  # NB: no field
@@ -241,7 +249,7 @@ class OnHypercube(_Grids):
         if self.to is None:
             return None
         (bit,) = (bit for own, to in zip(self.cube.bits, self.to.bits, strict=True) for bit in own if bit not in to)
-        return BitMove(bit)
+        return BitMove(bit, self.cube.joiners)
 
 
 BatchPlan = Steady | Switched | Copying | KeyMoves | OnHypercube
@@ -254,8 +262,8 @@ def hands_off(plan: BatchPlan | None, joiner: int) -> bool:
             return plan.copies(joiner) is not None
         case KeyMoves(moves=moves):
             return bool(moves)
-        case OnHypercube(to=to):
-            return to is not None
+        case OnHypercube(cube=cube, to=to):
+            return to is not None and joiner < cube.joiners
     return False
 
 

@@ -111,6 +111,8 @@ class Joiner:
         partner, kept, sent = move.partner(self._number), np.ones(len(keys), np.bool_), np.ones(len(keys), np.bool_)
         had = np.ones(len(keys), np.bool_)
         for dimension, by in view.cells:
+            if plan.cube.bits[dimension] == to.bits[dimension]:  # NB: heavy keys have cells of their own there
+                continue
             tickets = tickets_of(keys, self._columns[view.view], by, store.dictionary)
             old, new = plan.cube.coordinates(dimension, tickets), to.coordinates(dimension, tickets)
             mine, theirs = (np.array([joiner]) for joiner in (self._number, partner))

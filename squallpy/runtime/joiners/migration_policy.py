@@ -49,7 +49,7 @@ def open_policy(
         sample: Statistics of keys in a sample of the first batch: those that are heavy there begin with a grid.
     """
     if plan.hypercube:
-        return open_hypercube_policy(plan, plan.hypercube, facts, first or {})
+        return open_hypercube_policy(plan, plan.hypercube, facts, first or {}, sample or {})
     if not plan.on_grid:
         return None
     if plan.grid is None:

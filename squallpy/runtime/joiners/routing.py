@@ -13,10 +13,10 @@ from squallpy.base.keys import NULL
 from squallpy.base.types import Kind
 from squallpy.logical.expressions import Column
 from squallpy.physical.distribute.heavy_key_placement import HEAVY_FRACTION
+from squallpy.physical.joins.heavy_cells import MOST, route_to_cells
 from squallpy.physical.joins.heavy_keys import route_by_key
-from squallpy.physical.joins.hypercube import Hypercube
 from squallpy.physical.joins.mapping import Tickets
-from squallpy.physical.plan import Plan, Send
+from squallpy.physical.plan import CubePlan, Plan, Send
 from squallpy.runtime.joiners.batch_plan import BatchPlan, KeyMoves, OnHypercube
 from squallpy.runtime.joiners.joiner_statistics import OTHER_KEYS, name_of_keys
 from squallpy.runtime.kernels.content_hash import from_zero, hash_columns, hash_strings
@@ -55,8 +55,7 @@ def spread(
         yield from _by_key(delta, columns, send, partitions, batch, names)
         return
     if send.cells and plan.hypercube:
-        cube = batch.cube if isinstance(batch, OnHypercube) else plan.hypercube.cube
-        yield from _by_cells(delta, columns, send, cube, names)
+        yield from _by_cells(delta, columns, send, plan.hypercube, batch, names)
         return
     if send.side is None or not grids:
         targets = partitions_of(delta.keys, columns, send.keys, send.partitions or partitions, names)
@@ -86,14 +85,40 @@ def _by_key(
 
 
 def _by_cells(
-    delta: Delta, columns: Sequence[Column], send: Send, cube: Hypercube, names: Dictionary
+    delta: Delta, columns: Sequence[Column], send: Send, plan: CubePlan, batch: BatchPlan | None, names: Dictionary
 ) -> Iterator[tuple[int, Delta]]:
-    """Yield rows for all joiners of a hypercube with their coordinates."""
-    tickets = [tickets_of(delta.keys, columns, by, names) for _, by in send.cells]
-    firsts, copies = cube.words(send.dimensions, tickets, len(delta.keys)), cube.copies_of(send.dimensions).tolist()
-    for first in np.unique(firsts).tolist():
-        rows = delta.take(np.flatnonzero(firsts == first))
-        yield from ((first + copy, rows) for copy in copies)
+    """Yield rows for all joiners of a hypercube with their coordinates, those of heavy keys for their cells."""
+    cube, heavy = (batch.cube, batch.heavy) if isinstance(batch, OnHypercube) else (plan.cube, ())
+    hashed = {dimension: tickets_of(delta.keys, columns, by, names) for dimension, by in send.cells}
+    relation, by = next(((of, by) for name, of, by in plan.tickets if name == send.source), ("", ()))
+    own = tickets_of(delta.keys, columns, by if heavy else (), names)
+    for positions, firsts, copies in route_to_cells(cube, heavy, relation, hashed, own):
+        for first in np.unique(firsts).tolist():
+            rows = delta.take(positions[firsts == first])
+            yield from ((first + copy, rows) for copy in copies.tolist())
+
+
+def cell_keys_of(
+    plan: CubePlan, deltas: Mapping[str, Sequence[Column]], sends: Iterable[Send], sent: Mapping[str, Delta],
+    names: Dictionary,
+) -> dict[str, dict[str, int]]:  # fmt: skip
+    """Count the tuples of each relation of a hypercube, and its most frequent keys on each equality."""
+    found, relations = dict[str, dict[str, int]](), {name: of for name, of, _ in plan.tickets}
+    for send in sends:
+        relation = relations.get(send.source)
+        if relation is None or relation in found or send.name not in sent:
+            continue
+        delta = sent[send.name]
+        found[relation] = {OTHER_KEYS: len(delta.keys)}
+        for dimension, by in send.cells:
+            if plan.dimensions[dimension][1]:
+                keys, counts = np.unique(tickets_of(delta.keys, deltas[send.name], by, names), return_counts=True)
+                often = np.argsort(-counts, kind="stable")[:MOST]
+                found[relation] |= {
+                    f"{dimension} {key}": count
+                    for key, count in zip(keys[often].tolist(), counts[often].tolist(), strict=True)
+                }
+    return found
 
 
 def keys_of(plan: Plan, sends: Iterable[Send], sent: Mapping[str, Delta], names: Dictionary) -> dict[str, Any]:

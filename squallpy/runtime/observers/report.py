@@ -31,7 +31,7 @@ class JoinReport:
         epoch: The number of completed migrations.
         migrated: The completed fraction of a running migration.
         copied: Tuples that joiners sent each other.
-        heavy_keys: Keys with a grid of their own.
+        heavy_keys: Keys with a grid of their own, or cells of their own on a hypercube.
     """
 
     mapping: Sequence[int] | Sequence[Sequence[int]] | None = None

@@ -187,7 +187,7 @@ class PlanStages:
 
 def _sample_key_counts(plan: Plan, input: Input, first: Mapping[str, int]) -> Mapping[str, Mapping[str, int]] | None:
     """Count, in a sample of the first batch, the keys that a join compares, if any may be heavy."""
-    if plan.matrices or plan.grid or plan.hypercube or not plan.on_grid:
+    if plan.matrices or plan.grid or not (plan.on_grid or plan.hypercube):
         return None
     rows = max([1, *first.values()])  # NB: it may be empty
     sample, *_ = input.split(input.step(0), -(-rows // SAMPLE))

@@ -1,5 +1,6 @@
 """Hypercubes of joiners: the least load, and that each combination of tuples meets at one joiner."""
 
+from collections import Counter
 from itertools import product
 from math import prod
 from random import Random
@@ -8,6 +9,7 @@ import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from squallpy.physical.joins.heavy_cells import Counted, HeavyCell, find_heavy_cells, route_to_cells
 from squallpy.physical.joins.hypercube import ROUNDING, Hypercube, arrange, find_best_hypercube, least_load
 from squallpy.physical.joins.mapping import Tickets
 
@@ -65,3 +67,53 @@ def _joiners(cube: Hypercube, on: tuple[int, ...], tickets: list[Tickets]) -> li
     """List the joiners of each tuple."""
     firsts, copies = cube.words(on, tickets, len(tickets[0])), cube.copies_of(on)
     return [(first + copies).tolist() for first in firsts]
+
+
+Rows = dict[str, list[tuple[int, list[int]]]]  # of relations, each with its ticket and keys
+CHAIN = {"r": (0,), "s": (0, 1), "t": (1,), "u": (2,)}  # R(a) ⋈ S(a, b) ⋈ T(b), and U by a theta join
+
+
+@given(st.lists(st.integers(0, 2), min_size=3, max_size=3), st.randoms(), st.sampled_from([0.0, 0.1, 0.5]))
+def property_each_combination_of_heavy_keys_meets_once(bits: list[int], random: Random, limit: float) -> None:
+    cube, keys = arrange([1 << bit for bit in bits]), [random.getrandbits(64) for _ in range(3)]
+    rows = {
+        name: [(random.getrandbits(64), [random.choice(keys) for _ in on]) for _ in range(6)]
+        for name, on in CHAIN.items()
+    }
+    heavy = [cell for dimension in (0, 1) for cell in _heavy(cube, dimension, rows, limit)]
+    assert not any(len({bit for _, of in cell.bits for bit in of}) < bits[cell.dimension] for cell in heavy)
+    places = {name: _cells(cube, heavy, name, found) for name, found in rows.items()}
+    for r, s, t, u in product(*(range(6) for _ in CHAIN)):
+        if rows["r"][r][1][0] == rows["s"][s][1][0] and rows["s"][s][1][1] == rows["t"][t][1][0]:
+            met = [{*places[name][at]} for name, at in zip("rstu", (r, s, t, u), strict=True)]
+            assert len(set.intersection(*met)) == 1
+
+
+def golden_heavy_cells() -> None:
+    """A key of 10,000 and 10 tuples on 8 parts: cut in 8, and copied to all 8; both frequent: cut in 4 and 2."""
+    cube, cuts = arrange([8, 1]), {"r": 1.0, "s": 1.0}
+    for of_r, of_s, bits in ((10_000, 10, ((2, 1, 0), ())), (4_000, 2_000, ((2, 1), (0,)))):
+        (found,) = find_heavy_cells(cube, 0, [Counted("r", {7: of_r, 8: 99}), Counted("s", {7: of_s})], cuts, 500.0)
+        assert (found.key, tuple(of for _, of in found.bits)) == (7, bits)
+    assert not find_heavy_cells(cube, 1, [Counted("r", {7: 10_000})], cuts, 500.0)  # all at one joiner
+
+
+def _heavy(cube: Hypercube, dimension: int, rows: Rows, limit: float) -> list[HeavyCell]:
+    counted = [
+        Counted(name, Counter(keys[on.index(dimension)] for _, keys in rows[name]))
+        for name, on in CHAIN.items()
+        if dimension in on
+    ]
+    return [*find_heavy_cells(cube, dimension, counted, dict.fromkeys(CHAIN, 1.0), limit * 12)]
+
+
+def _cells(cube: Hypercube, heavy: list[HeavyCell], name: str, rows: list[tuple[int, list[int]]]) -> list[list[int]]:
+    """List the joiners of each tuple."""
+    own = np.array([ticket for ticket, _ in rows], np.uint64)
+    hashed = {dimension: np.array([keys[i] for _, keys in rows], np.uint64) for i, dimension in enumerate(CHAIN[name])}
+    found: list[list[int]] = [[] for _ in rows]
+    for positions, firsts, copies in route_to_cells(cube, heavy, name, hashed, own):
+        for position, first in zip(positions.tolist(), firsts.tolist(), strict=True):
+            assert not found[position]
+            found[position] = (first + copies).tolist()
+    return found

@@ -1,0 +1,123 @@
+"""Frequent keys of an equality on a hypercube: each is cut within the dimension that hashes the others.
+
+    dimension a of 8 parts, a key that R has 10,000 times and S 10 times
+        →   R's tuples with it are cut in 8 by their tickets, S's are copied to all 8
+
+By its hash alone a key has one coordinate, whose joiners get all of its tuples. Instead, the bits of the dimension are
+divided between the relations that have the key, as those of a hypercube are between dimensions: each relation cuts its
+tuples with the key along its own bits, and copies them along those of the others. So each combination of tuples still
+meets at one joiner, and no relation elsewhere in the join is touched (after SharesSkew: Afrati, Stasinopoulos, Ullman
+and Vassilakopoulos, 2018, whose residual joins would need copies of these, too).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from squallpy.base.records import dataclass
+from squallpy.physical.joins.hypercube import Bits, Hypercube, Input, find_best_hypercube, place, sums_of
+from squallpy.physical.joins.mapping import Numbers, Tickets, top_bits
+
+MOST = 64  # keys of a dimension
+_APART = 11  # bits of a ticket by which a tuple is cut along one dimension, of keys that are heavy on several
+
+
+@dataclass(frozen=True, slots=True)
+class HeavyCell:
+    """The cells of a key.
+
+    Args:
+        key: Its hash, the ticket of all its tuples on the dimension.
+        bits: For each relation on the dimension, the bits of joiners' numbers along which its tuples are cut.
+    """
+
+    dimension: int
+    key: int
+    bits: tuple[tuple[str, Bits], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The most frequent keys of a relation on a dimension, each with its tuples in a sample."""
+
+    relation: str
+    keys: Mapping[int, int]
+
+
+def find_heavy_cells(
+    cube: Hypercube, dimension: int, counted: Sequence[Counted], cuts: Mapping[str, float], limit: float
+) -> tuple[HeavyCell, ...]:
+    """Find the keys of a dimension whose tuples are more than a joiner is to get of one key, and their cells.
+
+    Args:
+        cuts: For each relation, into how many parts the other dimensions cut it.
+        limit: The tuples of a key, at a joiner, from which on it is heavy; in tuples of the sample.
+    """
+    bits = cube.bits[dimension]
+    if not bits:
+        return ()
+    loads = {
+        key: [each.keys.get(key, 0) / cuts[each.relation] for each in counted]
+        for key in {key for each in counted for key in each.keys}
+    }
+    heavy = sorted((key for key, of in loads.items() if sum(of) > limit), key=lambda key: (-sum(loads[key]), key))
+    found = list[HeavyCell]()
+    for key in heavy[:MOST]:
+        inputs: list[Input] = [(load, (number,)) for number, load in enumerate(loads[key])]
+        shares = find_best_hypercube(1 << len(bits), len(counted), inputs).bits
+        ends = np.cumsum([0, *map(len, shares)]).tolist()
+        own = (bits[start:end] for start, end in pairwise(ends))
+        found.append(HeavyCell(dimension, key, tuple(zip((each.relation for each in counted), own, strict=True))))
+    return tuple(found)
+
+
+def route_to_cells(
+    cube: Hypercube, heavy: Sequence[HeavyCell], relation: str, hashed: Mapping[int, Tickets], own: Tickets
+) -> Iterator[tuple[Numbers, Numbers, Numbers]]:
+    """Yield tuples that are cut along the same bits: their positions, first joiners, and what to add for each copy.
+
+    Args:
+        hashed: For each dimension of the relation, the tickets of its tuples there.
+        own: Tickets of the tuples themselves, by which those of heavy keys are cut.
+    """
+    rows = np.arange(len(own))
+    free = [bit for dimension, bits in enumerate(cube.bits) if dimension not in hashed for bit in bits]
+    yield from _along(cube, heavy, relation, list(hashed.items()), own, rows, np.zeros(len(own), np.int64), free)
+
+
+def _along(
+    cube: Hypercube,
+    heavy: Sequence[HeavyCell],
+    relation: str,
+    hashed: Sequence[tuple[int, Tickets]],
+    own: Tickets,
+    rows: Numbers,
+    firsts: Numbers,
+    free: list[int],
+) -> Iterator[tuple[Numbers, Numbers, Numbers]]:
+    """Place tuples along one dimension after the other: those of keys that are cut along other bits apart."""
+    if not hashed:
+        yield rows, firsts, sums_of(free)
+        return
+    (dimension, tickets), *others = hashed
+    bits, here = cube.bits[dimension], tickets[rows]
+    by_bits = dict[Bits | None, list[int]]()
+    for cell in heavy:
+        if cell.dimension == dimension and (of := dict(cell.bits).get(relation)) is not None:
+            by_bits.setdefault(of, []).append(cell.key)
+    light = np.ones(len(rows), np.bool_)
+    for mine, keys in by_bits.items():
+        assert mine is not None
+        chosen = np.isin(here, np.array(keys, np.uint64))
+        light &= ~chosen
+        if chosen.any():
+            part = rows[chosen]
+            of_own = own[part] << np.uint64(_APART * (dimension % (64 // _APART)))
+            # NB: the key's hash turns its cells, or those of all keys would begin at the same joiner
+            turned = top_bits(of_own, len(mine)) ^ top_bits(here[chosen], len(mine))
+            rest = [*free, *(bit for bit in bits if bit not in mine)]
+            yield from _along(cube, heavy, relation, others, own, part, firsts[chosen] | place(mine, turned), rest)
+    if light.any():
+        placed = firsts[light] | place(bits, cube.coordinates(dimension, here[light]))
+        yield from _along(cube, heavy, relation, others, own, rows[light], placed, free)
