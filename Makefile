@@ -81,6 +81,7 @@ bench-joins: setup  ## join operators on skewed streams, simulated and on Spark;
 
 bench-matrix: setup  ## matrix programs kept fresh, beside their re-evaluation as the papers did it and as an expert would
 	$(BIN)/python -m bench.matrix.run
+	$(BIN)/python -m bench.matrix.figures
 
 bench-fivm: setup  ## cofactor matrices maintained over joins, beside C++ by hand, F/SQL and DuckDB; needs g++
 	$(BIN)/python -m bench.fivm.run

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from squallpy.base.errors import SquallError
 from squallpy.base.records import dataclass
+from squallpy.base.recursion import run_deep
 from squallpy.base.semirings import ARITHMETIC, BOOLEAN, COUNTING, MAX_PLUS, MIN_PLUS, Semiring
 from squallpy.maintain.matrix.compile_triggers import AUTO, CompiledMatrices, Options, compile_program
 from squallpy.maintain.matrix.dimensions import Size
@@ -85,7 +86,8 @@ class MatrixProgram:
         ]
         traced = trace(self.function, inputs, self.over)
         symbols = sorted(traced.symbols())
-        return compile_program(traced, list(shapes), sizes, Options(self.model, self.strategy), symbols)
+        options = Options(self.model, self.strategy)
+        return run_deep(lambda: compile_program(traced, list(shapes), sizes, options, symbols))
 
     def explain(self, sizes: Mapping[str, int] | None = None, **shapes: tuple[Extent, Extent]) -> str:
         """Show all phases of the program for inputs of these shapes, and the alternatives that were weighed."""

@@ -260,6 +260,12 @@ def oracle_an_iteration_ends_when_it_has_converged() -> None:
     assert len(steps) > 1
 
 
+@pytest.mark.long
+def test_iterations_of_hundreds_of_steps_compile() -> None:
+    model = program(strategy="reeval")(lambda A, x: iterate(250, x, lambda x: abs(A @ x)))
+    np.testing.assert_allclose(model.start(A=-np.eye(2), x=np.ones((2, 1))).value, np.ones((2, 1)))
+
+
 def test_an_iteration_that_does_not_converge_is_told_until_it_does() -> None:
     solve = program(lambda A, b: {"x": iterate(60, b, lambda x: b - A @ x, until=1e-9), "C": A @ A})
     model = solve.start(A=np.eye(3) * 2, b=np.ones((3, 1)))

@@ -1,6 +1,7 @@
 """What `bench.matrix` compares computes the same: baselines as the papers ran them, strong ones, triggers by hand."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.matrix import baselines, inputs
+from bench.matrix import baselines, figures, inputs
 from bench.matrix.by_hand import Ols, Powers, Reachability, ShortestPaths
 from squallpy.runtime.kernels.matrix import boolean
 
@@ -76,3 +77,13 @@ def differential_graphs(graph: Callable[..., Any], n: int, seed: int) -> None:
 def oracle_a_batch_of_rows_has_the_rank_of_its_distinct_rows() -> None:
     U, V = inputs.batch_of_rows(100, 50, 2.0, np.random.default_rng(0))
     assert U.shape == V.shape and U.shape[1] < 50 and (U.sum(axis=0) == 1).all() and (U.sum(axis=1) <= 1).all()
+
+
+@pytest.mark.long
+def test_figures_are_tables_of_all_that_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = "--n 20 --hops 40 --sizes 20 --steps 4 --rounds 1 --figures"
+    for chosen, expected in (("memory,layouts", 2), ("memory", 2)):
+        monkeypatch.setattr("sys.argv", ["figures", *small.split(), chosen, "--out", str(tmp_path / "out.md")])
+        figures.main()
+        assert (tmp_path / "out.md").read_text().count("\n## ") == expected
+    assert "| 20 |" in (tmp_path / "out.md").read_text()
