@@ -249,7 +249,7 @@ class _Reader:
         if name == "diag" and len(arguments) == 1:
             return MainDiagonal(self._matrix(arguments[0], scope))
         if name not in FUNCTIONS:
-            hint = "write qr_q(X) or qr_r(X)" if name == "qr" else nearest(name, FUNCTIONS)
+            hint = ELSEWHERE.get(name) or nearest(name, FUNCTIONS)
             raise self._error("SQ2012", f'unknown function "{token}"', token, hint)
         least, most, kinds = FUNCTIONS[name]
         if not least <= len(arguments) <= (most or len(arguments)):
@@ -305,6 +305,8 @@ class _Reader:
         return self._script.span(tree.start_pos, tree.end_pos)
 
 
+ELSEWHERE = {"qr": "write qr_q(X) or qr_r(X)", "chol": "write cholesky(A), which is lower triangular"}
+"""Hints for functions of Octave, MATLAB and R that are written in another way here."""
 FUNCTIONS: dict[str, tuple[int, int | None, str]] = {
     "inv": (1, 1, "m"), "eye": (1, 1, "s"), "id": (1, 1, "s"), "zeros": (2, 2, "s"), "ones": (2, 2, "s"),
     "fill": (3, 3, "ssv"), "vect": (2, 2, "sv"), "diag": (2, 2, "sv"), "hstack": (1, None, "m"),

@@ -77,6 +77,13 @@ def test_programs(text: str, wanted: str) -> None:
         ("B := cholesky(A)", COUNTING, "SQ3002", 6, 'the counting semiring has no "cholesky" of a matrix'),
         ("B := QR_q(X, X)", ARITHMETIC, "SQ2012", 6, "qr_q takes 1 argument, not 2"),
         ("B := qr(X)", ARITHMETIC, "SQ2012", 6, 'unknown function "qr", write qr_q(X) or qr_r(X)'),
+        (
+            "B := chol(A)",
+            ARITHMETIC,
+            "SQ2012",
+            6,
+            'unknown function "chol", write cholesky(A), which is lower triangular',
+        ),
         ("B := A .* X", ARITHMETIC, "SQ2011", 6, "cannot multiply entry by entry A (n × n) and X (m × n)"),
         ("B := X < X'", ARITHMETIC, "SQ2011", 6, "cannot compare entry by entry X (m × n) and X' (n × m)"),
         ("B := trace(X)", ARITHMETIC, "SQ2011", 6, "only a square matrix has a diagonal, X (m × n) is none"),
