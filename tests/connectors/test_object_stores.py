@@ -1,14 +1,19 @@
 """Files, tables and checkpoints in an object store, by URIs whose options name its server."""
 
 from collections import Counter
+from functools import partial
 from pathlib import Path
+from typing import IO, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
 from pyarrow import fs
 
 from squallpy.base.errors import SquallError
+from squallpy.runtime.checkpoint import durable_folder
+from squallpy.runtime.checkpoint.durable_folder import open_durable
 from tests.connectors.runs import run
 from tests.connectors.servers import S3Server
 
@@ -60,6 +65,28 @@ def test_a_folder_that_grows(s3: S3Server, tmp_path: Path) -> None:
     for _ in range(2):
         run(text, checkpoint=checkpoint)
         assert run(back).rows == Counter([(1, 2, 7), (2, 1, 3)])
+
+
+@pytest.mark.parametrize("most", [durable_folder.SMALL, 9])
+def test_files_of_checkpoints_appear_whole(s3: S3Server, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """Small ones by one request, others by way of a draft; what fails leaves what was there."""
+    monkeypatch.setattr(durable_folder, "SMALL", most)
+    folder = open_durable(s3.uri(f"durable {most}".replace(" ", "%20")), "me")
+
+    def twice(content: Any, sink: IO[bytes]) -> None:
+        sink.write(content)
+        sink.write(content)
+
+    def torn(sink: IO[bytes]) -> None:
+        sink.write(b"0123456789")
+        raise RuntimeError
+
+    for content in (b"first", b"x" * 20, np.arange(3), b""):
+        folder.create("log/1", partial(twice, content))
+        assert folder.read("log/1") == bytes(content) * 2
+        with pytest.raises(RuntimeError):
+            folder.create("log/1", torn)
+        assert folder.read("log/1") == bytes(content) * 2 and folder.list("log") == ["1"]
 
 
 @pytest.mark.parametrize("kind", ["delta", "iceberg"])

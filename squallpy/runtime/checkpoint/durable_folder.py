@@ -8,6 +8,7 @@ Written files survive the death of any process; surviving a power cut is left to
 """
 
 import errno
+import io
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
@@ -18,6 +19,8 @@ from typing import IO, Any, Protocol, cast
 from squallpy.base.errors import SquallError
 from squallpy.base.local_paths import local_path
 
+SMALL = 8 << 20  # bytes of an object that is written at once
+_STORES = ("s3", "gcs", "abfs")  # file systems whose files appear when they are complete, and need no folders
 _HOPELESS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM}  # a retry does not help
 
 
@@ -127,8 +130,41 @@ def _open_file(path: str, mode: str, buffering: int = -1) -> Any:
         return open(path, mode, buffering)
 
 
+class _Sink(io.BufferedIOBase):
+    """A file that is held until it has more bytes than `most`, and then goes to the one that is opened."""
+
+    def __init__(self, open_file: Callable[[], IO[bytes]], most: int) -> None:
+        self._open_file, self._most = open_file, most
+        self._file = None if most else open_file()
+        self.held = bytearray()
+
+    @property
+    def is_small(self) -> bool:
+        """True if no file was opened, as all bytes are held."""
+        return self._file is None
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, part: Any) -> int:
+        octets = memoryview(part).cast("B")
+        if self._file is None and len(self.held) + len(octets) > self._most:
+            self._file = self._open_file()
+            self._file.write(self.held)
+        if self._file is None:
+            self.held += octets
+        else:
+            self._file.write(octets)
+        return len(octets)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+        super().close()
+
+
 class ArrowDurable(Durable):
-    """A folder of any Arrow file system."""
+    """A folder of any Arrow file system. In stores of objects, which appear when complete, small ones have no draft."""
 
     appends = False
 
@@ -141,12 +177,18 @@ class ArrowDurable(Durable):
     def create(self, name: str, fill: Callable[[IO[bytes]], object]) -> None:
         path = f"{self._root}/{name}"
         parent = path.rpartition("/")[0]
-        draft = f"{parent}/{self._draft}"
+        draft, stores = f"{parent}/{self._draft}", self._files.type_name in _STORES
         with reporting_no_room(path):
-            self._files.create_dir(parent, recursive=True)
-            with self._files.open_output_stream(draft) as sink:
-                fill(sink)
-            self._files.move(draft, path)
+            if not stores:
+                self._files.create_dir(parent, recursive=True)
+            sink = _Sink(lambda: self._files.open_output_stream(draft), SMALL if stores else 0)
+            with sink:
+                fill(cast(IO[bytes], sink))
+            if sink.is_small:
+                with self._files.open_output_stream(path) as file:
+                    file.write(sink.held)
+            else:
+                self._files.move(draft, path)
 
     def append(self, name: str, parts: Iterable[bytes]) -> None:
         raise AssertionError("this file system does not append")
