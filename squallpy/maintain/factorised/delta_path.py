@@ -5,7 +5,8 @@
     └─ V_S(k) ⟨y⟩  over S        V()         +=  Sum_[](ΔV_R(k) ⋈ V_S(k))
 
 Only the views on the path change; those beside it are read. Where a relation is there more than once, its leaves take
-turns, from left to right: each path reads the views to its left after the batch, and those to its right before it.
+turns, from left to right in the tree: each path reads the views to its left after the batch, and those to its right
+before it. So none is read of which some leaves had their turn and others did not.
 
 Several trees over one order, whose roots have keys of their own, share the views and changes that are the same.
 
@@ -78,7 +79,8 @@ class FactorisedView:
     def statements(self, relation: Relation, deltas: Registry) -> Iterator[Statement]:
         """Yield what a batch of a relation changes; `deltas` makes the pre-aggregated batch of each leaf."""
         done = set[int]()
-        for source in self.sources:
+        places = {id(leaf): place for place, leaf in enumerate(_leaves(self.roots[0].node))}
+        for source in sorted(self.sources, key=lambda source: places[id(source.leaf)]):
             if source.atom.relation == relation:
                 yield from self._updates(source, deltas, done)
                 done.add(id(source.leaf))
