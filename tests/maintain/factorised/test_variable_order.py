@@ -193,6 +193,7 @@ def fault_columns_of_another_relation() -> None:
         (graph(R="AB", S="BC", T="CA"), "A(B(C))"),  # a triangle
         (graph(R="AB", S="BC", T="CD", U="DA"), "A(B(C(D)))"),
         (graph(F="KJX", D="KU", E="JZ"), "K(J(X Z) U)"),
+        (graph("UXYZ", F="KJX", D="KU", E="JYZ"), "J(K(X U) Y(Z))"),  # Y and Z are in no view with K
         (graph(F="KJX", D="KUG", E="JZ", free="G"), "G(K(J(X Z) U))"),
         (graph(F="KJX", D="KU", free="XU"), "X(U(K(J)))"),
         (graph(R="AB", S="CD"), "A(B) C(D)"),
