@@ -4,6 +4,7 @@
     expressions   scalar expressions over the row at hand
     groups        a feed's delta: a function over the rows of an Arrow batch
     derivations   the delta of an auxiliary relation: a function over the groups that a batch touched
+    domains       the groups of which any statement reads rows, those that the view it probes first has
     model_rows    that of the rows of a model: the cells of the cofactor matrices that a batch touched
     extremes      that of the least and greatest values of groups
     statements    a statement: a function over the rows of a delta

@@ -17,6 +17,7 @@ from typing import ClassVar, Final
 from squallpy.base.records import dataclass
 from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind
+from squallpy.codegen.domains import Domain
 from squallpy.codegen.expressions import RowExpressions, Text, Value, bounds, print_key, print_text, real_word
 from squallpy.codegen.groups import RESERVED as ROW_NAMES
 from squallpy.codegen.groups import GroupBody, scalar_rings
@@ -33,11 +34,12 @@ TOUCHED: Final = 1  # frames: groups that the batch touched, the view as it is, 
 SOURCE: Final = 2
 SUMS: Final = 3
 FIRST: Final = 4  # 1 in the first batch
-WORDS: Final = 5
+DOMAIN: Final = 5  # the frame of the view that has all groups of which rows are read, if there is one
+WORDS: Final = 6
 _MOST_ROWS: Final = 2**62  # there never were as many
 RESERVED: Final = {
     *ROW_NAMES, "touched", "source", "group", "now", "half", "payload", "times", "names", "places", "count", "cell_a",
-    "cell_b", "cell", "i", "j", "second", "changed", "old", "nothing", "found",
+    "cell_b", "cell", "i", "j", "second", "changed", "old", "nothing", "found", "domain",
 }  # fmt: skip
 
 
@@ -50,6 +52,7 @@ class DerivationCode:
         constants: Texts that it has.
         room: Words that it uses besides.
         is_extreme: It reads what changed of the extremes of the view's groups.
+        domain: The view that has all groups of which rows are read.
     """
 
     relation: str
@@ -60,6 +63,7 @@ class DerivationCode:
     constants: tuple[str, ...]
     room: int = 0
     is_extreme: bool = False
+    domain: str | None = None
 
 
 def check_rows(aux: AuxiliaryPlan, single: bool = False) -> None:
@@ -80,10 +84,12 @@ def check_rows(aux: AuxiliaryPlan, single: bool = False) -> None:
         raise NotCompilable(f"{aux.source.name}, which is its sorted indexes")
 
 
-def print_derivation(relation: str, delta: View, payload: Payload, aux: AuxiliaryPlan, function: str) -> DerivationCode:
+def print_derivation(
+    relation: str, delta: View, payload: Payload, aux: AuxiliaryPlan, function: str, domain: Domain | None = None
+) -> DerivationCode:
     """Print the function that computes a delta of an auxiliary relation; raises NotCompilable."""
     check_rows(aux, single=True)
-    return Derivation(delta, payload, function, aux=aux, relation=relation).derivation()
+    return Derivation(delta, payload, function, aux=aux, relation=relation, domain=domain).derivation()
 
 
 @dataclass
@@ -92,6 +98,7 @@ class Derivation(GroupBody):
 
     aux: AuxiliaryPlan = field(kw_only=True)
     relation: str = field(kw_only=True)
+    domain: Domain | None = field(default=None, kw_only=True)
     names: Names = field(default_factory=lambda: Names({*RESERVED}))
 
     depth: ClassVar = 3
@@ -108,7 +115,8 @@ class Derivation(GroupBody):
         self._print(lambda: Value("times", None, -1, 1))
         source, text, constants = self.aux.source.name, self._text(), tuple(self.body.texts)
         extreme, room = self.aux.output.aggregated_key is not None, self._room
-        return DerivationCode(self.relation, self.delta.name, source, self.function, text, constants, room, extreme)
+        domain, names = self.domain.view if self.domain else None, (self.relation, self.delta.name, source)
+        return DerivationCode(*names, self.function, text, constants, room, extreme, domain)
 
     def _key(self, key: Column) -> str:
         if key.type.kind is not Kind.VARCHAR:
@@ -171,6 +179,8 @@ class Derivation(GroupBody):
         lines(f"steps, touched = load(given, {STEPS}), frame_at(load(given, {TOUCHED}))")
         lines(f"source, sums = frame_at(load(given, {SOURCE})), frame_at(load(given, {SUMS}))")
         lines("key = key_room(sums)")
+        if self.domain:
+            lines(f"domain = frame_at(load(given, {DOMAIN}))  # {self.domain.view}")
 
     def _rows(self, lines: Lines) -> None:
         width, broad = len(self.aux.source.keys), self.aux.source.payload.width
@@ -179,6 +189,12 @@ class Derivation(GroupBody):
             return
         lines("for record in range(count_of(touched)):")
         lines(f"    group = key_of(touched, record, {width})")
+        if self.domain:
+            lines("    if record & 63 == 0:")
+            rows = f"{self.domain.columns}, min(64, count_of(touched) - record)"
+            lines(f"        find_rows(domain, group, {width}, {rows}, 0, steps)")
+            lines("    if found_at(domain, record) < 0:")
+            lines("        continue")
         lines("    now = find(source, group, steps)")
         lines("    for half in range(2):")
         lines("        if half == 1 and now < 0:")

@@ -6,11 +6,12 @@ between, the run ends.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field
-from functools import cached_property
+from functools import cached_property, partial
 
 from squallpy.base.records import dataclass
 from squallpy.base.rings import Cofactor
 from squallpy.codegen.derivations import DerivationCode, print_derivation
+from squallpy.codegen.domains import find_domain
 from squallpy.codegen.extremes import print_extremes
 from squallpy.codegen.groups import GroupCode, print_group
 from squallpy.codegen.imports import IMPORTED, import_lines
@@ -141,6 +142,8 @@ def print_plan(plan: Plan) -> PlanCode:
                 function, relation = names(f"derive {delta.name.lstrip('Δ')}"), feed.relation.name
                 printer = print_model_rows if isinstance(feed.auxiliary.kind, ModelRows) else print_derivation
                 printer = print_extremes if feed.auxiliary.output.aggregated_key else printer
+                if printer is print_derivation:
+                    printer = partial(print_derivation, domain=find_domain(plan, feed, delta))
                 derivations.append(printer(relation, delta, payload, feed.auxiliary, function))
             except NotCompilable as reason:
                 refused.append((delta.name, str(reason)))

@@ -1,5 +1,6 @@
 """What is printed of a plan, and what is refused with which reason."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,12 +8,15 @@ import pytest
 from squallpy.codegen import program
 from squallpy.codegen.names import Names
 from squallpy.codegen.program import PlanCode, print_plan
+from squallpy.physical.plan import Update
 from squallpy.session import Session
 
 STREAMS = """
 CREATE STREAM r (k INT NOT NULL, s VARCHAR, v DECIMAL(8,2), x DOUBLE) USING csv OPTIONS (path 'r');
 CREATE STREAM t (k INT NOT NULL, w BIGINT) USING csv OPTIONS (path 't');
 """
+BELOW_MEAN = """SELECT SUM(r.v) AS v FROM r JOIN t ON t.k = r.k
+WHERE t.w < 3 AND r.v < (SELECT AVG(x.v) FROM r AS x WHERE x.k = t.k)"""
 
 
 def printed(sql: str) -> PlanCode:
@@ -32,6 +36,18 @@ def test_extremes_of_groups_are_compiled_with_their_sorted_indexes() -> None:
     assert not code.refused and [(each.delta, each.is_extreme) for each in code.derivations] == [("ΔN1", True)]
     (run, _) = code.runs
     assert run.orders == {"M_T sorted 0": ("M_T", 0)} and "M_T sorted 0" in run.targets
+
+
+def test_groups_that_the_view_probed_first_lacks_are_not_derived() -> None:
+    session = Session(Path("q.sql"), text=f"{STREAMS}{BELOW_MEAN};")
+    plan = session.compile(session.script.queries, 1, {}).plan
+    (code,) = print_plan(plan).derivations
+    assert code.domain == "M_T" and "if found_at(domain, record) < 0:" in code.text
+    (stage,) = plan.stages
+    changed = next(step for step in stage.steps if isinstance(step, Update) and step.target == "M_T")
+    later = replace(stage, steps=(*stage.steps[:-1], changed, stage.steps[-1]))  # behind Derive, before who reads it
+    (code,) = print_plan(replace(plan, stages=(later,))).derivations
+    assert code.domain is None
 
 
 def test_a_batch_of_a_view_tree_is_compiled_whole() -> None:

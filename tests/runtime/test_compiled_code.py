@@ -239,6 +239,34 @@ def differential_compiled_auxiliary_relations(tmp_path: Path, monkeypatch: pytes
     assert waited and engines[0]._executor._direct and engines[1]._executor._direct
 
 
+BELOW_MEAN = """CREATE STREAM r (k INT NOT NULL, v BIGINT) USING csv OPTIONS (path 'r', op 'op');
+CREATE STREAM t (k INT NOT NULL, w BIGINT) USING csv OPTIONS (path 't', op 'op');
+SELECT SUM(r.v) AS v, COUNT(*) AS n FROM r JOIN t ON t.k = r.k
+WHERE t.w < 3 AND r.v < (SELECT 0.9 * AVG(x.v) FROM r AS x WHERE x.k = t.k);"""
+
+
+def differential_compiled_domain(tmp_path: Path) -> None:
+    """Means change of groups that nothing joins, that come to be joined in the same batch, and that go."""
+    engines = [VolatileEngine(compile="wait"), VolatileEngine()]
+    for number, engine in enumerate(engines):
+        (tmp_path / str(number)).mkdir()
+        engine.start(BELOW_MEAN, tmp_path / str(number), {})
+    direct = engines[0]._executor._direct
+    assert direct and [c.code.domain for c in direct._calls if isinstance(c, CompiledDerivation)] == ["M_T"]
+    draw, there = Random(0), dict[str, list[tuple[int, int]]](r=[], t=[])
+    for batch in range(6):
+        pushed = dict[str, pa.Table]()
+        for name, count in (("r", 200), ("t", 2 * batch)):
+            gone = [there[name].pop(draw.randrange(len(there[name]))) for _ in range(len(there[name]) // 2)]
+            come = [(draw.randrange(90), draw.randrange(6)) for _ in range(count)]
+            there[name] += come
+            k, w = zip(*gone, *come, strict=True) if gone or come else ((), ())
+            op = pa.array(["-"] * len(gone) + ["+"] * len(come), pa.string())
+            pushed[name] = pa.table({"k": pa.array(k, pa.int32()), "v" if name == "r" else "w": w, "op": op})
+        found = [engine.push(pushed) for engine in engines]
+        assert sorted_rows(found[0]) == sorted_rows(found[1])
+
+
 ORDERED = """CREATE STREAM r (k INT NOT NULL, s VARCHAR, v BIGINT) USING csv OPTIONS (path 'r', op 'op');
 CREATE STREAM t (k INT NOT NULL, w INT NOT NULL) USING csv OPTIONS (path 't');
 SELECT q.high, q.low, SUM(u.v) AS v, COUNT(*) AS n FROM t

@@ -182,7 +182,8 @@ class DirectBatch:
                     self._extremes.append(open_extremes(store, *self._auxiliary[step.relation], touched))
                 each.bind_extremes(self._extremes[-1], sums, names)
             else:
-                each.bind(touched, store.pool(each.code.source), sums, names)
+                domain = store.pool(each.code.domain) if each.code.domain else None
+                each.bind(touched, store.pool(each.code.source), sums, names, domain)
             yield each
 
     def _lay_out(self) -> None:

@@ -224,17 +224,18 @@ class CompiledDerivation:
         self._words: Words = np.zeros(derivations.WORDS, np.int64)
         self.address = self._words.ctypes.data
 
-    def bind(self, touched: Pool, source: Pool, sums: Pool, names: Dictionary) -> None:
-        """Let it read touched groups and their view, and add to `sums`."""
+    def bind(self, touched: Pool, source: Pool, sums: Pool, names: Dictionary, domain: Pool | None) -> None:
+        """Let it read touched groups, their view, and the one that has those of which rows are read; add to `sums`."""
         self.steps.pools = (sums,)
         self.steps.use(names)
-        self._words[:] = self.steps.address, touched.address, source.address, sums.address, 0
+        frames = (pool.address for pool in (touched, source, sums))
+        self._words[:] = self.steps.address, *frames, 0, 0 if domain is None else domain.address
 
     def bind_extremes(self, extremes: Extremes, sums: Pool, names: Dictionary) -> None:
         """Let it bring extremes up to date, and add to `sums`."""
         self.steps.pools = (sums, extremes.state, extremes.changed)
         self.steps.use(names)
-        self._words[:] = self.steps.address, extremes.changed.address, extremes.address, sums.address, 0
+        self._words[:] = self.steps.address, extremes.changed.address, extremes.address, sums.address, 0, 0
 
     @property
     def is_first(self) -> bool:
