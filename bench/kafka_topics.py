@@ -75,8 +75,12 @@ def messages(format: str, rows: pa.Table, registry: SchemaRegistry) -> Iterator[
         for each in objects(rows).to_pylist():
             yield b'{"before": null, "after": %s, "source": {"lsn": 1}, "op": "c"}' % each
     else:
-        told = ({"before": None, "after": each, "source": {"lsn": 1}, "op": "c"} for each in rows.to_pylist())
-        yield from records(envelope, told, registry.register("envelope", json.dumps(envelope)))
+        yield from records(envelope, enveloped(rows), registry.register("envelope", json.dumps(envelope)))
+
+
+def enveloped(rows: pa.Table) -> Iterator[dict[str, Any]]:
+    """Put rows into Debezium's envelopes."""
+    return ({"before": None, "after": each, "source": {"lsn": 1}, "op": "c"} for each in rows.to_pylist())
 
 
 def fill(server: KafkaServer, topic: str, some: Iterable[bytes]) -> None:
@@ -133,19 +137,27 @@ def main() -> None:
             for topic, some in ((format, rows), (f"{format}-one", rows.slice(0, 1))):
                 fill(server, topic, messages(format, some, registry))
         for number, some in (("", rows), ("-one", rows.slice(0, 1))):
-            (folder / f"json{number}.json").write_bytes(b"".join(each + b"\n" for each in objects(some).to_pylist()))
-            with (folder / f"avro{number}.avro").open("wb") as out:
-                fastavro.writer(out, schemas(rows)[0], some.to_pylist())
+            for format in ("json", "debezium-json"):
+                lines = b"".join(each + b"\n" for each in messages(format, some, registry))
+                (folder / f"{format}{number}.json").write_bytes(lines)
+            row, envelope = schemas(rows)
+            for format, schema, some_rows in (
+                ("avro", row, some.to_pylist()),
+                ("debezium-avro", envelope, enveloped(some)),
+            ):
+                with (folder / f"{format}{number}.avro").open("wb") as out:
+                    fastavro.writer(out, schema, some_rows)
 
         def kafka(format: str) -> Callable[[str], str]:
             of = f"kafka.bootstrap.servers '{server.address}', format '{format}', schema.registry.url '{registry.url}'"
             return lambda suffix: using(f"USING kafka OPTIONS ({of}, subscribe '{format}{suffix}')")
 
         def files(format: str) -> Callable[[str], str]:
-            return lambda suffix: using(f"USING {format} OPTIONS (path '{folder}/{format}{suffix}.{format}')")
+            changes, kind = ", changelog 'debezium'" if format.startswith("debezium") else "", format.rpartition("-")[2]
+            return lambda suffix: using(f"USING {kind} OPTIONS (path '{folder}/{format}{suffix}.{kind}'{changes})")
 
         ways = {f"kafka {format}": kafka(format) for format in FORMATS}
-        ways |= {f"files {format}": files(format) for format in FORMATS[:2]}
+        ways |= {f"files {format}": files(format) for format in FORMATS}
         found: dict[str, list[tuple[float, float]]] = {way: [] for way in ways}
         for text in ways.values():  # NB: the first run of a process loads kernels
             seconds(text("-one"), folder, given.batch_rows)

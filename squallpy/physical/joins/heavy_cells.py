@@ -17,7 +17,7 @@ import numpy as np
 
 from squallpy.base.records import dataclass
 from squallpy.physical.joins.hypercube import Bits, Hypercube, Input, find_best_hypercube, place, sums_of
-from squallpy.physical.joins.mapping import Numbers, Tickets, top_bits
+from squallpy.physical.joins.mapping import Mask, Numbers, Tickets, top_bits
 
 MOST = 64  # keys of a dimension
 _APART = 11  # bits of a ticket by which a tuple is cut along one dimension, of keys that are heavy on several
@@ -81,43 +81,46 @@ def route_to_cells(
         hashed: For each dimension of the relation, the tickets of its tuples there.
         own: Tickets of the tuples themselves, by which those of heavy keys are cut.
     """
-    rows = np.arange(len(own))
-    free = [bit for dimension, bits in enumerate(cube.bits) if dimension not in hashed for bit in bits]
-    yield from _along(cube, heavy, relation, list(hashed.items()), own, rows, np.zeros(len(own), np.int64), free)
+    free = tuple(bit for dimension, bits in enumerate(cube.bits) if dimension not in hashed for bit in bits)
+    parts = [_Part(np.arange(len(own)), np.zeros(len(own), np.int64), free)]
+    for dimension, tickets in hashed.items():
+        keys, bits = _keys_by_bits(heavy, dimension, relation), cube.bits[dimension]
+        apart = own << np.uint64(_APART * (dimension % (64 // _APART)))
+        parts = [each for part in parts for each in part.cut(bits, keys, tickets, apart) if len(each.rows)]
+    for part in parts:
+        yield part.rows, part.firsts, sums_of(part.free)
 
 
-def _along(
-    cube: Hypercube,
-    heavy: Sequence[HeavyCell],
-    relation: str,
-    hashed: Sequence[tuple[int, Tickets]],
-    own: Tickets,
-    rows: Numbers,
-    firsts: Numbers,
-    free: list[int],
-) -> Iterator[tuple[Numbers, Numbers, Numbers]]:
-    """Place tuples along one dimension after the other: those of keys that are cut along other bits apart."""
-    if not hashed:
-        yield rows, firsts, sums_of(free)
-        return
-    (dimension, tickets), *others = hashed
-    bits, here = cube.bits[dimension], tickets[rows]
-    by_bits = dict[Bits | None, list[int]]()
-    for cell in heavy:
-        if cell.dimension == dimension and (of := dict(cell.bits).get(relation)) is not None:
-            by_bits.setdefault(of, []).append(cell.key)
-    light = np.ones(len(rows), np.bool_)
-    for mine, keys in by_bits.items():
-        assert mine is not None
-        chosen = np.isin(here, np.array(keys, np.uint64))
-        light &= ~chosen
-        if chosen.any():
-            part = rows[chosen]
-            of_own = own[part] << np.uint64(_APART * (dimension % (64 // _APART)))
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    """Tuples that are cut along the same bits: their positions, first joiners, and bits of their copies."""
+
+    rows: Numbers
+    firsts: Numbers
+    free: Bits
+
+    def cut(
+        self, bits: Bits, keys_by_bits: Mapping[Bits, Tickets], tickets: Tickets, own: Tickets
+    ) -> "Iterator[_Part]":
+        """Yield the tuples of each set of heavy keys, cut along its bits, and the others, along all of a dimension."""
+        here, light = tickets[self.rows], np.ones(len(self.rows), np.bool_)
+        for mine, keys in keys_by_bits.items():
+            chosen = np.isin(here, keys)
+            light &= ~chosen
             # NB: the key's hash turns its cells, or those of all keys would begin at the same joiner
-            turned = top_bits(of_own, len(mine)) ^ top_bits(here[chosen], len(mine))
-            rest = [*free, *(bit for bit in bits if bit not in mine)]
-            yield from _along(cube, heavy, relation, others, own, part, firsts[chosen] | place(mine, turned), rest)
-    if light.any():
-        placed = firsts[light] | place(bits, cube.coordinates(dimension, here[light]))
-        yield from _along(cube, heavy, relation, others, own, rows[light], placed, free)
+            turned = top_bits(own[self.rows[chosen]], len(mine)) ^ top_bits(here[chosen], len(mine))
+            copied = (bit for bit in bits if bit not in mine)
+            yield self._along(chosen, place(mine, turned), (*self.free, *copied))
+        yield self._along(light, place(bits, top_bits(here[light], len(bits))), self.free)
+
+    def _along(self, chosen: Mask, placed: Numbers, free: Bits) -> "_Part":
+        return _Part(self.rows[chosen], self.firsts[chosen] | placed, free)
+
+
+def _keys_by_bits(heavy: Sequence[HeavyCell], dimension: int, relation: str) -> dict[Bits, Tickets]:
+    """Group the heavy keys of a dimension by the bits along which a relation is cut."""
+    found = dict[Bits, list[int]]()
+    for cell in heavy:
+        if cell.dimension == dimension:
+            found.setdefault(dict(cell.bits)[relation], []).append(cell.key)
+    return {bits: np.array(keys, np.uint64) for bits, keys in found.items()}
