@@ -21,7 +21,7 @@ import pytest
 import squallpy
 from squallpy.api.session import Session
 from squallpy.base.errors import SquallError
-from squallpy.runtime.connectors.postgres import slot_log, snapshot
+from squallpy.runtime.connectors.postgres import postgres_source, slot_log, snapshot
 from tests.connectors.runs import Answers, Row, Running, run
 from tests.connectors.servers import PostgresServer
 from tests.growing import ROOT
@@ -321,6 +321,26 @@ def test_a_server_that_goes_away_is_waited_for(
             running.wait_for(lambda found=found: Counter(table.execute("SELECT v, n FROM s")) == found)  # type: ignore[misc]
     events = Counter(record.getMessage() for record in caplog.records)
     assert 2 <= events["server is away"] <= 4 and events["server is back"] >= 2
+
+
+@pytest.mark.parametrize("where", [postgres_source, slot_log])
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_server_that_goes_away_while_a_run_begins(
+    table: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: Any, kept: bool
+) -> None:
+    """What was asked of it is asked anew: for the columns, and for the slot."""
+    found, killed = where.find_table, list[bool]()
+
+    def find_table(*asked: Any) -> Any:
+        if not killed:
+            killed.append(True)
+            table.kill()
+            table.start()
+        return found(*asked)
+
+    monkeypatch.setattr(where, "find_table", find_table)
+    answers = run(stream(table), checkpoint=tmp_path / "kept" if kept else None)
+    assert killed and answers.rows == Counter([(0, 10), (1, 10), (2, 10)])
 
 
 def test_a_stream_without_a_checkpoint_leaves_no_slot(table: PostgresServer) -> None:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field
+from itertools import count
 from typing import Any, TypeVar
 
 import psycopg
@@ -22,6 +23,7 @@ from squallpy.base.secrets import resolve
 from squallpy.runtime.connectors.backoff import pause
 
 T = TypeVar("T")
+MOST_TRIES = 10  # of a work during which the server goes away
 PATIENCE = 30.0  # seconds for a server that is away when a run begins
 SETTINGS = "-c timezone=UTC -c datestyle=ISO -c intervalstyle=postgres -c extra_float_digits=1 -c bytea_output=hex"
 _PASSING = ("08", "40", "53300", "55006", "57P01", "57P02", "57P03")  # classes and codes of what a retry may mend
@@ -62,6 +64,18 @@ class Server:
         """Connect, and wait for a server that is away; SQ8010 after `patience` seconds, and at once if that cannot
         help."""
         return self._patiently(self._connect, self.patience if patience is None else patience)
+
+    def ask(self, work: Callable[[Connection], T]) -> T:
+        """Do over a connection what may be done again, if the server goes away meanwhile; SQ8010 as `connect`."""
+        for tries in count():
+            with self.connect() as connection:
+                try:
+                    return work(connection)
+                except psycopg.Error as error:
+                    if not is_passing(error) or tries == MOST_TRIES:
+                        raise self.error(error) from None
+            time.sleep(pause(tries))
+        raise AssertionError
 
     def replicate(self) -> PGconn:
         """Connect for the commands of replication, at once or not."""

@@ -21,7 +21,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.events import SOURCES, WARNING, first_line, log_event
 from squallpy.catalog.sink_spec import FINAL, UPSERT, SinkSpec
 from squallpy.runtime.connectors.backoff import pause
-from squallpy.runtime.connectors.postgres.connection import Connection, Server, asking, is_passing
+from squallpy.runtime.connectors.postgres.connection import Connection, Server, is_passing
 from squallpy.runtime.connectors.postgres.tables import Table, describe, split_name
 from squallpy.runtime.connectors.table_writer import NONE, TableWriter, existing_error, fenced_error, order_error
 from squallpy.runtime.formats.csv_writer import csv_rows
@@ -52,14 +52,18 @@ class PostgresSink:
         self.target = spec.options.get("table", spec.name)
         self.query, self.run = f"{spec.name}/{identity[:32]}", uuid4().hex
         self._is_away = False
-        self._connection: Connection | None = server.connect()
+        self._connection: Connection | None = None
         self.replaces = False
-        with asking(server):
-            self.table = describe(self._connection, self.target, server)
-            self._migrate(self._connection)
-            self.known = self._check()
-            if not resumed:
-                self._begin_anew(self._connection)
+        server.ask(self._begin)
+
+    def _begin(self, connection: Connection) -> None:
+        """Look at the table, and at what runs before have left."""
+        self._connection = connection
+        self.table = describe(connection, self.target, self.server)
+        self._migrate(connection)
+        self.known = self._check()
+        if not self.resumed:
+            self._begin_anew(connection)
 
     def __str__(self) -> str:
         return f"{self.target} of PostgreSQL at {self.server}"

@@ -15,7 +15,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.records import dataclass
 from squallpy.catalog.format_options import STORED
 from squallpy.catalog.relation import OPERATION, Field, Relation
-from squallpy.runtime.connectors.postgres.connection import Server, asking
+from squallpy.runtime.connectors.postgres.connection import Server
 from squallpy.runtime.connectors.postgres.pgoutput import Changes, LogFault, decode
 from squallpy.runtime.connectors.postgres.slot_log import Member, SlotLog
 from squallpy.runtime.connectors.postgres.snapshot import PieceSlice, copy_table
@@ -187,8 +187,7 @@ class PostgresTable(Source):
     def _read(self) -> pa.Table:
         if self._found is None:
             names = [field.path[0] for field in self._relation.fields if not field.metadata]
-            with self._server.connect() as connection, asking(self._server):
-                parts = [*copy_table(connection, self._table, names)]
+            parts = self._server.ask(lambda connection: [*copy_table(connection, self._table, names)])
             self._found = (
                 concat_tables(parts) if parts else pa.table({name: pa.array([], pa.string()) for name in names})
             )
@@ -201,8 +200,7 @@ def _written(relation: Relation) -> str:
 
 def _table(relation: Relation, server: Server) -> Table:
     """Find the table of a relation, and the columns that this names; SQ4001, SQ4002."""
-    with server.connect() as connection, asking(server):
-        return find_table(connection, _written(relation), server)
+    return server.ask(lambda connection: find_table(connection, _written(relation), server))
 
 
 def _schema(table: Table, added: Sequence[tuple[str, pa.DataType]]) -> pa.Schema:

@@ -30,7 +30,7 @@ from squallpy.base.records import dataclass
 from squallpy.runtime.checkpoint.checksummed_record import read_record, write_record
 from squallpy.runtime.checkpoint.durable_folder import open_durable
 from squallpy.runtime.connectors.backoff import pause
-from squallpy.runtime.connectors.postgres.connection import Connection, Server, asking
+from squallpy.runtime.connectors.postgres.connection import Connection, Server
 from squallpy.runtime.connectors.postgres.pgoutput import Changes, Layout
 from squallpy.runtime.connectors.postgres.snapshot import Pieces, copy_table
 from squallpy.runtime.connectors.postgres.tables import NOT_FOLLOWED, Table, check_followed, find_table
@@ -207,18 +207,20 @@ class SlotLog:
         if self._record is not None:
             return self._record
         self._store = Pieces(self._folder, f"{self._key}-piece-")
-        with self.server.connect() as connection, asking(self.server):
-            conditions = {m.name: self._check_table(connection, m) for m in self._members.values()}
-            known = self._restore()
-            if known:
-                self._check_slot(connection, known)
-            else:
-                known = self._make(connection, conditions)
-            if self._ends:
-                flushed = connection.execute("SELECT pg_current_wal_flush_lsn()::text").fetchone()
-                self._wanted = _number(flushed[0]) if flushed else 0
-        self._record = known
+        self._record = known = self.server.ask(self._take_up)
         self._pieces = self._numbered(known["pieces"])
+        return known
+
+    def _take_up(self, connection: Connection) -> dict[str, Any]:
+        conditions = {m.name: self._check_table(connection, m) for m in self._members.values()}
+        known = self._restore()
+        if known:
+            self._check_slot(connection, known)
+        else:
+            known = self._make(connection, conditions)
+        if self._ends:
+            flushed = connection.execute("SELECT pg_current_wal_flush_lsn()::text").fetchone()
+            self._wanted = _number(flushed[0]) if flushed else 0
         return known
 
     def _check_table(self, connection: Connection, member: Member) -> str | None:
@@ -232,9 +234,9 @@ class SlotLog:
         if not is_temporary:
             self._drop_half_made(connection)
             self._write({"slot": self.slot, "complete": False})
-        replication = self._replicate()
-        name = f"{self.slot}_{zlib.crc32(str(id(self)).encode()):08x}" if is_temporary else self.slot
-        self.slot = name
+        replication = self.server.replicate()
+        own = f"_{zlib.crc32(str(id(self)).encode()):08x}"  # NB: it is there already if the server went away meanwhile
+        self.slot = name = f"{self.slot.removesuffix(own)}{own}" if is_temporary else self.slot
         exported = "export" if self.mode == "initial" else "nothing"
         kind = "TEMPORARY " if is_temporary else ""
         command = f"CREATE_REPLICATION_SLOT \"{name}\" {kind}LOGICAL pgoutput (SNAPSHOT '{exported}')"
@@ -330,10 +332,6 @@ class SlotLog:
                 raise slot_error(self.server, self.slot, psycopg.errors.ObjectInUse("in use"))
             sleep(pause(tries))
             tries += 1
-
-    def _replicate(self) -> PGconn:
-        with asking(self.server):
-            return self.server.replicate()
 
     def _open_receiver(self, is_temporary: bool, connection: PGconn | None) -> None:
         tables = [member.table.oid for member in self._members.values()]

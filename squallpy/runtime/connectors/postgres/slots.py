@@ -29,14 +29,15 @@ class Slot:
 
 def list_slots(server: Server) -> list[Slot]:
     """List the slots of a database that are ours, by name."""
-    with server.connect() as connection, asking(server):
-        rows = connection.execute(
+    rows = server.ask(
+        lambda connection: connection.execute(
             "SELECT slot_name, active, pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)::bigint,"
             " confirmed_flush_lsn::text FROM pg_replication_slots"
             " WHERE plugin = 'pgoutput' AND database = current_database() AND starts_with(slot_name, %s)"
             " AND NOT temporary ORDER BY slot_name",
             (PREFIX,),
         ).fetchall()
+    )
     return [Slot(*row) for row in rows]
 
 
