@@ -68,14 +68,11 @@ PAIRS = (1, 10, 100)
 
 def measure(joiners: int, sizes: tuple[int, ...], draw: np.random.Generator) -> Loads:
     """Route all tuples and count them at each joiner."""
-    inputs: list[Input] = [(float(size), (i,)) for i, size in enumerate(sizes)]
-    cube = find_best_hypercube(joiners, len(sizes), inputs)
+    cube = find_best_hypercube(joiners, len(sizes), [(float(size), (i,)) for i, size in enumerate(sizes)])
     held = np.zeros(joiners, np.int64)
-    for size, on in inputs:
-        tickets = draw.integers(0, 1 << 64, int(size), np.uint64)
-        firsts = np.bincount(cube.words(on, [tickets], int(size)), minlength=joiners)
-        for copy in cube.copies_of(on).tolist():
-            held[copy:] += firsts[: joiners - copy]
+    for i, size in enumerate(sizes):
+        tickets = draw.integers(0, 1 << 64, size, np.uint64)
+        held += _received(cube, (), "", {i: tickets}, tickets)
     rest = sum(sizes) - max(sizes)
     trees = tuple(_tree(joiners, sizes, pairs) for pairs in PAIRS)
     return Loads(cube, least_load(joiners, sizes), float(held.max()), max(sizes) / joiners + rest, trees)
@@ -156,10 +153,19 @@ def _held(cube: Hypercube, heavy: Sequence[HeavyCell], rows: Keys) -> np.ndarray
     held, draw = np.zeros(cube.joiners, np.int64), np.random.default_rng(1)
     for name, hashed in rows.items():
         own = draw.integers(0, 1 << 64, len(next(iter(hashed.values()))), np.uint64)
-        for _, firsts, copies in route_to_cells(cube, heavy, name, hashed, own):
-            counts = np.bincount(firsts, minlength=cube.joiners)
-            for copy in copies.tolist():
-                held[copy:] += counts[: cube.joiners - copy]
+        held += _received(cube, heavy, name, hashed, own)
+    return held
+
+
+def _received(
+    cube: Hypercube, heavy: Sequence[HeavyCell], relation: str, hashed: dict[int, Tickets], own: Tickets
+) -> np.ndarray:
+    """Count the tuples of a relation that each joiner receives."""
+    held = np.zeros(cube.joiners, np.int64)
+    for _, firsts, copies in route_to_cells(cube, heavy, relation, hashed, own):
+        counts = np.bincount(firsts, minlength=cube.joiners)
+        for copy in copies.tolist():
+            held[copy:] += counts[: cube.joiners - copy]
     return held
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from squallpy.physical.joins.join_operators import NAMES, Operator, create_operator
-from squallpy.physical.joins.mapping import Side
+from squallpy.physical.joins.mapping import Side, find_square_mapping
 from squallpy.physical.joins.migration_controller import Policy, Sizes
 from squallpy.testing.joins import Trace, fluctuating, trace, zipf_keys
 from squallpy.testing.joins.streams import Stream, hash_keys, of_sides
@@ -90,11 +90,14 @@ def scaling(length: int) -> dict[str, dict[int, float]]:
     for bits in range(2, 11):
         joiners = 1 << bits
         found = trace(stream, joiners, Policy(warm_up=length // 100))
-        r, s, least = found.r[-1], found.s[-1], found.least[-1]
-        out["Dynamic"][joiners] = float(found.load[-1] / least)
-        mid = 1 << bits // 2
-        out["StaticMid"][joiners] = float((r / mid + s * mid / joiners) / least)
+        out["StaticMid"][joiners], out["Dynamic"][joiners] = _loads(found, joiners)
     return out
+
+
+def _loads(found: Trace, joiners: int) -> tuple[float, float]:
+    """Compute the loads of StaticMid and Dynamic at the end, by that of the best mapping."""
+    static = find_square_mapping(joiners).load(found.r[-1], found.s[-1])
+    return float(static / found.least[-1]), float(found.load[-1] / found.least[-1])
 
 
 def mappings(length: int, joiners: int) -> list[tuple[int, str, float, float, int]]:
@@ -104,9 +107,7 @@ def mappings(length: int, joiners: int) -> list[tuple[int, str, float, float, in
         found = trace(
             _mixed(length // (ratio + 1), length - length // (ratio + 1)), joiners, Policy(warm_up=length // 100)
         )
-        r, s, least, mid = found.r[-1], found.s[-1], found.least[-1], 1 << joiners.bit_length() // 2
-        static = (r / mid + s * mid / joiners) / least
-        out.append((ratio, str(found.mappings[-1]), static, float(found.load[-1] / least), len(found.moved)))
+        out.append((ratio, str(found.mappings[-1]), *_loads(found, joiners), len(found.moved)))
     return out
 
 

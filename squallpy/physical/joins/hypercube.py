@@ -73,18 +73,6 @@ class Hypercube:
             found = found << 1 | joiners >> bit & 1
         return found
 
-    def words(self, dimensions: Sequence[int], tickets: Sequence[Tickets], rows: int) -> Numbers:
-        """Compute for each tuple the number of its first joiner, whose other coordinates are 0."""
-        found = np.zeros(rows, np.int64)
-        for dimension, own in zip(dimensions, tickets, strict=True):
-            found |= place(self.bits[dimension], self.coordinates(dimension, own))
-        return found
-
-    def copies_of(self, dimensions: Iterable[int]) -> Numbers:
-        """List what has to be added to a tuple's first joiner for each of its copies."""
-        own = set(dimensions)
-        return sums_of(bit for dimension, bits in enumerate(self.bits) if dimension not in own for bit in bits)
-
     def move_bit(self, giver: int, taker: int) -> "Hypercube":
         """Halve the parts of one dimension and double those of another; joiners keep all other coordinates."""
         bits = list(self.bits)

@@ -1,6 +1,7 @@
 """Hypercubes of joiners: the least load, and that each combination of tuples meets at one joiner."""
 
 from collections import Counter
+from collections.abc import Sequence
 from itertools import product
 from math import prod
 from random import Random
@@ -56,17 +57,23 @@ def property_each_combination_meets_once(bits: list[int], giver: int, taker: int
     for each in (cube, moved):
         met = np.zeros(each.joiners, np.int64)
         tickets = np.array([random.getrandbits(64) for _ in range(6)], np.uint64)
-        ends = [_joiners(each, (dimension,), [tickets]) for dimension in range(3)]
+        ends = [_joiners(each, (), "", {dimension: tickets}, tickets) for dimension in range(3)]
         for r, s, t in product(*ends):
             (at,) = {*r} & {*s} & {*t}
             met[at] += 1
         assert met.sum() == 6**3
 
 
-def _joiners(cube: Hypercube, on: tuple[int, ...], tickets: list[Tickets]) -> list[list[int]]:
+def _joiners(
+    cube: Hypercube, heavy: Sequence[HeavyCell], name: str, hashed: dict[int, Tickets], own: Tickets
+) -> list[list[int]]:
     """List the joiners of each tuple."""
-    firsts, copies = cube.words(on, tickets, len(tickets[0])), cube.copies_of(on)
-    return [(first + copies).tolist() for first in firsts]
+    found: list[list[int]] = [[] for _ in own]
+    for positions, firsts, copies in route_to_cells(cube, heavy, name, hashed, own):
+        for position, first in zip(positions.tolist(), firsts.tolist(), strict=True):
+            assert not found[position]
+            found[position] = (first + copies).tolist()
+    return found
 
 
 Rows = dict[str, list[tuple[int, list[int]]]]  # of relations, each with its ticket and keys
@@ -111,9 +118,4 @@ def _cells(cube: Hypercube, heavy: list[HeavyCell], name: str, rows: list[tuple[
     """List the joiners of each tuple."""
     own = np.array([ticket for ticket, _ in rows], np.uint64)
     hashed = {dimension: np.array([keys[i] for _, keys in rows], np.uint64) for i, dimension in enumerate(CHAIN[name])}
-    found: list[list[int]] = [[] for _ in rows]
-    for positions, firsts, copies in route_to_cells(cube, heavy, name, hashed, own):
-        for position, first in zip(positions.tolist(), firsts.tolist(), strict=True):
-            assert not found[position]
-            found[position] = (first + copies).tolist()
-    return found
+    return _joiners(cube, heavy, name, hashed, own)
