@@ -1,4 +1,4 @@
-"""Paths and URIs: the file of this host that a text names, or None.
+"""Paths and URIs: the file of this host that a text names, or None; names in folders; what messages say.
 
 local_path("~/x")  →  /home/ann/x      local_path("file:///a%20b")  →  /a b      local_path("s3://bucket/x")  →  None
 """

@@ -4,10 +4,13 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypeVar
 
 import pytest
 
 from tests.connectors.servers import PASSWORD, KafkaServer, PostgresServer, S3Server
+
+S = TypeVar("S", KafkaServer, S3Server)
 
 
 @pytest.fixture(scope="session")
@@ -22,18 +25,20 @@ def running_postgres() -> Iterator[PostgresServer]:
 
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[KafkaServer]:
-    with TemporaryDirectory(prefix="squallpy-kafka-", ignore_cleanup_errors=True) as folder:
-        server = KafkaServer(Path(folder))
-        yield server
-        server.kill()
+    yield from running(KafkaServer)
 
 
 @pytest.fixture(scope="session")
 def running_s3() -> Iterator[S3Server]:
-    with TemporaryDirectory(prefix="squallpy-s3-", ignore_cleanup_errors=True) as folder:
-        server = S3Server(Path(folder))
+    yield from running(S3Server)
+
+
+def running(kind: type[S]) -> Iterator[S]:
+    """Start a server in a folder of its own, until its tests have ended."""
+    with TemporaryDirectory(prefix=f"squallpy-{kind.__name__.lower()}-", ignore_cleanup_errors=True) as folder:
+        server = kind(Path(folder))
         yield server
-        server.stop()
+        server.kill()
 
 
 @pytest.fixture

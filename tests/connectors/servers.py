@@ -8,8 +8,9 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -69,6 +70,23 @@ def find_jars(artifacts: Sequence[str], *options: str) -> Path:
     return place
 
 
+def wait_for(
+    answers: Callable[[], object],
+    away: type[Exception],
+    process: "subprocess.Popen[bytes]",
+    log: Path,
+    seconds: float = 60,
+) -> None:
+    """Wait until a server answers, and raises no such error; fails with its log if it ends or takes longer."""
+    until = time.monotonic() + seconds
+    while True:
+        with suppress(away):
+            answers()
+            return
+        assert process.poll() is None and time.monotonic() < until, log.read_text()
+        time.sleep(0.05)
+
+
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as free:
         return int(free.getsockname()[1])
@@ -124,12 +142,7 @@ class KafkaServer:
         command = [*self._java, "kafka.Kafka", "server.properties"]
         self.process = subprocess.Popen(command, cwd=self._folder, stdout=log, stderr=log)
         self.admin = AdminClient({"bootstrap.servers": self.address, "log_level": 0})
-        until = time.monotonic() + 90
-        while True:
-            with suppress(KafkaException):
-                self.admin.list_topics(timeout=2)
-                return
-            assert self.process.poll() is None and time.monotonic() < until, (self._folder / "log").read_text()
+        wait_for(lambda: self.admin.list_topics(timeout=2), KafkaException, self.process, self._folder / "log", 90)
 
     def kill(self) -> None:
         """Let it die as of a crash."""
@@ -164,19 +177,15 @@ class S3Server:
         env = os.environ | {"LOG_LEVEL": "warn"}
         self.process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, env=env)
         host, port = self.address.split(":")
-        until = time.monotonic() + 60
-        while True:
-            with suppress(OSError):
-                socket.create_connection((host, int(port)), timeout=2).close()
-                return
-            assert self.process.poll() is None and time.monotonic() < until, (folder / "log").read_text()
-            time.sleep(0.05)
+        asked = partial(socket.create_connection, (host, int(port)), timeout=2)
+        wait_for(lambda: asked().close(), OSError, self.process, folder / "log")
 
     def uri(self, name: str) -> str:
         """Return the URI of a name in the bucket, as Arrow reads it; its user is in the environment."""
         return f"s3://{self.bucket}/{name}?endpoint_override={self.address}&scheme=http&region=eu-west-1"
 
-    def stop(self) -> None:
+    def kill(self) -> None:
+        """Let it die as of a crash."""
         self.process.kill()
         self.process.wait(60)
 
@@ -223,14 +232,8 @@ class PostgresServer:
         ]
         log = open(self._data.parent / "log", "ab")  # noqa: SIM115
         self.process = subprocess.Popen(command, user=self._user, stdout=log, stderr=log, cwd="/")
-        until = time.monotonic() + 60
-        while True:
-            try:
-                psycopg.connect(self.url, connect_timeout=2).close()
-                return
-            except psycopg.OperationalError:
-                assert self.process.poll() is None and time.monotonic() < until, (self._data.parent / "log").read_text()
-                time.sleep(0.05)
+        asked = partial(psycopg.connect, self.url, connect_timeout=2)
+        wait_for(lambda: asked().close(), psycopg.OperationalError, self.process, self._data.parent / "log")
 
     def stop(self) -> None:
         """Stop it, without waiting for those who are connected."""

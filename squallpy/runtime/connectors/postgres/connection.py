@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field
-from itertools import count
+from math import inf
 from typing import Any, TypeVar
 
 import psycopg
@@ -63,19 +63,17 @@ class Server:
     def connect(self, patience: float | None = None) -> Connection:
         """Connect, and wait for a server that is away; SQ8010 after `patience` seconds, and at once if that cannot
         help."""
-        return self._patiently(self._connect, self.patience if patience is None else patience)
+        until = time.monotonic() + (self.patience if patience is None else patience)
+        return self._patiently(self._connect, until=until)
 
     def ask(self, work: Callable[[Connection], T]) -> T:
         """Do over a connection what may be done again, if the server goes away meanwhile; SQ8010 as `connect`."""
-        for tries in count():
+
+        def attempt() -> T:
             with self.connect() as connection:
-                try:
-                    return work(connection)
-                except psycopg.Error as error:
-                    if not is_passing(error) or tries == MOST_TRIES:
-                        raise self.error(error) from None
-            time.sleep(pause(tries))
-        raise AssertionError
+                return work(connection)
+
+        return self._patiently(attempt, most=MOST_TRIES)
 
     def replicate(self) -> PGconn:
         """Connect for the commands of replication, at once or not."""
@@ -100,13 +98,14 @@ class Server:
         made.prepare_threshold = None
         return made
 
-    def _patiently(self, attempt: Callable[[], T], patience: float) -> T:
-        until, tries = time.monotonic() + patience, 0
+    def _patiently(self, attempt: Callable[[], T], until: float = inf, most: float = inf) -> T:
+        """Try until a time, or again so many times, as long as that may help; SQ8010 then."""
+        tries = 0
         while True:
             try:
                 return attempt()
             except psycopg.Error as error:
-                if not is_passing(error) or time.monotonic() >= until:
+                if not is_passing(error) or time.monotonic() >= until or tries >= most:
                     raise self.error(error) from None
             time.sleep(min(pause(tries), max(0.0, until - time.monotonic())))
             tries += 1
