@@ -89,8 +89,8 @@ bench-fivm: setup  ## cofactor matrices maintained over joins, beside C++ by han
 	$(BIN)/python -m bench.fivm.run --dataset triangle --scale 1 --order shuffled
 	$(BIN)/python -m bench.fivm.on_spark
 
-bench-native: setup  ## compiled triggers beside the same queries by hand in Rust, on differential dataflow; needs cargo
-	$(BIN)/python -m bench.native.peers --scale 1 --out bench/results/native.md
+bench-native: setup  ## compiled triggers beside the same queries by hand in Rust, on differential dataflow and DBSP; needs cargo; WITHOUT=dbsp saves its long build
+	$(BIN)/python -m bench.native.peers --scale 1 --out bench/results/native.md $(WITHOUT:%=--without %)
 
 bench-compile: setup  ## processor time of a short run, and of compiling queries that repeat a construct
 	$(BIN)/python -m bench.compile_time

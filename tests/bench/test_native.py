@@ -1,5 +1,6 @@
 """Batches that are measured beside programs in Rust, and the columns that those read."""
 
+from collections import defaultdict
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -8,8 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench.native.loop import Schedule
+from bench.native.loop import Schedule, Times
 from bench.native.peers.coded import ROWS, Codes
+from bench.native.peers.report import Report
+from bench.native.peers.systems import Run
 
 
 def test_schedule_reads_each_row_once_and_measures_the_last_batches_of_each_size() -> None:
@@ -44,3 +47,19 @@ def test_columns_are_numbers_from_which_rows_are_read_back(tmp_path: Path) -> No
         "l_orderkey": [1, 2, 2**31 - 1],
     }
     assert ROWS["q12"](codes, 1, 2, 3) == ("SHIP", 2, 3)
+
+
+def test_systems_without_a_query_have_no_cells_and_the_plain_one_stands_in_for_them_in_means() -> None:
+    microseconds = {
+        ("q1", "squallpy"): 1, ("q1", "plain"): 8, ("q1", "summed"): 2,
+        ("q3", "squallpy"): 1, ("q3", "plain"): 8,
+    }  # fmt: skip
+    runs = {
+        (query, 100, system): [Run(Times(defaultdict(list, {100: [value / 1e6]})), 0, "equal")]
+        for (query, system), value in microseconds.items()
+    }
+    names = {name: name for name in ("squallpy", "plain", "summed", "elsewhere")}
+    text = Report(runs, names, {"summed": "plain"}).text(1, 0, 0)
+    assert "| q1 | 100 | 100 (1) | 12.5 (8) | 8.00 (8.00) | 50 (2) | 2.00 (2.00) |  |  |" in text
+    assert "| q3 | 100 | 100 (1) | 12.5 (8) | 8.00 (8.00) |  |  |  |  |" in text
+    assert "| summed | 4.00 (4.00) |" in text and "| elsewhere |  |" in text

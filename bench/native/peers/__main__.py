@@ -1,9 +1,9 @@
-"""Compiled triggers beside the same queries by hand in Rust, on differential dataflow: `make bench-native`.
+"""Compiled triggers beside the same queries by hand in Rust, on differential dataflow and DBSP: `make bench-native`.
 
-    python -m bench.native.peers [q1 q3 …] [--scale 1] [--rows 10 100 …] [--systems squallpy …] [--repeats 3]
+    python -m bench.native.peers [q1 q3 …] [--scale 1] [--rows 10 100 …] [--without dbsp] [--repeats 3]
 
 All have the same batches, each system in a process of its own on one core, in turns. The stream's last ones are
-measured, size by size, by processor time.
+measured, size by size, by processor time. The first build of DBSP takes ten minutes to half an hour.
 """
 
 import argparse
@@ -18,30 +18,32 @@ from bench.data.tables import generate
 from bench.native.loop import BEFORE
 from bench.native.peers.coded import ROWS
 from bench.native.peers.report import Report
-from bench.native.peers.systems import Run, Task, build, run_program, run_squallpy
+from bench.native.peers.systems import PROGRAMS, Run, Task, build, run_program, run_squallpy
 
 OURS = "squallpy"
-PROGRAMS = {"differential": "differential dataflow 0.26"}
 
 
 def main() -> None:
     given = parse()
-    for program in PROGRAMS:
-        if program in given.systems:
-            build(program)
+    systems = [system for system in (OURS, *PROGRAMS) if system in given.systems and system not in given.without]
+    for package in dict.fromkeys(PROGRAMS[system].package for system in systems if system != OURS):
+        build(package)
     folder, core = generate("tpch", given.scale), max(os.sched_getaffinity(0))
     begin = os.getloadavg()[0]
     runs = defaultdict[tuple[str, int, str], list[Run]](list)
     for task in (Task(query, folder, rows, core) for query in given.queries for rows in sizes_alike(given.rows)):
         for _ in range(given.repeats):
-            for system in given.systems:
-                run = run_squallpy(task) if system == OURS else run_program(system, task)
+            for system in systems:
+                if system != OURS and task.query not in PROGRAMS[system].queries:
+                    continue
+                run = run_squallpy(task) if system == OURS else run_program(PROGRAMS[system], task)
                 for rows in task.rows:
                     runs[task.query, rows, system].append(run)
                 took = ", ".join(f"{rows:,}: {run.times.median(rows):,.1f}" for rows in task.rows)
                 print(f"{task.query} {system}: {took} µs; answer {run.answer}", file=sys.stderr, flush=True)
-    names = {name: text for name, text in ({OURS: OURS} | PROGRAMS).items() if name in given.systems}
-    text = Report(runs, names).text(given.scale, begin, os.getloadavg()[0])
+    names = {system: OURS if system == OURS else PROGRAMS[system].name for system in systems}
+    plain = {system: PROGRAMS[system].plain for system in systems if system != OURS}
+    text = Report(runs, names, plain).text(given.scale, begin, os.getloadavg()[0])
     print(text)
     if given.out:
         given.out.write_text(text)
@@ -60,6 +62,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--rows", type=int, nargs="+", default=[10, 100, 1_000, 10_000])
     parser.add_argument("--systems", nargs="+", choices=[OURS, *PROGRAMS], default=[OURS, *PROGRAMS])
+    parser.add_argument("--without", action="append", choices=[*PROGRAMS], default=[], help="it is not built")
     parser.add_argument("--repeats", type=int, default=3, help="of each, of which the median  [default: 3]")
     parser.add_argument("--out", type=Path, help="where the table is written, too")
     return parser.parse_args()

@@ -23,12 +23,15 @@ NOTES = """
 - *×*: squallpy by the other, and in brackets by the medians: merges and growth of state are in the mean alone.
 - *state*: squallpy's views; of a program the peak of its resident memory, less what it had before the first batch.
 - *answer*: all rows at the end, compared with DuckDB's; decimals exactly, averages to 1e-9.
+- *summed*: a batch's sums by group are added up before they enter, as squallpy's feeds do, for Q1 and Q6, which have
+  few groups; in its geometric means the program without stands in for the other queries. DBSP has no Q17.
 - What programs are spared: each is written for one query and filters before its input. Rows come as columns of 32-bit
   integers (cents, yyyymmdd, numbers of texts), where squallpy reads Arrow in its clock (decimals of 128 bits, dates,
   strings). They know no NULL and no overflow, and do not cut at the LIMIT of Q3 and Q18. None is durable here.
-- How they are written: integers as differences, so that sums are kept where a row's multiplicity is; one timestamp a
-  batch, which is awaited; arrangements that are compacted as time goes on; fat LTO, the processor's own instructions,
-  mimalloc.
+- How they are written: integers as differences (DBSP: as weights, and linear aggregates where there are several sums),
+  so that sums are kept where a row's multiplicity is; one timestamp a batch (DBSP: one transaction), which is awaited;
+  arrangements that are compacted as time goes on (DBSP: by a thread of its own, which has the same core and is in the
+  clock); fat LTO, the processor's own instructions, mimalloc. DBSP's one worker takes its batches in its own thread.
 """
 
 
@@ -38,6 +41,7 @@ class Report:
 
     runs: Mapping[tuple[str, int, str], Sequence[Run]]  # by query, rows of a batch, and system
     names: Mapping[str, str]  # of systems, for people
+    plain: Mapping[str, str]  # the system that stands in for another, in the means, where that has no run
 
     def text(self, scale: float, begin: float, end: float) -> str:
         """Write all figures; `begin` and `end` are the load then."""
@@ -77,6 +81,10 @@ class Report:
         mine, its = (self._microseconds(query, rows, system) for system in (self._ours, other))
         return (its[0] / mine[0], its[1] / mine[1]) if mine and its else None
 
+    def _own_or_plain(self, query: str, rows: int, other: str) -> tuple[float, float] | None:
+        """Return a system's ratios, or those of the one that stands in where it has none."""
+        return self._ratios(query, rows, other) or self._ratios(query, rows, self.plain.get(other, ""))
+
     def _speeds(self) -> Iterator[str]:
         yield _head("query", "batch", self.names[self._ours], *(c for o in self._others for c in (self.names[o], "×")))
         for query, rows in product(self._queries, self._rows):
@@ -94,9 +102,9 @@ class Report:
         for other in self._others:
             cells = list[str]()
             for rows in self._rows:
-                found = [ratios for query in self._queries if (ratios := self._ratios(query, rows, other))]
-                mean, middle = (geometric_mean(values) for values in zip(*found, strict=True))
-                cells.append(f"{mean:.2f} ({middle:.2f})")
+                found = [ratios for query in self._queries if (ratios := self._own_or_plain(query, rows, other))]
+                means = [geometric_mean(values) for values in zip(*found, strict=True)]
+                cells.append("{:.2f} ({:.2f})".format(*means) if means else "")
             yield _line(self.names[other], *cells)
 
     def _states(self) -> Iterator[str]:

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -22,7 +23,28 @@ from squallpy.testing.compare_rows import Row, difference
 from squallpy.testing.oracle import to_duckdb
 
 WORKSPACE = Path(__file__).parent
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", WORKSPACE / "target"))
 MOST, SHARE = 600, 0.07  # batches of a size, and the part of the stream that they are
+
+
+@dataclass(frozen=True)
+class Program:
+    """A package of the workspace, and the queries that it is run with."""
+
+    name: str  # for people
+    package: str
+    queries: frozenset[str]
+    summed: bool = False  # a batch's sums by group are added up before they enter
+    plain: str = ""  # the system that stands in, in the means, for queries that this one has not
+
+
+PROGRAMS = {
+    "differential": Program("differential dataflow 0.26", "differential", frozenset(ROWS)),
+    "differential-summed": Program(
+        "differential dataflow, summed", "differential", frozenset(["q1", "q6"]), True, "differential"
+    ),
+    "dbsp": Program("DBSP 0.349", "feldera", frozenset(ROWS) - {"q17"}),
+}
 
 
 @dataclass(frozen=True)
@@ -68,22 +90,23 @@ def _loop(task: Task) -> Run:
     return Run(Times(loop.seconds), state, verdict(task.stream, answer))
 
 
-def build(program: str) -> None:
-    """Build a program of the workspace; leave the process where there is no cargo."""
+def build(package: str) -> None:
+    """Build a package of the workspace; leave the process where there is no cargo."""
     cargo = shutil.which("cargo") or shutil.which("cargo", path=Path.home() / ".cargo/bin")
     if cargo is None:
         raise SystemExit("bench: cargo is not installed; https://rustup.rs has it")
-    subprocess.run([cargo, "build", "--release", "--locked", "-q", "-p", program], cwd=WORKSPACE, check=True)
+    print(f"cargo builds {package}, which takes DBSP ten minutes or more, once", file=sys.stderr, flush=True)
+    subprocess.run([cargo, "build", "--release", "--locked", "-q", "-p", package], cwd=WORKSPACE, check=True)
 
 
-def run_program(program: str, task: Task) -> Run:
+def run_program(program: Program, task: Task) -> Run:
     """Run a program of the workspace, which reads and prints lines as `stream/src/lib.rs` says."""
     codes, times, answer, state = Codes(task.folder), Times(), list[Row](), 0
     for table in task.stream.query.tables:
         codes.write(table, task.stream.query.columns[table])
     lines = subprocess.run(
-        [WORKSPACE / "target" / "release" / program],
-        input="\n".join(_lines(task, codes)),
+        [TARGET / "release" / program.package],
+        input="\n".join(_lines(program, task, codes)),
         stdout=subprocess.PIPE,
         text=True,
         check=True,
@@ -102,10 +125,10 @@ def run_program(program: str, task: Task) -> Run:
     return Run(times, state, difference(answer, _expected(task)).replace("\n", "; ") or "equal")
 
 
-def _lines(task: Task, codes: Codes) -> Iterator[str]:
+def _lines(program: Program, task: Task, codes: Codes) -> Iterator[str]:
     """What a program reads: query, columns, tables, and each batch with its piece and the ends of the tables' rows."""
     schedule = task.schedule
-    yield from (task.query, str(codes.folder.resolve()), " ".join(schedule.sizes))
+    yield from (task.query + " summed" * program.summed, str(codes.folder.resolve()), " ".join(schedule.sizes))
     piece_of = {batch: piece for piece, (_, batches) in enumerate(schedule.pieces) for batch in batches}
     for batch in range(schedule.batches):
         ends = schedule.bounds(batch)[1].values()

@@ -12,12 +12,14 @@ use timely::dataflow::{ProbeHandle, Scope};
 use timely::worker::Worker;
 
 pub type Rows<'a, const N: usize> = VecCollection<'a, u32, [isize; N], isize>;
+type Changes<const N: usize> = Rc<RefCell<Vec<([isize; N], isize)>>>;
 
 /// The tables of a dataflow that is being built.
 pub struct Flow<'a> {
     scope: Scope<'a, u32>,
     columns: Columns,
     names: Vec<String>,
+    summed: bool,
     tables: Vec<Box<dyn Feed>>,
 }
 
@@ -31,7 +33,7 @@ impl<'a> Flow<'a> {
     {
         let place = self.names.iter().position(|other| other == name).expect(name);
         let (session, collection) = self.scope.new_collection();
-        self.tables.push(Box::new(Table { place, session, row }));
+        self.tables.push(Box::new(Table { place, session, row, summed: self.summed }));
         collection
     }
 }
@@ -52,12 +54,16 @@ struct Table<D: Data, R: Semigroup + 'static, F> {
     place: usize,
     session: InputSession<u32, D, R>,
     row: F,
+    summed: bool,
 }
 
 impl<D: Data, R: Semigroup + 'static, F: Fn(usize) -> Option<(D, R)>> Feed for Table<D, R, F> {
     fn feed(&mut self, batch: &[Range<usize>], next: u32) {
-        for (data, difference) in batch[self.place].clone().filter_map(&self.row) {
-            self.session.update(data, difference);
+        let rows = batch[self.place].clone().filter_map(&self.row);
+        if self.summed {
+            stream::sums(rows, R::plus_equals).for_each(|(data, sum)| self.session.update(data, sum));
+        } else {
+            rows.for_each(|(data, difference)| self.session.update(data, difference));
         }
         self.session.advance_to(next);
         self.session.flush();
@@ -69,15 +75,16 @@ struct Running<'w, const N: usize> {
     tables: Vec<Box<dyn Feed>>,
     probe: ProbeHandle<u32>,
     time: u32,
-    changes: Rc<RefCell<Vec<([isize; N], isize)>>>,
+    changes: Changes<N>,
 }
 
 /// Builds the dataflow of a query, runs it over all batches and prints what was measured.
 pub fn run<const N: usize>(worker: &mut Worker, task: &Task, query: impl for<'a> FnOnce(&mut Flow<'a>) -> Rows<'a, N>) {
-    let changes = Rc::new(RefCell::new(Vec::new()));
+    let changes = Changes::default();
     let seen = changes.clone();
     let (tables, probe) = worker.dataflow(|scope| {
-        let mut flow = Flow { scope, columns: task.columns.clone(), names: task.tables.clone(), tables: Vec::new() };
+        let (columns, names) = (task.columns.clone(), task.tables.clone());
+        let mut flow = Flow { scope, columns, names, summed: task.summed, tables: Vec::new() };
         let rows = query(&mut flow);
         let (probe, _) = rows.inspect(move |(row, _, difference)| seen.borrow_mut().push((*row, *difference))).probe();
         (flow.tables, probe)

@@ -1,8 +1,9 @@
 //! What each engine gets and how it is measured: coded columns, the same batches, processor time.
 //!
-//! A task comes on stdin, as lines of words: the query, the folder of the columns, the tables; then a line a batch, of
-//! its piece (those of piece `-` only build the state) and the end of each table's rows. Lines on stdout: `piece N
-//! SECONDS` for the batches of each piece, `memory BEFORE PEAK` in kilobytes, `row VALUE …` for each row of the answer.
+//! A task comes on stdin, as lines of words: the query (and `summed`), the folder of the columns, the tables; then a line
+//! a batch, of its piece (those of piece `-` only build the state) and the end of each table's rows. Lines on stdout:
+//! `piece N SECONDS` for the batches of each piece, `memory BEFORE PEAK` in kilobytes, `row VALUE …` for each row of the
+//! answer.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -43,6 +44,8 @@ impl Columns {
 /// A query, its columns, and the batches of its tables.
 pub struct Task {
     pub query: String,
+    /// A batch's sums by group are to be added up before they enter the engine.
+    pub summed: bool,
     pub columns: Columns,
     pub tables: Vec<String>,
     batches: Vec<(Option<usize>, Vec<usize>)>,
@@ -57,8 +60,13 @@ impl Task {
             let piece = words.next().and_then(|word| word.parse().ok());
             (piece, words.map(|word| word.parse().expect("the end of a table's rows")).collect())
         };
+        let (query, summed) = match query.strip_suffix(" summed") {
+            Some(query) => (query.to_string(), true),
+            None => (query, false),
+        };
         Task {
             query,
+            summed,
             columns: Columns(folder.into()),
             tables: tables.split(' ').map(str::to_string).collect(),
             batches: lines.map(batch).collect(),
@@ -92,6 +100,21 @@ impl Task {
             println!("row {}", row.iter().map(i64::to_string).collect::<Vec<_>>().join(" "));
         }
     }
+}
+
+/// Adds up the values of each key, of which there are few.
+pub fn sums<K: PartialEq, V>(
+    rows: impl Iterator<Item = (K, V)>,
+    add: impl Fn(&mut V, &V),
+) -> impl Iterator<Item = (K, V)> {
+    let mut sums = Vec::<(K, V)>::new();
+    for (key, value) in rows {
+        match sums.iter_mut().find(|(other, _)| *other == key) {
+            Some((_, sum)) => add(sum, &value),
+            None => sums.push((key, value)),
+        }
+    }
+    sums.into_iter()
 }
 
 /// Seconds for which the threads of the process have been busy.
