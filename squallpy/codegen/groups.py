@@ -36,6 +36,7 @@ DICTIONARY: Final = 4  # frames
 SUMS: Final = 5
 COLUMNS: Final = 6  # from here: the place of each column in the batch, −1: it is not there; then room for short texts
 SHORT_TEXTS: Final = 3 * 64  # words of that room, for each key that is a text
+MARKS_WORDS: Final = 2  # behind them, if it has marks: the address of bits, and a shift
 
 ARROW: Final = {  # the buffers that a column is read from, by the kind of its type
     Kind.BOOLEAN: "bool", Kind.INT: "int64", Kind.BIGINT: "int64", Kind.DECIMAL: "decimal128", Kind.DATE: "date32[day]",
@@ -44,7 +45,7 @@ ARROW: Final = {  # the buffers that a column is read from, by the kind of its t
 
 RESERVED: Final = {
     "given", "steps", "batch", "first", "rows", "row", "dictionary", "sums", "key", "short_texts", "fits", "record",
-    "words", "left", "lifted", "range", "abs", "max", "min", *IMPORTED,
+    "words", "left", "lifted", "marks", "shift", "fresh", "range", "abs", "max", "min", *IMPORTED,
 }  # fmt: skip
 
 
@@ -57,6 +58,8 @@ class GroupCode:
         texts: Number of keys that are texts.
         constants: Texts that it has.
         room: Words in which it lifts doubles; 0 if it lifts none.
+        has_marks: It is given the address of bits for its keys (`key_marks`), and a shift, at `marks_at`: unless the
+            address is 0, it adds nothing up, but estimates how many keys are distinct.
     """
 
     delta: str
@@ -66,10 +69,16 @@ class GroupCode:
     texts: int
     constants: tuple[str, ...]
     room: int = 0
+    has_marks: bool = False
 
     @property
     def words(self) -> int:
         """Number of words that it is given."""
+        return self.marks_at + (MARKS_WORDS if self.has_marks else 0)
+
+    @property
+    def marks_at(self) -> int:
+        """The word at which it is given what it marks keys with."""
         return COLUMNS + len(self.columns) + self.texts * SHORT_TEXTS
 
 
@@ -129,6 +138,11 @@ class GroupBody(ABC):
     def _in_locals(self) -> bool:
         """True if sums are in locals: of one key alone, and none of doubles."""
         return not self.delta.keys and all(ring in (Ring.COUNT, Ring.EXACT) for ring in self.payload.rings)
+
+    @property
+    def _has_marks(self) -> bool:
+        """True if keys may be marked, so that all rows are checked before one is added."""
+        return False
 
     @abstractmethod
     def _load(self, column: Column) -> Value: ...
@@ -195,6 +209,10 @@ class GroupBody(ABC):
             return
         for i, key in enumerate(keys):
             self.body(f"store(key, {i}, {key})")
+        if self._has_marks:
+            self.body("if marks != 0:")
+            self.body(f"    fresh += mark_key(marks, shift, key, {len(keys)})")
+            self.body("    continue")
         self.body("record = enter(sums, key, steps, 0)")
         self.body("if record < 0:")
         self.body("    return -2")
@@ -218,7 +236,7 @@ class GroupBody(ABC):
                 lines(f"words = words_of(sums, record, {self.payload.width})")
                 for i in range(self.payload.width):
                     lines(f"store(words, {i}, sum_{i})")
-        lines("return 0")
+        lines("return fresh" if self._has_marks else "return 0")
         return "\n".join(["@entry", f"def {self.function}(given):", *lines.lines]) + "\n"
 
 
@@ -234,7 +252,12 @@ class _Group(GroupBody):
         self._print(self._load_times if self.is_signed else None)
         constants, read = tuple(self.body.texts), tuple(self.columns.items())
         room = max((ring.size + ring.words for ring in self.payload.rings if isinstance(ring, Cofactor)), default=0)
-        return GroupCode(self.delta.name, self.function, self._text(), read, self.texts, constants, room)
+        text = self._text()
+        return GroupCode(self.delta.name, self.function, text, read, self.texts, constants, room, self._has_marks)
+
+    @property
+    def _has_marks(self) -> bool:
+        return bool(self.delta.keys) and any(isinstance(ring, Cofactor) for ring in self.payload.rings)
 
     def _key(self, key: Column) -> str:
         if key.type.kind is Kind.VARCHAR:
@@ -323,6 +346,9 @@ class _Group(GroupBody):
         lines(f"steps, batch, first, rows = {', '.join(f'load(given, {i})' for i in (STEPS, BATCH, FIRST, ROWS))}")
         lines(f"dictionary, sums = load(given, {DICTIONARY}), frame_at(load(given, {SUMS}))")
         lines(f"key, short_texts = key_room(sums), given + {8 * (COLUMNS + len(self.columns))}")
+        if self._has_marks:
+            at = COLUMNS + len(self.columns) + self.texts * SHORT_TEXTS
+            lines(f"marks, shift, fresh = load(given, {at}), load(given, {at + 1}), 0")
         lines.lines += self.head.lines
 
     def _rows(self, lines: Lines) -> None:

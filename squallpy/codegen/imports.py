@@ -24,6 +24,7 @@ STEPS: Final[dict[str, tuple[str, ...]]] = {  # by module
     "sorted_steps": ("advance_extremes", "sort_rows"),
     "range_steps": ("end_of", "entry_of", "middle", "next_between", "overlay", "real_of_rank", "sum_between"),
     "touched_groups": ("note_rows",),
+    "key_marks": ("mark_key",),
     "kernel_compiler": ("address", "called", "kernel"),
 }
 IMPORTED: Final = frozenset(name for names in STEPS.values() for name in names) | {"LEAST_WORD"}

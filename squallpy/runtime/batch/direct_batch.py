@@ -20,6 +20,7 @@ from squallpy.runtime.auxiliary.maintainer import TouchTracker, begin
 from squallpy.runtime.auxiliary.maintainer_registry import open_maintainer
 from squallpy.runtime.auxiliary.model_rows import ModelMaintainer
 from squallpy.runtime.batch.micro_batch import AggregatedPart, Stats, add_stats
+from squallpy.runtime.batch.pieces import Call, find_pieces
 from squallpy.runtime.compiled.functions import (
     CompiledDerivation,
     CompiledGroup,
@@ -34,6 +35,7 @@ from squallpy.runtime.formats.file_rows import ReadStats
 from squallpy.runtime.ingest.feed import LedgerEntries
 from squallpy.runtime.kernels import batch_driver as at
 from squallpy.runtime.kernels.batch_driver import drive
+from squallpy.runtime.kernels.key_marks import MARKS
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool, as_pool
 from squallpy.runtime.kernels.sorted_steps import Extremes
@@ -75,9 +77,6 @@ class _Feed:
         if self.ledger is None or self.batch is None or not count:
             return []
         return [delta for _, delta in self.ledger(self.batch.table.slice(begin, count))]
-
-
-Call = CompiledRun | CompiledDerivation | Statement | Derive
 
 
 class _Room:
@@ -189,12 +188,15 @@ class DirectBatch:
     def _lay_out(self) -> None:
         """Write the words for the driver."""
         self._steps, self._rooms = Steps(), list[_Room]()
-        cleared = [*self._sums.values(), *self._changes, *(tracker.pool for tracker in self._touched.values())]
+        pieces = find_pieces(self._all_groups, self._calls, self._sums)
+        in_order = sorted(self._sums, key=lambda name: name not in pieces.sums)
+        cleared = [self._sums[name] for name in in_order]
+        cleared += [*self._changes, *(tracker.pool for tracker in self._touched.values())]
         cleared += [each.changed for each in self._extremes]
         groups, calls, deltas = list[int](), list[int](), list[int]()
         for number, feed in enumerate(self._feeds):
             for group in feed.groups:
-                groups += [group.entry, group.address, number]
+                groups += [group.entry, group.address, number, group.marks]
         for call in self._calls:
             read = call.code.deltas if isinstance(call, CompiledRun) else ()
             if isinstance(call, Statement | Derive):
@@ -203,7 +205,9 @@ class DirectBatch:
             calls += [call.entry, call.address, len(deltas), len(read)]
             deltas += [self._sums[name].address for name in read]
         head = [self._steps.address, 0, len(self._feeds), len(self._all_groups), len(cleared), len(self._calls)]
-        head += [len(deltas), len(self._pools), 0, *[0] * at.FEED * len(self._feeds), *groups]
+        self._marks = np.empty(MARKS if pieces.calls else 0, np.int64)
+        head += [len(deltas), len(self._pools), 0, pieces.calls, len(pieces.sums), self._marks.ctypes.data]
+        head += [*[0] * at.FEED * len(self._feeds), *groups]
         head += [*(pool.address for pool in cleared), *calls, *deltas]
         self._pools_at = len(head)
         for pool in self._pools:

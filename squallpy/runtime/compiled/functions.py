@@ -114,7 +114,7 @@ class CompiledGroup:
         self._words: Words = np.zeros(code.words, np.int64)
         self.address = self._words.ctypes.data
         self._words[at.STEPS] = self.steps.address
-        self._texts = self._words[at.COLUMNS + len(code.columns) :]
+        self._texts = self._words[at.COLUMNS + len(code.columns) : code.marks_at]
         self._schema: pa.Schema | None = None
         self._readable, self._edition = False, -1
 
@@ -144,6 +144,11 @@ class CompiledGroup:
         if self.code.texts and self._edition != dictionary.edition:
             self._texts[:] = 0
             self._edition = dictionary.edition
+
+    @property
+    def marks(self) -> int:
+        """The address where it is given what it marks keys with, 0 if it has no marks."""
+        return self.address + 8 * self.code.marks_at if self.code.has_marks else 0
 
     def fits(self, schema: pa.Schema) -> bool:
         """Locate the columns in a batch; False if the function cannot read it."""

@@ -3,6 +3,10 @@
     sums cleared → each delta added up → statements → indexes that grow → results changed, their rows noted
 
 What it is given is a row of words: addresses and counts, then sections of so many entries each.
+
+A large batch of wide payloads is cut into pieces whose deltas stay in the cache between being added up and being read,
+as if each piece was a batch; but only if its keys hardly repeat, for each piece adds up its own alone. Beforehand all
+rows are checked, as no answer can be refused any more once a piece was applied.
 """
 
 from typing import Any, Final
@@ -15,7 +19,8 @@ from squallpy.runtime.kernels import pool_layout as at
 from squallpy.runtime.kernels.group_index import hash_record
 from squallpy.runtime.kernels.hash_index import LOW, home, seek, table_of
 from squallpy.runtime.kernels.intrinsics import load, operation, store
-from squallpy.runtime.kernels.kernel_compiler import Vector, address, called, kernel, making
+from squallpy.runtime.kernels.kernel_compiler import Vector, address, called, inlined, kernel, making
+from squallpy.runtime.kernels.key_marks import clear_marks
 from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.payload_arithmetic import add, copy, is_zero
 from squallpy.runtime.kernels.pool_records import clear_records, grow_on
@@ -25,17 +30,20 @@ from squallpy.runtime.kernels.trigger_steps import ADD, GROW, call, frame_at
 STEPS: Final = 0  # the table of addresses (`trigger_steps.STEPS`)
 START: Final = 1  # the call to begin with; after others than the first, a batch goes on that waited for an answer
 FEEDS: Final = 2  # how many; each: batch, first row, rows
-GROUPS: Final = 3  # each: function, address of its words, number of its feed
+GROUPS: Final = 3  # each: function, address of its words, number of its feed, address where it has its marks
 SUMS: Final = 4  # each: the frame of a pool that is cleared at first
 CALLS: Final = 5  # each: function that runs statements or derives, address of its words, its first delta, how many; 0:
 # a step that somebody else does
 DELTAS: Final = 6  # each: the frame of a pool whose records a call reads
 POOLS: Final = 7  # each: the frame of one that may grow, and the records at which somebody has to look ahead
 RESULTS: Final = 8  # each: frames of its change and of itself, way, address and words of room, number, groups changed
-ENTRIES: Final = 9
+CUT: Final = 9  # how many of the first calls a batch may be cut into pieces for; 0: it may not
+CUT_SUMS: Final = 10  # how many of the first sums are cleared after each piece
+BITS: Final = 11  # address of the bits that mark keys
+ENTRIES: Final = 12
 
 FEED: Final = 3  # words of an entry
-GROUP: Final = 3
+GROUP: Final = 4
 CALL: Final = 4
 POOL: Final = 2
 RESULT: Final = 7
@@ -50,7 +58,14 @@ DUE: Final = 1  # answers, besides 0
 NO_ANSWER: Final = -1
 NO_MEMORY: Final = -2
 WAITS: Final = -10  # less the number of the call that is not compiled, or has no answer: somebody else does it
+OWN_SUMS: Final = 5
 _LEAST: Final = 16
+_PIECE: Final = 1 << 16  # bytes of a delta that stay in the cache, with what is read beside it
+_STEP: Final = 32  # rows that are added up before a delta's bytes are looked at
+_SELDOM: Final = 7  # keys hardly repeat if at least 7 in 10 are distinct: each delta of the batch was hardly smaller
+_OFTEN: Final = 10
+_MOST_FEEDS: Final = 62
+_EVERY: Final = (1 << 63) - 1
 
 _alloca: Any = alloca_once
 _clear: Any = clear_records
@@ -70,45 +85,162 @@ def invoke(builder: Any, function: Any, given: Any) -> Any:
     return builder.load(result)
 
 
+@inlined
+def _feeds(given: int) -> int:
+    return given + 8 * ENTRIES
+
+
+@inlined
+def _groups(given: int) -> int:
+    return _feeds(given) + 8 * FEED * load(given, FEEDS)
+
+
+@inlined
+def _sums(given: int) -> int:
+    return _groups(given) + 8 * GROUP * load(given, GROUPS)
+
+
+@inlined
+def _calls(given: int) -> int:
+    return _sums(given) + 8 * load(given, SUMS)
+
+
+@inlined
+def _deltas(given: int) -> int:
+    return _calls(given) + 8 * CALL * load(given, CALLS)
+
+
+@inlined
+def _count(frame: int) -> int:
+    """Count the records of the pool whose frame is at an address."""
+    return load(load(frame, HEAD), at.COUNT)
+
+
+@making
+def _clear_sums(given: int, count: int) -> None:
+    """Clear the first sums."""
+    for i in range(count):
+        frame = load(_sums(given), i)
+        if _count(frame) != 0:
+            _clear_records(frame_at(frame))
+
+
+@called
+def _add_up(given: int, number: int, start: int, rows: int) -> int:
+    """Let a group read rows of its feed's batch; return its answer."""
+    group = _groups(given) + 8 * GROUP * number
+    own, feed = load(group, 1), _feeds(given) + 8 * FEED * load(group, 2)
+    store(own, BATCH, load(feed, 0))
+    store(own, FIRST, load(feed, 1) + start)
+    store(own, ROWS, rows)
+    return invoke(load(group, 0), own)
+
+
+@called
+def _apply(given: int, number: int) -> int:
+    """Let a call read its deltas; return how many records these have, or what the driver answers."""
+    call_at, deltas, rows = _calls(given) + 8 * CALL * number, _deltas(given), 0
+    if load(call_at, 0) == 0:
+        return WAITS - number
+    own, first = load(call_at, 1), load(call_at, 2)
+    for j in range(load(call_at, 3)):
+        frame = load(deltas, first + j)
+        places = load(frame, at.PLACES)
+        store(own, 1 + 3 * j, load(frame, places + at.KEYS))
+        store(own, 2 + 3 * j, load(frame, places + at.WORDS))
+        store(own, 3 + 3 * j, _count(frame))
+        rows += _count(frame)
+    answer = invoke(load(call_at, 0), own)
+    return rows if answer >= 0 else answer if answer == NO_MEMORY else WAITS - number
+
+
+@inlined
+def _delta(given: int, number: int) -> int:
+    """Return the frame of the pool in which a group adds up."""
+    return load(load(_groups(given), GROUP * number + 1), OWN_SUMS)
+
+
+@called
+def _is_large(given: int) -> bool:
+    """True if a delta of a batch that may be cut is perhaps larger than what stays in the cache."""
+    for i in range(load(given, GROUPS) if load(given, CUT) > 0 else 0):
+        rows = load(_feeds(given), FEED * load(_groups(given), GROUP * i + 2) + 2)
+        if 8 * rows * load(_delta(given, i), at.PAYLOAD) > 2 * _PIECE:
+            return True
+    return False
+
+
+@called
+def _check(given: int) -> int:
+    """Let groups check all rows; NO_ANSWER: one has none. Otherwise bits for the feeds whose keys hardly repeat."""
+    fresh = _EVERY
+    for i in range(load(given, GROUPS)):
+        group = _groups(given) + 8 * GROUP * i
+        feed, marks = load(group, 2), load(group, 3)
+        rows = load(_feeds(given), FEED * feed + 2)
+        store(marks, 0, load(given, BITS))
+        store(marks, 1, clear_marks(load(given, BITS), rows))
+        found = _add_up(given, i, 0, rows) if rows > 0 else 0
+        store(marks, 0, 0)
+        if found < 0:
+            return found
+        if _OFTEN * found < rows * _SELDOM:
+            fresh &= ~(1 << min(feed, _MOST_FEEDS))
+    return fresh
+
+
+@making
+def _apply_pieces(given: int, fresh: int) -> int:
+    """Apply a batch piece by piece; return how many records deltas had, or what the driver answers."""
+    records = 0
+    for feed in range(load(given, FEEDS)):
+        rows = load(_feeds(given), FEED * feed + 2)
+        step, start = _STEP if fresh >> min(feed, _MOST_FEEDS) & 1 else rows, 0
+        while start < rows:
+            stop, is_full = min(start + step, rows), False
+            for i in range(load(given, GROUPS)):
+                if load(_groups(given), GROUP * i + 2) == feed:
+                    answer = _add_up(given, i, start, stop - start)
+                    if answer < 0:
+                        return answer
+                    frame = _delta(given, i)
+                    is_full |= 8 * _count(frame) * load(frame, at.PAYLOAD) >= _PIECE
+            start = stop
+            if is_full or start == rows:
+                for i in range(load(given, CUT)):
+                    answer = _apply(given, i)
+                    if answer < 0:
+                        return answer
+                    records += answer
+                _clear_sums(given, load(given, CUT_SUMS))
+    return records
+
+
 @kernel("int64(int64)")
 def drive(given: int) -> int:
     """Apply a batch. DUE: somebody has to look ahead for pools; NO_ANSWER: nothing but names was changed."""
-    feeds = given + 8 * ENTRIES
-    groups = feeds + 8 * FEED * load(given, FEEDS)
-    sums = groups + 8 * GROUP * load(given, GROUPS)
-    calls = sums + 8 * load(given, SUMS)
-    deltas = calls + 8 * CALL * load(given, CALLS)
-    pools = deltas + 8 * load(given, DELTAS)
-    results = pools + 8 * POOL * load(given, POOLS)
-    rows = _LEAST
-    if load(given, START) == 0:
-        for i in range(load(given, SUMS)):
-            frame = frame_at(load(sums, i))
-            if load(frame[HEAD], at.COUNT) != 0:
-                _clear_records(frame)
-        for i in range(load(given, GROUPS)):
-            own, feed = load(groups, GROUP * i + 1), feeds + 8 * FEED * load(groups, GROUP * i + 2)
-            if load(feed, 2) > 0:
-                store(own, BATCH, load(feed, 0))
-                store(own, FIRST, load(feed, 1))
-                store(own, ROWS, load(feed, 2))
-                answer = invoke(load(groups, GROUP * i), own)
+    pools = _deltas(given) + 8 * load(given, DELTAS)
+    results, start, rows = pools + 8 * POOL * load(given, POOLS), load(given, START), _LEAST
+    if start == 0:
+        _clear_sums(given, load(given, SUMS))
+        if _is_large(given):
+            answer = _check(given)
+            if answer >= 0:
+                answer, start = _apply_pieces(given, answer), load(given, CUT)
+            if answer < 0:
+                return answer
+            rows += answer
+        else:
+            for i in range(load(given, GROUPS)):
+                count = load(_feeds(given), FEED * load(_groups(given), GROUP * i + 2) + 2)
+                answer = _add_up(given, i, 0, count) if count > 0 else 0
                 if answer < 0:
                     return answer
-    for i in range(load(given, START), load(given, CALLS)):
-        if load(calls, CALL * i) == 0:
-            return WAITS - i
-        own, first = load(calls, CALL * i + 1), load(calls, CALL * i + 2)
-        for j in range(load(calls, CALL * i + 3)):
-            frame = frame_at(load(deltas, first + j))
-            places, count = frame[at.PLACES], load(frame[HEAD], at.COUNT)
-            store(own, 1 + 3 * j, frame[places + at.KEYS])
-            store(own, 2 + 3 * j, frame[places + at.WORDS])
-            store(own, 3 + 3 * j, count)
-            rows += count
-        answer = invoke(load(calls, CALL * i), own)
+    for i in range(start, load(given, CALLS)):
+        answer = _apply(given, i)
         if answer < 0:
-            return answer if answer == NO_MEMORY else WAITS - i
+            return answer
+        rows += answer
     for i in range(load(given, RESULTS)):
         if not _apply_result(results + 8 * RESULT * i, load(given, STEPS)):
             return NO_MEMORY
