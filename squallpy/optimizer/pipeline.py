@@ -42,6 +42,7 @@ from squallpy.optimizer.plan.window_functions.expand import expand_window_functi
 from squallpy.optimizer.program.inline_auxiliary import inline_auxiliary
 from squallpy.optimizer.program.schedule_statements import schedule
 from squallpy.optimizer.program.share_products import share_products
+from squallpy.optimizer.program.unfold_denormalised_views import unfold_denormalised_views
 from squallpy.program.trigger_program import Lowered, Program
 
 PLAN_PASSES: tuple[Pass[Node], ...] = (
@@ -244,6 +245,11 @@ CALCULUS_PASSES: tuple[Pass[Lowered], ...] = (
 )
 
 PROGRAM_PASSES: tuple[Pass[Program], ...] = (
+    FunctionPass(
+        "unfold_denormalised_views",
+        "first, so that later passes see the joins: a second copy of a relation's rows costs more than lookups by key",
+        unfold_denormalised_views,
+    ),
     FunctionPass(
         "inline_auxiliary",
         "when all readers of a view are known: a row that is computed from its group's sums need not be stored",

@@ -19,21 +19,14 @@ from squallpy.base.types import Kind
 from squallpy.logical.expressions import Column, columns, conjunction
 from squallpy.logical.monotonicity import FALLING, RISING, direction
 from squallpy.physical.plan import FilterStep, Let, Lookup, PoolPlan, Range, Step, Update
-from squallpy.physical.unique_keys import (
-    certain_keys,
-    few_record_views,
-    finds_one,
-    foreign_keys,
-    known_keys,
-    narrow_views,
-    row_searches,
-)
 from squallpy.program.auxiliary.kind import RowSearch
 from squallpy.program.calculus import Assign, Cmp, Factor, solutions, variables
 from squallpy.program.trigger_program import Program, Statement
+from squallpy.program.unique_keys import certain_keys, finds_one, known_keys
+from squallpy.program.view_facts import few_record_views, foreign_keys, narrow_views, row_searches
 from squallpy.program.views import Ref, View
 
-_Cost = tuple[int, bool, bool, int]
+_Cost = tuple[int, bool, int, bool, int]
 
 # Lookups, the best first. "one" is a slice or scan of one record, "few" a scan of few, "apart" a view without keys: it
 # selects no rows, so ranges that overlap are looked up before it multiplies them. For the row that an auxiliary
@@ -237,8 +230,8 @@ def _by_variable(items: Iterable[tuple[int, Iterable[Column]]]) -> Mapping[Colum
 
 def _cost(path: "_AccessPath", bound: set[Column], narrow: Collection[str]) -> _Cost:
     """Rank a lookup by its cost and the records that it returns."""
-    wide = path.method in _ONE and path.ref.name not in narrow
-    return _CHOICE.index(path.method), wide, *_fan_out(path.ref, bound)
+    choice, is_one = _CHOICE.index(path.method), path.method in _ONE
+    return 0 if is_one else choice, is_one and path.ref.name not in narrow, choice, *_fan_out(path.ref, bound)
 
 
 def _fan_out(ref: Ref, bound: set[Column]) -> tuple[bool, int]:

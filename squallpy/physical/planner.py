@@ -57,7 +57,7 @@ from squallpy.physical.plan import (
     UniqueView,
     Update,
 )
-from squallpy.physical.unique_keys import unique_views
+from squallpy.physical.unique_views import unique_views
 from squallpy.program.auxiliary.relation import AuxiliaryRelation
 from squallpy.program.calculus import lifted
 from squallpy.program.trigger_program import Program, Statement

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from itertools import islice
 
 from squallpy.physical.plan import Lookup, Plan, Update
-from squallpy.physical.unique_keys import Keys, few_record_views, finds_one, known_keys
 from squallpy.program.complexity import ALL, COST_MARKS, LOG, ONE, SLICE
+from squallpy.program.unique_keys import Keys, finds_one, known_keys
+from squallpy.program.view_facts import few_record_views
 from squallpy.program.views import View
 
 Costs = tuple[tuple[str, ...], ...]

@@ -6,7 +6,7 @@ import pytest
 
 from squallpy.base.errors import SquallError
 from squallpy.physical.distribute.placement_search import _key_values
-from squallpy.physical.unique_keys import foreign_keys
+from squallpy.program.view_facts import foreign_keys
 from squallpy.session import Session
 
 SIZES = {"items": 6_000, "orders": 1_500, "parts": 200}

@@ -19,7 +19,9 @@ STREAMS = goldens.STREAMS.read_text()
 VALUES = {"a": (0, 1, 2, 3, None), "b": (0, 1, None), "c": (True, False, None), "d": (0, 1, 2, None)}
 VALUES |= {"t": (*range(0, 60_000_000, 1_000_000), None), "e": (0, 1, 2)}
 Row = tuple[Any, ...]
-FIELDS = {"r": "abc", "s": "bd", "w": "te"}
+VALUES |= {"x": (0, 1), "y": (0, 1, 2), "z": (0, 1, None)}
+FIELDS = {"r": "abc", "s": "bd", "w": "te", "u": "xy", "v": "yz"}
+KEYED = ("xy", "yz")  # fields of which the first is a PRIMARY KEY
 QUERIES = {
     path.stem: path.read_text().split("\n\n")[0].split("\n", 1)[1] for path in sorted(goldens.PASSES.glob("*.txt"))
 }
@@ -64,9 +66,11 @@ def rows(draw: Random, fields: str, stored: list[Row]) -> pa.Table:
     for _ in range(draw.randrange(20)):
         if stored and draw.randrange(3) == 0:
             changes.append((stored.pop(draw.randrange(len(stored))), -1))
-        else:
-            changes.append((tuple(draw.choice(VALUES[f]) for f in fields), 1))
-            stored.append(changes[-1][0])
+            continue
+        row = tuple(draw.choice(VALUES[f]) for f in fields)
+        if fields not in KEYED or all(row[0] != other[0] for other in stored):
+            changes.append((row, 1))
+            stored.append(row)
     columns = {f: pa.array([row[i] for row, _ in changes], kind(f)) for i, f in enumerate(fields)}
     return pa.table({**columns, MULT: pa.array([sign for _, sign in changes], pa.int64())})
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from squallpy.catalog.relation import Relation
 from squallpy.physical.distribute.distributed_program import KeyHashing, Placements
 from squallpy.physical.distribute.initial_grids import fields_of, side_of
-from squallpy.physical.unique_keys import finds_one, known_keys
 from squallpy.program.trigger_program import Program
+from squallpy.program.unique_keys import finds_one, known_keys
 from squallpy.program.views import Monomial, View
 
 HEAVY_FRACTION = 1 / 16  # of the mean joiner's work makes a key heavy

@@ -1,0 +1,59 @@
+"""What is known of how many records views have, without reading any."""
+
+from squallpy.logical.expressions import Call
+from squallpy.program.auxiliary.kind import RowSearch
+from squallpy.program.calculus import Cmp, Factor
+from squallpy.program.trigger_program import Program
+from squallpy.program.unique_keys import Keys, finds_one
+
+
+def few_record_views(program: Program) -> frozenset[str]:
+    """Return the views of auxiliary relations without groups alone, which have few rows."""
+    few = {aux.relation.name for aux in program.auxiliary if not aux.kind.has_groups}
+    return frozenset(v.name for v in program.views if v.atoms and all(a.relation.name in few for a in v.atoms))
+
+
+def row_searches(program: Program, keys: Keys) -> dict[str, RowSearch]:
+    """Return how a range finds one row of a group, by view that has a record for each row of an auxiliary relation."""
+    auxiliary = {aux.relation: aux for aux in program.auxiliary}
+    found = {}
+    for view in (v for v in program.views if len(v.terms) == 1):
+        for atom in (a for a in view.atoms if a.relation in auxiliary):
+            aux = auxiliary[atom.relation]
+            items = dict(aux.output.items)
+            at = {items[title]: view.keys.index(v) for title, v in atom.fields if v in view.keys}
+            search = aux.kind.search(at) if {*items.values()} <= {*at, *aux.kind.unsearched} else None
+            if search and finds_one(view, [view.keys[i] for i in at.values()], keys):
+                found[view.name] = search
+    return found
+
+
+def narrow_views(program: Program) -> frozenset[str]:
+    """Find the views that lack rows of their relations because of predicates other than NOT NULL."""
+    return frozenset(v.name for v in program.views if all(any(map(_narrows, term.body)) for term in v.terms))
+
+
+def _narrows(factor: Factor) -> bool:
+    match factor:
+        case Cmp(Call("not", (Call("is_null"),))):
+            return False
+    return isinstance(factor, Cmp)
+
+
+def foreign_keys(program: Program) -> frozenset[tuple[str, str]]:
+    """Find (relation, field) that are declared a foreign key, or equated with another relation's primary key of one
+    field.
+
+    TPC-H Q17: {(lineitem, l_partkey)}: a part has few lineitems, however many there are of either.
+    """
+    keys = {r.name: r.primary_key[0] for r in program.relations if len(r.primary_key) == 1}
+    found = {(r.name, ref.fields[0]) for r in program.relations for ref in r.references if len(ref.fields) == 1}
+    for term in (t for view in (*program.results, *(aux.view for aux in program.auxiliary)) for t in view.terms):
+        named = {v: a.relation for a in term.atoms for name, v in a.fields if keys.get(a.relation.name) == name}
+        found |= {
+            (atom.relation.name, name)
+            for atom in term.atoms
+            for name, v in atom.fields
+            if v in named and named[v] is not atom.relation
+        }
+    return frozenset(found)
