@@ -1,4 +1,4 @@
-"""What is known of how many records views have, without reading any."""
+"""Facts about how many records views have, from their definitions."""
 
 from squallpy.logical.expressions import Call
 from squallpy.program.auxiliary.kind import RowSearch

@@ -111,7 +111,7 @@ def _widen(root: Rel, term: Monomial, keys: Keys) -> bool:
 
 
 def _key(atom: Rel, keys: Keys) -> frozenset[Column]:
-    """The variables of an atom's primary key; none if it has not all of them, or there is none."""
+    """Return the variables of an atom's primary key; none if it has not all of them, or there is none."""
     fields, key = dict(atom.fields), keys.get(atom.relation.name, ())
     return frozenset(fields[name] for name in key) if fields.keys() >= {*key} else frozenset()
 
