@@ -24,14 +24,17 @@ NOTES = """
 - *state*: squallpy's views; of a program the peak of its resident memory, less what it had before the first batch.
 - *answer*: all rows at the end, compared with DuckDB's; decimals exactly, averages to 1e-9.
 - *summed*: a batch's sums by group are added up before they enter, as squallpy's feeds do, for Q1 and Q6, which have
-  few groups; in its geometric means the program without stands in for the other queries. DBSP has no Q17.
+  few groups (of DBSP for Q1: Q6's weights are as few). In geometric means the program without stands in for the other
+  queries. DBSP has no Q17.
 - What programs are spared: each is written for one query and filters before its input. Rows come as columns of 32-bit
   integers (cents, yyyymmdd, numbers of texts), where squallpy reads Arrow in its clock (decimals of 128 bits, dates,
-  strings). They know no NULL and no overflow, and do not cut at the LIMIT of Q3 and Q18. None is durable here.
-- How they are written: integers as differences (DBSP: as weights, and linear aggregates where there are several sums),
-  so that sums are kept where a row's multiplicity is; one timestamp a batch (DBSP: one transaction), which is awaited;
-  arrangements that are compacted as time goes on (DBSP: by a thread of its own, which has the same core and is in the
-  clock); fat LTO, the processor's own instructions, mimalloc. DBSP's one worker takes its batches in its own thread.
+  strings). They know no NULL and no overflow, and do not cut at the LIMIT of Q3 and Q18. None is durable here. DBSP's
+  sums are of rows that nobody deletes, hence it keeps no second copy of them.
+- How differential dataflow's are written: integers as differences, so that sums are kept where a row's multiplicity is;
+  one timestamp a batch, which is awaited; arrangements that are compacted as time goes on; fat LTO, the processor's own
+  instructions, mimalloc. DBSP's: built alike; integers as weights, chained aggregates where they are summed; one
+  transaction a batch, which the one worker takes in its own thread; no storage; state merged by a thread that has the
+  same core and is in the clock.
 """
 
 

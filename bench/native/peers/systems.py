@@ -44,6 +44,7 @@ PROGRAMS = {
         "differential dataflow, summed", "differential", frozenset(["q1", "q6"]), True, "differential"
     ),
     "dbsp": Program("DBSP 0.349", "feldera", frozenset(ROWS) - {"q17"}),
+    "dbsp-summed": Program("DBSP, summed", "feldera", frozenset(["q1"]), True, "dbsp"),
 }
 
 

@@ -3,10 +3,12 @@
 mod plan;
 
 use dbsp::utils::{Tup2, Tup3, Tup4, Tup5, Tup6};
-use plan::Plan;
+use plan::{Plan, sums};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const ONE: i64 = 1;
 
 fn main() {
     let task = stream::Task::from_stdin();
@@ -24,11 +26,11 @@ fn main() {
 fn q1(plan: &Plan<8>) {
     let [flag, status, quantity, price] = plan.read(["l_returnflag", "l_linestatus", "l_quantity", "l_extendedprice"]);
     let [discount, tax, shipdate] = plan.read(["l_discount", "l_tax", "l_shipdate"]);
-    let lines = plan.table("lineitem", move |i| {
+    let row = move |i: usize| {
         let group = Tup2(flag[i] as u8, status[i] as u8);
-        (shipdate[i] <= 1998_09_02).then(|| (group, Tup4(price[i], quantity[i], discount[i] as u8, tax[i] as u8), 1))
-    });
-    let sums = lines.aggregate_linear(|&Tup4(price, quantity, discount, tax)| {
+        (shipdate[i] <= 1998_09_02).then(|| (group, Tup4(price[i], quantity[i], discount[i] as u8, tax[i] as u8)))
+    };
+    let sums = plan.groups("lineitem", row, |&Tup4(price, quantity, discount, tax)| {
         let [price, quantity, discount, tax] = [price.into(), quantity.into(), discount.into(), tax.into()];
         let revenue = price * (100 - discount);
         Tup6::<i64, i64, i64, i64, i64, i64>(quantity, price, revenue, revenue * (100 + tax), discount, 1)
@@ -51,8 +53,8 @@ fn q3(plan: &Plan<4>) {
     });
     let revenue = orders
         .join_index(&customers, |_, &Tup3(order, date, priority), ()| Some((order, Tup2(date, priority))))
-        .join_index(&lines, |&order, &Tup2(date, priority), ()| Some((Tup3(order, date, priority), ())))
-        .weighted_count();
+        .join_index(&lines, |&order, &Tup2(date, priority), ()| Some((Tup3(order, date, priority), ())));
+    let revenue = sums(&revenue, |()| ONE);
     plan.output(&revenue, |&Tup3(order, date, priority), &revenue| {
         [order.into(), date.into(), priority.into(), revenue]
     });
@@ -83,8 +85,8 @@ fn q5(plan: &Plan<2>) {
     let revenue = orders
         .join_index(&customers, |_, &order, &nation| Some((order, nation)))
         .join_index(&lines, |_, &nation, &seller| Some((seller, nation)))
-        .join_index(&suppliers, |_, &nation, &other| (nation == other).then_some((nation, ())))
-        .weighted_count();
+        .join_index(&suppliers, |_, &nation, &other| (nation == other).then_some((nation, ())));
+    let revenue = sums(&revenue, |()| ONE);
     plan.output(&revenue, |&nation, &revenue| [nation.into(), revenue]);
 }
 
@@ -95,7 +97,7 @@ fn q6(plan: &Plan<1>) {
         let kept = (1994_01_01..1995_01_01).contains(&shipdate[i]) && (5..=7).contains(&discount[i]);
         (kept && quantity[i] < 24_00).then(|| ((), (), i64::from(price[i]) * i64::from(discount[i])))
     });
-    plan.output(&lines.weighted_count(), |(), &revenue| [revenue]);
+    plan.output(&sums(&lines, |()| ONE), |(), &revenue| [revenue]);
 }
 
 fn q12(plan: &Plan<3>) {
@@ -110,9 +112,8 @@ fn q12(plan: &Plan<3>) {
         let kept = late && (1994_01_01..1995_01_01).contains(&received[i]) && modes.contains(&mode[i]);
         kept.then(|| (line[i], mode[i] as u8, 1))
     });
-    let counts = orders
-        .join_index(&lines, |_, &high, &mode| Some((mode, high)))
-        .aggregate_linear(|&high| Tup2(i64::from(high), i64::from(!high)));
+    let counts = orders.join_index(&lines, |_, &high, &mode| Some((mode, high)));
+    let counts = sums(&counts, |&high| Tup2(i64::from(high), i64::from(!high)));
     plan.output(&counts, |&mode, &Tup2(high, low)| [mode.into(), high, low]);
 }
 
@@ -123,8 +124,7 @@ fn q18(plan: &Plan<6>) {
     let customers = plan.table("customer", move |i| Some((customer[i], name[i], 1)));
     let orders = plan.table("orders", move |i| Some((order[i], Tup3(buyer[i], date[i], price[i]), 1)));
     let lines = plan.table("lineitem", move |i| Some((line[i], (), quantity[i].into())));
-    let large = lines
-        .weighted_count()
+    let large = sums(&lines, |()| ONE)
         .filter(|(_, quantity)| *quantity > 250_00)
         .join_index(&orders, |&order, &quantity, &Tup3(buyer, date, price)| {
             Some((buyer, Tup4(order, date, price, quantity)))

@@ -7,6 +7,7 @@ use std::process;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use dbsp::algebra::{AddAssignByRef, MulByRef};
 use dbsp::dynamic::DowncastTrait;
 use dbsp::operator::Generator;
 use dbsp::trace::{BatchReader as _, Cursor};
@@ -15,6 +16,12 @@ use dbsp::{BatchReader, Circuit, CircuitHandle, DBData, OrdIndexedZSet, RootCirc
 use stream::{Columns, Engine, Task};
 
 pub type Indexed<K, V> = Stream<RootCircuit, OrdIndexedZSet<K, V>>;
+
+/// What several sums of a key are: tuples of integers.
+pub trait Sum: DBData + AddAssignByRef + MulByRef<ZWeight, Output = Self> {}
+
+impl<S: DBData + AddAssignByRef + MulByRef<ZWeight, Output = S>> Sum for S {}
+
 type Changes<const N: usize> = Rc<RefCell<Vec<([i64; N], ZWeight)>>>;
 
 /// The tables and the result of a circuit that is being built.
@@ -33,12 +40,40 @@ impl<const N: usize> Plan<'_, N> {
         V: DBData,
         F: Fn(usize) -> Option<(K, V, ZWeight)> + 'static,
     {
+        self.source(name, move |range| {
+            range.filter_map(&row).map(|(key, value, weight)| Tup2(Tup2(key, value), weight)).collect()
+        })
+    }
+
+    /// Keeps the sums of what `value` makes of the rows of a table by the key that `row` gives them.
+    pub fn groups<K, V, S, R, F>(&self, name: &str, row: R, value: F) -> Indexed<K, S>
+    where
+        K: DBData,
+        V: DBData,
+        S: Sum,
+        R: Fn(usize) -> Option<(K, V)> + 'static,
+        F: Fn(&V) -> S + 'static,
+    {
+        if !self.task.summed {
+            return sums(&self.table(name, move |i| row(i).map(|(key, value)| (key, value, 1))), value);
+        }
+        let batches = self.source(name, move |range| {
+            let rows = range.filter_map(&row).map(|(key, row)| (key, value(&row)));
+            stream::sums(rows, S::add_assign_by_ref).map(|(key, sum)| Tup2(Tup2(key, sum), 1)).collect()
+        });
+        sums(&batches, S::clone)
+    }
+
+    fn source<K, V, F>(&self, name: &str, rows: F) -> Indexed<K, V>
+    where
+        K: DBData,
+        V: DBData,
+        F: Fn(Range<usize>) -> Vec<Tup2<Tup2<K, V>, ZWeight>> + 'static,
+    {
         let place = self.task.tables.iter().position(|other| other == name).expect(name);
         let batch = self.batch.clone();
         self.circuit.add_source(Generator::new(move || {
-            let range = mem::take(&mut batch.borrow_mut()[place]);
-            let rows = range.filter_map(&row).map(|(key, value, weight)| Tup2(Tup2(key, value), weight));
-            OrdIndexedZSet::from_tuples((), rows.collect())
+            OrdIndexedZSet::from_tuples((), rows(mem::take(&mut batch.borrow_mut()[place])))
         }))
     }
 
@@ -70,6 +105,19 @@ impl<const N: usize> Deref for Plan<'_, N> {
     fn deref(&self) -> &Columns {
         &self.task.columns
     }
+}
+
+/// Keeps the sum of what `value` makes of the rows of each key; none is ever deleted.
+pub fn sums<K: DBData, V: DBData, S: Sum>(rows: &Indexed<K, V>, value: impl Fn(&V) -> S + 'static) -> Indexed<K, S> {
+    let value = Rc::new(move |row: &V, weight| value(row).mul_by_ref(&weight));
+    let first = value.clone();
+    rows.chain_aggregate(
+        move |row, weight| first(row, weight),
+        move |mut sum, row, weight| {
+            sum.add_assign_by_ref(&value(row, weight));
+            sum
+        },
+    )
 }
 
 struct Running<const N: usize> {
