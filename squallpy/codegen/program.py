@@ -4,15 +4,17 @@ Statements that stand together are one function, so that a batch calls few; wher
 between, the run ends.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field
 from functools import cached_property, partial
 
 from squallpy.base.records import dataclass
-from squallpy.base.rings import Cofactor
+from squallpy.base.rings import Cofactor, LaneRing
 from squallpy.codegen.derivations import DerivationCode, print_derivation
 from squallpy.codegen.domains import find_domain
 from squallpy.codegen.extremes import print_extremes
+from squallpy.codegen.fusion import Part, find_parts
 from squallpy.codegen.groups import GroupCode, print_group
 from squallpy.codegen.imports import IMPORTED, import_lines
 from squallpy.codegen.model_rows import print_model_rows
@@ -179,20 +181,37 @@ class _Runs:
         self._auxiliary = {feed.relation.name: feed.auxiliary for feed in plan.feeds if feed.auxiliary}
         self._noted = {aux.source.name for aux in self._auxiliary.values() if aux.kind.has_groups} - self._watched
         self._unique = {unique.view for unique in plan.unique}
+        self._blocks = {name for name, pool in self._pools.items() if any(map(_is_block, pool.payload.rings))}
+        sorted_views = {name for name, pool in self._pools.items() if pool.orders}
+        self._fixed = self._unique | self._blocks | self._noted | sorted_views
 
     def runs(self) -> Iterator[RunCode]:
         """Print each longest run of statements that can be printed."""
-        run, first = list[StatementCode](), 0
+        run, first = list[tuple[Update, StatementCode]](), 0
         for number, step in enumerate(self._stage.steps):
             code = self._statement(step) if isinstance(step, Update) else None
-            if run and (code is None or code.is_checked or code.delta in {each.target for each in run}):
-                yield self._run(run, first, number)
+            if run and (code is None or code.is_checked or code.delta in {each.target for _, each in run}):
+                yield self._run(self._fused(run), first, number)
                 run = []
-            if code:
+            if code and isinstance(step, Update):
                 first = first if run else number
-                run.append(code)
+                run.append((step, code))
         if run:
-            yield self._run(run, first, len(self._stage.steps))
+            yield self._run(self._fused(run), first, len(self._stage.steps))
+
+    def _fused(self, run: Sequence[tuple[Update, StatementCode]]) -> list[StatementCode]:
+        """Let statements do others with their first steps, where they can be."""
+        codes, done = list[StatementCode](), set[int]()
+        for number, (update, code) in enumerate(run):
+            if number in done:
+                continue
+            parts = {n: part for n, part in find_parts(number, run, self._fixed) if n not in done}
+            with suppress(NotCompilable):
+                if parts and update.target not in self._blocks:
+                    code = self._printer(update, code.function, [*parts.values()]).code()
+                    done |= parts.keys()
+            codes.append(code)
+        return codes
 
     def _statement(self, update: Update) -> StatementCode | None:
         try:
@@ -201,13 +220,14 @@ class _Runs:
             is_unique = update.target in self._unique
             if is_unique and not _is_plain(update):
                 raise NotCompilable(f"{update.target}, whose PRIMARY KEY is checked")
-            function = self._names(f"add to {update.target}")
-            has_blocks = any(isinstance(ring, Cofactor) for ring in self._pools[update.target].payload.rings)
-            printer = ProductPrinter if has_blocks else StatementPrinter
-            return printer(update, self._pools, function, self._auxiliary, self._noted).code()
+            return self._printer(update, self._names(f"add to {update.target}")).code()
         except NotCompilable as reason:
             self._refused.append((f"{update.delta} → {update.target}", str(reason)))
             return None
+
+    def _printer(self, update: Update, function: str, parts: Sequence[Part] = ()) -> StatementPrinter:
+        kind = ProductPrinter if update.target in self._blocks else StatementPrinter
+        return kind(update, self._pools, function, self._auxiliary, self._noted, parts=parts)
 
     def _run(self, run: list[StatementCode], first: int, stop: int) -> RunCode:
         deltas = tuple(dict.fromkeys(each.delta for each in run))
@@ -260,6 +280,10 @@ class _Runs:
             yield local[pool]
             if pool in each.added and pool != each.target:
                 yield str(pools.index(pool))
+
+
+def _is_block(ring: LaneRing) -> bool:
+    return isinstance(ring, Cofactor)
 
 
 def _is_plain(update: Update) -> bool:

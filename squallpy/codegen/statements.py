@@ -8,7 +8,8 @@
             …
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import field, replace
 from math import prod
 from typing import ClassVar, Final
@@ -19,8 +20,10 @@ from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind
 from squallpy.codegen.derivations import check_rows, print_measure
 from squallpy.codegen.expressions import RowExpressions, Text, Value, print_key, print_text
+from squallpy.codegen.fusion import Outcome, Part, with_parts
 from squallpy.codegen.groups import scalar_rings
 from squallpy.codegen.imports import IMPORTED
+from squallpy.codegen.lane_products import print_product, print_real_product
 from squallpy.codegen.names import Lines, Names, NotCompilable, constant
 from squallpy.codegen.ranges import OVERLAID_ROWS, RangePrinter, overlaid_range
 from squallpy.codegen.statement_code import ONLY_CHECKED, ProductCode, StatementCode, order_name, touched_name
@@ -29,7 +32,6 @@ from squallpy.physical.explain_text import update_text
 from squallpy.physical.plan import AuxiliaryPlan, FilterStep, Let, Lookup, PoolPlan, Update
 from squallpy.program.views import Row
 
-_COUNTED, _TIMES = 4, 8  # of `payload_products.kind_of`
 OUTCOME_ROWS: Final = 1024  # rows that a statement adds together
 _OPERATORS = dict(zip(COMPARISONS, ("==", "!=", "<", "<=", ">", ">="), strict=True))
 _RESERVED = {
@@ -62,6 +64,8 @@ class StatementPrinter:
     product: ProductCode | None = None
     rows: int = OUTCOME_ROWS  # that are added together,
     room: int = 0  # and the words of these
+    parts: Sequence[Part] = ()
+    """Statements that are done by its first steps."""
     rooms: dict[str, int] = field(default_factory=dict)  # words for what else is put together, by name
 
     given: ClassVar[tuple[str, ...]] = ("keys", "words", "rows", "pool")
@@ -69,8 +73,9 @@ class StatementPrinter:
 
     def code(self) -> StatementCode:
         """Print it; raises NotCompilable."""
-        update = self.update
+        self.update = update = with_parts(self.update, self.parts)
         self._row = RowExpressions(self.body, self.names, self._load, self._load_text)
+        self._outcomes = [self._outcome(part) for part in self.parts]
         self._overlaid = overlaid_range(update, self.pools)
         delta, target = self.pools[update.delta], self.pools[update.target]
         if update.keep is not None:
@@ -78,15 +83,19 @@ class StatementPrinter:
         plain, noted, lines = self._is_plain(delta, target), update.target in self.watched, Lines()
         self._check(target, plain)
         lines(f'"""{" ".join(update_text(update).split())[:110]}"""')
+        for part in self.parts:
+            lines.note(f"and {update_text(part.update)}")
         if plain:
             self._add(lines, target, "rows", "keys", "words")
             lines("return result")
         else:
             self._print_loop(lines, delta, target)
         orders = range(len(target.orders))
-        added = [touched_name(target.name)] if noted else []
+        added = [each.update.target for each in self._outcomes]
+        added += [touched_name(target.name)] if noted else []
         added += [order_name(target.name, i) for i in orders] + [target.name] * (not target.is_ordered)
-        names = ["touched", "noting"] if noted else []
+        names = [name for each in self._outcomes for name in (each.target, each.pool)]
+        names += ["touched", "noting"] if noted else []
         names += [name for i in orders for name in (f"sorted_{i}", f"sorting_{i}")]
         given = ["steps", *(StatementPrinter.given if plain else self.given), *["trial"] * self.is_checked]
         given += [*self.arguments.values(), *names]
@@ -104,7 +113,7 @@ class StatementPrinter:
             self.bind(variable, f"load(keys, {len(update.variables)} * row + {i})")
         given = [(delta.payload, update.picks, "given")]
         self.body(f"given = words + row * {8 * delta.payload.width}")
-        for step in update.steps:
+        for number, step in enumerate(update.steps):
             match step:
                 case Lookup(row=Row() as row):
                     self._look_at_row(step, row)
@@ -114,11 +123,14 @@ class StatementPrinter:
                     self._filter(predicate)
                 case Let(variable, value):
                     self.bind(variable, self._let(variable, value))
+            self._emit_parts(number + 1, given)
         self._emit(target, given)
         self._begin(lines, target)
         for name, words in self.rooms.items():
             lines(f"{name} = room_of(steps) + {8 * self.room}")
             self.room += words
+        if self.parts and (self.is_checked or self._overlaid):
+            raise NotCompilable("statements that are done by others, which may have no answer, or overlay ranges")
         if self.is_checked:
             lines("fits, beyond = 1, 0")
         if self._overlaid:
@@ -178,9 +190,16 @@ class StatementPrinter:
         self.room = self.rows * (len(target.keys) + target.payload.width)
         lines("added, repeats, out_keys = 0, 0, room_of(steps)")
         lines(f"out_words = out_keys + {8 * self.rows * len(target.keys)}")
+        for each in self._outcomes:
+            pool = self.pools[each.update.target]
+            lines(f"{each.added}, {each.keys} = 0, room_of(steps) + {8 * self.room}")
+            lines(f"{each.words} = {each.keys} + {8 * self.rows * len(pool.keys)}")
+            self.room += self.rows * (len(pool.keys) + pool.payload.width)
 
     def _end(self, lines: Lines, target: PoolPlan) -> None:
         """Print what comes after them."""
+        for each in self._outcomes:
+            each.add(lines)
         self._add(lines, target, "added")
         lines("return repeats | result")
 
@@ -392,84 +411,63 @@ class StatementPrinter:
             raise NotCompilable(f"let {variable} := {value}, a {value.type}")
         return self._row.text_key(value) if value.type.kind is Kind.VARCHAR else self._row.key(value)
 
+    def _outcome(self, part: Part) -> Outcome:
+        """Name what is put together for a part."""
+        self._check(self.pools[part.update.target], False)
+        return Outcome(part.update, *map(self.names, ("target", "pool", "added", "out keys", "out words")))
+
+    def _emit_parts(self, steps: int, given: Sequence[tuple[Payload, tuple[int, ...], str]]) -> None:
+        """Print what the parts of so many steps add."""
+        for part, outcome in zip(self.parts, self._outcomes, strict=True):
+            if part.steps == steps:
+                self.words |= {id: self.words[v.id] for id, v in part.names.items() if v.id in self.words}
+                own = [(payload, picks, where) for (payload, _, where), picks in zip(given, part.picks, strict=True)]
+                with self._emitting(self.pools[part.update.target], own, outcome):
+                    outcome.add(self.body)
+                    self.body(f"{outcome.added} = 0")
+
     def _emit(self, target: PoolPlan, given: Sequence[tuple[Payload, tuple[int, ...], str]]) -> None:
         """Print the product of payloads, and how it is added to the target."""
-        lanes, factors = list[tuple[str, Ring, int]](), list[tuple[Ring, int, str]]()
+        with self._emitting(target, given, Outcome(self.update)):
+            if self.is_checked:
+                self.body("if trial != 0:")
+                self.body("    added, beyond = 0, 1")
+                self.body("    continue")
+            self._add(self.body, target, "added")
+            self.body("added, repeats = 0, repeats | result")
+
+    @contextmanager
+    def _emitting(
+        self, target: PoolPlan, given: Sequence[tuple[Payload, tuple[int, ...], str]], to: Outcome
+    ) -> Iterator[None]:
+        """Print how a product of payloads is put to others; within it what is done when they are many."""
+        lanes, width, broad = list[tuple[str, Ring, int]](), len(target.keys), target.payload.width
         for lane, (ring, at) in enumerate(zip(scalar_rings(target.payload), target.payload.offsets, strict=True)):
-            if self.update.lanes[lane] is None:
+            if to.update.lanes[lane] is None:
                 continue
-            constants = self.update.lanes[lane] or ()
+            constants = to.update.lanes[lane] or ()
             if not all(isinstance(factor, Literal) and isinstance(factor.value, int) for factor in constants):
                 raise NotCompilable(f"a factor {', '.join(map(str, constants))}")
             times = prod(factor.value for factor in constants if isinstance(factor, Literal))
             picked = ((p, picks[lane], where) for p, picks, where in given if picks)
             factors = [(scalar_rings(p)[pick], p.offsets[pick], where) for p, pick, where in picked]
             if ring >= Ring.REAL:
-                place = f"out_words + {8 * target.payload.width} * added + {8 * at}"
-                lanes.append((self._real_product(ring, factors, times, place), ring, at))
+                place = f"{to.words} + {8 * broad} * {to.added} + {8 * at}"
+                lanes.append((print_real_product(self.body, self.names, ring, factors, times, place), ring, at))
                 continue
-            lanes.append((self._product(ring, factors, times), ring, at))
+            lanes.append((print_product(self.body, self.names, ring, factors, times), ring, at))
         changes = [word for value, _, _ in lanes for word in value.split(", ")]
         if not changes:
             raise NotCompilable("a statement that adds nothing")
         self.check()
         with self.body.block(f"if {' | '.join(changes)} != 0:"):
-            width, broad = len(target.keys), target.payload.width
-            for i, key in enumerate(self.update.keys):
-                self.body(f"store(out_keys, {width} * added + {i}, {self.words[key.id]})")
+            for i, key in enumerate(to.update.keys):
+                self.body(f"store({to.keys}, {width} * {to.added} + {i}, {self.words[key.id]})")
             given_words = {at + i: word for value, _, at in lanes for i, word in enumerate(value.split(", "))}
             there = {at + i for _, ring, at in lanes if ring >= Ring.REAL for i in range(ring.words)}
             for i in range(broad):
                 if i not in there:
-                    self.body(f"store(out_words, {broad} * added + {i}, {given_words.get(i, '0')})")
-            self.body("added += 1")
-            with self.body.block(f"if added == {self.rows}:"):
-                if self.is_checked:
-                    self.body("if trial != 0:")
-                    self.body("    added, beyond = 0, 1")
-                    self.body("    continue")
-                self._add(self.body, target, "added")
-                self.body("added, repeats = 0, repeats | result")
-
-    def _real_product(self, ring: Ring, factors: list[tuple[Ring, int, str]], times: int, place: str) -> str:
-        """Print a product of sums of doubles and counts, at the place where it is added from. Returns its words."""
-        own = [f"{where} + {8 * at}" for kind, at, where in factors if kind is ring]
-        counts = [f"load({where}, {at})" for kind, at, where in factors if kind is Ring.COUNT]
-        if len(own) + len(counts) < len(factors) or (len(own) > 1 and ring is Ring.REAL):
-            raise NotCompilable(f"a product of {', '.join(kind.name for kind, _, _ in factors)}")
-        out = self.names("real")
-        self.body(f"{out} = {place}")
-        for n, factor in enumerate(own):
-            self.body(f"combine_lane({out}, {factor}, {ring + (_TIMES if n else 0)}, steps)")
-        if counts or times != 1 or not own:
-            count = " * ".join([*counts, *([f"({times})"] if times != 1 or not counts else [])])
-            self.body(f"combine_count({out}, {count}, {ring + _COUNTED + (_TIMES if own else 0)}, steps)")
-        words = [self.names("word") for _ in range(ring.words)]
-        for i, word in enumerate(words):
-            self.body(f"{word} = load({out}, {i})")
-        return ", ".join(words)
-
-    def _product(self, ring: Ring, factors: list[tuple[Ring, int, str]], times: int) -> str:
-        """Print a product of lanes: a sum times a count is cheap, so counts come last. Returns its words.
-
-        Args:
-            times: A constant factor.
-        """
-        if ring is Ring.COUNT:
-            name = self.names("n")
-            code = " * ".join(
-                [f"load({where}, {at})" for _, at, where in factors] + ([f"({times})"] if times != 1 else [])
-            )
-            self.body(f"{name} = {code or 1}")
-            return name
-        factors = sorted(factors, key=lambda factor: factor[0] is Ring.COUNT)
-        if not factors:
-            return f"{times}, {-1 if times < 0 else 0}"
-        lo, hi = self.names("lo"), self.names("hi")
-        for n, (own, at, where) in enumerate(factors):
-            low = f"load({where}, {at})"
-            words = f"{low}, sign({low})" if own is Ring.COUNT else f"{low}, load({where}, {at + 1})"
-            self.body(f"{lo}, {hi} = " + (words if n == 0 else f"exact_multiply({lo}, {hi}, {words})"))
-        if times != 1:
-            self.body(f"{lo}, {hi} = exact_multiply({lo}, {hi}, {times}, {-1 if times < 0 else 0})")
-        return f"{lo}, {hi}"
+                    self.body(f"store({to.words}, {broad} * {to.added} + {i}, {given_words.get(i, '0')})")
+            self.body(f"{to.added} += 1")
+            with self.body.block(f"if {to.added} == {self.rows}:"):
+                yield

@@ -14,7 +14,9 @@ from squallpy.session import Session
 STREAMS = """
 CREATE STREAM r (k INT NOT NULL, s VARCHAR, v DECIMAL(8,2), x DOUBLE) USING csv OPTIONS (path 'r');
 CREATE STREAM t (k INT NOT NULL, w BIGINT) USING csv OPTIONS (path 't');
+CREATE STREAM u (v DECIMAL(8,2), y INT) USING csv OPTIONS (path 'u');
 """
+CHAIN = "SELECT y, SUM(w) AS w FROM t JOIN r ON r.k = t.k JOIN u ON r.v = u.v GROUP BY y"
 BELOW_MEAN = """SELECT SUM(r.v) AS v FROM r JOIN t ON t.k = r.k
 WHERE t.w < 3 AND r.v < (SELECT AVG(x.v) FROM r AS x WHERE x.k = t.k)"""
 
@@ -96,3 +98,12 @@ def test_code_that_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
     assert code.groups == whole.groups and not code.runs
     ((what, reason),) = code.refused
     assert what == "statements 1 to 4" and "lines of code" in reason
+
+
+def test_a_statement_is_done_by_the_first_steps_of_another_one() -> None:
+    """What both look up is looked up once, and what the first steps find is added before the others are taken."""
+    (run,) = printed(CHAIN).runs
+    (whole,) = (text for text in run.text.split("@called") if "# and ΔR → probe M_T(k) → add to M_TR(v)" in text)
+    assert '"""ΔR → probe M_T(k) → slice M_U(v) → add to Q(y)"""' in whole and whole.count("find_rows(m_t,") == 1
+    assert whole.index("added_2 += 1") < whole.index("slice_of(m_u,") < whole.index("added += 1")
+    assert run.text.count("def add_to_m_tr(") == 1 and (run.first, run.stop) == (0, 10)

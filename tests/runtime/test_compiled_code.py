@@ -89,6 +89,38 @@ def note_reports(executor: LocalExecutor, monkeypatch: pytest.MonkeyPatch) -> li
     return reports
 
 
+CHAIN = """CREATE STREAM a (k INT NOT NULL, x DOUBLE) USING csv OPTIONS (path 'a', op 'op');
+CREATE STREAM b (k INT NOT NULL, m INT, n INT) USING csv OPTIONS (path 'b', op 'op');
+CREATE STREAM c (m INT NOT NULL, g INT) USING csv OPTIONS (path 'c', op 'op');
+SELECT g, SUM(x) AS x, COUNT(*) AS n FROM a JOIN b ON a.k = b.k JOIN c ON b.m = c.m WHERE n < 7 GROUP BY g;
+SELECT g, MAX(n) AS n FROM a JOIN b ON a.k = b.k JOIN c ON b.m = c.m GROUP BY g;"""
+
+
+def differential_compiled_parts_of_statements(tmp_path: Path) -> None:
+    """Statements that are done by the first steps of others, in batches of more rows than are added together."""
+    engines = [VolatileEngine(compile="wait"), VolatileEngine()]
+    for number, engine in enumerate(engines):
+        (tmp_path / str(number)).mkdir()
+        engine.start(CHAIN, tmp_path / str(number), {})
+    code = engines[0]._code
+    assert isinstance(code, CompiledPlan) and not code.code.refused and "# and Δ" in code.code.text
+    draw, columns = Random(0), {"a": "kx", "b": "kmn", "c": "mg"}
+    stored = {name: list[tuple[int | None, ...]]() for name in columns}
+    for batch in range(5):
+        pushed = dict[str, pa.Table]()
+        for name, fields in columns.items():
+            count = 2_000 if batch == 2 else 100
+            draw.shuffle(stored[name])
+            gone, stored[name] = stored[name][: count // 3], stored[name][count // 3 :]
+            come = [(draw.randrange(40), *(draw.choice((None, *range(9))) for _ in fields[1:])) for _ in range(count)]
+            stored[name] += come
+            given = dict(zip(fields, zip(*come, *gone, strict=True), strict=True))
+            pushed[name] = pa.table(given | {"__mult": [1] * len(come) + [-1] * len(gone)})
+        found = [engine.push_all(pushed) for engine in engines]
+        assert len(found[0][0]) and [*map(sorted_rows, found[0])] == [*map(sorted_rows, found[1])]
+    assert [*map(sorted_rows, engines[0].results())] == [*map(sorted_rows, engines[1].results())]
+
+
 TEXTS = """CREATE STREAM r (k INT NOT NULL, s VARCHAR) USING csv OPTIONS (path 'r', op 'op');
 CREATE STREAM t (k INT NOT NULL, u VARCHAR NOT NULL) USING csv OPTIONS (path 't');
 SELECT SUBSTRING(s, 2, 2) AS part, u, COUNT(*) AS n FROM r JOIN t ON r.k = t.k
