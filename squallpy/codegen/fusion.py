@@ -91,10 +91,11 @@ def _is_same(mine: Step, theirs: Step, names: dict[int, Column]) -> bool:
     """True if a step does what another one does, whose variables then have names."""
     match mine, theirs:
         case FilterStep(predicate), FilterStep(other):
-            known: dict[int, Expr] = {**names}
-            return substitute(predicate, known) == other
+            renamed: dict[int, Expr] = {**names}
+            return substitute(predicate, renamed) == other
         case Lookup(range=None), Lookup(range=None):
-            if _lookup(mine) != _lookup(theirs) or _bound(mine, names) != _bound(theirs, {}):
+            known = [(at, names[v.id].id) for at, v in mine.bound_keys if v.id in names]
+            if _lookup(mine) != _lookup(theirs) or known != [(at, v.id) for at, v in theirs.bound_keys]:
                 return False
             names |= zip((v.id for v in _bindings(mine)), _bindings(theirs), strict=True)
             return True
@@ -105,10 +106,6 @@ def _lookup(step: Lookup) -> tuple[object, ...]:
     """Describe a lookup without its variables."""
     row = step.row and (step.row.relation, step.row.is_before, tuple(title for title, _ in step.row.fields))
     return step.source, step.method, step.index, row, tuple(position for position, _ in step.binds)
-
-
-def _bound(step: Lookup, names: Mapping[int, Column]) -> list[tuple[int, int]]:
-    return [(position, names.get(v.id, v).id) for position, v in step.bound_keys]
 
 
 def _bindings(step: Lookup) -> tuple[Column, ...]:

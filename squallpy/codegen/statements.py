@@ -313,9 +313,10 @@ class StatementPrinter:
         self.body(f"{payload} = words_of({source}, {record}, {width}) if {record} >= 0 else 0")
         if row.is_before:
             touched = self._argument(touched_name(step.source))
-            self.body(f"{record} = find({touched}, {self._key_of(step, touched)}, steps)")
-            self.body(f"if {record} >= 0:")
-            self.body(f"    {payload} = words_of({touched}, {record}, {width})")
+            with self.body.block(f"if count_of({touched}) != 0:"):
+                self.body(f"{record} = find({touched}, {self._key_of(step, touched)}, steps)")
+                self.body(f"if {record} >= 0:")
+                self.body(f"    {payload} = words_of({touched}, {record}, {width})")
         count = aux.source.payload.offsets[aux.output.count]
         self.body(f"if {payload} == 0 or load({payload}, {count}) == 0:")
         self.body("    continue")
@@ -420,11 +421,13 @@ class StatementPrinter:
         """Print what the parts of so many steps add."""
         for part, outcome in zip(self.parts, self._outcomes, strict=True):
             if part.steps == steps:
-                self.words |= {id: self.words[v.id] for id, v in part.names.items() if v.id in self.words}
                 own = [(payload, picks, where) for (payload, _, where), picks in zip(given, part.picks, strict=True)]
+                words = self.words  # NB: what has a number in both need not be the same
+                self.words = {id: words[v.id] for id, v in part.names.items() if v.id in words}
                 with self._emitting(self.pools[part.update.target], own, outcome):
                     outcome.add(self.body)
                     self.body(f"{outcome.added} = 0")
+                self.words = words
 
     def _emit(self, target: PoolPlan, given: Sequence[tuple[Payload, tuple[int, ...], str]]) -> None:
         """Print the product of payloads, and how it is added to the target."""

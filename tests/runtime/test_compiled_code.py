@@ -93,7 +93,9 @@ CHAIN = """CREATE STREAM a (k INT NOT NULL, x DOUBLE) USING csv OPTIONS (path 'a
 CREATE STREAM b (k INT NOT NULL, m INT, n INT) USING csv OPTIONS (path 'b', op 'op');
 CREATE STREAM c (m INT NOT NULL, g INT) USING csv OPTIONS (path 'c', op 'op');
 SELECT g, SUM(x) AS x, COUNT(*) AS n FROM a JOIN b ON a.k = b.k JOIN c ON b.m = c.m WHERE n < 7 GROUP BY g;
-SELECT g, MAX(n) AS n FROM a JOIN b ON a.k = b.k JOIN c ON b.m = c.m GROUP BY g;"""
+SELECT g, MAX(n) AS n FROM a JOIN b ON a.k = b.k JOIN c ON b.m = c.m GROUP BY g;
+SELECT d.g, e.g AS h, f.g AS i, COUNT(*) AS n FROM c d JOIN c e ON d.m = e.m JOIN c f ON e.m = f.m
+GROUP BY d.g, e.g, f.g;"""
 
 
 def differential_compiled_parts_of_statements(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from typing import Final
 from squallpy.runtime.kernels import pool_layout as at
 from squallpy.runtime.kernels.c_functions import c_function
 from squallpy.runtime.kernels.group_index import hash_record
-from squallpy.runtime.kernels.hash_index import HIGH, LOW, full, home, insert, seek, table_of
-from squallpy.runtime.kernels.intrinsics import load, store
+from squallpy.runtime.kernels.hash_index import HIGH, LOW, ask, full, home, insert, is_of, peek, seek, table_of
+from squallpy.runtime.kernels.intrinsics import load, prefetch, store
 from squallpy.runtime.kernels.kernel_compiler import GIVEN_MATRIX, VECTOR, Vector, address, inlined, kernel
 from squallpy.runtime.kernels.memory_area import HEAD
 from squallpy.runtime.kernels.payload_arithmetic import copy
@@ -19,39 +19,61 @@ NOTE: Final = 9  # the address of `note_rows` in the table of addresses
 
 
 @inlined
+def _ask(source: Vector, scratch: int, keys: int, rows: int) -> None:
+    """Note the hashes of keys and where a view may have them, and ask for the lines of these records."""
+    places, width, broad = source[at.PLACES], source[at.KEY], source[at.PAYLOAD]
+    (table, shape), own, words = table_of(source[places]), source[places + at.KEYS], source[places + at.WORDS]
+    for row in range(rows):
+        h = hash_record(source, keys + 8 * row * width)
+        store(scratch, row, h)
+        store(scratch, at.CHUNK + row, ask(table, shape, h))
+    for row in range(rows):
+        h = load(scratch, row)
+        position = peek(table, shape, load(scratch, at.CHUNK + row), h)
+        store(scratch, at.CHUNK + row, position)
+        entry = load(table, position)
+        if is_of(entry, h):
+            prefetch(own + 8 * ((entry & LOW) - 1) * width)
+            prefetch(words + 8 * ((entry & LOW) - 1) * broad)
+
+
+@inlined
 def _note(touched: Vector, source: Vector, keys: int, first: int, rows: int) -> int:
     """Note the groups of rows that are not noted yet; return the first row for which there is no room, or `rows`."""
     head, places, width, broad = touched[HEAD], touched[at.PLACES], touched[at.KEY], touched[at.PAYLOAD]
-    there = source[at.PLACES]
+    there, scratch = source[at.PLACES], address(touched) + 8 * touched[at.SCRATCH]
     (table, shape), (other, form) = table_of(touched[places]), table_of(source[there])
     own, words, count = touched[places + at.KEYS], touched[places + at.WORDS], load(head, at.COUNT)
-    for row in range(first, rows):
+    for chunk in range(first, rows, at.CHUNK):
         if (
             full(count + at.CHUNK, shape)
             or (count + at.CHUNK) * width > touched[places + at.KEYS + 1]
             or (count + at.CHUNK) * broad > touched[places + at.WORDS + 1]
         ):
             store(head, at.COUNT, count)
-            return row
-        key = keys + 8 * row * width
-        h = hash_record(touched, key)
-        position = seek(table, shape, home(h, shape), h, key, width, own, 8 * width)
-        if position >= 0:
-            continue
-        insert(table, shape, ~position, (h & HIGH) | (count + 1))
-        copy(own + 8 * count * width, key, width)
-        h = hash_record(source, key)
-        found = seek(other, form, home(h, form), h, key, width, source[there + at.KEYS], 8 * width)
-        if found >= 0:
-            copy(
-                words + 8 * count * broad,
-                source[there + at.WORDS] + 8 * broad * ((load(other, found) & LOW) - 1),
-                broad,
-            )
-        else:
-            for i in range(broad):
-                store(words + 8 * count * broad, i, 0)
-        count += 1
+            return chunk
+        here = min(at.CHUNK, rows - chunk)
+        _ask(source, scratch, keys + 8 * chunk * width, here)
+        for i in range(here):
+            key = keys + 8 * (chunk + i) * width
+            h = hash_record(touched, key)
+            position = seek(table, shape, home(h, shape), h, key, width, own, 8 * width)
+            if position >= 0:
+                continue
+            insert(table, shape, ~position, (h & HIGH) | (count + 1))
+            copy(own + 8 * count * width, key, width)
+            start, h = load(scratch, at.CHUNK + i), load(scratch, i)
+            found = seek(other, form, start, h, key, width, source[there + at.KEYS], 8 * width)
+            if found >= 0:
+                copy(
+                    words + 8 * count * broad,
+                    source[there + at.WORDS] + 8 * broad * ((load(other, found) & LOW) - 1),
+                    broad,
+                )
+            else:
+                for word in range(broad):
+                    store(words + 8 * count * broad, word, 0)
+            count += 1
     store(head, at.COUNT, count)
     return rows
 
