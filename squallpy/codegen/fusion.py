@@ -109,7 +109,7 @@ def _lookup(step: Lookup) -> tuple[object, ...]:
 
 
 def _bindings(step: Lookup) -> tuple[Column, ...]:
-    """The variables that a lookup binds."""
+    """List the variables that a lookup binds."""
     return (*(v for _, v in step.binds), *(v for _, v in (step.row.fields if step.row else ())))
 
 
