@@ -31,9 +31,34 @@ impl<'a> Flow<'a> {
         R: Semigroup + 'static,
         F: Fn(usize) -> Option<(D, R)> + 'static,
     {
+        self.input(name, move |range, session| {
+            range.filter_map(&row).for_each(|(data, difference)| session.update(data, difference));
+        })
+    }
+
+    /// Makes a collection of groups; a batch's sums of each may be added up before they enter.
+    pub fn groups<R, F>(&mut self, name: &str, row: F) -> VecCollection<'a, u32, u8, R>
+    where
+        R: Semigroup + Default + 'static,
+        F: Fn(usize) -> Option<(u8, R)> + 'static,
+    {
+        if !self.summed {
+            return self.table(name, row);
+        }
+        self.input(name, move |range, session| {
+            stream::sums(range.filter_map(&row), R::plus_equals).for_each(|(group, sum)| session.update(group, sum));
+        })
+    }
+
+    fn input<D, R, F>(&mut self, name: &str, rows: F) -> VecCollection<'a, u32, D, R>
+    where
+        D: Data,
+        R: Semigroup + 'static,
+        F: Fn(Range<usize>, &mut InputSession<u32, D, R>) + 'static,
+    {
         let place = self.names.iter().position(|other| other == name).expect(name);
         let (session, collection) = self.scope.new_collection();
-        self.tables.push(Box::new(Table { place, session, row, summed: self.summed }));
+        self.tables.push(Box::new(Table { place, session, rows }));
         collection
     }
 }
@@ -53,18 +78,12 @@ trait Feed {
 struct Table<D: Data, R: Semigroup + 'static, F> {
     place: usize,
     session: InputSession<u32, D, R>,
-    row: F,
-    summed: bool,
+    rows: F,
 }
 
-impl<D: Data, R: Semigroup + 'static, F: Fn(usize) -> Option<(D, R)>> Feed for Table<D, R, F> {
+impl<D: Data, R: Semigroup + 'static, F: Fn(Range<usize>, &mut InputSession<u32, D, R>)> Feed for Table<D, R, F> {
     fn feed(&mut self, batch: &[Range<usize>], next: u32) {
-        let rows = batch[self.place].clone().filter_map(&self.row);
-        if self.summed {
-            stream::sums(rows, R::plus_equals).for_each(|(data, sum)| self.session.update(data, sum));
-        } else {
-            rows.for_each(|(data, difference)| self.session.update(data, difference));
-        }
+        (self.rows)(batch[self.place].clone(), &mut self.session);
         self.session.advance_to(next);
         self.session.flush();
     }

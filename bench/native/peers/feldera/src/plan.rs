@@ -45,21 +45,20 @@ impl<const N: usize> Plan<'_, N> {
         })
     }
 
-    /// Keeps the sums of what `value` makes of the rows of a table by the key that `row` gives them.
-    pub fn groups<K, V, S, R, F>(&self, name: &str, row: R, value: F) -> Indexed<K, S>
+    /// Keeps the sums of what `value` makes of the rows of a table by the group that `row` gives them.
+    pub fn groups<V, S, R, F>(&self, name: &str, row: R, value: F) -> Indexed<u8, S>
     where
-        K: DBData,
         V: DBData,
         S: Sum,
-        R: Fn(usize) -> Option<(K, V)> + 'static,
+        R: Fn(usize) -> Option<(u8, V)> + 'static,
         F: Fn(&V) -> S + 'static,
     {
         if !self.task.summed {
-            return sums(&self.table(name, move |i| row(i).map(|(key, value)| (key, value, 1))), value);
+            return sums(&self.table(name, move |i| row(i).map(|(group, value)| (group, value, 1))), value);
         }
         let batches = self.source(name, move |range| {
-            let rows = range.filter_map(&row).map(|(key, row)| (key, value(&row)));
-            stream::sums(rows, S::add_assign_by_ref).map(|(key, sum)| Tup2(Tup2(key, sum), 1)).collect()
+            let rows = range.filter_map(&row).map(|(group, row)| (group, value(&row)));
+            stream::sums(rows, S::add_assign_by_ref).map(|(group, sum)| Tup2(Tup2(group, sum), 1)).collect()
         });
         sums(&batches, S::clone)
     }

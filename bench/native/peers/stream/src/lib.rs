@@ -102,19 +102,17 @@ impl Task {
     }
 }
 
-/// Adds up the values of each key, of which there are few.
-pub fn sums<K: PartialEq, V>(
-    rows: impl Iterator<Item = (K, V)>,
+/// Adds up the values of each group, of which there are at most 16.
+pub fn sums<V: Clone + Default>(
+    rows: impl Iterator<Item = (u8, V)>,
     add: impl Fn(&mut V, &V),
-) -> impl Iterator<Item = (K, V)> {
-    let mut sums = Vec::<(K, V)>::new();
-    for (key, value) in rows {
-        match sums.iter_mut().find(|(other, _)| *other == key) {
-            Some((_, sum)) => add(sum, &value),
-            None => sums.push((key, value)),
-        }
+) -> impl Iterator<Item = (u8, V)> {
+    let (mut sums, mut seen) = (vec![V::default(); 16], 0_u16);
+    for (group, value) in rows {
+        add(&mut sums[group as usize], &value);
+        seen |= 1 << group;
     }
-    sums.into_iter()
+    (0..16).zip(sums).filter(move |(group, _)| seen & 1 << group != 0)
 }
 
 /// Seconds for which the threads of the process have been busy.
