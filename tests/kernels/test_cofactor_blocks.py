@@ -194,6 +194,23 @@ def property_lifted_rows_are_products_of_lifted_values(kind: Kind, x: float, y: 
     assert is_same(whole, multiply(whole, lifted(whole, y, 2), lifted(whole, x, 1)), expected)
 
 
+@BOTH
+@pytest.mark.parametrize("size", range(1, 20))
+def oracle_lifted_values_stay_in_their_element(size: int, compensated: bool) -> None:
+    """Of elements of all sizes, words before and behind are left as they are."""
+    ring, random = Cofactor(0, size, compensated), np.random.default_rng(size)
+    values, times = random.random((size, 3)), np.array([1, 1, -2])
+    out = np.full((3, ring.words + 2), 7, np.int64)
+    lift_rows(out, 1, ring, values, times)
+    assert (out[:, 0] == 7).all() and (out[:, -1] == 7).all()
+    for row, (x, n) in enumerate(zip(values.T, times, strict=True)):
+        found = out[row, 1 + ODD + size : -1].view(np.float64).reshape(-1, ring.values)
+        exact = [*map(Fraction, x), *(Fraction(x[i]) * Fraction(x[j]) for i in range(size) for j in range(i + 1))]
+        for value, sums in zip(exact, found.T, strict=True):
+            error = sum(map(Fraction, sums)) - int(n) * value
+            assert abs(error) <= abs(value) * Fraction(1, 2 ** (100 if compensated else 52))
+
+
 @KINDS
 @settings(deadline=None)
 @given(bags(2, most=6))

@@ -21,6 +21,7 @@ from squallpy.runtime.auxiliary.maintainer_registry import open_maintainer
 from squallpy.runtime.auxiliary.model_rows import ModelMaintainer
 from squallpy.runtime.batch.micro_batch import AggregatedPart, Stats, add_stats
 from squallpy.runtime.batch.pieces import Call, find_pieces
+from squallpy.runtime.batch.result_changes import find_copies
 from squallpy.runtime.compiled.functions import (
     CompiledDerivation,
     CompiledGroup,
@@ -105,7 +106,14 @@ class DirectBatch:
         self._sums = {
             d.name: Pool(len(d.keys), d.payload, d.slices, orders=d.orders, group=d.group) for d in plan.deltas
         }
-        self._changes = [Pool(len(result.keys), result.payload) for result in plan.results]
+        self._runs, self._derivations = compiled.runs(), compiled.derivations()
+        self._copies = find_copies(plan, self._runs.values(), self._sums)
+        self._changes = [
+            self._sums[self._copies[result.name]]
+            if result.name in self._copies
+            else Pool(len(result.keys), result.payload)
+            for result in plan.results
+        ]
         self._names = [result.name for result in plan.results]
         self._auxiliary = {feed.relation.name: (feed, feed.auxiliary) for feed in plan.feeds if feed.auxiliary}
         grouped = [aux.source for _, aux in self._auxiliary.values() if aux.kind.has_groups]
@@ -113,7 +121,6 @@ class DirectBatch:
         self._containers = {**store, **self._sums} | dict[str, Container](zip(self._names, self._changes, strict=True))
         pools = self._containers
         pools |= {touched_name(view): tracker.pool for view, tracker in self._touched.items()}
-        self._runs, self._derivations = compiled.runs(), compiled.derivations()
         columns, stage = {pool.name: pool.keys for pool in plan.pools}, plan.stages[0]
         changed = {step.target for step in stage.steps if isinstance(step, Update)} & columns.keys()
         self._unique = {
@@ -161,7 +168,8 @@ class DirectBatch:
                 run.bind(self._containers)
                 run.steps.use(self._store.dictionary)
                 behind = run.code.stop
-                yield run
+                if getattr(step, "target", None) not in self._copies:
+                    yield run
             elif isinstance(step, Update):
                 if number >= behind:
                     yield Statement(step, payloads, rows)
@@ -188,10 +196,11 @@ class DirectBatch:
     def _lay_out(self) -> None:
         """Write the words for the driver."""
         self._steps, self._rooms = Steps(), list[_Room]()
-        pieces = find_pieces(self._all_groups, self._calls, self._sums)
+        pieces = find_pieces(self._all_groups, self._calls, self._sums, self._copies.values())
         in_order = sorted(self._sums, key=lambda name: name not in pieces.sums)
         cleared = [self._sums[name] for name in in_order]
-        cleared += [*self._changes, *(tracker.pool for tracker in self._touched.values())]
+        cleared += [change for name, change in zip(self._names, self._changes, strict=True) if name not in self._copies]
+        cleared += [tracker.pool for tracker in self._touched.values()]
         cleared += [each.changed for each in self._extremes]
         groups, calls, deltas = list[int](), list[int](), list[int]()
         for number, feed in enumerate(self._feeds):

@@ -25,13 +25,16 @@ class Pieces:
     sums: Collection[str] = ()
 
 
-def find_pieces(groups: Sequence[CompiledGroup], calls: Sequence[Call], sums: Collection[str]) -> Pieces:
+def find_pieces(
+    groups: Sequence[CompiledGroup], calls: Sequence[Call], sums: Collection[str], read: Collection[str] = ()
+) -> Pieces:
     """Find what may be done for one piece of a batch after the other.
 
     All groups have marks, hence payloads so wide that it is worth it, and check their rows beforehand.
 
     Args:
         sums: The pools in which a batch adds up deltas.
+        read: Those that are read when all calls are made.
     """
     if not groups or not all(group.code.has_marks for group in groups):
         return Pieces()
@@ -42,7 +45,7 @@ def find_pieces(groups: Sequence[CompiledGroup], calls: Sequence[Call], sums: Co
         first.append(call)
     own = {group.code.delta for group in groups}
     own |= {name for call in first for name in call.code.targets if name in sums}
-    if any(_may_read(call, own) for call in calls[len(first) :]):
+    if not own.isdisjoint(read) or any(_may_read(call, own) for call in calls[len(first) :]):
         return Pieces()
     return Pieces(len(first), own)
 

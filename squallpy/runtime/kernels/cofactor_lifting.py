@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from squallpy.base.rings.cofactor import COMPENSATED, COUNT, HASH, KIND_BITS, ODD, PLAIN, POWERS, Cofactor
 from squallpy.runtime.kernels import count_triples
-from squallpy.runtime.kernels.cofactor_blocks import LARGEST, hash_value, odd_value, values_of, within
+from squallpy.runtime.kernels.cofactor_blocks import LARGEST, hash_value, odd_value, triangle, values_of, within
 from squallpy.runtime.kernels.cofactor_products import scaled
 from squallpy.runtime.kernels.intrinsics import as_float, as_word, load, store
 from squallpy.runtime.kernels.kernel_compiler import (
@@ -22,7 +22,15 @@ from squallpy.runtime.kernels.kernel_compiler import (
 )
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.monomial_sums import lift_monomials
-from squallpy.runtime.kernels.packed_reals import LANES, load_some, multiply_add, spread, store_some
+from squallpy.runtime.kernels.packed_reals import (
+    LANES,
+    Packed,
+    load_some,
+    multiply_add,
+    spread,
+    store_packed,
+    store_some,
+)
 from squallpy.runtime.kernels.ring_arithmetic import quick_two_sum, real_of
 
 Reals = npt.NDArray[np.float64]
@@ -49,6 +57,18 @@ def _store_run(o: int, far: int, n: int, compensated: bool, times: int) -> None:
             store_some(at, a * u, left)
 
 
+@inlined
+def _store_row(at: int, x: Packed, n: int, room: int) -> None:
+    """Store n values, and more where `room` of them come behind: rows that are stored then.
+
+    Parts of a register are stored one by one.
+    """
+    if room >= LANES:
+        store_packed(at, x)
+    else:
+        store_some(at, x, n)
+
+
 @called
 def lift_element(o: int, code: int, first: int, values: int, times: int) -> None:
     """Set the element at `o` to the product of the lifted doubles at `values`, `times` times.
@@ -71,15 +91,15 @@ def lift_element(o: int, code: int, first: int, values: int, times: int) -> None
     store(o, COUNT, times)
     store(o, HASH, hashed)
     for i in range(size):
-        x = spread(as_float(load(sums, i)))
+        x, behind = spread(as_float(load(sums, i))), n - size - triangle(i)
         if compensated:
             store(sums + far, i, 0)
         for j in range(0, i + 1, LANES):
             y = load_some(sums + 8 * j, i + 1 - j)
             p = x * y
-            store_some(row + 8 * j, p, i + 1 - j)
+            _store_row(row + 8 * j, p, i + 1 - j, behind - j)
             if compensated:
-                store_some(row + far + 8 * j, multiply_add(x, y, -p), i + 1 - j)
+                _store_row(row + far + 8 * j, multiply_add(x, y, -p), i + 1 - j, behind - j)
         row += 8 * (i + 1)
     if times != 1:
         _store_run(sums, far, n, compensated, times)
