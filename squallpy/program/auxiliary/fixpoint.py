@@ -9,8 +9,8 @@ from dataclasses import field
 
 from squallpy.base.errors import Span
 from squallpy.base.records import dataclass
-from squallpy.logical.expressions import Call, Column, Expr, substitute
-from squallpy.logical.recursion import RecursiveTable
+from squallpy.logical.expressions import Call, Column, Expr, columns, substitute
+from squallpy.logical.recursion import Growth, RecursiveTable
 from squallpy.program.auxiliary.kind import AuxiliaryKind, Columns, GroupIndex, head_text
 from squallpy.program.complexity import SLICE
 from squallpy.program.output_spec import OutputSpec
@@ -94,10 +94,39 @@ class Fixpoint(AuxiliaryKind):
     def cost(self, keys: Columns, output: OutputSpec) -> str:
         return SLICE
 
+    @property
+    def stable_columns(self) -> tuple[int, ...]:
+        """Positions of columns that each recursive rule copies from its one recursive atom and does not read otherwise.
+
+        Rows of different values there never meet: a fixpoint of each. Empty unless one table grows by UNION by rules
+        without subtraction, and has other columns as well.
+
+        reach(x, y) ← reach(x, z) ⋈ EDGE(z, y)      →      (0,)
+        """
+        if len(self.tables) > 1 or self.tables[0].growth is not Growth.UNION or any(r.sign < 0 for r in self.rules):
+            return ()
+        stable, is_recursive = set(range(len(self.tables[0].relation.fields))), False
+        width = len(stable)
+        for rule in self.rules:
+            atoms = [atom for atom in rule.atoms if atom.is_recursive]
+            if len(atoms) > 1:
+                return ()
+            for atom in atoms:
+                is_recursive = True
+                reads = [c.id for expr in (*rule.conjuncts, *rule.items) for c in columns(expr)]
+                stable &= {
+                    at
+                    for at, (column, item) in enumerate(zip(atom.columns, rule.items, strict=True))
+                    if item == column and reads.count(column.id) == 1
+                }
+        return tuple(sorted(stable)) if is_recursive and len(stable) < width else ()
+
     def text(self, name: str, source: Ref, output: OutputSpec) -> str:
         rules = "; ".join(dict.fromkeys(self._rule_text(rule) for rule in self.rules))
         listed = Names(source.variables).list(source.variables)
-        return f"{head_text(name, output)} := Fixpoint({source.name}({listed}): {rules})"
+        table = self.tables[0].relation
+        each = ", ".join(table.fields[at].name for at in self.stable_columns)
+        return f"{head_text(name, output)} := Fixpoint({source.name}({listed}){each and f' for each {each}'}: {rules})"
 
     def delta_text(self, name: str, source: Ref) -> str:
         return f"Δ{name} := differences by iteration of Fixpoint({source.name} + Δ{source.name})"

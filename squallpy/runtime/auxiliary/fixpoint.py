@@ -24,11 +24,10 @@ from squallpy.logical.expressions import Column
 from squallpy.logical.recursion import Growth
 from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.program.auxiliary.fixpoint import Fixpoint
-from squallpy.runtime.auxiliary.fixpoint_rules import Place, Rows, RuleEvaluator, Stored, delta_plans, slices_of
+from squallpy.runtime.auxiliary.fixpoint_rules import Place, Rows, RuleEvaluators, Stored, delta_plans, slices_of
 from squallpy.runtime.auxiliary.fixpoint_tables import TableState, add_up, split_by_iteration, table_state
 from squallpy.runtime.auxiliary.maintainer import COUNT, Maintainer, RowDeltas, TouchedGroups
 from squallpy.runtime.kernels.memory_regions import Words
-from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.messages.deltas import Delta, numbered
 from squallpy.runtime.state.pool_names import PoolName, Role
 from squallpy.runtime.state.state_store import PoolLayout, Store
@@ -36,11 +35,19 @@ from squallpy.runtime.state.state_store import PoolLayout, Store
 Agenda = defaultdict[int, list[tuple[int, Words, Words]]]  # by iteration: table, keys, times
 
 
+def endless(kind: Fixpoint) -> SquallError:
+    """Make SQ5015 for a recursion that has new rows in every iteration."""
+    names = " and ".join(f'"{table.relation.name}"' for table in kind.tables)
+    message = f"{names} still changes after {kind.most:,} iterations"
+    hint = "bound it by a condition such as depth < 100, write UNION for UNION ALL, or --set iterations=N"
+    return SquallError("SQ5015", message, kind.span, hint)
+
+
 class _Layout:
     """The tables and leaves of a fixpoint, with their pools."""
 
     def __init__(self, name: str, kind: Fixpoint) -> None:
-        self.plans = delta_plans(kind)
+        self.plans = delta_plans(kind.rules)
         self.tables = list[TableState]()
         for at, table in enumerate(kind.tables):
             fields = table.relation.fields
@@ -72,10 +79,7 @@ class FixpointMaintainer(Maintainer):
         keys = aux.source.keys
         self._number = keys.index(kind.number)
         self._slots = [[keys.index(slot) for slot in leaf.slots] for leaf in kind.leaves]
-        self._rules = defaultdict[Place, list[RuleEvaluator]](list)
-        for plan in self._layout.plans:
-            evaluator = RuleEvaluator(plan, self._layout.tables[plan.rule.table].columns)
-            self._rules[evaluator.place].append(evaluator)
+        self._rules = RuleEvaluators(self._layout.plans, [table.columns for table in self._layout.tables])
         self._is_tagged = len(kind.tables) > 1
         columns = [Column(-1, "", INT, False)] if self._is_tagged else []
         columns += [c for table in self._layout.tables for c in table.columns]
@@ -116,7 +120,7 @@ class FixpointMaintainer(Maintainer):
         while agenda:
             iteration = min(agenda)
             if iteration > self._kind.most:
-                raise self._endless()
+                raise endless(self._kind)
             parts = agenda.pop(iteration)
             for at, table in enumerate(self._layout.tables):
                 mine = [(keys, times) for to, keys, times in parts if to == at]
@@ -132,22 +136,9 @@ class FixpointMaintainer(Maintainer):
 
     def _derive(self, place: Place, rows: Rows, stored: dict[Place, Stored], agenda: Agenda, store: Store) -> None:
         """Derive by all rules what changed rows, which are stored, add to later iterations and take from them."""
-        evaluators, changed = self._rules[place], None
-        if any(sum(a.is_recursive == place[0] and a.place == place[1] for a in e.rule.atoms) > 1 for e in evaluators):
-            changed = self._pool_of_changes(place, rows)
-        for evaluator in evaluators:
-            for keys, iterations, times in evaluator(rows, stored, changed, store.dictionary):
-                for iteration, some, often in split_by_iteration(keys, iterations, times):
-                    agenda[iteration].append((evaluator.rule.table, some, often))
-
-    def _pool_of_changes(self, place: Place, rows: Rows) -> Stored:
-        """Make a pool of changed rows, for rules that read their table more than once."""
-        width, is_recursive = rows.keys.shape[1], place[0]
-        slices = slices_of(self._layout.plans, place, None if is_recursive else width)
-        pool = Pool(width + is_recursive, COUNT, slices=slices)
-        keys = np.column_stack([rows.keys, rows.ranks]) if is_recursive else rows.keys
-        pool.upsert(np.ascontiguousarray(keys), np.ascontiguousarray(rows.times)[:, None])
-        return Stored(pool, width, is_recursive, rank_in_keys=is_recursive, is_counted=True)
+        for rule, keys, iterations, times in self._rules.derive(place, rows, stored, store.dictionary):
+            for iteration, some, often in split_by_iteration(keys, iterations, times):
+                agenda[iteration].append((rule.table, some, often))
 
     def _report(self, store: Store, changes: list[list[Rows]]) -> dict[str, Delta]:
         """Make the deltas of the rows that went and came with the batch."""
@@ -167,10 +158,3 @@ class FixpointMaintainer(Maintainer):
             return {}
         rows, times = (np.concatenate(some) for some in zip(*parts, strict=True))
         return self._rows.of_keys(rows, times, self._titles, store.dictionary)
-
-    def _endless(self) -> SquallError:
-        """Make SQ5015 for a recursion that has new rows in every iteration."""
-        names = " and ".join(f'"{table.relation.name}"' for table in self._kind.tables)
-        message = f"{names} still changes after {self._kind.most:,} iterations"
-        hint = "bound it by a condition such as depth < 100, write UNION for UNION ALL, or --set iterations=N"
-        return SquallError("SQ5015", message, self._kind.span, hint)

@@ -3,7 +3,8 @@
 reach(x, y) ← reach(x, z) ⋈ edge(z, y)      Δreach: slice edge by z        Δedge: slice reach by z
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -11,10 +12,11 @@ import numpy as np
 
 from squallpy.base.keys import NULL
 from squallpy.base.records import dataclass
+from squallpy.base.rings import Payload, Ring
 from squallpy.base.types import Kind, Type
 from squallpy.logical.coercion import same_values
 from squallpy.logical.expressions import Call, Column, Expr, columns
-from squallpy.program.auxiliary.fixpoint import Atom, Fixpoint, Rule
+from squallpy.program.auxiliary.fixpoint import Atom, Rule
 from squallpy.runtime.evaluate.expression_compiler import compile_expression
 from squallpy.runtime.evaluate.logic import is_true
 from squallpy.runtime.evaluate.vectors import Frame, Vec, full
@@ -88,9 +90,9 @@ class DeltaPlan:
     probes: tuple[Probe, ...]
 
 
-def delta_plans(kind: Fixpoint) -> list[DeltaPlan]:
-    """Plan the joins of every rule for a change at each of its atoms."""
-    return [_delta_plan(rule, start) for rule in kind.rules for start in range(len(rule.atoms))]
+def delta_plans(rules: Iterable[Rule]) -> list[DeltaPlan]:
+    """Plan the joins of each rule for a change at each of its atoms."""
+    return [_delta_plan(rule, start) for rule in rules for start in range(len(rule.atoms))]
 
 
 def place_of(atom: Atom) -> Place:
@@ -293,6 +295,44 @@ class RuleEvaluator:
         if isinstance(expr, Column):
             return load(expr.id)
         return self._compiled[id(expr)](Frame(len(joined.ranks), {}, load))
+
+
+class RuleEvaluators:
+    """Evaluators of all rules of a fixpoint for the changes of each leaf and table.
+
+    Args:
+        types: The columns of each table.
+    """
+
+    def __init__(self, plans: Sequence[DeltaPlan], types: Sequence[Sequence[Column]]) -> None:
+        self.plans, self._of_place = plans, defaultdict[Place, list[RuleEvaluator]](list)
+        for plan in plans:
+            evaluator = RuleEvaluator(plan, types[plan.rule.table])
+            self._of_place[evaluator.place].append(evaluator)
+
+    def derive(
+        self, place: Place, rows: Rows, stored: Mapping[Place, Stored], names: Dictionary
+    ) -> Iterator[tuple[Rule, Words, Words, Words]]:
+        """Derive what changed rows, which are stored, add, and what they take.
+
+        Yielded are the rule, keys, the iterations in which they are derived, and how often.
+        """
+        evaluators, changed = self._of_place[place], None
+        if any(sum(place_of(a) == place for a in e.rule.atoms) > 1 for e in evaluators):
+            changed = _pool_of_changes(self.plans, place, rows)
+        for evaluator in evaluators:
+            for keys, iterations, times in evaluator(rows, stored, changed, names):
+                yield evaluator.rule, keys, iterations, times
+
+
+def _pool_of_changes(plans: Sequence[DeltaPlan], place: Place, rows: Rows) -> Stored:
+    """Make a pool of changed rows, for rules that read their table more than once."""
+    width, is_recursive = rows.keys.shape[1], place[0]
+    slices = slices_of(plans, place, None if is_recursive else width)
+    pool = Pool(width + is_recursive, Payload((Ring.COUNT,)), slices=slices)
+    keys = np.column_stack([rows.keys, rows.ranks]) if is_recursive else rows.keys
+    pool.upsert(np.ascontiguousarray(keys), np.ascontiguousarray(rows.times)[:, None])
+    return Stored(pool, width, is_recursive, rank_in_keys=is_recursive, is_counted=True)
 
 
 class Joined(NamedTuple):

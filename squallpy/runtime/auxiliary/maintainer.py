@@ -131,31 +131,41 @@ class RowDeltas:
         field: Callable[[str], Vec],
         names: Dictionary,
         encoded: Callable[[str], Words] | None = None,
+        distinct: int = 0,
     ) -> dict[str, Delta]:
         """Aggregate rows, given by their fields and how often each came or, below 0, went.
 
-        encoded: gives fields as keys, for deltas that need nothing else.
+        Args:
+            encoded: Gives fields as keys, for deltas that need nothing else.
+            distinct: The number of fields, if no two rows agree on all of them and none came 0 times.
         """
         chosen = np.flatnonzero(times)
         out = {}
         for grouping in self._groupings:
             if encoded and grouping.is_of_fields:
-                keys, words = grouping.of_keys(encoded, times)
+                keys, words = grouping.of_keys(encoded, times, distinct)
             else:
                 keys, words = grouping(len(chosen), lambda name: take(field(name), chosen), times[chosen], names)
             if len(keys):
                 out[grouping.name] = Delta(grouping.name, keys, words)
         return out
 
-    def of_keys(self, rows: Words, times: Words, titles: Titles, names: Dictionary) -> dict[str, Delta]:
-        """Return the deltas of rows that are keys."""
+    def of_keys(
+        self, rows: Words, times: Words, titles: Titles, names: Dictionary, is_distinct: bool = False
+    ) -> dict[str, Delta]:
+        """Return the deltas of rows that are keys.
+
+        Args:
+            is_distinct: No two rows are equal, and none came 0 times.
+        """
 
         def field(title: str) -> Vec:
             position, column = titles[title]
             codes = decode(np.ascontiguousarray(rows[:, position]), column, names)
             return full(codes, column.type, len(rows))
 
-        return self(times, field, names, lambda title: rows[:, titles[title][0]])
+        distinct = len(titles) if is_distinct else 0
+        return self(times, field, names, lambda title: rows[:, titles[title][0]], distinct)
 
 
 class ChangeMaintainer(Maintainer):

@@ -15,6 +15,7 @@ from squallpy.program.auxiliary.threshold_intervals import ThresholdIntervals
 from squallpy.program.auxiliary.window_rows import WindowRows
 from squallpy.runtime.auxiliary.adjacent_pairs import PairMaintainer
 from squallpy.runtime.auxiliary.fixpoint import FixpointMaintainer
+from squallpy.runtime.auxiliary.fixpoint_groups import GroupedFixpointMaintainer
 from squallpy.runtime.auxiliary.groups import GroupMaintainer
 from squallpy.runtime.auxiliary.maintainer import FIRST_BATCH_LAYOUT, Maintainer
 from squallpy.runtime.auxiliary.model_rows import ModelMaintainer
@@ -50,9 +51,16 @@ def maintainer_of(kind: Kind) -> type[Maintainer]:
     assert_never(kind)
 
 
+def _chosen_maintainer(kind: Kind) -> type[Maintainer]:
+    """Return the class that maintains the rows of this relation, where several could."""
+    if isinstance(kind, Fixpoint) and kind.stable_columns:
+        return GroupedFixpointMaintainer
+    return maintainer_of(kind)
+
+
 def open_maintainer(feed: Feed, aux: AuxiliaryPlan) -> Maintainer:
     """Return the maintainer of the rows of an auxiliary relation."""
-    return maintainer_of(aux.kind)(feed, aux)
+    return _chosen_maintainer(aux.kind)(feed, aux)
 
 
 def auxiliary_layouts(plan: Plan, *, on_driver: bool = False) -> tuple[PoolLayout, ...]:
@@ -62,5 +70,5 @@ def auxiliary_layouts(plan: Plan, *, on_driver: bool = False) -> tuple[PoolLayou
         for feed in plan.feeds
         if feed.auxiliary and (feed.auxiliary.source.name in plan.driver_pools) == on_driver
     ]
-    own = (layout for feed, aux in auxiliary for layout in maintainer_of(aux.kind).layouts(feed, aux))
+    own = (layout for feed, aux in auxiliary for layout in _chosen_maintainer(aux.kind).layouts(feed, aux))
     return (FIRST_BATCH_LAYOUT, *own) if auxiliary else ()

@@ -6,6 +6,9 @@
     view_container · pool · sorted_pool · row_list                views
     pool_layout · pool_records · postings · buddy_allocator       what a pool is made of
     record_exchange · fixpoint_steps                              records that take others' places; semi-naive iteration
+    grouped_rows · grouped_steps                                  fixpoints of groups, and their iteration
+    grouped_entries · grouped_contents · numbered_keys            what grouped rows are made of
+    arena_tables · line_comparison                                small hash tables in one arena
     group_index                                                   lookups by a key among the columns of a pool
     page_watch                                                    pages of a pool that were written
     sorted_index (tree)                                           sorted indexes of pools, with sums of ranges

@@ -106,8 +106,12 @@ class Grouping:
             self._scratch.upsert(*(found or self._evaluate(rows, read, mult, names)))
         return self._scratch.rows()
 
-    def of_keys(self, field: Callable[[str], Words], times: Words) -> tuple[Words, Words]:
-        """Aggregate rows, given by their fields as keys and how often they are there; it has to be `is_of_fields`."""
+    def of_keys(self, field: Callable[[str], Words], times: Words, distinct: int = 0) -> tuple[Words, Words]:
+        """Aggregate rows, given by their fields as keys and how often they are there; it has to be `is_of_fields`.
+
+        Args:
+            distinct: The number of fields, if no two rows agree on all of them.
+        """
         keys = np.empty((len(times), len(self._keys)), np.int64)
         for i, key in enumerate(self._keys):
             keys[:, i] = field(self._fields[key.id])
@@ -115,6 +119,8 @@ class Grouping:
         for at, kind in zip(self._payload.offsets, self._payload.rings, strict=True):
             assert isinstance(kind, Ring)
             _fill(words, at, kind, None, times)
+        if distinct and len({self._fields[key.id] for key in self._keys}) == distinct:
+            return keys, words
         self._scratch.clear()
         self._scratch.upsert(keys, words)
         return self._scratch.rows()

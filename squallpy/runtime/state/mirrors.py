@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.kernels.grouped_rows import GroupedRows
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.page_watch import PAGE, PageWatch
 from squallpy.runtime.kernels.pool import Pool
@@ -42,7 +43,8 @@ class PoolMirror:
             self._begin_watch(pool)
         keys, words = pool.rows()
         start = PIECE * len(self.pieces)
-        stop = len(keys) if isinstance(pool, SortedPool) else start + PIECE  # NB: it makes its rows at each call
+        is_made = isinstance(pool, SortedPool | GroupedRows)  # NB: rows are, at each call
+        stop = len(keys) if is_made else start + PIECE
         self.pieces += [_copied(keys, words, first) for first in range(start, min(stop, len(keys)), PIECE)]
         if self._watch and pool is self._pool:
             self._watch.extend(min(stop, len(keys)))

@@ -20,6 +20,7 @@ from squallpy.base.index_order import Order
 from squallpy.base.records import dataclass
 from squallpy.base.rings import Payload
 from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.kernels.grouped_rows import GroupedRows
 from squallpy.runtime.kernels.memory_regions import HEAP, Storage, Words
 from squallpy.runtime.kernels.pool import Pool, as_pool
 from squallpy.runtime.kernels.row_list import RowList
@@ -51,7 +52,12 @@ class StringCells:
 
 @dataclass(frozen=True, slots=True)
 class PoolLayout:
-    """Layout of a pool (see `Pool`, `SortedPool`, `RowList`); `numbered`: the cells that hold numbers of strings."""
+    """Layout of a pool (see `Pool`, `SortedPool`, `RowList`, `GroupedRows`).
+
+    Args:
+        numbered: The cells that hold numbers of strings.
+        agreeing: The columns that the rows of a group agree on.
+    """
 
     name: str
     key_width: int
@@ -62,12 +68,15 @@ class PoolLayout:
     ordered: bool = False
     listed: bool = False
     group: tuple[int, ...] = ()
+    agreeing: tuple[int, ...] = ()
 
     def open(self, storage: Storage) -> Container:
         """Make the pool, or open what storage has of it."""
         name = f"pool.{self.name}"
         if self.ordered:
             return SortedPool(self.key_width, self.payload, self.orders, storage, name)
+        if self.agreeing:
+            return GroupedRows(self.key_width - 1, self.agreeing, self.slices, storage, name)
         if self.listed:
             return RowList(self.key_width, self.payload, storage, name)
         return Pool(self.key_width, self.payload, self.slices, storage, name, self.orders, self.group)

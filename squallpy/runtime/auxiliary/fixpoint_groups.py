@@ -1,0 +1,162 @@
+"""Maintenance of fixpoints whose rules copy some columns: one for each group of rows that agree on them.
+
+reach(x, y2) ← reach(x, y) ⋈ edge(y, y2)      edge + (2, 3):  node 2 derives node 3      →      in each group that has 2
+
+What the rules derive from a row depends on its other columns alone, its *node*. So joins, which are those of any
+fixpoint, say which nodes a node derives, its *steps*, once for all groups; and one kernel follows the steps in one
+group after the other, by differences by iteration as `fixpoint.py` has them. Leaves are sets, as rules only add.
+
+Source: stable columns, as in Jachiet, Genevès, Gesbert, Layaïda, *On the optimization of recursive relational queries*,
+SIGMOD 2020.
+"""
+
+import numpy as np
+
+from squallpy.logical.expressions import Column
+from squallpy.physical.plan import AuxiliaryPlan, Feed
+from squallpy.program.auxiliary.fixpoint import Atom, Fixpoint, Rule
+from squallpy.runtime.auxiliary.fixpoint import endless
+from squallpy.runtime.auxiliary.fixpoint_rules import Place, Rows, RuleEvaluators, Stored, delta_plans, slices_of
+from squallpy.runtime.auxiliary.fixpoint_tables import add_up
+from squallpy.runtime.auxiliary.maintainer import COUNT, Maintainer, RowDeltas, TouchedGroups
+from squallpy.runtime.kernels.dictionary import Dictionary
+from squallpy.runtime.kernels.grouped_rows import EndlessError, GroupedRows
+from squallpy.runtime.kernels.memory_regions import Words
+from squallpy.runtime.messages.deltas import Delta, numbered
+from squallpy.runtime.state.pool_names import PoolName, Role
+from squallpy.runtime.state.state_store import PoolLayout, Store
+
+_NODES: Place = (True, 0)
+_ROUNDS = 64  # of nodes that new nodes derive, before it is known that any group has them
+_NO_ROWS = np.empty((0, 3), np.int64)
+
+
+class _Layout:
+    """The leaves, the nodes and the table of a fixpoint, with their pools."""
+
+    def __init__(self, name: str, kind: Fixpoint) -> None:
+        fields = kind.tables[0].relation.fields
+        self.columns = tuple(Column(-1 - i, f.name, f.type, f.nullable) for i, f in enumerate(fields))
+        self.group = kind.stable_columns
+        self.rest = tuple(at for at in range(len(fields)) if at not in self.group)
+        own = tuple(self.columns[at] for at in self.rest)
+        of_nodes = delta_plans([self._step(rule) for rule in kind.rules if any(a.is_recursive for a in rule.atoms)])
+        of_leaves = delta_plans([rule for rule in kind.rules if not any(a.is_recursive for a in rule.atoms)])
+        self.steps = RuleEvaluators(of_nodes, [(*own, *own)])
+        self.sources = RuleEvaluators(of_leaves, [self.columns])
+        self.leaves = [PoolName(f"{name} leaf {at}", Role.FIXPOINT) for at in range(len(kind.leaves))]
+        self.slots = [leaf.slots for leaf in kind.leaves]
+        self.rows = PoolName(f"{name} 0 groups", Role.FIXPOINT)
+
+    def pools(self) -> tuple[PoolLayout, ...]:
+        """Return the pools of all leaves and of the table."""
+        plans = self.steps.plans
+        own = [
+            PoolLayout(
+                name, len(slots), COUNT, slices=slices_of(plans, (False, at), len(slots)), numbered=numbered(slots)
+            )
+            for at, (name, slots) in enumerate(zip(self.leaves, self.slots, strict=True))
+        ]
+        slices = slices_of(plans, _NODES, len(self.rest))
+        return (
+            *own,
+            PoolLayout(
+                self.rows, len(self.columns) + 1, COUNT, slices, numbered=numbered(self.columns), agreeing=self.group
+            ),
+        )
+
+    def _step(self, rule: Rule) -> Rule:
+        """Make the rule that derives a node, and the one that it is derived from, from a node."""
+        atoms, before = list[Atom](), list[Column]()
+        for atom in rule.atoms:
+            if atom.is_recursive:
+                before = [atom.columns[at] for at in self.rest]
+                atoms.append(Atom(0, True, tuple(before)))
+            else:
+                atoms.append(atom)
+        return Rule(0, tuple(atoms), rule.conjuncts, (*before, *(rule.items[at] for at in self.rest)))
+
+
+class GroupedFixpointMaintainer(Maintainer):
+    """A maintainer of the rows of a recursive table with stable columns."""
+
+    def __init__(self, feed: Feed, aux: AuxiliaryPlan) -> None:
+        assert isinstance(aux.kind, Fixpoint)
+        kind, self._kind, self._layout = aux.kind, aux.kind, _Layout(feed.relation.name, aux.kind)
+        self._source, self._count = aux.source.name, aux.source.payload.offsets[aux.output.count]
+        keys = aux.source.keys
+        self._number = keys.index(kind.number)
+        self._slots = [[keys.index(slot) for slot in leaf.slots] for leaf in kind.leaves]
+        columns = self._layout.columns
+        self._titles = {
+            title: (at, c) for at, ((title, _), c) in enumerate(zip(aux.output.items, columns, strict=True))
+        }
+        self._rows = RowDeltas(feed)
+
+    @staticmethod
+    def layouts(feed: Feed, aux: AuxiliaryPlan) -> tuple[PoolLayout, ...]:
+        """Return the pools of leaves and of the recursive table."""
+        assert isinstance(aux.kind, Fixpoint)
+        return _Layout(feed.relation.name, aux.kind).pools()
+
+    def deltas(self, store: Store, touched: TouchedGroups | None) -> dict[str, Delta]:
+        assert touched is not None
+        keys, before = touched
+        if not len(keys):
+            return {}
+        now = store.pool(self._source).get(keys)[:, self._count]
+        times = (now > 0).astype(np.int64) - (before[:, self._count] > 0)
+        rows, layout, names = self._rows_of(store), self._layout, store.dictionary
+        stored = {(False, at): _stored(store, name, len(layout.slots[at])) for at, name in enumerate(layout.leaves)}
+        stored[_NODES] = Stored(rows.nodes.pool, len(layout.rest), False, False, is_counted=False)
+        self._learn(rows, rows.unknown(), stored, names)  # NB: after a restart, by the leaves as they were
+        steps, sources = list[tuple[Words, Words]](), list[tuple[Words, Words]]()
+        for at, slots in enumerate(self._slots):
+            mine = np.flatnonzero((keys[:, self._number] == at) & (times != 0))
+            if len(mine):
+                own, place = np.ascontiguousarray(keys[mine][:, slots]), (False, at)
+                stored[place].pool.upsert(own, np.ascontiguousarray(times[mine])[:, None])
+                change = Rows(own, np.zeros(len(mine), np.int64), times[mine])
+                steps += [(pairs, n) for _, pairs, _, n in layout.steps.derive(place, change, stored, names)]
+                sources += [(found, n) for _, found, _, n in layout.sources.derive(place, change, stored, names)]
+        changed, given = self._add_steps(rows, steps), _NO_ROWS
+        if sources:
+            found, often = add_up(sources)
+            given = np.column_stack([*rows.intern(found), often])
+        self._learn(rows, rows.unknown_of(np.concatenate([changed[:, 1], given[:, 1]])), stored, names)
+        try:
+            found, often = rows.propagate(
+                given, changed, self._kind.most, lambda numbers: self._learn(rows, numbers, stored, names)
+            )
+        except EndlessError:
+            raise endless(self._kind) from None
+        return self._rows.of_keys(found, often, self._titles, names, is_distinct=True) if len(found) else {}
+
+    def _rows_of(self, store: Store) -> GroupedRows:
+        rows = store[self._layout.rows]
+        assert isinstance(rows, GroupedRows)
+        return rows
+
+    def _add_steps(self, rows: GroupedRows, parts: list[tuple[Words, Words]]) -> Words:
+        """Add to how often nodes derive nodes, from pairs of their keys; the steps that came and went."""
+        if not parts:
+            return _NO_ROWS
+        pairs, times = add_up(parts)
+        width = len(self._layout.rest)
+        return rows.add_steps(rows.intern_nodes(pairs[:, :width]), rows.intern_nodes(pairs[:, width:]), times)
+
+    def _learn(self, rows: GroupedRows, numbers: Words, stored: dict[Place, Stored], names: Dictionary) -> None:
+        """Find the steps of nodes, and of those that are new in them, some rounds of them."""
+        for _ in range(_ROUNDS):
+            if not len(numbers):
+                return
+            keys = np.ascontiguousarray(rows.nodes.keys[numbers])
+            new = Rows(keys, np.zeros(len(keys), np.int64), np.ones(len(keys), np.int64))
+            found = [(pairs, n) for _, pairs, _, n in self._layout.steps.derive(_NODES, new, stored, names)]
+            rows.learn(numbers)
+            numbers = rows.unknown_of(self._add_steps(rows, found)[:, 1])
+
+
+def _stored(store: Store, name: PoolName, width: int) -> Stored:
+    """Return the rows of a leaf, to be joined."""
+    return Stored(store.pool(name), width, False, False, is_counted=True)

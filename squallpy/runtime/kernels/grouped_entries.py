@@ -1,0 +1,211 @@
+"""Entries of grouped rows: a group's rows in one small table, the steps of nodes, and the groups that have a node.
+
+    group 3:   (7, 1): 1, chosen      (9, 2): 2, chosen      (9, 4): 1        node, iteration: number of derivations
+    steps:     7 → 9, 9 → 4           members:  7: groups 3, 5
+
+A row is there if one of its entries is *chosen*, that of its least iteration, its rank. Tables have words, of node,
+iteration and number, and pairs only where these are large.
+"""
+
+from typing import Final
+
+from squallpy.runtime.kernels.arena_tables import (
+    KEY,
+    OWNED,
+    PAIRS,
+    STATE,
+    UNIT,
+    WORDS,
+    block_of,
+    bucket_of,
+    class_for,
+    enter,
+    first_of,
+    free_place,
+    give_block,
+    length_of,
+    matches,
+    next_bucket,
+    places_of,
+    set_block,
+    take_block,
+    units_of,
+)
+from squallpy.runtime.kernels.intrinsics import load, load32, store
+from squallpy.runtime.kernels.kernel_compiler import inlined
+from squallpy.runtime.kernels.memory_area import CONSTANTS
+
+# Regions of the area, each an address and a number of words in the frame.
+GROUPS: Final = CONSTANTS  # heads of tables of rows
+ROWS: Final = CONSTANTS + 2
+NODES: Final = CONSTANTS + 4  # heads of tables of steps; OWNED: they are known
+STEPS: Final = CONSTANTS + 6
+LISTS: Final = CONSTANTS + 8  # heads of sets of groups
+MEMBERS: Final = CONSTANTS + 10
+
+# Scalars in the head: the last iteration of any entry, all entries, nodes with known steps, and the state of arenas.
+LAST: Final = 1
+ENTRIES: Final = 2
+KNOWN: Final = 3
+ROWS_STATE: Final = 4
+STEPS_STATE: Final = ROWS_STATE + STATE
+MEMBERS_STATE: Final = STEPS_STATE + STATE
+SCALARS: Final = MEMBERS_STATE + STATE
+
+LISTED: Final = 1 << 28  # flags of an entry's word, above the key: perhaps to be dropped when the group is done
+NOTED: Final = 1 << 29  # chosen before the batch
+CHOSEN: Final = 1 << 30
+ONLY: Final = 1 << 31  # there is no other entry of the node
+_TAG: Final = 32  # bits below the iteration; in tables of WORDS it has 16, and the number of derivations is above
+_SHORT: Final = (1 << 16) - 1
+_COUNT: Final = 48
+_MOST: Final = (1 << 15) - 1
+NEVER: Final = 1 << 31
+LOW: Final = (1 << 32) - 1
+
+AHEAD: Final = 8  # rows for whose lines is asked in advance
+INLINE: Final = 3  # steps of a node that are in its head
+
+
+@inlined
+def kind_of(head: int) -> int:
+    """Return the kind of a table of rows: pairs only where an iteration or a number is too large for words."""
+    return WORDS + (load(head, 0) & OWNED)
+
+
+@inlined
+def iteration_of(word: int, kind: int) -> int:
+    """Return the iteration of an entry."""
+    return word >> _TAG & _SHORT if kind == WORDS else word >> _TAG
+
+
+@inlined
+def count_at(table: int, at: int, kind: int) -> int:
+    """Return the number of derivations of the entry at a place."""
+    return load(table, at) >> _COUNT if kind == WORDS else load(table, 2 * at + 1)
+
+
+@inlined
+def word_at(table: int, at: int, kind: int) -> int:
+    return load(table, at << (kind - 1))
+
+
+@inlined
+def mark(table: int, at: int, kind: int, word: int) -> None:
+    """Store an entry's word with other flags."""
+    store(table, at << (kind - 1), word)
+
+
+@inlined
+def set_entry(table: int, at: int, kind: int, key: int, flags: int, iteration: int, count: int) -> None:
+    if kind == WORDS:
+        store(table, at, count << _COUNT | iteration << _TAG | flags | key)
+    else:
+        store(table, 2 * at, iteration << _TAG | flags | key)
+        store(table, 2 * at + 1, count)
+
+
+@inlined
+def _widen(head: int, state: int, arena: int) -> None:
+    """Make pairs of the words of a table, for which there is room."""
+    places, table, size_class = places_of(head, WORDS), block_of(head, arena), class_for(length_of(head) + 1, PAIRS)
+    block = take_block(state, arena, size_class)
+    size, target = 4 * units_of(size_class) >> PAIRS, arena + UNIT * block
+    for i in range(places):
+        word = load(table, i)
+        if word != 0:
+            at = free_place(target, size, word & KEY, PAIRS)
+            set_entry(target, at, PAIRS, word & KEY, word & (15 << 28), iteration_of(word, WORDS), word >> _COUNT)
+    give_block(head, state, arena)
+    set_block(head, block, size_class, OWNED)
+
+
+@inlined
+def chosen_place(table: int, places: int, key: int, kind: int) -> int:
+    """Find the place of a key's chosen entry, or −1."""
+    bucket = start = bucket_of(key, places, kind)
+    while True:
+        found = matches(table, places, bucket, key, kind)
+        while found != 0:
+            at = first_of(found, bucket, kind)
+            if word_at(table, at, kind) & CHOSEN != 0:
+                return at
+            found &= found - 1
+        if matches(table, places, bucket, 0, kind) != 0:
+            return -1
+        bucket = next_bucket(bucket, places, kind)
+        if bucket == start:
+            return -1
+
+
+@inlined
+def add_derivations(head: int, state: int, arena: int, key: int, iteration: int, amount: int) -> int:
+    """Add derivations of a node in an iteration to a table; the place of the entry, −1 if there is none."""
+    kind = kind_of(head)
+    places, table, only, found = places_of(head, kind), block_of(head, arena), ONLY, -1
+    if places > 0:
+        bucket = start = bucket_of(key, places, kind)
+        while found < 0:
+            same = matches(table, places, bucket, key, kind)
+            while same != 0:
+                at = first_of(same, bucket, kind)
+                word = word_at(table, at, kind)
+                if iteration_of(word, kind) == iteration:
+                    found = at
+                    break
+                mark(table, at, kind, word & ~ONLY)
+                only = 0
+                same &= same - 1
+            if found >= 0 or matches(table, places, bucket, 0, kind) != 0:
+                break
+            bucket = next_bucket(bucket, places, kind)
+            if bucket == start:
+                break
+    if found >= 0:
+        count = count_at(table, found, kind) + amount
+        if kind == PAIRS:
+            store(table, 2 * found + 1, count)
+            return found
+        if -_MOST <= count <= _MOST:
+            store(table, found, load(table, found) + (amount << _COUNT))
+            return found
+    elif amount == 0:
+        return -1
+    if kind == WORDS and (found >= 0 or iteration > _SHORT or not -_MOST <= amount <= _MOST):
+        _widen(head, state, arena)
+        kind = PAIRS
+        if found >= 0:
+            table = block_of(head, arena)
+            at = place_of(table, places_of(head, PAIRS), key, iteration, PAIRS)
+            store(table, 2 * at + 1, load(table, 2 * at + 1) + amount)
+            return at
+    at = enter(head, state, arena, key, kind)
+    set_entry(block_of(head, arena), at, kind, key, only, iteration, amount)
+    return at
+
+
+@inlined
+def place_of(table: int, places: int, key: int, iteration: int, kind: int) -> int:
+    """Find the place of the entry of a node and an iteration, or −1."""
+    bucket = start = bucket_of(key, places, kind)
+    while True:
+        found = matches(table, places, bucket, key, kind)
+        while found != 0:
+            at = first_of(found, bucket, kind)
+            if iteration_of(word_at(table, at, kind), kind) == iteration:
+                return at
+            found &= found - 1
+        if matches(table, places, bucket, 0, kind) != 0:
+            return -1
+        bucket = next_bucket(bucket, places, kind)
+        if bucket == start:
+            return -1
+
+
+@inlined
+def targets_of(node: int, arena: int) -> int:
+    """Return the address of the nodes, of 32 bits each, that the node whose head is given derives.
+
+    A head is their number and OWNED, then three of them, or the first unit of a block with all and its size class.
+    """
+    return node + 4 if load32(node, 0) >> 1 <= INLINE else arena + UNIT * load32(node, 1)

@@ -1,0 +1,253 @@
+"""Rows of a fixpoint in groups that do not meet, each with its rows in one block.
+
+    reach(x, y2) ← reach(x, y) ⋈ edge(y, y2)        group: x      node: y      step: y → y2
+
+    rows = GroupedRows(2, (0,))
+    rows.intern([[7, 1]])                               →   group 0, node 0
+    rows.propagate([[0, 0, 1]], [], 100, expand)        →   [[7, 1]], [1], and what the steps of node 0 add
+
+A row is of the group with its values of some columns, which every rule copies, and a node, those of the others. So what
+rules derive from a row depends on its node alone: the steps of nodes are found once, by joins, and all groups follow
+them. In large groups a row takes 26 bytes with the places where it is found, a record of a pool with its indexes 60.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from squallpy.base.rings import Payload, Ring
+from squallpy.runtime.kernels import grouped_contents as contents
+from squallpy.runtime.kernels import grouped_entries as entries
+from squallpy.runtime.kernels import grouped_steps as at
+from squallpy.runtime.kernels.arena_tables import KEY, OWNED, UNIT
+from squallpy.runtime.kernels.memory_area import CONSTANTS, Area
+from squallpy.runtime.kernels.memory_regions import HEAP, Storage, Words
+from squallpy.runtime.kernels.numbered_keys import NumberedKeys
+from squallpy.runtime.kernels.pool import Pool
+from squallpy.runtime.kernels.view_container import Container
+
+_COUNT: Final = Payload((Ring.COUNT,))
+_REGIONS: Final = ("groups", "rows", "nodes", "steps", "lists", "members")
+_BIRTH: Final = 512
+_SCRATCH: Final = 1 << 13  # events, and so on, for which there is room at first
+_LOW: Final = (1 << 32) - 1
+_NONE: Final = np.empty(0, np.int64)
+
+Expand = Callable[[Words], None]
+"""Function that finds the steps of nodes, given by their numbers, and adds them."""
+
+
+class EndlessError(Exception):
+    """Derivations that go on after the last iteration that may be."""
+
+
+class GroupedRows(Container):
+    """A container of rows, each with an iteration as last column of its key, and how many derivations it has in it.
+
+    Args:
+        width: Columns of a row.
+        group: The columns that rows of a group agree on.
+        slices: Columns of nodes to look these up by.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        group: tuple[int, ...],
+        slices: tuple[tuple[int, ...], ...] = (),
+        storage: Storage = HEAP,
+        name: str = "rows",
+    ) -> None:
+        self.key_width, self.payload = width + 1, _COUNT
+        self._group, self._rest = list(group), [c for c in range(width) if c not in group]
+        picks = [self._group.index(c) if c in group else ~self._rest.index(c) for c in range(width)]
+        self._picks = np.array(picks, np.int64)
+        self.groups = NumberedKeys(len(self._group), (), storage, f"{name}.groups")
+        self.nodes = NumberedKeys(len(self._rest), slices, storage, f"{name}.nodes")
+        self._times = Pool(2, _COUNT, ((0,),), storage, f"{name}.times")
+        """How often a node derives another, by their numbers."""
+        self._new_groups, self._new_nodes = list[Words](), list[Words]()
+        self._area = Area(storage, name, dict.fromkeys(_REGIONS, _BIRTH), scalars=entries.SCALARS)
+
+    def intern(self, rows: Words) -> tuple[Words, Words]:
+        """Return the numbers of the groups and nodes of rows."""
+        groups, new = self.groups.intern(np.ascontiguousarray(rows[:, self._group]))
+        self._new_groups.append(new)
+        return groups, self.intern_nodes(rows[:, self._rest])
+
+    def intern_nodes(self, keys: Words) -> Words:
+        """Return the numbers of nodes."""
+        numbers, new = self.nodes.intern(np.ascontiguousarray(keys))
+        self._new_nodes.append(new)
+        self._make_room_for_heads()
+        return numbers
+
+    def unknown(self) -> Words:
+        """List the nodes whose steps are not known, between two batches."""
+        if len(self.nodes) == self._area.head[entries.KNOWN]:
+            return _NONE
+        lists = self._heads(entries.LISTS)[:, 1] & _LOW
+        return np.flatnonzero((self._heads(entries.NODES)[:, 0] & OWNED == 0) & (lists != 0))
+
+    def unknown_of(self, numbers: Words) -> Words:
+        """List those of some nodes whose steps are not known."""
+        return np.unique(numbers[self._heads(entries.NODES)[numbers, 0] & OWNED == 0])
+
+    def add_steps(self, sources: Words, targets: Words, times: Words) -> Words:
+        """Add to how often nodes derive nodes, each pair once; return those of which one does now, or no longer.
+
+        Returned are rows of node, node, and 1 or −1.
+        """
+        pairs = np.column_stack([sources, targets])
+        before = self._times.get(pairs)[:, 0]
+        self._times.upsert(pairs, np.ascontiguousarray(times)[:, None])
+        signs = (before + times > 0).astype(np.int64) - (before > 0)
+        changed = np.flatnonzero(signs)
+        steps = np.column_stack([pairs[changed], signs[changed]])
+        self._run(contents.change_steps, steps, entries.STEPS)
+        return steps
+
+    def learn(self, numbers: Words) -> None:
+        """Note that all steps of nodes are known, which were not."""
+        self._area.head[entries.KNOWN] += len(numbers)
+        self._heads(entries.NODES)[numbers, 0] |= OWNED
+
+    def propagate(self, sources: Words, steps: Words, most: int, expand: Expand) -> tuple[Words, Words]:
+        """Derive what follows from changes; return rows that came and went, and 1 or −1 for each.
+
+        Args:
+            sources: Group, node, and how many derivations there are more in iteration 1.
+            steps: Node, node, and 1 or −1, as `add_steps` has returned them.
+            most: The iteration after which there may be none.
+
+        Raises:
+            EndlessError: There are.
+        """
+        zeros = [np.zeros(size, np.int64) for size in (self.groups.top, self.nodes.top, self.nodes.top)]
+        order, starts, tasks, cones, begins = at.list_tasks(self._area.current(), sources, steps, *zeros)
+        scratch = {need: np.zeros(_SCRATCH, np.int64) for need in (at.NEEDS_EVENTS, at.NEEDS_EMITS, at.NEEDS_GONE)}
+        scratch[at.NEEDS_OUT] = np.zeros(max(_SCRATCH, 4 * len(tasks)), np.int64)
+        iterations, state = 64, np.zeros(at.BATCH_STATE, np.int64)
+        heads, bits = np.zeros(2 * iterations, np.int64), np.zeros(1, np.int64)
+        while True:
+            answer = at.propagate(
+                self._area.current(),
+                order,
+                starts,
+                tasks,
+                zeros[1],
+                cones,
+                begins,
+                sources,
+                steps,
+                scratch[at.NEEDS_EVENTS],
+                heads,
+                bits,
+                scratch[at.NEEDS_EMITS],
+                scratch[at.NEEDS_GONE],
+                scratch[at.NEEDS_OUT],
+                state,
+                most,
+            )
+            if answer == at.DONE:
+                break
+            if answer == at.ENDLESS:
+                raise EndlessError
+            if answer == at.UNKNOWN_STEPS:
+                emitted = scratch[at.NEEDS_EMITS][: 2 * state[at.EMITS] : 2]
+                expand(self.unknown_of((emitted >> 1) - 1))
+            elif answer == at.NEEDS_ROWS:
+                self._area.grow(_region(entries.ROWS), 2 * self._area.words(_region(entries.ROWS)))
+            elif answer == at.NEEDS_ITERATIONS:
+                heads, bits = (np.concatenate([array, np.zeros_like(array)]) for array in (heads, bits))
+            else:
+                scratch[answer] = np.concatenate([scratch[answer], np.zeros_like(scratch[answer])])
+        out = scratch[at.NEEDS_OUT][: state[at.OUT]]
+        self._run(contents.update_members, out, entries.MEMBERS)
+        found = contents.rows_of(out, self.groups.keys, self.nodes.keys, self._picks)
+        gone = out[out & 1 != 0]
+        self._new_groups.append(gone >> 33)
+        self._new_nodes.append(gone >> 1 & _LOW)
+        self._forget_empty()
+        return found
+
+    def _forget_empty(self) -> None:
+        """Drop those groups and nodes that have no rows, among those that are new or have lost some."""
+        groups, nodes = np.concatenate([_NONE, *self._new_groups]), np.concatenate([_NONE, *self._new_nodes])
+        self._new_groups.clear()
+        self._new_nodes.clear()
+        empty = np.unique(groups[self._heads(entries.GROUPS)[groups, 1] & _LOW == 0])
+        self.groups.drop(empty)
+        empty = np.unique(nodes[self._heads(entries.LISTS)[nodes, 1] & _LOW == 0])
+        if len(empty):
+            _, slots = self._times.slice(0, np.ascontiguousarray(empty[:, None]))
+            pairs, times = self._times.keys[slots], self._times.words[slots]
+            self._times.upsert(pairs, -times)
+            self._area.head[entries.KNOWN] -= int((self._heads(entries.NODES)[empty, 0] & OWNED).sum())
+            contents.forget_steps(self._area.current(), empty)
+            self.nodes.drop(empty)
+
+    def upsert(self, keys: Words, words: Words) -> None:
+        """Add derivations to rows in iterations, as they were: nothing follows from them."""
+        groups, nodes = self.intern(keys)
+        rows = np.column_stack([groups, nodes, keys[:, -1], words[:, 0]])
+        self._run(contents.add_rows, rows, entries.ROWS, entries.MEMBERS)
+        self._new_groups.append(groups)
+        self._new_nodes.append(nodes)
+        self._forget_empty()
+
+    def rows(self) -> tuple[Words, Words]:
+        """Make keys, rows with their iterations, and how many derivations each has."""
+        found = contents.list_rows(self._area.current(), self.groups.top)
+        out = found[:, 0] << 33 | found[:, 1] << 1
+        rows, _ = contents.rows_of(out, self.groups.keys, self.nodes.keys, self._picks)
+        return np.column_stack([rows, found[:, 2]]), np.ascontiguousarray(found[:, 3:])
+
+    def clear(self) -> None:
+        area = self._area
+        area.current()
+        for place in (entries.GROUPS, entries.NODES, entries.LISTS):
+            self._heads(place)[:] = 0
+        for scalar in range(entries.LAST, entries.SCALARS):
+            area.head[scalar] = 0
+        for part in (self.groups, self.nodes, self._times):
+            part.clear()
+
+    def __len__(self) -> int:
+        return self._area.head[entries.ENTRIES]
+
+    @property
+    def usage(self) -> dict[str, int]:
+        """Rows, and bytes in use by part."""
+        arenas = {"rows": entries.ROWS_STATE, "steps": entries.STEPS_STATE, "members": entries.MEMBERS_STATE}
+        used = {part: UNIT * self._area.head[state] for part, state in arenas.items()}
+        times = self._times.usage
+        used["steps"] += sum(times.values()) - times["records"]
+        heads = 16 * (self.groups.top + 2 * self.nodes.top)
+        return {"records": len(self), **used, "index": self.groups.nbytes + self.nodes.nbytes + heads}
+
+    def _heads(self, place: int) -> Words:
+        """Return heads, of two words each, that kernels find at a place of the frame."""
+        self._area.current()
+        count = self.groups.top if place == entries.GROUPS else self.nodes.top
+        return self._area.array(_region(place))[: 2 * count].reshape(count, 2)
+
+    def _make_room_for_heads(self) -> None:
+        groups, nodes = self.groups.top, self.nodes.top
+        assert nodes < KEY and groups < 1 << 30, "a fixpoint has fewer than 2²⁸ nodes and 2³⁰ groups"
+        for place, count in ((entries.GROUPS, groups), (entries.NODES, nodes), (entries.LISTS, nodes)):
+            if 2 * count > self._area.words(_region(place)):
+                self._area.grow(_region(place), max(2 * count, 2 * self._area.words(_region(place))))
+
+    def _run(self, kernel: Callable[[Words, Words, int], int], rows: Words, *places: int) -> None:
+        """Call a kernel that returns the first row for which regions had no room, until that was the last."""
+        done = 0
+        while (done := kernel(self._area.current(), rows, done)) < len(rows):
+            for place in places:
+                self._area.grow(_region(place), 2 * self._area.words(_region(place)))
+
+
+def _region(place: int) -> int:
+    """Return the number of a region, by where its address is in the frame."""
+    return (place - CONSTANTS) // 2
