@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 
 from squallpy.base.records import dataclass
@@ -54,9 +55,12 @@ class Benchmark:
         return folder
 
     def generate_cached(self, scale: float, format: str = "parquet") -> Path:
-        """Generate the tables in the folder for temporary files, shared by all test runs."""
+        """Generate the tables in the folder for temporary files, shared by all test runs: one does, others wait."""
         folder = Path(tempfile.gettempdir()) / f"squallpy-{self.name}" / f"{format}-{scale:g}"
-        return self.generate(scale, folder, format)
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "lock").open("w") as lock:
+            flock(lock, LOCK_EX)
+            return self.generate(scale, folder, format)
 
     def main(self, usage: str | None) -> None:
         """Generate tables as the command line says: SCALE FOLDER [FORMAT]."""
