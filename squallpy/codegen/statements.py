@@ -253,10 +253,7 @@ class StatementPrinter:
 
     def _is_plain(self, delta: PoolPlan, target: PoolPlan) -> bool:
         """True if the rows of the delta, as they are, are added."""
-        update = self.update
-        same = update.variables == update.keys and delta.payload == target.payload
-        whole = update.picks == tuple(range(len(target.payload.rings))) and all(lane == () for lane in update.lanes)
-        return same and whole and not update.steps
+        return self.update.is_copy and delta.payload == target.payload
 
     def _check(self, target: PoolPlan, is_plain: bool) -> None:
         sources = {step.source for step in self.update.steps if isinstance(step, Lookup)}

@@ -115,6 +115,12 @@ class Update:
     keep: tuple[int, ...] | None = None
     partitions: int | None = None
 
+    @property
+    def is_copy(self) -> bool:
+        """True if the rows of the delta, as they are, are added to a target of the same payload."""
+        is_whole = self.picks == tuple(range(len(self.lanes))) and all(lane == () for lane in self.lanes)
+        return is_whole and not self.steps and self.keep is None and self.keys == self.variables
+
 
 @dataclass(frozen=True, slots=True)
 class Derive:

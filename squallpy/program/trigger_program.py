@@ -8,7 +8,7 @@ An `AuxiliaryRelation` makes rows of a view, such as the nested aggregates of ea
 join. Its change is extracted from the groups that the batch touched (§3.2.2), and has a trigger like any relation.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from squallpy.base.records import dataclass
 from squallpy.base.rings import LaneRing
@@ -67,6 +67,12 @@ class Trigger:
     relation: Relation
     deltas: tuple[View, ...]
     statements: tuple[Statement, ...]
+
+    def with_statements(self, statements: Iterable[Statement]) -> "Trigger":
+        """Return it with these statements, and the deltas that they read."""
+        own = tuple(statements)
+        read = {ref.name for statement in own for ref in statement.refs}
+        return Trigger(self.relation, tuple(delta for delta in self.deltas if delta.name in read), own)
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,8 +99,5 @@ def _rewritten(trigger: Trigger, copies: dict[str, _Copy], order: dict[str, int]
         row = Row(name, fields, is_before=order[trigger.relation.name] <= order[name] and not ref.is_after)
         return Ref(source.name, tuple(ref.variables[i] for i in copy.group), (), row)
 
-    statements = tuple(
-        replace(s, refs=tuple(map(through, s.refs))) for s in trigger.statements if s.target not in copies
-    )
-    read = {s.refs[0].name for s in statements} | {ref.name for s in statements for ref in s.refs}
-    return Trigger(trigger.relation, tuple(d for d in trigger.deltas if d.name in read), statements)
+    kept = (s for s in trigger.statements if s.target not in copies)
+    return trigger.with_statements(replace(s, refs=tuple(map(through, s.refs))) for s in kept)

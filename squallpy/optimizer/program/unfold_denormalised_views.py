@@ -157,9 +157,7 @@ def _unfolded(statement: Statement, joins: Mapping[str, _Join], changed: str, co
 
 def _without(trigger: Trigger, views: Collection[str]) -> Trigger:
     """Drop the statements that add to some views, and deltas that nothing reads then."""
-    statements = tuple(s for s in trigger.statements if s.target not in views)
-    read = {s.refs[0].name for s in statements} | {ref.name for s in statements for ref in s.refs}
-    return replace(trigger, statements=statements, deltas=tuple(d for d in trigger.deltas if d.name in read))
+    return trigger.with_statements(s for s in trigger.statements if s.target not in views)
 
 
 def _read(triggers: Sequence[Trigger]) -> set[str]:

@@ -26,23 +26,7 @@ def find_copies(plan: Plan, runs: Iterable[CompiledRun], sums: dict[str, Pool]) 
         is_one = run.code.stop == run.code.first + 1 and not run.code.unique
         if is_one and isinstance(step, Update) and step.target in results:
             alone = sum(update.target == step.target for update in updates) == 1
-            if (
-                alone
-                and step.delta in sums
-                and _is_copy(step, results[step.target].payload == sums[step.delta].payload)
-            ):
+            same = step.delta in sums and results[step.target].payload == sums[step.delta].payload
+            if alone and same and step.is_copy:
                 found[step.target] = step.delta
     return found
-
-
-def _is_copy(update: Update, same_payload: bool) -> bool:
-    """True if a statement adds the rows of its delta, as they are."""
-    width = len(update.picks)
-    return (
-        same_payload
-        and not update.steps
-        and update.keep is None
-        and update.keys == update.variables
-        and update.picks == tuple(range(width))
-        and all(lane == () for lane in update.lanes)
-    )
