@@ -24,12 +24,12 @@ from squallpy.logical.expressions import Column
 from squallpy.logical.recursion import Growth
 from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.program.auxiliary.fixpoint import Fixpoint
+from squallpy.runtime.auxiliary.fixpoint_leaves import FixpointLeaves
 from squallpy.runtime.auxiliary.fixpoint_rules import Place, Rows, RuleEvaluators, Stored, delta_plans, slices_of
 from squallpy.runtime.auxiliary.fixpoint_tables import TableState, add_up, split_by_iteration, table_state
-from squallpy.runtime.auxiliary.maintainer import COUNT, Maintainer, RowDeltas, TouchedGroups
+from squallpy.runtime.auxiliary.maintainer import Maintainer, RowDeltas, TouchedGroups
 from squallpy.runtime.kernels.memory_regions import Words
-from squallpy.runtime.messages.deltas import Delta, numbered
-from squallpy.runtime.state.pool_names import PoolName, Role
+from squallpy.runtime.messages.deltas import Delta
 from squallpy.runtime.state.state_store import PoolLayout, Store
 
 Agenda = defaultdict[int, list[tuple[int, Words, Words]]]  # by iteration: table, keys, times
@@ -46,7 +46,7 @@ def endless(kind: Fixpoint) -> SquallError:
 class _Layout:
     """The tables and leaves of a fixpoint, with their pools."""
 
-    def __init__(self, name: str, kind: Fixpoint) -> None:
+    def __init__(self, name: str, aux: AuxiliaryPlan, kind: Fixpoint) -> None:
         self.plans = delta_plans(kind.rules)
         self.tables = list[TableState]()
         for at, table in enumerate(kind.tables):
@@ -55,18 +55,11 @@ class _Layout:
             key = len(columns) if table.growth is Growth.UNION else None
             slices = slices_of(self.plans, (True, at), key)
             self.tables.append(table_state(table, f"{name} {at}", columns, slices))
-        self.leaves = [PoolName(f"{name} leaf {at}", Role.FIXPOINT) for at in range(len(kind.leaves))]
-        self.slots = [leaf.slots for leaf in kind.leaves]
+        self.leaves = FixpointLeaves(name, aux, kind, is_set=False)
 
     def pools(self) -> tuple[PoolLayout, ...]:
         """Return the pools of all leaves and tables."""
-        own = [
-            PoolLayout(
-                name, len(slots), COUNT, slices=slices_of(self.plans, (False, at), len(slots)), numbered=numbered(slots)
-            )
-            for at, (name, slots) in enumerate(zip(self.leaves, self.slots, strict=True))
-        ]
-        return (*own, *(layout for table in self.tables for layout in table.layouts()))
+        return (*self.leaves.layouts(self.plans), *(layout for table in self.tables for layout in table.layouts()))
 
 
 class FixpointMaintainer(Maintainer):
@@ -74,11 +67,7 @@ class FixpointMaintainer(Maintainer):
 
     def __init__(self, feed: Feed, aux: AuxiliaryPlan) -> None:
         assert isinstance(aux.kind, Fixpoint)
-        kind, self._kind, self._layout = aux.kind, aux.kind, _Layout(feed.relation.name, aux.kind)
-        self._source, self._count = aux.source.name, aux.source.payload.offsets[aux.output.count]
-        keys = aux.source.keys
-        self._number = keys.index(kind.number)
-        self._slots = [[keys.index(slot) for slot in leaf.slots] for leaf in kind.leaves]
+        kind, self._kind, self._layout = aux.kind, aux.kind, _Layout(feed.relation.name, aux, aux.kind)
         self._rules = RuleEvaluators(self._layout.plans, [table.columns for table in self._layout.tables])
         self._is_tagged = len(kind.tables) > 1
         columns = [Column(-1, "", INT, False)] if self._is_tagged else []
@@ -92,25 +81,17 @@ class FixpointMaintainer(Maintainer):
     def layouts(feed: Feed, aux: AuxiliaryPlan) -> tuple[PoolLayout, ...]:
         """Return the pools of leaves and of recursive tables."""
         assert isinstance(aux.kind, Fixpoint)
-        return _Layout(feed.relation.name, aux.kind).pools()
+        return _Layout(feed.relation.name, aux, aux.kind).pools()
 
     def deltas(self, store: Store, touched: TouchedGroups | None) -> dict[str, Delta]:
         assert touched is not None
-        keys, before = touched
-        if not len(keys):
+        if not len(touched[0]):
             return {}
-        now = store.pool(self._source).get(keys)[:, self._count]
-        times = np.maximum(now, 0) - np.maximum(before[:, self._count], 0)
         agenda: Agenda = defaultdict(list)
-        stored = {(True, at): table.stored(store) for at, table in enumerate(self._layout.tables)}
-        for at, name in enumerate(self._layout.leaves):
-            stored[False, at] = Stored(store.pool(name), len(self._slots[at]), False, False, is_counted=True)
-        for at, slots in enumerate(self._slots):
-            mine = np.flatnonzero((keys[:, self._number] == at) & (times != 0))
-            if len(mine):
-                own, place = np.ascontiguousarray(keys[mine][:, slots]), (False, at)
-                stored[place].pool.upsert(own, np.ascontiguousarray(times[mine])[:, None])
-                self._derive(place, Rows(own, np.zeros(len(mine), np.int64), times[mine]), stored, agenda, store)
+        stored = self._layout.leaves.stored(store)
+        stored |= {(True, at): table.stored(store) for at, table in enumerate(self._layout.tables)}
+        for place, change in self._layout.leaves.changes(store, touched, stored):
+            self._derive(place, change, stored, agenda, store)
         changes = self._iterate(store, stored, agenda)
         return self._report(store, changes)
 

@@ -16,6 +16,7 @@ from squallpy.logical.expressions import Column
 from squallpy.physical.plan import AuxiliaryPlan, Feed
 from squallpy.program.auxiliary.fixpoint import Atom, Fixpoint, Rule
 from squallpy.runtime.auxiliary.fixpoint import endless
+from squallpy.runtime.auxiliary.fixpoint_leaves import FixpointLeaves
 from squallpy.runtime.auxiliary.fixpoint_rules import Place, Rows, RuleEvaluators, Stored, delta_plans, slices_of
 from squallpy.runtime.auxiliary.fixpoint_tables import add_up
 from squallpy.runtime.auxiliary.maintainer import COUNT, Maintainer, RowDeltas, TouchedGroups
@@ -34,7 +35,7 @@ _NO_ROWS = np.empty((0, 3), np.int64)
 class _Layout:
     """The leaves, the nodes and the table of a fixpoint, with their pools."""
 
-    def __init__(self, name: str, kind: Fixpoint) -> None:
+    def __init__(self, name: str, aux: AuxiliaryPlan, kind: Fixpoint) -> None:
         fields = kind.tables[0].relation.fields
         self.columns = tuple(Column(-1 - i, f.name, f.type, f.nullable) for i, f in enumerate(fields))
         self.group = kind.stable_columns
@@ -44,22 +45,15 @@ class _Layout:
         of_leaves = delta_plans([rule for rule in kind.rules if not any(a.is_recursive for a in rule.atoms)])
         self.steps = RuleEvaluators(of_nodes, [(*own, *own)])
         self.sources = RuleEvaluators(of_leaves, [self.columns])
-        self.leaves = [PoolName(f"{name} leaf {at}", Role.FIXPOINT) for at in range(len(kind.leaves))]
-        self.slots = [leaf.slots for leaf in kind.leaves]
+        self.leaves = FixpointLeaves(name, aux, kind, is_set=True)
         self.rows = PoolName(f"{name} 0 groups", Role.FIXPOINT)
 
     def pools(self) -> tuple[PoolLayout, ...]:
         """Return the pools of all leaves and of the table."""
         plans = self.steps.plans
-        own = [
-            PoolLayout(
-                name, len(slots), COUNT, slices=slices_of(plans, (False, at), len(slots)), numbered=numbered(slots)
-            )
-            for at, (name, slots) in enumerate(zip(self.leaves, self.slots, strict=True))
-        ]
         slices = slices_of(plans, _NODES, len(self.rest))
         return (
-            *own,
+            *self.leaves.layouts(plans),
             PoolLayout(
                 self.rows, len(self.columns) + 1, COUNT, slices, numbered=numbered(self.columns), agreeing=self.group
             ),
@@ -82,11 +76,7 @@ class GroupedFixpointMaintainer(Maintainer):
 
     def __init__(self, feed: Feed, aux: AuxiliaryPlan) -> None:
         assert isinstance(aux.kind, Fixpoint)
-        kind, self._kind, self._layout = aux.kind, aux.kind, _Layout(feed.relation.name, aux.kind)
-        self._source, self._count = aux.source.name, aux.source.payload.offsets[aux.output.count]
-        keys = aux.source.keys
-        self._number = keys.index(kind.number)
-        self._slots = [[keys.index(slot) for slot in leaf.slots] for leaf in kind.leaves]
+        self._kind, self._layout = aux.kind, _Layout(feed.relation.name, aux, aux.kind)
         columns = self._layout.columns
         self._titles = {
             title: (at, c) for at, ((title, _), c) in enumerate(zip(aux.output.items, columns, strict=True))
@@ -97,28 +87,20 @@ class GroupedFixpointMaintainer(Maintainer):
     def layouts(feed: Feed, aux: AuxiliaryPlan) -> tuple[PoolLayout, ...]:
         """Return the pools of leaves and of the recursive table."""
         assert isinstance(aux.kind, Fixpoint)
-        return _Layout(feed.relation.name, aux.kind).pools()
+        return _Layout(feed.relation.name, aux, aux.kind).pools()
 
     def deltas(self, store: Store, touched: TouchedGroups | None) -> dict[str, Delta]:
         assert touched is not None
-        keys, before = touched
-        if not len(keys):
+        if not len(touched[0]):
             return {}
-        now = store.pool(self._source).get(keys)[:, self._count]
-        times = (now > 0).astype(np.int64) - (before[:, self._count] > 0)
         rows, layout, names = self._rows_of(store), self._layout, store.dictionary
-        stored = {(False, at): _stored(store, name, len(layout.slots[at])) for at, name in enumerate(layout.leaves)}
+        stored = layout.leaves.stored(store)
         stored[_NODES] = Stored(rows.nodes.pool, len(layout.rest), False, False, is_counted=False)
         self._learn(rows, rows.unknown(), stored, names)  # NB: after a restart, by the leaves as they were
         steps, sources = list[tuple[Words, Words]](), list[tuple[Words, Words]]()
-        for at, slots in enumerate(self._slots):
-            mine = np.flatnonzero((keys[:, self._number] == at) & (times != 0))
-            if len(mine):
-                own, place = np.ascontiguousarray(keys[mine][:, slots]), (False, at)
-                stored[place].pool.upsert(own, np.ascontiguousarray(times[mine])[:, None])
-                change = Rows(own, np.zeros(len(mine), np.int64), times[mine])
-                steps += [(pairs, n) for _, pairs, _, n in layout.steps.derive(place, change, stored, names)]
-                sources += [(found, n) for _, found, _, n in layout.sources.derive(place, change, stored, names)]
+        for place, change in layout.leaves.changes(store, touched, stored):
+            steps += [(pairs, n) for _, pairs, _, n in layout.steps.derive(place, change, stored, names)]
+            sources += [(found, n) for _, found, _, n in layout.sources.derive(place, change, stored, names)]
         changed, given = self._add_steps(rows, steps), _NO_ROWS
         if sources:
             found, often = add_up(sources)
@@ -155,8 +137,3 @@ class GroupedFixpointMaintainer(Maintainer):
             found = [(pairs, n) for _, pairs, _, n in self._layout.steps.derive(_NODES, new, stored, names)]
             rows.learn(numbers)
             numbers = rows.unknown_of(self._add_steps(rows, found)[:, 1])
-
-
-def _stored(store: Store, name: PoolName, width: int) -> Stored:
-    """Return the rows of a leaf, to be joined."""
-    return Stored(store.pool(name), width, False, False, is_counted=True)

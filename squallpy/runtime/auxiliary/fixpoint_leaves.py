@@ -1,0 +1,63 @@
+"""The leaves of a fixpoint: what its rules read that is not recursive, each in a pool of its own.
+
+All of them are terms of one view, whose groups have the number of their leaf.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from squallpy.physical.plan import AuxiliaryPlan
+from squallpy.program.auxiliary.fixpoint import Fixpoint
+from squallpy.runtime.auxiliary.fixpoint_rules import DeltaPlan, Place, Rows, Stored, slices_of
+from squallpy.runtime.auxiliary.maintainer import COUNT, TouchedGroups
+from squallpy.runtime.messages.deltas import numbered
+from squallpy.runtime.state.pool_names import PoolName, Role
+from squallpy.runtime.state.state_store import PoolLayout, Store
+
+
+class FixpointLeaves:
+    """The pools of leaves, and their changes.
+
+    Args:
+        name: The prefix of the pools.
+        is_set: How often a row is there does not count.
+    """
+
+    def __init__(self, name: str, aux: AuxiliaryPlan, kind: Fixpoint, is_set: bool) -> None:
+        self._names = [PoolName(f"{name} leaf {at}", Role.FIXPOINT) for at in range(len(kind.leaves))]
+        self._columns = [leaf.slots for leaf in kind.leaves]
+        self._source, self._count = aux.source.name, aux.source.payload.offsets[aux.output.count]
+        keys = aux.source.keys
+        self._number, self._most = keys.index(kind.number), 1 if is_set else None
+        self._slots = [[keys.index(slot) for slot in slots] for slots in self._columns]
+
+    def layouts(self, plans: Iterable[DeltaPlan]) -> Iterator[PoolLayout]:
+        """Yield the pools, with the slices by which rules look rows up."""
+        plans = [*plans]
+        for at, (name, slots) in enumerate(zip(self._names, self._columns, strict=True)):
+            slices = slices_of(plans, (False, at), len(slots))
+            yield PoolLayout(name, len(slots), COUNT, slices=slices, numbered=numbered(slots))
+
+    def stored(self, store: Store) -> dict[Place, Stored]:
+        """Return the rows of all leaves, to be joined."""
+        pools = (store.pool(name) for name in self._names)
+        widths = map(len, self._columns)
+        return {
+            (False, at): Stored(pool, width, False, False, is_counted=True)
+            for at, (pool, width) in enumerate(zip(pools, widths, strict=True))
+        }
+
+    def changes(
+        self, store: Store, touched: TouchedGroups, stored: dict[Place, Stored]
+    ) -> Iterator[tuple[Place, Rows]]:
+        """Bring one leaf after the other up to date, and yield what changed in it."""
+        keys, before = touched
+        now = store.pool(self._source).get(keys)[:, self._count]
+        times = np.clip(now, 0, self._most) - np.clip(before[:, self._count], 0, self._most)
+        for at, slots in enumerate(self._slots):
+            mine = np.flatnonzero((keys[:, self._number] == at) & (times != 0))
+            if len(mine):
+                own, place = np.ascontiguousarray(keys[mine][:, slots]), (False, at)
+                stored[place].pool.upsert(own, np.ascontiguousarray(times[mine])[:, None])
+                yield place, Rows(own, np.zeros(len(mine), np.int64), times[mine])
