@@ -1,5 +1,6 @@
 """The blocks of statements and exchanges of a distributed trigger program, for all relations of a batch."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
@@ -197,14 +198,19 @@ def _derivation(
 def _are_whole(blocks: tuple[StatementBlock, ...]) -> bool:
     """True if a source view is changed in the stage that looks which of its groups were, and read as it was before no
     later."""
-    for n, block in enumerate(blocks):
+    changing, last = defaultdict[str, set[int]](set), dict[str, int]()
+    for number, block in enumerate(blocks):
         for step in block.steps:
-            if isinstance(step, Derivation):
-                others = [s for other in blocks if other is not block for s in other.steps]
-                late = [s for other in blocks[n + 1 :] for s in other.steps if isinstance(s, Compute)]
-                if any(step.source in s.writes for s in others) or any(_looks_back(s, step.relation) for s in late):
-                    return False
-    return True
+            for name in step.writes:
+                changing[name].add(number)
+            if isinstance(step, Compute):
+                last |= {ref.row.relation: number for ref in step.statement.refs if ref.row and ref.row.is_before}
+    return all(
+        changing.get(step.source, set()) <= {number} and last.get(step.relation, number) <= number
+        for number, block in enumerate(blocks)
+        for step in block.steps
+        if isinstance(step, Derivation)
+    )
 
 
 def _cancel_in_place(steps: tuple[Step, ...], places: Placements) -> bool:
@@ -215,10 +221,6 @@ def _cancel_in_place(steps: tuple[Step, ...], places: Placements) -> bool:
         if isinstance(step, Compute) and places.get(step.statement.target) is RANDOM:
             found.setdefault(step.statement.target, set()).add((step.at, step.keep, step.workers))
     return all(len(ways) == 1 and RANDOM not in {at for at, *_ in ways} for ways in found.values())
-
-
-def _looks_back(step: Compute, relation: str) -> bool:
-    return any(ref.row and ref.row.relation == relation and ref.row.is_before for ref in step.statement.refs)
 
 
 @lru_cache(maxsize=4096)  # equal statements recur in several triggers and searches

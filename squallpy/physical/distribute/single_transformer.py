@@ -160,16 +160,17 @@ class Form:
 
     def _refs(self, expression: Expression, outer: "_Outer") -> Iterator[Ref]:
         """List the references that the expression joins, all at its location."""
-        match expression:
-            case Read(ref):
-                yield ref
-            case Join(left, right):
-                yield from self._refs(left, outer)
-                yield from self._refs(right, outer)
-            case Sum(_, child):
-                yield from self._refs(child, outer)
-            case Move(to, child):
-                yield self._move(to, child, outer)
+        waiting = [expression]
+        while waiting:
+            match waiting.pop():
+                case Read(ref):
+                    yield ref
+                case Join(left, right):
+                    waiting += (right, left)
+                case Sum(_, child):
+                    waiting.append(child)
+                case Move(to, child):
+                    yield self._move(to, child, outer)
 
     def _move(self, to: Location, child: Expression, outer: "_Outer") -> Ref:
         """Name the child at its new location. Raises PlacementError."""
