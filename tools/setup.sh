@@ -45,7 +45,7 @@ if [ "${1:-run}" = run ]; then
     install --editable . --group demo
     tools/java.sh
     say "archiving the classes of Spark, so that it starts in half the time"
-    .venv/bin/python -m squallpy.runtime.spark.class_data_archive
+    .venv/bin/python -m squallpy.runtime.spark.make_class_data_archive
     say "compiling the kernels that most queries call; others are when a query calls them"
     .venv/bin/python -m squallpy.runtime.kernels common
     touch .venv/installed

@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 
 Parsed = Any  # a lark Tree: its children are trees or tokens, as its rule says
 
+TERMINALS = {
+    "NAME": "a name", "QUOTED": "", "STRING": "a string", "INTEGER": "a number", "SIGNED_NUMBER": "a number",
+    "BOOLEAN": "true or false", "QUERY": "SELECT", "BODY": "a text between $$ and $$",
+    "$END": "the end of the script",
+}  # fmt: skip
+
 PACKAGE = Path(__file__).resolve().parent.parent
 
 
@@ -45,3 +51,11 @@ def _path_of_tables(grammar: Path) -> str | None:
             tables.parent.mkdir(parents=True, exist_ok=True)
     can_write = os.access(tables.parent, os.W_OK) and not sys.dont_write_bytecode
     return str(tables) if tables.is_file() or can_write else None
+
+
+def display_name(parser: "Lark", terminal: str) -> str:
+    """Name a terminal of a grammar for a message."""
+    if terminal in TERMINALS:
+        return TERMINALS[terminal]
+    known = {t.name: t.pattern for t in parser.terminals}
+    return known[terminal].value.upper() if terminal in known and known[terminal].type == "str" else ""

@@ -7,11 +7,11 @@ from squallpy.base.errors import Span, SquallError
 from squallpy.catalog.matrices import Matrix, MatrixProgram
 from squallpy.catalog.orders import OrderText
 from squallpy.frontend.ddl import declare, name_of, relation_name, token_span
-from squallpy.frontend.grammars import Parsed, load_grammar
+from squallpy.frontend.grammars import Parsed, display_name, load_grammar
 from squallpy.frontend.query import read_query as query
 from squallpy.frontend.session_statements import session_statement
 from squallpy.frontend.sink_ddl import read_sink
-from squallpy.frontend.source_text import START, Place, ScriptText, with_backslashes
+from squallpy.frontend.source_text import START, Place, ScriptText, with_backslashes, word_at
 from squallpy.frontend.statements import (
     Body,
     CreateMatrix,
@@ -28,12 +28,6 @@ from squallpy.frontend.unsupported import STATEMENTS
 
 if TYPE_CHECKING:
     from lark import Lark, Token, UnexpectedInput
-
-TERMINALS = {
-    "NAME": "a name", "QUOTED": "", "STRING": "a string", "INTEGER": "a number", "SIGNED_NUMBER": "a number",
-    "BOOLEAN": "true or false", "QUERY": "SELECT", "BODY": "a text between $$ and $$",
-    "$END": "the end of the script",
-}  # fmt: skip
 
 
 def parse_script(text: str, file: str, place: Place = START) -> list[Statement]:
@@ -164,19 +158,3 @@ def syntax_error(script: ScriptText, parser: "Lark", error: "UnexpectedInput", e
     found = f'unexpected "{word}"' if word else "the script ends too early"
     wanted = sorted({w for name in expected if (w := display_name(parser, name))})
     return SquallError("SQ1001", found, span, f"expected {' or '.join(wanted)}" if wanted else "")
-
-
-def display_name(parser: "Lark", terminal: str) -> str:
-    """Name a terminal of the grammar for a message."""
-    if terminal in TERMINALS:
-        return TERMINALS[terminal]
-    known = {t.name: t.pattern for t in parser.terminals}
-    return known[terminal].value.upper() if terminal in known and known[terminal].type == "str" else ""
-
-
-def word_at(text: str, start: int) -> str:
-    """Take the word, number or single character at an offset; empty at the end of the text."""
-    end = start
-    while end < len(text) and (text[end].isalnum() or text[end] == "_"):
-        end += 1
-    return text[start : max(end, start + 1)]

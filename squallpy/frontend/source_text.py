@@ -106,3 +106,11 @@ class ScriptText:
     def offset(self, line: int, column: int) -> int:
         """Find the offset of a 1-based line and column."""
         return self.starts[line - 1] + column - 1
+
+
+def word_at(text: str, start: int) -> str:
+    """Take the word, number or single character at an offset; empty at the end of the text."""
+    end = start
+    while end < len(text) and (text[end].isalnum() or text[end] == "_"):
+        end += 1
+    return text[start : max(end, start + 1)]

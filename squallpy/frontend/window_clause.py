@@ -17,8 +17,8 @@ from squallpy.base.errors import Span, SquallError
 from squallpy.base.records import dataclass
 from squallpy.catalog.window_spec import SessionExtent, WindowExtent
 from squallpy.frontend.ddl import micros, token_span, whole_amount
-from squallpy.frontend.grammars import Parsed, load_grammar
-from squallpy.frontend.source_text import ScriptText
+from squallpy.frontend.grammars import Parsed, display_name, load_grammar
+from squallpy.frontend.source_text import ScriptText, word_at
 from squallpy.frontend.string_literals import unquote
 
 if TYPE_CHECKING:
@@ -187,8 +187,6 @@ def _check_positive(script: ScriptText, amount: Parsed) -> None:
 
 def _mistake(script: ScriptText, parser: "Lark", error: "UnexpectedInput", end: int) -> SquallError:
     from lark import UnexpectedToken
-
-    from squallpy.frontend.script import display_name, word_at
 
     at = error.pos_in_stream if error.pos_in_stream is not None else end
     expected: set[str] = set(getattr(error, "allowed", None) or ())

@@ -14,12 +14,12 @@ from squallpy.logical.bind import Script
 from squallpy.logical.nodes import Query
 from squallpy.physical.plan import Plan
 from squallpy.plans.data_source import DataSource
-from squallpy.plans.sink import Sink
 from squallpy.session import Executor, RunOptions, Session
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from squallpy.plans.sink import Sink  # NB: for types only: `Sink.explain` makes a session of itself
     from squallpy.runtime.checkpoint.state_folders import StateLocation
     from squallpy.runtime.sources.input import Input
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class PlanSession(Session):
     """A session whose queries are the plans of sinks, which run together."""
 
-    def __init__(self, sinks: Sequence[Sink], settings: Settings | None = None, path: Path | None = None) -> None:
+    def __init__(self, sinks: "Sequence[Sink]", settings: Settings | None = None, path: Path | None = None) -> None:
         file = path or Path(sinks[0].site.file)
         super().__init__(file, _with_components(settings or Settings(), sinks), text="")
         self._sinks = tuple(sinks)
@@ -53,7 +53,7 @@ class PlanSession(Session):
         return found.tables
 
 
-def _with_components(settings: Settings, sinks: Sequence[Sink]) -> Settings:
+def _with_components(settings: Settings, sinks: "Sequence[Sink]") -> Settings:
     """Set what is pinned; there are at least as many partitions, and readers, as the widest component uses."""
     components = tuple(each for sink in sinks for each in sink.components())
     partitions = max(settings.partitions, *(each.parallelism for each in components if each.inputs), 1)
@@ -61,7 +61,7 @@ def _with_components(settings: Settings, sinks: Sequence[Sink]) -> Settings:
     return replace(settings, components=components, partitions=partitions, splits=splits)
 
 
-def _tasks(sinks: Sequence[Sink]) -> dict[str, int]:
+def _tasks(sinks: "Sequence[Sink]") -> dict[str, int]:
     """Find the tasks that read each stream, where they are pinned."""
     sources = (each for sink in sinks for each in sink.walk() if isinstance(each, DataSource))
     return {each.relation.name: each.parallelism for each in sources if each.parallelism}
@@ -83,7 +83,7 @@ class _Answers:
     def finish(self, stopped: bool) -> None: ...
 
 
-def _relations(sinks: Sequence[Sink]) -> list[Relation]:
+def _relations(sinks: "Sequence[Sink]") -> list[Relation]:
     """Collect the relations that plans read; SQ2007 for two of one name that differ."""
     found = dict[str, Relation]()
     for source in (each for sink in sinks for each in sink.walk() if isinstance(each, DataSource)):

@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING
 
 from squallpy.base.errors import Span, SquallError, nearest
 from squallpy.base.records import dataclass
+from squallpy.terminal.failures import Quit
 from squallpy.terminal.result_printer import MODES
-from squallpy.terminal.shell import Quit, Shell
 from squallpy.terminal.statement_reader import Entry
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from squallpy.terminal.shell import Shell
+
 DEEPEST = 20
 """Scripts that may read each other: more are a circle."""
-Run = Callable[[Shell, Sequence[str]], None]
+Run = Callable[["Shell", Sequence[str]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class Command:
         return sum(not word.startswith("[") for word in self.arguments.split())
 
 
-def run_command(shell: Shell, entry: Entry, file: str) -> None:
+def run_command(shell: "Shell", entry: Entry, file: str) -> None:
     """Run the command of a line; SQ7004 for an unknown one, or for arguments that do not fit."""
     word, *arguments = _words(entry, file)
     span = Span(file, entry.line + 1, entry.column + 1, len(word), " " * entry.column + entry.text)
@@ -83,7 +85,7 @@ def _nearest(word: str) -> str:
     return hint if hint.startswith("did you mean") else ".help lists the commands"
 
 
-def _help(shell: Shell, arguments: Sequence[str]) -> None:
+def _help(shell: "Shell", arguments: Sequence[str]) -> None:
     """Show all commands, or one."""
     if arguments:
         word = arguments[0] if arguments[0][0] in ".\\" else f".{arguments[0]}"
@@ -108,7 +110,7 @@ def _show(what: str) -> Run:
     return lambda shell, _: shell.execute(f"SHOW {what}")
 
 
-def _tables(shell: Shell, _: Sequence[str]) -> None:
+def _tables(shell: "Shell", _: Sequence[str]) -> None:
     """List streams, tables, views and sinks."""
     from squallpy.live.definitions import kind_of
 
@@ -116,7 +118,7 @@ def _tables(shell: Shell, _: Sequence[str]) -> None:
     shell.printer.table(_table(name=[e.name for e in entries], kind=[kind_of(e).lower() for e in entries]))
 
 
-def _schema(shell: Shell, arguments: Sequence[str]) -> None:
+def _schema(shell: "Shell", arguments: Sequence[str]) -> None:
     """Show the columns of one entry, or of all."""
     if arguments:
         shell.execute(f"DESCRIBE {_quoted(arguments[0])}")
@@ -131,12 +133,12 @@ def _schema(shell: Shell, arguments: Sequence[str]) -> None:
     shell.printer.table(_table(name=[e.name for e in entries], kind=kinds, columns=columns))
 
 
-def _plan(shell: Shell, arguments: Sequence[str]) -> None:
+def _plan(shell: "Shell", arguments: Sequence[str]) -> None:
     name, *stage = arguments
     shell.execute(f"EXPLAIN {' '.join(stage)} {_quoted(name)}")
 
 
-def _stats(shell: Shell, arguments: Sequence[str]) -> None:
+def _stats(shell: "Shell", arguments: Sequence[str]) -> None:
     """Show the rows of views, or the memory of what one is maintained from."""
     session = shell.session
     names = [session.maintained_name(arguments[0])] if arguments else list(session.entries.views)
@@ -150,20 +152,20 @@ def _stats(shell: Shell, arguments: Sequence[str]) -> None:
         shell.printer.table(_table(view=names, rows=rows, batches=batches))
 
 
-def _mode(shell: Shell, arguments: Sequence[str]) -> None:
+def _mode(shell: "Shell", arguments: Sequence[str]) -> None:
     if arguments:
         shell.printer.set_mode(arguments[0])
     else:
         shell.printer.text("\n".join(f"{'*' if m == shell.printer.format else ' '} {m:<6} {MODES[m]}" for m in MODES))
 
 
-def _max_rows(shell: Shell, arguments: Sequence[str]) -> None:
+def _max_rows(shell: "Shell", arguments: Sequence[str]) -> None:
     if not arguments[0].isdigit():
         raise SquallError("SQ7003", f'.maxrows is a number, not "{arguments[0]}"', hint="0 for all rows")
     shell.printer.max_rows = int(arguments[0])
 
 
-def _timer(shell: Shell, arguments: Sequence[str]) -> None:
+def _timer(shell: "Shell", arguments: Sequence[str]) -> None:
     word = arguments[0].lower() if arguments else ("off" if shell.has_timer else "on")
     if word not in ("on", "off"):
         raise SquallError("SQ7003", f'.timer is on or off, not "{arguments[0]}"')
@@ -172,7 +174,7 @@ def _timer(shell: Shell, arguments: Sequence[str]) -> None:
         shell.say(f"timer is {word}")
 
 
-def _read(shell: Shell, arguments: Sequence[str]) -> None:
+def _read(shell: "Shell", arguments: Sequence[str]) -> None:
     """Run the statements and commands of a file."""
     from squallpy.frontend.source_text import read_script
 
@@ -187,11 +189,11 @@ def _read(shell: Shell, arguments: Sequence[str]) -> None:
         shell.depth -= 1
 
 
-def _output(shell: Shell, arguments: Sequence[str]) -> None:
+def _output(shell: "Shell", arguments: Sequence[str]) -> None:
     shell.printer.redirect(Path(arguments[0]).expanduser() if arguments and arguments[0] != "stdout" else None)
 
 
-def _watch(shell: Shell, arguments: Sequence[str]) -> None:
+def _watch(shell: "Shell", arguments: Sequence[str]) -> None:
     """Show a view as it changes, or run the last SELECT again and again."""
     if arguments and not arguments[0].replace(".", "", 1).isdigit():
         shell.watch(shell.session.maintained_name(arguments[0]))
@@ -199,7 +201,7 @@ def _watch(shell: Shell, arguments: Sequence[str]) -> None:
         shell.repeat(float(arguments[0]) if arguments else 2.0)
 
 
-def _stop(shell: Shell, arguments: Sequence[str]) -> None:
+def _stop(shell: "Shell", arguments: Sequence[str]) -> None:
     """End live queries: one, or all."""
     names = list(arguments) or list(shell.live_queries)
     for name in names:
@@ -208,7 +210,7 @@ def _stop(shell: Shell, arguments: Sequence[str]) -> None:
         shell.say("no live query runs")
 
 
-def _quit(_: Shell, __: Sequence[str]) -> None:
+def _quit(_: "Shell", __: Sequence[str]) -> None:
     raise Quit
 
 
@@ -243,8 +245,3 @@ COMMANDS: tuple[Command, ...] = (
     Command((".stop",), "[QUERY]", "end a live query; without one, all", _stop),
     Command((".quit", ".exit", "\\q"), "", "leave, as Ctrl-D does", _quit),
 )  # fmt: skip
-
-
-def command_names() -> list[str]:
-    """List all names of commands."""
-    return [name for command in COMMANDS for name in command.names]

@@ -23,6 +23,10 @@ _MOMENT = 0.02  # seconds until a signal that came at a bad moment is sent again
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS}  # NB: of any writer
 
 
+class Quit(Exception):
+    """The wish to leave the shell."""
+
+
 class Interrupted(BaseException):
     """The user wants to stop now; its text, if any, is still to be said.
 

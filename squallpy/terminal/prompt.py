@@ -15,11 +15,11 @@ from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import Style
 
 from squallpy import __version__
-from squallpy.terminal.failures import Interrupted
+from squallpy.terminal.failures import Interrupted, Quit
 from squallpy.terminal.interactive_shell import InteractiveShell
 from squallpy.terminal.result_printer import ResultPrinter
 from squallpy.terminal.say import say
-from squallpy.terminal.shell import Quit, SessionRequest
+from squallpy.terminal.shell import SessionRequest
 from squallpy.terminal.sql_words import words
 from squallpy.terminal.statement_reader import is_complete
 

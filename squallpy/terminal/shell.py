@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, TypeVar
 from squallpy.base.errors import SquallError, nearest
 from squallpy.base.records import dataclass
 from squallpy.base.settings import Settings
-from squallpy.terminal.failures import OK, report
+from squallpy.terminal.dot_commands import run_command
+from squallpy.terminal.failures import OK, Quit, report
 from squallpy.terminal.result_printer import ResultPrinter
 from squallpy.terminal.say import say
 from squallpy.terminal.statement_reader import Entry, read_entries
@@ -26,10 +27,6 @@ if TYPE_CHECKING:  # NB: the prompt shows before the engine is imported
     from squallpy.web.page_server import PageServer
 
 T = TypeVar("T")
-
-
-class Quit(Exception):
-    """The wish to leave the shell."""
 
 
 class Left(Exception):
@@ -160,8 +157,6 @@ class Shell:
 
     def _run(self, entry: Entry, file: str) -> None:
         if entry.is_command:
-            from squallpy.terminal.dot_commands import run_command
-
             run_command(self, entry, file)
             return
         for answer in self.call(lambda: self.evaluate(entry, file)):

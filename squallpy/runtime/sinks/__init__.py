@@ -8,4 +8,5 @@ python_sink    data sources written for PySpark, and those that packages bring
 output_folder  files of any Arrow file system; output_file of this host, streams and devices
 file_format    csv, JSON lines and parquet
 change_table   batch, op and columns as one table; upsert_table one row for each key
+mode_table     the table that the mode of a sink writes
 """

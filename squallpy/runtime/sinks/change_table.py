@@ -7,11 +7,7 @@ batch  op  user  clicks
         =                  and of the query
 """
 
-from collections.abc import Callable, Sequence
-
 import pyarrow as pa
-
-from squallpy.catalog.sink_spec import APPEND, UPSERT
 
 DELETE, INSERT, UPDATE, END = "-", "+", "u", "="
 ADDED = 2  # columns in front
@@ -38,17 +34,3 @@ def with_operations(batch: int | None, ops: pa.Array, rows: pa.Table) -> pa.Tabl
     """Put the batch and operations in front of rows."""
     numbers = pa.repeat(pa.scalar(batch, pa.int64()), len(ops))
     return pa.Table.from_arrays([numbers, ops, *rows.columns], schema=change_schema(rows.schema))
-
-
-def table_maker(mode: str, names: Sequence[str], key: tuple[str, ...]) -> Callable[[int, pa.Table, pa.Table], pa.Table]:
-    """Make the function that writes the deletes and inserts of a batch as a table, in one of the modes of sinks."""
-    if mode == UPSERT:
-        from squallpy.runtime.sinks.upsert_table import upsert_table  # NB: it writes operations as this file does
-
-        return upsert_table(names, key)
-    return _added_rows if mode == APPEND else change_table
-
-
-def _added_rows(batch: int, deletes: pa.Table, inserts: pa.Table) -> pa.Table:
-    assert not len(deletes), "a query that only grows has taken rows back"
-    return inserts

@@ -12,7 +12,7 @@ import pyarrow as pa
 from squallpy.base.errors import SquallError
 from squallpy.base.records import dataclass
 from squallpy.catalog.sink_spec import SinkSpec
-from squallpy.runtime.sinks.change_table import table_maker
+from squallpy.runtime.sinks.mode_table import table_maker
 from squallpy.runtime.sinks.output_folder import writing_to
 from squallpy.runtime.sinks.protocol import TaskWriter
 from squallpy.runtime.sinks.written_changes import WrittenPart

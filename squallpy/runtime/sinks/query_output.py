@@ -8,7 +8,8 @@ import pyarrow as pa
 from squallpy.base.errors import SquallError
 from squallpy.catalog.sink_spec import CHANGES, FINAL, UPSERT, SinkSpec
 from squallpy.logical.nodes import Query
-from squallpy.runtime.sinks.change_table import ADDED, change_schema, table_maker
+from squallpy.runtime.sinks.change_table import ADDED, change_schema
+from squallpy.runtime.sinks.mode_table import table_maker
 from squallpy.runtime.sinks.output_folder import writing_to
 from squallpy.runtime.sinks.part_writer import PartWriter
 from squallpy.runtime.sinks.protocol import Destination

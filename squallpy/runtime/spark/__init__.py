@@ -1,7 +1,7 @@
 """Execution on Spark: Structured Streaming keeps the offsets, stages of Python workers run a micro-batch.
 
     java                 search for a suitable Java
-    class_data_archive   class data of Spark's JVM
+    class_data_archive   class data of Spark's JVM; make_class_data_archive makes it
     spark_session        the Spark session, and the reason for each setting
     masters              names and checks of masters
     executor             the plan's partitions on workers, the result on the driver
