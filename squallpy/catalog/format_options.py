@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from squallpy.base.batch_trigger import parse_interval
 from squallpy.base.entry_points import SOURCES, load, names_of
 from squallpy.base.errors import SquallError, nearest
-from squallpy.catalog.connectors import CHANGES, CONNECTORS, check_connector_option
+from squallpy.catalog.connector_options import CHANGES, CONNECTORS, check_connector_option
 
 FORMATS = ("csv", "json", "parquet", "avro")
 """Formats of files."""

@@ -7,7 +7,7 @@ from typing import Any
 from squallpy.base.errors import Span
 from squallpy.base.records import dataclass
 from squallpy.base.types import BIGINT, INT, TIMESTAMP, VARCHAR, Type
-from squallpy.catalog.connectors import CHANGES, CONNECTORS
+from squallpy.catalog.connector_options import CHANGES, CONNECTORS
 from squallpy.catalog.format_options import FORMATS, INTERVALS, RANDOM, row_format
 
 COMPUTED = "matrix"  # the format of a relation whose rows are computed, not read

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from squallpy.base.errors import Span, SquallError, nearest
 from squallpy.base.records import dataclass
-from squallpy.catalog.connectors import CONNECTORS, check_connector_option
+from squallpy.catalog.connector_options import CONNECTORS, check_connector_option
 
 FORMATS = ("csv", "json", "parquet")
 """Formats of files."""

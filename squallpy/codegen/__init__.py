@@ -7,9 +7,10 @@
     domains       the groups of which any statement reads rows, those that the view it probes first has
     model_rows    that of the rows of a model: the cells of the cofactor matrices that a batch touched
     extremes      that of the least and greatest values of groups
-    statements    a statement: a function over the rows of a delta
+    statements    a statement: a function over the rows of a delta; statement_code is what it has to be given
+    fusion        statements done in the loop of another one, whose first steps they are
     ranges        a statement's lookup in a sorted index: bounds by bisection, records, sums
-    products      a statement that multiplies elements of the cofactor ring
+    products      a statement that multiplies elements of the cofactor ring; lane_products, those of numbers
     imports       the steps of kernels that printed code imports
     program       all of a plan, and what is refused
 

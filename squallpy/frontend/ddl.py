@@ -10,7 +10,7 @@ from squallpy.base.errors import Span, SquallError, nearest
 from squallpy.base.records import dataclass
 from squallpy.base.types import Kind, Shape, Type, nested_type
 from squallpy.catalog.catalog import qualify_name
-from squallpy.catalog.connectors import CONNECTORS, DEBEZIUM
+from squallpy.catalog.connector_options import CONNECTORS, DEBEZIUM
 from squallpy.catalog.format_options import (
     ARROW,
     DEAD_LETTER,

@@ -1,7 +1,7 @@
 """CREATE SINK, as parsed by `grammar/script.lark`, → SinkSpec."""
 
 from squallpy.base.errors import Span, SquallError
-from squallpy.catalog.connectors import CONNECTORS
+from squallpy.catalog.connector_options import CONNECTORS
 from squallpy.catalog.sink_spec import FINAL, FORMATS, PYTHON, UPSERT, SinkSpec, check_sink_format, check_sink_option
 from squallpy.frontend.ddl import at, name_of, token_span, written_options
 from squallpy.frontend.grammars import Parsed

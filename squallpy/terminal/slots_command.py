@@ -5,7 +5,7 @@ import sys
 import click
 
 from squallpy.base.errors import SquallError
-from squallpy.catalog.connectors import load_connector
+from squallpy.catalog.connector_options import load_connector
 from squallpy.terminal.say import say
 
 

@@ -8,7 +8,10 @@ statement_blocks       statements that can run in one stage, fused (App. C.3)
 distributed_program    the distributed program, for all relations of a batch
 result_placements      results that partitions keep and print
 placement_search       placements by cost
-pinned_placements      placements by the user
+pinned_placements      placements by the user; component_placements, by a plan put together by hand
 initial_grids          placements on a grid, and its first mapping
 heavy_key_placement    hashed views, with grids for heavy keys
+hypercube_placement    joins of many relations on a hypercube
+row_deltas             deltas that travel as rows, of which payloads are made where they arrive
+driver_block           sums without keys, which the driver adds up
 """

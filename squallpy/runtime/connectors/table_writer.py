@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import pyarrow as pa
 
 from squallpy.base.errors import Span, SquallError, counted
-from squallpy.catalog.connectors import CONNECTORS
+from squallpy.catalog.connector_options import CONNECTORS
 from squallpy.catalog.sink_spec import FINAL, SinkSpec
 from squallpy.runtime.sinks.protocol import TaskWriter
 

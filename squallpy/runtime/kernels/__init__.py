@@ -1,7 +1,7 @@
 """Compiled loops over columns, key → payload pools and matrices; one set of kernels for every query, cached on disk.
 
     intrinsics · hashing · ring_arithmetic · hash_index           what kernels are made of
-    count_triples · real_sums                                     sums of doubles that may be infinite or NaN
+    count_triples · real_sums · packed_reals                      sums of doubles; of several at once
     memory_regions · memory_area · memory_prefault                growable regions, whole data structures in them
     view_container · pool · sorted_pool · row_list                views
     pool_layout · pool_records · postings · buddy_allocator       what a pool is made of
@@ -13,10 +13,14 @@
     page_watch                                                    pages of a pool that were written
     sorted_index (tree)                                           sorted indexes of pools, with sums of ranges
     payload_columns · payload_arithmetic · payload_products       lanes of views
+    cofactor_blocks · cofactor_lifting · cofactor_products        elements of the cofactor ring
+    monomial_sums                                                 those of a degree above 1
     statement_steps · batch_expressions · radix_sort              statements over pools; rows of Arrow batches
     string_columns · dictionary · content_hash · column_packing   strings ↔ integers; hashes of contents; rows as bytes
     kernel_compiler · kernel_cache · threads                      compilation; pieces of work, shared
-    trigger_steps · block_steps · look_ahead · c_functions        what triggers that are compiled (`codegen`) call
+    trigger_steps · block_steps · range_steps · sorted_steps      what triggers that are compiled (`codegen`) call:
+    text_steps · real_steps · real_lanes · look_ahead             steps over rows, payloads, indexes and values
+    batch_driver · c_functions · touched_groups · key_marks       all of a batch; its groups, how many keys it has
     matrix                                                        passes through matrices, and updates of them
 
 Kernels are compiled when they are first called and then come from numba's cache (`__pycache__` beside the

@@ -123,12 +123,24 @@ def _widen(head: int, state: int, arena: int) -> None:
 @inlined
 def chosen_place(table: int, places: int, key: int, kind: int) -> int:
     """Find the place of a key's chosen entry, or −1."""
+    return _place_with(table, places, key, CHOSEN, CHOSEN, kind)
+
+
+@inlined
+def place_of(table: int, places: int, key: int, iteration: int, kind: int) -> int:
+    """Find the place of the entry of a node and an iteration, or −1."""
+    return _place_with(table, places, key, (_SHORT if kind == WORDS else -1) << _TAG, iteration << _TAG, kind)
+
+
+@inlined
+def _place_with(table: int, places: int, key: int, bits: int, value: int, kind: int) -> int:
+    """Find the place of a key's entry whose word has a value in some bits, or −1."""
     bucket = start = bucket_of(key, places, kind)
     while True:
         found = matches(table, places, bucket, key, kind)
         while found != 0:
             at = first_of(found, bucket, kind)
-            if word_at(table, at, kind) & CHOSEN != 0:
+            if word_at(table, at, kind) & bits == value:
                 return at
             found &= found - 1
         if matches(table, places, bucket, 0, kind) != 0:
@@ -182,24 +194,6 @@ def add_derivations(head: int, state: int, arena: int, key: int, iteration: int,
     at = enter(head, state, arena, key, kind)
     set_entry(block_of(head, arena), at, kind, key, only, iteration, amount)
     return at
-
-
-@inlined
-def place_of(table: int, places: int, key: int, iteration: int, kind: int) -> int:
-    """Find the place of the entry of a node and an iteration, or −1."""
-    bucket = start = bucket_of(key, places, kind)
-    while True:
-        found = matches(table, places, bucket, key, kind)
-        while found != 0:
-            at = first_of(found, bucket, kind)
-            if iteration_of(word_at(table, at, kind), kind) == iteration:
-                return at
-            found &= found - 1
-        if matches(table, places, bucket, 0, kind) != 0:
-            return -1
-        bucket = next_bucket(bucket, places, kind)
-        if bucket == start:
-            return -1
 
 
 @inlined

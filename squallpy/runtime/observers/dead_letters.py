@@ -13,7 +13,7 @@ from typing import Any
 
 from squallpy.base.errors import SquallError
 from squallpy.base.local_paths import output_path
-from squallpy.catalog.connectors import CONNECTORS, load_connector
+from squallpy.catalog.connector_options import CONNECTORS, load_connector
 from squallpy.catalog.relation import Relation
 from squallpy.runtime.observers.protocol import Observer
 from squallpy.runtime.observers.report import BatchReport

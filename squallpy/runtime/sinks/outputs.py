@@ -16,7 +16,7 @@ from typing import IO
 
 from squallpy.base.errors import SquallError
 from squallpy.base.local_paths import join_path, local_path
-from squallpy.catalog.connectors import CONNECTORS, load_connector, place_of
+from squallpy.catalog.connector_options import CONNECTORS, load_connector, place_of
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.sink_spec import FINAL, FORMATS, SinkSpec
 from squallpy.logical.nodes import Query

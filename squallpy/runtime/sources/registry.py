@@ -13,7 +13,7 @@ from typing import Any
 from squallpy.base.entry_points import SOURCES, load
 from squallpy.base.errors import SquallError
 from squallpy.base.local_paths import local_path
-from squallpy.catalog.connectors import CONNECTORS, load_connector
+from squallpy.catalog.connector_options import CONNECTORS, load_connector
 from squallpy.catalog.format_options import ADAPTERS, HTTP, PUSHED, SOCKET
 from squallpy.catalog.relation import Field, Relation
 from squallpy.runtime.formats.arrow_rows import fields_of

@@ -3,7 +3,7 @@
 streams    tuples of both relations in their order: random, in bursts, with deletes
 network    tasks and channels between them: first in, first out; which channel is next is drawn
 simulator  reshufflers, controllers and joiners; each pair is checked to come out once
-trace      sizes alone, tuple by tuple: load against the best, and the cost of migrations, for any number of joiners
+load_trace sizes alone, tuple by tuple: load against the best, and the cost of migrations, for any number of joiners
 """
 
 from squallpy.testing.joins.load_trace import Trace, trace

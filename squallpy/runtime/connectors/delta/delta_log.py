@@ -19,7 +19,7 @@ from squallpy.base.errors import SquallError, shorten
 from squallpy.base.local_paths import local_path
 from squallpy.base.records import dataclass
 from squallpy.base.secrets import resolve
-from squallpy.catalog.connectors import STORAGE
+from squallpy.catalog.connector_options import STORAGE
 
 NOT_FOLLOWED = "SQ4009"
 UNREAD = frozenset({"deletionVectors", "columnMapping"})

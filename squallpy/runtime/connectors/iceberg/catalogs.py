@@ -17,7 +17,7 @@ from squallpy.base.batch_trigger import parse_interval
 from squallpy.base.errors import SquallError, shorten
 from squallpy.base.records import dataclass
 from squallpy.base.secrets import resolve
-from squallpy.catalog.connectors import CATALOG
+from squallpy.catalog.connector_options import CATALOG
 from squallpy.runtime.connectors.backoff import pause
 
 T = TypeVar("T")

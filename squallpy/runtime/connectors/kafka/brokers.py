@@ -16,7 +16,7 @@ from squallpy.base.batch_trigger import parse_interval
 from squallpy.base.errors import SquallError
 from squallpy.base.records import dataclass
 from squallpy.base.secrets import resolve
-from squallpy.catalog.connectors import BROKERS
+from squallpy.catalog.connector_options import BROKERS
 from squallpy.runtime.connectors.kafka.librdkafka import NativeConsumer
 from squallpy.runtime.connectors.kafka.native_producer import NativeProducer
 

@@ -9,4 +9,5 @@ snapshot         rows of tables as they are, copied whole
 postgres_source  streams and tables as sources
 postgres_sink    results and changes, each batch in one transaction
 slots            slots that were left behind
+entry_points     the functions by which the connector is found
 """

@@ -18,7 +18,7 @@ from squallpy.base.batch_trigger import parse_interval
 from squallpy.base.errors import SquallError, shorten
 from squallpy.base.events import SOURCES, WARNING, log_event
 from squallpy.base.secrets import resolve
-from squallpy.catalog.connectors import HEADER
+from squallpy.catalog.connector_options import HEADER
 from squallpy.catalog.sink_spec import SinkSpec
 from squallpy.runtime.connectors.backoff import pause
 from squallpy.runtime.formats.json_lines import json_rows

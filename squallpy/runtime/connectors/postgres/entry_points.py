@@ -1,4 +1,4 @@
-"""The functions of this connector, by the names that `catalog/connectors.py` knows."""
+"""The functions of this connector, by the names that `catalog/connector_options.py` knows."""
 
 from squallpy.runtime.connectors.postgres.postgres_sink import open_sink
 from squallpy.runtime.connectors.postgres.postgres_source import infer, open_source

@@ -1,4 +1,4 @@
-"""The functions of this connector, by the names that `catalog/connectors.py` knows."""
+"""The functions of this connector, by the names that `catalog/connector_options.py` knows."""
 
 from squallpy.runtime.connectors.kafka.inferred_columns import infer
 from squallpy.runtime.connectors.kafka.kafka_sink import open_dead_letters, open_sink

@@ -71,7 +71,7 @@ STORAGE = "storage."
 """The beginning of options that are passed on to the storage of tables, such as storage.aws_region."""
 CONNECTORS: Mapping[str, Connector] = {
     "postgres": Connector(
-        "squallpy.runtime.connectors.postgres.connector",
+        "squallpy.runtime.connectors.postgres.entry_points",
         "url",
         {
             **_SERVER,
@@ -83,7 +83,7 @@ CONNECTORS: Mapping[str, Connector] = {
         {**_SERVER, **_EXISTING},
     ),
     "delta": Connector(
-        "squallpy.runtime.connectors.delta.connector",
+        "squallpy.runtime.connectors.delta.entry_points",
         "path",
         {
             **_LAKE,
@@ -97,7 +97,7 @@ CONNECTORS: Mapping[str, Connector] = {
         writes="path",
     ),
     "iceberg": Connector(
-        "squallpy.runtime.connectors.iceberg.connector",
+        "squallpy.runtime.connectors.iceberg.entry_points",
         "catalog.uri",
         _CATALOG,
         tuple(_CATALOG),
@@ -105,7 +105,7 @@ CONNECTORS: Mapping[str, Connector] = {
         tells=False,
     ),
     "kafka": Connector(
-        "squallpy.runtime.connectors.kafka.connector",
+        "squallpy.runtime.connectors.kafka.entry_points",
         "kafka.bootstrap.servers",
         {
             **_BROKERS,
@@ -130,7 +130,7 @@ CONNECTORS: Mapping[str, Connector] = {
         writes="topic",
     ),
     "webhook": Connector(
-        "squallpy.runtime.connectors.webhook.connector",
+        "squallpy.runtime.connectors.webhook.entry_points",
         "url",
         {},
         (),
