@@ -324,7 +324,7 @@ def explain(arguments: tuple[str, ...], command: str | None, timed: bool, settin
     before and after each pass that changes it; why tells the reason of each, what views are held for, and what other
     placements would cost. QUERY.sql may be - for stdin, or a plan put together in Python.
     """
-    from squallpy.base.error_codes import error_page, is_code
+    from squallpy.base.error_pages import error_page, is_code
     from squallpy.base.errors import SquallError, nearest
     from squallpy.base.settings import parse_settings
     from squallpy.explain import LISTS, STAGES, list_passes

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NoReturn
 from unittest.mock import MagicMock, Mock, patch
 
-from squallpy.base.error_codes import CODE, read_pages
+from squallpy.base.error_pages import CODE, read_pages
 from squallpy.base.errors import SquallError
 from squallpy.runtime.checkpoint.durable_folder import reporting_no_room
 from squallpy.runtime.spark.partition_placement import Placement

@@ -7,7 +7,7 @@ from types import ModuleType
 import pytest
 
 from squallpy.base.errors import SquallError
-from squallpy.catalog import connectors
+from squallpy.catalog import connector_options
 from squallpy.session import Session
 
 PACKAGES = {
@@ -27,7 +27,7 @@ def test_a_package_that_is_missing(format: str, monkeypatch: pytest.MonkeyPatch)
             raise ModuleNotFoundError(name=f"{package}.inner")
         return importlib.import_module(name)
 
-    monkeypatch.setattr(connectors, "import_module", find)
+    monkeypatch.setattr(connector_options, "import_module", find)
     says = f"USING {format} needs the package {package}, install it: pip install 'squallpy\\[{format}\\]'"
     text = f"CREATE STREAM r USING {format} OPTIONS ({option} 'x'); SELECT * FROM r;"
     with pytest.raises(SquallError, match=f"SQ8009 q.sql:1:15: {says}"):

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from squallpy.base.error_codes import read_pages
+from squallpy.base.error_pages import read_pages
 from squallpy.testing.error_pages import codes_raised
 from tests.terminal.conftest import Ended, Squall
 
