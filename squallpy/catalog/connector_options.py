@@ -59,7 +59,10 @@ _BROKERS = {
     "schema.registry.ssl.ca.location": "the file with the authority by which the registry is known",
     "avro.schema": "the schema of all values, without a registry: as JSON, or '${file:orders.avsc}'",
 }
-_LAKE = {"path": "the folder of the table, local or s3://, gs://, abfss://, …"}
+_LAKE = {
+    "path": "the folder of the table, local or s3://, gs://, abfss://, …",
+    "connect_timeout": "how long to wait for a storage that is away when the run begins: '30 seconds'",
+}
 _CATALOG = {
     "catalog.uri": "the catalog: https://…, thrift://…, sqlite:///file.db, postgresql+psycopg2://…",
     "table": "the table with its namespace: 'shop.orders'",

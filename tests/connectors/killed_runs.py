@@ -16,6 +16,11 @@ from tests.growing import ROOT, command_of, descendants
 BACKENDS = ["local", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.long])]
 
 
+def number_of_kills(backend: str) -> int:
+    """Return KILLS; without it 5, or 2 on Spark, which takes seconds to begin."""
+    return int(os.environ.get("KILLS", "2" if backend == "spark" else "5"))
+
+
 def kill_again_and_again(
     folder: Path,
     backend: str,
@@ -26,13 +31,9 @@ def kill_again_and_again(
     rows: int = 10_000,
     settings: Sequence[str] = (),
 ) -> None:
-    """Kill the run of q.sql, a process of its Spark, or what `hit` does, KILLS times; then wait until it has done all.
-
-    On Spark, which takes seconds to begin, half as often.
-    """
-    kills, pause = int(os.environ.get("KILLS", "5")), (1.0, 4.0)
-    if backend == "spark":
-        kills, pause = max(2, kills // 2), (8.0, 14.0)
+    """Kill the run of q.sql, a process of its Spark, or what `hit` does, again and again; then wait until it has done
+    all."""
+    pause = (8.0, 14.0) if backend == "spark" else (1.0, 4.0)
     command = [sys.executable, "-m", "squallpy.terminal", "run", "q.sql", "--backend", backend, "--checkpoint", "kept"]
     command += ["--batch-rows", str(rows), "--log-level", "error"]
     command += [word for setting in (f"local_dir={folder}/mapped", *settings) for word in ("--set", setting)]
@@ -46,7 +47,7 @@ def kill_again_and_again(
 
     running = start()
     try:
-        for number in range(kills):
+        for number in range(number_of_kills(backend)):
             until = time.monotonic() + draw.uniform(*pause)
             while time.monotonic() < until:
                 change()

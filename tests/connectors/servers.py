@@ -172,13 +172,20 @@ class S3Server:
             "jclouds.identity": self.user, "jclouds.credential": PASSWORD,
         }  # fmt: skip
         (folder / "server.properties").write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
-        log = open(folder / "log", "ab")  # noqa: SIM115
-        command = ["java", "-Xmx256m", "-cp", f"{jars}/*", "org.gaul.s3proxy.Main", "--properties", "server.properties"]
+        self._folder, self._classes = folder, f"{jars}/*"
+        self.start()
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        log = open(self._folder / "log", "ab")  # noqa: SIM115
+        command = ["java", "-Xmx256m", "-cp", self._classes, "org.gaul.s3proxy.Main", "--properties"]
         env = os.environ | {"LOG_LEVEL": "warn"}
-        self.process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, env=env)
+        self.process = subprocess.Popen(
+            [*command, "server.properties"], cwd=self._folder, stdout=log, stderr=log, env=env
+        )
         host, port = self.address.split(":")
         asked = partial(socket.create_connection, (host, int(port)), timeout=2)
-        wait_for(lambda: asked().close(), OSError, self.process, folder / "log")
+        wait_for(lambda: asked().close(), OSError, self.process, self._folder / "log")
 
     def uri(self, name: str) -> str:
         """Return the URI of a name in the bucket, as Arrow reads it; its user is in the environment."""

@@ -172,7 +172,8 @@ def fault_kills(kafka: KafkaServer, tmp_path: Path, backend: str) -> None:
     def is_done() -> bool:
         return compacted(kafka, f"{world.topic}-out") == world.answer
 
-    kill_again_and_again(tmp_path, backend, world.draw, world.change, is_done, hit, rows=20)
+    rows = 20 if backend == "local" else 1000  # NB: Spark, which is killed most of the time, has to keep up
+    kill_again_and_again(tmp_path, backend, world.draw, world.change, is_done, hit, rows)
 
 
 def fault_topics_that_a_broker_does_not_know_yet(kafka: KafkaServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,11 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.connectors.killed_runs import number_of_kills
 from tests.connectors.servers import PostgresServer
 from tests.connectors.test_postgres_changes import TABLES, Changes, answer, script
 from tests.growing import ROOT, command_of, descendants
-
-KILLS = int(os.environ.get("KILLS", "5"))
 
 
 class World:
@@ -102,10 +101,10 @@ class World:
 
 @pytest.mark.connectors
 def fault_kills_in_one_process(postgres: PostgresServer, tmp_path: Path) -> None:
-    print(World(postgres, tmp_path, "local", 1).campaign(KILLS, (1.5, 4.0)))
+    print(World(postgres, tmp_path, "local", 1).campaign(number_of_kills("local"), (1.5, 4.0)))
 
 
 @pytest.mark.connectors
 @pytest.mark.spark
 def fault_kills_on_spark(postgres: PostgresServer, tmp_path: Path) -> None:
-    print(World(postgres, tmp_path, "spark", 2).campaign(max(2, KILLS // 2), (8.0, 14.0)))
+    print(World(postgres, tmp_path, "spark", 2).campaign(number_of_kills("spark"), (8.0, 14.0)))

@@ -20,7 +20,8 @@ from squallpy.base.errors import SquallError
 from squallpy.base.local_paths import local_path
 
 SMALL = 8 << 20  # bytes of an object that is written at once
-_STORES = ("s3", "gcs", "abfs")  # file systems whose files appear when they are complete, and need no folders
+STORES = ("s3", "gcs", "abfs")
+"""Types of file systems whose files appear when they are complete, and that need no folders."""
 _HOPELESS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM}  # a retry does not help
 
 
@@ -130,12 +131,13 @@ def _open_file(path: str, mode: str, buffering: int = -1) -> Any:
         return open(path, mode, buffering)
 
 
-class _Sink(io.BufferedIOBase):
+class HeldFile(io.BufferedIOBase):
     """A file that is held until it has more bytes than `most`, and then goes to the one that is opened."""
 
     def __init__(self, open_file: Callable[[], IO[bytes]], most: int) -> None:
         self._open_file, self._most = open_file, most
         self._file = None if most else open_file()
+        self._size = 0
         self.held = bytearray()
 
     @property
@@ -155,7 +157,11 @@ class _Sink(io.BufferedIOBase):
             self.held += octets
         else:
             self._file.write(octets)
+        self._size += len(octets)
         return len(octets)
+
+    def tell(self) -> int:
+        return self._size
 
     def close(self) -> None:
         if self._file is not None:
@@ -177,11 +183,11 @@ class ArrowDurable(Durable):
     def create(self, name: str, fill: Callable[[IO[bytes]], object]) -> None:
         path = f"{self._root}/{name}"
         parent = path.rpartition("/")[0]
-        draft, stores = f"{parent}/{self._draft}", self._files.type_name in _STORES
+        draft, stores = f"{parent}/{self._draft}", self._files.type_name in STORES
         with reporting_no_room(path):
             if not stores:
                 self._files.create_dir(parent, recursive=True)
-            sink = _Sink(lambda: self._files.open_output_stream(draft), SMALL if stores else 0)
+            sink = HeldFile(lambda: self._files.open_output_stream(draft), SMALL if stores else 0)
             with sink:
                 fill(cast(IO[bytes], sink))
             if sink.is_small:

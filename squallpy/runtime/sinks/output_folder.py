@@ -1,7 +1,7 @@
 """A folder of this host, or of any Arrow file system, into which a run writes files that appear whole.
 
 folder = OutputFolder("s3://bucket/out")        or a path of this host
-folder.write("batch-000007.csv", fill)          a draft, then a rename
+folder.write("batch-000007.csv", fill)          a draft, then a rename; in a store of objects one request
 """
 
 import errno
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from squallpy.base.errors import SquallError
+from squallpy.runtime.checkpoint.durable_folder import SMALL, STORES, HeldFile
 from squallpy.runtime.checkpoint.lease import hold_shared
 from squallpy.runtime.sinks.output_file import lock
 
@@ -42,6 +43,8 @@ class OutputFolder:
                 self._files, root = pafs.FileSystem.from_uri(place)
                 self._root = os.fsencode(root.rstrip("/"))
             self._files.create_dir(self._root, recursive=True)
+        self._is_store = self._files.type_name in STORES
+        self._held: bytearray | None = None
 
     def __str__(self) -> str:
         return str(self._place)
@@ -85,17 +88,31 @@ class OutputFolder:
         self.publish(name)
 
     def draft(self, fill: Callable[[IO[bytes]], object]) -> None:
-        """Write the draft, in place of an earlier one."""
+        """Write the draft, in place of an earlier one.
+
+        NB: a store of objects moves by copying, so that a small one is held here until it is published.
+        """
+        self._held = None
         try:
-            with self._files.open_output_stream(self._path(self._draft), compression=None) as sink:
-                fill(sink)
+            if self._is_store:
+                with HeldFile(lambda: self._open(self._draft), SMALL) as held:
+                    fill(cast(IO[bytes], held))
+                self._held = held.held if held.is_small else None
+            else:
+                with self._open(self._draft) as sink:
+                    fill(sink)
         except BaseException:  # NB: frees the space of an incomplete file on a full disk
             self.delete(self._draft)
             raise
 
     def publish(self, name: str) -> None:
         """Give the draft its name."""
-        if "/" in name:
+        if self._held is not None:
+            with self._open(name) as sink:
+                sink.write(self._held)
+            self._held = None
+            return
+        if "/" in name and not self._is_store:
             self._files.create_dir(self._path(name.rpartition("/")[0]), recursive=True)
         self.move(self._draft, name)
 
@@ -116,6 +133,9 @@ class OutputFolder:
     def delete(self, name: str) -> None:
         with suppress(OSError):  # NB: it may have gone
             self._files.delete_file(self._path(name))
+
+    def _open(self, name: str) -> IO[bytes]:
+        return cast(IO[bytes], self._files.open_output_stream(self._path(name), compression=None))
 
     def _path(self, name: str) -> Any:
         return self._root + b"/" + name.encode()

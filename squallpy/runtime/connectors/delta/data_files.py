@@ -26,6 +26,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from squallpy.base.local_paths import is_local
 from squallpy.base.records import dataclass
+from squallpy.runtime.connectors.backoff import ask_again, is_store_away
 from squallpy.runtime.connectors.delta.delta_log import one_line
 from squallpy.runtime.connectors.table_writer import cast_rows, unwritten_error
 
@@ -64,14 +65,17 @@ class DataFiles:
         """Write rows; nothing if their batch is in the table. SQ7006 where that fails."""
         if batch < self.first:
             return None
-        name = f"part-{partition:05}-{uuid4()}.snappy.parquet"
         try:
             own = cast_rows(rows, self.schema)
-            with self._files().open_output_stream(name) as out:
-                pq.write_table(own, out, compression="snappy")
-                return DataFile(name, out.tell(), json.dumps(statistics(own)))
+            return ask_again(lambda: self._write(own, partition), is_store_away, self.path)
         except (DeltaError, OSError, pa.ArrowInvalid) as error:
             raise unwritten_error(f"the Delta table {self.path}", batch, one_line(error)) from None
+
+    def _write(self, rows: pa.Table, partition: int) -> DataFile:
+        name = f"part-{partition:05}-{uuid4()}.snappy.parquet"
+        with self._files().open_output_stream(name) as out:
+            pq.write_table(rows, out, compression="snappy")
+            return DataFile(name, out.tell(), json.dumps(statistics(rows)))
 
     def _files(self) -> pafs.FileSystem:
         return pafs.PyFileSystem(DeltaStorageHandler(self.path, dict(self.storage) if self.storage else None))

@@ -6,8 +6,10 @@ place.added(6, 7)         →   {7: ("part-0001.parquet",)}      SQ4009 if a ver
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from math import inf
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import unquote
 
 import pyarrow.fs as pafs
@@ -15,12 +17,15 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 
+from squallpy.base.batch_trigger import parse_interval
 from squallpy.base.errors import SquallError, shorten
 from squallpy.base.local_paths import local_path
 from squallpy.base.records import dataclass
 from squallpy.base.secrets import resolve
 from squallpy.catalog.connector_options import STORAGE
+from squallpy.runtime.connectors.backoff import COLOURS, PATIENCE, ask_again, is_store_away
 
+T = TypeVar("T")
 NOT_FOLLOWED = "SQ4009"
 UNREAD = frozenset({"deletionVectors", "columnMapping"})
 """Features of tables that the reader of data files does not know, so that rows that went would be there."""
@@ -33,10 +38,12 @@ class Place:
 
     Args:
         storage: Options of the storage, as they are written.
+        patience: Seconds for a storage that is away when a run begins.
     """
 
     path: str
     storage: Mapping[str, str]
+    patience: float = PATIENCE
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> "Place":
@@ -47,7 +54,8 @@ class Place:
         except ValueError:
             local = None
         storage = {name.removeprefix(STORAGE): each for name, each in options.items() if name.startswith(STORAGE)}
-        return cls(path if local is None else str(Path(local).absolute()), storage)
+        patience = parse_interval(options.get("connect_timeout", "")) or PATIENCE
+        return cls(path if local is None else str(Path(local).absolute()), storage, patience)
 
     def __str__(self) -> str:
         return self.path
@@ -57,29 +65,44 @@ class Place:
         """The options of the storage, with secrets."""
         return {name: resolve(value) for name, value in self.storage.items()} or None
 
-    def table(self, version: int | None = None) -> DeltaTable:
-        """Open the table, as of a version; SQ4001 if there is none, SQ4009 if the version is gone."""
+    def table(self, version: int | None = None, seconds: float = inf) -> DeltaTable:
+        """Open the table, as of a version; SQ4001 if there is none, SQ4009 if the version is gone.
+
+        Args:
+            seconds: How long a storage that is away is waited for.
+        """
+        options = self.secrets
         try:
-            return DeltaTable(self.path, version=version, storage_options=self.secrets)
+            return ask_again(
+                lambda: DeltaTable(self.path, version=version, storage_options=options), is_store_away, self, seconds
+            )
         except TableNotFoundError:
             raise SquallError(
                 "SQ4001", f"there is no Delta table at {self}", hint="write one, or mend the path"
             ) from None
-        except DeltaError as error:
-            if version is None:
+        except (DeltaError, OSError) as error:
+            if version is None or is_store_away(error):
                 raise self.fault(error) from None
             raise self.gone(version, version) from None
+
+    def patiently(self, ask: Callable[[], T]) -> T:
+        """Do something as a run begins, again while the storage is away; SQ8010 for what it says."""
+        try:
+            return ask_again(ask, is_store_away, self, self.patience)
+        except (DeltaError, OSError) as error:
+            raise self.fault(error) from None
 
     def added(self, table: DeltaTable, first: int, last: int) -> dict[int, tuple[str, ...]]:
         """List the files that some versions have added; SQ4009 if one took rows away or is gone."""
         files = pafs.PyFileSystem(DeltaStorageHandler.from_table(table._table, self.secrets))
         found = dict[int, tuple[str, ...]]()
         for version in range(first, last + 1):
+            name = f"_delta_log/{version:020}.json"
             try:
-                with files.open_input_file(f"_delta_log/{version:020}.json") as source:
-                    actions = [json.loads(line) for line in source.read().splitlines() if line.strip()]
-            except (FileNotFoundError, OSError):
+                text = ask_again(lambda name=name: _read(files, name), is_store_away, self)  # type: ignore[misc]
+            except OSError:
                 raise self.gone(version, last) from None
+            actions = [json.loads(line) for line in text.splitlines() if line.strip()]
             if any(each["remove"].get("dataChange", True) for each in actions if "remove" in each):
                 message = f"version {version} of {self} deletes or updates rows"
                 hint = "readChangeFeed 'true' follows them; a stream without it reads what is appended"
@@ -106,9 +129,17 @@ class Place:
 
     def fault(self, error: Exception) -> SquallError:
         """Describe in one line what the storage says."""
-        return SquallError("SQ8010", f"{self} cannot be read: {one_line(error)}", hint="run the same command again")
+        passes = "it may pass: run the same command again when the storage is there"
+        hint = passes if is_store_away(error) else "a retry does not help before that is mended"
+        return SquallError("SQ8010", f"{self} cannot be read: {one_line(error)}", hint=hint)
+
+
+def _read(files: pafs.FileSystem, name: str) -> bytes:
+    with files.open_input_file(name) as source:
+        return bytes(source.read())
 
 
 def one_line(error: Exception) -> str:
-    """Return what an error says, in one line."""
-    return shorten(" ".join(str(error).split())) if len(str(error)) > 300 else " ".join(str(error).split())
+    """Return what an error says, in one line, without the colours of its library."""
+    said = " ".join(COLOURS.sub("", str(error)).split())
+    return shorten(said) if len(said) > 300 else said

@@ -6,6 +6,7 @@
 
 import time
 from collections.abc import Callable
+from math import inf
 from uuid import uuid4
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from squallpy.base.errors import SquallError
 from squallpy.catalog.sink_spec import APPEND, CHANGES, FINAL, UPSERT, SinkSpec
+from squallpy.runtime.connectors.backoff import ask_again, is_store_away
 from squallpy.runtime.connectors.delta.data_files import DataFile, DataFiles, add_files, stored_schema, takes_files
 from squallpy.runtime.connectors.delta.delta_log import Place, one_line
 from squallpy.runtime.connectors.table_writer import (
@@ -42,8 +44,13 @@ class DeltaSink:
         assert spec.mode
         self.spec, self.mode, self.place = spec, spec.mode, place
         self.application, self._run = f"squall-{spec.name}/{identity[:32]}", uuid4().int >> 65
-        existing, self.replaces, self.known = spec.options.get("existing"), False, NONE
-        table = self.table()
+        self.replaces, self.known = False, NONE
+        place.patiently(lambda: self._begin(resumed))
+
+    def _begin(self, resumed: bool) -> None:
+        """Look at what is there, and take it over or refuse it."""
+        existing, place = self.spec.options.get("existing"), self.place
+        table = self.table(place.patience)
         if table is None:
             return
         if fault := place.unread(table):
@@ -79,10 +86,10 @@ class DeltaSink:
     def __str__(self) -> str:
         return f"the Delta table {self.place}"
 
-    def table(self) -> DeltaTable | None:
-        """Open the table; None if there is none."""
+    def table(self, seconds: float = inf) -> DeltaTable | None:
+        """Open the table, after waiting for a storage that is away; None if there is none."""
         try:
-            return self.place.table()
+            return self.place.table(seconds=seconds)
         except SquallError as error:
             if error.code == "SQ4001":
                 return None
@@ -106,7 +113,7 @@ class DeltaWriter(TableWriter[DeltaSink]):
         own = pa.schema([*schema][added if sink.mode == UPSERT else 0 :])
         self._own = pa.schema([field.with_type(_stored(field.type)).remove_metadata() for field in own])
         self._files: DataFiles | None = None
-        self._prepare()
+        sink.place.patiently(self._prepare)
 
     def store(self, rows: pa.Table, batch: int) -> None:
         if len(rows) or self._sink.mode == FINAL:
@@ -124,10 +131,10 @@ class DeltaWriter(TableWriter[DeltaSink]):
 
     def _prepare(self) -> None:
         """Make the table, or compare its columns with the result."""
-        sink = self._sink
-        table = sink.table()
+        sink, place = self._sink, self._sink.place
+        table = sink.table(place.patience)
         if table is None:
-            table = DeltaTable.create(sink.place.path, self._own, storage_options=sink.place.secrets)
+            table = DeltaTable.create(place.path, self._own, storage_options=place.secrets)
         there = {field.name for field in table.schema().fields}
         if missing := [name for name in self._own.names if name not in there]:
             hint = f"run ALTER TABLE delta.`{sink.place}` ADD COLUMNS ({missing[0]} …);"
@@ -138,7 +145,11 @@ class DeltaWriter(TableWriter[DeltaSink]):
             self._files = DataFiles(sink.place.path, sink.place.secrets, stored, sink.known + 1)
 
     def _retrying(self, work: Callable[[DeltaTable], None], batch: int) -> None:
-        """Commit a batch, again if another writer was first; SQ7006 for what a retry does not help."""
+        """Commit a batch: again if another writer was first, and while the storage is away; else SQ7006."""
+        ask_again(lambda: self._commit(work, batch), is_store_away, self._sink.place)
+
+    def _commit(self, work: Callable[[DeltaTable], None], batch: int) -> None:
+        """Commit a batch unless it is there, again if another writer was first; SQ7006."""
         sink = self._sink
         for attempt in range(TRIES):
             table = sink.place.table()
@@ -153,6 +164,8 @@ class DeltaWriter(TableWriter[DeltaSink]):
                 reason: Exception = error
                 time.sleep(0.1 * 2**attempt)
             except (DeltaError, OSError, pa.ArrowInvalid, ValueError) as error:
+                if is_store_away(error):
+                    raise
                 reason = error
                 break
         raise unwritten_error(sink, batch, one_line(reason), sink.spec.span)

@@ -6,6 +6,7 @@ open_source(relation, shared)   →   DeltaStream   the rows of a version, then 
 
 from collections.abc import Sequence
 from itertools import pairwise
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,11 @@ import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 
 from squallpy.base.errors import SquallError
+from squallpy.base.events import SOURCES, WARNING, log_event
 from squallpy.base.records import dataclass
 from squallpy.catalog.relation import OPERATION, Field, Relation
-from squallpy.runtime.connectors.delta.delta_log import FEED, NOT_FOLLOWED, Place
+from squallpy.runtime.connectors.backoff import ask_again, is_store_away
+from squallpy.runtime.connectors.delta.delta_log import FEED, NOT_FOLLOWED, Place, one_line
 from squallpy.runtime.formats.arrow_rows import fields_of
 from squallpy.runtime.formats.counted_table import concat_tables
 from squallpy.runtime.sources.protocol import Limit, Offset, Slice, Source
@@ -38,7 +41,7 @@ def open_source(relation: Relation, shared: dict[Any, Any]) -> Source:
     if not relation.stream:
         return DeltaTableSource(place)
     follows = relation.options.get("readchangefeed") == "true"
-    table = place.table()
+    table = place.table(seconds=place.patience)
     if follows and table.metadata().configuration.get(FEED) != "true":
         message = f"{place} has no change data feed"
         hint = f"run ALTER TABLE delta.`{place}` SET TBLPROPERTIES ({FEED} = true);"
@@ -53,7 +56,7 @@ class _DeltaRows(Source):
     is_counted = False
 
     def __init__(self, place: Place) -> None:
-        self.place, self._table = place, place.table()
+        self.place, self._table = place, place.table(seconds=place.patience)
         self._known = _schema(place)
 
     def _files(self, version: int) -> list[str]:
@@ -75,13 +78,17 @@ class DeltaStream(_DeltaRows):
 
     def __init__(self, place: Place, follows: bool, first: int | None) -> None:
         super().__init__(place)
-        self._follows, self._first, self._ends = follows, first, False
+        self._follows, self._first, self._is_away = follows, first, False
         self._last: int | None = None
         self._added = dict[int, tuple[str, ...]]()
 
     @property
     def schema(self) -> pa.Schema:
         return self._known.append(pa.field(OPERATION, pa.int64())) if self._follows else self._known
+
+    @property
+    def waits_for(self) -> str:
+        return str(self.place) if self._is_away else ""
 
     def begin(self, folder: str | None, ends: bool) -> None:
         self._last = self._table.version() if ends else None
@@ -98,18 +105,29 @@ class DeltaStream(_DeltaRows):
     def latest(self, start: Offset, limit: Limit) -> Offset:
         if not start["read"]:
             return {"version": start["version"], "read": 1}
-        try:
-            self._table.update_incremental()
-        except DeltaError as error:
-            raise self.place.fault(error) from None
-        newest = self._table.version()
-        last = newest if self._last is None else min(self._last, newest)
+        last = self._newest() if self._last is None else self._last
         last = last if limit.rows is None else min(last, start["version"] + MOST)
         if last <= start["version"]:
             return start
         if not self._follows:
             self._added |= self.place.added(self._table, start["version"] + 1, last)
         return {"version": last, "read": 1}
+
+    def _newest(self) -> int:
+        """Look for the newest version; a storage that is away has nothing new."""
+        try:
+            self._table.update_incremental()
+        except (DeltaError, OSError) as error:
+            if not is_store_away(error):
+                raise self.place.fault(error) from None
+            if not self._is_away:
+                log_event(SOURCES, WARNING, "server is away", server=str(self.place), reason=one_line(error))
+            self._is_away = True
+        else:
+            if self._is_away:
+                log_event(SOURCES, WARNING, "server is back", server=str(self.place))
+            self._is_away = False
+        return self._table.version()
 
     def split(self, start: Offset, end: Offset, tasks: int) -> Sequence[Slice]:
         if not start["read"]:
@@ -164,9 +182,13 @@ class FileSlice:
         dataset = _dataset(self.place, self.version)
         fragments = {each.path: each for each in dataset.get_fragments()}
         names = _names(dataset.schema.names, columns, self.place, self.version)
+
+        def read_files() -> list[pa.Table]:
+            return [fragments[file].to_table(schema=dataset.schema, columns=names) for file in self.files]
+
         try:
-            tables = [fragments[file].to_table(schema=dataset.schema, columns=names) for file in self.files]
-        except (KeyError, FileNotFoundError, OSError):
+            tables = ask_again(read_files, is_store_away, self.place)
+        except (KeyError, OSError):
             raise self.place.gone(self.version, self.version) from None
         found = concat_tables(tables)
         return found.append_column(OPERATION, pa.array(np.ones(len(found), np.int64))) if self.is_told else found
@@ -187,9 +209,13 @@ class FeedSlice:
     def read(self, columns: tuple[str, ...]) -> pa.Table:
         table = self.place.table(self.last)
         names = _names([f.name for f in table.schema().fields], columns, self.place, self.last)
+
+        def read_feed() -> pa.Table:
+            return pa.table(table.load_cdf(self.first, self.last, columns=[*names, TYPE, VERSION]))
+
         try:
-            feed = pa.table(table.load_cdf(self.first, self.last, columns=[*names, TYPE, VERSION]))
-        except (DeltaError, pa.ArrowInvalid) as error:
+            feed = ask_again(read_feed, is_store_away, self.place)
+        except (DeltaError, OSError, pa.ArrowInvalid) as error:
             if "version" in str(error) or "not found" in str(error).lower():
                 raise self.place.gone(self.first, self.last) from None
             raise self.place.fault(error) from None
@@ -200,14 +226,16 @@ class FeedSlice:
 
 
 def _schema(place: Place) -> pa.Schema:
-    return _dataset(place, None).schema
+    """Return the columns of the last version, as a run begins."""
+    return _dataset(place, None, place.patience).schema
 
 
-def _dataset(place: Place, version: int | None) -> Any:
-    """Return a version as a dataset of Arrow; SQ3001 for features that it cannot read."""
-    table = place.table(version)
+def _dataset(place: Place, version: int | None, seconds: float = inf) -> Any:
+    """Return a version as a dataset of Arrow, after waiting for a storage that is away; SQ3001 for features that it
+    cannot read."""
+    table = place.table(version, seconds)
     try:
-        return table.to_pyarrow_dataset()
+        return ask_again(table.to_pyarrow_dataset, is_store_away, place, seconds)
     except Exception as error:
         raise place.unread(table) or place.fault(error) from None
 

@@ -4,7 +4,6 @@ place = Place.of({"catalog.uri": "https://lake/", "catalog.token": "${env:TOKEN}
 place.table()            →   the table, after `connect_timeout` at most; SQ4001 if there is none
 """
 
-import time
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TypeVar
@@ -18,12 +17,11 @@ from squallpy.base.errors import SquallError, shorten
 from squallpy.base.records import dataclass
 from squallpy.base.secrets import resolve
 from squallpy.catalog.connector_options import CATALOG
-from squallpy.runtime.connectors.backoff import pause
+from squallpy.runtime.connectors.backoff import PATIENCE, ask_again, is_store_away
 
 T = TypeVar("T")
 NOT_FOLLOWED = "SQ4009"
 NAME = "default"  # the name of a catalog whose options say none, which is pyiceberg's
-PATIENCE = 30.0  # seconds for a catalog that is away when a run begins
 _PASSING = {
     "ConnectionError", "Timeout", "OperationalError", "InterfaceError", "ServerError", "ServiceUnavailableError",
     "TooManyRequestsError", "CommitStateUnknownException",
@@ -77,17 +75,12 @@ class Place:
 
     def patiently(self, ask: Callable[[], T], patience: float) -> T:
         """Ask the catalog, again while it is away; SQ8010 after some seconds, and at once if a retry cannot help."""
-        until, tries = time.monotonic() + patience, 0
-        while True:
-            try:
-                return ask()
-            except (SquallError, NoSuchTableError, NoSuchNamespaceError):
-                raise
-            except Exception as error:
-                if not is_passing(error) or time.monotonic() >= until:
-                    raise self.fault(error) from None
-            time.sleep(min(pause(tries), max(0.0, until - time.monotonic())))
-            tries += 1
+        try:
+            return ask_again(ask, is_passing, self, patience)
+        except (SquallError, NoSuchTableError, NoSuchNamespaceError):
+            raise
+        except Exception as error:
+            raise self.fault(error) from None
 
     def gone(self, what: str) -> SquallError:
         """Describe snapshots that are there no more."""
@@ -113,10 +106,10 @@ def _open(settings: tuple[tuple[str, str], ...]) -> Catalog:
 
 
 def is_passing(error: Exception) -> bool:
-    """True if the same may succeed later: the catalog is away, or too busy."""
+    """True if the same may succeed later: the catalog or its storage is away, or too busy."""
     if "(sqlite3." in str(error) and "locked" not in str(error):  # NB: a file, which does not come back by itself
         return False
-    return bool(_PASSING & {each.__name__ for each in type(error).__mro__})
+    return bool(_PASSING & {each.__name__ for each in type(error).__mro__}) or is_store_away(error)
 
 
 def one_line(error: Exception) -> str:

@@ -16,6 +16,7 @@ from pyiceberg.table.metadata import TableMetadata
 
 from squallpy.base.local_paths import is_local
 from squallpy.base.records import dataclass
+from squallpy.runtime.connectors.backoff import ask_again, is_store_away
 from squallpy.runtime.connectors.iceberg.catalogs import one_line
 from squallpy.runtime.connectors.table_writer import cast_rows, unwritten_error
 
@@ -46,8 +47,12 @@ class DataFiles:
         """
         if batch < self.first:
             return []
-        try:
+
+        def write_files() -> list[DataFile]:
             return list(_dataframe_to_data_files(self.metadata, cast_rows(rows, self.schema), self.io))
+
+        try:
+            return ask_again(write_files, is_store_away, self.name)
         except (OSError, ValueError, ValidationError, pa.ArrowInvalid) as error:
             raise unwritten_error(self.name, batch, one_line(error)) from None
 

@@ -21,9 +21,8 @@ from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table, Transaction
 
 from squallpy.base.errors import SquallError
-from squallpy.base.events import SOURCES, WARNING, log_event
 from squallpy.catalog.sink_spec import APPEND, CHANGES, FINAL, UPSERT, SinkSpec
-from squallpy.runtime.connectors.backoff import pause
+from squallpy.runtime.connectors.backoff import ask_again, pause
 from squallpy.runtime.connectors.iceberg.catalogs import Place, is_passing, one_line
 from squallpy.runtime.connectors.iceberg.data_files import DataFiles, append_files
 from squallpy.runtime.connectors.table_writer import (
@@ -151,8 +150,12 @@ class IcebergWriter(TableWriter[IcebergSink]):
 
     def _retrying(self, work: Callable[[Table], None], batch: int) -> None:
         """Commit a batch: again if another writer was first, and while the catalog is away; else SQ7006."""
-        sink, conflicts, tries = self._sink, 0, 0
-        while True:
+        ask_again(lambda: self._commit(work, batch), is_passing, self._sink.place)
+
+    def _commit(self, work: Callable[[Table], None], batch: int) -> None:
+        """Commit a batch unless it is there, again if another writer was first; SQ7006."""
+        sink = self._sink
+        for conflicts in range(TRIES):
             try:
                 table = sink.place.catalog.load_table(sink.place.name)
                 sink.check_run(table)
@@ -162,19 +165,14 @@ class IcebergWriter(TableWriter[IcebergSink]):
                 return
             except (CommitFailedException, ValidationException) as error:
                 reason: Exception = error
-                conflicts += 1
-                if conflicts == TRIES:
-                    break
+                time.sleep(pause(conflicts))
             except SquallError:
                 raise
             except Exception as error:
+                if is_passing(error):
+                    raise
                 reason = error
-                if not is_passing(error):
-                    break
-                if not tries:
-                    log_event(SOURCES, WARNING, "server is away", server=str(sink.place), reason=one_line(error))
-            time.sleep(pause(tries))
-            tries += 1
+                break
         raise unwritten_error(sink, batch, one_line(reason), sink.spec.span)
 
     def _store(self, table: Table, rows: pa.Table, batch: int) -> None:

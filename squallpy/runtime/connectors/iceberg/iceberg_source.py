@@ -6,6 +6,7 @@ open_source(relation, shared)   →   IcebergStream        the rows of a snapsho
 
 from collections.abc import Sequence
 from itertools import pairwise
+from math import inf
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.events import SOURCES, WARNING, log_event
 from squallpy.base.records import dataclass
 from squallpy.catalog.relation import Field, Relation
+from squallpy.runtime.connectors.backoff import ask_again
 from squallpy.runtime.connectors.iceberg.catalogs import NOT_FOLLOWED, Place, is_passing, one_line
 from squallpy.runtime.formats.arrow_rows import fields_of
 from squallpy.runtime.sources.protocol import Limit, Offset, Slice, Source
@@ -69,15 +71,16 @@ class _IcebergRows(Source):
         at = self._table.snapshot_by_id(last)
         if at is None:
             raise self.place.gone(f"snapshot {last}")
-        try:
+
+        def list_files() -> list[FileScanTask]:
             if not start["read"]:
-                found = list(self._table.scan(snapshot_id=last).plan_files())
-            else:
-                after = int(first) if first else None
-                scan = self._table.incremental_append_scan(
-                    from_snapshot_id_exclusive=after, to_snapshot_id_inclusive=last
-                )
-                found = list(scan.plan_files())
+                return list(self._table.scan(snapshot_id=last).plan_files())
+            after = int(first) if first else None
+            scan = self._table.incremental_append_scan(from_snapshot_id_exclusive=after, to_snapshot_id_inclusive=last)
+            return list(scan.plan_files())
+
+        try:
+            found = ask_again(list_files, is_passing, self.place)
         except ValueError as error:
             if "equality delete" in str(error):
                 message = f"{self.place} has equality deletes, which are not supported"
@@ -130,6 +133,8 @@ class IcebergStream(_IcebergRows):
         """Look what there is now; a catalog that is away has nothing new."""
         try:
             self._table.refresh()
+            if self._is_away:
+                log_event(SOURCES, WARNING, "server is back", server=str(self.place))
             self._is_away = False
         except (NoSuchTableError, NoSuchNamespaceError):
             raise SquallError(NOT_FOLLOWED, f"{self.place} was dropped", hint="the batch before is whole") from None
@@ -178,12 +183,16 @@ class FileSlice:
         """No number: it is known when they are read."""
 
     def read(self, columns: tuple[str, ...]) -> pa.Table:
-        table = self.place.table(self.place.patience)
+        table = self.place.table(inf)
         names = [self._name(table.schema(), name) for name in columns]
         # NB: rows without columns could not be counted
         projected = self.known.select(*(names or [field.name for field in self.known.fields[:1]]))
+
+        def read_files() -> pa.Table:
+            return ArrowScan(table.metadata, table.io, projected, AlwaysTrue()).to_table(self.files)
+
         try:
-            rows = ArrowScan(table.metadata, table.io, projected, AlwaysTrue()).to_table(self.files)
+            rows = ask_again(read_files, is_passing, self.place)
         except FileNotFoundError:
             raise self.place.gone(f"files of snapshot {self.snapshot}") from None
         return rows.select(names)
