@@ -99,6 +99,13 @@ FUNCTIONS = (
         "POSITION CHARINDEX",
     ),
     native(
+        "FIND_IN_SET(s, list)",
+        takes(INT, TEXT),
+        "the place of a text in a list with commas; 0 if it is not there, or has a comma itself",
+        "FIND_IN_SET('ab', 'abc,b,ab,c') → 3",
+        settings=1,
+    ),
+    native(
         "STARTSWITH(s, part)",
         takes(BOOLEAN, TEXT),
         "TRUE if the text begins with part",

@@ -382,6 +382,14 @@ def soundex(text: str) -> str:
     return code[:4].ljust(4, "0")
 
 
+@text_evaluator("find_in_set")
+@integer_of_each_text
+def place_in_list(text: str, elements: str) -> int:
+    """Find the place of a text in a list with commas: ('b', 'a,b')  →  2; 0 if it is not there."""
+    known = elements.split(",")
+    return known.index(text) + 1 if text in known else 0
+
+
 @text_evaluator("levenshtein")
 @integer_of_each_text
 def distance(text: str, other: str) -> int:
