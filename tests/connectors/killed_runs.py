@@ -30,12 +30,13 @@ def kill_again_and_again(
     hit: Callable[[], None] | None = None,
     rows: int = 10_000,
     settings: Sequence[str] = (),
+    options: Sequence[str] = (),
 ) -> None:
     """Kill the run of q.sql, a process of its Spark, or what `hit` does, again and again; then wait until it has done
     all."""
     pause = (8.0, 14.0) if backend == "spark" else (1.0, 4.0)
     command = [sys.executable, "-m", "squallpy.terminal", "run", "q.sql", "--backend", backend, "--checkpoint", "kept"]
-    command += ["--batch-rows", str(rows), "--log-level", "error"]
+    command += ["--batch-rows", str(rows), "--log-level", "error", *options]
     command += [word for setting in (f"local_dir={folder}/mapped", *settings) for word in ("--set", setting)]
 
     def start() -> subprocess.Popen[bytes]:

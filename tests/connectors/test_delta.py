@@ -13,7 +13,7 @@ from deltalake import DeltaTable, TableFeatures, write_deltalake
 
 from squallpy.base.errors import SquallError
 from tests.connectors.killed_runs import BACKENDS, kill_again_and_again
-from tests.connectors.runs import Answers, Row, run
+from tests.connectors.runs import Answers, Row, Running, run
 from tests.marks import long
 
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -149,6 +149,52 @@ def test_what_is_wrong_with_tables(tmp_path: Path) -> None:
     shutil.rmtree(world.folder / "_change_data")
     with pytest.raises(SquallError, match=r"SQ4009 .*versions 2 to 3 of .*/q cannot be read any more: vacuumed"):
         run(script(world, ", readChangeFeed 'true'"), checkpoint=tmp_path / "kept")
+
+
+def test_tables_whose_columns_change(tmp_path: Path) -> None:
+    """Columns that are not read may; a run ends where one that is read has gone, the batch before being whole."""
+    world, answers = World(tmp_path / "r", 0), Answers()
+    of = f"USING delta OPTIONS (path '{world.folder}', readChangeFeed 'true')"
+    text = f"CREATE STREAM r (k BIGINT, part INT) {of}; SELECT part, COUNT(*) AS n FROM r GROUP BY part;"
+    world.append()
+    run(text, answers, tmp_path / "kept")
+    rows = DeltaTable(world.folder).to_pyarrow_table()
+    wider = rows.append_column("later", pa.array([1] * len(rows), pa.int64()))
+    write_deltalake(world.folder, wider, mode="append", schema_mode="merge")
+    with Running(text, tmp_path / "kept", answers) as running:
+        running.wait_for(lambda: sum(row[1] for row in answers.rows) == 2 * len(rows))
+        before = answers.rows.copy()
+        write_deltalake(world.folder, rows.drop_columns(["part"]), mode="overwrite", schema_mode="overwrite")
+        assert 'SQ4009 script.sql:1:15: the column "part" of' in str(ended := running.ended())
+        assert "is there no more in version 3, the batch before is whole" in str(ended)
+    with pytest.raises(SquallError, match=r'SQ4002 .*delta has no column "part", known: k, moment, name, x$'):
+        run(text, answers, tmp_path / "kept")
+    assert answers.rows == before
+
+
+def fault_what_a_sink_cannot_write(tmp_path: Path) -> None:
+    """A column that is missing is told with the statement, a broken constraint with the batch; mended, it goes on."""
+    world, sink = World(tmp_path / "r", 0, feed=False), tmp_path / "s"
+    world.append()
+    of = f"CREATE SINK s USING delta OPTIONS (path '{sink}', mode 'upsert') AS"
+    text = (
+        f"CREATE STREAM r USING delta OPTIONS (path '{world.folder}'); {of} SELECT k, COUNT(*) AS n FROM r GROUP BY k;"
+    )
+    write_deltalake(sink, pa.schema([("k", pa.int64())]).empty_table())
+    with pytest.raises(SquallError, match=r'SQ7005 .*has no column "n", run ALTER TABLE delta.`.*/s` ADD COLUMNS \(n'):
+        run(text)
+    shutil.rmtree(sink)
+    write_deltalake(sink, pa.schema([("k", pa.int64()), ("n", pa.int64())]).empty_table())
+    DeltaTable(sink).alter.add_constraint({"few": "n < 1"})
+    for _ in range(2):
+        with pytest.raises(
+            SquallError, match=r"SQ7006 .*batch 0 cannot be written to the Delta table .*the batch before"
+        ):
+            run(text, checkpoint=tmp_path / "kept")
+        assert not DeltaTable(sink).count()
+    DeltaTable(sink).alter.drop_constraint("few")
+    run(text, checkpoint=tmp_path / "kept")
+    assert DeltaTable(sink).count() == len({*DeltaTable(world.folder).to_pyarrow_table()["k"].to_pylist()})
 
 
 def fault_deletion_vectors(tmp_path: Path) -> None:

@@ -280,6 +280,23 @@ def test_commits_of_an_earlier_version(table: PostgresServer, tmp_path: Path) ->
     assert says in (said := refused(sink(table), tmp_path / "kept")) and 'it has no "query"' in said
 
 
+def fault_a_key_that_changes_beside_a_value_out_of_line(table: PostgresServer, tmp_path: Path) -> None:
+    """Nobody tells that value under its new key; with whole old rows the server does."""
+    table.execute("ALTER TABLE t ALTER w SET STORAGE EXTERNAL", "UPDATE t SET w = repeat('w', 5000) WHERE id = 1")
+    text = stream(table, query="SELECT id, LENGTH(w) AS w FROM t WHERE v = 1")
+    answers = run(text, checkpoint=tmp_path / "kept")
+    assert answers.rows[1, 5000] == 1
+    table.execute("ALTER TABLE t REPLICA IDENTITY FULL", "UPDATE t SET id = 100 WHERE id = 1")
+    assert run(text, answers, tmp_path / "kept").rows[100, 5000] == 1
+    table.execute("ALTER TABLE t REPLICA IDENTITY DEFAULT", "UPDATE t SET id = 200 WHERE id = 100")
+    says = (
+        r'SQ4009 .*the key of a row of public.t has changed, and its "w", .* run ALTER TABLE public.t REPLICA IDENTITY'
+    )
+    with pytest.raises(SquallError, match=says):
+        run(text, answers, tmp_path / "kept")
+    assert answers.rows[100, 5000] == 1
+
+
 def fault_a_truncation_without_a_key(postgres: PostgresServer, tmp_path: Path) -> None:
     """The batch before is whole, and the same command stops at the same place."""
     postgres.execute("CREATE TABLE t (v int)", PUBLICATION, "ALTER TABLE t REPLICA IDENTITY FULL",

@@ -29,7 +29,7 @@ from squallpy.base.types import (
     decimal,
     nested_type,
 )
-from squallpy.catalog.relation import Field
+from squallpy.catalog.relation import OPERATION, Field
 from squallpy.runtime.evaluate.text_column_casts import column_type, parse_texts
 from squallpy.runtime.formats.nested_values import hold, inner_types, is_readable
 
@@ -53,7 +53,8 @@ def check_names(file: str, has: Sequence[str], wanted: Iterable[str]) -> None:
     known = {name.lower() for name in has}
     for name in wanted:
         if name.lower() not in known:
-            raise SquallError("SQ4002", f'{file} has no column "{name}"', hint=nearest(name, has))
+            hint = nearest(name, [each for each in has if each != OPERATION])
+            raise SquallError("SQ4002", f'{file} has no column "{name}"', hint=hint)
 
 
 def check_once(file: str, has: Sequence[str], read: Iterable[str]) -> None:
