@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -13,12 +14,33 @@ import pytest
 
 from tests.growing import ROOT, command_of, descendants
 
+PATIENCE = 60.0  # seconds for a run to have a whole batch before it is killed
 BACKENDS = ["local", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.long])]
+
+
+def batches_of(folder: Path) -> int:
+    """Return the number of the batch that a run was last seen to begin."""
+    try:
+        found = re.match(r'{"batch": ([0-9]+),', (folder / "kept" / "0" / "offsets").read_text())
+    except OSError:
+        return -1
+    return int(found[1]) if found else -1
 
 
 def number_of_kills(backend: str) -> int:
     """Return KILLS; without it 5, or 2 on Spark, which takes seconds to begin."""
     return int(os.environ.get("KILLS", "2" if backend == "spark" else "5"))
+
+
+def let_run(folder: Path, draw: random.Random, number: int, backend: str, step: Callable[[], None]) -> None:
+    """Let a run go on before it is killed for the `number`th time: three times of four until it has had a whole batch
+    and some seconds more, else for some seconds, in which it may not have begun."""
+    known, until = batches_of(folder), time.monotonic() + (PATIENCE if number % 4 else 0)
+    while time.monotonic() < until and batches_of(folder) < known + 2:
+        step()
+    until = time.monotonic() + draw.uniform(0, 10 if backend == "spark" and number % 4 == 0 else 4)
+    while time.monotonic() < until:
+        step()
 
 
 def kill_again_and_again(
@@ -34,7 +56,6 @@ def kill_again_and_again(
 ) -> None:
     """Kill the run of q.sql, a process of its Spark, or what `hit` does, again and again; then wait until it has done
     all."""
-    pause = (8.0, 14.0) if backend == "spark" else (1.0, 4.0)
     command = [sys.executable, "-m", "squallpy.terminal", "run", "q.sql", "--backend", backend, "--checkpoint", "kept"]
     command += ["--batch-rows", str(rows), "--log-level", "error", *options]
     command += [word for setting in (f"local_dir={folder}/mapped", *settings) for word in ("--set", setting)]
@@ -46,14 +67,15 @@ def kill_again_and_again(
     def check() -> None:
         assert running.poll() is None, (folder / "said").read_text()[-3000:]
 
+    def step() -> None:
+        change()
+        time.sleep(0.05)
+        check()
+
     running = start()
     try:
         for number in range(number_of_kills(backend)):
-            until = time.monotonic() + draw.uniform(*pause)
-            while time.monotonic() < until:
-                change()
-                time.sleep(0.05)
-                check()
+            let_run(folder, draw, number, backend, step)
             if hit and number % 3 == 1:
                 hit()
                 continue

@@ -269,6 +269,17 @@ class PostgresServer:
             if rolls_back:
                 connection.rollback()
 
+    def drop_slot(self, name: str = "squall") -> None:
+        """Drop a replication slot, which the server may still have in use for a moment after its client has left."""
+        until = time.monotonic() + 20
+        while True:
+            try:
+                self.execute(f"SELECT pg_drop_replication_slot('{name}')")
+                return
+            except psycopg.errors.ObjectInUse:
+                assert time.monotonic() < until
+                time.sleep(0.05)
+
     def clear(self) -> None:
         """Drop everything that tests have made."""
         with psycopg.connect(self.url, autocommit=True) as connection:

@@ -153,7 +153,7 @@ def oracle_random_changes_on_spark(postgres: PostgresServer, tmp_path: Path) -> 
     text = script(postgres.url, columns=False).replace("mode 'upsert'", "mode 'upsert', existing 'keep'")
     with pytest.raises(SquallError, match=r'SQ4009 script.sql:.*"squall" of .* is there already, of another run'):
         run(text, checkpoint=tmp_path / "other", backend="spark")
-    postgres.execute("SELECT pg_drop_replication_slot('squall')")
+    postgres.drop_slot()
     with pytest.raises(SquallError, match=r'SQ4009 script.sql:.*"squall" of .* is gone: changes since .* are lost'):
         run(script(postgres.url), checkpoint=tmp_path / "kept", backend="spark")
 

@@ -169,12 +169,12 @@ def fault_slots(table: PostgresServer, tmp_path: Path) -> None:
     table.execute("SELECT pg_create_logical_replication_slot('squall', 'pgoutput')")
     assert 'the replication slot "squall"' in (said := refused(text, kept)) and "is there already" in said
     assert "squall slots drop URL squall" in said
-    table.execute("SELECT pg_drop_replication_slot('squall')")
+    table.drop_slot()
     with Running(text, kept) as running:
         running.wait_for(lambda: running.answers.batches > 0)
         assert "is there already" in refused(text, tmp_path / "other")
     run(text, checkpoint=kept)
-    table.execute("SELECT pg_drop_replication_slot('squall')")
+    table.drop_slot()
     said = refused(text, kept)
     assert "SQ4009" in said and "is gone: changes since" in said and "another checkpoint" in said
 
@@ -372,14 +372,14 @@ def fault_sinks_that_have_rows(table: PostgresServer, tmp_path: Path) -> None:
     answer = [(0, 10), (1, 10), (2, 10)]
     run(sink(table), checkpoint=tmp_path / "1")
     assert sorted(table.execute("SELECT * FROM s")) == answer
-    table.execute("SELECT pg_drop_replication_slot('squall')")
+    table.drop_slot()
     said = refused(sink(table), tmp_path / "2")
     assert "SQ7005" in said and "has 1 batch of this query, and this run begins anew" in said
     table.execute("DROP TABLE squall_commits", "INSERT INTO s VALUES (9, 9)")
     assert "has rows, and this run begins anew" in refused(sink(table), tmp_path / "3")
     run(sink(table, "mode 'upsert', existing 'keep'"), checkpoint=tmp_path / "4")
     assert sorted(table.execute("SELECT * FROM s")) == [*answer, (9, 9)]
-    table.execute("SELECT pg_drop_replication_slot('squall')")
+    table.drop_slot()
     run(sink(table, "mode 'upsert', existing 'replace'"), checkpoint=tmp_path / "5")
     assert sorted(table.execute("SELECT * FROM s")) == answer
 
@@ -497,7 +497,7 @@ def test_a_session(table: PostgresServer, tmp_path: Path) -> None:
     with closing(squallpy.connect(checkpoint=tmp_path / "kept")) as session:
         follow(session, "a", counts)
         follow(session, "b", sums)
-    table.execute("SELECT pg_drop_replication_slot('squall')")
+    table.drop_slot()
     with closing(squallpy.connect()) as session:
         session.sql(f"CREATE STREAM t USING postgres OPTIONS (url '{table.url}')")
         session.sql(f"CREATE MATERIALIZED VIEW a AS {counts}")

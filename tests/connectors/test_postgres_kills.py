@@ -8,11 +8,12 @@ import sys
 import threading
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.connectors.killed_runs import number_of_kills
+from tests.connectors.killed_runs import let_run, number_of_kills
 from tests.connectors.servers import PostgresServer
 from tests.connectors.test_postgres_changes import TABLES, Changes, answer, script
 from tests.growing import ROOT, command_of, descendants
@@ -69,15 +70,15 @@ class World:
         self.start()
         return what
 
-    def campaign(self, kills: int, pause: tuple[float, float]) -> Counter[str]:
+    def campaign(self, kills: int) -> Counter[str]:
         """Kill something again and again; then let the run read all that has come, and compare."""
         self._writer.start()
         self.start()
         killed = Counter[str]()
-        for _ in range(kills):
-            time.sleep(self.draw.uniform(*pause))
+        for number in range(kills):
+            let_run(self.folder, self.draw, number, self.backend, partial(time.sleep, 0.05))
             killed[self.kill()] += 1
-        time.sleep(pause[0])
+        time.sleep(1.5)
         self._ended.set()
         self._writer.join()
         while not answer(self.server):
@@ -101,10 +102,10 @@ class World:
 
 @pytest.mark.connectors
 def fault_kills_in_one_process(postgres: PostgresServer, tmp_path: Path) -> None:
-    print(World(postgres, tmp_path, "local", 1).campaign(number_of_kills("local"), (1.5, 4.0)))
+    print(World(postgres, tmp_path, "local", 1).campaign(number_of_kills("local")))
 
 
 @pytest.mark.connectors
 @pytest.mark.spark
 def fault_kills_on_spark(postgres: PostgresServer, tmp_path: Path) -> None:
-    print(World(postgres, tmp_path, "spark", 2).campaign(number_of_kills("spark"), (8.0, 14.0)))
+    print(World(postgres, tmp_path, "spark", 2).campaign(number_of_kills("spark")))
