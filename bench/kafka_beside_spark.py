@@ -29,10 +29,8 @@ from squallpy.runtime.spark.spark_session import start
 from squallpy.session import RunOptions, Session
 from squallpy.testing.ignoring_sink import IgnoringSink
 from squallpy.testing.tpch import TPCH
-from tests.connectors.servers import KafkaServer, find_jars
+from tests.connectors.servers import KafkaServer, find_spark_connector
 
-CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
-GROUPS = "-DincludeGroupIds=org.apache.spark,org.apache.kafka,org.apache.commons"
 Rows = Mapping[str, int]
 Q3 = Query("q3", EXAMPLES / "tpch" / "q3.sql")
 
@@ -87,10 +85,9 @@ def by_spark(session: SparkSession, server: KafkaServer, suffix: str, each: Rows
 
 def main() -> None:
     given = arguments()
-    jars = ",".join(map(str, find_jars([CONNECTOR], GROUPS).glob("*.jar")))
     with (
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as room,
-        start("local[2]", {**SETTINGS, "spark.jars": jars}) as cluster,
+        start("local[2]", {**SETTINGS, "spark.jars": find_spark_connector()}) as cluster,
         patch.object(executor, "start", lambda *_: nullcontext(cluster)),
     ):
         folder = Path(room)

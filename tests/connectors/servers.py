@@ -42,6 +42,15 @@ def find_kafka() -> Path:
     return find_jars([KAFKA])
 
 
+def find_spark_connector() -> str:
+    """Return the jars of Spark's own connector of Kafka, as spark.jars has them.
+
+    NB: there is none of Spark 4.3's version; that of 4.2.0 reads and writes with it.
+    """
+    groups = "-DincludeGroupIds=org.apache.spark,org.apache.kafka,org.apache.commons"
+    return ",".join(map(str, find_jars(["org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"], groups).glob("*.jar")))
+
+
 def find_jars(artifacts: Sequence[str], *options: str) -> Path:
     """Return the folder of the jars of artifacts and of what they need, which Maven brings once."""
     _, name, version = artifacts[0].split(":")
