@@ -13,7 +13,7 @@ SOME = {
     "bench/test_fivm.py::differential_triggers_in_cpp_have_the_sums_over_the_join": 1,
     "bench/test_fivm.py::test_schemas_have_as_many_variables_as_in_the_papers": 1,
     "kernels/test_buddy_allocator.py::property_blocks_never_overlap": 0,
-    "kernels/test_kernel_cache.py::fault_the_cache_is_deleted_under_a_process": 1,
+    "kernels/test_kernel_precompilation.py::fault_the_cache_is_deleted_under_a_process": 1,
     "kernels/test_sorted_index.py::test_differential_heights_equal_those_of_a_list": 1,
     "kernels/test_sorted_index.py::test_differential_sorted_index_equals_the_naive_one": 6,
     "live/test_durable_sessions.py::fault_sessions_killed_at_any_write": 2,

@@ -218,7 +218,7 @@ class _Runs:
             if update.target in self._watched:
                 raise NotCompilable(f"{update.target}, of which somebody else has to know")
             is_unique = update.target in self._unique
-            if is_unique and not _is_plain(update):
+            if is_unique and not _keeps_counts(update):
                 raise NotCompilable(f"{update.target}, whose PRIMARY KEY is checked")
             return self._printer(update, self._names(f"add to {update.target}")).code()
         except NotCompilable as reason:
@@ -286,6 +286,6 @@ def _is_block(ring: LaneRing) -> bool:
     return isinstance(ring, Cofactor)
 
 
-def _is_plain(update: Update) -> bool:
-    """True if the rows of the delta, as they are, are added."""
+def _keeps_counts(update: Update) -> bool:
+    """True if each row of the delta is added as often as the delta has it."""
     return not update.steps and update.keys == update.variables and update.picks[:1] == (0,)

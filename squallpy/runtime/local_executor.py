@@ -1,6 +1,7 @@
 """The local executor: the plan in this process, in one partition, with or without a checkpoint."""
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from time import perf_counter
 
@@ -52,7 +53,44 @@ class _Stages:
         return [*changed], part.stats | {"trigger_seconds": perf_counter() - read} | self.stage.notes
 
 
-class LocalExecutor:
+class _BatchLoop(ABC):
+    """The loop over the batches of a local executor."""
+
+    input: Input
+    next: int
+    _compiler: BackgroundCompiler | None
+
+    def run(
+        self, on_batch: OnBatch, begin: Callable[[], None] = lambda: None, stop: threading.Event | None = None
+    ) -> None:
+        """Apply all batches that are not done, or until `on_batch` says stop or `stop` is set; `begin` first."""
+        begin()
+        try:
+            for step in arriving(self.input, self.next, stop or threading.Event()):
+                if step:
+                    changes, report = self.step(step)
+                    go_on = on_batch(step.number, changes, report)
+                    self.commit()
+                    self.input.commit(step, report.open_rows)
+                    if not go_on:
+                        return
+        finally:
+            self._stop_compiler()
+
+    @abstractmethod
+    def step(self, step: Step | None = None) -> tuple[Printed, BatchReport]:
+        """Apply the next batch, which may be given."""
+
+    @abstractmethod
+    def commit(self) -> None:
+        """Note that the batch has reached its sink."""
+
+    def _stop_compiler(self) -> None:
+        if self._compiler:
+            self._compiler.stop()
+
+
+class LocalExecutor(_BatchLoop):
     """The executor of a plan of one partition over its input, batch by batch.
 
     Args:
@@ -158,26 +196,6 @@ class LocalExecutor:
             self._use(None)
         return done
 
-    def run(
-        self, on_batch: OnBatch, begin: Callable[[], None] = lambda: None, stop: threading.Event | None = None
-    ) -> None:
-        """Apply all batches, or until `on_batch` says stop or `stop` is set; `begin` before the first."""
-        begin()
-        try:
-            for step in arriving(self.input, self.next, stop or threading.Event()):
-                if step:
-                    changes, report = self.step(step)
-                    go_on = on_batch(step.number, changes, report)
-                    self.input.commit(step, report.open_rows)
-                    if not go_on:
-                        return
-        finally:
-            self._stop_compiler()
-
-    def _stop_compiler(self) -> None:
-        if self._compiler:
-            self._compiler.stop()
-
     def final(self) -> tuple[pa.Table, ...]:
         """Return the printed result of each query as of the last batch."""
         return self._results.final(self.store)
@@ -218,7 +236,7 @@ class LocalExecutor:
         return self.store.usage()
 
 
-class DurableLocalExecutor:
+class DurableLocalExecutor(_BatchLoop):
     """The local executor with its state in a checkpoint, from which it resumes."""
 
     def __init__(
@@ -270,28 +288,6 @@ class DurableLocalExecutor:
         """Note that the batch has reached its sink."""
         self.next += 1
         self._committed.commit(self.next)
-
-    def run(
-        self, on_batch: OnBatch, begin: Callable[[], None] = lambda: None, stop: threading.Event | None = None
-    ) -> None:
-        """Apply all batches that are not done, or until `on_batch` says stop or `stop` is set; `begin` first."""
-        begin()
-        try:
-            for step in arriving(self.input, self.next, stop or threading.Event()):
-                if step is None:
-                    continue
-                changes, report = self.step(step)
-                go_on = on_batch(step.number, changes, report)
-                self.commit()
-                self.input.commit(step, report.open_rows)
-                if not go_on:
-                    return
-        finally:
-            self._stop_compiler()
-
-    def _stop_compiler(self) -> None:
-        if self._compiler:
-            self._compiler.stop()
 
     def final(self) -> tuple[pa.Table, ...]:
         return self._publisher.results.final(self._result.store())

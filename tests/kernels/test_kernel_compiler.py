@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from squallpy.runtime.kernels import kernel_cache, kernel_compiler
+from squallpy.runtime.kernels import kernel_compiler, kernel_precompilation
 from squallpy.runtime.kernels.block_steps import BLOCK_STEPS
 from squallpy.runtime.kernels.c_functions import CFunction
 from squallpy.runtime.kernels.kernel_compiler import source_stamp
@@ -52,7 +52,7 @@ def test_stamp_of_a_kernel_counts_constants_of_the_base() -> None:
 
 def test_what_printed_code_calls_is_compiled_ahead() -> None:
     """Else the first compiled trigger waits for it, each function up to half a minute."""
-    ahead = {function.name: function for function in kernel_cache._every() if isinstance(function, CFunction)}
+    ahead = {function.name: function for function in kernel_precompilation._every() if isinstance(function, CFunction)}
     for function in (*STEPS, *BLOCK_STEPS, *AHEAD_STEPS, *REAL_STEPS, *SORTED_STEPS):
         function.load()
         assert ahead[function.name] is function and function.is_cached

@@ -17,7 +17,7 @@
     monomial_sums                                                 those of a degree above 1
     statement_steps · batch_expressions · radix_sort              statements over pools; rows of Arrow batches
     string_columns · dictionary · content_hash · column_packing   strings ↔ integers; hashes of contents; rows as bytes
-    kernel_compiler · kernel_cache · threads                      compilation; pieces of work, shared
+    kernel_compiler · kernel_precompilation · threads             compilation; pieces of work, shared
     trigger_steps · block_steps · range_steps · sorted_steps      what triggers that are compiled (`codegen`) call:
     text_steps · real_steps · real_lanes · look_ahead             steps over rows, payloads, indexes and values
     batch_driver · c_functions · touched_groups · key_marks       all of a batch; its groups, how many keys it has

@@ -2,7 +2,7 @@
 
 import sys
 
-from squallpy.runtime.kernels.kernel_cache import COMMON, compile_together
+from squallpy.runtime.kernels.kernel_precompilation import COMMON, compile_together
 
 if __name__ == "__main__":
     compile_together(COMMON if sys.argv[1:] == ["common"] else ())

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from squallpy.runtime.kernels import pool_layout as at
-from squallpy.runtime.kernels.hash_index import HIGH, LOW, after, ask, home, is_behind, is_of, peek, table_of
+from squallpy.runtime.kernels.hash_index import HIGH, LOW, after, ask, home, is_behind, is_of, peek, seek, table_of
 from squallpy.runtime.kernels.hashing import hash_picked
 from squallpy.runtime.kernels.intrinsics import load, prefetch, store
 from squallpy.runtime.kernels.kernel_compiler import GIVEN_MATRIX, VECTOR, Vector, address, inlined, kernel, making
@@ -35,6 +35,16 @@ def hash_record(frame: Vector, key: int) -> int:
     """Hash of the key at an address, by which the pool's index has it."""
     columns = _columns(frame)
     return hash_picked(key, address(frame) + 8 * (columns + 1), frame[columns])
+
+
+@inlined
+def find_record(frame: Vector, key: int) -> int:
+    """Find the record of a pool whose key is at an address, −1 if there is none."""
+    places, width = frame[at.PLACES], frame[at.KEY]
+    table, shape = table_of(frame[places])
+    h = hash_record(frame, key)
+    position = seek(table, shape, home(h, shape), h, key, width, frame[places + at.KEYS], 8 * width)
+    return (load(table, position) & LOW) - 1 if position >= 0 else -1
 
 
 @inlined

@@ -11,8 +11,7 @@ from numba import carray  # type: ignore[attr-defined]
 from squallpy.base.index_order import Order
 from squallpy.runtime.kernels import pool_layout as at
 from squallpy.runtime.kernels.c_functions import CFunction, c_function
-from squallpy.runtime.kernels.group_index import hash_record
-from squallpy.runtime.kernels.hash_index import LOW, home, seek, table_of
+from squallpy.runtime.kernels.group_index import find_record
 from squallpy.runtime.kernels.intrinsics import load, pointer, store
 from squallpy.runtime.kernels.kernel_compiler import Vector, address, called, inlined, making
 from squallpy.runtime.kernels.memory_area import HEAD
@@ -184,16 +183,6 @@ def advance_extremes(extremes: int, steps: int, is_first: int) -> int:
 
 
 @inlined
-def _seek(frame: Vector, key: int) -> int:
-    """Find the record whose key is at an address; −1: there is none."""
-    places, width = frame[at.PLACES], frame[at.KEY]
-    table, shape = table_of(frame[places])
-    h = hash_record(frame, key)
-    position = seek(table, shape, home(h, shape), h, key, width, frame[places + at.KEYS], 8 * width)
-    return (load(table, position) & LOW) - 1 if position >= 0 else -1
-
-
-@inlined
 def _payload(frame: Vector, record: int) -> int:
     return frame[frame[at.PLACES] + at.WORDS] + 8 * record * frame[at.PAYLOAD]
 
@@ -211,7 +200,7 @@ def _enter_group(extremes: int, key: int, steps: int) -> int:
     record = _enter(changed, key, steps, _CHANGED)
     if record != count:
         return record
-    own, there = _payload(changed, record), _seek(state, key)
+    own, there = _payload(changed, record), find_record(state, key)
     for i in range(broad):
         word = load(_payload(state, there), i) if there >= 0 else 0
         store(own, i, word)
@@ -300,7 +289,7 @@ def _advance(extremes: int, steps: int, is_first: int, _c: int, _d: int, _e: int
         return -2
     for record in range(load(touched[HEAD], at.COUNT)):
         key = touched[touched[at.PLACES] + at.KEYS] + 8 * record * touched[at.KEY]
-        there = _seek(source, key)
+        there = find_record(source, key)
         was = load(_payload(touched, record), counted) > 0
         now = there >= 0 and load(_payload(source, there), counted) > 0
         found = _enter_group(extremes, _read_group(extremes, key), steps)

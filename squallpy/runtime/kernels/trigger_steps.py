@@ -15,7 +15,7 @@ from squallpy.runtime.kernels.batch_expressions import part_of_date
 from squallpy.runtime.kernels.buddy_allocator import block_at
 from squallpy.runtime.kernels.c_functions import CFunction, c_function
 from squallpy.runtime.kernels.dictionary import COUNT, NEEDED, copy_bytes, same_bytes
-from squallpy.runtime.kernels.group_index import MANY, group_length, group_of, group_record, hash_record
+from squallpy.runtime.kernels.group_index import MANY, find_record, group_length, group_of, group_record, hash_record
 from squallpy.runtime.kernels.hash_index import HIGH, LOW, after, full, home, insert, is_behind, seek, table_of
 from squallpy.runtime.kernels.hashing import hash_bytes
 from squallpy.runtime.kernels.intrinsics import load, load8, load32, operation, pointer, store
@@ -146,12 +146,7 @@ def find(frame: Vector, key: int, steps: int) -> int:
 @c_function(6)
 def _find(where: int, key: int, _b: int, _c: int, _d: int, _e: int) -> int:
     """Find a record."""
-    frame = frame_at(where)
-    places, width = frame[at.PLACES], frame[at.KEY]
-    table, shape = table_of(frame[places])
-    h = hash_record(frame, key)
-    position = seek(table, shape, home(h, shape), h, key, width, frame[places + at.KEYS], 8 * width)
-    return (load(table, position) & LOW) - 1 if position >= 0 else -1
+    return find_record(frame_at(where), key)
 
 
 @inlined

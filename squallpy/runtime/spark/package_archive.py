@@ -16,7 +16,7 @@ from pathlib import Path
 import squallpy
 from squallpy import __version__
 from squallpy.frontend.grammars import grammar_path
-from squallpy.runtime.kernels.kernel_cache import compile_missing
+from squallpy.runtime.kernels.kernel_precompilation import compile_missing
 
 UNPACKED = f"squallpy-{__version__}"  # in the folder in which an executor runs
 _KEPT = 8  # archives to keep, the last used: a running query may still serve one of another version

@@ -29,7 +29,7 @@ import pyspark.sql.pandas.types
 import pyspark.worker
 
 import squallpy.runtime.spark.worker_tasks  # noqa: F401
-from squallpy.runtime.kernels.kernel_cache import load_cached
+from squallpy.runtime.kernels.kernel_precompilation import load_cached
 
 _WHOLE = 1024  # tasks after which a worker may collect all its objects, which takes a tenth of a second
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
