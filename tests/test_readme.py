@@ -125,6 +125,15 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert not anchor or anchor in anchors(target), f"{place}#{anchor}"
 
 
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    pages = [ROOT / "README.md"]
+    for page in pages:
+        links = _LINK.findall(_CODE.sub("", _BLOCK.sub("", page.read_text(encoding="utf-8"))))
+        targets = {(page.parent / place).resolve() for place, _ in links if place.endswith(".md")}
+        pages += sorted(target for target in targets if target.exists() and target not in pages)
+    assert {*ROOT.glob("docs/*.md")} <= {*pages}
+
+
 @pytest.mark.parametrize("entry", SHOWN, ids=lambda entry: f"{entry.page}: {entry.command}")
 def golden_readme(entry: Shown, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(ROOT)
