@@ -133,7 +133,9 @@ def _describe(node: Node, names: _Names) -> str:
         case Window(_, WindowSpec(frame=NowExtent() as frame), time) if time is not None:
             return f"Window {' AND '.join(frame.conditions(names(time)))}"
         case Window(_, spec, time):
-            return f"Window {spec.frame}" + (f" of {names(time)}" if time is not None else "")
+            clocks = sorted({clock.relation for clock in spec.clocks})
+            by = f" by the clocks of {', '.join(clocks)}" if len(clocks) > 1 else ""
+            return f"Window {spec.frame}" + (f" of {names(time)}" if time is not None else "") + by
         case Filter(_, predicate):
             return f"Filter {names(predicate)}"
         case Project(_, items):
