@@ -2,15 +2,17 @@
 
 ΔLINEITEM(o_orderkey) ⟨1, price · (1 − discount)⟩ where shipdate > d
 
-    for row in range(rows):
-        if not l_shipdate > d: continue
-        …
-        record = enter(sums, key, …)        add 1 and price · (1 − discount) to its payload
+    for block in range(0, rows, 64):
+        chosen = … l_shipdate > d …             a bit for each row of the block
+        while chosen != 0:
+            …
+            entered = enter(sums, key, …)       add 1 and price · (1 − discount) to its payload
 
-A text among the keys is its number in the dictionary.
+A text among the keys is its number in the dictionary. Neighbours with the same key look it up once.
 """
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import field
 from typing import Final
@@ -23,7 +25,7 @@ from squallpy.catalog.relation import MULT
 from squallpy.codegen.expressions import RowExpressions, Text, Value, bounds
 from squallpy.codegen.imports import IMPORTED
 from squallpy.codegen.names import Lines, Names, NotCompilable
-from squallpy.logical.expressions import Call, Cast, Column, Expr, columns, walk
+from squallpy.logical.expressions import Call, Cast, Column, Expr, Literal, columns, walk
 from squallpy.program.calculus import Assign, Cmp, Lane, lifted
 from squallpy.program.views import View
 
@@ -43,9 +45,12 @@ ARROW: Final = {  # the buffers that a column is read from, by the kind of its t
     Kind.TIMESTAMP: "timestamp[us]", Kind.VARCHAR: "string", Kind.DOUBLE: "double",
 }  # fmt: skip
 
+_SCANNED: Final = {Kind.BOOLEAN, Kind.INT, Kind.BIGINT, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP}
+
 RESERVED: Final = {
-    "given", "steps", "batch", "first", "rows", "row", "dictionary", "sums", "key", "short_texts", "fits", "record",
-    "words", "left", "lifted", "marks", "shift", "fresh", "range", "abs", "max", "min", *IMPORTED,
+    "given", "steps", "batch", "first", "rows", "row", "block", "chosen", "i", "dictionary", "sums", "key", "last",
+    "short_texts", "fits", "record", "entered", "words", "left", "lifted", "marks", "shift", "fresh", "range", "abs",
+    "max", "min", *IMPORTED,
 }  # fmt: skip
 
 
@@ -163,7 +168,7 @@ class GroupBody(ABC):
         assigned = {f.variable for f in steps if isinstance(f, Assign)}
         early = [f for f in steps if isinstance(f, Cmp) and not columns(f.predicate) & assigned]
         waiting = [f for f in steps if f not in early]
-        self._filter(early)
+        self._filter(self._after_scan(early))
         while waiting:
             unknown = {f.variable for f in waiting if isinstance(f, Assign)}
             ready = [f for f in waiting if not (f.reads - _own(f)) & unknown]
@@ -174,6 +179,10 @@ class GroupBody(ABC):
                     self._row.assign(step.variable, step.value)
                 else:
                     self._filter([step])
+
+    def _after_scan(self, predicates: list[Cmp]) -> list[Cmp]:
+        """Print predicates by which rows are chosen before the loop's body, if there are some; return the others."""
+        return predicates
 
     def _filter(self, predicates: list[Cmp]) -> None:
         """Print predicates; where none of them can fail, a row goes at the first that is not TRUE."""
@@ -213,19 +222,25 @@ class GroupBody(ABC):
             self.body("if marks != 0:")
             self.body(f"    fresh += mark_key(marks, shift, key, {len(keys)})")
             self.body("    continue")
-        self.body("record = enter(sums, key, steps, 0)")
-        self.body("if record < 0:")
-        self.body("    return -2")
-        self.body(f"words = words_of(sums, record, {self.payload.width})")
+        others = "".join(f" or load(last, {i}) != {key}" for i, key in enumerate(keys))
+        with self.body.block(f"if entered < 0{others}:  # not the key of the row before"):
+            self.body("entered = enter(sums, key, steps, 0)")
+            self.body("if entered < 0:")
+            self.body("    return -2")
+            self.body(f"words = words_of(sums, entered, {self.payload.width})")
+            self.body(f"last = key_of(sums, entered, {len(keys)})")
         add_lanes(self.body, lanes, "words")
-        self.body("if left == 0:")
-        self.body("    remove(sums, key, steps)")
+        with self.body.block("if left == 0:"):
+            self.body("remove(sums, key, steps)")
+            self.body("entered = -1")
 
     def _text(self) -> str:
         lines = Lines()
         self._head(lines)
         if self._in_locals:
             lines(f"{' = '.join(f'sum_{i}' for i in range(self.payload.width))} = 0")
+        else:
+            lines("entered, words, last = -1, 0, 0")
         self._rows(lines)
         lines.lines += self.body.lines
         if self._in_locals:
@@ -246,6 +261,8 @@ class _Group(GroupBody):
     columns: dict[str, Type] = field(default_factory=dict)
     at: dict[str, str] = field(default_factory=dict)  # by column
     head: Lines = field(default_factory=Lines)
+    looked_through: set[str] = field(default_factory=set)  # columns that have no NULL
+    scan: Lines = field(default_factory=lambda: Lines(depth=3))
     texts: int = 0
 
     def code(self) -> GroupCode:
@@ -298,8 +315,10 @@ class _Group(GroupBody):
         """Print whether the row's value is not NULL; a column that has none is looked through beforehand."""
         child = f"load(given, {COLUMNS + list(self.columns).index(name)})"
         if not column.nullable:
-            self.head(f"if has_null(batch, {child}, {at}_first, rows):")
-            self.head("    return -1")
+            if name not in self.looked_through:
+                self.looked_through.add(name)
+                self.head(f"if has_null(batch, {child}, {at}_first, rows):")
+                self.head("    return -1")
             return None
         self.head(f"{at}_valid = values_at(batch, {child}, 0)")
         known = self.names(f"{name}_known")
@@ -352,8 +371,37 @@ class _Group(GroupBody):
         lines.lines += self.head.lines
 
     def _rows(self, lines: Lines) -> None:
-        lines("for row in range(rows):")
-        lines("    fits = 1")
+        if not self.scan.lines:
+            lines("for row in range(rows):")
+            lines("    fits = 1")
+            return
+        with lines.block("for block in range(0, rows, 64):"):
+            lines("chosen = 0  # of the rows of the block, by their bits")
+            lines("for i in range(min(64, rows - block)):")
+            lines("    row = block + i")
+            lines.lines += self.scan.lines
+            with lines.block("while chosen != 0:"):
+                lines("row = block + lowest(chosen)")
+                lines("chosen &= chosen - 1")
+                lines("fits = 1")
+
+    def _after_scan(self, predicates: list[Cmp]) -> list[Cmp]:
+        """Choose rows by the predicates of one column, or two, a block of rows at a time and without a branch.
+
+        Where a predicate is neither nearly always TRUE nor nearly never, the processor could not predict it.
+        """
+        apart = Counter(p.reads for p in predicates if _is_scanned(p.predicate))
+        if not apart or any(_can_fail(p.predicate) for p in predicates):
+            return predicates
+        read = max(apart, key=lambda columns: (-len(columns), apart[columns]))
+        scanned = [p for p in predicates if p.reads == read and _is_scanned(p.predicate)]
+        body, self.body = self.body, self.scan
+        row, self._row = self._row, RowExpressions(self.body, self.names, self._load, self._load_text)
+        tests = [self._test(predicate) for predicate in scanned]
+        self.body(f"chosen |= ({' & '.join(tests)}) << i")
+        self.body, self._row = body, row
+        self.body.depth += 1
+        return [p for p in predicates if p not in scanned]
 
 
 def add_lanes(lines: Lines, lanes: Iterable[tuple[str, LaneRing, int]], where: str) -> None:
@@ -406,6 +454,13 @@ def _can_fail(predicate: Expr) -> bool:
         isinstance(part, Cast) or (isinstance(part, Call) and part.type.kind is not Kind.BOOLEAN) or part.type.is_wide
         for part in walk(predicate)
     )
+
+
+def _is_scanned(predicate: Expr) -> bool:
+    """True if a predicate compares columns of fixed width and constants."""
+    read, parts = columns(predicate), [*walk(predicate)]
+    plain = all(isinstance(part, Column | Literal | Call) for part in parts)
+    return plain and bool(read) and all(v.type.kind in _SCANNED for v in read)
 
 
 def _own(step: Assign | Cmp) -> frozenset[Column]:

@@ -12,6 +12,7 @@ STEPS: Final[dict[str, tuple[str, ...]]] = {  # by module
         *("multiply_fits", "number_of", "part_of_date", "record_of", "remove", "room_of", "sign", "slice_of", "store"),
         *("subtract_fits", "values_at", "words_of"),
     ),
+    "intrinsics": ("lowest",),
     "text_steps": (
         *("begins_with", "intern", "leading", "offset_of", "same_text", "search", "size_of", "text_bytes", "texts_at"),
     ),
