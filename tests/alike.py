@@ -19,7 +19,7 @@ SOME = {
     "live/test_durable_sessions.py::fault_sessions_killed_at_any_write": 2,
     "live/test_live_session.py::oracle_lookups_by_key": 6,
     "live/test_live_session.py::oracle_views_come_and_go": 5,
-    "live/test_view_filling.py::property_views_are_filled_while_batches_change_what_they_read": 0,
+    "live/test_backfill_from_views.py::property_views_are_filled_while_batches_change_what_they_read": 0,
     "logical/test_letter_case.py::differential_examples_in_any_case": 20,
     "logical/test_letter_case.py::differential_steps_in_any_case": 80,
     "passes/test_passes.py::differential_both_sides": 18,

@@ -17,11 +17,11 @@ from squallpy.catalog.window_spec import NOW
 from squallpy.checkpoint_identity import columns_read
 from squallpy.compiler import CompiledQuery
 from squallpy.live.backend import Backend, Code
+from squallpy.live.backfill_from_streams import StreamBackfill
+from squallpy.live.backfill_from_views import ViewBackfill
 from squallpy.live.fair_lock import Hold
-from squallpy.live.filling import Filling
 from squallpy.live.generation import Generation, open_log
 from squallpy.live.live_executor import LiveExecutor
-from squallpy.live.view_filling import ViewFilling
 from squallpy.logical.nodes import Query
 from squallpy.physical.plan import Plan
 from squallpy.physical.planner import place
@@ -81,23 +81,23 @@ class Pending:
     compiled: CompiledQuery
     replan: Replan | None
     code: Code
-    filling: Filling | None = None
+    backfill: StreamBackfill | None = None
     """New views that are computed from streams."""
-    above: ViewFilling | None = None
+    above: ViewBackfill | None = None
     """New views that are computed from views that are held, and pools of those in another layout."""
     generation: Generation | None = None
     """The state in a checkpoint, if it is made beside batches."""
 
     def run(self) -> None:
         """Read what was read, while batches go on."""
-        for each in (self.filling, self.above):
+        for each in (self.backfill, self.above):
             if each:
                 each.run()
 
     def finish(self) -> Filled | None:
         """Return what is computed, as of the last batch; None if there is nothing."""
         above = self.above.finish() if self.above else None
-        return replace(above or Filled(None), store=self.filling.finish(), same=0) if self.filling else above
+        return replace(above or Filled(None), store=self.backfill.finish(), same=0) if self.backfill else above
 
     def move(self, hold: Hold) -> None:
         """Write the state in a checkpoint, while batches go on."""
@@ -106,7 +106,7 @@ class Pending:
 
     def close(self) -> None:
         """Let sources forget what they have kept for it, and pools what was written."""
-        for each in (self.filling, self.above, self.generation):
+        for each in (self.backfill, self.above, self.generation):
             if each:
                 each.close()
 
@@ -145,7 +145,7 @@ class LiveProgram:
     def _partitions(self) -> int:
         return self.backend.partitions(self.settings)
 
-    def begin_filling(self, pending: Pending, hold: Hold) -> None:
+    def begin_backfill(self, pending: Pending, hold: Hold) -> None:
         """Begin to compute what the queries so far do not hold, between two batches; SQ6009 if rows of it are gone.
 
         Args:
@@ -156,11 +156,11 @@ class LiveProgram:
             if self.checkpoint:
                 message = "a session with a checkpoint has no matrices"
                 raise SquallError("SQ3001", message, hint="run them as a script: squall run --checkpoint DIR")
-            pending.filling = Filling(compiled.plan, self.input, compiled.relations, columns_read(compiled))
+            pending.backfill = StreamBackfill(compiled.plan, self.input, compiled.relations, columns_read(compiled))
             return
         program = replan.fill if replan else compiled.program
         if replan and self._holder and (replan.plan_above or (replan.laid_out_anew and self.checkpoint is None)):
-            pending.above = ViewFilling(replan, self._holder, hold, copies=self.checkpoint is None)
+            pending.above = ViewBackfill(replan, self._holder, hold, copies=self.checkpoint is None)
         if program is None or (replan and replan.plan_above and self._holder):
             return
         plan = self._place(program)
@@ -171,7 +171,7 @@ class LiveProgram:
         part = replace(compiled, program=program, plan=plan)
         names = {relation.source.name for relation in program.relations if not relation.is_computed}
         relations = [relation for relation in compiled.relations if relation.name in names]
-        pending.filling = Filling(plan, self.input, relations, columns_read(part))
+        pending.backfill = StreamBackfill(plan, self.input, relations, columns_read(part))
 
     def change(self, queries: Sequence[Query], pending: Pending | None, sinks: Mapping[int, Sink], save: Save) -> None:
         """Keep these queries fresh from now on, each with its sink, and no others, between two batches.
@@ -189,7 +189,7 @@ class LiveProgram:
         if self.checkpoint is None:
             log, given = None, self._arrivals(compiled, lambda _: None)
             filled = pending.finish()
-            matrices = pending.filling.matrices(given, self.batches) if pending.filling else None
+            matrices = pending.backfill.matrices(given, self.batches) if pending.backfill else None
             store = replan.carry(self._store, filled) if replan and not matrices else filled.store if filled else None
             executor: LiveExecutor = LocalExecutor(
                 compiled.plan, given, store=store, number=self.batches, compiled=pending.code, matrices=matrices

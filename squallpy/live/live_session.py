@@ -215,7 +215,7 @@ class LiveSession:
         try:
             if pending:
                 with self.lock:
-                    self.program.begin_filling(pending, lambda: self.lock)
+                    self.program.begin_backfill(pending, lambda: self.lock)
                 pending.run()
                 with self.lock:
                     self.program.begin_generation(pending)

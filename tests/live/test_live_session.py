@@ -19,7 +19,7 @@ from squallpy.base.errors import SquallError
 from squallpy.base.settings import Settings
 from squallpy.compiler import Compiler
 from squallpy.live import read_rows, snapshot_query
-from squallpy.live.filling import Filling
+from squallpy.live.backfill_from_streams import StreamBackfill
 from squallpy.live.live_session import LiveSession
 from squallpy.live.session_sink import SessionSink
 from squallpy.program.explain_text import program_text
@@ -241,15 +241,15 @@ def oracle_lookups_by_key(test: str) -> None:
 
 def test_batches_go_on_while_a_view_is_filled(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is read meanwhile is in the new view, too, though the stream keeps no rows for long."""
-    session, run = LiveSession(), Filling.run
+    session, run = LiveSession(), StreamBackfill.run
     [*session.execute("CREATE STREAM r (a BIGINT) USING pushed STORED; CREATE VIEW w AS SELECT * FROM r")]
     [*session.execute("CREATE MATERIALIZED VIEW v AS SELECT COUNT(*) AS n FROM w")]
     session.push("r", {"a": [1, 2]})
     session.step()
     seen = list[int]()
 
-    def slow(filling: Filling) -> None:
-        run(filling)
+    def slow(backfill: StreamBackfill) -> None:
+        run(backfill)
         batches = threading.Thread(target=lambda: seen.append(push_and_step()))
         batches.start()
         batches.join()
@@ -259,7 +259,7 @@ def test_batches_go_on_while_a_view_is_filled(monkeypatch: pytest.MonkeyPatch) -
         session.step()
         return int(session.table("v").to_pylist()[0]["n"])
 
-    monkeypatch.setattr(Filling, "run", slow)
+    monkeypatch.setattr(StreamBackfill, "run", slow)
     [*session.execute("CREATE MATERIALIZED VIEW m AS SELECT MAX(a) AS most, SUM(a) AS total FROM r")]
     assert seen == [3] and session.table("m").to_pylist() == [{"most": 3, "total": 6}]
     session.push("r", {"a": [4]})
@@ -476,7 +476,7 @@ def test_explain_says_who_shares_a_view() -> None:
 
 def test_queries_are_answered_while_a_view_fills(monkeypatch: pytest.MonkeyPatch) -> None:
     """They read what is in force; nobody sees the view that is not."""
-    session, seen, fill = LiveSession(), list[object](), Filling.run
+    session, seen, fill = LiveSession(), list[object](), StreamBackfill.run
     [*session.execute(f"{STREAMS}; CREATE MATERIALIZED VIEW v AS SELECT a FROM r")]
     session.push("r", [{"a": 1, "b": 1, "v": 1}])
     session.step()
@@ -489,11 +489,11 @@ def test_queries_are_answered_while_a_view_fills(monkeypatch: pytest.MonkeyPatch
         report = session.step()
         seen.append(report and report.tuples)
 
-    def slow(filling: Filling) -> None:
+    def slow(backfill: StreamBackfill) -> None:
         beside(ask)
-        fill(filling)
+        fill(backfill)
 
-    monkeypatch.setattr(Filling, "run", slow)
+    monkeypatch.setattr(StreamBackfill, "run", slow)
     [*session.execute("CREATE MATERIALIZED VIEW w AS SELECT SUM(v) AS n FROM r")]
     assert seen == [[{"s": 1}], 1, 1]
     assert answer(session, "SELECT n FROM w") == [{"n": 2}]

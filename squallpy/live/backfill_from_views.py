@@ -1,4 +1,4 @@
-"""Views that are new, filled from the records of views that are held, while batches go on.
+"""Backfill of new views from the records of views that are held, while batches go on.
 
 held, as of batch b      copied a piece at a time, put right under one hold, and applied as deltas without any
 held, as of batch b + 9  what has changed since is applied: −old, +new
@@ -76,7 +76,7 @@ class _Computation:
         self._has_begun = True
 
 
-class ViewFilling:
+class ViewBackfill:
     """New views of a plan, computed from the records of an old plan's pools.
 
     Args:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from squallpy.base.errors import SquallError
-from squallpy.live import view_filling
+from squallpy.live import backfill_from_views
 from squallpy.live.fair_lock import Hold
 from squallpy.live.live_program import LiveProgram, Pending
 from squallpy.live.live_session import LiveSession
@@ -94,13 +94,13 @@ def creating(name: str, query: str) -> str:
 
 def copy_so_many(monkeypatch: pytest.MonkeyPatch, records: int) -> None:
     """Let so many records be copied at once."""
-    for module in (view_filling, mirrors):
+    for module in (backfill_from_views, mirrors):
         monkeypatch.setattr(module, "PIECE", records)
 
 
 def property_views_are_filled_while_batches_change_what_they_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also while strings get other numbers; what is dropped leaves the others as they are."""
-    world, begin, views = World(1), LiveProgram.begin_filling, dict[str, str]()
+    world, begin, views = World(1), LiveProgram.begin_backfill, dict[str, str]()
     monkeypatch.setattr(dictionary, "_FEW", 0)
     copy_so_many(monkeypatch, 16)
     for _ in range(5):
@@ -113,7 +113,7 @@ def property_views_are_filled_while_batches_change_what_they_read(monkeypatch: p
     def slow(program: LiveProgram, pending: Pending, hold: Hold) -> None:
         begin(program, pending, lambda: hold_behind_a_batch(hold))
 
-    monkeypatch.setattr(LiveProgram, "begin_filling", slow)
+    monkeypatch.setattr(LiveProgram, "begin_backfill", slow)
     for name in world.draw.sample(list(ADDED), len(ADDED)):
         steps, views[name] = world.steps, ADDED[name]
         [*world.session.execute(creating(name, ADDED[name]))]

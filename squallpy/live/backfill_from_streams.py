@@ -1,4 +1,4 @@
-"""Views that are new, filled from all that was read of their streams, while batches go on."""
+"""Backfill of new views from all that was read of their streams, while batches go on."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,7 +15,7 @@ ROUNDS = 5
 """Times that what batches have read meanwhile is read before the last one, between two batches."""
 
 
-class Filling:
+class StreamBackfill:
     """The state of a part of a program as of what was read when it begins, which is between two batches.
 
     Args:
