@@ -367,6 +367,21 @@ def oracle_sum_of_products(compensated: bool, span: int) -> None:
 
 
 @BOTH
+@pytest.mark.parametrize("count", [1, 9, 20])
+def oracle_products_as_often_as_no_double_says(compensated: bool, count: int) -> None:
+    """Against fractions: a row of a tile has a count of more than 53 bits, of which compensated sums have all."""
+    random, whole = np.random.default_rng(count), Cofactor(0, 4, compensated)
+    rows = rows_of(random, count, lambda: float(random.integers(1, 100)))
+    rows[-1] = (3, [((5.0, 7.0), (1 << 53) + 1)], [((11.0,), 1)], 13.0)
+    total_count, sums, products = unpack(whole, summed(whole, rows), range(4))
+    joined = [pair for n, x, y, value in rows for pair in cross(x, y, [((value,), n)])]
+    assert total_count == sum(n for _, n in joined)
+    exact = exact_sums([([*map(Fraction, row)], n) for row, n in joined], 4)
+    for parts, wanted in zip(np.hstack([sums, products]).T.tolist(), exact, strict=True):
+        assert abs(sum(map(Fraction, parts)) - wanted) <= (0 if compensated else wanted * Fraction(2) ** -40)
+
+
+@BOTH
 def oracle_blocks_of_many_variables(compensated: bool) -> None:
     """Against NumPy: a product of five factors of 40 variables, two of which are lifted in the product."""
     random, sizes = np.random.default_rng(40), (9, 1, 17, 1, 12)
