@@ -24,6 +24,8 @@ HINT = "it reads columns of inner joins by equality, with WHERE on single relati
 
 # call → code, column, part of the message; each stands behind SELECT * FROM in line 2
 ERRORS = {
+    "cofacto(TABLE(SELECT x FROM r))": ("SQ2004", 15, 'unknown table function "cofacto", did you mean "cofactor"?'),
+    "upper('x')": ("SQ3001", 15, "a table function is not supported yet"),
     "cofactor(TABLE(SELECT x, name FROM r NATURAL JOIN s))": (
         "SQ2002", 40, 'cofactor is of numbers, "name" is VARCHAR, leave it out of the SELECT list'),
     "cofactor(TABLE(SELECT ok, x FROM r NATURAL JOIN s))": ("SQ2002", 37, 'cofactor is of numbers, "ok" is BOOLEAN'),

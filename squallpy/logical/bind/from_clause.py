@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from squallpy.base.errors import SquallError
+from squallpy.base.errors import SquallError, nearest
 from squallpy.base.types import BIGINT
 from squallpy.catalog.catalog import View, qualify_name, resolve_schema
 from squallpy.catalog.matrices import Matrix, MatrixProgram
@@ -15,10 +15,11 @@ from squallpy.catalog.orders import OrderText
 from squallpy.catalog.relation import Relation
 from squallpy.catalog.sink_spec import SinkSpec
 from squallpy.frontend.unsupported import CLAUSES, NODES, QUERIES
+from squallpy.functions.factorised import FUNCTIONS
 from squallpy.logical.aggregate_calls import Agg
 from squallpy.logical.apply import Apply, ApplyKind, Domain
 from squallpy.logical.bind.context import CommonTable, Context
-from squallpy.logical.bind.explode import bind_explode, constant_table, is_constant_table, is_generator
+from squallpy.logical.bind.explode import TABLE_FUNCTIONS, bind_explode, constant_table, is_constant_table, is_generator
 from squallpy.logical.bind.factorised import bind_factorised, is_factorised
 from squallpy.logical.bind.joins import JoinTree
 from squallpy.logical.bind.matrix_ddl import matrix_relation, output
@@ -164,6 +165,10 @@ def bind_table(ctx: Context, node: exp.Table, outer: Outer | None) -> tuple[Inne
         ctx.refuse_other_args(node, "this", "alias")
         model, alias = bind_factorised(ctx, node), node.args.get("alias")
         return Inner(with_new_columns(ctx, model) if alias and alias.columns else model), node.this.name
+    if isinstance(node.this, exp.Anonymous):
+        hint = nearest(node.this.name, (*map(str.lower, TABLE_FUNCTIONS), *FUNCTIONS))
+        if hint.startswith("did you mean") and node.this.name.upper() not in TABLE_FUNCTIONS:
+            raise ctx.error("SQ2004", f'unknown table function "{node.this.name}"', node, hint)
     if not isinstance(node.this, exp.Identifier):
         raise ctx.refuse(node, NODES.get(type(node.this).__name__) or QUERIES["table function"])
     ctx.refuse_other_args(node, "this", "alias", "db")
