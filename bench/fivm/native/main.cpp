@@ -1,9 +1,9 @@
-// Seconds of the batches of a star, its rows decoded beforehand: main FOLDER REPEATS
+// Seconds of the batches of a star, its rows decoded beforehand: main FOLDER
 //
 // VARIABLE_COUNTS, a macro, lists how many variables each relation has. FOLDER has `sizes` (int64: batches, then for each
 // relation its rows and whether they have weights), `ends` (int64: for each batch and relation its first row and the
 // end), and for each relation, by its number, its keys (int64), weights and columns (double), one after the other.
-// It gets `root` (double), `seconds` (double: processor time by repeat and batch), and `bytes` (int64: of the views).
+// It gets `root` (double), `seconds` (double: processor time by batch), and `bytes` (int64: of the views).
 #include <ctime>
 #include <fstream>
 #include <iostream>
@@ -37,8 +37,8 @@ double now() {
 }
 
 int main(int count, char** arguments) {
-    if (count != 3) {
-        std::cerr << "main FOLDER REPEATS\n";
+    if (count != 2) {
+        std::cerr << "main FOLDER\n";
         return 2;
     }
     const std::string folder = std::string(arguments[1]) + "/";
@@ -55,18 +55,16 @@ int main(int count, char** arguments) {
         for (int i = 0; i < Star::VARIABLES[r]; ++i) relations[r].values.push_back(read<double>(file, rows));
     }
     std::vector<double> seconds;
-    for (int repeat = std::stoi(arguments[2]); repeat > 0; --repeat) {
-        Star triggers;
-        for (std::size_t batch = 0; batch < batches; ++batch) {
-            const double start = now();
-            for (int r = 0; r < Star::RELATIONS; ++r) {
-                const int64_t* range = &ranges[2 * (batch * Star::RELATIONS + r)];
-                if (range[0] < range[1]) triggers.batch(r, relations[r], range[0], range[1]);
-            }
-            seconds.push_back(now() - start);
+    Star triggers;
+    for (std::size_t batch = 0; batch < batches; ++batch) {
+        const double start = now();
+        for (int r = 0; r < Star::RELATIONS; ++r) {
+            const int64_t* range = &ranges[2 * (batch * Star::RELATIONS + r)];
+            if (range[0] < range[1]) triggers.batch(r, relations[r], range[0], range[1]);
         }
-        write(folder + "root", triggers.root());
-        write(folder + "bytes", std::vector<int64_t>{static_cast<int64_t>(triggers.bytes())});
+        seconds.push_back(now() - start);
     }
+    write(folder + "root", triggers.root());
+    write(folder + "bytes", std::vector<int64_t>{static_cast<int64_t>(triggers.bytes())});
     write(folder + "seconds", seconds);
 }
