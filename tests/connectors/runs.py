@@ -102,3 +102,20 @@ class Running:
         self._thread.join(seconds)
         assert self.error, self.answers.rows
         return self.error
+
+
+class Versions:
+    """Answers of a source after each of its changes: a batch has to end at one of them, none before the last."""
+
+    def __init__(self, first: Counter[Row]) -> None:
+        self._told, self._at, self.batches = [first], 0, 0
+
+    def tell(self, answer: Counter[Row]) -> None:
+        """Note the answer after one more change of the source."""
+        self._told.append(answer)
+
+    def check(self, found: Counter[Row]) -> None:
+        """Compare the answer after a batch."""
+        self.batches += 1
+        self._at = next((i for i in range(self._at, len(self._told)) if self._told[i] == found), -1)
+        assert self._at >= 0, f"{found} is none of {self._told}"

@@ -13,7 +13,7 @@ from deltalake import DeltaTable, TableFeatures, write_deltalake
 
 from squallpy.base.errors import SquallError
 from tests.connectors.killed_runs import BACKENDS, kill_again_and_again
-from tests.connectors.runs import Answers, Row, Running, run
+from tests.connectors.runs import Answers, Row, Running, Versions, run
 from tests.marks import long
 
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -86,15 +86,20 @@ def written(folder: Path) -> Counter[Row]:
 
 @pytest.mark.parametrize("seed", [1, *map(long, (0, *range(2, 12)))])
 def oracle_random_versions(tmp_path: Path, seed: int) -> None:
-    world, answers = World(tmp_path / "r", seed), Answers()
+    """Each batch ends at a version, and has all of it."""
+    world = World(tmp_path / "r", seed)
     for _ in range(4):
         world.change()
-    for _ in range(4):
+    versions = Versions(world.answer())
+    answers = Answers(versions.check)
+    for turn in range(4):
         text = script(world, ", readChangeFeed 'true'", str(tmp_path / "s"))
-        run(text, answers, tmp_path / "kept")
+        run(text, answers, tmp_path / "kept", rows=1 if turn % 2 else None)
         assert answers.rows == world.answer() == written(tmp_path / "s")
         for _ in range(world.draw.randrange(5)):
             world.change()
+            versions.tell(world.answer())
+    assert versions.batches == answers.batches
 
 
 @pytest.mark.spark

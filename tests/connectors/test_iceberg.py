@@ -23,7 +23,7 @@ from requests.exceptions import ConnectionError
 from squallpy.base.errors import SquallError
 from squallpy.runtime.connectors.iceberg import iceberg_sink
 from tests.connectors.killed_runs import BACKENDS, kill_again_and_again
-from tests.connectors.runs import Answers, Row, Running, run
+from tests.connectors.runs import Answers, Row, Running, Versions, run
 from tests.marks import long
 
 SCHEMA = pa.schema([
@@ -84,11 +84,14 @@ class World:
 
 @pytest.mark.parametrize("seed", [1, *map(long, range(2, 8))])
 def oracle_appends(tmp_path: Path, seed: int) -> None:
-    """Snapshots are read as they come, into a sink by a key of several columns with NULLs."""
-    world, answers = World(tmp_path, seed), Answers()
+    """Snapshots are read as they come, into a sink by a key of several columns with NULLs; each batch ends at one."""
+    world = World(tmp_path, seed)
+    versions = Versions(world.answer())
+    answers = Answers(versions.check)
     for turn in range(4):
         for _ in range(world.draw.randrange(4)):
             world.append()
+            versions.tell(world.answer())
         run(world.script(", mode 'upsert'"), answers, tmp_path / "kept", rows=world.draw.choice([None, 1]))
         assert answers.rows == world.answer() == world.written(), turn
 
