@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -19,12 +20,13 @@ BACKENDS = ["local", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark
 
 
 def batches_of(folder: Path) -> int:
-    """Return the number of the batch that a run was last seen to begin."""
-    try:
-        found = re.match(r'{"batch": ([0-9]+),', (folder / "kept" / "0" / "offsets").read_text())
-    except OSError:
-        return -1
-    return int(found[1]) if found else -1
+    """Return the number of the last batch that runs have begun; a run with other partitions has a folder of its own."""
+    last = -1
+    for log in (folder / "kept").glob("*/offsets"):
+        with suppress(OSError):
+            if found := re.match(r'{"batch": ([0-9]+),', log.read_text()):
+                last = max(last, int(found[1]))
+    return last
 
 
 def number_of_kills(backend: str) -> int:
