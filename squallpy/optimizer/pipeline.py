@@ -40,6 +40,7 @@ from squallpy.optimizer.plan.semi_joins_in_recursion import semi_joins_in_recurs
 from squallpy.optimizer.plan.split_aggregates import split_aggregates
 from squallpy.optimizer.plan.window_functions.expand import expand_window_functions
 from squallpy.optimizer.program.inline_auxiliary import inline_auxiliary
+from squallpy.optimizer.program.read_kept_joins import read_kept_joins
 from squallpy.optimizer.program.schedule_statements import schedule
 from squallpy.optimizer.program.share_products import share_products
 from squallpy.optimizer.program.unfold_denormalised_views import unfold_denormalised_views
@@ -249,6 +250,11 @@ PROGRAM_PASSES: tuple[Pass[Program], ...] = (
         "unfold_denormalised_views",
         "first, so that later passes see the joins: a second copy of a relation's rows costs more than lookups by key",
         unfold_denormalised_views,
+    ),
+    FunctionPass(
+        "read_kept_joins",
+        "when it is known which views are kept: one lookup in a join that is held costs less than computing its rows",
+        read_kept_joins,
     ),
     FunctionPass(
         "inline_auxiliary",

@@ -23,10 +23,10 @@ from squallpy.program.auxiliary.kind import RowSearch
 from squallpy.program.calculus import Assign, Cmp, Factor, solutions, variables
 from squallpy.program.trigger_program import Program, Statement
 from squallpy.program.unique_keys import certain_keys, finds_one, known_keys
-from squallpy.program.view_facts import few_record_views, foreign_keys, narrow_views, row_searches
+from squallpy.program.view_facts import few_record_views, foreign_keys, narrow_views, row_searches, stream_keys
 from squallpy.program.views import Ref, View
 
-_Cost = tuple[int, bool, int, bool, int]
+_Cost = tuple[int, bool, int, bool, bool, int]
 
 # Lookups, the best first. "one" is a slice or scan of one record, "few" a scan of few, "apart" a view without keys: it
 # selects no rows, so ranges that overlap are looked up before it multiplies them. For the row that an auxiliary
@@ -81,6 +81,7 @@ class ViewFacts:
     def __init__(self, program: Program) -> None:
         self._views = {view.name: view for view in program.views}
         self._keys, self._foreign, self._few = known_keys(program), foreign_keys(program), few_record_views(program)
+        self._of_streams = stream_keys(program)
         self._sizes = dict[tuple[str, tuple[int, ...]], str | None]()
         self.narrow_views = narrow_views(program)
         self.searches = row_searches(program, certain_keys(program))
@@ -90,6 +91,11 @@ class ViewFacts:
         if (name, bound) not in self._sizes:
             self._sizes[name, bound] = self._size(name, bound)
         return self._sizes[name, bound]
+
+    def is_by_stream(self, name: str, bound: Iterable[int]) -> bool:
+        """True if one of the keys at some positions of a view names a row of a stream: few records have the same."""
+        view = self._views.get(name)
+        return view is not None and _are_fields(view, [view.keys[i] for i in bound], self._of_streams)
 
     def _size(self, name: str, bound: tuple[int, ...]) -> str | None:
         view = self._views.get(name)
@@ -130,7 +136,7 @@ class _StatementSteps:
         while self._lookups:
             for i in unranked:
                 paths[i] = self._choose_path(i)
-                costs[i] = _cost(paths[i], self._bound, self._facts.narrow_views)
+                costs[i] = _cost(paths[i], self._bound, self._facts)
                 heappush(cheapest, (costs[i], i))
             while (found := heappop(cheapest))[1] not in self._lookups or found[0] != costs[found[1]]:
                 pass  # NB: it is done, or has another cost by now
@@ -228,16 +234,28 @@ def _by_variable(items: Iterable[tuple[int, Iterable[Column]]]) -> Mapping[Colum
     return found
 
 
-def _cost(path: "_AccessPath", bound: set[Column], narrow: Collection[str]) -> _Cost:
+def _cost(path: "_AccessPath", bound: set[Column], facts: ViewFacts) -> _Cost:
     """Rank a lookup by its cost and the records that it returns."""
     choice, is_one = _CHOICE.index(path.method), path.method in _ONE
-    return 0 if is_one else choice, is_one and path.ref.name not in narrow, choice, *_fan_out(path.ref, bound)
+    return (
+        0 if is_one else choice,
+        is_one and path.ref.name not in facts.narrow_views,
+        choice,
+        *_fan_out(path, bound, facts),
+    )
 
 
-def _fan_out(ref: Ref, bound: set[Column]) -> tuple[bool, int]:
-    """Estimate the records of a view from its variables: fewer if more of them are bound."""
+def _fan_out(path: "_AccessPath", bound: set[Column], facts: ViewFacts) -> tuple[bool, bool, int]:
+    """Estimate the records of a view that a lookup finds: fewer by a key of a stream, and if more variables are bound.
+
+    TPC-H Q5: a supplier has fewer lineitems than its nation, a row of a table, has customers.
+    """
+    ref = path.ref
     new = set(ref.variables) - bound
-    return len(new) == len(ref.variables), len(new)
+    is_keyed = path.method not in ("slice", "range") or facts.is_by_stream(
+        ref.name, [i for i, v in enumerate(ref.variables) if v in bound]
+    )
+    return len(new) == len(ref.variables), not is_keyed, len(new)
 
 
 def _are_fields(view: View, bound_keys: Iterable[Column], fields: Collection[tuple[str, str]]) -> bool:

@@ -15,7 +15,7 @@ from squallpy.base.records import dataclass
 from squallpy.base.rings import Cofactor, LaneRing, Ring
 from squallpy.base.types import DOUBLE, INT, Kind
 from squallpy.catalog.relation import Relation
-from squallpy.logical.expressions import Call, Column, Expr, Literal, columns, not_null, substitute
+from squallpy.logical.expressions import Call, Case, Column, Expr, Literal, columns, not_null, substitute
 
 Lane = tuple[Expr, ...]  # a product of factors
 
@@ -209,14 +209,24 @@ def product_ring(lane: Lane, rings: Sequence[LaneRing]) -> LaneRing:
 def ring(lane: Lane) -> LaneRing:
     """Choose the smallest ring for the sums of a lane.
 
-    ⟨⟩ and ⟨-1⟩ → COUNT, ⟨price⟩ → EXACT, ⟨ratio⟩ → REAL, ⟨LIFT(x, 0)⟩ → COFACTOR[0..0]
+    ⟨⟩, ⟨-1⟩ and ⟨CASE WHEN a > 3 THEN 1 ELSE 0 END⟩ → COUNT, ⟨price⟩ → EXACT, ⟨ratio⟩ → REAL, ⟨LIFT(x, 0)⟩ →
+    COFACTOR[0..0]
     """
     if (cofactor := cofactor_ring(lane)) is not None:
         return cofactor
-    kinds = {factor.type.kind for factor in lane if factor != MINUS}
-    if Kind.DOUBLE in kinds:
+    if any(factor.type.kind is Kind.DOUBLE for factor in lane):
         return Ring.REAL
-    return Ring.COUNT if kinds <= {Kind.BOOLEAN} else Ring.EXACT
+    return Ring.COUNT if all(map(_counts, lane)) else Ring.EXACT
+
+
+def _counts(factor: Expr) -> bool:
+    """True if the values of a factor are −1, 0 and 1: sums of them are no larger than the number of rows."""
+    match factor:
+        case Literal(value, type) if type.kind is Kind.INT or value is None:
+            return value in (None, -1, 0, 1)
+        case Case(whens, otherwise, type) if type.kind is Kind.INT:
+            return all(map(_counts, (*(value for _, value in whens), otherwise)))
+    return factor.type.kind is Kind.BOOLEAN
 
 
 def scale(lane: Lane) -> int:

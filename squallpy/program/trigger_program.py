@@ -9,6 +9,7 @@ join. Its change is extracted from the groups that the batch touched (§3.2.2), 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from squallpy.base.records import dataclass
 from squallpy.base.rings import LaneRing
@@ -110,6 +111,16 @@ class Program:
         """The streams and tables that are read."""
         made = {aux.relation.name for aux in self.auxiliary}
         return tuple(trigger.relation for trigger in self.triggers if trigger.relation.name not in made)
+
+
+def without_unread_views(program: Program) -> Program:
+    """Drop the views that no statement, result or auxiliary relation reads, and what maintains them alone."""
+    sources = {name for aux in program.auxiliary for name in (aux.view.name, aux.materialised.name)}
+    views, triggers, kept = program.views, program.triggers, sources | {view.name for view in program.results}
+    while unread := {v.name for v in views} - kept - {r.name for t in triggers for s in t.statements for r in s.refs}:
+        views = tuple(view for view in views if view.name not in unread)
+        triggers = tuple(t.with_statements(s for s in t.statements if s.target not in unread) for t in triggers)
+    return replace(program, views=views, triggers=tuple(t for t in triggers if t.statements))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,8 @@
 """Facts about how many records views have, from their definitions."""
 
+from collections.abc import Iterator
+
+from squallpy.catalog.relation import Relation
 from squallpy.logical.expressions import Call
 from squallpy.program.auxiliary.kind import RowSearch
 from squallpy.program.calculus import Cmp, Factor
@@ -46,14 +49,23 @@ def foreign_keys(program: Program) -> frozenset[tuple[str, str]]:
 
     TPC-H Q17: {(lineitem, l_partkey)}: a part has few lineitems, however many there are of either.
     """
+    declared = {(r.name, ref.fields[0]) for r in program.relations for ref in r.references if len(ref.fields) == 1}
+    return frozenset(declared).union((r, name) for r, name, other in _equated_keys(program) if r != other.name)
+
+
+def stream_keys(program: Program) -> frozenset[tuple[str, str]]:
+    """Find (relation, field) that are a stream's primary key of one field, or equated with one.
+
+    TPC-H Q5: (lineitem, l_suppkey), not (customer, c_nationkey): nations are a table.
+    """
+    return frozenset((r, name) for r, name, of in _equated_keys(program) if of.stream)
+
+
+def _equated_keys(program: Program) -> Iterator[tuple[str, str, Relation]]:
+    """Yield the fields of relations that are, or are equated with, a primary key of one field, and whose."""
     keys = {r.name: r.primary_key[0] for r in program.relations if len(r.primary_key) == 1}
-    found = {(r.name, ref.fields[0]) for r in program.relations for ref in r.references if len(ref.fields) == 1}
     for term in (t for view in (*program.results, *(aux.view for aux in program.auxiliary)) for t in view.terms):
         named = {v: a.relation for a in term.atoms for name, v in a.fields if keys.get(a.relation.name) == name}
-        found |= {
-            (atom.relation.name, name)
-            for atom in term.atoms
-            for name, v in atom.fields
-            if v in named and named[v] is not atom.relation
-        }
-    return frozenset(found)
+        yield from (
+            (atom.relation.name, name, named[v]) for atom in term.atoms for name, v in atom.fields if v in named
+        )

@@ -19,9 +19,9 @@ STREAMS = goldens.STREAMS.read_text()
 VALUES = {"a": (0, 1, 2, 3, None), "b": (0, 1, None), "c": (True, False, None), "d": (0, 1, 2, None)}
 VALUES |= {"t": (*range(0, 60_000_000, 1_000_000), None), "e": (0, 1, 2)}
 Row = tuple[Any, ...]
-VALUES |= {"x": (0, 1), "y": (0, 1, 2), "z": (0, 1, None)}
-FIELDS = {"r": "abc", "s": "bd", "w": "te", "u": "xy", "v": "yz", "p": "td"}
-KEYED = ("xy", "yz")  # fields of which the first is a PRIMARY KEY
+VALUES |= {"x": (0, 1), "y": (0, 1, 2), "z": (0, 1, None), "k": (0, 1, 2), "l": (0, 1, None)}
+FIELDS = {"r": "abc", "s": "bd", "w": "te", "u": "xy", "v": "yz", "p": "td", "k": "kl"}
+KEYED = ("xy", "yz", "kl")  # fields of which the first is a PRIMARY KEY
 QUERIES = {
     path.stem: path.read_text().split("\n\n")[0].split("\n", 1)[1] for path in sorted(goldens.PASSES.glob("*.txt"))
 }

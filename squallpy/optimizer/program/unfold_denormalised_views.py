@@ -16,7 +16,7 @@ from squallpy.base.records import dataclass
 from squallpy.logical.column_allocator import ColumnAllocator
 from squallpy.logical.expressions import Column, Expr
 from squallpy.program.calculus import Cmp, Factor, Rel, rename_factor
-from squallpy.program.trigger_program import Program, Statement, Trigger
+from squallpy.program.trigger_program import Program, Statement, Trigger, without_unread_views
 from squallpy.program.unique_keys import Keys, determined
 from squallpy.program.views import Monomial, Ref, View
 
@@ -40,11 +40,8 @@ def unfold_denormalised_views(program: Program, columns: ColumnAllocator) -> Pro
         replace(t, statements=tuple(_unfolded(s, joins, t.relation.name, columns) for s in t.statements))
         for t in triggers
     ]
-    views = [view for view in program.views if view.name not in joins]
-    while unread := {view.name for view in views} - kept - _read(triggers):
-        views = [view for view in views if view.name not in unread]
-        triggers = [_without(trigger, unread) for trigger in triggers]
-    return replace(program, views=tuple(views), triggers=tuple(t for t in triggers if t.statements))
+    views = tuple(view for view in program.views if view.name not in joins)
+    return without_unread_views(replace(program, views=views, triggers=tuple(triggers)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +155,6 @@ def _unfolded(statement: Statement, joins: Mapping[str, _Join], changed: str, co
 def _without(trigger: Trigger, views: Collection[str]) -> Trigger:
     """Drop the statements that add to some views, and deltas that nothing reads then."""
     return trigger.with_statements(s for s in trigger.statements if s.target not in views)
-
-
-def _read(triggers: Sequence[Trigger]) -> set[str]:
-    return {ref.name for trigger in triggers for statement in trigger.statements for ref in statement.refs}
 
 
 def _read_by_auxiliary(program: Program) -> Iterator[str]:
