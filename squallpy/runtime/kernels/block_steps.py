@@ -15,11 +15,10 @@ from squallpy.base.rings.cofactor import COUNT, HASH, ODD
 from squallpy.runtime.kernels.c_functions import CFunction, c_function
 from squallpy.runtime.kernels.cofactor_blocks import add_block, size_of_code, triangle, values_of_code
 from squallpy.runtime.kernels.cofactor_lifting import lift_element
-from squallpy.runtime.kernels.cofactor_products import add_products, ask_rows, settle, workspace
+from squallpy.runtime.kernels.cofactor_products import TILE, add_products, ask_rows, settle, workspace
 from squallpy.runtime.kernels.intrinsics import as_float, as_word, load, pointer
 from squallpy.runtime.kernels.kernel_compiler import GIVEN_VECTOR, VECTOR, Vector, inlined, kernel, making
 from squallpy.runtime.kernels.memory_regions import Words
-from squallpy.runtime.kernels.tile_sums import TILE
 from squallpy.runtime.kernels.trigger_steps import call
 
 LIFT: Final = 19  # addresses in the table

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from squallpy.base.rings.cofactor import COMPENSATED, COUNT, HASH, KIND_BITS, ODD, PLAIN, POWERS, Cofactor
 from squallpy.runtime.kernels import count_triples
 from squallpy.runtime.kernels.cofactor_blocks import LARGEST, hash_value, odd_value, triangle, values_of, within
+from squallpy.runtime.kernels.cofactor_products import scaled
 from squallpy.runtime.kernels.intrinsics import as_float, as_word, load, store
 from squallpy.runtime.kernels.kernel_compiler import (
     GIVEN_MATRIX,
@@ -31,7 +32,6 @@ from squallpy.runtime.kernels.packed_reals import (
     store_some,
 )
 from squallpy.runtime.kernels.ring_arithmetic import quick_two_sum, real_of
-from squallpy.runtime.kernels.tile_sums import scaled
 
 Reals = npt.NDArray[np.float64]
 

@@ -15,7 +15,7 @@ Products that are compensated are added up with their errors (Ogita, Rump and Oi
 2005, algorithm 5.3): as if by doubles of twice the digits.
 """
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -42,8 +42,7 @@ from squallpy.runtime.kernels.packed_reals import (
     BYTES,
     LANES,
     Packed,
-    joined_bits,
-    lanes_with_bits,
+    load_packed,
     load_some,
     multiply_add,
     spread,
@@ -52,7 +51,6 @@ from squallpy.runtime.kernels.packed_reals import (
     where_finite,
 )
 from squallpy.runtime.kernels.ring_arithmetic import real_of, two_sum
-from squallpy.runtime.kernels.tile_sums import TILE, VALUES, VALUES_LOW, add_rectangle, add_values, put_rows, scale_rows
 
 # A workspace: words about the product, then some for each factor, then the sums, each a run of upper halves that a run
 # of lower ones follows at a fixed distance.
@@ -68,10 +66,7 @@ _WIDE: Final = 8  # bytes of such a row
 _SUMS: Final = 9  # where the sums are
 _ODD: Final = 10  # where the triples of variables are
 _SCALARS: Final = 11  # how many factors are counts
-_BEFORE: Final = 12  # in each row of a tile, the product of the counts of the factors so far,
-_AFTERS: Final = _BEFORE + TILE  # that of those behind,
-_HASHES: Final = _AFTERS + TILE  # and that of hashes
-_HEAD: Final = _HASHES + TILE
+_BEFORE: Final = 12  # in each row of a tile, the product of the counts of the factors so far
 
 _KIND: Final = 0  # a factor's kind
 _ENTRY: Final = 1  # its place in the list of factors
@@ -80,17 +75,16 @@ _RECTANGLE: Final = 3  # and that of its rectangle
 _ROWS: Final = 4  # where the tile's rows of it are
 _FACTOR: Final = 5
 
-_TIMES: Final = 2  # a row of a factor, as of `tile_sums`; then in two doubles each how often its values are there,
-_SCALE: Final = 4  # the product of the counts behind it,
-_SO_FAR: Final = 6  # that of those before it,
-_OWN_COUNT: Final = 8  # and its own, which is
-_COUNT: Final = 10  # a whole number, too,
-_AFTER: Final = 11  # as the product of those behind it,
-_OTHERS: Final = 12  # and that of all others;
-_IS_ODD: Final = 13  # what counts a value that is not finite,
-_VALUE: Final = 14  # and room for a value and its square, which lower halves follow
-_ROW: Final = 18
-_LARGEST_COUNT: Final = 1 << 53  # that all doubles up to it have exactly
+_COUNT: Final = 0  # a row of a factor: its count,
+_AFTER: Final = 1  # the product of those behind it,
+_VALUES: Final = 2  # where its values are,
+_VALUES_LOW: Final = 3  # bytes to their lower halves,
+_VALUE: Final = 4  # and room for a value and its square, which lower halves follow
+_ROW: Final = 8
+
+TILE: Final = 8
+"""Rows that are multiplied together: so many that what the next need is asked for in time, and all are in the cache."""
+_HEAD: Final = _BEFORE + TILE
 
 
 @inlined
@@ -152,11 +146,81 @@ def workspace(code: int, factors: Vector, start: int, stop: int) -> Words:
 
 
 @inlined
-def _put_count(at: int, place: int, count: int, compensated: bool) -> None:
-    """Store an integer as a double, or exactly as a double-double."""
-    store(at, place, as_word(float(count)))
+def scaled(x: Packed, y: Packed, u: Packed, v: Packed) -> tuple[Packed, Packed]:
+    """Multiply double-doubles; the lower half is not normalised."""
+    p = x * u
+    return p, multiply_add(y, u, multiply_add(x, v, multiply_add(x, u, -p)))
+
+
+@inlined
+def _add_to(at: int, low: int, x: Packed, y: Packed) -> None:
+    """Add a product and its error to a sum and its error."""
+    s, t = two_sum(load_packed(at), x)
+    store_packed(at, s)
+    store_packed(at + low, load_packed(at + low) + (t + y))
+
+
+@inlined
+def _add_scaled(at: int, low: int, source: int, source_low: int, n: int, times: int, compensated: bool) -> None:
+    """Add n values, `times` times, to sums."""
+    high, rest = real_of(times)
+    u, v = spread(high), spread(rest)
     if compensated:
-        store(at, place + 1, as_word(real_of(count)[1] if abs(count) > _LARGEST_COUNT else 0.0))
+        for j in range(0, n, LANES):
+            there = source + 8 * j
+            x, y = scaled(load_some(there, n - j), load_some(there + source_low, n - j), u, v)
+            _add_to(at + 8 * j, low, x, y)
+    else:
+        for j in range(0, n, LANES):
+            x = load_some(source + 8 * j, n - j)
+            store_packed(at + 8 * j, multiply_add(x, u, load_packed(at + 8 * j)))
+
+
+@inlined
+def _put_scaled(at: int, low: int, source: int, source_low: int, n: int, times: int, compensated: bool) -> None:
+    """Set n values, and what pads them, to others `times` times.
+
+    Double-doubles are not normalised: a lower half is below a few units of the upper one's last place.
+    """
+    high, rest = real_of(times)
+    u, v = spread(high), spread(rest)
+    for j in range(0, n, LANES):
+        a = load_some(source + 8 * j, n - j)
+        if compensated:
+            x, y = scaled(a, load_some(source + 8 * j + source_low, n - j), u, v)
+            store_packed(at + 8 * j, x)
+            store_packed(at + 8 * j + low, y)
+        else:
+            store_packed(at + 8 * j, a * u)
+
+
+@inlined
+def _add_rectangle(work: int, at: int, low: int, m: int, stride: int, n: int, rows: int, compensated: bool) -> None:
+    """Add the products of m values of a factor and the n before them to rows of sums, for all rows of a tile.
+
+    Args:
+        stride: Bytes of a row of the factor's values.
+    """
+    values, columns, far = load(work, _SCALED), load(work, _PREFIX), load(work, _PREFIX_LOW)
+    wide, pitch = 8 * _padded(n), load(work, _WIDE)
+    for i in range(m):
+        for j in range(0, wide, BYTES):
+            to, x_at, u_at = at + i * wide + j, values + 8 * i, columns + j
+            sums: Packed = load_packed(to)
+            errors: Packed = load_packed(to + low)
+            for _ in range(rows):
+                x, u = spread(as_float(load(x_at, 0))), load_packed(u_at)
+                if compensated:
+                    p, e = scaled(x, spread(as_float(load(x_at + far, 0))), u, load_packed(u_at + far))
+                    sums, t = two_sum(sums, p)
+                    errors = errors + (t + e)
+                else:
+                    sums = multiply_add(x, u, sums)
+                x_at += stride
+                u_at += pitch
+            store_packed(to, sums)
+            if compensated:
+                store_packed(to + low, errors)
 
 
 @inlined
@@ -184,9 +248,8 @@ def _read_value(at: int, value: float, number: int, compensated: bool) -> int:
     store(at, _VALUE, as_word(x))
     store(at, _VALUE + 1, as_word(p))
     store(at, _COUNT, 1)
-    store(at, VALUES, at + 8 * _VALUE)
-    store(at, VALUES_LOW, 16)
-    store(at, _IS_ODD, odd_value(value))
+    store(at, _VALUES, at + 8 * _VALUE)
+    store(at, _VALUES_LOW, 16)
     if compensated:
         store_some(at + 8 * (_VALUE + 3), _square_error(spread(x), spread(p)), 1)
     return hash_value(value, number)
@@ -198,79 +261,34 @@ def _square_error(x: Packed, p: Packed) -> Packed:
 
 
 @inlined
-def _step_of(places: Any) -> int:
-    """Return the bytes from a row's place to the next one's."""
-    step: int = places.strides[1]
-    return step
-
-
-@inlined
-def _place_of(places: Any, source: int, row: int) -> int:
-    """Return the address where a row has its payload of a source: of an array, an index costs more."""
-    at: int = address(places) + source * places.strides[0] + row * places.strides[1]
-    return at
-
-
-@inlined
 def _read_factors(
-    work: int, factors: Vector, start: int, stop: int, columns: Vector, places: Vector, row: int, rows: int
+    work: int, factors: Vector, start: int, stop: int, columns: Vector, places: Vector, row: int, k: int
 ) -> None:
-    """Find the factors of a tile's rows: their counts, hashes and values, from the last factor on."""
+    """Find the factors of a row, number k of the tile: their counts, hashes and values."""
     code, n = load(work, _RING), load(work, _FACTORS)
-    afters, hashes = work + 8 * _AFTERS, work + 8 * _HASHES
-    for k in range(rows):
-        scale = 1
-        for f in range(start, stop if load(work, _SCALARS) > 0 else start, 3):
-            if what_of(factors[f + 2]) == SCALAR:
-                scale *= load(places[factors[f], row + k] + 8 * factors[f + 1], COUNT)
-        store(work, _BEFORE + k, scale)
-        store(afters, k, 1)
-        store(hashes, k, scale)
+    scale = 1
+    for f in range(start, stop if load(work, _SCALARS) > 0 else start, 3):
+        if what_of(factors[f + 2]) == SCALAR:
+            scale *= load(places[factors[f], row] + 8 * factors[f + 1], COUNT)
+    hashed, after = scale, 1
     at = work + 8 * (_HEAD + _FACTOR * (n - 1))
     for _ in range(n):
-        f, kind, own = load(at, _ENTRY), load(at, _KIND), load(at, _ROWS)
-        m, number, offset, place = (
-            size_of(kind),
-            number_of(kind),
-            8 * factors[f + 1],
-            _place_of(places, factors[f], row),
-        )
-        for k in range(rows):
-            if what_of(kind) == LIFTED:
-                value = value_of(factors, f, columns, places, row + k)
-                hashed = _read_value(own, value, number, _is_compensated(code))
-            else:
-                there = load(place, 0) + offset
-                hashed = load(there, HASH)
-                place += _step_of(places)
-                store(own, _COUNT, load(there, COUNT))
-                store(own, VALUES, there + 8 * (ODD + m))
-                store(own, VALUES_LOW, 8 * values_of(m))
-            store(hashes, k, load(hashes, k) * hashed)
-            after = load(afters, k)
-            store(own, _AFTER, after)
-            store(afters, k, after * load(own, _COUNT))
-            own += 8 * _ROW
+        f, kind, own = load(at, _ENTRY), load(at, _KIND), load(at, _ROWS) + 8 * _ROW * k
+        if what_of(kind) == LIFTED:
+            value = value_of(factors, f, columns, places, row)
+            hashed *= _read_value(own, value, number_of(kind), _is_compensated(code))
+        else:
+            m, there = size_of(kind), places[factors[f], row] + 8 * factors[f + 1]
+            store(own, _COUNT, load(there, COUNT))
+            store(own, _VALUES, there + 8 * (ODD + m))
+            store(own, _VALUES_LOW, 8 * values_of(m))
+            hashed *= load(there, HASH)
+        store(own, _AFTER, after)
+        after *= load(own, _COUNT)
         at -= 8 * _FACTOR
-    total, hashed = load(work, _TOTAL), load(work, _HASHED)
-    for k in range(rows):
-        total += load(work, _BEFORE + k) * load(afters, k)
-        hashed += load(hashes, k)
-    store(work, _TOTAL, total)
-    store(work, _HASHED, hashed)
-
-
-@inlined
-def _has_odd(own: int, is_lifted: bool, m: int, rows: int) -> bool:
-    """True if a tile's rows of a factor have values that are not finite."""
-    found = spread(0.0)
-    for i in range(0, m, LANES):
-        here = own
-        for _ in range(rows):
-            there = here + 8 * _IS_ODD if is_lifted else load(here, VALUES) - 8 * m
-            found = joined_bits(found, load_some(there + 8 * i, m - i))
-            here += 8 * _ROW
-    return lanes_with_bits(found) != 0
+    store(work, _BEFORE + k, scale)
+    store(work, _TOTAL, load(work, _TOTAL) + scale * after)
+    store(work, _HASHED, load(work, _HASHED) + hashed)
 
 
 @inlined
@@ -282,12 +300,16 @@ def _add_odd(
     m, first = size_of(kind), first_of(kind)
     if what_of(kind) == LIFTED:
         some = odd_value(value_of(factors, f, columns, places, row))
-        store(odd, first, count_triples.add(load(odd, first), count_triples.times(some, times)))
+        if some != 0:
+            store(odd, first, count_triples.add(load(odd, first), count_triples.times(some, times)))
         return
-    there = places[factors[f], row] + 8 * factors[f + 1]
+    any_odd, there = 0, places[factors[f], row] + 8 * factors[f + 1]
     for i in range(m):
-        some = count_triples.times(load(there, ODD + i), times)
-        store(odd, first + i, count_triples.add(load(odd, first + i), some))
+        any_odd |= load(there, ODD + i)
+    if any_odd != 0:
+        for i in range(m):
+            some = count_triples.times(load(there, ODD + i), times)
+            store(odd, first + i, count_triples.add(load(odd, first + i), some))
 
 
 @inlined
@@ -309,43 +331,34 @@ def _add_tile(
     rows: int,
     compensated: bool,
 ) -> None:
-    _read_factors(work, factors, start, stop, columns, places, row, rows)
+    for k in range(rows):
+        _read_factors(work, factors, start, stop, columns, places, row + k, k)
     at, low, n, before = work + 8 * _HEAD, load(work, _LOW), load(work, _FACTORS), work + 8 * _BEFORE
     prefix, far, scaled, pitch = load(work, _PREFIX), load(work, _PREFIX_LOW), load(work, _SCALED), load(work, _WIDE)
-    step, parts = 8 * _ROW, 2 if compensated else 1
     for f in range(n):
         entry, kind, own = load(at, _ENTRY), load(at, _KIND), load(at, _ROWS)
-        m, first, changes = size_of(kind), first_of(kind), 0
-        stride, offset = 8 * _padded(m), 8 * factors[entry + 1]
+        m, first = size_of(kind), first_of(kind)
+        stride = 8 * _padded(m)
         for k in range(rows):
-            here = own + step * k
-            store(here, _OTHERS, load(before, k) * load(here, _AFTER))
-            _put_count(here, _TIMES, load(here, _OTHERS), compensated)
-            changes |= load(here, _COUNT) ^ 1
-        for k in range(rows if first > 0 else 0):
-            _put_count(own + step * k, _SCALE, load(own + step * k, _AFTER), compensated)
-        for k in range(rows if f + 1 < n else 0):
-            here, so_far, count = own + step * k, load(before, k), load(own + step * k, _COUNT)
-            _put_count(here, _SO_FAR, so_far, compensated)
-            _put_count(here, _OWN_COUNT, count, compensated)
-            store(before, k, so_far * count)
-        if factors[entry] > 0:  # NB: those of a delta lie side by side anyway
-            place, size = _place_of(places, factors[entry], row + TILE), 8 * (ODD + m + parts * values_of(m))
-            for _ in range(min(rows, places.shape[1] - row - TILE)):
-                _ask(load(place, 0) + offset, size)
-                place += _step_of(places)
-        if _has_odd(own, what_of(kind) == LIFTED, m, rows):
-            for k in range(rows):
-                _add_odd(work, at, factors, entry, columns, places, row + k, load(own + step * k, _OTHERS))
-        add_values(load(at, _OWN), low, own, step, _TIMES, values_of(m), rows, compensated)
+            here, so_far = own + 8 * _ROW * k, load(before, k)
+            values, values_low, after = load(here, _VALUES), load(here, _VALUES_LOW), load(here, _AFTER)
+            _add_odd(work, at, factors, entry, columns, places, row + k, so_far * after)
+            _add_scaled(load(at, _OWN), low, values, values_low, values_of(m), so_far * after, compensated)
+            if first > 0:
+                _put_scaled(scaled + k * stride, far, values, values_low, m, after, compensated)
+            if factors[entry] > 0 and row + k + TILE < places.shape[1]:  # NB: those of a delta lie side by side anyway
+                parts = 2 if compensated else 1
+                there = places[factors[entry], row + k + TILE] + 8 * factors[entry + 1]
+                _ask(there, 8 * (ODD + m + parts * values_of(m)))
         if first > 0:
-            put_rows(scaled, stride, far, own, step, _SCALE, m, rows, compensated)
-            to = load(at, _RECTANGLE)
-            add_rectangle(to, low, scaled, stride, m, prefix, pitch, first, far, rows, compensated)
-        if f + 1 < n:
-            if changes != 0 and first > 0:
-                scale_rows(prefix, pitch, far, own, step, _OWN_COUNT, first, rows, compensated)
-            put_rows(prefix + 8 * first, pitch, far, own, step, _SO_FAR, m, rows, compensated)
+            _add_rectangle(work, load(at, _RECTANGLE), low, m, stride, first, rows, compensated)
+        for k in range(rows if f + 1 < n else 0):
+            here, so_far, columns_at = own + 8 * _ROW * k, load(before, k), prefix + k * pitch
+            values, values_low, count = load(here, _VALUES), load(here, _VALUES_LOW), load(here, _COUNT)
+            if count != 1 and first > 0:
+                _put_scaled(columns_at, far, columns_at, far, first, count, compensated)
+            _put_scaled(columns_at + 8 * first, far, values, values_low, m, so_far, compensated)
+            store(before, k, so_far * count)
         at += 8 * _FACTOR
 
 

@@ -33,13 +33,12 @@ from squallpy.runtime.kernels.cofactor_blocks import (
     what_of,
     within,
 )
-from squallpy.runtime.kernels.cofactor_products import value_of
+from squallpy.runtime.kernels.cofactor_products import scaled, value_of
 from squallpy.runtime.kernels.intrinsics import as_float, as_word, load, store
 from squallpy.runtime.kernels.kernel_compiler import Vector, address, called, inlined, making
 from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.packed_reals import LANES, load_some, spread, store_some, where_finite
 from squallpy.runtime.kernels.ring_arithmetic import quick_two_sum, real_multiply, real_of
-from squallpy.runtime.kernels.tile_sums import scaled
 
 # Scratch memory, in runs of as many words as the highest power, at most
 _MOST: Final = 9

@@ -172,20 +172,3 @@ def where_finite(builder: Any, x: Any, y: Any) -> Any:
     """Choose y in the lanes where x is finite, else 0."""
     zero_or_nan = builder.fsub(x, x)
     return builder.select(builder.fcmp_ordered("ord", zero_or_nan, zero_or_nan), y, _ZERO)
-
-
-def _bits(builder: Any, x: Any) -> Any:
-    return builder.bitcast(x, ir.VectorType(_I64, LANES))
-
-
-@operation(_packed(_packed, _packed))
-def joined_bits(builder: Any, x: Any, y: Any) -> Any:
-    """Join the bits of both, lane by lane."""
-    return builder.bitcast(builder.or_(_bits(builder, x), _bits(builder, y)), _VECTOR)
-
-
-@operation(_int(_packed))
-def lanes_with_bits(builder: Any, x: Any) -> Any:
-    """Mark the lanes of which a bit is set; 0 if there are none."""
-    lanes = builder.icmp_signed("!=", _bits(builder, x), _bits(builder, _ZERO))
-    return builder.zext(builder.bitcast(lanes, ir.IntType(LANES)), _I64)

@@ -16,7 +16,7 @@ from numba import carray  # type: ignore[attr-defined]
 
 from squallpy.base.rings.cofactor import PLAIN, POWERS
 from squallpy.runtime.kernels import pool_layout as at
-from squallpy.runtime.kernels.cofactor_products import add_products, settle, workspace
+from squallpy.runtime.kernels.cofactor_products import TILE, add_products, settle, workspace
 from squallpy.runtime.kernels.group_index import grouped
 from squallpy.runtime.kernels.intrinsics import load, pointer, store
 from squallpy.runtime.kernels.kernel_compiler import (
@@ -35,7 +35,6 @@ from squallpy.runtime.kernels.monomial_sums import multiply_monomials, sum_monom
 from squallpy.runtime.kernels.payload_products import combine
 from squallpy.runtime.kernels.pool_records import probed
 from squallpy.runtime.kernels.postings import sliced
-from squallpy.runtime.kernels.tile_sums import TILE
 
 # Operations, the first word of a step. The second is the step's length.
 PROBE: Final = 0
