@@ -261,7 +261,7 @@ class _Group(GroupBody):
     columns: dict[str, Type] = field(default_factory=dict)
     at: dict[str, str] = field(default_factory=dict)  # by column
     head: Lines = field(default_factory=Lines)
-    looked_through: set[str] = field(default_factory=set)  # columns that have no NULL
+    looked_through: set[tuple[str, bool]] = field(default_factory=set)  # columns, and whether they may be NULL
     scan: Lines = field(default_factory=lambda: Lines(depth=3))
     texts: int = 0
 
@@ -314,13 +314,15 @@ class _Group(GroupBody):
     def _known(self, column: Column, name: str, at: str) -> str | None:
         """Print whether the row's value is not NULL; a column that has none is looked through beforehand."""
         child = f"load(given, {COLUMNS + list(self.columns).index(name)})"
-        if not column.nullable:
-            if name not in self.looked_through:
-                self.looked_through.add(name)
+        if (name, column.nullable) not in self.looked_through:
+            self.looked_through.add((name, column.nullable))
+            if column.nullable:
+                self.head(f"{at}_valid = values_at(batch, {child}, 0)")
+            else:
                 self.head(f"if has_null(batch, {child}, {at}_first, rows):")
                 self.head("    return -1")
+        if not column.nullable:
             return None
-        self.head(f"{at}_valid = values_at(batch, {child}, 0)")
         known = self.names(f"{name}_known")
         self.body(f"{known} = is_known({at}_valid, {at}_first + row)")
         return known

@@ -102,6 +102,12 @@ class Program:
         return self.views[len(self.results) :]
 
     @property
+    def required(self) -> frozenset[str]:
+        """The names of the views that are needed whatever statements read: results, and auxiliary relations' views."""
+        sources = (name for aux in self.auxiliary for name in (aux.view.name, aux.materialised.name))
+        return frozenset(view.name for view in self.results).union(sources)
+
+    @property
     def printed(self) -> tuple[tuple[OutputSpec, View], ...]:
         """Each output with the result that it prints."""
         return tuple((output, self.views[of]) for output, of in zip(self.outputs, self.result_of, strict=True))
@@ -115,9 +121,12 @@ class Program:
 
 def without_unread_views(program: Program) -> Program:
     """Drop the views that no statement, result or auxiliary relation reads, and what maintains them alone."""
-    sources = {name for aux in program.auxiliary for name in (aux.view.name, aux.materialised.name)}
-    views, triggers, kept = program.views, program.triggers, sources | {view.name for view in program.results}
-    while unread := {v.name for v in views} - kept - {r.name for t in triggers for s in t.statements for r in s.refs}:
+    views, triggers = program.views, program.triggers
+    while (
+        unread := {v.name for v in views}
+        - program.required
+        - {r.name for t in triggers for s in t.statements for r in s.refs}
+    ):
         views = tuple(view for view in views if view.name not in unread)
         triggers = tuple(t.with_statements(s for s in t.statements if s.target not in unread) for t in triggers)
     return replace(program, views=views, triggers=tuple(t for t in triggers if t.statements))

@@ -7,7 +7,7 @@ from dataclasses import field, replace
 from squallpy.base.records import dataclass
 from squallpy.base.rings import LaneRing, Ring
 from squallpy.logical.expressions import Column, Expr
-from squallpy.program.calculus import Factor, Lane, Rel, rename_column, ring
+from squallpy.program.calculus import Factor, Lane, Rel, rename_column, rename_factor, ring
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,12 @@ class Monomial:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "atoms", tuple(f for f in self.body if isinstance(f, Rel)))
+
+
+def renamed_filters(term: Monomial, names: Mapping[Column, Column]) -> frozenset[Factor]:
+    """Rename the factors of a term that are no atoms; variables that `names` lacks stay."""
+    ids: dict[int, Expr] = {v.id: name for v, name in names.items()}
+    return frozenset(rename_factor(factor, ids) for factor in term.body if not isinstance(factor, Rel))
 
 
 @dataclass(frozen=True, slots=True)

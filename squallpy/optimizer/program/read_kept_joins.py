@@ -18,10 +18,10 @@ from squallpy.base.records import dataclass
 from squallpy.base.rings import Ring
 from squallpy.logical.column_allocator import ColumnAllocator
 from squallpy.logical.expressions import Column, Expr, columns, substitute
-from squallpy.program.calculus import Cmp, Factor, Lane, Rel, rename_factor, variables
+from squallpy.program.calculus import Cmp, Lane, Rel, rename_factor, variables
 from squallpy.program.trigger_program import Program, Statement, Trigger, without_unread_views
 from squallpy.program.unique_keys import Keys, finds_one, known_keys
-from squallpy.program.views import Monomial, Ref, View
+from squallpy.program.views import Monomial, Ref, View, renamed_filters
 
 Names = Mapping[Column, Column]
 
@@ -117,7 +117,9 @@ class _Join:
         if names is None or not self._bound & self.read <= {names.get(key) for key in view.keys}:
             return None
         held, own = _products(term, names), _products(self.term, {v: v for v in self._bound})
-        if _predicates(term, names) != _predicates(self.term, {}) or not all(p is None or p in held for p in own):
+        if renamed_filters(term, names) != renamed_filters(self.term, {}) or not all(
+            p is None or p in held for p in own
+        ):
             return None
         keys = (names.get(key) or replace(key, id=next(allocator.ids)) for key in view.keys)
         return Ref(view.name, tuple(keys), tuple(-1 if p is None else held.index(p) for p in own))
@@ -168,11 +170,6 @@ def _term(view: View, ref: Ref, allocator: ColumnAllocator) -> Monomial:
     lanes = (term.lanes[pick] if pick >= 0 else None for pick in ref.picks)
     body = tuple(rename_factor(factor, names) for factor in term.body)
     return Monomial(body, tuple(lane and tuple(substitute(f, names) for f in lane) for lane in lanes))
-
-
-def _predicates(term: Monomial, names: Names) -> frozenset[Factor]:
-    by_id: dict[int, Expr] = {v.id: name for v, name in names.items()}
-    return frozenset(rename_factor(factor, by_id) for factor in term.body if isinstance(factor, Cmp))
 
 
 def _products(term: Monomial, names: Names) -> list[frozenset[tuple[Expr, int]] | None]:

@@ -14,19 +14,18 @@ from dataclasses import replace
 
 from squallpy.base.records import dataclass
 from squallpy.logical.column_allocator import ColumnAllocator
-from squallpy.logical.expressions import Column, Expr
-from squallpy.program.calculus import Cmp, Factor, Rel, rename_factor
+from squallpy.logical.expressions import Column
+from squallpy.program.calculus import Cmp, Rel
 from squallpy.program.trigger_program import Program, Statement, Trigger, without_unread_views
 from squallpy.program.unique_keys import Keys, determined
-from squallpy.program.views import Monomial, Ref, View
+from squallpy.program.views import Monomial, Ref, View, renamed_filters
 
 
 def unfold_denormalised_views(program: Program, columns: ColumnAllocator) -> Program:
     """Replace denormalised views by the joins that they are, and drop the views that nothing reads then."""
     keys = {relation.name: relation.primary_key for relation in program.relations}
-    kept = {*_read_by_auxiliary(program), *(view.name for view in program.results)}
     tables = [view for view in program.stored if _is_of_one_relation(view)]
-    found = (_unfold(view, keys, tables) for view in program.stored if view.name not in kept)
+    found = (_unfold(view, keys, tables) for view in program.stored if view.name not in program.required)
     joins = {join.view.name: join for join in found if join}
     for trigger in program.triggers:
         for statement in trigger.statements:
@@ -128,7 +127,7 @@ def _factor(
         (own,) = own_term.atoms
         names = {v: fields[name] for name, v in own.fields if name in fields}
         variables = tuple(names.get(key) for key in view.keys)
-        found = _filters(own_term, names)
+        found = renamed_filters(own_term, names)
         fits = own.relation is atom.relation and wanted <= {*variables} and found <= filters
         if fits and (found == filters or not is_root) and (best is None or len(variables) < len(best.variables)):
             best = _Factor(view, variables, own_term.lanes.index(()))
@@ -141,12 +140,6 @@ def _is_of_one_relation(view: View) -> bool:
     return not others and len(term.atoms) == 1 and () in term.lanes and not any(atom.delta for atom in term.atoms)
 
 
-def _filters(term: Monomial, names: Mapping[Column, Column]) -> set[Factor]:
-    """Rename the factors of a term that are no atoms."""
-    ids: dict[int, Expr] = {v.id: name for v, name in names.items()}
-    return {rename_factor(factor, ids) for factor in term.body if not isinstance(factor, Rel)}
-
-
 def _unfolded(statement: Statement, joins: Mapping[str, _Join], changed: str, columns: ColumnAllocator) -> Statement:
     refs = (joins[r.name].refs(r, changed, columns) if r.name in joins else (r,) for r in statement.refs)
     return replace(statement, refs=tuple(ref for some in refs for ref in some))
@@ -155,9 +148,3 @@ def _unfolded(statement: Statement, joins: Mapping[str, _Join], changed: str, co
 def _without(trigger: Trigger, views: Collection[str]) -> Trigger:
     """Drop the statements that add to some views, and deltas that nothing reads then."""
     return trigger.with_statements(s for s in trigger.statements if s.target not in views)
-
-
-def _read_by_auxiliary(program: Program) -> Iterator[str]:
-    for aux in program.auxiliary:
-        yield aux.view.name
-        yield aux.materialised.name
