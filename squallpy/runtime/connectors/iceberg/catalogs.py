@@ -27,6 +27,10 @@ _PASSING = {
     "TooManyRequestsError", "CommitStateUnknownException",
 }  # fmt: skip
 """Names of errors, of the catalog's client or its driver, that a retry may mend."""
+_OF_DATABASES = {"IntegrityError", "OperationalError", "ProgrammingError"}
+OPENINGS = (
+    3  # of a SQL catalog, which has two tables: each may be made by another run, after this one has looked for it
+)
 
 
 @dataclass(frozen=True)
@@ -102,14 +106,26 @@ class Place:
 def _open(settings: tuple[tuple[str, str], ...]) -> Catalog:
     """Open a catalog; uris have secrets as they are written there."""
     known = {name: resolve(value, in_url=name == "uri" and not value.startswith("${")) for name, value in settings}
-    return load_catalog(known.pop("name", NAME), **known)
+    name = known.pop("name", NAME)
+    for _ in range(OPENINGS - 1):
+        try:
+            return load_catalog(name, **known)
+        except Exception as error:
+            if is_passing(error) or not _OF_DATABASES & _names(error):
+                raise
+    return load_catalog(name, **known)
 
 
 def is_passing(error: Exception) -> bool:
     """True if the same may succeed later: the catalog or its storage is away, or too busy."""
     if "(sqlite3." in str(error) and "locked" not in str(error):  # NB: a file, which does not come back by itself
         return False
-    return bool(_PASSING & {each.__name__ for each in type(error).__mro__}) or is_store_away(error)
+    return bool(_PASSING & _names(error)) or is_store_away(error)
+
+
+def _names(error: Exception) -> set[str]:
+    """Return the names of the classes of an error."""
+    return {each.__name__ for each in type(error).__mro__}
 
 
 def one_line(error: Exception) -> str:

@@ -8,14 +8,13 @@ squall.batch = 41              in the summaries of its snapshots, which expire
 import time
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
 from typing import cast
 from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.exceptions import CommitFailedException, NamespaceAlreadyExistsError, ValidationException
+from pyiceberg.exceptions import CommitFailedException, ValidationException
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression, In, IsNaN, IsNull, Or, Reference
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table, Transaction
@@ -69,11 +68,15 @@ class IcebergSink:
 
     def _begin_anew(self, table: Table, clears: bool, forgets: bool) -> None:
         """Delete rows, and forget batches: a run that is killed then begins like any other."""
-        if clears or forgets:
-            with table.transaction() as work, warnings.catch_warnings(action="ignore"):
+
+        def begin() -> None:
+            with table.refresh().transaction() as work, warnings.catch_warnings(action="ignore"):
                 if clears:
                     work.delete(AlwaysTrue())
                 work.set_properties(self.numbered(NONE))
+
+        if clears or forgets:
+            retry_conflicts(begin)
 
     def numbered(self, batch: int) -> dict[str, str]:
         """Return the properties that make a commit that of a batch, and of this run."""
@@ -81,8 +84,12 @@ class IcebergSink:
 
     def take_over(self) -> None:
         """Refuse runs before this one, and tell the last batch that this one knows."""
-        with self.place.catalog.load_table(self.place.name).transaction() as work:
-            work.set_properties(self.numbered(self.known))
+
+        def mark() -> None:
+            with self.place.catalog.load_table(self.place.name).transaction() as work:
+                work.set_properties(self.numbered(self.known))
+
+        retry_conflicts(mark)
 
     def check_run(self, table: Table) -> None:
         """Raise SQ7005 if another run has taken over."""
@@ -142,11 +149,14 @@ class IcebergWriter(TableWriter[IcebergSink]):
             self._files = DataFiles(str(sink), table.metadata, table.io, self._own, sink.known + 1)
 
     def _create(self) -> Table:
-        place = self._sink.place
-        namespace = place.catalog.namespace_from(place.name)
-        with suppress(NamespaceAlreadyExistsError):  # NB: another was first
-            place.catalog.create_namespace_if_not_exists(namespace)
-        return place.catalog.create_table_if_not_exists(place.name, self._own)
+        place, catalog = self._sink.place, self._sink.place.catalog
+        namespace = catalog.namespace_from(place.name)
+        try:
+            catalog.create_namespace_if_not_exists(namespace)
+        except Exception:  # NB: if another run was first, SQL catalogs tell it by an error of their database
+            if not catalog.namespace_exists(namespace):
+                raise
+        return catalog.create_table_if_not_exists(place.name, self._own)
 
     def _retrying(self, work: Callable[[Table], None], batch: int) -> None:
         """Commit a batch: again if another writer was first, and while the catalog is away; else SQ7006."""
@@ -155,25 +165,22 @@ class IcebergWriter(TableWriter[IcebergSink]):
     def _commit(self, work: Callable[[Table], None], batch: int) -> None:
         """Commit a batch unless it is there, again if another writer was first; SQ7006."""
         sink = self._sink
-        for conflicts in range(TRIES):
-            try:
-                table = sink.place.catalog.load_table(sink.place.name)
-                sink.check_run(table)
-                if int(table.properties.get(sink.application, NONE)) < batch:
-                    with warnings.catch_warnings(action="ignore"):
-                        work(table)
-                return
-            except (CommitFailedException, ValidationException) as error:
-                reason: Exception = error
-                time.sleep(pause(conflicts))
-            except SquallError:
+
+        def attempt() -> None:
+            table = sink.place.catalog.load_table(sink.place.name)
+            sink.check_run(table)
+            if int(table.properties.get(sink.application, NONE)) < batch:
+                with warnings.catch_warnings(action="ignore"):
+                    work(table)
+
+        try:
+            retry_conflicts(attempt)
+        except SquallError:
+            raise
+        except Exception as error:
+            if is_passing(error):
                 raise
-            except Exception as error:
-                if is_passing(error):
-                    raise
-                reason = error
-                break
-        raise unwritten_error(sink, batch, one_line(reason), sink.spec.span)
+            raise unwritten_error(sink, batch, one_line(error), sink.spec.span) from None
 
     def _store(self, table: Table, rows: pa.Table, batch: int) -> None:
         """Write a batch with its number in one commit."""
@@ -220,6 +227,16 @@ class IcebergWriter(TableWriter[IcebergSink]):
             stays = ~np.isin(groups[: len(there)], groups[len(there) :])
             arrives = pa.concat_tables([there.filter(pa.array(stays)), arrives])
         return arrives, taken
+
+
+def retry_conflicts(commit: Callable[[], None]) -> None:
+    """Commit, again if another writer was first."""
+    for conflicts in range(TRIES - 1):
+        try:
+            return commit()
+        except (CommitFailedException, ValidationException):
+            time.sleep(pause(conflicts))
+    return commit()
 
 
 def _one_of(name: str, values: pa.ChunkedArray) -> BooleanExpression:
