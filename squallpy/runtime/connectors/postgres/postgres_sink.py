@@ -10,6 +10,7 @@ there, so that one before it is refused.
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TypeVar
 from uuid import uuid4
 
@@ -30,6 +31,7 @@ from squallpy.runtime.sinks.change_table import DELETE
 from squallpy.runtime.sinks.protocol import SinkWriter
 
 COMMITS, STAGE = "squall_commits", "squall_stage"
+ATTEMPTS = 3  # to make two tables: each may be made by another run, after this one has looked for it
 T = TypeVar("T")
 
 
@@ -54,9 +56,9 @@ class PostgresSink:
         self._is_away = False
         self._connection: Connection | None = None
         self.replaces = False
-        server.ask(self._begin)
+        server.ask(self.begin)
 
-    def _begin(self, connection: Connection) -> None:
+    def begin(self, connection: Connection) -> None:
         """Look at the table, and at what runs before have left."""
         self._connection = connection
         self.table = describe(connection, self.target, self.server)
@@ -144,7 +146,10 @@ class PostgresSink:
         )  # fmt: skip
 
     def make(self, connection: Connection, schema: pa.Schema) -> None:
-        """Make the tables that are not there."""
+        """Make the tables that are not there.
+
+        NB: one that another transaction is making cannot be seen, and breaks a unique key of the server's catalog.
+        """
         connection.execute(
             sql.SQL("CREATE TABLE IF NOT EXISTS {} (query text, target text, batch bigint NOT NULL, run text,"
                     " at timestamptz, PRIMARY KEY (query, target))").format(sql.Identifier(COMMITS))
@@ -229,9 +234,20 @@ class PostgresWriter(TableWriter[PostgresSink]):
             sink.retrying(lambda connection: self._pass(connection, batch), f"batch {batch:,}")
 
     def _prepare(self, connection: Connection) -> None:
-        """Make the table, or compare it with the result, and fence runs before this one."""
-        sink = self._sink
+        """Make the table, or compare it with the result, and fence runs before this one.
+
+        NB: it looks anew what is there: the attempt before may have made the table, or not.
+        """
         self._check_names(connection)
+        for _ in range(ATTEMPTS - 1):
+            self._sink.begin(connection)
+            with suppress(psycopg.errors.DuplicateTable, psycopg.errors.UniqueViolation):
+                return self._take_over(connection)
+        self._sink.begin(connection)
+        return self._take_over(connection)
+
+    def _take_over(self, connection: Connection) -> None:
+        sink = self._sink
         with connection.transaction():
             if sink.table is not None:
                 self._check_columns(sink.table, connection)
