@@ -3,15 +3,15 @@
     Sum_[a](R(a, b) ⋈ S(b, c))   =   Sum_[z](S(x, y) ⋈ R(z, x))
 
 Variables are coloured by their properties without names (which fields and expressions of which factors
-have them, next to which colours) until nothing changes: colour refinement. If some are still equal, each of them is
-individualised in turn, and the least text wins; a branch that leads to a known text is pruned, as it is symmetric to an
-earlier one.
+have them, next to which colours) until nothing changes: colour refinement. Variables that are still equal fall apart
+into components, which are settled one by one. In a component, each variable of a colour is individualised in turn, and
+the least text wins; of twins, which can be exchanged, one is enough.
 
 Source: McKay, Piperno, "Practical graph isomorphism, II", 2014.
 """
 
-from collections import defaultdict
-from collections.abc import Hashable, Iterable
+from collections import Counter, defaultdict
+from collections.abc import Collection, Hashable, Iterable
 from dataclasses import replace
 from functools import lru_cache
 from typing import Generic, TypeVar
@@ -24,7 +24,6 @@ from squallpy.program.components import Component, prune
 V = TypeVar("V", Column, int)
 K = TypeVar("K", bound=Hashable)
 Colours = dict[int, int]  # by the numbers of variables
-Path = tuple[int, ...]  # the numbers of individualised variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +72,11 @@ def spell(unit: Component) -> CanonicalForm:
 @lru_cache(maxsize=1 << 12)  # NB: the parts of a chain of copies are alike
 def _least_text(shapes: tuple[_Shape[int], ...], keys: frozenset[int]) -> tuple[str, Colours]:
     """Spell shapes by the colours that give the least text."""
-    search = _Search(shapes)
-    search.run(search.refine({v: int(v in keys) for shape in shapes for v in shape.variables}), ())
-    text, (_, colours) = min(search.leaves.items(), key=lambda leaf: leaf[0])
+    search, variables = _Search(shapes), list(dict.fromkeys(v for shape in shapes for v in shape.variables))
+    inner = sum(v not in keys for v in variables)
+    colours = search.refine(variables, {v: inner if v in keys else 0 for v in variables}, set(variables))
+    colours = search.settle(variables, colours)
+    text = "\n".join(sorted(str(_colour(shape, colours)) for shape in shapes))
     return text, colours
 
 
@@ -106,52 +107,94 @@ def _skeleton(expr: Expr) -> str:
 
 
 class _Search:
-    """All that the least text may be, by the ways to it."""
+    """The search for colours that distinguish all variables, and give equal units one text."""
 
     def __init__(self, shapes: tuple[_Shape[int], ...]) -> None:
         self._shapes, self._places = shapes, defaultdict[int, list[tuple[int, _Shape[int]]]](list)
-        for shape in shapes:
+        self._having = defaultdict[int, set[int]](set)
+        """By variable, the numbers of the shapes that have it."""
+        for number, shape in enumerate(shapes):
             for place, v in enumerate(shape.variables):
                 self._places[v].append((place, shape))
-        self.leaves: dict[str, tuple[Path, Colours]] = {}
+                self._having[v].add(number)
 
-    def run(self, colours: Colours, path: Path) -> int | None:
-        """Spell what can be reached from here; if another path led to the same, return the length that they share."""
-        alike = defaultdict[int, list[int]](list)
-        for v, colour in colours.items():
-            alike[colour].append(v)
-        tied = [colour for colour, mine in alike.items() if len(mine) > 1]
-        if not tied:
-            text = "\n".join(sorted(map(str, (_colour(shape, colours) for shape in self._shapes))))
-            known, _ = self.leaves.setdefault(text, (path, colours))
-            return None if known is path else _common_prefix(known, path)
-        for one in alike[min(tied)]:
-            singled = {v: 2 * colour + (v != one) for v, colour in colours.items()}
-            back = self.run(self.refine(singled), (*path, one))
-            if back is not None and back < len(path):
-                return back
-        return None
+    def settle(self, some: Collection[int], colours: Colours) -> Colours:
+        """Give variables different colours, where the given ones are refined, and different outside of these variables.
 
-    def refine(self, colours: Colours) -> Colours:
-        """Refine colours until they distinguish all that the given ones and the factors do.
+        Variables that only share factors with variables of other colours are settled apart from each other: components
+        of one text are symmetric, in whichever order they are.
+        """
+        cells = _by_key((colours[v], v) for v in some)
+        tied = [v for cell in cells.values() if len(cell) > 1 for v in cell]
+        components = self._components(tied)
+        if len(components) == 1 and len(tied) == len(some):
+            return self._individualise(tied, cells[min(cells)], colours)
+        settled = {v: colours[v] for cell in cells.values() if len(cell) == 1 for v in cell}
+        parts = [self.settle(component, colours) for component in components]
+        counts = Counter[int]()
+        for part in sorted(parts, key=lambda part: self.text(part, colours)):
+            for v in sorted(part, key=part.__getitem__):
+                settled[v] = colours[v] + counts[colours[v]]
+                counts[colours[v]] += 1
+        return settled
+
+    def _individualise(self, some: Collection[int], cell: list[int], colours: Colours) -> Colours:
+        """Settle variables by the one of a cell that gives the least text, if it is the first; of twins, by one."""
+        found, tried = list[tuple[str, Colours]](), list[int]()
+        for one in cell:
+            if any(self._are_twins(one, other) for other in tried):
+                continue
+            tried.append(one)
+            singled = colours | {v: colours[v] + 1 for v in cell if v != one}
+            settled = self.settle(some, self.refine(some, singled, {one}))
+            found.append((self.text(settled, colours), settled))
+        return min(found, key=lambda leaf: leaf[0])[1]
+
+    def text(self, settled: Colours, colours: Colours) -> str:
+        """Spell the shapes that have some of these variables, by their colours."""
+        near, colours = set[int]().union(*(self._having[v] for v in settled)), colours | settled
+        return "\n".join(sorted(str(_colour(self._shapes[number], colours)) for number in near))
+
+    def _are_twins(self, one: int, other: int) -> bool:
+        """True if all shapes are the same with two variables exchanged."""
+        near, exchanged = self._having[one] | self._having[other], {one: other, other: one}
+        shapes = Counter(self._shapes[number] for number in near)
+        return shapes == Counter(
+            _Shape(s.text, tuple(exchanged.get(v, v) for v in s.variables)) for s in shapes.elements()
+        )
+
+    def _components(self, some: Collection[int]) -> list[list[int]]:
+        """Split variables into those that share shapes, directly or by others of them."""
+        found, left = list[list[int]](), set(some)
+        for first in some:
+            if first in left:
+                left.remove(first)
+                component = [first]
+                for v in component:  # NB: which grows
+                    near = {u for number in self._having[v] for u in self._shapes[number].variables if u in left}
+                    left -= near
+                    component += sorted(near)
+                found.append(component)
+        return found
+
+    def refine(self, some: Collection[int], colours: Colours, changed: set[int]) -> Colours:
+        """Refine the colours of some variables until they distinguish all that the given ones and the factors do.
 
         A colour is the number of variables of lesser colours, so that it stays the same when others are divided.
+
+        Args:
+            changed: the variables whose colours may distinguish others; all, or a new one where colours were refined.
         """
-        classes, found, start = _by_key((colour, v) for v, colour in colours.items()), dict(colours), 0
-        members = dict[int, list[int]]()
-        for colour in sorted(classes):
-            members[start] = classes[colour]
-            found |= dict.fromkeys(members[start], start)
-            start += len(members[start])
-        changed = set(found)
+        found, own = dict(colours), set(some)
+        members = _by_key((colours[v], v) for v in some)
         while changed:
-            near = {v for u in changed for _, shape in self._places[u] for v in shape.variables}
+            near = {v for u in changed for _, shape in self._places[u] for v in shape.variables if v in own}
             divided = list[tuple[int, list[list[int]]]]()
             for colour in {found[v] for v in near}:
                 # NB: of variables that have nothing changed beside them, all have the mark of one
                 same = [v for v in members[colour] if v not in near]
-                some = [v for v in members[colour] if v in near] + same[:1] if len(members[colour]) > 1 else []
-                marks = _by_key((self._mark(v, found), v) for v in some)
+                compared = [v for v in members[colour] if v in near] + same[:1] if len(members[colour]) > 1 else []
+                marks = _by_key((self._mark(v, found), v) for v in compared)
                 parts = [marks[mark] for mark in sorted(marks)]
                 divided.append((colour, [part + same[1:] if same and same[0] in part else part for part in parts]))
             changed = set()
@@ -174,8 +217,3 @@ def _by_key(items: Iterable[tuple[K, int]]) -> dict[K, list[int]]:
     for key, number in items:
         found[key].append(number)
     return found
-
-
-def _common_prefix(a: Path, b: Path) -> int:
-    """Measure the length of a common prefix."""
-    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))

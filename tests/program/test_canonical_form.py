@@ -1,7 +1,9 @@
 """Canonical spellings against all renamings tried out."""
 
+from collections.abc import Collection
 from itertools import permutations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,7 +11,7 @@ from squallpy.base.types import BOOLEAN, INT
 from squallpy.catalog.relation import Field, Relation
 from squallpy.logical.expressions import Call, Column, Expr
 from squallpy.program.calculus import Assign, Cmp, Factor, Rel, rename_factor, variables
-from squallpy.program.canonical_form import spell
+from squallpy.program.canonical_form import _least_text, _Search, spell
 from squallpy.program.components import Component, prune
 
 RELATIONS = [Relation(name, tuple(Field(f, INT) for f in "abc"), True, "csv") for name in "rs"]
@@ -65,6 +67,52 @@ def oracle_of_a_symmetric_unit() -> None:
     one = cycle([0, 1, 2, 3, 4, 5, 6, 7])
     assert spell(one).text == spell(cycle([3, 1, 4, 0, 5, 7, 2, 6])).text
     assert spell(one).text != spell(Component(cycle([0, 1, 2, 3]).body + cycle([4, 5, 6, 7]).body, (), ((),))).text
+
+
+def oracle_of_symmetric_branches() -> None:
+    """Paths that leave one variable: which is which makes no difference, how many have an edge more does."""
+    one, other, longer = branches(4), branches(4, shuffled=[2, 0, 3, 1]), branches(5)
+    assert spell(one).text == spell(other).text
+    assert spell(one).text != spell(Component(longer.body[:-1], (), ((),))).text
+
+
+@pytest.mark.parametrize("shape", ["copies", "branches", "clique"])
+def property_symmetric_variables_are_not_permuted(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of n variables that are alike, all n! orders have one text; as many refinements are enough."""
+    n, counted, refine = 20, list[int](), _Search.refine
+
+    def count(self: _Search, some: Collection[int], colours: dict[int, int], changed: set[int]) -> dict[int, int]:
+        counted.append(len(some))
+        return refine(self, some, colours, changed)
+
+    monkeypatch.setattr(_Search, "refine", count)
+    units = {"copies": copies(n), "branches": branches(n), "clique": clique(n)}
+    _least_text.cache_clear()
+    spell(units[shape])
+    assert len(counted) <= n
+
+
+def copies(n: int) -> Component:
+    """Rows without a match: of n columns each is NULL, as the first one is."""
+    first, *others = [Column(id, f"v{id}", INT) for id in range(n)]
+    copied: list[Factor] = [Assign(v, first) for v in others]
+    return Component((rel(RELATIONS[0], [first]), *copied), (first, *others), ((),))
+
+
+def branches(n: int, shuffled: list[int] | None = None) -> Component:
+    """Paths of two edges, in any order, that leave the same variable."""
+    root, *others = [Column(id, f"v{id}", INT) for id in range(2 * n + 1)]
+    body = [[rel(RELATIONS[0], [root, others[2 * i]]), rel(RELATIONS[1], others[2 * i : 2 * i + 2])] for i in range(n)]
+    return Component(tuple(f for i in shuffled or range(n) for f in body[i]), (), ((),))
+
+
+def clique(n: int) -> Component:
+    """Edges between any two variables, in both directions."""
+    return Component(
+        tuple(rel(RELATIONS[0], list(pair)) for pair in permutations([Column(i, f"v{i}", INT) for i in range(n)], 2)),
+        (),
+        ((),),
+    )
 
 
 def cycle(ids: list[int]) -> Component:
