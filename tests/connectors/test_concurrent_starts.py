@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 from confluent_kafka.admin import AdminClient
+from deltalake import DeltaTable
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.catalog.sql import IcebergNamespaceProperties, IcebergTables, SqlCatalog
 from sqlalchemy import Table, create_engine, event
@@ -106,7 +107,7 @@ Target = tuple[str, Callable[[], list[int]], Any, str]
 """The options of a sink, what reads its rows, and the function before which another run comes in between."""
 
 
-@pytest.fixture(params=["postgres", pytest.param("kafka", marks=pytest.mark.connectors)])
+@pytest.fixture(params=["postgres", "delta", "iceberg", pytest.param("kafka", marks=pytest.mark.connectors)])
 def target(request: pytest.FixtureRequest, tmp_path: Path) -> Target:
     match request.param:
         case "postgres":
@@ -120,7 +121,13 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> Target:
             found = partial(messages, kafka, topic)
             read = lambda: sorted(json.loads(each.value() or b"")["k"] for each in found())  # noqa: E731
             return where, read, AdminClient, "create_topics"
-    raise AssertionError(request.param)
+        case "delta":
+            place = tmp_path / "t"
+            read = lambda: sorted(DeltaTable(place).to_pyarrow_table().column("k").to_pylist())  # noqa: E731
+            return f"delta OPTIONS (path '{place}'", read, DeltaTable, "create"
+    here = IcebergRun(tmp_path)
+    here.catalog.create_namespace("db")
+    return here.target, lambda: here.rows, SqlCatalog, "create_table"
 
 
 def test_a_target_that_another_run_makes(target: Target, tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ def test_appends_and_tables(tmp_path: Path) -> None:
 
 
 def test_what_is_wrong_with_tables(tmp_path: Path) -> None:
-    with pytest.raises(SquallError, match=r"SQ4001 script.sql:1:15: there is no Delta table at .*/nothing"):
+    with pytest.raises(SquallError, match=r"SQ4001 script.sql:1:15: there is no Delta table .*/nothing"):
         run(f"CREATE STREAM r USING delta OPTIONS (path '{tmp_path}/nothing'); SELECT * FROM r;")
     with pytest.raises(SquallError, match='option "startingVersion" cannot be "first", the number of a version'):
         run("CREATE STREAM r USING delta OPTIONS (path 'r', startingVersion 'first'); SELECT * FROM r;")

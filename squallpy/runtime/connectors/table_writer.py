@@ -92,7 +92,7 @@ def order_error(sink: NumberedSink, known: int, batch: int) -> SquallError:
     """Describe a target whose batches are not those of the checkpoint."""
     message = f"{sink} has {_batches(known)} of this query, and the checkpoint has given {batch:,}"
     hint = "another checkpoint has written to it, or one of both was put back: begin anew with both"
-    return SquallError("SQ7005", message, _place(sink), hint)
+    return SquallError("SQ7005", message, option_span(sink), hint)
 
 
 def existing_error(sink: NumberedSink, last: int, rows: str = "rows") -> SquallError:
@@ -104,19 +104,19 @@ def existing_error(sink: NumberedSink, last: int, rows: str = "rows") -> SquallE
     """
     what = f"has {rows}" if last == NONE else f"has {_batches(last)} of this query"
     hint = "write existing 'replace' to delete them, or existing 'keep'"
-    return SquallError("SQ7005", f"{sink} {what}, and this run begins anew", _place(sink), hint)
+    return SquallError("SQ7005", f"{sink} {what}, and this run begins anew", option_span(sink), hint)
 
 
 def fenced_error(sink: NumberedSink) -> SquallError:
     """Describe a target that a run which began later has taken over."""
     hint = "of two runs that write to one target, the one that began last goes on"
-    return SquallError("SQ7005", f"another run has taken over {sink}", _place(sink), hint)
+    return SquallError("SQ7005", f"another run has taken over {sink}", option_span(sink), hint)
 
 
 def _batches(last: int) -> str:
     return counted(last + 1, "batch", "batches")
 
 
-def _place(sink: NumberedSink) -> Span | None:
-    """Return the place of the option that names the target."""
+def option_span(sink: NumberedSink) -> Span | None:
+    """Return the span of the option that names the target."""
     return sink.spec.place(CONNECTORS[sink.spec.format].writes)

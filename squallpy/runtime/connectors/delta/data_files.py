@@ -1,9 +1,7 @@
-"""Data files of a Delta table that tasks write in parallel; their rows count when the driver adds the files.
+"""Data files of a Delta table, with the statistics by which readers skip them.
 
-task      DataFiles("s3://lake/totals", …).write(rows, 7, 3)   →   ("part-00003-5f….parquet", 1821, '{"numRecords": 2}')
-driver    add_files(table, files, numbered(7))                     one commit of all
-
-Files of a batch that failed stay, as those of any writer do, until VACUUM: whether their commit failed is not known.
+task      DeltaDataFiles(location, schema, 7, …).write(rows, 7, 3)   →   [DataFile("part-00003-5f….parquet", 1821, …)]
+driver    add_files(table, files, numbered(7))                           one commit of all
 """
 
 import json
@@ -20,15 +18,12 @@ import pyarrow.compute as pc
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable
-from deltalake.exceptions import DeltaError
 from deltalake.fs import DeltaStorageHandler
 from deltalake.transaction import AddAction, RemoveAction
 
 from squallpy.base.local_paths import is_local
 from squallpy.base.records import dataclass
-from squallpy.runtime.connectors.backoff import ask_again, is_store_away
-from squallpy.runtime.connectors.delta.delta_log import one_line
-from squallpy.runtime.connectors.table_writer import cast_rows, unwritten_error
+from squallpy.runtime.connectors.data_files import DataFiles
 
 _KNOWN = frozenset({"appendOnly", "changeDataFeed", "invariants"})
 _COLUMNS, _LETTERS = 32, 32  # of which statistics are kept, and of texts in them
@@ -43,42 +38,27 @@ class DataFile(NamedTuple):
     statistics: str
 
 
-@dataclass(frozen=True, slots=True)
-class DataFiles:
+@dataclass(frozen=True)
+class DeltaDataFiles(DataFiles[DataFile]):
     """A writer of data files in tasks.
 
     Args:
         storage: Options of the storage, with secrets.
-        first: The batches before it are in the table.
     """
 
     path: str
     storage: Mapping[str, str] | None
-    schema: pa.Schema
-    first: int
 
     @property
     def is_shared(self) -> bool:
         return not is_local(self.path)
 
-    def write(self, rows: pa.Table, batch: int, partition: int) -> DataFile | None:
-        """Write rows; nothing if their batch is in the table. SQ7006 where that fails."""
-        if batch < self.first:
-            return None
-        try:
-            own = cast_rows(rows, self.schema)
-            return ask_again(lambda: self._write(own, partition), is_store_away, self.path)
-        except (DeltaError, OSError, pa.ArrowInvalid) as error:
-            raise unwritten_error(f"the Delta table {self.path}", batch, one_line(error)) from None
-
-    def _write(self, rows: pa.Table, partition: int) -> DataFile:
+    def _write(self, rows: pa.Table, partition: int) -> list[DataFile]:
+        files = pafs.PyFileSystem(DeltaStorageHandler(self.path, dict(self.storage) if self.storage else None))
         name = f"part-{partition:05}-{uuid4()}.snappy.parquet"
-        with self._files().open_output_stream(name) as out:
+        with files.open_output_stream(name) as out:
             pq.write_table(rows, out, compression="snappy")
-            return DataFile(name, out.tell(), json.dumps(statistics(rows)))
-
-    def _files(self) -> pafs.FileSystem:
-        return pafs.PyFileSystem(DeltaStorageHandler(self.path, dict(self.storage) if self.storage else None))
+            return [DataFile(name, out.tell(), json.dumps(statistics(rows)))]
 
 
 def takes_files(table: DeltaTable) -> bool:
@@ -90,12 +70,6 @@ def takes_files(table: DeltaTable) -> bool:
         return False
     fields = table.schema().fields
     return all(field.nullable and not any(name.startswith("delta.") for name in field.metadata) for field in fields)
-
-
-def stored_schema(table: DeltaTable, own: pa.Schema) -> pa.Schema:
-    """Return the columns of a result in the types of the table."""
-    types = {field.name: field.type for field in pa.schema(table.schema().to_arrow())}
-    return pa.schema([pa.field(name, types[name]) for name in own.names])
 
 
 def add_files(table: DeltaTable, files: Sequence[DataFile], properties: CommitProperties) -> None:

@@ -4,171 +4,90 @@
 {"txn": {"appId": "squall-totals/3f0c91…/run", "version": 5501…}}      the run that began last, which alone may write
 """
 
-import time
-from collections.abc import Callable
-from math import inf
-from uuid import uuid4
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from deltalake.exceptions import CommitFailedError, DeltaError
 
-from squallpy.base.errors import SquallError
-from squallpy.catalog.sink_spec import APPEND, CHANGES, FINAL, UPSERT, SinkSpec
-from squallpy.runtime.connectors.backoff import ask_again, is_store_away
-from squallpy.runtime.connectors.delta.data_files import DataFile, DataFiles, add_files, stored_schema, takes_files
-from squallpy.runtime.connectors.delta.delta_log import Place, one_line
-from squallpy.runtime.connectors.table_writer import (
-    NONE,
-    TableWriter,
-    cast_rows,
-    existing_error,
-    fenced_error,
-    unwritten_error,
-)
+from squallpy.catalog.sink_spec import FINAL, UPSERT, SinkSpec
+from squallpy.runtime.connectors.delta.data_files import DataFile, DeltaDataFiles, add_files, takes_files
+from squallpy.runtime.connectors.delta.delta_log import DeltaTableLocation
+from squallpy.runtime.connectors.table_format_sink import TableFormatSink, TableFormatWriter
+from squallpy.runtime.connectors.table_writer import NONE, cast_rows
 from squallpy.runtime.sinks.change_table import DELETE
 from squallpy.runtime.sinks.protocol import SinkWriter
-
-TRIES = 5  # attempts of a commit that others come before
 
 
 def open_sink(spec: SinkSpec, identity: str, resumed: bool) -> "DeltaSink":
     """Take the table of a sink; SQ7005 if it has rows that are not of this run."""
-    return DeltaSink(spec, Place.of(spec.options), identity, resumed)
+    return DeltaSink(spec, DeltaTableLocation.of(spec.options), identity, resumed)
 
 
-class DeltaSink:
+class DeltaSink(TableFormatSink[DeltaTable]):
     """A Delta table to which a query writes."""
 
-    def __init__(self, spec: SinkSpec, place: Place, identity: str, resumed: bool) -> None:
-        assert spec.mode
-        self.spec, self.mode, self.place = spec, spec.mode, place
-        self.application, self._run = f"squall-{spec.name}/{identity[:32]}", uuid4().int >> 65
-        self.replaces, self.known = False, NONE
-        place.patiently(lambda: self._begin(resumed))
+    prefix = "squall-"
+    location: DeltaTableLocation
 
-    def _begin(self, resumed: bool) -> None:
-        """Look at what is there, and take it over or refuse it."""
-        existing, place = self.spec.options.get("existing"), self.place
-        table = self.table(place.patience)
-        if table is None:
-            return
-        if fault := place.unread(table):
+    def check_readable(self, table: DeltaTable) -> None:
+        if fault := self.location.unread(table):
             raise fault
+
+    def last_batch(self, table: DeltaTable) -> int:
         known = table.transaction_version(self.application)
-        known = NONE if known is None else known
-        if resumed:
-            self.known = known
-            return
-        if existing is None and (known != NONE or table.count()):
-            raise existing_error(self, known)
-        self.replaces = existing == "replace"
-        if self.replaces and self.mode != FINAL:
+        return NONE if known is None else known
+
+    def last_run(self, table: DeltaTable) -> str | None:
+        run = table.transaction_version(f"{self.application}/run")
+        return None if run is None else str(run)
+
+    def has_rows(self, table: DeltaTable) -> bool:
+        return table.count() > 0
+
+    def begin_anew(self, table: DeltaTable, clears: bool) -> None:
+        if clears:
             table.delete()
-        if known != NONE:  # NB: a run that is killed then begins like any other
-            self.take_over(table)
+        self.take_over(table)
 
     def take_over(self, table: DeltaTable) -> None:
-        """Refuse runs before this one, and tell the last batch that this one knows."""
         nothing = pa.schema(table.schema().to_arrow()).empty_table()
         write_deltalake(table, nothing, mode="append", commit_properties=self.numbered(self.known))
 
-    def check_run(self, table: DeltaTable) -> None:
-        """Raise SQ7005 if another run has taken over."""
-        if table.transaction_version(f"{self.application}/run") not in (None, self._run):
-            raise fenced_error(self)
-
     def numbered(self, batch: int) -> CommitProperties:
         """Return what makes a commit that of a batch, and of this run."""
-        marks = (self.application, batch), (f"{self.application}/run", self._run)
+        marks = (self.application, batch), (f"{self.application}/run", int(self.run))
         return CommitProperties(app_transactions=[Transaction(*mark) for mark in marks])
-
-    def __str__(self) -> str:
-        return f"the Delta table {self.place}"
-
-    def table(self, seconds: float = inf) -> DeltaTable | None:
-        """Open the table, after waiting for a storage that is away; None if there is none."""
-        try:
-            return self.place.table(seconds=seconds)
-        except SquallError as error:
-            if error.code == "SQ4001":
-                return None
-            raise
 
     def writer(self, schema: pa.Schema, added: int) -> SinkWriter:
         return DeltaWriter(self, schema, added)
 
-    def finish(self) -> None:
-        """End the run: all batches are committed."""
 
-    def close(self) -> None:
-        """Leave the table."""
-
-
-class DeltaWriter(TableWriter[DeltaSink]):
+class DeltaWriter(TableFormatWriter[DeltaSink, DeltaTable, DataFile]):
     """The writer of a Delta table."""
 
-    def __init__(self, sink: DeltaSink, schema: pa.Schema, added: int) -> None:
-        super().__init__(sink, schema)
-        own = pa.schema([*schema][added if sink.mode == UPSERT else 0 :])
-        self._own = pa.schema([field.with_type(_stored(field.type)).remove_metadata() for field in own])
-        self._files: DataFiles | None = None
-        sink.place.patiently(self._prepare)
+    @staticmethod
+    def stored_type(type: pa.DataType) -> pa.DataType:
+        """Return the type in which values are stored: times in UTC, which every reader knows."""
+        return pa.timestamp("us", "UTC") if pa.types.is_timestamp(type) else type
 
-    def store(self, rows: pa.Table, batch: int) -> None:
-        if len(rows) or self._sink.mode == FINAL:
-            self._retrying(lambda table: self._store(table, rows, batch), batch)
+    def create(self) -> DeltaTable:
+        location = self._sink.location
+        return DeltaTable.create(location.path, self._own, storage_options=location.secrets)
 
-    def for_tasks(self) -> DataFiles | None:
-        """Return the writer of data files, if the table takes some and nothing is looked up in it."""
-        return self._files
+    def columns_of(self, table: DeltaTable) -> Mapping[str, pa.DataType]:
+        return {field.name: field.type for field in pa.schema(table.schema().to_arrow())}
 
-    def store_files(self, files: list[DataFile], rows: pa.Table, batch: int) -> None:
-        assert self._files
-        if len(rows) and (mine := self._files.write(rows, batch, len(files))):
-            files.append(mine)
-        self._retrying(lambda table: add_files(table, files, self._sink.numbered(batch)), batch)
+    def statement_to_add(self, column: str) -> str:
+        return f"run ALTER TABLE delta.`{self._sink.location.path}` ADD COLUMNS ({column} …);"
 
-    def _prepare(self) -> None:
-        """Make the table, or compare its columns with the result."""
-        sink, place = self._sink, self._sink.place
-        table = sink.table(place.patience)
-        if table is None:
-            table = DeltaTable.create(place.path, self._own, storage_options=place.secrets)
-        there = {field.name for field in table.schema().fields}
-        if missing := [name for name in self._own.names if name not in there]:
-            hint = f"run ALTER TABLE delta.`{sink.place}` ADD COLUMNS ({missing[0]} …);"
-            raise SquallError("SQ7005", f'{sink} has no column "{missing[0]}"', hint=hint)
-        sink.take_over(table)
-        if sink.mode in (APPEND, CHANGES) and takes_files(table):
-            stored = stored_schema(table, self._own)
-            self._files = DataFiles(sink.place.path, sink.place.secrets, stored, sink.known + 1)
+    def data_files(self, table: DeltaTable, first: int) -> DeltaDataFiles | None:
+        if not takes_files(table):
+            return None
+        location = self._sink.location
+        return DeltaDataFiles(location, self._own, first, location.path, location.secrets)
 
-    def _retrying(self, work: Callable[[DeltaTable], None], batch: int) -> None:
-        """Commit a batch: again if another writer was first, and while the storage is away; else SQ7006."""
-        ask_again(lambda: self._commit(work, batch), is_store_away, self._sink.place)
-
-    def _commit(self, work: Callable[[DeltaTable], None], batch: int) -> None:
-        """Commit a batch unless it is there, again if another writer was first; SQ7006."""
-        sink = self._sink
-        for attempt in range(TRIES):
-            table = sink.place.table()
-            sink.check_run(table)
-            known = table.transaction_version(sink.application)
-            if known is not None and known >= batch:
-                return
-            try:
-                work(table)
-                return
-            except CommitFailedError as error:
-                reason: Exception = error
-                time.sleep(0.1 * 2**attempt)
-            except (DeltaError, OSError, pa.ArrowInvalid, ValueError) as error:
-                if is_store_away(error):
-                    raise
-                reason = error
-                break
-        raise unwritten_error(sink, batch, one_line(reason), sink.spec.span)
+    def add_files(self, table: DeltaTable, files: Sequence[DataFile], batch: int) -> None:
+        add_files(table, files, self._sink.numbered(batch))
 
     def _store(self, table: DeltaTable, rows: pa.Table, batch: int) -> None:
         properties = self._sink.numbered(batch)
@@ -208,8 +127,3 @@ def _at(alias: str, name: str) -> str:
 
 def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
-
-
-def _stored(type: pa.DataType) -> pa.DataType:
-    """Return the type in which values are stored: times in UTC, which every reader knows."""
-    return pa.timestamp("us", "UTC") if pa.types.is_timestamp(type) else type

@@ -1,26 +1,30 @@
 """Catalogs of Iceberg and their tables: settings with secrets, waiting for one that is away, errors in one line.
 
-place = Place.of({"catalog.uri": "https://lake/", "catalog.token": "${env:TOKEN}", "table": "shop.orders"})
-place.table()            →   the table, after `connect_timeout` at most; SQ4001 if there is none
+options = {"catalog.uri": "https://lake/", "catalog.token": "${env:TOKEN}", "table": "shop.orders"}
+IcebergTableLocation.of(options).table(30.0)    →   the table, after 30 seconds at most; SQ4001 if there is none
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import TypeVar
 
 from pyiceberg.catalog import Catalog, load_catalog
-from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+    ValidationException,
+)
 from pyiceberg.table import Table
 
 from squallpy.base.batch_trigger import parse_interval
-from squallpy.base.errors import SquallError, shorten
+from squallpy.base.errors import SquallError
 from squallpy.base.records import dataclass
 from squallpy.base.secrets import resolve
 from squallpy.catalog.connector_options import CATALOG
-from squallpy.runtime.connectors.backoff import PATIENCE, ask_again, is_store_away
+from squallpy.runtime.connectors.backoff import PATIENCE, is_store_away
+from squallpy.runtime.connectors.table_location import TableLocation
 
-T = TypeVar("T")
-NOT_FOLLOWED = "SQ4009"
 NAME = "default"  # the name of a catalog whose options say none, which is pyiceberg's
 _PASSING = {
     "ConnectionError", "Timeout", "OperationalError", "InterfaceError", "ServerError", "ServiceUnavailableError",
@@ -34,20 +38,24 @@ OPENINGS = (
 
 
 @dataclass(frozen=True)
-class Place:
+class IcebergTableLocation(TableLocation[Table]):
     """A table of a catalog. Secrets are looked up where the catalog is opened.
 
     Args:
         settings: Those of the catalog, as they are written.
-        name: The table with its namespace.
+        table_name: The table with its namespace.
     """
 
+    kind, service, expiry = "Iceberg", "catalog", "expired, or rolled back"
+    missing = (NoSuchTableError, NoSuchNamespaceError)
+    faults = (Exception,)  # NB: of the clients of catalogs and storages, and of the drivers of databases
+
     settings: tuple[tuple[str, str], ...]
-    name: str
+    table_name: str
     patience: float = PATIENCE
 
     @classmethod
-    def of(cls, options: Mapping[str, str]) -> "Place":
+    def of(cls, options: Mapping[str, str]) -> "IcebergTableLocation":
         """Read the options of a connector; SQ7002 for a table that is not named with its namespace."""
         settings = ((name.removeprefix(CATALOG), each) for name, each in options.items() if name.startswith(CATALOG))
         table = options.get("table", "")
@@ -55,51 +63,23 @@ class Place:
             raise SquallError("SQ7002", "the table is not named with its namespace", hint="such as table 'shop.orders'")
         return cls(tuple(sorted(settings)), table, parse_interval(options.get("connect_timeout", "")) or PATIENCE)
 
-    def __str__(self) -> str:
-        return f"the Iceberg table {self.name}"
+    @property
+    def name(self) -> str:
+        return self.table_name
 
     @property
     def catalog(self) -> Catalog:
         """The catalog, opened once in a process."""
         return _open(self.settings)
 
-    def find(self, patience: float = 0.0) -> Table | None:
-        """Open the table, after waiting for a catalog that is away; None if there is none. SQ8010."""
-        try:
-            return self.patiently(lambda: self.catalog.load_table(self.name), patience)
-        except (NoSuchTableError, NoSuchNamespaceError):
-            return None
+    def open(self) -> Table:
+        return self.catalog.load_table(self.table_name)
 
-    def table(self, patience: float = 0.0) -> Table:
-        """Open the table; SQ4001 if there is none."""
-        found = self.find(patience)
-        if found is None:
-            raise SquallError("SQ4001", f"there is no Iceberg table {self.name}", hint="make one, or mend the name")
-        return found
+    def is_passing(self, error: Exception) -> bool:
+        return is_passing(error)
 
-    def patiently(self, ask: Callable[[], T], patience: float) -> T:
-        """Ask the catalog, again while it is away; SQ8010 after some seconds, and at once if a retry cannot help."""
-        try:
-            return ask_again(ask, is_passing, self, patience)
-        except (SquallError, NoSuchTableError, NoSuchNamespaceError):
-            raise
-        except Exception as error:
-            raise self.fault(error) from None
-
-    def gone(self, what: str) -> SquallError:
-        """Describe snapshots that are there no more."""
-        message = f"{what} of {self.name} cannot be read any more: expired, or rolled back"
-        return SquallError(
-            NOT_FOLLOWED, message, hint="begin anew with another checkpoint: it reads the table as it is"
-        )
-
-    def fault(self, error: Exception) -> SquallError:
-        """Describe in one line what the catalog or the storage says."""
-        if is_passing(error):
-            hint = "it may pass: run the same command again when the catalog is there"
-        else:
-            hint = "a retry does not help before that is mended"
-        return SquallError("SQ8010", f"{self} cannot be read: {one_line(error)}", hint=hint)
+    def is_conflict(self, error: Exception) -> bool:
+        return isinstance(error, (CommitFailedException, ValidationException, TableAlreadyExistsError))
 
 
 @lru_cache(maxsize=16)
@@ -126,9 +106,3 @@ def is_passing(error: Exception) -> bool:
 def _names(error: Exception) -> set[str]:
     """Return the names of the classes of an error."""
     return {each.__name__ for each in type(error).__mro__}
-
-
-def one_line(error: Exception) -> str:
-    """Return what an error says, in one line and without the links of its driver."""
-    said = " ".join(str(error).partition("(Background on this error")[0].split()) or type(error).__name__
-    return shorten(said) if len(said) > 300 else said

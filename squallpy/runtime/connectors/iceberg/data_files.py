@@ -1,13 +1,12 @@
-"""Data files of an Iceberg table that tasks write in parallel; their rows count when the driver appends the files.
+"""Data files of an Iceberg table, placed by its partitions.
 
-task      DataFiles(table.metadata, table.io, …).write(rows, 7, 3)   →   [DataFile("…/data/00000-0-b07a….parquet", …)]
-driver    append_files(transaction, files, summary)                      one snapshot of all
+task      IcebergDataFiles(location, schema, 7, …).write(rows, 7, 3)   →   [DataFile("…/data/00000-0-b07a….parquet", …)]
+driver    append_files(transaction, files, summary)                        one snapshot of all
 """
 
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
-from pyiceberg.exceptions import ValidationError
 from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import _dataframe_to_data_files
 from pyiceberg.manifest import DataFile
@@ -16,50 +15,34 @@ from pyiceberg.table.metadata import TableMetadata
 
 from squallpy.base.local_paths import is_local
 from squallpy.base.records import dataclass
-from squallpy.runtime.connectors.backoff import ask_again, is_store_away
-from squallpy.runtime.connectors.iceberg.catalogs import one_line
-from squallpy.runtime.connectors.table_writer import cast_rows, unwritten_error
+from squallpy.runtime.connectors.data_files import DataFiles
 
 
-@dataclass(frozen=True, slots=True)
-class DataFiles:
-    """A writer of data files in tasks, which places them by the table's partitions.
+@dataclass(frozen=True)
+class IcebergDataFiles(DataFiles[DataFile]):
+    """A writer of data files in tasks.
 
     Args:
         io: What opens files, with the secrets of the catalog.
-        first: The batches before it are in the table.
     """
 
-    name: str
     metadata: TableMetadata
     io: FileIO
-    schema: pa.Schema
-    first: int
 
     @property
     def is_shared(self) -> bool:
         return not is_local(self.metadata.location)
 
-    def write(self, rows: pa.Table, batch: int, partition: int) -> list[DataFile]:
-        """Write rows; nothing if their batch is in the table. SQ7006 where that fails.
+    def _write(self, rows: pa.Table, partition: int) -> list[DataFile]:
+        """Write rows to files.
 
         NB: the function is pyiceberg's own; its public ones commit what they have written.
         """
-        if batch < self.first:
-            return []
-
-        def write_files() -> list[DataFile]:
-            return list(_dataframe_to_data_files(self.metadata, cast_rows(rows, self.schema), self.io))
-
-        try:
-            return ask_again(write_files, is_store_away, self.name)
-        except (OSError, ValueError, ValidationError, pa.ArrowInvalid) as error:
-            raise unwritten_error(self.name, batch, one_line(error)) from None
+        return list(_dataframe_to_data_files(self.metadata, rows, self.io))
 
 
-def append_files(work: Transaction, files: Sequence[Sequence[DataFile]], summary: Mapping[str, str]) -> None:
+def append_files(work: Transaction, files: Sequence[DataFile], summary: Mapping[str, str]) -> None:
     """Append files to a table in a transaction."""
     with work.update_snapshot(snapshot_properties=dict(summary)).fast_append() as append:
-        for written in files:
-            for file in written:
-                append.append_data_file(file)
+        for file in files:
+            append.append_data_file(file)

@@ -22,7 +22,8 @@ from squallpy.base.events import SOURCES, WARNING, log_event
 from squallpy.base.records import dataclass
 from squallpy.catalog.relation import Field, Relation
 from squallpy.runtime.connectors.backoff import ask_again
-from squallpy.runtime.connectors.iceberg.catalogs import NOT_FOLLOWED, Place, is_passing, one_line
+from squallpy.runtime.connectors.iceberg.catalogs import IcebergTableLocation, is_passing
+from squallpy.runtime.connectors.table_location import NOT_FOLLOWED, one_line
 from squallpy.runtime.formats.arrow_rows import fields_of
 from squallpy.runtime.sources.protocol import Limit, Offset, Slice, Source
 from squallpy.runtime.sources.source import cut
@@ -32,14 +33,14 @@ MOST = 100  # snapshots of a batch
 
 def infer(relation: Relation) -> tuple[tuple[Field, ...], tuple[str, ...]]:
     """Infer the columns of a relation that lists none."""
-    place = Place.of(relation.options)
-    return fields_of(place.table(place.patience).schema().as_arrow()), relation.primary_key
+    location = IcebergTableLocation.of(relation.options)
+    return fields_of(location.table(location.patience).schema().as_arrow()), relation.primary_key
 
 
 def open_source(relation: Relation, shared: dict[Any, Any]) -> Source:
     """Open a stream or a table; SQ4001, SQ8010."""
-    place = Place.of(relation.options)
-    return IcebergStream(place) if relation.stream else IcebergTableSource(place)
+    location = IcebergTableLocation.of(relation.options)
+    return IcebergStream(location) if relation.stream else IcebergTableSource(location)
 
 
 class _IcebergRows(Source):
@@ -50,8 +51,8 @@ class _IcebergRows(Source):
 
     is_counted = False
 
-    def __init__(self, place: Place) -> None:
-        self.place, self._table = place, place.table(place.patience)
+    def __init__(self, location: IcebergTableLocation) -> None:
+        self.location, self._table = location, location.table(location.patience)
         self._known = self._table.schema()
 
     @property
@@ -70,7 +71,7 @@ class _IcebergRows(Source):
         first, last = start["snapshot"], int(end["snapshot"])
         at = self._table.snapshot_by_id(last)
         if at is None:
-            raise self.place.gone(f"snapshot {last}")
+            raise self.location.gone(f"snapshot {last}")
 
         def list_files() -> list[FileScanTask]:
             if not start["read"]:
@@ -80,26 +81,26 @@ class _IcebergRows(Source):
             return list(scan.plan_files())
 
         try:
-            found = ask_again(list_files, is_passing, self.place)
+            found = ask_again(list_files, is_passing, self.location)
         except ValueError as error:
             if "equality delete" in str(error):
-                message = f"{self.place} has equality deletes, which are not supported"
+                message = f"{self.location} has equality deletes, which are not supported"
                 raise SquallError(
                     "SQ3001", message, hint="rewrite its data files: CALL system.rewrite_data_files(…)"
                 ) from None
-            raise self.place.gone(f"snapshots {first} to {last}") from None
+            raise self.location.gone(f"snapshots {first} to {last}") from None
         except OSError:
-            raise self.place.gone(f"snapshots {first} to {last}") from None
+            raise self.location.gone(f"snapshots {first} to {last}") from None
         files = sorted(found, key=lambda each: each.file.file_path)
         ends = [*(cut(0, len(files), number, tasks) for number in range(tasks)), len(files)]
-        return [FileSlice(self.place, last, self._known, tuple(files[a:b])) for a, b in pairwise(ends) if a < b]
+        return [FileSlice(self.location, last, self._known, tuple(files[a:b])) for a, b in pairwise(ends) if a < b]
 
 
 class IcebergStream(_IcebergRows):
     """A table whose snapshots are followed: what they append is read, one that takes rows away is refused."""
 
-    def __init__(self, place: Place) -> None:
-        super().__init__(place)
+    def __init__(self, location: IcebergTableLocation) -> None:
+        super().__init__(location)
         self._ends = self._is_away = False
 
     def begin(self, folder: str | None, ends: bool) -> None:
@@ -118,7 +119,7 @@ class IcebergStream(_IcebergRows):
             if operation in (Operation.OVERWRITE, Operation.DELETE):
                 if last != start["snapshot"]:
                     break  # NB: what comes before is read
-                message = f"snapshot {snapshot.snapshot_id} of {self.place.name} deletes or updates rows"
+                message = f"snapshot {snapshot.snapshot_id} of {self.location.name} deletes or updates rows"
                 hint = "a stream reads what is appended: begin anew, or read it as a TABLE"
                 raise SquallError(NOT_FOLLOWED, message, hint=hint)
             last = str(snapshot.snapshot_id)
@@ -134,15 +135,15 @@ class IcebergStream(_IcebergRows):
         try:
             self._table.refresh()
             if self._is_away:
-                log_event(SOURCES, WARNING, "server is back", server=str(self.place))
+                log_event(SOURCES, WARNING, "server is back", server=str(self.location))
             self._is_away = False
         except (NoSuchTableError, NoSuchNamespaceError):
-            raise SquallError(NOT_FOLLOWED, f"{self.place} was dropped", hint="the batch before is whole") from None
+            raise SquallError(NOT_FOLLOWED, f"{self.location} was dropped", hint="the batch before is whole") from None
         except Exception as error:
             if not is_passing(error):
-                raise self.place.fault(error) from None
+                raise self.location.fault(error) from None
             if not self._is_away:
-                log_event(SOURCES, WARNING, "server is away", server=str(self.place), reason=one_line(error))
+                log_event(SOURCES, WARNING, "server is away", server=str(self.location), reason=one_line(error))
             self._is_away = True
 
     def _since(self, first: str) -> list[Snapshot]:
@@ -153,9 +154,9 @@ class IcebergStream(_IcebergRows):
             parent = at.parent_snapshot_id
             at = None if parent is None else self._table.snapshot_by_id(parent)
             if at is None and str(parent or "") != first:
-                raise self.place.gone(f"what came after snapshot {first}")
+                raise self.location.gone(f"what came after snapshot {first}")
         if at is None and first and not found:
-            raise self.place.gone(f"what came after snapshot {first}")
+            raise self.location.gone(f"what came after snapshot {first}")
         return found[::-1]
 
 
@@ -173,7 +174,7 @@ class FileSlice:
         known: The schema of the table as the run began.
     """
 
-    place: Place
+    location: IcebergTableLocation
     snapshot: int
     known: Schema
     files: tuple[FileScanTask, ...]
@@ -183,7 +184,7 @@ class FileSlice:
         """No number: it is known when they are read."""
 
     def read(self, columns: tuple[str, ...]) -> pa.Table:
-        table = self.place.table(inf)
+        table = self.location.table(inf)
         names = [self._name(table.schema(), name) for name in columns]
         # NB: rows without columns could not be counted
         projected = self.known.select(*(names or [field.name for field in self.known.fields[:1]]))
@@ -192,9 +193,9 @@ class FileSlice:
             return ArrowScan(table.metadata, table.io, projected, AlwaysTrue()).to_table(self.files)
 
         try:
-            rows = ask_again(read_files, is_passing, self.place)
+            rows = ask_again(read_files, is_passing, self.location)
         except FileNotFoundError:
-            raise self.place.gone(f"files of snapshot {self.snapshot}") from None
+            raise self.location.gone(f"files of snapshot {self.snapshot}") from None
         return rows.select(names)
 
     def _name(self, now: Schema, name: str) -> str:
@@ -206,6 +207,6 @@ class FileSlice:
         elif (found := now.find_type(known.field_id)) != known.field_type:
             what = f"was {known.field_type} and is {found}"
         if what:
-            message = f'the column "{name}" of {self.place.name} {what}'
+            message = f'the column "{name}" of {self.location.name} {what}'
             raise SquallError(NOT_FOLLOWED, message, hint="the batch before is whole")
         return known.name
