@@ -155,8 +155,10 @@ class _StatementSteps:
         self._bound |= set(path.ref.bound_variables)
         self._evaluate_filters()
         new = self._bound - before
-        compared = (v for each in new for i in self._filtered[each] for v in variables(self._statement.filters[i]))
-        return frozenset(i for v in new.union(compared) for i in self._readers[v] if i in self._lookups)
+        filters = {i for v in new for i in self._filtered[v] if isinstance(self._statement.filters[i], Cmp)}
+        unbound = (self._statement.filters[i].reads - self._bound for i in filters)
+        ranged = (next(iter(left)) for left in unbound if len(left) == 1)
+        return frozenset(i for v in new.union(ranged) for i in self._readers[v] if i in self._lookups)
 
     def _evaluate_filters(self) -> None:
         """Add the filters whose variables are bound, and compute keys of lookups that equal expressions of these."""

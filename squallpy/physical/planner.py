@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Mapping as Map
 from contextlib import suppress
 from dataclasses import replace
+from math import inf
 from types import MappingProxyType
 
 from squallpy.base.errors import SquallError
@@ -206,9 +207,10 @@ def _with_heavy_key_grids(plan: Plan, places: Placements, switches: Distribution
     light, default_reason = why_light(plan.program, places), "grids for its heavy keys would take more exchanges"
     if plan.grid or plan.pinned_pools:
         default_reason = "its output goes to the grid" if plan.grid else "placements of other views are set"
+    most = sum(_exchanges(plan))
     for chosen in () if plan.grid or plan.pinned_pools else add_heavy_key_grids(plan.program, places):
         with suppress(PlacementError):
-            other = _plan_distributed(plan.program, chosen, plan.partitions, switches, compensated)
+            other = _plan_distributed(plan.program, chosen, plan.partitions, switches, compensated, most)
             movable = _on_grid(other, chosen)
             if movable and _exchanges(other) == _exchanges(plan):
                 plan, default_reason = replace(other, on_grid=movable), "keys of another join have grids"
@@ -251,11 +253,16 @@ def _plan_on_one_partition(program: Program, compensated: bool) -> Plan:
 
 
 def _plan_distributed(
-    program: Program, places: Placements, partitions: int, switches: DistributionOptions, compensated: bool
+    program: Program,
+    places: Placements,
+    partitions: int,
+    switches: DistributionOptions,
+    compensated: bool,
+    most_moves: float = inf,
 ) -> Plan:
     """Plan views at their placements, with a stage between two exchanges."""
     rows = row_deltas(program)
-    blocks = distribute(program, places, switches, rows)
+    blocks = distribute(program, places, switches, rows, most_moves)
     builder = _PlanBuilder(with_row_deltas(program, rows, blocks), compensated)
     reading, others = Stage(), list[Stage]()
     read = {delta.name for feed in builder.feeds if not feed.auxiliary for delta in feed.deltas}

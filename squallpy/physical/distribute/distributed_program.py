@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from math import inf
 from types import MappingProxyType
 
 from squallpy.base.records import dataclass
@@ -22,7 +23,7 @@ from squallpy.physical.distribute.location_tags import (
     PlacementError,
     Read,
 )
-from squallpy.physical.distribute.simplify_transformers import simplify_moves
+from squallpy.physical.distribute.simplify_transformers import moved_views, simplify_moves
 from squallpy.physical.distribute.single_transformer import (
     Compute,
     Derivation,
@@ -89,7 +90,11 @@ ALL = DistributionOptions()
 
 
 def distribute(
-    program: Program, places: Placements, switches: DistributionOptions = ALL, rows: RowDeltas = MappingProxyType({})
+    program: Program,
+    places: Placements,
+    switches: DistributionOptions = ALL,
+    rows: RowDeltas = MappingProxyType({}),
+    most_moves: float = inf,
 ) -> tuple[StatementBlock, ...]:
     """Distribute the program as blocks, first the statements computed where a batch is read, if there are any.
 
@@ -97,8 +102,9 @@ def distribute(
 
     Args:
         rows: The deltas that travel as rows.
+        most_moves: PlacementError at the first statement with which more is moved than so many deltas.
     """
-    return Distribution(program, switches, rows).blocks(places)
+    return Distribution(program, switches, rows).blocks(places, most_moves=most_moves)
 
 
 class Distribution:
@@ -118,8 +124,15 @@ class Distribution:
         self._memo: dict[tuple[int, tuple[Placement | None, ...]], Expression] = {}
         self._interned: Written = {}
 
-    def blocks(self, places: Placements) -> tuple[StatementBlock, ...]:
-        """Distribute the program under these placements."""
+    def blocks(
+        self, places: Placements, views_stay: bool = False, most_moves: float = inf
+    ) -> tuple[StatementBlock, ...]:
+        """Distribute the program under these placements; PlacementError where a limit shows that they are useless.
+
+        Args:
+            views_stay: No statement may move a view with every batch.
+            most_moves: So many deltas may be moved.
+        """
         form = Form(self._switches.shares_subexpressions, self._interned, self._rows)
         for trigger in self._program.triggers:
             aux = self._auxiliary.get(trigger.relation.name)
@@ -129,7 +142,11 @@ class Distribution:
                 at = {d.name: _placement_of_auxiliary(aux, d.atoms[0].fields, d.keys, places) for d in trigger.deltas}
             for statement in trigger.statements:
                 expression = self._expression(statement, places, at)
+                if views_stay and moved_views(expression):
+                    raise PlacementError("a view would be moved with every batch")
                 form.add(statement, expression)
+                if form.moves > most_moves:
+                    raise PlacementError("more would be moved than elsewhere")
                 if statement.partial:
                     at[statement.target] = _placement_of(statement, expression.at)
         steps: tuple[Step, ...] = tuple(form.steps)

@@ -8,8 +8,10 @@ model (`adaptive-online-joins` §3.1): ROWS meet COLUMNS, each pair at one node,
 that in n dimensions: cells meet whatever their dimensions, and each combination of tuples at one node.
 """
 
+from collections.abc import Iterator
 from dataclasses import field
 from enum import Enum
+from typing import cast
 
 from squallpy.base.records import dataclass
 from squallpy.logical.expressions import Column
@@ -107,8 +109,6 @@ class _Properties:
     """Properties of an expression, derived once from its parts, as rules read them again and again."""
 
     variables: frozenset[Column] = field(init=False, repr=False, compare=False)
-    reads: tuple["Read", ...] = field(init=False, repr=False, compare=False)
-    """Its views and deltas."""
     is_delta: bool = field(init=False, repr=False, compare=False)
     """True if it holds no more than a batch brings."""
     stays: bool = field(init=False, repr=False, compare=False)
@@ -116,16 +116,27 @@ class _Properties:
     hashed: int = field(init=False, repr=False, compare=False)
 
     def _set_properties(
-        self, at: Location, variables: frozenset[Column], reads: tuple["Read", ...], is_delta: bool, stays: bool,
-        *parts: object,
-    ) -> None:  # fmt: skip
+        self, at: Location, variables: frozenset[Column], is_delta: bool, stays: bool, *parts: object
+    ) -> None:
         set_property = object.__setattr__
         set_property(self, "at", at)
         set_property(self, "variables", variables)
-        set_property(self, "reads", reads)
         set_property(self, "is_delta", is_delta)
         set_property(self, "stays", stays)
         set_property(self, "hashed", hash(parts))
+
+    @property
+    def reads(self) -> Iterator["Read"]:
+        """Its views and deltas, from left to right."""
+        waiting = [cast(Expression, self)]
+        while waiting:
+            match waiting.pop():
+                case Read() as read:
+                    yield read
+                case Join(left, right):
+                    waiting += (right, left)
+                case Sum(_, child) | Move(_, child):
+                    waiting.append(child)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +149,7 @@ class Read(_Properties):
 
     def __post_init__(self) -> None:
         bound = frozenset(self.ref.bound_variables)
-        self._set_properties(self.at, bound, (self,), self.delta, True, self.ref, self.at, self.delta)
+        self._set_properties(self.at, bound, self.delta, True, self.ref, self.at, self.delta)
 
     def __hash__(self) -> int:
         return self.hashed
@@ -157,8 +168,7 @@ class Join(_Properties):
         assert at is not None, f"{self.left.at} and {self.right.at} do not meet"
         left, right = self.left, self.right
         is_delta, stays = left.is_delta or right.is_delta, left.stays and right.stays
-        reads = (*left.reads, *right.reads)
-        self._set_properties(at, left.variables | right.variables, reads, is_delta, stays, Join, left, right)
+        self._set_properties(at, left.variables | right.variables, is_delta, stays, Join, left.hashed, right.hashed)
 
     def __hash__(self) -> int:
         return self.hashed
@@ -179,7 +189,7 @@ class Sum(_Properties):
         is_split = isinstance(at, Dist) and not set(at.keys) <= set(self.keys)
         child = self.child
         at = RANDOM if is_split else at
-        self._set_properties(at, frozenset(self.keys), child.reads, child.is_delta, child.stays, self.keys, child)
+        self._set_properties(at, frozenset(self.keys), child.is_delta, child.stays, self.keys, child.hashed)
 
     def __hash__(self) -> int:
         return self.hashed
@@ -202,7 +212,7 @@ class Move(_Properties):
         if has_copies(self.child.at) or (self.child.at is EVERYWHERE and isinstance(self.to, Line | Cells)):
             raise PlacementError("copies at several nodes would arrive several times")
         child = self.child
-        self._set_properties(self.to, child.variables, child.reads, child.is_delta, False, self.to, child)
+        self._set_properties(self.to, child.variables, child.is_delta, False, self.to, child.hashed)
 
     def __hash__(self) -> int:
         return self.hashed

@@ -275,7 +275,7 @@ class _CostModel:
 
     def _compute_cost(self, places: Mapping[str, Placement]) -> float:
         try:
-            blocks = self.distribution.blocks(places)
+            blocks = self.distribution.blocks(places, views_stay=True)
         except PlacementError:
             return float("inf")
         grid = grid_of(self.program, places, self.sizes, self.partitions)

@@ -102,6 +102,11 @@ def cost(expression: Expression) -> Cost:
     return 0, 0, 0, 0, 0
 
 
+def moved_views(expression: Expression) -> int:
+    """Count the views, or products of views, that an expression moves."""
+    return cost(expression)[0]
+
+
 @lru_cache(maxsize=KNOWN)
 def remove_redundant_moves(expression: Expression) -> Expression:
     """Remove moves to the present location, moves of moves, and sums that add nothing up (Fig. 4, bottom-up)."""
@@ -109,9 +114,11 @@ def remove_redundant_moves(expression: Expression) -> Expression:
         case Move(to, Sum(keys, Read() as read)) if set(keys) == read.variables:
             return _move(to, read)
         case Join(left, right):
-            return Join(remove_redundant_moves(left), remove_redundant_moves(right))
+            new_left, new_right = remove_redundant_moves(left), remove_redundant_moves(right)
+            return expression if new_left is left and new_right is right else Join(new_left, new_right)
         case Sum(keys, child):
-            return Sum(keys, remove_redundant_moves(child))
+            new = remove_redundant_moves(child)
+            return expression if new is child else Sum(keys, new)
         case Move(to, child):
             return _move(to, remove_redundant_moves(child))
     return expression

@@ -129,6 +129,7 @@ class Form:
         self, shared: bool = True, written: "Written | None" = None, rows: RowDeltas = MappingProxyType({})
     ) -> None:
         self.steps: list[Step] = []
+        self.moves = 0  # of these steps
         self._shared, self._written, self._rows = shared, {} if written is None else written, rows
         self._shared_names: dict[object, str] = {}
         self._dependencies: dict[str, frozenset[str]] = {}  # all names that a name was made from
@@ -138,7 +139,7 @@ class Form:
     def add(self, statement: Statement, expression: Expression) -> None:
         """Add a statement whose right-hand side is evaluated as the expression says."""
         keep, workers = None, None
-        outer = _Outer(statement, expression.reads, list(statement.filters), list(statement.lanes))
+        outer = _Outer(statement, tuple(expression.reads), list(statement.filters), list(statement.lanes))
         if isinstance(expression, Move) and expression.is_free and isinstance(expression.to, Dist):
             keep, workers = tuple(statement.keys.index(v) for v in expression.to.keys), expression.to.workers
             expression = expression.child
@@ -157,6 +158,7 @@ class Form:
         behind = step.reads.union(*(self._dependencies.get(name, frozenset()) for name in step.reads))
         self._dependencies |= dict.fromkeys(step.writes, behind)
         self.steps.append(step)
+        self.moves += step.moves
 
     def _refs(self, expression: Expression, outer: "_Outer") -> Iterator[Ref]:
         """List the references that the expression joins, all at its location."""
@@ -209,7 +211,7 @@ class Form:
             *(v for ref in refs for v in ref.bound_variables),
             *(f.variable for f in filters if isinstance(f, Assign)),
         }
-        needed_outside = outer.needed_outside(child.reads) | set(() if isinstance(to, Mark) else to.keys)
+        needed_outside = outer.needed_outside(tuple(child.reads)) | set(() if isinstance(to, Mark) else to.keys)
         lanes = outer.take_factors(bound, needed_outside)
         needed_outside |= {v for lane in outer.lanes for factor in lane or () for v in columns(factor)}
         keys = tuple(sorted(bound & needed_outside, key=lambda v: v.id))
@@ -256,14 +258,10 @@ def _cells(to: Location, variables: tuple[Column, ...]) -> tuple[tuple[int, tupl
 
 def _spread_by(to: Location, variables: tuple[Column, ...]) -> tuple[int, ...] | Mark:
     """List the positions of the hashed variables that are left; earlier moves may have summed some away."""
-    match to:
-        case Dist(by):
-            return tuple(variables.index(v) for v in by)
-        case Line(_, by):
-            return tuple(variables.index(v) for v in by if v in variables)
-        case Cells():
-            return tuple(variables.index(v) for v in to.keys)
-    return to
+    if isinstance(to, Mark):
+        return to
+    positions = {v: position for position, v in enumerate(variables)}
+    return tuple(positions[v] for v in to.keys if v in positions or not isinstance(to, Line))
 
 
 @dataclass(slots=True)

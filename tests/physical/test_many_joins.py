@@ -1,0 +1,81 @@
+"""How often the planner does the steps whose number grows fastest with the inputs of a join."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from squallpy.compiler import to_program
+from squallpy.logical.bind import compile_script
+from squallpy.physical.access_paths import _StatementSteps
+from squallpy.physical.distribute import distributed_program
+from squallpy.physical.distribute.distributed_program import Distribution, Placement, distribute
+from squallpy.physical.distribute.location_tags import COLUMNS, PlacementError
+from squallpy.physical.distribute.single_transformer import Form, Transfer
+from squallpy.physical.planner import place
+from squallpy.program.trigger_program import Program
+
+
+def program(select: str, streams: int) -> Program:
+    """Compile a query of streams t0, t1, …"""
+    lines = (f"CREATE STREAM t{i} (k INT, v{i} INT) USING csv OPTIONS (path '-');\n" for i in range(streams))
+    (query,) = compile_script("".join(lines) + select + ";", "q.sql", lambda relation: ()).queries
+    return to_program(query).program
+
+
+def joins(kind: str, count: int) -> str:
+    return "t0 " + " ".join(f"{kind} JOIN t{i} USING (k)" for i in range(1, count + 1))
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Counts of what is called."""
+    found = Counter[str]()
+
+    def count(owner: object, name: str) -> None:
+        inner: Callable[..., Any] = getattr(owner, name)
+
+        def counting(*arguments: Any, **named: Any) -> Any:
+            found[name] += 1
+            return inner(*arguments, **named)
+
+        monkeypatch.setattr(owner, name, counting)
+
+    count(_StatementSteps, "_choose_path")
+    count(distributed_program, "simplify_moves")
+    count(Form, "_move")
+    return found
+
+
+def test_a_column_of_all_inputs_ranks_no_lookup_anew(calls: Counter[str]) -> None:
+    """COALESCE of n columns reads what each of n lookups finds; its cost depends on none of the others."""
+    n = 20
+    columns = ", ".join(f"v{i}" for i in range(n + 1))
+    coalesced = program(f"SELECT COALESCE({columns}) AS v FROM {joins('FULL', n)}", n + 1)
+    statements = [s for trigger in coalesced.triggers for s in trigger.statements]
+    place(coalesced, 1, {})
+    assert calls["_choose_path"] <= 2 * sum(len(s.refs) for s in statements)
+
+
+def test_placements_that_move_views_are_left_at_the_first_one(calls: Counter[str]) -> None:
+    """One view by the key, others by their values: each of n statements would have to move n − 1 views."""
+    n = 20
+    found = program(f"SELECT * FROM {joins('', n)}", n + 1)
+    places: dict[str, Placement] = {view.name: (min(i, 1),) for i, view in enumerate(found.stored)}
+    with pytest.raises(PlacementError):
+        Distribution(found).blocks(places, views_stay=True)
+    assert calls["simplify_moves"] <= 4
+
+
+def test_placements_that_move_more_are_left_at_the_first_statement_too_many(calls: Counter[str]) -> None:
+    """On a grid each product of two inputs is sent on to the next: n² moves, where by the key there are n."""
+    n = 20
+    found = program(f"SELECT * FROM {joins('', n)}", n + 1)
+    by_key: dict[str, Placement] = {view.name: (0,) for view in found.stored}
+    moves = sum(isinstance(step, Transfer) for block in distribute(found, by_key) for step in block.steps)
+    assert moves == n + 1
+    before = calls["_move"]
+    with pytest.raises(PlacementError):
+        distribute(found, dict.fromkeys(by_key, COLUMNS), most_moves=moves)
+    assert calls["_move"] - before <= 2 * moves
