@@ -3,7 +3,8 @@
 squallpy-local           the local executor over rows decoded beforehand
 squallpy-compiled        the same, its triggers compiled
 squallpy-compiled-plain  the same, cofactor matrices of plain doubles
-squallpy-local-final     the same, its answer printed only at the end: what printing after every batch costs
+squallpy-compiled-read   the second, the changes of each batch read in time, which otherwise are made when they are read
+squallpy-local-final     the first, its answer printed only at the end: what printing after every batch costs
 squallpy-local-files     the first, reading Parquet as `squall run` does
 squallpy-spark           the Spark executor on local[2]
 spark-sql[-rocksdb]      Spark's own streaming SQL, state in memory or in RocksDB
@@ -25,6 +26,7 @@ _CLASSES = {
     "squallpy-local": "squall_local:Local",
     "squallpy-compiled": "squall_local:LocalCompiled",
     "squallpy-compiled-plain": "squall_local:LocalCompiledPlain",
+    "squallpy-compiled-read": "squall_local:LocalCompiledRead",
     "squallpy-local-final": "squall_local:LocalFinal",
     "squallpy-local-files": "squall_local:LocalFiles",
     "squallpy-spark": "squall_spark:Squall",

@@ -115,6 +115,8 @@ class Local:
 
     changes = True
     compile = "off"
+    reads = False
+    """Changes are read in time, not behind it."""
     settings: tuple[str, ...] = ()
 
     def __init__(self) -> None:
@@ -128,6 +130,8 @@ class Local:
         for first, _ in leaps.steps:
             start = watch.clock()
             (changes,), _ = executor.step()
+            if self.reads and changes:
+                changes.inserts  # noqa: B018  it is made when it is read
             seconds = watch.clock() - start
             done.note(first, executor.work, changes)
             if first in chosen and not watch.record(first, seconds):
@@ -156,6 +160,12 @@ class LocalCompiledPlain(LocalCompiled):
     """Cofactor matrices of plain doubles."""
 
     settings = ("fivm.sums=plain",)
+
+
+class LocalCompiledRead(LocalCompiled):
+    """The same, and the changes of each batch are read."""
+
+    reads = True
 
 
 class LocalFinal(Local):

@@ -115,7 +115,7 @@ class LocalExecutor(_BatchLoop):
         self._measured, self._trace = measured, trace
         self._results = Results(plan, with_changes)
         self.matrices = matrices or open_matrices(plan, input)
-        self.store = store or Store(StoreLayout(all_layouts(plan)))
+        self._store = store or Store(StoreLayout(all_layouts(plan)))
         self._compiler = BackgroundCompiler(compiled) if isinstance(compiled, PlanCode) else None
         self._shadow = Shadow() if isinstance(compiled, CompiledPlan) and compiled.is_checked else None
         self._use(compiled if isinstance(compiled, CompiledPlan) else None)
@@ -126,13 +126,13 @@ class LocalExecutor(_BatchLoop):
         """Apply batches by compiled functions from here on, as far as there are any: all state is in the store."""
         self._stages = _Stages(self._plan, self._trace, compiled)
         ways = self._results.ways if self._shadow is None else [SKIPPED] * len(self._plan.results)
-        self._direct = DirectBatch.of(self._plan, compiled, self.store, ways)
+        self._direct = DirectBatch.of(self._plan, compiled, self._store, ways)
         at_once = self._direct and not self._shadow and not self._measured and not self._trace.on
         self._rows = self._direct.resident_rows(self.input) if self._direct and at_once else None
 
     def step(self, step: Step | None = None) -> tuple[Printed, BatchReport]:
         """Apply the next batch, which may be given."""
-        self.store.renew()
+        self._store.renew()
         if step is None and self._rows and self.next and (done := self._step_at_once(self._rows)):
             return done
         if self._compiler is None:
@@ -146,12 +146,12 @@ class LocalExecutor(_BatchLoop):
     def _step_at_once(self, rows: RowBatches) -> tuple[Printed, BatchReport] | None:
         """Apply the next batch by compiled code alone, all of whose rows are in memory, if it has an answer."""
         assert self._direct
-        self._results.prepare(self.store)
+        self._results.prepare(self._store)
         done = self._direct.over_rows(*rows.bounds(self.next))
         if done is None:
             return None
         self.next += 1
-        return self._results.apply(self.store, done[0], False), done[1]
+        return self._results.apply(self._store, done[0], False), done[1]
 
     def _step(self, step: Step | None) -> tuple[Printed, BatchReport]:
         step = step or self.input.step(self.next)
@@ -162,7 +162,7 @@ class LocalExecutor(_BatchLoop):
         else:
             changed, stats = self._apply(step, computed)
         with self._trace("result"):
-            changes = self._results.apply(self.store, changed, self.next == 0)
+            changes = self._results.apply(self._store, changed, self.next == 0)
         stats["duplicates"] += self._results.duplicates
         if self._measured:
             stats["views"] = self.store.usage()
@@ -177,7 +177,7 @@ class LocalExecutor(_BatchLoop):
         begin = perf_counter()
         with self._trace("compiled"):
             if self.next:
-                self._results.prepare(self.store)
+                self._results.prepare(self._store)
             done = self._direct(self.input.whole(step), self.next == 0)
         if done is None:
             return self._stages(self.store, self.input, step, computed)
@@ -188,13 +188,24 @@ class LocalExecutor(_BatchLoop):
         """Apply a batch, and interpret it, too, if that is due; where they differ, go on as interpreted."""
         interpreter = _Stages(self._plan, self._trace, None)
         done, state = shadow.apply(
-            self.store, lambda: self._apply(step, computed), lambda copy: interpreter(copy, self.input, step, computed)
+            self._store, lambda: self._apply(step, computed), lambda copy: interpreter(copy, self.input, step, computed)
         )
-        if state is not self.store:
-            self.store, self._shadow = state, None
+        if state is not self._store:
+            self._store, self._shadow = state, None
             self._results.end_scans()
             self._use(None)
         return done
+
+    @property
+    def store(self) -> Store:
+        """The state as of the last batch."""
+        self._settle()
+        return self._store
+
+    def _settle(self) -> None:
+        """Let results be as of the last batch, whose changes may wait until somebody reads them."""
+        if self._direct:
+            self._direct.settle()
 
     def final(self) -> tuple[pa.Table, ...]:
         """Return the printed result of each query as of the last batch."""
@@ -210,6 +221,7 @@ class LocalExecutor(_BatchLoop):
     def close(self) -> None:
         """Let somebody else have the state."""
         self._stop_compiler()
+        self._settle()
         self.end_scans()
 
     def result(self, query: int, equal: Equal = NO_TESTS) -> pa.Table:
@@ -227,7 +239,7 @@ class LocalExecutor(_BatchLoop):
 
     def holder(self, pool: str) -> Store:
         """Return the store that has a pool."""
-        assert pool in self.store
+        assert pool in self._store
         return self.store
 
     @property

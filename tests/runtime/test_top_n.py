@@ -12,7 +12,8 @@ from squallpy.logical.bind import compile_script
 from squallpy.physical.planner import place
 from squallpy.runtime.messages.deltas import Delta
 from squallpy.runtime.result import top_n
-from squallpy.runtime.result.result import NotedRows, Results, result_layout
+from squallpy.runtime.result.noted_rows import NotedRows
+from squallpy.runtime.result.result import Results, result_layout
 from squallpy.runtime.state.state_store import Store, StoreLayout
 from squallpy.runtime.triggers.stage_executor import StageExecutor, store_layout
 

@@ -7,6 +7,7 @@ which the functions of deltas have no answer: nothing was changed then.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from threading import Lock
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,7 @@ from squallpy.runtime.auxiliary.groups import RowsOf
 from squallpy.runtime.auxiliary.maintainer import TouchTracker, begin
 from squallpy.runtime.auxiliary.maintainer_registry import open_maintainer
 from squallpy.runtime.auxiliary.model_rows import ModelMaintainer
+from squallpy.runtime.batch.deferred_rows import count_deferred
 from squallpy.runtime.batch.micro_batch import AggregatedPart, Stats, add_stats
 from squallpy.runtime.batch.pieces import Call, find_pieces
 from squallpy.runtime.batch.result_changes import find_copies
@@ -43,7 +45,7 @@ from squallpy.runtime.kernels.sorted_steps import Extremes
 from squallpy.runtime.kernels.view_container import Container
 from squallpy.runtime.messages.deltas import Delta
 from squallpy.runtime.observers.report import BatchReport
-from squallpy.runtime.result.result import NotedRows
+from squallpy.runtime.result.noted_rows import NotedRows
 from squallpy.runtime.sources.input import Input, Slices
 from squallpy.runtime.sources.protocol import Slice
 from squallpy.runtime.sources.replay import RowBatches, Sizes
@@ -129,6 +131,9 @@ class DirectBatch:
         self._maintainers = {name: open_maintainer(feed, aux) for name, (feed, aux) in self._auxiliary.items()}
         self._extremes = list[Extremes]()
         self._calls = [*self._list_calls(plan, stage)]
+        kinds = {name: aux for name, (_, aux) in self._auxiliary.items()}
+        self._deferred = 0 if self._unique else count_deferred(self._calls, kinds, self._copies, self._names, ways)
+        self._waits, self._lock = False, Lock()
         self._feeds = list[_Feed]()
         for number, feed in enumerate(plan.sources):
             made = [found for delta in feed.deltas if (found := compiled.group(delta.name))]
@@ -216,6 +221,7 @@ class DirectBatch:
         head = [self._steps.address, 0, len(self._feeds), len(self._all_groups), len(cleared), len(self._calls)]
         self._marks = np.empty(MARKS if pieces.calls else 0, np.int64)
         head += [len(deltas), len(self._pools), 0, pieces.calls, len(pieces.sums), self._marks.ctypes.data]
+        head += [len(self._calls), 0]
         head += [*[0] * at.FEED * len(self._feeds), *groups]
         head += [*(pool.address for pool in cleared), *calls, *deltas]
         self._pools_at = len(head)
@@ -228,6 +234,7 @@ class DirectBatch:
         grown = list[Growable]()
         for number, name in enumerate(self._names):
             self._rooms.append(_Room(name, self._array, entries + at.RESULT * number + 3))
+            self._rooms[number].noted.settle = self.settle if self._deferred else None
             grown += [self._store.pool(name), self._rooms[number]]
         self._steps.pools = grown
         self._noted: Changed = [room.noted for room in self._rooms]
@@ -344,21 +351,20 @@ class DirectBatch:
             self._edition = names.edition
             for group in self._of_texts:
                 group.note(names)
-        words[at.START], self._interpreted = 0, {}
-        answer = drive(self._address)
-        while answer <= at.WAITS:
-            self._serve(at.WAITS - answer)
-            answer = drive(self._address)
-        if answer == at.NO_ANSWER:
+        self._interpreted = {}
+        if self._deferred:
+            if self._waits and at.ADDED not in self._ways:  # NB: what nobody has read is no change of this batch
+                self.settle()
+            words[at.STOP], words[at.RESULTS] = len(self._calls) - (0 if first else self._deferred), 0
+            words[at.KEPT] = len(self._touched) if self._waits else 0
+        if not self._call(0):
             return None
-        if answer == at.NO_MEMORY:
-            self._fail()
-        if answer == at.DUE:
-            self._look_ahead()
         if self._of_texts:
             names.tend(0)
         if first:
             begin(self._store)
+        elif self._deferred:
+            self._waits = True
         for noted, place in self._counted:
             noted.count = words[place]
         if first or at.SKIPPED in self._ways:
@@ -368,6 +374,30 @@ class DirectBatch:
                 for way, change, noted in every
             ]
         return self._noted
+
+    def _call(self, start: int) -> bool:
+        """Let the driver make calls from one on, 0: with all before them; False if there is no answer."""
+        self._words[at.START] = start
+        answer = drive(self._address)
+        while answer <= at.WAITS:
+            self._serve(at.WAITS - answer)
+            answer = drive(self._address)
+        if answer == at.NO_MEMORY:
+            self._fail()
+        if answer == at.DUE:
+            self._look_ahead()
+        return answer != at.NO_ANSWER
+
+    def settle(self) -> None:
+        """Apply changes of results that wait until somebody reads them (`deferred_rows`)."""
+        words = self._words
+        with self._lock:
+            if self._waits:
+                words[at.STOP], words[at.RESULTS] = len(self._calls), len(self._rooms)
+                self._call(len(self._calls) - self._deferred)
+                for noted, place in self._counted:
+                    noted.count = words[place]
+                self._waits = False
 
     def _note_first(self, first: bool) -> None:
         """Tell the driver and derivations whether the batch is the first, whose results somebody else changes."""

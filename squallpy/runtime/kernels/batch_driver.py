@@ -40,7 +40,9 @@ RESULTS: Final = 8  # each: frames of its change and of itself, way, address and
 CUT: Final = 9  # how many of the first calls a batch may be cut into pieces for; 0: it may not
 CUT_SUMS: Final = 10  # how many of the first sums are cleared after each piece
 BITS: Final = 11  # address of the bits that mark keys
-ENTRIES: Final = 12
+STOP: Final = 12  # the call before which to end
+KEPT: Final = 13  # how many of the last sums are not cleared
+ENTRIES: Final = 14
 
 FEED: Final = 3  # words of an entry
 GROUP: Final = 4
@@ -222,7 +224,7 @@ def drive(given: int) -> int:
     pools = _deltas(given) + 8 * load(given, DELTAS)
     results, start, rows = pools + 8 * POOL * load(given, POOLS), load(given, START), _LEAST
     if start == 0:
-        _clear_sums(given, load(given, SUMS))
+        _clear_sums(given, load(given, SUMS) - load(given, KEPT))
         if _is_large(given):
             answer = _check(given)
             if answer >= 0:
@@ -236,7 +238,7 @@ def drive(given: int) -> int:
                 answer = _add_up(given, i, 0, count) if count > 0 else 0
                 if answer < 0:
                     return answer
-    for i in range(start, load(given, CALLS)):
+    for i in range(start, load(given, STOP)):
         answer = _apply(given, i)
         if answer < 0:
             return answer

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from squallpy.base.records import dataclass
 from squallpy.base.rings import Payload, Ring
 from squallpy.logical.expressions import Column, Literal
 from squallpy.physical.plan import Plan, PoolPlan
@@ -24,6 +23,7 @@ from squallpy.runtime.kernels.memory_regions import Words
 from squallpy.runtime.kernels.pool import Pool
 from squallpy.runtime.messages.deltas import Delta, encode
 from squallpy.runtime.output_rows import NO_TEXTS, Printer
+from squallpy.runtime.result.noted_rows import NotedRows
 from squallpy.runtime.result.result_scan import PIECE, CopiedRows, ResultScan, RowScan, Texts
 from squallpy.runtime.result.top_n import Head, TopK
 from squallpy.runtime.sinks.written_changes import WrittenChanges
@@ -75,25 +75,6 @@ class Changes:
 
 BatchChanges = tuple[Changes | WrittenChanges | None, ...]
 """The changes of a batch by query; None where they are not wanted."""
-
-
-@dataclass(slots=True)
-class NotedRows:
-    """A result's change that is done: keys of groups, then their payloads before, then after.
-
-    They stand in memory that the next batch uses.
-    """
-
-    name: str
-    count: int
-    words: Words
-
-    def take(self, width: int, broad: int, parts: int) -> tuple[Words, Words]:
-        """Copy the keys, and the payloads of so many parts."""
-        end = self.count * (width + parts * broad)
-        words = self.words[:end].copy()
-        keys = words[: self.count * width].reshape(self.count, width)
-        return keys, words[self.count * width :].reshape(parts * self.count, broad)
 
 
 def result_layout(plan: Plan) -> StoreLayout:
@@ -276,7 +257,7 @@ class Result:
 
     def _note(self, store: Store, rows: NotedRows) -> None:
         """Tell scans which groups have changed."""
-        if not self._scans or not rows.count:
+        if not self._scans or not rows.settled().count:
             return
         if self.way != COMPARED:
             self.end_scans()
@@ -370,7 +351,7 @@ class Output:
         Args:
             with_old: What groups were before has been noted, too.
         """
-        if not rows.count:
+        if (self._top or not rows.waits) and not rows.settled().count:
             return self.nothing
         if self._top:
             keys, words = rows.take(len(self._pool.keys), self._pool.payload.width, 2)
