@@ -1,6 +1,8 @@
 """One server of each kind, and one Spark, for the tests of a process."""
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -60,6 +62,13 @@ def shared_spark(request: pytest.FixtureRequest) -> None:
     """Let runs on Spark have one JVM, except those that are killed, which have their own."""
     if request.node.get_closest_marker("spark") and "kills" not in request.node.name:
         request.getfixturevalue("cluster")
+
+
+@pytest.fixture(autouse=True)
+def compiled_kernels(request: pytest.FixtureRequest) -> None:
+    """Compile kernels before runs are killed, none of which may live long enough to compile one."""
+    if "kills" in request.node.name:
+        subprocess.run([sys.executable, "-m", "squallpy.runtime.kernels"], check=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

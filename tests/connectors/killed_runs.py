@@ -16,6 +16,7 @@ import pytest
 from tests.growing import ROOT, command_of, descendants
 
 PATIENCE = 60.0  # seconds for a run to have a whole batch before it is killed
+CATCH_UP = 600.0  # seconds for the last run to read what the killed ones have not
 BACKENDS = ["local", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.long])]
 
 
@@ -88,13 +89,13 @@ def kill_again_and_again(
             os.killpg(running.pid, signal.SIGKILL)
             running.wait()
             running = start()
-        until = time.monotonic() + 180
+        until = time.monotonic() + CATCH_UP
         while not is_done():
             check()
             assert time.monotonic() < until, (folder / "said").read_text()[-3000:]
             time.sleep(0.2)
         running.terminate()
-        assert running.wait(60) == 0, (folder / "said").read_text()[-3000:]
+        assert running.wait(CATCH_UP) == 0, (folder / "said").read_text()[-3000:]
         assert is_done()
     finally:
         if running.poll() is None:

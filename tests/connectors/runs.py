@@ -14,6 +14,7 @@ from squallpy.logical.nodes import Query
 from squallpy.session import RunOptions, Session
 
 Row = tuple[Any, ...]
+PATIENCE = 180.0  # seconds for what takes less than one where no others work
 
 
 class Answers:
@@ -85,10 +86,10 @@ class Running:
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
-        self._thread.join(60)
+        self._thread.join(PATIENCE)
         assert not self._thread.is_alive()
 
-    def wait_for(self, is_there: Callable[[], bool], seconds: float = 30) -> None:
+    def wait_for(self, is_there: Callable[[], bool], seconds: float = PATIENCE) -> None:
         """Wait until something is so; raises what has ended the run before."""
         until = time.monotonic() + seconds
         while not is_there():
@@ -97,7 +98,7 @@ class Running:
             assert time.monotonic() < until, self.answers.rows
             time.sleep(0.01)
 
-    def ended(self, seconds: float = 30) -> Exception:
+    def ended(self, seconds: float = PATIENCE) -> Exception:
         """Return the error with which the run ends."""
         self._thread.join(seconds)
         assert self.error, self.answers.rows

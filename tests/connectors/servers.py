@@ -84,7 +84,7 @@ def wait_for(
     away: type[Exception],
     process: "subprocess.Popen[bytes]",
     log: Path,
-    seconds: float = 60,
+    seconds: float = 180,
 ) -> None:
     """Wait until a server answers, and raises no such error; fails with its log if it ends or takes longer."""
     until = time.monotonic() + seconds

@@ -1,6 +1,7 @@
 """Runs that begin at once and make what is not there yet: the one that comes second takes what the first has made."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -16,6 +17,7 @@ from pyiceberg.catalog.sql import IcebergNamespaceProperties, IcebergTables, Sql
 from sqlalchemy import Table, create_engine, event
 
 from squallpy.base.errors import SquallError
+from squallpy.runtime.connectors.postgres import slot_log
 from squallpy.runtime.connectors.postgres.postgres_sink import PostgresSink
 from tests.connectors.kafka_topics import messages
 from tests.connectors.runs import Running, run
@@ -171,3 +173,15 @@ def fault_a_connection_that_is_lost_while_a_table_is_made(postgres: PostgresServ
     with coming_between(PostgresSink, "note", lambda: postgres.execute(ends)):
         run(script(tmp_path, "a", f"postgres OPTIONS (url '{postgres.url}', table 't'"))
     assert postgres.execute("SELECT k FROM t ORDER BY k") == [(1,), (3,)]
+
+
+def test_runs_without_a_checkpoint_follow_one_table(postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has a slot of its own, also if they are processes alike, as in containers."""
+    monkeypatch.setattr(slot_log, "id", lambda _: 7, raising=False)
+    postgres.execute(
+        "CREATE TABLE t (k INT PRIMARY KEY)", "INSERT INTO t VALUES (1)", "CREATE PUBLICATION squall FOR TABLE t"
+    )
+    text = f"CREATE STREAM t USING postgres OPTIONS (url '{postgres.url}'); SELECT k FROM t;"
+    with Running(text) as first:
+        first.wait_for(lambda: first.answers.batches > 0)
+        assert run(text).rows == first.answers.rows == Counter([(1,)])

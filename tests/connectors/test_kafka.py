@@ -22,7 +22,7 @@ import squallpy
 from squallpy.base.errors import SquallError
 from squallpy.live.live_session import LiveSession
 from squallpy.runtime.connectors.kafka.brokers import Brokers
-from squallpy.runtime.connectors.kafka.kafka_source import PartitionReader
+from squallpy.runtime.connectors.kafka.kafka_source import KafkaStream, PartitionReader
 from squallpy.runtime.connectors.kafka.librdkafka import NativeConsumer
 from squallpy.runtime.sources.foreign_source import ForeignSource
 from tests.connectors.kafka_topics import messages
@@ -222,7 +222,7 @@ def test_a_broker_that_dies_and_a_topic_that_grows(kafka: KafkaServer, tmp_path:
         for future in kafka.admin.create_partitions([NewPartitions("grows", 3)]).values():
             future.result(30)
         send(kafka, "grows", rows[10:])
-        running.wait_for(lambda: running.answers.rows == answer(rows), 60)
+        running.wait_for(lambda: running.answers.rows == answer(rows))
 
 
 UNSURE = (KafkaError._ALL_BROKERS_DOWN, KafkaError._UNKNOWN_PARTITION)  # what a broker says that has just started, too
@@ -253,20 +253,24 @@ def fault_brokers_that_go_away_as_a_run_begins(kafka: KafkaServer, monkeypatch: 
         run(script(kafka, topic, ", connect_timeout '300 ms'"))
 
 
-def fault_topics_that_a_broker_does_not_know_yet(kafka: KafkaServer, tmp_path: Path) -> None:
+def fault_topics_that_a_broker_does_not_know_yet(
+    kafka: KafkaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A run waits a moment for one that it has not seen, and longer for one that it has read, before it is gone."""
-    rows = [{"id": n, "k": n % 3, "v": n} for n in range(10)]
+    rows, miss, missed = [{"id": n, "k": n % 3, "v": n} for n in range(10)], KafkaStream._miss, list[KafkaStream]()
 
-    def make() -> None:
-        time.sleep(0.5)
-        kafka.create("later", 1)
-        send(kafka, "later", rows)
+    def make(stream: KafkaStream) -> None:
+        miss(stream)
+        missed.append(stream)
+        if len(missed) == 1:
+            kafka.create("later", 1)
+            send(kafka, "later", rows)
+            stream._missing = 0.0  # NB: as if that had taken no time
 
-    making = threading.Thread(target=make)
-    making.start()
-    with Running(script(kafka, "later", ", connect_timeout '1 s'"), tmp_path / "kept") as running:
+    monkeypatch.setattr(KafkaStream, "_miss", make)
+    with Running(script(kafka, "later", ", connect_timeout '5 s'"), tmp_path / "kept") as running:
         running.wait_for(lambda: running.answers.rows == answer(rows))
-        making.join()
+        assert missed
         for future in kafka.admin.delete_topics(["later"]).values():
             future.result(30)
         assert "SQ4001" in str(ended := running.ended()) and 'has no topic "later"' in str(ended)
@@ -434,7 +438,7 @@ def test_tls_and_sasl(kafka: KafkaServer, tmp_path: Path, monkeypatch: pytest.Mo
     kafka.create("secured", 1)
     send(kafka, "secured", [{"id": n, "k": 1, "v": n} for n in range(3)])
     monkeypatch.setenv("KAFKA_PASSWORD", PASSWORD)
-    login = ", kafka.sasl.username 'ann', kafka.sasl.password '${env:KAFKA_PASSWORD}', connect_timeout '5 seconds'"
+    login = ", kafka.sasl.username 'ann', kafka.sasl.password '${env:KAFKA_PASSWORD}', connect_timeout '1 minute'"
     tls = f", kafka.security.protocol 'SSL', kafka.ssl.ca.location '{kafka.certificate}'"
     plain = f", kafka.security.protocol 'SASL_PLAINTEXT', kafka.sasl.mechanism 'PLAIN'{login}"
     for name, options, address in (
@@ -450,7 +454,7 @@ def test_tls_and_sasl(kafka: KafkaServer, tmp_path: Path, monkeypatch: pytest.Mo
     assert kept and not any(PASSWORD.encode() in data for data in kept)
     monkeypatch.setenv("KAFKA_PASSWORD", "wrong")
     with pytest.raises(SquallError, match=r"SQ8010 .*Authentication failed.*a retry does not help"):
-        run(script(kafka, "secured", plain).replace(kafka.address, kafka.sasl))
+        run(script(kafka, "secured", plain.replace("1 minute", "10 s")).replace(kafka.address, kafka.sasl))
     with pytest.raises(SquallError, match=r"SQ8010 .*certificate verify failed.*a retry does not help"):
-        strange = tls.replace(f", kafka.ssl.ca.location '{kafka.certificate}'", ", connect_timeout '3 seconds'")
+        strange = tls.replace(f", kafka.ssl.ca.location '{kafka.certificate}'", ", connect_timeout '10 s'")
         run(script(kafka, "secured", strange).replace(kafka.address, kafka.tls))

@@ -261,7 +261,7 @@ def fault_what_is_no_record(kafka: KafkaServer, registry: SchemaRegistry) -> Non
     good = record(FLAT, {"ID": 1, "k": 1, "v": 1}, number)
     kafka.create("avro-poison", 1)
     send(kafka, "avro-poison", [(None, good), (None, b"\0\0\0\0\x63" + good[5:]), (None, b"{}"), (None, good[:-1])])
-    options = f", format 'avro', schema.registry.url '{registry.url}', connect_timeout '1 second'"
+    options = f", format 'avro', schema.registry.url '{registry.url}'"
     place = "kafka topic avro-poison, partition 0, offset 1: "
     with pytest.raises(SquallError, match=rf"SQ4003 .*{place}.*the schema registry at {registry.url} has no schema 99"):
         run(script(kafka, "avro-poison", options))
@@ -272,7 +272,8 @@ def fault_what_is_no_record(kafka: KafkaServer, registry: SchemaRegistry) -> Non
     with pytest.raises(SquallError, match=r"SQ7002 .*avro.schema is no schema of Avro"):
         run(script(kafka, "avro-poison", ", format 'avro', avro.schema '{}'"))
     with pytest.raises(SquallError, match=r"SQ8010 .*the schema registry at http://127.0.0.1:9 cannot be reached"):
-        run(script(kafka, "avro-poison", options).replace(registry.url, "http://127.0.0.1:9"))
+        away = f"{options}, connect_timeout '1 second'".replace(registry.url, "http://127.0.0.1:9")
+        run(script(kafka, "avro-poison", away))
     registry.user = USER
     with pytest.raises(SquallError, match=r"SQ8010 .*the schema registry at .* says: Unauthorized"):
         run(script(kafka, "avro-poison", options.replace("127.0.0.1", "localhost")))

@@ -170,18 +170,18 @@ def fault_a_store_that_goes_away(
 
     put(1)
     with Running(to_table, tmp_path / "1") as writer:
-        writer.wait_for(lambda: is_made(written), 60)
+        writer.wait_for(lambda: is_made(written))
         is_followed = mode == "append"
         with Running(f"CREATE {table.replace('TABLE', 'STREAM', 1)}", tmp_path / "2", answers) as reader:
             reader.wait_for(lambda: answers.rows.total() == 1)
             s3.kill()
             put(2)
             away = 1 + is_followed
-            writer.wait_for(lambda: caplog.text.count("server is away") >= away, 60)
+            writer.wait_for(lambda: caplog.text.count("server is away") >= away)
             s3.start()
-            writer.wait_for(lambda: written() == 2, 60)
+            writer.wait_for(lambda: written() == 2)
             if is_followed:
-                reader.wait_for(lambda: answers.rows == Counter([(1, 1), (2, 1)]), 60)
+                reader.wait_for(lambda: answers.rows == Counter([(1, 1), (2, 1)]))
     assert caplog.text.count("server is away") == caplog.text.count("server is back")
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.connectors.killed_runs import let_run, number_of_kills
+from tests.connectors.killed_runs import CATCH_UP, let_run, number_of_kills
 from tests.connectors.servers import PostgresServer
 from tests.connectors.test_postgres_changes import TABLES, Changes, answer, script
 from tests.growing import ROOT, command_of, descendants
@@ -40,10 +40,10 @@ class World:
                 time.sleep(0.05)
             time.sleep(0.01)
 
-    def start(self) -> None:
-        """Start the run where it was."""
+    def start(self, rows: int = 0) -> None:
+        """Start the run where it was, with so many rows in a batch."""
         command = [sys.executable, "-m", "squallpy.terminal", "run", "q.sql", "--checkpoint", "kept"]
-        command += ["--backend", self.backend, "--batch-rows", str(self.draw.choice([1, 20, 1000]))]
+        command += ["--backend", self.backend, "--batch-rows", str(rows or self.draw.choice([1, 20, 1000]))]
         command += ["--set", f"local_dir={self.folder}/mapped", "--log-level", "error"]
         more = ["--set", f"partitions={self.draw.choice([2, 3])}"] if self.backend == "spark" else []
         self.run = subprocess.Popen(
@@ -65,10 +65,14 @@ class World:
         for pid in [pid for pid in descendants(self.run.pid) if pattern and pattern in command_of(pid)][-1:]:
             os.kill(pid, signal.SIGKILL)
             time.sleep(self.draw.uniform(0, 1))
-        os.killpg(self.run.pid, signal.SIGKILL)
-        self.run.communicate()
+        self._end()
         self.start()
         return what
+
+    def _end(self) -> None:
+        assert self.run
+        os.killpg(self.run.pid, signal.SIGKILL)
+        self.run.communicate()
 
     def campaign(self, kills: int) -> Counter[str]:
         """Kill something again and again; then let the run read all that has come, and compare."""
@@ -81,15 +85,17 @@ class World:
         time.sleep(1.5)
         self._ended.set()
         self._writer.join()
+        self._end()
+        self.start(100_000)  # NB: after many kills, batches of a transaction each would take hours for all that waits
         while not answer(self.server):
             Changes(self.draw.randrange(1000)).apply(self.server)
-        wanted, until = answer(self.server), time.monotonic() + 120
+        wanted, until = answer(self.server), time.monotonic() + CATCH_UP
         while (found := self._written()) != wanted:
             assert self.run and self.run.poll() is None, self.run.communicate()[1]
             assert time.monotonic() < until, f"{found} is not {wanted} after {killed}"
             time.sleep(0.1)
         self.run.terminate()
-        _, said = self.run.communicate(timeout=60)
+        _, said = self.run.communicate(timeout=CATCH_UP)
         assert self.run.returncode == 0, said
         assert self._written() == wanted
         return killed

@@ -73,7 +73,8 @@ def fault_another_checkpoint_of_the_query(target: Target, tmp_path: Path) -> Non
     (tmp_path / "in").mkdir()
 
     def come(k: int) -> None:
-        (tmp_path / "in" / f"{k}.csv").write_text(f"{k},{k}\n")
+        (tmp_path / f"{k}.csv").write_text(f"{k},{k}\n")
+        (tmp_path / f"{k}.csv").rename(tmp_path / "in" / f"{k}.csv")  # NB: a run that watches sees it whole
         wanted[(k, k)] += 1
 
     def is_written() -> bool:

@@ -19,6 +19,7 @@ from itertools import accumulate
 from operator import attrgetter
 from time import monotonic, sleep
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 from psycopg import pq, sql
@@ -71,6 +72,7 @@ class SlotLog:
 
     def __init__(self, server: Server, slot: str, publication: str, mode: str) -> None:
         self.server, self.slot, self.publication, self.mode = server, slot, publication, mode
+        self._prefix = slot
         self._members = dict[str, Member]()
         self._folder: str | None = None
         self._ends, self._wanted = False, 0
@@ -235,8 +237,8 @@ class SlotLog:
             self._drop_half_made(connection)
             self._write({"slot": self.slot, "complete": False})
         replication = self.server.replicate()
-        own = f"_{zlib.crc32(str(id(self)).encode()):08x}"  # NB: it is there already if the server went away meanwhile
-        self.slot = name = f"{self.slot.removesuffix(own)}{own}" if is_temporary else self.slot
+        # NB: a temporary slot of the attempt before may be there still, and so may those of other runs
+        self.slot = name = f"{self._prefix}_{uuid4().hex[:8]}" if is_temporary else self._prefix
         exported = "export" if self.mode == "initial" else "nothing"
         kind = "TEMPORARY " if is_temporary else ""
         command = f"CREATE_REPLICATION_SLOT \"{name}\" {kind}LOGICAL pgoutput (SNAPSHOT '{exported}')"
